@@ -1,0 +1,16 @@
+# The operator's image: one static binary, certificates, no shell, not root.
+# docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=v0.1.0 -t <registry>/kubeop/operator:v0.1.0 .
+FROM --platform=$BUILDPLATFORM golang:1.26.8 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG TARGETOS TARGETARCH VERSION=dev
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/operator ./cmd/operator
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /out/operator /operator
+USER 65532:65532
+ENTRYPOINT ["/operator"]

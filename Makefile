@@ -1,0 +1,100 @@
+# `make` lists what there is. Needed: Go 1.26, Git and make; everything else is built from pinned Go modules.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# `make run` and the tests end their own clusters; make only has to let them.
+.DELETE_ON_ERROR:
+
+export GOTOOLCHAIN := local
+# Static binaries everywhere: no C compiler is needed, and all builds share one cache of compiled packages.
+export CGO_ENABLED := 0
+
+BIN     := $(CURDIR)/.build/bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GO      := go build -trimpath
+CRDS    := charts/kubeop/crds
+# Extra flags of every `go test`, for example TESTFLAGS='-v -run Quota'.
+TESTFLAGS ?=
+FUZZTIME  ?= 20s
+# What `make run` and the tests need: the cluster binary, with helm, operator and hello beside it.
+export KUBEOP_CLUSTER_BIN := $(BIN)/cluster
+STAGE := $(addprefix $(BIN)/,cluster helm) build
+
+K8S_MINOR    := 37
+HELM_LDFLAGS := -s -w -X helm.sh/helm/v3/internal/version.version=v3.22.0 \
+  $(foreach p,pkg/chartutil pkg/lint/rules,-X helm.sh/helm/v3/$p.k8sVersionMajor=1 -X helm.sh/helm/v3/$p.k8sVersionMinor=$(K8S_MINOR))
+
+##@ Every day
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: prerequisites $(STAGE) ## bring everything up on nothing and ship an app by git push; ONCE=1 ends after the road
+	@$(GO) -o $(BIN)/run ./hack/run && exec $(BIN)/run
+
+run-clean: ## remove what an interrupted `make run` left
+	@[ ! -x $(BIN)/cluster ] || $(BIN)/cluster down --dir .build/run/cluster
+	@rm -rf .build/run
+
+build: prerequisites ## build the operator and the sample application
+	@mkdir -p $(BIN)
+	$(GO) -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/operator ./cmd/operator
+	$(GO) -ldflags "-s -w" -o $(BIN)/hello ./e2e/hello
+
+generate: $(BIN)/controller-gen ## write the deepcopy functions and the CRDs from api/
+	$(BIN)/controller-gen object crd paths=./api/... output:crd:dir=$(CRDS)
+
+##@ Before a commit
+test: prerequisites $(BIN)/cluster ## run the unit tests, the fuzz seeds and the integration tests against a real API server
+	go test -trimpath -timeout 20m $(TESTFLAGS) ./...
+	go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...
+
+e2e: prerequisites $(STAGE) ## run the user stories on a cluster of their own, the operator installed by its chart
+	go test -trimpath -tags e2e -count 1 -timeout 30m $(TESTFLAGS) ./e2e/...
+
+verify: prerequisites $(BIN)/controller-gen $(BIN)/helm lint ## check formatting, generated files, the chart and the house rules
+	@unformatted=$$(gofmt -l $$(ls -d */ | grep -v testdata)); [ -z "$$unformatted" ] || { echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; }
+	@rm -rf .build/verify && mkdir -p .build/verify && $(BIN)/controller-gen object crd paths=./api/... output:dir=.build/verify
+	@diff -r $(CRDS) .build/verify -x '*.go' && diff api/v1alpha1/zz_generated.deepcopy.go .build/verify/zz_generated.deepcopy.go || { echo "run make generate"; exit 1; }
+	@$(BIN)/helm lint --strict --quiet charts/kubeop
+
+lint: $(BIN)/golangci-lint ## hold the house rules (.golangci.yml)
+	$(BIN)/golangci-lint run ./...
+
+fuzz: ## fuzz every parser of outside input for FUZZTIME (20s) each
+	@grep -rHo --include='*_test.go' --exclude-dir=cluster '^func Fuzz[A-Za-z0-9_]*' . | while IFS=: read -r file func; do \
+	  go test -trimpath -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; done
+
+measure: ## print the sizes of files and functions, nesting, and the ratio of tests
+	@go run ./hack/measure sizes -v kubeop $(wildcard api delivery gitops controllers internal cmd e2e hack)
+
+##@ A cluster of your own
+cluster-up: $(BIN)/cluster ## start a Kubernetes in .build/dev; NODE=real|simulated|none chooses what runs pods
+	@$(BIN)/cluster up --dir .build/dev
+
+cluster-down: $(BIN)/cluster ## remove it again
+	@$(BIN)/cluster down --dir .build/dev
+
+##@ Releases
+image: ## build the operator's image with Docker; IMAGE=registry/name:tag
+	docker build --build-arg VERSION=$(VERSION) -t $(or $(IMAGE),kubeop/operator:$(VERSION)) .
+
+chart: $(BIN)/helm ## package the Helm chart into .build
+	@$(BIN)/helm package charts/kubeop -d .build
+
+tools: $(addprefix $(BIN)/,controller-gen golangci-lint helm) ## build the pinned developer tools
+
+prerequisites: # say what is missing before something fails for it
+	@for tool in go git; do command -v $$tool >/dev/null || { echo "$$tool is missing: on Debian, apt-get install git and take Go from https://go.dev/dl"; exit 1; }; done
+	@go list -f '{{.GoVersion}}' -m >/dev/null || { echo "kubeop needs Go 1.26 or newer; this is $$(go env GOVERSION)"; exit 1; }
+
+$(BIN)/cluster: $(shell find e2e/cluster -type f -not -name '*_test.go' -not -name '*.md' 2>/dev/null)
+	@echo "Building Kubernetes from its Go modules. The first time takes 6 to 8 minutes on two cores, later seconds."
+	@cd e2e/cluster && $(GO) -v -ldflags "$$(cat ldflags)" -o $@ . 2>&1 | awk -v about=2900 -f ../../hack/progress.awk
+	@touch $@
+
+$(BIN)/helm: LDFLAGS := $(HELM_LDFLAGS)
+$(BIN)/%: hack/tools/go.mod
+	@echo "Building $* from hack/tools. The first time takes a minute or two."
+	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
+
+.PHONY: help run run-clean build generate test e2e verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites

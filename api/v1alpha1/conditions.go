@@ -1,0 +1,135 @@
+package v1alpha1
+
+import "github.com/fluxcd/pkg/apis/meta"
+
+// Summary conditions of every kind.
+const (
+	// ReadyCondition is the summary: True when every step of the object succeeded for its present generation.
+	ReadyCondition = meta.ReadyCondition
+	// ReconcilingCondition is present, and True, while work is under way or will be tried again.
+	ReconcilingCondition = meta.ReconcilingCondition
+	// StalledCondition is present, and True, when only a change of the object or its source can help.
+	StalledCondition = meta.StalledCondition
+)
+
+// Steps of a Repository, in order.
+const (
+	// FetchedCondition: the commit the ref points to is in the local object store.
+	FetchedCondition = "Fetched"
+	// SyncedCondition: the valid parts of the commit are the cluster's Tenants, Projects and Apps.
+	SyncedCondition = "Synced"
+	// TreeValidCondition: every file of the commit is valid.
+	TreeValidCondition = "TreeValid"
+)
+
+// Steps of a Tenant and a Project, in order.
+const (
+	// NamespaceReadyCondition: the namespace exists, is ours, and is labelled.
+	NamespaceReadyCondition = "NamespaceReady"
+	// AccessReadyCondition: roles and service accounts are bound.
+	AccessReadyCondition = "AccessReady"
+	// GuardrailsReadyCondition: quota, limits and network isolation of a Project are in place.
+	GuardrailsReadyCondition = "GuardrailsReady"
+	// RepositoryBoundCondition: the tenant's Repository is declared.
+	RepositoryBoundCondition = "RepositoryBound"
+)
+
+// Steps of the removal of a Tenant and a Project, in order.
+const (
+	// RepositoryUnboundCondition: the tenant's Repository is gone, so that nothing is declared again.
+	RepositoryUnboundCondition = "RepositoryUnbound"
+	// ProjectsRemovedCondition: the tenant's projects are gone.
+	ProjectsRemovedCondition = "ProjectsRemoved"
+	// AppsRemovedCondition: the project's apps are gone.
+	AppsRemovedCondition = "AppsRemoved"
+	// NamespaceRemovedCondition: the namespace is gone with all that was in it.
+	NamespaceRemovedCondition = "NamespaceRemoved"
+)
+
+// Steps of an App, in order.
+const (
+	// DependenciesReadyCondition: the app's project, or the project's tenant, is there and ready.
+	DependenciesReadyCondition = "DependenciesReady"
+	// SourceReadyCondition: the Git commit, the chart or the app's folder is at hand.
+	SourceReadyCondition = "SourceReady"
+	// RenderedCondition: the source became objects, or a chart with its values.
+	RenderedCondition = "Rendered"
+	// AllowedCondition: every object is one the app may have.
+	AllowedCondition = "Allowed"
+	// AppliedCondition: every object is in the cluster and what left the source is gone.
+	AppliedCondition = "Applied"
+	// ReleasedCondition: the Helm release is deployed with this chart and these values.
+	ReleasedCondition = "Released"
+	// HealthyCondition: every object does what it is there for, by kstatus.
+	HealthyCondition = "Healthy"
+	// RemovedCondition: everything the deleted app delivered is gone.
+	RemovedCondition = "Removed"
+)
+
+// Reasons of all kinds.
+const (
+	// SucceededReason: the step or the object is done.
+	SucceededReason = meta.SucceededReason
+	// ProgressingReason: work is under way; nothing is wrong.
+	ProgressingReason = meta.ProgressingReason
+	// ProgressingWithRetryReason: the last try failed; another follows.
+	ProgressingWithRetryReason = meta.ProgressingWithRetryReason
+	// FailedReason: the step failed in a way that has no reason of its own.
+	FailedReason = meta.FailedReason
+	// DependencyNotReadyReason: what the object lives in or depends on is not ready.
+	DependencyNotReadyReason = meta.DependencyNotReadyReason
+	// DeletingReason: what the object made is being removed; the message names what is left.
+	DeletingReason = "Deleting"
+	// AccessDeniedReason: the API server refused the operator or the project's deployer.
+	AccessDeniedReason = "AccessDenied"
+	// AuthenticationFailedReason: the source refused the credentials.
+	AuthenticationFailedReason = "AuthenticationFailed"
+	// SourceNotFoundReason: the repository, ref, path, chart or version does not exist.
+	SourceNotFoundReason = "SourceNotFound"
+	// InvalidSourceReason: the source's address or credentials are of no usable form.
+	InvalidSourceReason = "InvalidSource"
+	// FetchFailedReason: the source could not be read; it is tried again.
+	FetchFailedReason = "FetchFailed"
+)
+
+// Reasons of a Repository.
+const (
+	// InvalidTreeReason: at least one file is wrong; the message says which, where and why.
+	InvalidTreeReason = "InvalidTree"
+	// DeletionsHeldReason: the commit deletes so much that it waits to be confirmed.
+	DeletionsHeldReason = "DeletionsHeld"
+	// SyncFailedReason: the API server did not take some object; it is tried again.
+	SyncFailedReason = "SyncFailed"
+)
+
+// Reasons of a Tenant and a Project.
+const (
+	// NamespaceTakenReason: the namespace exists and is not ours; kubeop never adopts one.
+	NamespaceTakenReason = "NamespaceTaken"
+)
+
+// Reasons of an App.
+const (
+	// RenderFailedReason: the source does not make valid objects.
+	RenderFailedReason = "RenderFailed"
+	// ValuesFailedReason: a values file, ConfigMap or Secret is missing or is not YAML.
+	ValuesFailedReason = "ValuesFailed"
+	// NotAllowedReason: an object is cluster-scoped, foreign, or of kubeop's own API group.
+	NotAllowedReason = "NotAllowed"
+	// ApplyFailedReason: the API server did not take an object; it is tried again.
+	ApplyFailedReason = "ApplyFailed"
+	// PruneFailedReason: an object that left the source could not be deleted; it is tried again.
+	PruneFailedReason = "PruneFailed"
+	// InstallFailedReason: the first Helm install failed; it is tried again.
+	InstallFailedReason = "InstallFailed"
+	// UpgradeFailedReason: the Helm upgrade failed; it is tried again.
+	UpgradeFailedReason = "UpgradeFailed"
+	// ReleaseLockedReason: another Helm operation holds the release.
+	ReleaseLockedReason = "ReleaseLocked"
+	// ReleaseTakenReason: the release belongs to another app, or to people.
+	ReleaseTakenReason = "ReleaseTaken"
+	// UninstallFailedReason: the Helm uninstallation failed; it is tried again.
+	UninstallFailedReason = "UninstallFailed"
+	// UnhealthyReason: an object failed, or was not healthy within the timeout; the message says which and why.
+	UnhealthyReason = "Unhealthy"
+)

@@ -1,0 +1,40 @@
+// Package v1alpha1 is kubeop's API: the kinds a platform team and its tenants write in Git.
+//
+// +kubebuilder:object:generate=true
+// +groupName=paas.kubeop.io
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var (
+	// GroupVersion is the group and version of every kind in this package.
+	GroupVersion = schema.GroupVersion{Group: "paas.kubeop.io", Version: "v1alpha1"}
+
+	schemeBuilder = runtime.NewSchemeBuilder(addKinds)
+
+	// AddToScheme registers the kinds of this package.
+	AddToScheme = schemeBuilder.AddToScheme
+)
+
+// Kinds of this group, as they are written in manifests.
+const (
+	RepositoryKind = "Repository"
+	TenantKind     = "Tenant"
+	ProjectKind    = "Project"
+	AppKind        = "App"
+)
+
+func addKinds(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion,
+		&Repository{}, &RepositoryList{},
+		&Tenant{}, &TenantList{},
+		&Project{}, &ProjectList{},
+		&App{}, &AppList{},
+	)
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

@@ -1,0 +1,80 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ProjectSpec is what a tenant says about one of its projects.
+type ProjectSpec struct {
+	// Quota is the most the project may use, as in a ResourceQuota. What is not named keeps its default: requests.cpu 4,
+	// requests.memory 8Gi, limits.memory 16Gi, pods 50, services.loadbalancers 0, services.nodeports 0.
+	// +optional
+	Quota corev1.ResourceList `json:"quota,omitempty"`
+
+	// Limits are given to containers that name none.
+	// +optional
+	Limits ContainerLimits `json:"limits,omitzero"`
+
+	// DeletionPolicy says what becomes of the namespace and its apps when the project is deleted. Default Delete.
+	// +kubebuilder:default=Delete
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	Schedule `json:",inline"`
+}
+
+// ContainerLimits are the defaults of a LimitRange for containers.
+type ContainerLimits struct {
+	// Default limits. Default: memory 256Mi.
+	// +optional
+	Default corev1.ResourceList `json:"default,omitempty"`
+	// DefaultRequest are the default requests. Default: cpu 50m, memory 64Mi.
+	// +optional
+	DefaultRequest corev1.ResourceList `json:"defaultRequest,omitempty"`
+}
+
+// ProjectStatus says what was made for the project.
+type ProjectStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// Namespace holds the project's Apps and everything they deliver.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Apps counts the project's apps.
+	// +optional
+	Apps int `json:"apps,omitempty"`
+	// Inventory lists what was made for the project.
+	// +optional
+	Inventory Inventory `json:"inventory,omitzero"`
+}
+
+// Project is one isolated namespace of a tenant. It lives in the tenant's home namespace.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=proj,categories=kubeop
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.namespace`
+// +kubebuilder:printcolumn:name="Apps",type=integer,JSONPath=`.status.apps`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$')",message="name must be a DNS label of at most 35 characters"
+type Project struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:default={}
+	// +optional
+	Spec ProjectSpec `json:"spec,omitempty"`
+	// +kubebuilder:default={"observedGeneration":-1}
+	Status ProjectStatus `json:"status,omitempty"`
+}
+
+// ProjectList is a list of Projects.
+// +kubebuilder:object:root=true
+type ProjectList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Project `json:"items"`
+}

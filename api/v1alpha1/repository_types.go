@@ -1,0 +1,92 @@
+package v1alpha1
+
+import (
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// RepositorySpec says which Git repository to watch and as whom.
+// +kubebuilder:validation:XValidation:rule="has(self.tenant) == has(oldSelf.tenant) && (!has(self.tenant) || self.tenant == oldSelf.tenant)",message="tenant is immutable: a repository belongs to one tenant for life"
+type RepositorySpec struct {
+	// URL to fetch from.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
+	URL string `json:"url"`
+
+	// Ref to follow. Default: the branch the remote's HEAD names.
+	// +optional
+	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
+
+	// Path of the folder that holds kubeop.yaml, relative to the root. Default: the root.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
+	// +optional
+	Path string `json:"path,omitempty"`
+
+	// Tenant the repository is bound to. Empty for the platform repository, which alone may hold Tenants.
+	// +optional
+	Tenant string `json:"tenant,omitempty"`
+
+	// SecretRef names a Secret in the operator's namespace with the credentials: username and password, bearerToken, or
+	// identity with known_hosts (SSH); ca.crt adds a certificate authority.
+	// +optional
+	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
+
+	// HookSecretRef names a Secret in the operator's namespace whose key "token" signs calls of POST /hook/<name>.
+	// Without it the hook is closed and only polling finds pushes.
+	// +optional
+	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
+
+	Schedule `json:",inline"`
+}
+
+// RepositoryStatus says which commit was seen and what came of it.
+type RepositoryStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// LastAttemptedRevision is the newest commit seen, as "branch@sha1:<commit>".
+	// +optional
+	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
+	// LastAppliedRevision is the newest commit that was valid and synced as a whole.
+	// +optional
+	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
+	// Problems are the errors of the last attempted commit, at most 20, as "file:line: why".
+	// +listType=atomic
+	// +optional
+	Problems []string `json:"problems,omitempty"`
+	// Held are the deletions that wait for a confirmation, at most 20, as "<kind> <namespace>/<name>".
+	// +listType=atomic
+	// +optional
+	Held []string `json:"held,omitempty"`
+	// Inventory lists the Tenants, Projects and Apps this repository declared.
+	// +optional
+	Inventory Inventory `json:"inventory,omitzero"`
+}
+
+// Repository is a watched Git repository: the platform's, or one tenant's.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=repo,categories=kubeop
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.spec.url`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.lastAppliedRevision`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z][a-z0-9]{0,19}$')",message="name must be a letter followed by at most 19 letters or digits"
+type Repository struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec RepositorySpec `json:"spec"`
+	// +kubebuilder:default={"observedGeneration":-1}
+	Status RepositoryStatus `json:"status,omitempty"`
+}
+
+// RepositoryList is a list of Repositories.
+// +kubebuilder:object:root=true
+type RepositoryList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Repository `json:"items"`
+}

@@ -1,0 +1,60 @@
+package v1alpha1
+
+import (
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ReconcileStatus is what every kind reports alike.
+type ReconcileStatus struct {
+	// ObservedGeneration is the last generation of the spec that was acted on; -1 before the first time.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions say how far the object came. Ready is the summary of the others; Reconciling and Stalled are present
+	// only while they are true.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	meta.ReconcileRequestStatus `json:",inline"`
+}
+
+// Inventory lists the objects that were applied, so that what leaves the source can be deleted.
+type Inventory struct {
+	// Entries are sorted by ID.
+	// +optional
+	Entries []InventoryEntry `json:"entries,omitempty"`
+}
+
+// InventoryEntry names one applied object.
+type InventoryEntry struct {
+	// ID is "<namespace>_<name>_<group>_<kind>", empty parts left empty, as Flux writes it.
+	ID string `json:"id"`
+	// Version is the API version the object was last applied with.
+	Version string `json:"v"`
+	// Digest is the state the object was left in: the applied manifest and the fields owned afterwards. When both still
+	// match, the object is neither read nor written.
+	// +optional
+	Digest string `json:"d,omitempty"`
+}
+
+// LocalSecretReference names a Secret; the field that holds it says in which namespace.
+type LocalSecretReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// DeletionPolicy says what happens to what an object made when the object is deleted.
+// +kubebuilder:validation:Enum=Delete;Orphan
+type DeletionPolicy string
+
+const (
+	// DeletionDelete removes everything the object made and waits until it is gone.
+	DeletionDelete DeletionPolicy = "Delete"
+	// DeletionOrphan leaves everything running, unmanaged.
+	DeletionOrphan DeletionPolicy = "Orphan"
+)

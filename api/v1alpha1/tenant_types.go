@@ -1,0 +1,132 @@
+package v1alpha1
+
+import (
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TenantSpec is what administrators decide about a tenant. It is read from the platform repository only.
+type TenantSpec struct {
+	// Owners are the people and groups who may look into the tenant's namespaces.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Owners []Owner `json:"owners,omitempty"`
+
+	// Repository binds the tenant's own Git repository. Without it the tenant's projects live beside tenant.yaml.
+	// +optional
+	Repository *TenantRepository `json:"repository,omitempty"`
+
+	// PodSecurity is the Pod Security level enforced in the tenant's projects. Default restricted.
+	// +kubebuilder:validation:Enum=restricted;baseline
+	// +kubebuilder:default=restricted
+	// +optional
+	PodSecurity string `json:"podSecurity,omitempty"`
+
+	// Egress are the address ranges outside the cluster that the tenant's pods may connect to. Default: none.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.all(c, isCIDR(c))",message="every entry of egress must be a CIDR, such as 203.0.113.0/24"
+	// +listType=set
+	// +optional
+	Egress []string `json:"egress,omitempty"`
+
+	// DeletionPolicy says what becomes of the tenant's namespaces when the tenant is deleted. Default Delete.
+	// +kubebuilder:default=Delete
+	// +optional
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	Schedule `json:",inline"`
+}
+
+// Owner is a person or group with a role in every namespace of a tenant.
+type Owner struct {
+	// Kind of the subject, as the API server authenticates it.
+	// +kubebuilder:validation:Enum=User;Group
+	Kind string `json:"kind"`
+	// Name of the user or group. Names that start with "system:" belong to Kubernetes and are refused.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('system:')",message="names that start with system: belong to Kubernetes"
+	Name string `json:"name"`
+	// Role: view reads everything but Secrets; edit also restarts, execs and port-forwards; admin also reads Secrets.
+	// Default view.
+	// +kubebuilder:validation:Enum=view;edit;admin
+	// +kubebuilder:default=view
+	// +optional
+	Role string `json:"role,omitempty"`
+}
+
+// TenantRepository says where a tenant's own repository is. It becomes a Repository of the tenant's name.
+type TenantRepository struct {
+	// URL to fetch from.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
+	URL string `json:"url"`
+	// Ref to follow. Default: the branch the remote's HEAD names.
+	// +optional
+	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
+	// Path of the folder that holds kubeop.yaml. Default: the root.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
+	// +optional
+	Path string `json:"path,omitempty"`
+	// SecretRef names the credentials in the operator's namespace; see Repository.
+	// +optional
+	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
+	// HookSecretRef names the push hook's key in the operator's namespace; see Repository.
+	// +optional
+	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
+	// Interval between two polls. Default 10m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
+	// +kubebuilder:default="10m"
+	// +optional
+	Interval metav1.Duration `json:"interval,omitzero"`
+}
+
+// TenantStatus says what was made for the tenant.
+type TenantStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// Namespace is the tenant's home, which holds its Projects.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Projects counts the tenant's projects.
+	// +optional
+	Projects int `json:"projects,omitempty"`
+	// Inventory lists what was made for the tenant.
+	// +optional
+	Inventory Inventory `json:"inventory,omitzero"`
+}
+
+// Tenant is a team: its people, its repository and the namespaces that are its own.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=kubeop
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Projects",type=integer,JSONPath=`.status.projects`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z][a-z0-9]{0,19}$')",message="name must be a letter followed by at most 19 letters or digits, without a dash"
+// +kubebuilder:validation:XValidation:rule="!(self.metadata.name in ['system', 'platform'])",message="the names system and platform are reserved"
+type Tenant struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +kubebuilder:default={}
+	// +optional
+	Spec TenantSpec `json:"spec,omitempty"`
+	// +kubebuilder:default={"observedGeneration":-1}
+	Status TenantStatus `json:"status,omitempty"`
+}
+
+// TenantList is a list of Tenants.
+// +kubebuilder:object:root=true
+type TenantList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Tenant `json:"items"`
+}

@@ -1,0 +1,28 @@
+{{- /* The operator's configuration; internal/config says what each variable means. */ -}}
+{{- define "kubeop.env" -}}
+- {name: OPERATOR_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+- {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
+- {name: LOG_FORMAT, value: {{ .Values.logFormat | quote }}}
+- {name: METRICS_ADDR, value: ":8080"}
+- {name: HEALTH_ADDR, value: ":8081"}
+- {name: HOOK_ADDR, value: ":9292"}
+- {name: DATA_DIR, value: /data}
+- {name: LEADER_ELECT, value: "true"}
+- {name: CONCURRENCY, value: {{ .Values.concurrency | quote }}}
+- {name: HELM_WORKERS, value: {{ .Values.helmWorkers | quote }}}
+- {name: GRACEFUL_TIMEOUT, value: {{ printf "%ds" (int .Values.gracefulTimeoutSeconds) }}}
+- {name: INGRESS_NAMESPACE, value: {{ .Values.ingressNamespace | quote }}}
+{{- with .Values.platform }}
+{{- if .url }}
+- {name: PLATFORM_URL, value: {{ .url | quote }}}
+- {name: PLATFORM_BRANCH, value: {{ .ref.branch | quote }}}
+- {name: PLATFORM_PATH, value: {{ .path | quote }}}
+- {name: PLATFORM_SECRET, value: {{ .secretRef | quote }}}
+- {name: PLATFORM_HOOK_SECRET, value: {{ .hookSecretRef | quote }}}
+- {name: PLATFORM_INTERVAL, value: {{ .interval | quote }}}
+{{- end }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

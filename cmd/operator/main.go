@@ -1,0 +1,54 @@
+// Command operator runs kubeop's controllers against the cluster of its kubeconfig or of the pod it runs in. Its
+// configuration is the environment; internal/config says which variables there are.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers"
+	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/version"
+)
+
+func main() {
+	if err := run(ctrl.SetupSignalHandler()); err != nil {
+		fmt.Fprintln(os.Stderr, "kubeop:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	c, err := config.Load(ctx)
+	if err != nil {
+		return err
+	}
+	setLogger(c)
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+
+	mgr, err := newManager(c, scheme)
+	if err != nil {
+		return err
+	}
+	engine, err := controllers.Setup(mgr, c)
+	if err != nil {
+		return err
+	}
+	if err := addRunnables(mgr, c, engine); err != nil {
+		return err
+	}
+	ctrl.Log.Info("Starting kubeop", "version", version.Version, "commit", version.Commit)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the controllers: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/own"
+)
+
+// resolve finds the project by the labels of the app's namespace, which tenants cannot write, waits for it to be ready,
+// and takes the deployer's client.
+func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
+	live, _, err := r.Watch.Live(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), types.NamespacedName{Name: s.app.Namespace})
+	if err != nil {
+		return err
+	}
+	if live == nil {
+		return step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute,
+			"namespace %s belongs to no project; an App belongs in the namespace kubeop-<tenant>-<project>", s.app.Namespace)
+	}
+	tenant, project := live.GetLabels()[v1alpha1.TenantLabel], live.GetLabels()[v1alpha1.ProjectLabel]
+	if err := r.await(ctx, tenant, project); err != nil {
+		return err
+	}
+	s.owner = own.Owner{Tenant: tenant, Project: project, App: s.app.Name, Namespace: s.app.Namespace}
+	s.client, err = r.Clients.As(s.app.Namespace)
+	return err
+}
+
+// await waits for the project: before it is ready there is no deployer, and no quota that holds the app.
+func (r *Reconciler) await(ctx context.Context, tenant, name string) error {
+	project := &v1alpha1.Project{}
+	key := client.ObjectKey{Namespace: v1alpha1.HomeNamespace(tenant), Name: name}
+	err := r.Client.Get(ctx, key, project)
+	if apierrors.IsNotFound(err) {
+		return step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute, "project %s does not exist", key)
+	}
+	if err != nil {
+		return fmt.Errorf("reading project %s: %w", key, err)
+	}
+	if !conditions.IsReady(project) {
+		return step.Wait(v1alpha1.DependencyNotReadyReason, 10*time.Second, "project %s is not ready: %s",
+			name, conditions.GetMessage(project, v1alpha1.ReadyCondition))
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package project
+
+import (
+	"context"
+
+	core "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/access"
+)
+
+// grant makes the deployer of the project's apps and lets the tenant's owners in.
+func (r *Reconciler) grant(ctx context.Context, s *scope) error {
+	// Nothing runs as the deployer, so its token is mounted nowhere.
+	account := core.ServiceAccount(v1alpha1.Deployer, s.namespace).WithLabels(s.labels()).WithAutomountServiceAccountToken(false)
+	objects := []any{account, access.Deployer(s.namespace, s.labels())}
+	for _, b := range access.Bindings(s.namespace, s.labels(), s.tenant.Spec.Owners) {
+		objects = append(objects, b)
+	}
+	if err := s.made.Apply(ctx, objects...); err != nil {
+		return err
+	}
+	return s.made.Prune(ctx, s.labels())
+}

@@ -1,0 +1,43 @@
+// Package project makes each Project its namespace: guardrails, isolation, the deployer of its apps, and access for the
+// tenant's owners.
+package project
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/kube"
+)
+
+// Reconciler reconciles Projects.
+type Reconciler struct {
+	Client client.Client
+	// Reader reads past the cache, which does not hold namespaces that are not ours.
+	Reader  client.Reader
+	Watch   *kube.Watch
+	Applier *apply.Applier
+	Clients *kube.Clients
+	Steps   *step.Runner
+	// IngressNamespace is the namespace of the ingress controller, which may reach every project; "" lets none in.
+	IngressNamespace string
+}
+
+// Reconcile brings one project's namespace to what its spec says, or takes it away.
+func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (ctrl.Result, error) {
+	s := r.newScope(project)
+	if !project.DeletionTimestamp.IsZero() {
+		return r.Steps.Finalize(ctx, project, s,
+			step.Of(v1alpha1.AppsRemovedCondition, s, r.removeApps),
+			step.Of(v1alpha1.NamespaceRemovedCondition, s, r.removeNamespace))
+	}
+	return r.Steps.Run(ctx, project, s,
+		step.Of(v1alpha1.DependenciesReadyCondition, s, r.resolve),
+		step.Of(v1alpha1.NamespaceReadyCondition, s, r.makeNamespace),
+		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.guard),
+		step.Of(v1alpha1.AccessReadyCondition, s, r.grant))
+}

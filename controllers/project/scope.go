@@ -1,0 +1,78 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
+)
+
+// scope holds the facts of one Reconcile.
+type scope struct {
+	project *v1alpha1.Project
+	// tenant is the owner, set by resolve.
+	tenant *v1alpha1.Tenant
+	// namespace is the project's, made of the names of tenant and project.
+	namespace string
+	// made records what is applied.
+	made *apply.Ledger
+	// apps is counted by resolve.
+	apps int
+}
+
+func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
+	return &scope{
+		project:   project,
+		namespace: v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
+		made:      apply.NewLedger(r.Applier, r.Client, project.Status.Inventory),
+		apps:      project.Status.Apps,
+	}
+}
+
+// tenantOf returns the tenant whose home namespace the project lives in: where an object is cannot be forged, what its
+// labels say can.
+func tenantOf(project *v1alpha1.Project) string {
+	return strings.TrimPrefix(project.Namespace, v1alpha1.HomeNamespace(""))
+}
+
+// Record writes the facts into the status.
+func (s *scope) Record() {
+	s.project.Status.Namespace = s.namespace
+	s.project.Status.Apps = s.apps
+	s.project.Status.Inventory = s.made.Inventory()
+}
+
+// Summary is Ready's message.
+func (s *scope) Summary() string { return fmt.Sprintf("Apps live in namespace %s", s.namespace) }
+
+// labels are on everything made for the project.
+func (s *scope) labels() map[string]string {
+	return map[string]string{v1alpha1.TenantLabel: tenantOf(s.project), v1alpha1.ProjectLabel: s.project.Name}
+}
+
+// resolve finds the tenant, which decides the project's Pod Security level, egress and owners.
+func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
+	name := tenantOf(s.project)
+	tenant := &v1alpha1.Tenant{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant)
+	if apierrors.IsNotFound(err) || (err == nil && s.project.Namespace != v1alpha1.HomeNamespace(name)) {
+		return step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute,
+			"namespace %s is the home of no tenant; a Project belongs in the namespace kubeop-<tenant>", s.project.Namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("reading tenant %s: %w", name, err)
+	}
+	apps := &v1alpha1.AppList{}
+	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace)); err != nil {
+		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
+	}
+	s.tenant, s.apps = tenant, len(apps.Items)
+	return nil
+}

@@ -1,0 +1,70 @@
+package project
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apply"
+)
+
+// SetupWithManager has the controller woken by its Projects, by hands on what it made, by the tenant, and by apps that
+// come and go.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, options controller.Options) error {
+	c, err := ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.projectsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.App{}, handler.EnqueueRequestsFromMapFunc(projectOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(options).
+		Build(reconcile.AsReconciler(r.Client, r))
+	if err != nil {
+		return err
+	}
+	r.Watch.OnKind(func(kind *metav1.PartialObjectMetadata) error {
+		return c.Watch(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(madeFor), apply.HandsOn))
+	})
+	return nil
+}
+
+// projectsOf maps a tenant to its projects.
+func (r *Reconciler) projectsOf(ctx context.Context, tenant client.Object) []reconcile.Request {
+	projects := &v1alpha1.ProjectList{}
+	if err := r.Client.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(tenant.GetName()))); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range projects.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&projects.Items[i])})
+	}
+	return requests
+}
+
+// projectOf maps an app to its project, which counts its apps and waits for the last one to go.
+func projectOf(_ context.Context, o client.Object) []reconcile.Request { return requestOf(o.GetLabels()) }
+
+// madeFor maps an object to the project it was made for; what belongs to an app is the app's.
+func madeFor(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
+	if o.Labels[v1alpha1.AppLabel] != "" {
+		return nil
+	}
+	return requestOf(o.Labels)
+}
+
+func requestOf(labels map[string]string) []reconcile.Request {
+	tenant, project := labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel]
+	if tenant == "" || project == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: v1alpha1.HomeNamespace(tenant), Name: project}}}
+}

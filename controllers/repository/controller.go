@@ -1,0 +1,45 @@
+// Package repository makes what a Git repository declares be the cluster's Tenants, Projects and Apps.
+package repository
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// Reconciler reconciles Repositories.
+type Reconciler struct {
+	Client client.Client
+	// Reader reads Secrets past the cache, so that none are held in memory.
+	Reader  client.Reader
+	Watch   *kube.Watch
+	Applier *apply.Applier
+	Steps   *step.Runner
+	Git     *fetch.GitStore
+	Tree    *tree.Reader
+	// Commits remembers what remotes answered until the interval is over, a push is reported, or a fetch is asked for.
+	Commits *fetch.Recent[fetch.Commit]
+	// Namespace holds the repositories' credentials.
+	Namespace string
+}
+
+// Reconcile brings the cluster to the newest valid commit of one repository. A Repository that is deleted leaves what it
+// declared: that belongs to the tenants.
+func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Repository) (ctrl.Result, error) {
+	s := newScope(repository)
+	if !repository.DeletionTimestamp.IsZero() {
+		return r.Steps.Finalize(ctx, repository, s, step.Of(v1alpha1.FetchedCondition, s, r.forget))
+	}
+	return r.Steps.Run(ctx, repository, s,
+		step.Of(v1alpha1.FetchedCondition, s, r.fetch),
+		step.Of(v1alpha1.SyncedCondition, s, r.sync),
+		step.Of(v1alpha1.TreeValidCondition, s, r.judge))
+}

@@ -1,0 +1,81 @@
+package repository
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apply"
+)
+
+// keepRevision leaves the revision of an app whose folder did not change as it was, so that a commit writes only the apps
+// it is about.
+func (r *Reconciler) keepRevision(ctx context.Context, o client.Object) error {
+	app, ok := o.(*v1alpha1.App)
+	if !ok {
+		return nil
+	}
+	live := &v1alpha1.App{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(app), live)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading app %s/%s: %w", app.Namespace, app.Name, err)
+	}
+	was := live.Annotations[v1alpha1.RevisionAnnotation]
+	if was != "" && live.Annotations[v1alpha1.TreeAnnotation] == app.Annotations[v1alpha1.TreeAnnotation] {
+		app.Annotations[v1alpha1.RevisionAnnotation] = was
+	}
+	return nil
+}
+
+// declared turns a declared object into what is applied: nothing the file does not say, so that defaults stay the API
+// server's.
+func declared(o client.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", o.GetName(), err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(content, "status")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	return u, nil
+}
+
+// entriesOf returns what is recorded of an object.
+func entriesOf(recorded []v1alpha1.InventoryEntry, o client.Object) []v1alpha1.InventoryEntry {
+	id := apply.IDOf(o).String()
+	for _, e := range recorded {
+		if e.ID == id {
+			return []v1alpha1.InventoryEntry{e}
+		}
+	}
+	return nil
+}
+
+// fileOf returns the file that declares an object.
+func fileOf(unit []client.Object, id apply.ObjectID) string {
+	for _, o := range unit {
+		if apply.IDOf(o) != id {
+			continue
+		}
+		if folder := o.GetAnnotations()[v1alpha1.FolderAnnotation]; folder != "" {
+			return folder + "/" + map[string]string{"App": "app.yaml", "Project": "project.yaml", "Tenant": "tenant.yaml"}[id.Kind]
+		}
+	}
+	return id.Kind + "/" + id.Name
+}
+
+// pathOf returns the path as the file system names it.
+func pathOf(path string) string {
+	if path == "" {
+		return "."
+	}
+	return path
+}

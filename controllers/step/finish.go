@@ -1,0 +1,118 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/fluxcd/pkg/runtime/jitter"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// maxMessage bounds an event's message; the API server refuses more than 1,024 characters.
+const maxMessage = 1000
+
+// finish tells how a Reconcile ended: Ready and its companions, one status patch where anything changed, one event where
+// Ready changed, metrics, and when to look again.
+func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *verdict) (ctrl.Result, error) {
+	s.Record()
+	summarise(obj, s, v)
+	if token, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
+		obj.GetReconcileStatus().SetLastHandledReconcileRequest(token)
+	}
+	r.Metrics.RecordReadiness(ctx, obj)
+
+	if err := r.patch(ctx, before, obj); err != nil {
+		return ctrl.Result{}, errors.Join(err, errOf(v))
+	}
+	r.tell(before, obj)
+	return next(ctx, obj, v)
+}
+
+// summarise sets Ready, Reconciling, Stalled and the observed generation. A failure that is tried again leaves the
+// observed generation behind, so that kstatus reads the object as in progress.
+func summarise(obj Object, s Scope, v *verdict) {
+	conditions.Delete(obj, v1alpha1.ReconcilingCondition)
+	conditions.Delete(obj, v1alpha1.StalledCondition)
+	settled := false
+	switch {
+	case v == nil:
+		settled = true
+		conditions.MarkTrue(obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s", s.Summary())
+	case v.kind == waiting:
+		conditions.MarkReconciling(obj, v1alpha1.ProgressingReason, "%s", v.err)
+		conditions.MarkUnknown(obj, v1alpha1.ReadyCondition, v.reason, "%s", v.err)
+	case v.kind == stopped:
+		settled = true
+		conditions.MarkStalled(obj, v.reason, "%s", v.err)
+		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s", v.err)
+	default:
+		conditions.MarkReconciling(obj, v1alpha1.ProgressingWithRetryReason, "%s", v.err)
+		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s", v.err)
+	}
+	if settled {
+		obj.GetReconcileStatus().ObservedGeneration = obj.GetGeneration()
+	}
+}
+
+// patch writes the status where it differs from what was read: one request, or none.
+func (r *Runner) patch(ctx context.Context, before, obj Object) error {
+	diff := client.MergeFrom(before)
+	data, err := diff.Data(obj)
+	if err != nil {
+		return err
+	}
+	if string(data) == "{}" {
+		return nil
+	}
+	// The context may have ended with the work; what was found out is still told.
+	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, diff))
+}
+
+// tell emits an event when Ready became true or false, or says something else than before.
+func (r *Runner) tell(before, obj Object) {
+	was, is := conditions.Get(before, v1alpha1.ReadyCondition), conditions.Get(obj, v1alpha1.ReadyCondition)
+	if is == nil || is.Status == "Unknown" {
+		return
+	}
+	if was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if is.Status != "True" {
+		kind = corev1.EventTypeWarning
+	}
+	message := is.Message
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
+	r.Events.Eventf(obj, nil, kind, is.Reason, "Reconcile", "%s", message)
+}
+
+// next says when to look again. Only a failure without a retryInterval goes through the queue's backoff.
+func next(ctx context.Context, obj Object, v *verdict) (ctrl.Result, error) {
+	every := jitter.JitteredIntervalDuration(obj.GetSchedule().Every())
+	switch {
+	case v == nil || v.kind == stopped:
+		return ctrl.Result{RequeueAfter: every}, nil
+	case v.after > 0:
+		return ctrl.Result{RequeueAfter: v.after}, nil
+	case pause(obj) > 0:
+		ctrl.LoggerFrom(ctx).Error(v.err, "Trying again", "after", pause(obj))
+		return ctrl.Result{RequeueAfter: pause(obj)}, nil
+	}
+	return ctrl.Result{}, v.err
+}
+
+func errOf(v *verdict) error {
+	if v == nil {
+		return nil
+	}
+	return v.err
+}

@@ -1,0 +1,65 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// verdict is how a step ended other than well: it carries the reason of the condition.
+type verdict struct {
+	kind   kind
+	reason string
+	after  time.Duration
+	err    error
+}
+
+type kind int
+
+const (
+	waiting kind = iota
+	stopped
+	failed
+)
+
+func (v *verdict) Error() string { return v.err.Error() }
+func (v *verdict) Unwrap() error { return v.err }
+
+// Wait ends a step in which nothing is wrong: look again after the given time, or sooner when a watch reports a change.
+func Wait(reason string, after time.Duration, format string, args ...any) error {
+	return &verdict{kind: waiting, reason: reason, after: after, err: fmt.Errorf(format, args...)}
+}
+
+// Stop ends a step that only a change of the object or its source can help. The object is Stalled, and looked at again
+// at its interval, because the source may change without an event.
+func Stop(reason string, err error) error {
+	return &verdict{kind: stopped, reason: reason, err: err}
+}
+
+// Fail gives an error that is tried again with backoff the reason of its condition.
+func Fail(reason string, err error) error {
+	return &verdict{kind: failed, reason: reason, err: err}
+}
+
+// FailAfter is Fail for a failure that the next look may find mended, without anything being tried again: it is looked at
+// after the given time instead of with backoff.
+func FailAfter(reason string, after time.Duration, err error) error {
+	return &verdict{kind: failed, reason: reason, after: after, err: err}
+}
+
+// outcomeOf returns err as a verdict; an error without one is a failure that is tried again.
+func outcomeOf(err error) *verdict {
+	var v *verdict
+	if errors.As(err, &v) {
+		return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: err}
+	}
+	reason := v1alpha1.FailedReason
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		reason = v1alpha1.AccessDeniedReason
+	}
+	return &verdict{kind: failed, reason: reason, err: err}
+}

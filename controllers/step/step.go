@@ -1,0 +1,136 @@
+// Package step runs a Reconcile that is a list of steps. A step does one thing and records facts in its scope; the
+// runner alone writes conditions, the status, events and metrics.
+package step
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/fluxcd/pkg/runtime/controller"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Object is a kind of this API.
+type Object interface {
+	client.Object
+	conditions.Setter
+	GetReconcileStatus() *v1alpha1.ReconcileStatus
+	GetSchedule() *v1alpha1.Schedule
+}
+
+// Scope holds the facts one Reconcile finds.
+type Scope interface {
+	// Record writes the facts into the object's status; it never touches conditions.
+	Record()
+	// Summary is Ready's message when every step succeeded.
+	Summary() string
+}
+
+// Step is one act of a Reconcile and the condition that tells how it went.
+type Step struct {
+	condition string
+	do        func(context.Context) error
+}
+
+// Of makes a step of a function over a scope.
+func Of[S Scope](condition string, s S, do func(context.Context, S) error) Step {
+	return Step{condition: condition, do: func(ctx context.Context) error { return do(ctx, s) }}
+}
+
+// Runner runs the steps of one kind's controller.
+type Runner struct {
+	Client  client.Client
+	Events  events.EventRecorder
+	Metrics controller.Metrics
+	Clock   clock.PassiveClock
+}
+
+// Run brings obj to what its spec says: it takes hold of it with the finalizer, runs the steps in order until one does
+// not succeed, and tells the outcome. A suspended object is left as it is.
+func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
+	r.Metrics.RecordSuspend(ctx, obj, obj.GetSchedule().Suspend)
+	if obj.GetSchedule().Suspend {
+		return ctrl.Result{}, nil
+	}
+	start := r.Clock.Now()
+	defer r.Metrics.RecordDuration(ctx, obj, start)
+
+	if err := r.hold(ctx, obj); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	before := obj.DeepCopyObject().(Object)
+	return r.finish(ctx, before, obj, s, r.walk(ctx, obj, steps))
+}
+
+// Finalize undoes what obj made and lets it go when every step succeeded. A suspended object is let go at once, and
+// what it made stays.
+func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
+		return ctrl.Result{}, nil
+	}
+	before := obj.DeepCopyObject().(Object)
+	if !obj.GetSchedule().Suspend {
+		if v := r.walk(ctx, obj, steps); v != nil {
+			return r.finish(ctx, before, obj, s, v)
+		}
+	}
+	controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer)
+	if err := r.Client.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	r.Metrics.RecordDuration(ctx, obj, r.Clock.Now())
+	r.Metrics.RecordReadiness(ctx, obj)
+	return ctrl.Result{}, nil
+}
+
+// hold adds the finalizer before the first step makes anything.
+func (r *Runner) hold(ctx context.Context, obj Object) error {
+	before := obj.DeepCopyObject().(Object)
+	if !controllerutil.AddFinalizer(obj, v1alpha1.Finalizer) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("adding the finalizer: %w", err)
+	}
+	return nil
+}
+
+// walk runs the steps and marks their conditions. It returns nil when all succeeded, else how the first one ended that
+// did not.
+func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) *verdict {
+	for i, s := range steps {
+		err := s.do(ctx)
+		if err == nil {
+			conditions.MarkTrue(obj, s.condition, v1alpha1.SucceededReason, "")
+			continue
+		}
+		v := outcomeOf(err)
+		if v.kind == waiting {
+			conditions.MarkUnknown(obj, s.condition, v.reason, "%s", v.err)
+		} else {
+			conditions.MarkFalse(obj, s.condition, v.reason, "%s", v.err)
+		}
+		for _, later := range steps[i+1:] {
+			conditions.MarkUnknown(obj, later.condition, v1alpha1.ProgressingReason, "waits for %s", s.condition)
+		}
+		return v
+	}
+	return nil
+}
+
+// pause is how long to rest before the next try of a failure: retryInterval where it is set, else zero, which leaves it
+// to the queue's backoff.
+func pause(obj Object) time.Duration {
+	if d := obj.GetSchedule().RetryInterval; d != nil {
+		return d.Duration
+	}
+	return 0
+}

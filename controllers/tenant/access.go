@@ -1,0 +1,27 @@
+package tenant
+
+import (
+	"context"
+
+	rbac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/access"
+)
+
+// grant lets the owners see the tenant's Projects, and of the cluster-scoped kinds the Tenant and Repository of their
+// own, where the errors of their files are told.
+func (r *Reconciler) grant(ctx context.Context, s *scope) error {
+	name := "kubeop-tenant-" + s.tenant.Name
+	own := rbac.PolicyRule().WithAPIGroups(v1alpha1.Group).WithResources("tenants", "repositories").
+		WithResourceNames(s.tenant.Name).WithVerbs("get", "list", "watch")
+	role := rbac.ClusterRole(name).WithLabels(s.labels()).WithRules(own)
+	binding := rbac.ClusterRoleBinding(name).WithLabels(s.labels()).
+		WithRoleRef(rbac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(name)).
+		WithSubjects(access.Subjects(s.tenant.Spec.Owners, "")...)
+	objects := []any{role, binding}
+	for _, b := range access.Bindings(s.home, s.labels(), s.tenant.Spec.Owners) {
+		objects = append(objects, b)
+	}
+	return s.made.Apply(ctx, objects...)
+}

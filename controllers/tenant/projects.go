@@ -1,0 +1,60 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+)
+
+// removeProjects deletes the tenant's projects and waits for them, then takes the owners' access. Under the policy Orphan
+// the projects are told to leave everything running first.
+func (r *Reconciler) removeProjects(ctx context.Context, s *scope) error {
+	projects := &v1alpha1.ProjectList{}
+	if err := r.Client.List(ctx, projects, client.InNamespace(s.home)); err != nil {
+		return fmt.Errorf("listing the projects of %s: %w", s.tenant.Name, err)
+	}
+	var left []string
+	for i := range projects.Items {
+		project := &projects.Items[i]
+		left = append(left, project.Name)
+		if err := r.removeProject(ctx, s, project); err != nil {
+			return fmt.Errorf("deleting project %s: %w", project.Name, err)
+		}
+	}
+	if len(left) > 0 {
+		slices.Sort(left)
+		return step.Wait(v1alpha1.DeletingReason, time.Second, "waits for projects %s; kubectl get projects -n %s says what holds them",
+			strings.Join(left, ", "), s.home)
+	}
+	return r.revoke(ctx, s)
+}
+
+func (r *Reconciler) removeProject(ctx context.Context, s *scope, project *v1alpha1.Project) error {
+	if s.tenant.Spec.DeletionPolicy == v1alpha1.DeletionOrphan && project.Spec.DeletionPolicy != v1alpha1.DeletionOrphan {
+		before := project.DeepCopy()
+		project.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+		if err := r.Client.Patch(ctx, project, client.MergeFrom(before)); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	if !project.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Client.Delete(ctx, project))
+}
+
+// revoke removes what was made outside the namespace: the cluster-wide role and its binding. Under the policy Orphan the
+// owners keep what they see.
+func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
+	if s.tenant.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
+		return nil
+	}
+	return s.made.PruneKinds(ctx, s.labels(), "ClusterRole", "ClusterRoleBinding")
+}

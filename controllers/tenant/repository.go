@@ -1,0 +1,71 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+)
+
+// bind declares the tenant's Repository, or removes it where the tenant has none any more. What the repository declared
+// stays: it belongs to the tenant.
+func (r *Reconciler) bind(ctx context.Context, s *scope) error {
+	projects := &v1alpha1.ProjectList{}
+	if err := r.Client.List(ctx, projects, client.InNamespace(s.home)); err != nil {
+		return fmt.Errorf("listing the projects of %s: %w", s.tenant.Name, err)
+	}
+	s.projects = len(projects.Items)
+
+	if s.tenant.Spec.Repository != nil {
+		repository, err := repositoryOf(s)
+		if err != nil {
+			return err
+		}
+		if err := s.made.Apply(ctx, repository); err != nil {
+			return err
+		}
+	}
+	return s.made.Prune(ctx, s.labels())
+}
+
+// repositoryOf returns the Repository a tenant's binding stands for.
+func repositoryOf(s *scope) (*unstructured.Unstructured, error) {
+	bound := s.tenant.Spec.Repository
+	repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{
+		URL: bound.URL, Ref: bound.Ref, Path: bound.Path, Tenant: s.tenant.Name,
+		SecretRef: bound.SecretRef, HookSecretRef: bound.HookSecretRef,
+		Schedule: v1alpha1.Schedule{Interval: bound.Interval, Suspend: s.tenant.Spec.Suspend},
+	}}
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&repository.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the repository of %s: %w", s.tenant.Name, err)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind))
+	u.SetName(s.tenant.Name)
+	u.SetLabels(s.labels())
+	return u, nil
+}
+
+// unbind removes the Repository first, so that nothing declares the projects again while they go.
+func (r *Reconciler) unbind(ctx context.Context, s *scope) error {
+	repository := &v1alpha1.Repository{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: s.tenant.Name}, repository)
+	if apierrors.IsNotFound(err) || (err == nil && repository.Spec.Tenant != s.tenant.Name) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading repository %s: %w", s.tenant.Name, err)
+	}
+	if err := r.Client.Delete(ctx, repository); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting repository %s: %w", s.tenant.Name, err)
+	}
+	return step.Wait(v1alpha1.DeletingReason, time.Second, "repository %s is being deleted", s.tenant.Name)
+}

@@ -1,0 +1,43 @@
+package tenant
+
+import (
+	"fmt"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apply"
+)
+
+// scope holds the facts of one Reconcile.
+type scope struct {
+	tenant *v1alpha1.Tenant
+	// home is the tenant's namespace.
+	home string
+	// made records what is applied.
+	made *apply.Ledger
+	// projects is counted by bind; it is -1 before.
+	projects int
+}
+
+func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
+	return &scope{
+		tenant:   tenant,
+		home:     v1alpha1.HomeNamespace(tenant.Name),
+		made:     apply.NewLedger(r.Applier, r.Client, tenant.Status.Inventory),
+		projects: tenant.Status.Projects,
+	}
+}
+
+// Record writes the facts into the status.
+func (s *scope) Record() {
+	s.tenant.Status.Namespace = s.home
+	s.tenant.Status.Projects = s.projects
+	s.tenant.Status.Inventory = s.made.Inventory()
+}
+
+// Summary is Ready's message.
+func (s *scope) Summary() string { return fmt.Sprintf("Home is namespace %s", s.home) }
+
+// labels are on everything made for the tenant itself.
+func (s *scope) labels() map[string]string {
+	return map[string]string{v1alpha1.TenantLabel: s.tenant.Name}
+}

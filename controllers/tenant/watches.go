@@ -1,0 +1,57 @@
+package tenant
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apply"
+)
+
+// SetupWithManager has the controller woken by its Tenants, by hands on what it made, and by projects that come and go.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, options controller.Options) error {
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	c, err := ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(tenantOf), changed).
+		Watches(&v1alpha1.Repository{}, handler.EnqueueRequestsFromMapFunc(tenantOf), changed).
+		WithOptions(options).
+		Build(reconcile.AsReconciler(r.Client, r))
+	if err != nil {
+		return err
+	}
+	r.Watch.OnKind(func(kind *metav1.PartialObjectMetadata) error {
+		return c.Watch(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(madeFor), apply.HandsOn))
+	})
+	return nil
+}
+
+// tenantOf maps a project or repository to its tenant.
+func tenantOf(_ context.Context, o client.Object) []reconcile.Request { return requestOf(o.GetLabels()) }
+
+// madeFor maps an object to the tenant it was made for; what belongs to a project is the project's.
+func madeFor(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
+	if o.Labels[v1alpha1.ProjectLabel] != "" {
+		return nil
+	}
+	return requestOf(o.Labels)
+}
+
+func requestOf(labels map[string]string) []reconcile.Request {
+	tenant := labels[v1alpha1.TenantLabel]
+	if tenant == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: tenant}}}
+}

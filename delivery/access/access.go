@@ -1,0 +1,47 @@
+// Package access binds people and the deployer to the roles that the chart installs.
+package access
+
+import (
+	rbac "k8s.io/client-go/applyconfigurations/rbac/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// roles are the roles an owner can have; each is a ClusterRole "kubeop-<role>" of the chart.
+var roles = []string{"view", "edit", "admin"}
+
+// Bindings binds the owners to their roles in a namespace, one binding a role. A role without an owner is bound to
+// nobody, so that the set of objects does not depend on the owners.
+func Bindings(namespace string, labels map[string]string, owners []v1alpha1.Owner) []*rbac.RoleBindingApplyConfiguration {
+	var bindings []*rbac.RoleBindingApplyConfiguration
+	for _, role := range roles {
+		bindings = append(bindings, bind(namespace, "kubeop-"+role, labels).WithSubjects(Subjects(owners, role)...))
+	}
+	return bindings
+}
+
+// Deployer returns the binding of the service account as which a project's apps are delivered. The role is a
+// ClusterRole so that administrators can extend it by aggregation; the binding holds it to the namespace.
+func Deployer(namespace string, labels map[string]string) *rbac.RoleBindingApplyConfiguration {
+	subject := rbac.Subject().WithKind("ServiceAccount").WithName(v1alpha1.Deployer).WithNamespace(namespace)
+	return bind(namespace, v1alpha1.Deployer, labels).WithSubjects(subject)
+}
+
+// Subjects returns the owners that have a role, or all of them for "".
+func Subjects(owners []v1alpha1.Owner, role string) []*rbac.SubjectApplyConfiguration {
+	subjects := []*rbac.SubjectApplyConfiguration{}
+	for _, o := range owners {
+		if role == "" || o.Role == role || (o.Role == "" && role == "view") {
+			subjects = append(subjects, rbac.Subject().WithKind(o.Kind).WithName(o.Name).WithAPIGroup(rbacGroup))
+		}
+	}
+	return subjects
+}
+
+// bind returns the binding of a namespace to the ClusterRole of the same name.
+func bind(namespace, name string, labels map[string]string) *rbac.RoleBindingApplyConfiguration {
+	ref := rbac.RoleRef().WithAPIGroup(rbacGroup).WithKind("ClusterRole").WithName(name)
+	return rbac.RoleBinding(name, namespace).WithLabels(labels).WithRoleRef(ref)
+}

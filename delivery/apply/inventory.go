@@ -1,0 +1,52 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ObjectID names an object within a cluster, whatever version it is read with.
+type ObjectID struct {
+	// Namespace is empty for cluster-scoped objects, Group for the core group.
+	Namespace, Name, Group, Kind string
+}
+
+// IDOf returns the ID of an object whose kind is set.
+func IDOf(object client.Object) ObjectID {
+	gvk := object.GetObjectKind().GroupVersionKind()
+	return ObjectID{Namespace: object.GetNamespace(), Name: object.GetName(), Group: gvk.Group, Kind: gvk.Kind}
+}
+
+// String returns "<namespace>_<name>_<group>_<kind>", the form inventories of Flux and cli-utils have. Colons, which
+// names of RBAC objects may hold, become "__", so that the ID stays usable as a key of a ConfigMap.
+//
+// Names that hold "__" themselves are read back with a colon. Only RBAC allows them; whoever records IDs of foreign
+// objects compares ParseObjectID(id.String()) with id first.
+func (o ObjectID) String() string {
+	return strings.Join([]string{o.Namespace, strings.ReplaceAll(o.Name, ":", "__"), o.Group, o.Kind}, "_")
+}
+
+// ParseObjectID reads the form String writes. Namespace, group and kind cannot hold an underscore, so what is between
+// them is the name.
+func ParseObjectID(s string) (ObjectID, error) {
+	namespace, rest, ok1 := strings.Cut(s, "_")
+	rest, kind, ok2 := cutLast(rest)
+	name, group, ok3 := cutLast(rest)
+	switch {
+	case !ok1 || !ok2 || !ok3:
+		return ObjectID{}, fmt.Errorf("parsing the inventory ID %q: want <namespace>_<name>_<group>_<kind>", s)
+	case name == "" || kind == "":
+		return ObjectID{}, fmt.Errorf("parsing the inventory ID %q: name and kind must not be empty", s)
+	}
+	return ObjectID{Namespace: namespace, Name: strings.ReplaceAll(name, "__", ":"), Group: group, Kind: kind}, nil
+}
+
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, '_')
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}

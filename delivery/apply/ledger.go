@@ -1,0 +1,110 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Ledger applies an owner's objects part by part, step after step, and keeps the record of all of them. What was recorded
+// and was not applied yet stays recorded, so that a step that fails loses nothing.
+type Ledger struct {
+	applier  *Applier
+	client   client.Client
+	recorded []v1alpha1.InventoryEntry
+	made     []v1alpha1.InventoryEntry
+}
+
+// NewLedger returns a Ledger that goes on from what was recorded the last time.
+func NewLedger(a *Applier, c client.Client, recorded v1alpha1.Inventory) *Ledger {
+	return &Ledger{applier: a, client: c, recorded: recorded.Entries}
+}
+
+// Apply applies objects written as apply configurations (k8s.io/client-go/applyconfigurations) or as unstructured objects.
+func (l *Ledger) Apply(ctx context.Context, objects ...any) error {
+	set := Set{Client: l.client, Recorded: l.recorded}
+	for _, o := range objects {
+		u, err := toUnstructured(o)
+		if err != nil {
+			return err
+		}
+		set.Objects = append(set.Objects, u)
+	}
+	result, err := l.applier.Apply(ctx, set)
+	l.made = append(l.made, result.Entries...)
+	return err
+}
+
+// Prune deletes what was recorded and not applied since, where it carries the owner's labels.
+func (l *Ledger) Prune(ctx context.Context, owner map[string]string) error {
+	left, err := Prune(ctx, l.client, Stale(l.recorded, l.made), owner)
+	l.recorded = left
+	return err
+}
+
+// PruneKinds is Prune for objects of the kinds alone.
+func (l *Ledger) PruneKinds(ctx context.Context, owner map[string]string, kinds ...string) error {
+	stale, rest := []v1alpha1.InventoryEntry{}, []v1alpha1.InventoryEntry{}
+	for _, e := range Stale(l.recorded, l.made) {
+		if id, err := ParseObjectID(e.ID); err == nil && slices.Contains(kinds, id.Kind) {
+			stale = append(stale, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	left, err := Prune(ctx, l.client, stale, owner)
+	l.recorded = append(rest, left...)
+	return err
+}
+
+// Inventory returns what is now recorded.
+func (l *Ledger) Inventory() v1alpha1.Inventory {
+	return Inventory(l.made, Stale(l.recorded, l.made))
+}
+
+// Inventory returns the entries of both lists, sorted.
+func Inventory(made, kept []v1alpha1.InventoryEntry) v1alpha1.Inventory {
+	entries := append(slices.Clone(made), kept...)
+	slices.SortFunc(entries, func(x, y v1alpha1.InventoryEntry) int { return strings.Compare(x.ID, y.ID) })
+	return v1alpha1.Inventory{Entries: entries}
+}
+
+// Names lists entries for people, as "Kind/name", at most five.
+func Names(entries []v1alpha1.InventoryEntry) string {
+	var names []string
+	for i, e := range entries {
+		if i == 5 {
+			names = append(names, fmt.Sprintf("and %d more", len(entries)-i))
+			break
+		}
+		name := e.ID
+		if id, err := ParseObjectID(e.ID); err == nil {
+			name = id.Kind + "/" + id.Name
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// toUnstructured turns an apply configuration into the object it writes; nothing that was not set is in it.
+func toUnstructured(o any) (*unstructured.Unstructured, error) {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return u, nil
+	}
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", o, err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("decoding %T: %w", o, err)
+	}
+	return u, nil
+}

@@ -1,0 +1,253 @@
+package fetch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"sort"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// The keys of a Secret with credentials; the same as Flux's.
+const (
+	usernameKey     = "username"
+	passwordKey     = "password"
+	bearerTokenKey  = "bearerToken"
+	identityKey     = "identity"
+	knownHostsKey   = "known_hosts"
+	caKey           = "ca.crt"
+	dockerConfigKey = ".dockerconfigjson"
+)
+
+// Auth is how to prove who we are to a server, and how the server proves itself to us. The zero value is anonymous.
+// Printing or marshalling it never shows a secret.
+type Auth struct {
+	// Username and Password are sent as HTTP basic authentication.
+	Username, Password string
+	// BearerToken is sent as "Authorization: Bearer …"; not together with Username and Password.
+	BearerToken string
+	// Identity is a private SSH key in PEM, Passphrase what decrypts it, if it is encrypted.
+	Identity, Passphrase []byte
+	// KnownHosts are the SSH host keys to trust, in the format of ssh_known_hosts. Required for ssh:// URLs.
+	KnownHosts []byte
+	// CA are certificate authorities in PEM, trusted in addition to the system's.
+	CA []byte
+	// DockerConfig is a .dockerconfigjson with credentials per registry host.
+	DockerConfig []byte
+}
+
+// AuthFromSecret reads the data of a Secret. Keys: username and password; bearerToken; identity with known_hosts,
+// where password decrypts the key; ca.crt; .dockerconfigjson. Other keys are ignored, and a nil map is anonymous.
+// What cannot be used is ErrInvalid, naming the key.
+func AuthFromSecret(data map[string][]byte) (Auth, error) {
+	auth := Auth{
+		Username:     string(data[usernameKey]),
+		Password:     string(data[passwordKey]),
+		BearerToken:  string(data[bearerTokenKey]),
+		Identity:     data[identityKey],
+		KnownHosts:   data[knownHostsKey],
+		CA:           data[caKey],
+		DockerConfig: data[dockerConfigKey],
+	}
+	if len(auth.Identity) > 0 {
+		auth.Passphrase = data[passwordKey]
+	}
+	if err := auth.check(); err != nil {
+		return Auth{}, err
+	}
+	return auth, nil
+}
+
+func (a Auth) check() error {
+	for key, value := range map[string]string{usernameKey: a.Username, passwordKey: a.Password, bearerTokenKey: a.BearerToken} {
+		// A line break comes from "echo secret | base64" and is never part of a credential; servers only say 401 to it.
+		if strings.ContainsAny(value, "\r\n\x00") {
+			return fail(ErrInvalid, "%s of the Secret holds a line break: write it without one", key)
+		}
+	}
+	switch {
+	case a.BearerToken != "" && (a.Username != "" || a.Password != "") && len(a.Identity) == 0:
+		return fail(ErrInvalid, "the Secret holds both bearerToken and username or password: keep one of them")
+	case a.Username != "" && a.Password == "" && len(a.Identity) == 0:
+		return fail(ErrInvalid, "the Secret holds username but no password: add it")
+	case strings.Contains(a.Username, ":"):
+		return fail(ErrInvalid, "username of the Secret holds a colon, which basic authentication cannot carry")
+	}
+	if _, err := a.signer(); err != nil {
+		return err
+	}
+	if _, err := a.roots(); err != nil {
+		return err
+	}
+	_, err := a.registries()
+	return err
+}
+
+// anonymous says whether there is nothing to send to an HTTP server.
+func (a Auth) anonymous() bool { return a.Username == "" && a.Password == "" && a.BearerToken == "" }
+
+// signer is the SSH key, nil when there is none.
+func (a Auth) signer() (ssh.Signer, error) {
+	if len(a.Identity) == 0 {
+		return nil, nil
+	}
+	signer, err := ssh.ParsePrivateKey(a.Identity)
+	if err == nil {
+		return signer, nil
+	}
+	// The cause is left out of the messages: a parser may quote what it was given.
+	if _, encrypted := err.(*ssh.PassphraseMissingError); !encrypted { //nolint:errorlint // returned as is
+		return nil, fail(ErrInvalid, "identity of the Secret is not a private SSH key in PEM")
+	}
+	if len(a.Passphrase) == 0 {
+		return nil, fail(ErrInvalid, "identity of the Secret is encrypted: add its passphrase as password")
+	}
+	if signer, err = ssh.ParsePrivateKeyWithPassphrase(a.Identity, a.Passphrase); err != nil {
+		return nil, fail(ErrInvalid, "password of the Secret does not decrypt identity")
+	}
+	return signer, nil
+}
+
+// roots are the certificate authorities to trust, nil for the system's.
+func (a Auth) roots() (*x509.CertPool, error) {
+	if len(a.CA) == 0 {
+		return nil, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(a.CA) {
+		return nil, fail(ErrInvalid, "ca.crt of the Secret holds no certificate in PEM")
+	}
+	return pool, nil
+}
+
+// registry is the entry of one host in a .dockerconfigjson.
+type registry struct {
+	Auth          string `json:"auth"`
+	Username      string `json:"username"`
+	Password      string `json:"password"`
+	IdentityToken string `json:"identitytoken"`
+	RegistryToken string `json:"registrytoken"`
+}
+
+// registries are the credentials of DockerConfig by host.
+func (a Auth) registries() (map[string]registry, error) {
+	if len(a.DockerConfig) == 0 {
+		return nil, nil
+	}
+	var config struct {
+		Auths map[string]registry `json:"auths"`
+	}
+	if err := json.Unmarshal(a.DockerConfig, &config); err != nil {
+		return nil, fail(ErrInvalid, ".dockerconfigjson of the Secret is not the JSON of a Docker configuration")
+	}
+	byHost := make(map[string]registry, len(config.Auths))
+	for key, entry := range config.Auths {
+		if entry.Auth != "" {
+			user, password, ok := decodeBasic(entry.Auth)
+			if !ok {
+				return nil, fail(ErrInvalid, ".dockerconfigjson of the Secret: auth of %q is not base64 of user:password", key)
+			}
+			entry.Username, entry.Password = user, password
+		}
+		byHost[registryHost(key)] = entry
+	}
+	return byHost, nil
+}
+
+func decodeBasic(auth string) (user, password string, ok bool) {
+	raw, err := base64.StdEncoding.DecodeString(auth)
+	if err != nil {
+		return "", "", false
+	}
+	return strings.Cut(strings.TrimRight(string(raw), "\x00"), ":")
+}
+
+// registryHost is the host of a key of a .dockerconfigjson, which may be a host or a URL. Docker Hub writes the URL of
+// its old index and serves from another host.
+func registryHost(key string) string {
+	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+	host, _, _ := strings.Cut(key, "/")
+	if host == "index.docker.io" || host == "docker.io" {
+		return "registry-1.docker.io"
+	}
+	return strings.ToLower(host)
+}
+
+// forHost completes the credentials with those DockerConfig has for the host; explicit ones win.
+func (a Auth) forHost(host string) (Auth, string, error) {
+	if !a.anonymous() || len(a.DockerConfig) == 0 {
+		return a, "", nil
+	}
+	byHost, err := a.registries()
+	if err != nil {
+		return Auth{}, "", err
+	}
+	entry := byHost[registryHost(host)]
+	a.Username, a.Password, a.BearerToken = entry.Username, entry.Password, entry.RegistryToken
+	return a, entry.IdentityToken, nil
+}
+
+// digest names the pair of URL and credentials, so that nobody reads from a store filled with other credentials.
+func (a Auth) digest(url string) string {
+	hash := sha256.New()
+	for _, part := range [][]byte{
+		[]byte(url), []byte(a.Username), []byte(a.Password), []byte(a.BearerToken),
+		a.Identity, a.Passphrase, a.KnownHosts, a.CA, a.DockerConfig,
+	} {
+		// The length in front keeps "ab"+"c" apart from "a"+"bc".
+		_ = binary.Write(hash, binary.BigEndian, int64(len(part)))
+		hash.Write(part)
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// redact takes every secret out of text a server sent, in any form in which we send it.
+func (a Auth) redact(text string) string {
+	basic := base64.StdEncoding.EncodeToString([]byte(a.Username + ":" + a.Password))
+	forms := []string{basic}
+	for _, secret := range []string{a.Password, a.BearerToken, string(a.Passphrase)} {
+		if secret == "" {
+			continue
+		}
+		encoded := base64.StdEncoding.EncodeToString([]byte(secret))
+		forms = append(forms, secret, url.QueryEscape(secret), url.PathEscape(secret), encoded)
+	}
+	// Longest first: a secret inside its own encoding must not leave the rest of it behind.
+	sort.Slice(forms, func(i, j int) bool { return len(forms[i]) > len(forms[j]) })
+	for _, form := range forms {
+		text = strings.ReplaceAll(text, form, "***")
+	}
+	return text
+}
+
+// String says which credentials there are, never what they are.
+func (a Auth) String() string {
+	var has []string
+	for name, set := range map[string]bool{
+		"basic": a.Username != "" || a.Password != "", "bearerToken": a.BearerToken != "",
+		identityKey: len(a.Identity) > 0, knownHostsKey: len(bytes.TrimSpace(a.KnownHosts)) > 0,
+		caKey: len(a.CA) > 0, dockerConfigKey: len(a.DockerConfig) > 0,
+	} {
+		if set {
+			has = append(has, name)
+		}
+	}
+	sort.Strings(has)
+	return "Auth{" + strings.Join(has, ", ") + "}"
+}
+
+// GoString is String, for %#v.
+func (a Auth) GoString() string { return a.String() }
+
+// MarshalText is String, for loggers that write structs as JSON.
+func (a Auth) MarshalText() ([]byte, error) { return []byte(a.String()), nil }

@@ -1,0 +1,219 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+)
+
+// objectCache is how much of the objects a store keeps in memory, in bytes. Small, because there is one per
+// repository, and because what is read is kept by those who read it.
+const objectCache = cache.FileSize(2 * mebibyte)
+
+// generation is one bare object store: packs only, no refs, no loose objects.
+type generation struct {
+	dir       string
+	limits    limits
+	unpacking chan struct{}
+	// damaged is set when an object that has to be there cannot be read; the next fetch then starts a fresh store.
+	damaged atomic.Bool
+
+	// mu guards what follows, and every read: go-git's storage is not made for concurrent use.
+	mu      sync.Mutex
+	objects *filesystem.ObjectStorage
+	packs   int
+	// commits are shallow and whole, so they may be claimed in the next fetch.
+	commits []plumbing.Hash
+}
+
+func openGeneration(dir string, limits limits, unpacking chan struct{}) (*generation, error) {
+	if err := os.MkdirAll(filepath.Join(dir, packFolder), 0o700); err != nil {
+		return nil, diskFailed(dir, err)
+	}
+	g := &generation{dir: dir, limits: limits, unpacking: unpacking}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.load(); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// load opens the packs that are there now.
+func (g *generation) load() error {
+	storage := dotgit.New(osfs.New(g.dir, osfs.WithBoundOS()))
+	packs, err := storage.ObjectPacks()
+	if err != nil {
+		return fmt.Errorf("opening the store: %w", err)
+	}
+	objects := filesystem.NewObjectStorage(storage, cache.NewObjectLRU(objectCache))
+	// Reads the indexes, so that a damaged one shows now.
+	if err := objects.HasEncodedObject(plumbing.ZeroHash); err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
+		return fmt.Errorf("opening the store: %w", err)
+	}
+	g.objects, g.packs, g.commits = objects, len(packs), readCommits(g.dir)
+	return nil
+}
+
+func (g *generation) packCount() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.packs
+}
+
+// order is what to fetch.
+type order struct {
+	wants []plumbing.Hash
+	// commit must be there afterwards.
+	commit plumbing.Hash
+	// depth 1 is the commit alone, 0 the whole history.
+	depth int
+}
+
+// errNotSent means that the server sent a pack without the commit.
+var errNotSent = errors.New("the server did not send the commit")
+
+// receive fetches what is ordered into the store. When it fails, the store is as it was.
+func (g *generation) receive(ctx context.Context, refs session, o order) error {
+	g.mu.Lock()
+	haves := g.commits
+	g.mu.Unlock()
+	request, err := newRequest(refs.advertised().Capabilities, o.wants, haves, o.depth)
+	if err != nil {
+		return err
+	}
+	pack, err := refs.upload(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer pack.Close() //nolint:errcheck // only read
+	if err := g.addPack(ctx, pack); err != nil {
+		return err
+	}
+	return g.settle(o)
+}
+
+// settle makes the new pack readable and records the commit.
+func (g *generation) settle(o order) error {
+	g.mu.Lock()
+	err := g.load()
+	g.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if _, err := g.commitTree(o.commit); err != nil {
+		return fmt.Errorf("%w %s: %w", errNotSent, o.commit, err)
+	}
+	if o.depth != 1 {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	commits := append(append([]plumbing.Hash{}, g.commits...), o.commit)
+	if err := writeCommits(g.dir, commits); err != nil {
+		return diskFailed(g.dir, err)
+	}
+	g.commits = commits
+	return nil
+}
+
+// commitTree is the hash of the commit's tree, if both are there.
+func (g *generation) commitTree(hash plumbing.Hash) (plumbing.Hash, error) {
+	content, err := g.read(plumbing.CommitObject, hash, g.limits.file)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	encoded := memoryObject(plumbing.CommitObject, content)
+	commit := &object.Commit{}
+	if err := commit.Decode(encoded); err != nil {
+		return plumbing.ZeroHash, fmt.Errorf("reading commit %s: %w", hash, err)
+	}
+	_, err = g.tree(commit.TreeHash)
+	return commit.TreeHash, err
+}
+
+func (g *generation) tree(hash plumbing.Hash) (*object.Tree, error) {
+	content, err := g.read(plumbing.TreeObject, hash, g.limits.file)
+	if err != nil {
+		return nil, err
+	}
+	tree := &object.Tree{}
+	if err := tree.Decode(memoryObject(plumbing.TreeObject, content)); err != nil {
+		return nil, fmt.Errorf("reading tree %s: %w", hash, err)
+	}
+	return tree, nil
+}
+
+func memoryObject(kind plumbing.ObjectType, content []byte) plumbing.EncodedObject {
+	encoded := &plumbing.MemoryObject{}
+	encoded.SetType(kind)
+	_, _ = encoded.Write(content)
+	return encoded
+}
+
+// size is that of a blob, in bytes, without reading it.
+func (g *generation) size(hash plumbing.Hash) (int64, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	size, err := g.objects.EncodedObjectSize(hash)
+	if err != nil {
+		return 0, fmt.Errorf("reading object %s: %w", hash, err)
+	}
+	return size, nil
+}
+
+// read returns the content of an object of at most max bytes.
+func (g *generation) read(kind plumbing.ObjectType, hash plumbing.Hash, max int64) ([]byte, error) {
+	encoded, err := g.object(kind, hash, max)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
+	}
+	return encoded.content, nil
+}
+
+type rawObject struct {
+	kind    plumbing.ObjectType
+	content []byte
+}
+
+func (g *generation) object(kind plumbing.ObjectType, hash plumbing.Hash, max int64) (rawObject, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	encoded, err := g.objects.EncodedObject(kind, hash)
+	if err != nil {
+		return rawObject{}, err
+	}
+	if encoded.Size() > max {
+		return rawObject{}, tooLarge("a "+encoded.Type().String(), max)
+	}
+	reader, err := encoded.Reader()
+	if err != nil {
+		return rawObject{}, err
+	}
+	defer reader.Close() //nolint:errcheck // only read
+	content := make([]byte, encoded.Size())
+	if _, err := io.ReadFull(reader, content); err != nil {
+		return rawObject{}, err
+	}
+	return rawObject{kind: encoded.Type(), content: content}, nil
+}
+
+// broken remembers that an object of a commit that is in the store could not be read.
+func (g *generation) broken(err error) error {
+	if err != nil && !errors.Is(err, ErrTooLarge) {
+		g.damaged.Store(true)
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Git is a Git repository at a ref, as somebody.
+type Git struct {
+	// URL is https://host/path, http://host/path or ssh://user@host/path, without credentials.
+	URL string
+	// Ref to read. Default: the branch the remote's HEAD names.
+	Ref *sourcev1.GitRepositoryRef
+	// Auth is sent to the host of URL only.
+	Auth Auth
+}
+
+// Commit is one commit of a repository.
+type Commit struct {
+	// Revision names the commit as Flux does, such as "main@sha1:<hash>".
+	Revision string
+	// Hash is the commit's hash, 40 hexadecimal digits.
+	Hash string
+	// Root is the commit's tree. It stays readable while later fetches run.
+	Root *Folder
+}
+
+// GitStore holds the commits that were fetched, in bare object stores on disk. There is one store per pair of URL and
+// credentials, so what one credential fetched is never readable through another. Safe for concurrent use; a directory
+// belongs to one process at a time.
+type GitStore struct {
+	dir    string
+	limits limits
+	locks  locks
+	// unpacking bounds how many packs are unpacked at once, and so the memory hostile ones can take together.
+	unpacking chan struct{}
+
+	mu           sync.Mutex
+	repositories map[string]*repository
+}
+
+// NewGitStore keeps its stores below dir, which is created when it is first needed. What an earlier process left
+// there is used, its unfinished work is swept.
+func NewGitStore(dir string) *GitStore {
+	return &GitStore{
+		dir:          dir,
+		limits:       defaultLimits(),
+		unpacking:    make(chan struct{}, 2),
+		repositories: map[string]*repository{},
+	}
+}
+
+// Fetch reads the commit src means at this moment. It always lists the remote's refs, with the credentials of src; it
+// transfers the commit, without its history, only when it is not in the store. The time it may take is that of ctx.
+//
+// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
+func (s *GitStore) Fetch(ctx context.Context, src Git) (Commit, error) {
+	commit, err := s.fetch(ctx, src)
+	if err == nil {
+		return commit, nil
+	}
+	if ctx.Err() != nil {
+		// A broken-off transfer surfaces as whatever it broke; the context is what ended it.
+		err = fmt.Errorf("the time for it is over: %w", ctx.Err())
+	}
+	return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
+}
+
+// Folder returns the folder with this tree hash (see Folder.Digest) from the store, without the network. It is
+// ErrNotFound when the store does not have it (any more): fetch then.
+func (s *GitStore) Folder(src Git, treeHash string) (*Folder, error) {
+	if _, err := parseGitURL(src.URL); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", safeURL(src.URL), err)
+	}
+	if !fullHash.MatchString(treeHash) {
+		return nil, fail(ErrInvalid, "tree %q is not a hash of 40 lower-case hexadecimal digits", printable(treeHash))
+	}
+	repo := s.repository(src)
+	hash := plumbing.NewHash(treeHash)
+	for _, g := range repo.generations() {
+		if _, err := g.tree(hash); err == nil {
+			return newFolder(g, hash, s.limits), nil
+		}
+	}
+	return nil, fail(ErrNotFound, "tree %s of %s is not in the store: fetch first", treeHash, safeURL(src.URL))
+}
+
+func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
+	repo := s.repository(src)
+	from, err := repo.remote(src)
+	if err != nil {
+		return Commit{}, err
+	}
+	refs, err := from.open(ctx)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer refs.Close() //nolint:errcheck // the answer is read already
+	wanted, err := resolve(refs.advertised(), src.Ref)
+	if err != nil {
+		return Commit{}, err
+	}
+	if commit, ok := repo.commit(wanted); ok {
+		return commit, nil
+	}
+	unlock, err := s.locks.lock(ctx, repo.dir)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer unlock()
+	if commit, ok := repo.commit(wanted); ok {
+		return commit, nil
+	}
+	return repo.bring(ctx, refs, wanted, from.open)
+}
+
+// repository is the store for one pair of URL and credentials.
+func (s *GitStore) repository(src Git) *repository {
+	key := src.Auth.digest(src.URL)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	repo := s.repositories[key]
+	if repo == nil {
+		repo = &repository{dir: filepath.Join(s.dir, key), limits: s.limits, unpacking: s.unpacking}
+		s.repositories[key] = repo
+	}
+	return repo
+}
+
+// safeURL is a URL for messages: without user, because a token may be written as one.
+func safeURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return "the repository"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// remote prepares the way to the server. The HTTP client is kept, so that polling reuses its connection.
+func (r *repository) remote(src Git) (*remote, error) {
+	u, err := parseGitURL(src.URL)
+	if err != nil {
+		return nil, err
+	}
+	if err := src.Auth.check(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return nil, writing(r.dir, err)
+	}
+	from := &remote{url: u, auth: src.Auth, limits: r.limits, scratch: r.dir}
+	if u.Scheme == "ssh" {
+		return from, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.http == nil {
+		if r.http, err = newHTTPClient(src.Auth, u, true); err != nil {
+			return nil, err
+		}
+	}
+	from.http = r.http
+	return from, nil
+}
+
+// bring gets the commit into the store. In order: into the current generation, of which only the difference is
+// transferred; into a fresh one, which heals whatever was wrong with the current one; and for a commit the server does
+// not serve by its hash, into a fresh one with the history of the branches.
+func (r *repository) bring(ctx context.Context, refs session, wanted target, open func(context.Context) (session, error)) (Commit, error) {
+	if g := r.usable(); g != nil {
+		if err := g.receive(ctx, refs, order{wants: []plumbing.Hash{wanted.want}, commit: wanted.commit, depth: 1}); err == nil {
+			return r.found(wanted)
+		} else if final(ctx, err) && !(wanted.unlisted && errors.Is(err, errRefused)) {
+			return Commit{}, err
+		}
+		_ = refs.Close()
+		var err error
+		if refs, err = open(ctx); err != nil {
+			return Commit{}, err
+		}
+		defer refs.Close() //nolint:errcheck // the answer is read already
+	}
+	err := r.renew(ctx, refs, order{wants: []plumbing.Hash{wanted.want}, commit: wanted.commit, depth: 1})
+	if wanted.unlisted && len(wanted.tips) > 0 && (errors.Is(err, errRefused) || errors.Is(err, errNotSent)) {
+		err = r.bringHistory(ctx, wanted, open)
+	}
+	if err != nil {
+		return Commit{}, err
+	}
+	return r.found(wanted)
+}
+
+func (r *repository) bringHistory(ctx context.Context, wanted target, open func(context.Context) (session, error)) error {
+	refs, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer refs.Close() //nolint:errcheck // the answer is read already
+	err = r.renew(ctx, refs, order{wants: wanted.tips, commit: wanted.commit})
+	if errors.Is(err, errNotSent) {
+		return fail(ErrNotFound, "commit %s is in none of the branches looked at: check ref.commit and ref.branch", wanted.commit)
+	}
+	return err
+}
+
+// final says whether a fresh store would not help. A network error is not final: one more try costs little, and it
+// cannot be told from a server that stumbles over what we claim to have.
+func final(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrAuthentication) ||
+		errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, errServer) || errors.Is(err, errDisk)
+}
+
+func (r *repository) found(wanted target) (Commit, error) {
+	if commit, ok := r.commit(wanted); ok {
+		return commit, nil
+	}
+	return Commit{}, fmt.Errorf("commit %s was received and cannot be read back", wanted.commit)
+}

@@ -1,0 +1,313 @@
+package fetch
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("old.txt", "only in history")
+	repo.push("first")
+	repo.git("rm", "--quiet", "old.txt")
+	repo.write("apps/web/app.yaml", "kind: App\n")
+	hash := repo.push("second")
+	server := serve(t, repo, httptest.NewServer)
+	dir := t.TempDir()
+
+	commit := fetchOK(t, NewGitStore(dir), Git{URL: server.url()})
+
+	if want := "main@sha1:" + hash; commit.Revision != want || commit.Hash != hash {
+		t.Errorf("got %s and %s, want %s", commit.Revision, commit.Hash, want)
+	}
+	if got := text(t, commit, "apps/web/app.yaml"); got != "kind: App\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := server.seen(); !cmp.Equal(got, []string{"GET /app.git/info/refs", "POST /app.git/git-upload-pack"}) {
+		t.Errorf("requests: %v", got)
+	}
+	// The store is one git reads, and holds one commit only.
+	stores, _ := filepath.Glob(filepath.Join(dir, "*", "1", "objects", "pack", "*.pack"))
+	if len(stores) != 1 {
+		t.Fatalf("packs: %v", stores)
+	}
+	listed := repo.run(dir, "verify-pack", "-v", stores[0])
+	if n := strings.Count(listed, " commit "); n != 1 {
+		t.Errorf("the pack holds %d commits:\n%s", n, listed)
+	}
+}
+
+func TestFetchAsksForNothingItHas(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	dir := t.TempDir()
+	fetchOK(t, NewGitStore(dir), Git{URL: server.url()})
+	server.seen()
+
+	// A new store is what a restart is.
+	for _, store := range []*GitStore{NewGitStore(dir), NewGitStore(dir)} {
+		fetchOK(t, store, Git{URL: server.url()})
+		if got := server.seen(); !cmp.Equal(got, []string{"GET /app.git/info/refs"}) {
+			t.Errorf("requests: %v", got)
+		}
+	}
+}
+
+func TestFetchIncrementally(t *testing.T) {
+	repo := newGitRepo(t)
+	for i := range 50 {
+		// Text that does not compress, so that sizes tell what was sent.
+		repo.write(fmt.Sprintf("apps/a%d/app.yaml", i), rand.Text()+rand.Text()+rand.Text()+rand.Text()+rand.Text()+rand.Text())
+	}
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	dir := t.TempDir()
+	store := NewGitStore(dir)
+	first := fetchOK(t, store, Git{URL: server.url()})
+
+	repo.write("apps/a7/app.yaml", "changed")
+	repo.push("skipped: two commits between two fetches")
+	repo.write("apps/a8/app.yaml", "changed too")
+	hash := repo.push("third")
+	second := fetchOK(t, store, Git{URL: server.url()})
+
+	if second.Hash != hash || text(t, second, "apps/a7/app.yaml") != "changed" || text(t, second, "apps/a8/app.yaml") != "changed too" {
+		t.Errorf("got %s", second.Hash)
+	}
+	if text(t, second, "apps/a9/app.yaml") != text(t, first, "apps/a9/app.yaml") {
+		t.Error("an unchanged file differs")
+	}
+	if got := text(t, first, "apps/a7/app.yaml"); got == "changed" {
+		t.Error("the first commit changed under its reader")
+	}
+	packs, _ := filepath.Glob(filepath.Join(dir, "*", "1", "objects", "pack", "*.pack"))
+	if len(packs) != 2 {
+		t.Fatalf("packs: %v", packs)
+	}
+	small, large := int64(1<<62), int64(0)
+	for _, pack := range packs {
+		info, err := os.Stat(pack)
+		if err != nil {
+			t.Fatal(err)
+		}
+		small, large = min(small, info.Size()), max(large, info.Size())
+	}
+	if small*4 > large {
+		t.Errorf("the second pack has %d bytes, the first %d: not only the difference was sent", small, large)
+	}
+}
+
+func TestFetchAfterForcePush(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	old := repo.push("first")
+	repo.write("a", "2")
+	repo.push("second")
+	server := serve(t, repo, httptest.NewServer)
+	store := NewGitStore(t.TempDir())
+	fetchOK(t, store, Git{URL: server.url()})
+
+	// To an ancestor, which breaks go-git's own fetch into a shallow store (issue 1443), then to a stranger.
+	repo.git("reset", "--quiet", "--hard", old)
+	repo.pushAll()
+	if commit := fetchOK(t, store, Git{URL: server.url()}); commit.Hash != old || text(t, commit, "a") != "1" {
+		t.Errorf("after a push to an ancestor: %s", commit.Hash)
+	}
+	repo.git("checkout", "--quiet", "--orphan", "other")
+	repo.write("a", "3")
+	repo.git("add", "--all")
+	repo.git("commit", "--quiet", "--message", "unrelated")
+	repo.git("branch", "--force", "main", "other")
+	repo.pushAll()
+	if commit := fetchOK(t, store, Git{URL: server.url()}); text(t, commit, "a") != "3" {
+		t.Errorf("after a push of an unrelated commit: %s", commit.Hash)
+	}
+}
+
+func TestFetchStartsAfreshBeforeManyPacks(t *testing.T) {
+	repo := newGitRepo(t)
+	server := serve(t, repo, httptest.NewServer)
+	dir := t.TempDir()
+	store := NewGitStore(dir)
+	store.limits.packs = 3
+	var commits []Commit
+	for i := range 8 {
+		repo.write("a", fmt.Sprint(i))
+		repo.push("next")
+		commits = append(commits, fetchOK(t, store, Git{URL: server.url()}))
+		if got := text(t, commits[i], "a"); got != fmt.Sprint(i) {
+			t.Fatalf("commit %d: %q", i, got)
+		}
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "*", "[0-9]*"))
+	if len(left) != 2 {
+		t.Errorf("stores: %v, want the one in use and the one before", left)
+	}
+	// The reader of the store before the last swap is not disturbed.
+	if got := text(t, commits[5], "a"); got != "5" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestFetchResolvesRefs(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	first := repo.push("first")
+	repo.git("tag", "v1.0.0")
+	repo.git("tag", "--annotate", "--message", "x", "v1.2.0")
+	repo.git("tag", "--annotate", "--message", "x", "nested", "v1.2.0")
+	repo.write("a", "2")
+	second := repo.push("second")
+	repo.git("tag", "v2.0.0-rc.1")
+	repo.git("branch", "feature/x")
+	repo.pushAll()
+	repo.run(filepath.Join(repo.root, repo.name), "update-ref", "refs/pull/7/head", first)
+	server := serve(t, repo, httptest.NewServer)
+	ssh := serveSSH(t, repo)
+
+	cases := map[string]struct {
+		ref  *sourcev1.GitRepositoryRef
+		want string
+	}{
+		"nothing":           {nil, "main@sha1:" + second},
+		"branch":            {&sourcev1.GitRepositoryRef{Branch: "feature/x"}, "feature/x@sha1:" + second},
+		"tag":               {&sourcev1.GitRepositoryRef{Tag: "v1.0.0"}, "v1.0.0@sha1:" + first},
+		"annotated tag":     {&sourcev1.GitRepositoryRef{Tag: "v1.2.0"}, "v1.2.0@sha1:" + first},
+		"tag of a tag":      {&sourcev1.GitRepositoryRef{Tag: "nested"}, "nested@sha1:" + first},
+		"semver":            {&sourcev1.GitRepositoryRef{SemVer: ">=1.0.0"}, "v1.2.0@sha1:" + first},
+		"semver prerelease": {&sourcev1.GitRepositoryRef{SemVer: ">=2.0.0-0"}, "v2.0.0-rc.1@sha1:" + second},
+		"name":              {&sourcev1.GitRepositoryRef{Name: "refs/pull/7/head"}, "refs/pull/7/head@sha1:" + first},
+		"commit":            {&sourcev1.GitRepositoryRef{Commit: first}, "sha1:" + first},
+		"commit and branch": {&sourcev1.GitRepositoryRef{Commit: first, Branch: "main"}, "main@sha1:" + first},
+		"order":             {&sourcev1.GitRepositoryRef{Name: "refs/heads/main", SemVer: "1.0.0", Tag: "v1.2.0", Branch: "no"}, "refs/heads/main@sha1:" + second},
+		"semver before tag": {&sourcev1.GitRepositoryRef{SemVer: "1.0.0", Tag: "v2.0.0-rc.1", Branch: "no"}, "v1.0.0@sha1:" + first},
+		"tag before branch": {&sourcev1.GitRepositoryRef{Tag: "v1.0.0", Branch: "no"}, "v1.0.0@sha1:" + first},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, src := range []Git{{URL: server.url(), Ref: tc.ref}, {URL: ssh.url(), Ref: tc.ref, Auth: ssh.auth}} {
+				commit := fetchOK(t, NewGitStore(t.TempDir()), src)
+				if commit.Revision != tc.want {
+					t.Errorf("%s: got %s, want %s", src.URL, commit.Revision, tc.want)
+				}
+			}
+		})
+	}
+}
+
+func TestFetchCommitTheServerDoesNotServeByHash(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	first := repo.push("first")
+	repo.write("a", "2")
+	repo.push("second")
+	// Over SSH git-upload-pack refuses what is not at a ref; over HTTP it cannot tell.
+	ssh := serveSSH(t, repo)
+	store := NewGitStore(t.TempDir())
+	fetchOK(t, store, Git{URL: ssh.url(), Auth: ssh.auth})
+	for _, ref := range []*sourcev1.GitRepositoryRef{{Commit: first}, {Commit: first, Branch: "main"}} {
+		if commit := fetchOK(t, store, Git{URL: ssh.url(), Auth: ssh.auth, Ref: ref}); text(t, commit, "a") != "1" {
+			t.Errorf("%+v: got %s", ref, commit.Revision)
+		}
+	}
+	repo.write("a", "3")
+	third := repo.push("third")
+	if commit := fetchOK(t, store, Git{URL: ssh.url(), Auth: ssh.auth}); commit.Hash != third || text(t, commit, "a") != "3" {
+		t.Errorf("after a fetch with history: %s", commit.Revision)
+	}
+	_, err := store.Fetch(t.Context(), Git{URL: ssh.url(), Auth: ssh.auth, Ref: &sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20)}})
+	wantError(t, err, ErrNotFound, "is in none of the branches")
+}
+
+func TestFetchFromManyAtOnce(t *testing.T) {
+	repo := newGitRepo(t)
+	for i := range 30 {
+		repo.write(fmt.Sprintf("d%d/f", i), fmt.Sprint(i))
+	}
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	other := serve(t, repo, httptest.NewServer)
+	store := NewGitStore(t.TempDir())
+	store.limits.packs = 2
+	var wg sync.WaitGroup
+	for i := range 12 {
+		wg.Go(func() {
+			from := []*gitServer{server, other}[i%2]
+			for range 4 {
+				commit, err := store.Fetch(context.Background(), Git{URL: from.url()})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for d := range 30 {
+					got, err := commit.Root.ReadFile(fmt.Sprintf("d%d/f", d))
+					if err != nil || string(got) != fmt.Sprint(d) {
+						t.Errorf("d%d: %q, %v", d, got, err)
+					}
+				}
+			}
+		})
+	}
+	for i := range 4 {
+		repo.write("new", fmt.Sprint(i))
+		repo.push("next")
+	}
+	wg.Wait()
+	uploads := strings.Count(strings.Join(server.seen(), "\n"), "git-upload-pack")
+	if uploads > 5 {
+		t.Errorf("%d transfers for at most 5 commits", uploads)
+	}
+}
+
+func TestFolderByDigest(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("apps/web/app.yaml", "x")
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	dir := t.TempDir()
+	src := Git{URL: server.url()}
+	commit := fetchOK(t, NewGitStore(dir), src)
+	digest, err := commit.Root.Digest("apps/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.seen()
+	store := NewGitStore(dir)
+	folder, err := store.Folder(src, digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := folder.ReadFile("app.yaml"); err != nil || string(got) != "x" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got := server.seen(); len(got) != 0 {
+		t.Errorf("the network was used: %v", got)
+	}
+	_, err = store.Folder(src, strings.Repeat("0", 40))
+	wantError(t, err, ErrNotFound, "fetch first")
+	_, err = store.Folder(src, "../../etc")
+	wantError(t, err, ErrInvalid, "not a hash")
+	src.Auth.Password = "another credential"
+	_, err = store.Folder(src, digest)
+	wantError(t, err, ErrNotFound, "fetch first")
+}
+
+func wantError(t *testing.T, err, kind error, says string) {
+	t.Helper()
+	if !errors.Is(err, kind) || !strings.Contains(fmt.Sprint(err), says) {
+		t.Errorf("got %v (%T), want %v that says %q", err, err, kind, says)
+	}
+}

@@ -1,0 +1,262 @@
+package fetch
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+func certificate(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+}
+
+func TestFetchWithCredentials(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	hash := repo.push("first")
+	plain := serve(t, repo, httptest.NewServer)
+	tls := serve(t, repo, httptest.NewTLSServer)
+	cases := map[string]struct {
+		server *gitServer
+		allow  func(*http.Request) bool
+		auth   Auth
+	}{
+		"basic":              {plain, basic("bot", "p:ä%/ss"), Auth{Username: "bot", Password: "p:ä%/ss"}},
+		"password only":      {plain, basic("", "token"), Auth{Password: "token"}},
+		"bearer":             {plain, bearer("t0ken"), Auth{BearerToken: "t0ken"}},
+		"basic with own CA":  {tls, basic("bot", "pass"), Auth{Username: "bot", Password: "pass", CA: certificate(tls.Server)}},
+		"bearer with own CA": {tls, bearer("t0ken"), Auth{BearerToken: "t0ken", CA: certificate(tls.Server)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.server.allow = tc.allow
+			if commit := fetchOK(t, NewGitStore(t.TempDir()), Git{URL: tc.server.url(), Auth: tc.auth}); commit.Hash != hash {
+				t.Errorf("got %s", commit.Hash)
+			}
+		})
+	}
+}
+
+func TestFetchRefusedCredentials(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	server.allow = basic("bot", "right")
+	const secret = "wr/ong +p%ss&word"
+	cases := map[string]struct {
+		auth Auth
+		says string
+	}{
+		"none":   {Auth{}, "asks for credentials"},
+		"basic":  {Auth{Username: "bot", Password: secret}, "rejected the credentials"},
+		"bearer": {Auth{BearerToken: secret}, "rejected the credentials"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.url(), Auth: tc.auth})
+			wantError(t, err, ErrAuthentication, tc.says)
+			wantNoSecret(t, err, secret)
+		})
+	}
+}
+
+// wantNoSecret looks for the secret in every form it is sent or shown in.
+func wantNoSecret(t *testing.T, err error, secret string) {
+	t.Helper()
+	shown := fmt.Sprintf("%v %+v %#v", err, err, err)
+	for _, form := range []string{
+		secret, url.QueryEscape(secret), url.PathEscape(secret), url.UserPassword("", secret).String(),
+		base64.StdEncoding.EncodeToString([]byte(secret)), base64.StdEncoding.EncodeToString([]byte("bot:" + secret)),
+	} {
+		if strings.Contains(shown, form) {
+			t.Errorf("the secret is in the error: %s", shown)
+		}
+	}
+}
+
+func TestFetchLosesAccess(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	server.allow = basic("bot", "pass")
+	store := NewGitStore(t.TempDir())
+	src := Git{URL: server.url(), Auth: Auth{Username: "bot", Password: "pass"}}
+	fetchOK(t, store, src)
+	server.allow = basic("bot", "changed")
+	// The commit is in the store; that must not be enough.
+	_, err := store.Fetch(t.Context(), src)
+	wantError(t, err, ErrAuthentication, "rejected")
+}
+
+func TestFetchFromUnknownAuthority(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.push("first")
+	server := serve(t, repo, httptest.NewTLSServer)
+	_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.url()})
+	wantError(t, err, ErrAuthentication, "ca.crt")
+	// One source's authority is not another's.
+	store := NewGitStore(t.TempDir())
+	fetchOK(t, store, Git{URL: server.url(), Auth: Auth{CA: certificate(server.Server)}})
+	_, err = store.Fetch(t.Context(), Git{URL: server.url()})
+	wantError(t, err, ErrAuthentication, "ca.crt")
+}
+
+func TestFetchRedirected(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	hash := repo.push("first")
+	var leaked []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		leaked = append(leaked, req.URL.Path+" "+req.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	server := serve(t, repo, httptest.NewServer)
+	server.allow = basic("bot", "pass")
+	server.wrap = func(w http.ResponseWriter, req *http.Request, _ http.Handler) bool {
+		if rest, ok := strings.CutPrefix(req.URL.Path, "/away"); ok {
+			http.Redirect(w, req, other.URL+rest, http.StatusFound)
+			return true
+		}
+		if rest, ok := strings.CutPrefix(req.URL.Path, "/moved"); ok {
+			http.Redirect(w, req, "/app.git"+rest+"?"+req.URL.RawQuery, http.StatusMovedPermanently)
+			return true
+		}
+		return false
+	}
+	auth := Auth{Username: "bot", Password: "pass"}
+
+	_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.URL + "/away", Auth: auth})
+	wantError(t, err, ErrInvalid, "use the URL it redirects to")
+	if len(leaked) != 0 {
+		t.Errorf("the other host was asked: %v", leaked)
+	}
+	if commit := fetchOK(t, NewGitStore(t.TempDir()), Git{URL: server.URL + "/moved", Auth: auth}); commit.Hash != hash {
+		t.Errorf("got %s", commit.Hash)
+	}
+}
+
+func TestFetchOverSSH(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	hash := repo.push("first")
+	server := serveSSH(t, repo)
+	store := NewGitStore(t.TempDir())
+	src := Git{URL: server.url(), Auth: server.auth}
+	if commit := fetchOK(t, store, src); commit.Hash != hash {
+		t.Errorf("got %s", commit.Hash)
+	}
+	repo.write("a", "2")
+	repo.push("second")
+	if commit := fetchOK(t, store, src); text(t, commit, "a") != "2" {
+		t.Errorf("got %s", commit.Hash)
+	}
+	left, _ := filepath.Glob(filepath.Join(store.dir, "*", temporary))
+	if len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestFetchOverSSHRefused(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.push("first")
+	server := serveSSH(t, repo)
+	stranger, strangersKey := newKey(t)
+	known := func(line string) Auth {
+		return Auth{Identity: server.auth.Identity, KnownHosts: []byte(line)}
+	}
+	cases := map[string]struct {
+		url  string
+		auth Auth
+		kind error
+		says string
+	}{
+		"no known_hosts":      {"", known(""), ErrInvalid, `ssh-keyscan 127.0.0.1`},
+		"garbage":             {"", known("this is not a line of it"), ErrInvalid, "known_hosts of the Secret cannot be read"},
+		"unknown host":        {"", known(knownhosts.Line([]string{"github.com"}, stranger.PublicKey())), ErrAuthentication, "is not in known_hosts"},
+		"another host key":    {"", known(knownhosts.Line([]string{server.address}, stranger.PublicKey())), ErrAuthentication, "is not the one in known_hosts"},
+		"key not allowed":     {"", Auth{Identity: strangersKey, KnownHosts: server.auth.KnownHosts}, ErrAuthentication, "rejected the key"},
+		"no key":              {"", Auth{KnownHosts: server.auth.KnownHosts}, ErrInvalid, "needs a key"},
+		"no such repository":  {"ssh://git@" + server.address + "/gone.git", server.auth, ErrNotFound, "does not appear to be a git repository"},
+		"quote in the path":   {"ssh://git@" + server.address + "/a'b.git", server.auth, ErrNotFound, "does not serve"},
+		"password in the URL": {"ssh://git:hunter2@" + server.address + "/app.git", server.auth, ErrInvalid, "move them to a Secret"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.url == "" {
+				tc.url = server.url()
+			}
+			_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: tc.url, Auth: tc.auth})
+			wantError(t, err, tc.kind, tc.says)
+			wantNoSecret(t, err, "hunter2")
+		})
+	}
+}
+
+func TestEncryptedIdentity(t *testing.T) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("hunter2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := pem.EncodeToMemory(block)
+	cases := map[string]struct {
+		data map[string][]byte
+		says string
+	}{
+		"right passphrase": {map[string][]byte{"identity": key, "password": []byte("hunter2")}, ""},
+		"no passphrase":    {map[string][]byte{"identity": key}, "add its passphrase as password"},
+		"wrong passphrase": {map[string][]byte{"identity": key, "password": []byte("hunter3")}, "does not decrypt"},
+		"not a key":        {map[string][]byte{"identity": []byte("hunter2")}, "not a private SSH key"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			auth, err := AuthFromSecret(tc.data)
+			if tc.says != "" {
+				wantError(t, err, ErrInvalid, tc.says)
+				wantNoSecret(t, err, "hunter")
+				return
+			}
+			if signer, err := auth.signer(); err != nil || signer == nil {
+				t.Errorf("signer: %v", err)
+			}
+		})
+	}
+}
+
+func TestSSHReadsNothingOfTheHome(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.push("first")
+	server := serveSSH(t, repo)
+	home := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(home, ".ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{"known_hosts": server.auth.KnownHosts, "id_ed25519": server.auth.Identity} {
+		if err := os.WriteFile(filepath.Join(home, ".ssh", name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", home)
+	t.Setenv("SSH_KNOWN_HOSTS", filepath.Join(home, ".ssh", "known_hosts"))
+	_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.url(), Auth: Auth{Identity: server.auth.Identity}})
+	wantError(t, err, ErrInvalid, "no known_hosts")
+	_, err = NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.url(), Auth: Auth{KnownHosts: server.auth.KnownHosts}})
+	wantError(t, err, ErrInvalid, "needs a key")
+}

@@ -1,0 +1,243 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+)
+
+func TestFetchRefusesURLs(t *testing.T) {
+	cases := map[string]string{
+		"":                                 "not of the form",
+		"https://":                         "not of the form",
+		"git@github.com:a/b.git":           "ssh://git@host/path",
+		"file:///etc":                      "not of the form",
+		"file://localhost/etc":             `scheme "file"`,
+		"git://github.com/a/b":             `scheme "git"`,
+		"ext::sh -c touch% /tmp/x":         "not of the form",
+		"ftp://host/a":                     `scheme "ftp"`,
+		"https://bot:hunter2@host/a.git":   "move them to a Secret",
+		"https://hunter2@host/a.git":       "move them to a Secret",
+		"https://host/a.git?token=hunter2": "query",
+		"https://ho st/hunter2":            "not of the form",
+		"https://host/a%zzhunter2":         "not of the form",
+	}
+	for raw, says := range cases {
+		t.Run(raw, func(t *testing.T) {
+			store := NewGitStore(t.TempDir())
+			_, err := store.Fetch(t.Context(), Git{URL: raw})
+			wantError(t, err, ErrInvalid, says)
+			wantNoSecret(t, err, "hunter2")
+			_, err = store.Folder(Git{URL: raw}, strings.Repeat("0", 40))
+			wantError(t, err, ErrInvalid, says)
+			wantNoSecret(t, err, "hunter2")
+		})
+	}
+}
+
+func TestFetchFindsNothing(t *testing.T) {
+	repo := newGitRepo(t)
+	server := serve(t, repo, httptest.NewServer)
+	ssh := serveSSH(t, repo)
+	store := NewGitStore(t.TempDir())
+
+	for _, src := range []Git{{URL: server.url()}, {URL: ssh.url(), Auth: ssh.auth}} {
+		_, err := store.Fetch(t.Context(), src)
+		wantError(t, err, ErrNotFound, "the repository is empty")
+	}
+
+	repo.write("a", "1")
+	repo.push("first")
+	repo.git("tag", "v1.0.0")
+	repo.git("branch", "gone")
+	repo.pushAll()
+	fetchOK(t, store, Git{URL: server.url(), Ref: &sourcev1.GitRepositoryRef{Branch: "gone"}})
+	repo.git("push", "--quiet", "origin", ":gone")
+
+	cases := map[string]struct {
+		ref  sourcev1.GitRepositoryRef
+		kind error
+		says string
+	}{
+		"deleted branch": {sourcev1.GitRepositoryRef{Branch: "gone"}, ErrNotFound, `no branch "gone"`},
+		"tag":            {sourcev1.GitRepositoryRef{Tag: "v9"}, ErrNotFound, `no tag "v9"`},
+		"semver":         {sourcev1.GitRepositoryRef{SemVer: ">=2"}, ErrNotFound, `none of the repository's 1 tags`},
+		"bad semver":     {sourcev1.GitRepositoryRef{SemVer: "one"}, ErrInvalid, "not a range of versions"},
+		"name":           {sourcev1.GitRepositoryRef{Name: "main"}, ErrNotFound, "refs/heads/main"},
+		"commit":         {sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20)}, ErrNotFound, "in none of the branches"},
+		"short commit":   {sourcev1.GitRepositoryRef{Commit: "abcdef"}, ErrInvalid, "not a full hash"},
+		"commit, branch": {sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20), Branch: "gone"}, ErrNotFound, `no branch "gone"`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := store.Fetch(t.Context(), Git{URL: server.url(), Ref: &tc.ref})
+			wantError(t, err, tc.kind, tc.says)
+		})
+	}
+
+	if err := os.RemoveAll(filepath.Join(repo.root, repo.name)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.Fetch(t.Context(), Git{URL: server.url()})
+	wantError(t, err, ErrNotFound, "there is no Git repository at this URL")
+}
+
+func TestFetchFromWhatIsNoGitServer(t *testing.T) {
+	const secret = "hunter2"
+	pack := func(line string) string { return fmt.Sprintf("%04x%s", len(line)+4, line) }
+	cases := map[string]struct {
+		status int
+		kind   string
+		body   string
+		want   error
+		says   string
+	}{
+		"web page":     {200, "text/html", "<html>", ErrInvalid, "does not answer as a Git server"},
+		"unavailable":  {503, "text/plain", "", errServer, "answered 503"},
+		"forbidden":    {403, "text/plain", "", ErrAuthentication, "denies access"},
+		"error line":   {200, "application/x-git-upload-pack-advertisement", pack("ERR no\x1b[2J bot:" + secret + "\n"), ErrNotFound, "the server says: no [2J bot:***"},
+		"half a line":  {200, "application/x-git-upload-pack-advertisement", "00ff# service", nil, "listing the refs"},
+		"endless refs": {200, "application/x-git-upload-pack-advertisement", pack("# service=git-upload-pack\n") + "0000" + strings.Repeat(pack(strings.Repeat("a", 40)+" refs/heads/x\n"), 4000), ErrTooLarge, "limit of 64 KiB"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", tc.kind)
+				w.WriteHeader(tc.status)
+				_, _ = io.WriteString(w, tc.body)
+			}))
+			defer server.Close()
+			store := NewGitStore(t.TempDir())
+			store.limits.refs = 64 * kibibyte
+			_, err := store.Fetch(t.Context(), Git{URL: server.URL, Auth: Auth{Username: "bot", Password: secret}})
+			if tc.want == nil {
+				tc.want = err
+				wantTransient(t, err)
+			}
+			wantError(t, err, tc.want, tc.says)
+			wantNoSecret(t, err, secret)
+		})
+	}
+}
+
+func wantTransient(t *testing.T, err error) {
+	t.Helper()
+	for _, kind := range []error{ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge} {
+		if err == nil || errors.Is(err, kind) {
+			t.Errorf("got %v, want a transient error", err)
+		}
+	}
+}
+
+func TestFetchFromServerThatHangs(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	auth := serveSSH(t, newGitRepo(t)).auth
+	for _, scheme := range []string{"http", "ssh"} {
+		t.Run(scheme, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			begin := time.Now()
+			_, err := NewGitStore(t.TempDir()).Fetch(ctx, Git{URL: scheme + "://" + listener.Addr().String() + "/a", Auth: auth})
+			wantError(t, err, context.DeadlineExceeded, "the time for it is over")
+			wantTransient(t, err)
+			if took := time.Since(begin); took > 5*time.Second {
+				t.Errorf("took %s", took)
+			}
+		})
+	}
+}
+
+func TestFetchBrokenOff(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", strings.Repeat("0123456789abcdef", 10))
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	dir := t.TempDir()
+	store := NewGitStore(dir)
+	fetchOK(t, store, Git{URL: server.url()})
+	repo.write("a", "2")
+	repo.push("second")
+	server.wrap = func(w http.ResponseWriter, req *http.Request, backend http.Handler) bool {
+		if req.Method != http.MethodPost {
+			return false
+		}
+		whole := httptest.NewRecorder()
+		backend.ServeHTTP(whole, req)
+		w.Header().Set("Content-Type", whole.Header().Get("Content-Type"))
+		_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()-60])
+		panic(http.ErrAbortHandler)
+	}
+	before := openFiles(t)
+	for range 5 {
+		_, err := store.Fetch(t.Context(), Git{URL: server.url()})
+		wantTransient(t, err)
+	}
+	if after := openFiles(t); after > before+3 {
+		t.Errorf("%d files are open, %d before", after, before)
+	}
+	left, _ := filepath.Glob(filepath.Join(dir, "*", temporary))
+	inside, _ := filepath.Glob(filepath.Join(dir, "*", "*", "objects", "pack", temporary))
+	if len(left)+len(inside) != 0 {
+		t.Errorf("left behind: %v %v", left, inside)
+	}
+	server.wrap = nil
+	if commit := fetchOK(t, store, Git{URL: server.url()}); text(t, commit, "a") != "2" {
+		t.Errorf("got %s", commit.Hash)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("needs /proc")
+	}
+	return len(open)
+}
+
+func TestFetchLimits(t *testing.T) {
+	repo := newGitRepo(t)
+	// A megabyte of zeros is a kilobyte to transfer.
+	repo.write("zeros", strings.Repeat("\x00", mebibyte))
+	for i := range 20 {
+		repo.write(fmt.Sprintf("f%d", i), fmt.Sprint(i))
+	}
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	cases := map[string]struct {
+		lower func(*limits)
+		says  string
+	}{
+		"pack":    {func(l *limits) { l.pack = kibibyte }, "the commit's pack is larger than the limit of 1 KiB"},
+		"object":  {func(l *limits) { l.object = 512 * kibibyte }, "an object of the commit is larger than the limit of 512 KiB"},
+		"chain":   {func(l *limits) { l.deltaChain = 512 * kibibyte }, "a chain of differences in the commit's pack is larger than the limit of 512 KiB"},
+		"objects": {func(l *limits) { l.objects = 10 }, "the number of objects in the commit's pack is over the limit of 10"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			store := NewGitStore(t.TempDir())
+			tc.lower(&store.limits)
+			_, err := store.Fetch(t.Context(), Git{URL: server.url()})
+			wantError(t, err, ErrTooLarge, tc.says)
+			left, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"))
+			if len(left) != 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package fetch
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// newHTTPClient returns a client for one source. Nothing in it is shared with another source, so a certificate
+// authority or a credential of one can never serve another. Only the context limits the time of a whole request.
+//
+// strict refuses every host but the origin's, for Git; otherwise requests to other hosts go without credentials, for
+// charts, whose index may point anywhere and whose registries redirect to storage.
+func newHTTPClient(auth Auth, origin *url.URL, strict bool) (*http.Client, error) {
+	roots, err := auth.roots()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 2,
+		IdleConnTimeout:     90 * time.Second,
+	}
+	return &http.Client{Transport: &guard{next: transport, auth: auth, origin: origin, strict: strict}}, nil
+}
+
+// guard is where credentials are added, request by request, and so the one place that decides who gets them: they are
+// never in the headers http.Client copies along a redirect.
+type guard struct {
+	next   http.RoundTripper
+	auth   Auth
+	origin *url.URL
+	strict bool
+}
+
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	home := sameOrigin(g.origin, req.URL)
+	switch {
+	case !home && g.strict:
+		return nil, fail(ErrInvalid, "the server redirects to %s: use the URL it redirects to", req.URL.Scheme+"://"+req.URL.Host)
+	case g.origin.Scheme == "https" && req.URL.Scheme != "https":
+		return nil, fail(ErrInvalid, "the server leads to %s without TLS, which an https source does not follow", req.URL.Host)
+	}
+	req = req.Clone(req.Context())
+	req.Header.Set("User-Agent", "kubeop")
+	// A Referer would carry the path of a private source to another host.
+	req.Header.Del("Referer")
+	if home && !g.auth.anonymous() {
+		g.authorize(req)
+	}
+	return g.next.RoundTrip(req)
+}
+
+func (g *guard) authorize(req *http.Request) {
+	if g.auth.BearerToken != "" {
+		req.Header.Set("Authorization", "Bearer "+g.auth.BearerToken)
+		return
+	}
+	req.SetBasicAuth(g.auth.Username, g.auth.Password)
+}
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+func (g *guard) CloseIdleConnections() {
+	if c, ok := g.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+// requestFailed explains an error of http.Client.Do.
+func requestFailed(err error, host string) error {
+	var (
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return fail(ErrAuthentication, "the certificate of %s is signed by an unknown authority: add the authority as ca.crt to the Secret", host)
+	case errors.As(err, &name):
+		return fail(ErrAuthentication, "the certificate of %s is for another name: use the name it is for", host)
+	}
+	// http.Client repeats method and URL around the cause; the caller has already named the source.
+	var about *url.Error
+	if errors.As(err, &about) {
+		return about.Err
+	}
+	return err
+}
+
+// statusFailed explains an answer that is not 200; what says what was asked for, such as "a Git repository".
+func statusFailed(res *http.Response, auth Auth, what string) error {
+	host := res.Request.URL.Host
+	switch res.StatusCode {
+	case http.StatusUnauthorized:
+		if auth.anonymous() {
+			return fail(ErrAuthentication, "%s asks for credentials: name a Secret with username and password or bearerToken in secretRef", host)
+		}
+		return fail(ErrAuthentication, "%s rejected the credentials of the Secret", host)
+	case http.StatusForbidden:
+		return fail(ErrAuthentication, "%s denies access (403): check what the credentials of the Secret may read", host)
+	case http.StatusNotFound, http.StatusGone:
+		return fail(ErrNotFound, "there is no %s at this URL, or the credentials may not see it (%d)", what, res.StatusCode)
+	}
+	return fail(errServer, "%s answered %d %s", host, res.StatusCode, http.StatusText(res.StatusCode))
+}
+
+// errServer marks an answer that may be different next time.
+var errServer = errors.New("server error")

@@ -1,0 +1,111 @@
+package fetch
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+)
+
+// inspect checks what the pack claims before anything is kept in memory because of it. It returns the objects that
+// the pack gives differences to and leaves out because we have them (a "thin" pack).
+func inspect(pack io.ReadSeeker, g *generation) ([]rawObject, error) {
+	if _, err := pack.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("reading the pack: %w", err)
+	}
+	scanner := packfile.NewScanner(pack)
+	_, count, err := scanner.Header()
+	if err != nil {
+		return nil, fmt.Errorf("reading the pack: %w", err)
+	}
+	if int64(count) > g.limits.objects {
+		return nil, tooMany("the number of objects in the commit's pack", g.limits.objects)
+	}
+	chains := &chains{store: g, limits: g.limits, cost: make(map[int64]int64, count), bases: map[plumbing.Hash]rawObject{}}
+	for range count {
+		if err := chains.next(scanner); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Collect(maps.Values(chains.bases)), nil
+}
+
+// chains adds up what rebuilding each object takes in memory: itself and the chain of objects it is a difference to.
+// A few bytes can claim gigabytes, in one object or by a chain of them.
+type chains struct {
+	store  *generation
+	limits limits
+	cost   map[int64]int64
+	// worst is the cost assumed of a base that is named by its hash, when it is in this pack.
+	worst int64
+	// bases are those that are in the store, held their sizes together.
+	bases map[plumbing.Hash]rawObject
+	held  int64
+}
+
+func (c *chains) next(scanner *packfile.Scanner) error {
+	header, err := scanner.NextObjectHeader()
+	if err != nil {
+		return fmt.Errorf("reading the pack: %w", err)
+	}
+	// The length is checked before anything is inflated, and the scanner inflates no more than it.
+	if header.Length > c.limits.object {
+		return tooLarge("an object of the commit", c.limits.object)
+	}
+	start := &beginning{max: 2 * binary.MaxVarintLen64}
+	if _, _, err := scanner.NextObject(start); err != nil {
+		return fmt.Errorf("reading the pack: %w", err)
+	}
+	own, base := header.Length, int64(0)
+	switch header.Type {
+	case plumbing.OFSDeltaObject:
+		own, base = deltaResult(start.text.Bytes()), c.cost[header.OffsetReference]
+	case plumbing.REFDeltaObject:
+		own, base = deltaResult(start.text.Bytes()), max(c.worst, c.baseSize(header.Reference))
+	}
+	if own < 0 || own > c.limits.object {
+		return tooLarge("an object of the commit", c.limits.object)
+	}
+	if c.held > c.limits.deltaChain {
+		// Not ErrTooLarge: without what we have, the server sends no such differences.
+		return fmt.Errorf("the commit's pack builds on more than %s of what is in the store", bytesText(c.limits.deltaChain))
+	}
+	total := base + own
+	if total > c.limits.deltaChain {
+		return tooLarge("a chain of differences in the commit's pack", c.limits.deltaChain)
+	}
+	c.cost[header.Offset], c.worst = total, max(c.worst, total)
+	return nil
+}
+
+// baseSize looks a base up in the store; one that is not there has to be in the pack.
+func (c *chains) baseSize(hash plumbing.Hash) int64 {
+	base, ok := c.bases[hash]
+	if !ok {
+		var err error
+		if base, err = c.store.object(plumbing.AnyObject, hash, c.limits.object); err != nil {
+			return 0
+		}
+		c.bases[hash] = base
+		c.held += int64(len(base.content))
+	}
+	return int64(len(base.content))
+}
+
+// deltaResult is the size of the object a delta makes: the second number in it, after the size of its base. Negative
+// when there is none.
+func deltaResult(delta []byte) int64 {
+	_, n := binary.Uvarint(delta)
+	if n <= 0 {
+		return -1
+	}
+	size, n := binary.Uvarint(delta[n:])
+	if n <= 0 {
+		return -1
+	}
+	return int64(size) //nolint:gosec // an overflow is negative, and refused
+}

@@ -1,0 +1,96 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+const (
+	kibibyte = 1 << 10
+	mebibyte = 1 << 20
+)
+
+// limits bound what one source can cost. They are fields so that tests can lower them; sizes are in bytes.
+type limits struct {
+	refs       int64 // the list of a remote's refs
+	pack       int64 // what one Git fetch transfers
+	objects    int64 // objects in one Git fetch
+	object     int64 // one Git object, inflated
+	deltaChain int64 // the inflated objects that must be in memory to rebuild one of them
+	packs      int   // packs in a store before it is started afresh
+	file       int64 // a file that is read
+	files      int   // files and folders listed below one Folder
+	depth      int   // folders inside each other
+	index      int64 // a Helm repository's index.yaml
+	indexDoc   int64 // what of an index.yaml is parsed: the lines of one chart, or all of it when Helm did not write it
+	chart      int64 // a chart archive
+}
+
+func defaultLimits() limits {
+	return limits{
+		refs:       64 * mebibyte,
+		pack:       256 * mebibyte,
+		objects:    250_000,
+		object:     64 * mebibyte,
+		deltaChain: 256 * mebibyte,
+		packs:      50,
+		file:       5 * mebibyte,
+		files:      50_000,
+		depth:      32,
+		index:      64 * mebibyte,
+		indexDoc:   8 * mebibyte,
+		chart:      20 * mebibyte,
+	}
+}
+
+func tooLarge(what string, limit int64) error {
+	return fail(ErrTooLarge, "%s is larger than the limit of %s", what, bytesText(limit))
+}
+
+func tooMany(what string, limit int64) error {
+	return fail(ErrTooLarge, "%s is over the limit of %d", what, limit)
+}
+
+func bytesText(n int64) string {
+	switch {
+	case n >= mebibyte && n%mebibyte == 0:
+		return fmt.Sprintf("%d MiB", n/mebibyte)
+	case n >= kibibyte && n%kibibyte == 0:
+		return fmt.Sprintf("%d KiB", n/kibibyte)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// limited fails with ErrTooLarge once more than limit bytes were read, instead of cutting the stream short.
+type limited struct {
+	r    io.Reader
+	what string
+	max  int64
+	left int64
+}
+
+func limit(r io.Reader, what string, max int64) *limited {
+	return &limited{r: r, what: what, max: max, left: max}
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, tooLarge(l.what, l.max)
+	}
+	return n, err
+}
+
+// interruptible ends reading from a local file when its context ends: unpacking hostile data can take long.
+type interruptible struct {
+	ctx context.Context //nolint:containedctx // lives only as long as one call
+	io.ReadSeeker
+}
+
+func (i interruptible) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return i.ReadSeeker.Read(p)
+}

@@ -1,0 +1,201 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+)
+
+type sshSession struct {
+	*remote
+	client *ssh.Client
+	run    *ssh.Session
+	stdin  io.WriteCloser
+	stdout io.Reader
+	refs   *packp.AdvRefs
+	// unwatch stops the closing of the connection at the end of the context.
+	unwatch func() bool
+}
+
+func (s *sshSession) advertised() *packp.AdvRefs { return s.refs }
+
+func (s *sshSession) Close() error {
+	s.unwatch()
+	return s.client.Close()
+}
+
+func (s *sshSession) upload(_ context.Context, request *packp.UploadPackRequest) (io.ReadCloser, error) {
+	if err := encode(s.stdin, request); err != nil {
+		return nil, err
+	}
+	return s.packOf(io.NopCloser(s.stdout), request)
+}
+
+func (r *remote) openSSH(ctx context.Context) (session, error) {
+	address := net.JoinHostPort(r.url.Hostname(), "22")
+	if r.url.Port() != "" {
+		address = r.url.Host
+	}
+	login, err := r.login(address)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: 30 * time.Second}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	// crypto/ssh knows no context: closing the connection is what ends a handshake or a read that hangs.
+	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	handshake, channels, requests, err := ssh.NewClientConn(conn, address, &login.ClientConfig)
+	if err != nil {
+		unwatch()
+		_ = conn.Close()
+		return nil, login.failed(ctx, address, err)
+	}
+	s := &sshSession{remote: r, client: ssh.NewClient(handshake, channels, requests), unwatch: unwatch}
+	if err := s.start(); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// start runs git-upload-pack and reads the refs it lists first.
+func (s *sshSession) start() (err error) {
+	if s.run, err = s.client.NewSession(); err != nil {
+		return fmt.Errorf("opening a session: %w", err)
+	}
+	if s.stdin, err = s.run.StdinPipe(); err != nil {
+		return fmt.Errorf("opening a session: %w", err)
+	}
+	if s.stdout, err = s.run.StdoutPipe(); err != nil {
+		return fmt.Errorf("opening a session: %w", err)
+	}
+	said := &beginning{max: 4 * kibibyte}
+	s.run.Stderr = said
+	if err := s.run.Start("git-upload-pack " + shellQuote(s.url.Path)); err != nil {
+		return fmt.Errorf("running git-upload-pack: %w", err)
+	}
+	if s.refs, err = s.decodeRefs(s.stdout); err == nil {
+		return nil
+	}
+	if !errors.Is(err, packp.ErrEmptyInput) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	// No list at all: the server ended the command, and says why on stderr.
+	_ = s.stdin.Close()
+	var exit *ssh.ExitError
+	if errors.As(s.run.Wait(), &exit) {
+		return fail(ErrNotFound, "the server does not serve this repository to the key of the Secret; it says: %s",
+			printable(s.auth.redact(said.text.String())))
+	}
+	return err
+}
+
+// shellQuote quotes the path for the shell that many SSH servers hand the command to.
+func shellQuote(path string) string {
+	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
+}
+
+// beginning keeps the first bytes written to it.
+type beginning struct {
+	text bytes.Buffer
+	max  int
+}
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.text.Write(p[:min(len(p), max(0, b.max-b.text.Len()))])
+	return len(p), nil
+}
+
+// login is an SSH configuration that remembers how far a handshake came, because crypto/ssh's errors do not say.
+type login struct {
+	ssh.ClientConfig
+	hostKey error
+	offered bool
+}
+
+func (r *remote) login(address string) (*login, error) {
+	signer, err := r.auth.signer()
+	if err != nil {
+		return nil, err
+	}
+	if signer == nil && r.auth.Password == "" {
+		return nil, fail(ErrInvalid, "an ssh URL needs a key: name a Secret with identity and known_hosts in secretRef")
+	}
+	hosts, err := r.knownHosts()
+	if err != nil {
+		return nil, err
+	}
+	l := &login{}
+	l.User = "git"
+	if name := r.url.User.Username(); name != "" {
+		l.User = name
+	}
+	l.HostKeyAlgorithms = hosts.HostKeyAlgorithms(address)
+	l.HostKeyCallback = func(host string, from net.Addr, key ssh.PublicKey) error {
+		l.hostKey = hosts.HostKeyCallback()(host, from, key)
+		return l.hostKey
+	}
+	if signer != nil {
+		l.Auth = append(l.Auth, ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
+			l.offered = true
+			return []ssh.Signer{signer}, nil
+		}))
+	} else {
+		l.Auth = append(l.Auth, ssh.PasswordCallback(func() (string, error) {
+			l.offered = true
+			return r.auth.Password, nil
+		}))
+	}
+	return l, nil
+}
+
+// knownHosts parses the host keys. The parser only reads files.
+func (r *remote) knownHosts() (*knownhosts.HostKeyDB, error) {
+	if len(bytes.TrimSpace(r.auth.KnownHosts)) == 0 {
+		return nil, fail(ErrInvalid, "the Secret has no known_hosts, so the server cannot be told from an impostor: add the output of \"ssh-keyscan %s\" as known_hosts", r.url.Hostname())
+	}
+	file, err := os.CreateTemp(r.scratch, temporary)
+	if err != nil {
+		return nil, writing(r.scratch, err)
+	}
+	defer os.Remove(file.Name()) //nolint:errcheck // swept at the next start
+	_, err = file.Write(r.auth.KnownHosts)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, writing(r.scratch, err)
+	}
+	hosts, err := knownhosts.NewDB(file.Name())
+	if err != nil {
+		return nil, fail(ErrInvalid, "known_hosts of the Secret cannot be read: each line is \"host type key\", as ssh-keyscan prints it")
+	}
+	return hosts, nil
+}
+
+// failed explains a handshake that did not succeed.
+func (l *login) failed(ctx context.Context, address string, err error) error {
+	host, _, _ := net.SplitHostPort(address)
+	var network net.Error
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case l.hostKey != nil && knownhosts.IsHostKeyChanged(l.hostKey):
+		return fail(ErrAuthentication, "the host key of %s is not the one in known_hosts: if the server's key was changed on purpose, replace it by the output of \"ssh-keyscan %s\"", address, host)
+	case l.hostKey != nil:
+		return fail(ErrAuthentication, "the host key of %s is not in known_hosts: add the output of \"ssh-keyscan %s\"", address, host)
+	case l.offered && !errors.Is(err, io.EOF) && !errors.As(err, &network):
+		return fail(ErrAuthentication, "%s rejected the key of the Secret: allow its public key to read the repository", address)
+	}
+	return fmt.Errorf("connecting to %s: %w", address, err)
+}

@@ -1,0 +1,196 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// temporary is the pattern of names that mean nothing when a process starts, and are swept.
+const temporary = "tmp-*"
+
+// repository is what was fetched from one URL as somebody. On disk it is a row of numbered folders, of which the
+// highest is in use:
+//
+//	<dir>/7/objects/pack/pack-….{pack,idx}   a bare object store
+//	<dir>/7/commits                          the commits that are there with their whole trees
+//	<dir>/tmp-…                              unfinished
+//
+// A fetch adds a pack to the folder in use, or prepares a new folder aside and renames it into the row. So a reader,
+// or a process that starts after a crash, always finds either the state before a fetch or the one after it.
+type repository struct {
+	dir       string
+	limits    limits
+	unpacking chan struct{}
+
+	mu     sync.Mutex
+	opened bool
+	http   *http.Client
+	// current is in use, nil before the first fetch. previous is kept for the folders that still read from it.
+	current, previous *generation
+	highest           int
+}
+
+// generations are the stores to look in, the one in use first.
+func (r *repository) generations() []*generation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.opened {
+		r.open()
+		r.opened = true
+	}
+	var all []*generation
+	for _, g := range []*generation{r.current, r.previous} {
+		if g != nil {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// open takes over what an earlier process left, and sweeps the rest. A store that cannot be opened counts as absent.
+func (r *repository) open() {
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if n, err := strconv.Atoi(entry.Name()); err == nil {
+			r.highest = max(r.highest, n)
+		}
+	}
+	if r.highest > 0 {
+		r.current, _ = r.openGeneration(strconv.Itoa(r.highest))
+	}
+	for _, entry := range entries {
+		unfinished, _ := filepath.Match(temporary, entry.Name())
+		n, err := strconv.Atoi(entry.Name())
+		if unfinished || (err == nil && (n < r.highest || r.current == nil)) {
+			_ = os.RemoveAll(filepath.Join(r.dir, entry.Name()))
+		}
+	}
+}
+
+func (r *repository) openGeneration(name string) (*generation, error) {
+	return openGeneration(filepath.Join(r.dir, name), r.limits, r.unpacking)
+}
+
+// usable is the generation to add to, nil when a fresh one is due.
+func (r *repository) usable() *generation {
+	all := r.generations()
+	if len(all) == 0 || all[0].damaged.Load() || all[0].packCount() >= r.limits.packs {
+		return nil
+	}
+	return all[0]
+}
+
+// commit looks the commit up in the store in use.
+func (r *repository) commit(wanted target) (Commit, bool) {
+	for _, g := range r.generations() {
+		if g.damaged.Load() {
+			continue
+		}
+		root, err := g.commitTree(wanted.commit)
+		if err != nil {
+			continue
+		}
+		return Commit{
+			Revision: wanted.revision(),
+			Hash:     wanted.commit.String(),
+			Root:     newFolder(g, root, r.limits),
+		}, true
+	}
+	return Commit{}, false
+}
+
+// renew fetches into a fresh generation and puts it in use. The one before it stays for those who read from it, the
+// one before that goes.
+func (r *repository) renew(ctx context.Context, refs session, o order) (err error) {
+	aside, err := os.MkdirTemp(r.dir, temporary)
+	if err != nil {
+		return diskFailed(r.dir, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(aside)
+		}
+	}()
+	g, err := openGeneration(aside, r.limits, r.unpacking)
+	if err != nil {
+		return err
+	}
+	if err := g.receive(ctx, refs, o); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := strconv.Itoa(r.highest + 1)
+	if err := os.Rename(aside, filepath.Join(r.dir, name)); err != nil {
+		return diskFailed(r.dir, err)
+	}
+	fresh, err := r.openGeneration(name)
+	if err != nil {
+		return err
+	}
+	r.highest++
+	dropped := r.previous
+	r.current, r.previous = fresh, r.current
+	if dropped != nil {
+		_ = os.RemoveAll(dropped.dir)
+	}
+	return nil
+}
+
+// errDisk marks what went wrong on our side, which no other answer of the server would help.
+var errDisk = errors.New("disk error")
+
+func diskFailed(dir string, err error) error {
+	return fmt.Errorf("%w: %w", errDisk, writing(dir, err))
+}
+
+// commitsFile lists commits, a hash on each line.
+const commitsFile = "commits"
+
+func readCommits(dir string) []plumbing.Hash {
+	text, err := os.ReadFile(filepath.Join(dir, commitsFile))
+	if err != nil {
+		return nil
+	}
+	var commits []plumbing.Hash
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); fullHash.MatchString(line) {
+			commits = append(commits, plumbing.NewHash(line))
+		}
+	}
+	return commits
+}
+
+func writeCommits(dir string, commits []plumbing.Hash) error {
+	var text strings.Builder
+	for _, commit := range commits {
+		text.WriteString(commit.String() + "\n")
+	}
+	return replace(filepath.Join(dir, commitsFile), []byte(text.String()))
+}
+
+// replace writes a file so that a reader, also one after a crash, sees the old content or the new one.
+func replace(path string, content []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), temporary)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) //nolint:errcheck // gone when the renaming succeeded
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

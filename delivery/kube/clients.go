@@ -1,0 +1,70 @@
+// Package kube is how delivery reaches the API server: as a project's deployer for what apps hold, and through a
+// metadata-only watch for what is there.
+package kube
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// DeployerOf returns the user name of a project namespace's deployer.
+func DeployerOf(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":" + v1alpha1.Deployer
+}
+
+// Clients makes clients that act as a project's deployer. They share connections and the RESTMapper, and read from the
+// API server, never from the operator's cache: what the deployer may not see, an app must not see.
+type Clients struct {
+	config *rest.Config
+	scheme *runtime.Scheme
+	mapper meta.RESTMapper
+
+	mu   sync.Mutex
+	made map[string]client.Client
+}
+
+// NewClients returns Clients over the operator's own connection.
+func NewClients(config *rest.Config, scheme *runtime.Scheme, mapper meta.RESTMapper) *Clients {
+	return &Clients{config: config, scheme: scheme, mapper: mapper, made: map[string]client.Client{}}
+}
+
+// As returns the client of a namespace's deployer.
+func (c *Clients) As(namespace string) (client.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if made, ok := c.made[namespace]; ok {
+		return made, nil
+	}
+	config := rest.CopyConfig(c.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: DeployerOf(namespace)}
+	made, err := client.New(config, client.Options{Scheme: c.scheme, Mapper: c.mapper})
+	if err != nil {
+		return nil, fmt.Errorf("making the client of %s: %w", DeployerOf(namespace), err)
+	}
+	c.made[namespace] = made
+	return made, nil
+}
+
+// Forget drops the client of a namespace that is gone.
+func (c *Clients) Forget(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.made, namespace)
+}
+
+// Namespaced reports whether a kind is namespaced, from live discovery.
+func (c *Clients) Namespaced(kind schema.GroupVersionKind) (bool, error) {
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return false, err
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
+}

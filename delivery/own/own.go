@@ -1,0 +1,83 @@
+// Package own marks objects as an app's: the one change between what a source says and what is applied.
+package own
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Owner is the app that objects belong to.
+type Owner struct {
+	// Tenant, Project and App are names, as they stand in the labels.
+	Tenant, Project, App string
+	// Namespace is the project's; every object of the app lives in it.
+	Namespace string
+}
+
+// Stamp puts the objects into the owner's namespace and labels them with tenant, project and app. Pods made from a
+// template of the objects carry the labels too, so that `kubectl get pods -l paas.kubeop.io/app=shop` finds them.
+//
+// Objects are changed in place; stamping twice changes nothing. Check them with delivery/policy first: Stamp overwrites
+// a foreign namespace or owner, and gives a namespace to an object that can have none.
+func (o Owner) Stamp(objects []*unstructured.Unstructured) {
+	for _, object := range objects {
+		object.SetNamespace(o.Namespace)
+		o.label(object.Object)
+		if template := podTemplate(object); template != nil {
+			o.label(template)
+		}
+	}
+}
+
+// templates says where a kind keeps its pod template. Only templates that can be changed are here. A Job's cannot: to
+// label the Jobs of a release that is adopted would make its next upgrade fail for good. Labels of a template are none
+// of the selector's, so adopting a workload restarts its pods once and changes nothing else.
+var templates = map[schema.GroupKind][]string{
+	{Group: "apps", Kind: "DaemonSet"}:   {"spec", "template"},
+	{Group: "apps", Kind: "Deployment"}:  {"spec", "template"},
+	{Group: "apps", Kind: "ReplicaSet"}:  {"spec", "template"},
+	{Group: "apps", Kind: "StatefulSet"}: {"spec", "template"},
+	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template"},
+}
+
+// podTemplate returns the pod template of a workload, or nil.
+func podTemplate(object *unstructured.Unstructured) map[string]any {
+	path, ok := templates[object.GroupVersionKind().GroupKind()]
+	if !ok {
+		return nil
+	}
+	found, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+	template, _ := found.(map[string]any)
+	return template
+}
+
+// label adds the owner's labels to the metadata of an object or a template. What cannot be read as labels is left as it
+// is, for the API server to refuse with its own words.
+func (o Owner) label(object map[string]any) {
+	metadata, ok := child(object, "metadata")
+	if !ok {
+		return
+	}
+	labels, ok := child(metadata, "labels")
+	if !ok {
+		return
+	}
+	maps.Copy(labels, map[string]any{
+		v1alpha1.TenantLabel:  o.Tenant,
+		v1alpha1.ProjectLabel: o.Project,
+		v1alpha1.AppLabel:     o.App,
+	})
+}
+
+// child returns the mapping at a key, made if there is none; false when something else stands there.
+func child(parent map[string]any, key string) (map[string]any, bool) {
+	if parent[key] == nil {
+		parent[key] = map[string]any{}
+	}
+	found, ok := parent[key].(map[string]any)
+	return found, ok
+}

@@ -1,0 +1,96 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const rbacGroup = rbacv1.GroupName
+
+// foreignSubject: the RoleBinding gives rights in the project to somebody outside of it. Kubernetes' groups of service
+// accounts and users count as outside: they hold everybody.
+func foreignSubject(object *unstructured.Unstructured, namespace string) string {
+	kind := object.GroupVersionKind()
+	if kind.Group != rbacGroup || kind.Kind != "RoleBinding" {
+		return ""
+	}
+	subjects, _ := object.Object["subjects"].([]any)
+	for _, s := range subjects {
+		subject, _ := s.(map[string]any)
+		if who := outsider(subject, namespace); who != "" {
+			return fmt.Sprintf("gives rights to %s, which is outside of namespace %s", oneLine(who), namespace)
+		}
+	}
+	return ""
+}
+
+// outsider names a subject that is not of the namespace. People and groups that an identity provider knows are the
+// tenant's own business.
+func outsider(subject map[string]any, namespace string) string {
+	name, _ := subject["name"].(string)
+	if subject["kind"] == rbacv1.ServiceAccountKind {
+		other, _ := subject["namespace"].(string)
+		if other == "" || other == namespace {
+			return ""
+		}
+		return "service account " + other + "/" + name
+	}
+	ofNamespace := name == "system:serviceaccounts:"+namespace || strings.HasPrefix(name, "system:serviceaccount:"+namespace+":")
+	if !strings.HasPrefix(name, "system:") || ofNamespace {
+		return ""
+	}
+	return name
+}
+
+// platformIdentity: something in the object would run as the platform: whoever runs as the deployer may do everything
+// an app may, and read what it may read. The field is looked for at any depth, because custom kinds make pods too.
+func platformIdentity(object *unstructured.Unstructured, _ string) string {
+	var used string
+	visit(object.Object, func(key string, value any) {
+		name, ok := value.(string)
+		if ok && (key == "serviceAccountName" || key == "serviceAccount") && strings.HasPrefix(name, reserved) {
+			used = name
+		}
+	})
+	if used == "" {
+		return ""
+	}
+	return fmt.Sprintf("would run as service account %s, which is the platform's; use one of the app's own", oneLine(used))
+}
+
+// platformToken: the Secret asks the API server for a lasting token of the platform's service account.
+func platformToken(object *unstructured.Unstructured, _ string) string {
+	kind := object.GroupVersionKind()
+	if kind.Group != "" || kind.Kind != "Secret" || object.Object["type"] != string(corev1.SecretTypeServiceAccountToken) {
+		return ""
+	}
+	annotations, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "annotations")
+	values, _ := annotations.(map[string]any)
+	if name, _ := values[corev1.ServiceAccountNameKey].(string); strings.HasPrefix(name, reserved) {
+		return fmt.Sprintf("asks for a token of service account %s, which is the platform's", oneLine(name))
+	}
+	return ""
+}
+
+// visit calls see for every field at any depth, in the order of the keys.
+func visit(value any, see func(key string, value any)) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(value) {
+			see(key, value[key])
+			visit(value[key], see)
+		}
+	case []any:
+		for _, item := range value {
+			visit(item, see)
+		}
+	}
+}
+
+func sortedKeys(values map[string]any) []string { return slices.Sorted(maps.Keys(values)) }

@@ -1,0 +1,70 @@
+package policy
+
+import "testing"
+
+func TestCheckIdentity(t *testing.T) {
+	const (
+		binding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, subjects: [`
+		outside = `, which is outside of namespace kubeop-acme-web`
+		runsAs  = ` would run as service account kubeop-deployer, which is the platform's; use one of the app's own`
+		forged  = `; only kubeop sets labels, annotations and finalizers of paas.kubeop.io`
+	)
+	tests := map[string]struct {
+		object     string
+		rule, want string // no rule: allowed
+	}{
+		"account of another namespace": {binding + `{kind: ServiceAccount, name: x, namespace: other}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to service account other/x" + outside},
+		"second subject": {binding + `{kind: User, name: ann}, {kind: ServiceAccount, name: x, namespace: other}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to service account other/x" + outside},
+		"account of another namespace as a user": {binding + `{kind: User, name: "system:serviceaccount:other:x"}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to system:serviceaccount:other:x" + outside},
+		"all accounts of another namespace": {binding + `{kind: Group, name: "system:serviceaccounts:kubeop-acme-web2"}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to system:serviceaccounts:kubeop-acme-web2" + outside},
+		"everybody": {binding + `{kind: Group, name: "system:authenticated"}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to system:authenticated" + outside},
+		"own account":               {binding + `{kind: ServiceAccount, name: x, namespace: kubeop-acme-web}]}`, "", ""},
+		"own account, no namespace": {binding + `{kind: ServiceAccount, name: x}]}`, "", ""},
+		"own accounts":              {binding + `{kind: Group, name: "system:serviceaccounts:kubeop-acme-web"}]}`, "", ""},
+		"own account as a user":     {binding + `{kind: User, name: "system:serviceaccount:kubeop-acme-web:x"}]}`, "", ""},
+		"a person":                  {binding + `{kind: User, name: ann}]}`, "", ""},
+		"no subjects":               {`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, subjects: x}`, "", ""},
+
+		"pod as the deployer": {`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {serviceAccountName: kubeop-deployer}}`, "PlatformIdentity",
+			"Pod/a" + runsAs},
+		"pod as the deployer, old field": {`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {serviceAccount: kubeop-deployer}}`, "PlatformIdentity",
+			"Pod/a" + runsAs},
+		"cron job as the deployer": {`{apiVersion: batch/v1, kind: CronJob, metadata: {name: a},
+			spec: {jobTemplate: {spec: {template: {spec: {serviceAccountName: kubeop-deployer}}}}}}`, "PlatformIdentity", "CronJob/a" + runsAs},
+		"custom kind as the deployer": {`{apiVersion: example.com/v1, kind: Workflow, metadata: {name: a},
+			spec: {steps: [{serviceAccountName: kubeop-deployer}]}}`, "PlatformIdentity", "Workflow/a" + runsAs},
+		"pod as itself": {`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {serviceAccountName: web}}`, "", ""},
+
+		"token of the deployer": {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token,
+			metadata: {name: a, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}`, "PlatformToken",
+			"Secret/a asks for a token of service account kubeop-deployer, which is the platform's"},
+		"token of the deployer beside a broken annotation": {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token,
+			metadata: {name: a, annotations: {kubernetes.io/service-account.name: kubeop-deployer, x: 1}}}`, "PlatformToken",
+			"Secret/a asks for a token of service account kubeop-deployer, which is the platform's"},
+		"token of an own account": {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token,
+			metadata: {name: a, annotations: {kubernetes.io/service-account.name: web}}}`, "", ""},
+
+		"forged label": {`{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {paas.kubeop.io/tenant: other}}}`, "ForgedMark",
+			"Secret/a carries paas.kubeop.io/tenant" + forged},
+		"forged label beside a broken one": {`{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {x: 1, paas.kubeop.io/tenant: other}}}`, "ForgedMark",
+			"Secret/a carries paas.kubeop.io/tenant" + forged},
+		"forged annotation": {`{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {sub.PaaS.kubeop.io/x: y}}}`, "ForgedMark",
+			"Secret/a carries sub.PaaS.kubeop.io/x" + forged},
+		"forged finalizer": {`{apiVersion: v1, kind: Secret, metadata: {name: a, finalizers: [x/y, paas.kubeop.io/finalizer]}}`, "ForgedMark",
+			"Secret/a carries paas.kubeop.io/finalizer" + forged},
+		"forged label of pods": {`{apiVersion: batch/v1, kind: Job, metadata: {name: a},
+			spec: {template: {metadata: {labels: {paas.kubeop.io/app: other}}}}}`, "ForgedMark", "Job/a carries paas.kubeop.io/app" + forged},
+		"selecting by our labels":   {`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {paas.kubeop.io/app: shop}}}`, "", ""},
+		"label that ends like ours": {`{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {mypaas.kubeop.io/x: y}}}`, "", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			expect(t, tc.object, tc.rule, tc.want)
+		})
+	}
+}

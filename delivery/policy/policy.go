@@ -1,0 +1,134 @@
+// Package policy says what the objects of an app may not be. It is the one gate between what a tenant's source says and
+// what is applied: every object passes it after rendering, the ones Helm renders too. It is pure; Kubernetes' own
+// admission (Pod Security, quotas, RBAC of the project's deployer) holds the rest.
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/delivery/render"
+)
+
+// Scope reports whether objects of a kind live in namespaces. It returns a meta.NoKindMatchError (or
+// NoResourceMatchError) for a kind that the API server does not serve; any other error says that it cannot tell now.
+type Scope func(schema.GroupVersionKind) (namespaced bool, err error)
+
+// Violation is an object that an app may not have.
+type Violation struct {
+	// Object as "<kind>/<name>".
+	Object string
+	// Rule that is broken, one of the names in this package.
+	Rule string
+	// Why in words that follow the object's name.
+	Why string
+}
+
+// Error returns one line: the object and why it is refused.
+func (v *Violation) Error() string { return v.Object + " " + v.Why }
+
+// Rules that look at what the API server says about a kind. The others are in the table of rules.
+const (
+	// ClusterScoped: the kind has no namespaces, so the object would be everybody's.
+	ClusterScoped = "ClusterScoped"
+	// UnknownKind: the API server does not serve the kind. No app can bring it, but a platform team may install it.
+	UnknownKind = "UnknownKind"
+	// Malformed: the object is a List of something that is no object.
+	Malformed = "Malformed"
+)
+
+// Check returns every violation among the objects of an app in namespace, joined and in the order of their text, each a
+// *Violation on a line of its own; nil when there is none. Lists are looked into, at any depth. An error that is no
+// Violation is scope's own: whether the objects are allowed is not known yet.
+func Check(objects []*unstructured.Unstructured, namespace string, scope Scope) error {
+	var found []*Violation
+	for _, object := range objects {
+		members, err := render.Expand(object)
+		if err != nil {
+			found = append(found, &Violation{nameOf(object), Malformed, "is malformed: " + oneLine(err.Error())})
+			continue
+		}
+		for _, member := range members {
+			broken, err := check(member, namespace, scope)
+			if err != nil {
+				return err
+			}
+			found = append(found, broken...)
+		}
+	}
+	return join(found)
+}
+
+// OnlyUnknownKinds reports whether an error of Check holds nothing but unknown kinds: the same objects are allowed once
+// the API server serves those, so looking again after a refresh of its discovery makes sense.
+func OnlyUnknownKinds(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return false
+	}
+	return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool {
+		var violation *Violation
+		return !errors.As(err, &violation) || violation.Rule != UnknownKind
+	})
+}
+
+func check(object *unstructured.Unstructured, namespace string, scope Scope) ([]*Violation, error) {
+	name := nameOf(object)
+	kind := object.GroupVersionKind()
+	namespaced, err := scope(kind)
+	var found []*Violation
+	switch {
+	case meta.IsNoMatchError(err):
+		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind))
+		found = append(found, &Violation{name, UnknownKind, why})
+	case err != nil:
+		return nil, fmt.Errorf("finding the scope of %s: %w", name, err)
+	case !namespaced:
+		// The other rules speak of objects in a namespace.
+		return []*Violation{{name, ClusterScoped, "is cluster-scoped; an app may only hold namespaced objects"}}, nil
+	}
+	for _, rule := range rules {
+		if why := rule.broken(object, namespace); why != "" {
+			found = append(found, &Violation{name, rule.name, why})
+		}
+	}
+	return found, nil
+}
+
+func join(found []*Violation) error {
+	slices.SortFunc(found, func(a, b *Violation) int {
+		return cmp.Or(cmp.Compare(a.Error(), b.Error()), cmp.Compare(a.Rule, b.Rule))
+	})
+	errs := make([]error, len(found))
+	for i, violation := range found {
+		errs[i] = violation
+	}
+	return errors.Join(errs...)
+}
+
+func nameOf(object *unstructured.Unstructured) string {
+	return oneLine(object.GetKind()) + "/" + oneLine(object.GetName())
+}
+
+// maxText is how much of a tenant's text a message repeats.
+const maxText = 253
+
+// oneLine makes text of a manifest safe to repeat in a message of one line.
+func oneLine(text string) string {
+	runes := []rune(text)
+	for i, r := range runes {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {
+			runes[i] = '?'
+		}
+	}
+	if len(runes) > maxText {
+		runes = append(runes[:maxText], '…')
+	}
+	return string(runes)
+}

@@ -1,0 +1,205 @@
+package policy
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+const namespace = "kubeop-acme-web"
+
+var errOffline = errors.New("connection refused")
+
+// scope is what the API server of these tests would say.
+func scope(kind schema.GroupVersionKind) (bool, error) {
+	switch kind.Kind {
+	case "ClusterRole", "ClusterRoleBinding", "Namespace", "CustomResourceDefinition", "Tenant":
+		return false, nil
+	case "Unheard":
+		return false, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+	case "Offline":
+		return false, errOffline
+	}
+	return true, nil
+}
+
+const (
+	clusterRole = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: admin}}`
+	refusedRole = `ClusterRole/admin is cluster-scoped; an app may only hold namespaced objects`
+)
+
+// Each object breaks at most one rule, so a rule that is lost fails its own case.
+func TestCheck(t *testing.T) {
+	tests := map[string]struct {
+		object     string
+		rule, want string // no rule: allowed
+	}{
+		"cluster-scoped":                  {clusterRole, "ClusterScoped", refusedRole},
+		"cluster-scoped in a List":        {`{apiVersion: v1, kind: List, items: [` + clusterRole + `]}`, "ClusterScoped", refusedRole},
+		"cluster-scoped in a nested List": {`{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: [` + clusterRole + `]}]}`, "ClusterScoped", refusedRole},
+		"cluster-scoped in a typed List": {
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleList, items: [{metadata: {name: admin}}]}`, "ClusterScoped", refusedRole},
+		"namespace": {`{apiVersion: v1, kind: Namespace, metadata: {name: a}}`, "ClusterScoped",
+			"Namespace/a is cluster-scoped; an app may only hold namespaced objects"},
+		"List of no objects": {`{apiVersion: v1, kind: List, metadata: {name: a}, items: [7]}`, "Malformed", "List/a is malformed: items[0]: not an object"},
+		"empty List":         {`{apiVersion: v1, kind: List, items: []}`, "", ""},
+		"unknown kind": {`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`, "UnknownKind",
+			"Unheard/a is of a kind the cluster does not know: example.com/v1 Unheard"},
+		"foreign namespace": {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kube-system}}`, "ForeignNamespace",
+			"Secret/a is for namespace kube-system; this app's is kubeop-acme-web: leave metadata.namespace out"},
+		"a namespace that extends the app's": {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kubeop-acme-web2}}`, "ForeignNamespace",
+			"Secret/a is for namespace kubeop-acme-web2; this app's is kubeop-acme-web: leave metadata.namespace out"},
+		"a namespace that is a number": {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: 7}}`, "ForeignNamespace",
+			"Secret/a has a namespace that is no text"},
+		"own namespace":   {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kubeop-acme-web}}`, "", ""},
+		"empty namespace": {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: ""}}`, "", ""},
+		"own API group": {`{apiVersion: paas.kubeop.io/v1alpha1, kind: App, metadata: {name: a}}`, "OwnAPIGroup",
+			"App/a is of API group paas.kubeop.io; kubeop's own objects belong in the tenant's repository, not in an app"},
+		"API group below ours": {`{apiVersion: x.paas.kubeop.io/v1, kind: Thing, metadata: {name: a}}`, "OwnAPIGroup",
+			"Thing/a is of API group x.paas.kubeop.io; kubeop's own objects belong in the tenant's repository, not in an app"},
+		"API group that ends like ours": {`{apiVersion: otherpaas.kubeop.io/v1, kind: Thing, metadata: {name: a}}`, "", ""},
+		"resource quota": {`{apiVersion: v1, kind: ResourceQuota, metadata: {name: a}}`, "Guardrail",
+			"ResourceQuota/a is refused: the quota and limits of a project are set in its project.yaml"},
+		"limit range": {`{apiVersion: v1, kind: LimitRange, metadata: {name: a}}`, "Guardrail",
+			"LimitRange/a is refused: the quota and limits of a project are set in its project.yaml"},
+		"network policy": {`{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: a}}`, "Guardrail",
+			"NetworkPolicy/a is refused: the platform sets the network policies of a project"},
+		"Calico's network policy": {`{apiVersion: crd.projectcalico.org/v1, kind: NetworkPolicy, metadata: {name: a}}`, "Guardrail",
+			"NetworkPolicy/a is refused: the platform sets the network policies of a project"},
+		"Cilium's network policy": {`{apiVersion: cilium.io/v2, kind: CiliumNetworkPolicy, metadata: {name: a}}`, "Guardrail",
+			"CiliumNetworkPolicy/a is refused: the platform sets the network policies of a project"},
+		"endpoints": {`{apiVersion: v1, kind: Endpoints, metadata: {name: a}}`, "Endpoints",
+			"Endpoints/a is refused: a Service finds its pods by a selector, not by addresses written by hand"},
+		"endpoint slice": {`{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: a}}`, "Endpoints",
+			"EndpointSlice/a is refused: a Service finds its pods by a selector, not by addresses written by hand"},
+		"reserved account": {`{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-deployer}}`, "ReservedName",
+			"ServiceAccount/kubeop-deployer is refused: the platform's own ServiceAccounts start with kubeop-; choose another name"},
+		"reserved role": {`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: kubeop-x}}`, "ReservedName",
+			"Role/kubeop-x is refused: the platform's own Roles start with kubeop-; choose another name"},
+		"reserved binding": {`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: kubeop-x}}`, "ReservedName",
+			"RoleBinding/kubeop-x is refused: the platform's own RoleBindings start with kubeop-; choose another name"},
+		"reserved name of a kind that gives no rights": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: kubeop-x}}`, "", ""},
+		"ExternalName": {`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: ExternalName}}`, "ExternalService",
+			"Service/a is of type ExternalName, which leads out of the project; connect to the name itself"},
+		"external name without the type": {`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {externalName: b.c}}`, "ExternalService",
+			"Service/a is of type ExternalName, which leads out of the project; connect to the name itself"},
+		"external addresses": {`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {externalIPs: [192.0.2.1]}}`, "ExternalService",
+			"Service/a has spec.externalIPs, which can catch traffic meant for others"},
+		"no external addresses":      {`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {externalIPs: [], externalName: ""}}`, "", ""},
+		"a Service of another group": {`{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: a}, spec: {type: ExternalName}}`, "", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			expect(t, tc.object, tc.rule, tc.want)
+		})
+	}
+}
+
+func expect(t *testing.T, manifest, rule, want string) {
+	t.Helper()
+	err := Check([]*unstructured.Unstructured{object(t, manifest)}, namespace, scope)
+	if rule == "" {
+		if err != nil {
+			t.Fatalf("refused: %v", err)
+		}
+		return
+	}
+	var violation *Violation
+	if !errors.As(err, &violation) {
+		t.Fatalf("got %v, want a Violation", err)
+	}
+	if violation.Rule != rule {
+		t.Errorf("broken rule %s, want %s", violation.Rule, rule)
+	}
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckReportsAllSorted(t *testing.T) {
+	objects := []*unstructured.Unstructured{
+		object(t, `{apiVersion: v1, kind: Secret, metadata: {name: z, namespace: other, labels: {paas.kubeop.io/app: b}}}`),
+		object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: fine}}`),
+		object(t, clusterRole),
+	}
+	err := Check(objects, namespace, scope)
+	if err == nil {
+		t.Fatal("nothing refused")
+	}
+	want := []string{
+		refusedRole,
+		"Secret/z carries paas.kubeop.io/app; only kubeop sets labels, annotations and finalizers of paas.kubeop.io",
+		"Secret/z is for namespace other; this app's is kubeop-acme-web: leave metadata.namespace out",
+	}
+	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckKeepsMessagesOnOneLine(t *testing.T) {
+	o := object(t, clusterRole)
+	o.SetName("a\nb\u2028c" + strings.Repeat("d", 1000))
+	err := Check([]*unstructured.Unstructured{o}, namespace, scope)
+	if err == nil {
+		t.Fatal("nothing refused")
+	}
+	if strings.ContainsAny(err.Error(), "\n\u2028") || len(err.Error()) > 400 {
+		t.Errorf("message is not one short line: %q", err.Error())
+	}
+}
+
+func TestCheckPassesOnThatScopeIsUnknownNow(t *testing.T) {
+	err := Check([]*unstructured.Unstructured{
+		object(t, clusterRole),
+		object(t, `{apiVersion: v1, kind: Offline, metadata: {name: a}}`),
+	}, namespace, scope)
+	if !errors.Is(err, errOffline) {
+		t.Fatalf("got %v, want %v", err, errOffline)
+	}
+	var violation *Violation
+	if errors.As(err, &violation) {
+		t.Errorf("got the violation %v from a question that has no answer yet", violation)
+	}
+}
+
+func TestOnlyUnknownKinds(t *testing.T) {
+	unheard := `{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`
+	tests := map[string]struct {
+		objects []string
+		want    bool
+	}{
+		"none":              {nil, false},
+		"one":               {[]string{unheard}, true},
+		"two":               {[]string{unheard, unheard}, true},
+		"and another":       {[]string{unheard, clusterRole}, false},
+		"only another":      {[]string{clusterRole}, false},
+		"scope not known":   {[]string{`{apiVersion: v1, kind: Offline, metadata: {name: a}}`}, false},
+		"unknown, and also": {[]string{`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a, namespace: b}}`}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var objects []*unstructured.Unstructured
+			for _, manifest := range tc.objects {
+				objects = append(objects, object(t, manifest))
+			}
+			if got := OnlyUnknownKinds(Check(objects, namespace, scope)); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func object(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(manifest), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}

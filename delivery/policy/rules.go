@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// rules are asked in this order about every object that lives in a namespace. Each answers with why the object is
+// refused, or with nothing.
+var rules = []struct {
+	name   string
+	broken func(object *unstructured.Unstructured, namespace string) string
+}{
+	{"ForeignNamespace", foreignNamespace},
+	{"OwnAPIGroup", ownAPIGroup},
+	{"ForgedMark", forgedMark},
+	{"Guardrail", guardrail},
+	{"Endpoints", handWrittenEndpoints},
+	{"ReservedName", reservedName},
+	{"ForeignSubject", foreignSubject},
+	{"ExternalService", externalService},
+	{"PlatformIdentity", platformIdentity},
+	{"PlatformToken", platformToken},
+}
+
+// reserved starts the names of what kubeop makes in a project's namespace, its deployer among them.
+const reserved = "kubeop-"
+
+// foreignNamespace: the object names a namespace that is not the app's.
+func foreignNamespace(object *unstructured.Unstructured, namespace string) string {
+	named, found, err := unstructured.NestedString(object.Object, "metadata", "namespace")
+	if err != nil {
+		return "has a namespace that is no text"
+	}
+	if !found || named == "" || named == namespace {
+		return ""
+	}
+	return fmt.Sprintf("is for namespace %s; this app's is %s: leave metadata.namespace out", oneLine(named), namespace)
+}
+
+// ownAPIGroup: the object is one of kubeop's own, which come from a repository's tree and nowhere else.
+func ownAPIGroup(object *unstructured.Unstructured, _ string) string {
+	if group := object.GroupVersionKind().Group; isOurs(group) {
+		return fmt.Sprintf("is of API group %s; kubeop's own objects belong in the tenant's repository, not in an app", oneLine(group))
+	}
+	return ""
+}
+
+// forgedMark: the object, or what is made from a template in it, carries a label, annotation or finalizer of kubeop's.
+func forgedMark(object *unstructured.Unstructured, _ string) string {
+	var forged string
+	visit(object.Object, func(key string, value any) {
+		metadata, ok := value.(map[string]any)
+		if key != "metadata" || !ok || forged != "" {
+			return
+		}
+		forged = ourMark(metadata)
+	})
+	if forged == "" {
+		return ""
+	}
+	return fmt.Sprintf("carries %s; only kubeop sets labels, annotations and finalizers of %s", oneLine(forged), v1alpha1.Group)
+}
+
+// ourMark returns the first of kubeop's marks in the metadata of an object or a template.
+func ourMark(metadata map[string]any) string {
+	for _, field := range []string{"labels", "annotations"} {
+		marks, _ := metadata[field].(map[string]any)
+		for _, mark := range sortedKeys(marks) {
+			if domain, _, _ := strings.Cut(mark, "/"); isOurs(domain) {
+				return mark
+			}
+		}
+	}
+	finalizers, _ := metadata["finalizers"].([]any)
+	for _, finalizer := range finalizers {
+		name, _ := finalizer.(string)
+		if domain, _, _ := strings.Cut(name, "/"); isOurs(domain) {
+			return name
+		}
+	}
+	return ""
+}
+
+// guardrail: the object would change what the platform allows the project. Network policies add up, so one of a
+// tenant's own could open what the project's close.
+func guardrail(object *unstructured.Unstructured, _ string) string {
+	kind := object.GroupVersionKind()
+	switch {
+	case kind.Group == "" && (kind.Kind == "ResourceQuota" || kind.Kind == "LimitRange"):
+		return "is refused: the quota and limits of a project are set in its project.yaml"
+	case kind.Kind == "NetworkPolicy", kind.Kind == "CiliumNetworkPolicy":
+		return "is refused: the platform sets the network policies of a project"
+	}
+	return ""
+}
+
+// handWrittenEndpoints: the object sends the traffic of a Service to any address, also to pods of other tenants that
+// their network policies hide (CVE-2021-25740; Kubernetes' own edit role lacks these kinds for the same reason).
+func handWrittenEndpoints(object *unstructured.Unstructured, _ string) string {
+	kind := object.GroupVersionKind()
+	if (kind.Group == "" && kind.Kind == "Endpoints") || (kind.Group == "discovery.k8s.io" && kind.Kind == "EndpointSlice") {
+		return "is refused: a Service finds its pods by a selector, not by addresses written by hand"
+	}
+	return ""
+}
+
+// reservedName: the object would take the place of what gives the deployer its rights.
+func reservedName(object *unstructured.Unstructured, _ string) string {
+	kind := object.GroupVersionKind()
+	account := kind.Group == "" && kind.Kind == "ServiceAccount"
+	role := kind.Group == rbacGroup && (kind.Kind == "Role" || kind.Kind == "RoleBinding")
+	if (account || role) && strings.HasPrefix(object.GetName(), reserved) {
+		return fmt.Sprintf("is refused: the platform's own %ss start with %s; choose another name", kind.Kind, reserved)
+	}
+	return ""
+}
+
+// externalService: the Service leads out of the project, or catches traffic meant for others (CVE-2020-8554).
+func externalService(object *unstructured.Unstructured, _ string) string {
+	kind := object.GroupVersionKind()
+	if kind.Group != "" || kind.Kind != "Service" {
+		return ""
+	}
+	spec, _ := object.Object["spec"].(map[string]any)
+	if spec["type"] == string(corev1.ServiceTypeExternalName) || notEmpty(spec["externalName"]) {
+		return "is of type ExternalName, which leads out of the project; connect to the name itself"
+	}
+	if notEmpty(spec["externalIPs"]) {
+		return "has spec.externalIPs, which can catch traffic meant for others"
+	}
+	return ""
+}
+
+func notEmpty(value any) bool {
+	list, ok := value.([]any)
+	return value != nil && value != "" && (!ok || len(list) > 0)
+}
+
+// isOurs reports whether an API group, or the domain of a label, is kubeop's or below it.
+func isOurs(domain string) bool {
+	domain = strings.ToLower(domain)
+	return domain == v1alpha1.Group || strings.HasSuffix(domain, "."+v1alpha1.Group)
+}

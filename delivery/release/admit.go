@@ -1,0 +1,123 @@
+package release
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+	helm "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// gate stands where one action's rendered objects pass: manifests as Helm's post-renderer, hooks, which Helm does not
+// post-render, when the release is about to be recorded. Helm writes nothing before that, and runs and records exactly
+// what the gate lets through. It remembers how far the action came, because Helm's errors do not tell.
+type gate struct {
+	chart *chart.Chart
+	admit func([]*unstructured.Unstructured) error
+	// rendered: the templates made objects. stored: a revision was recorded.
+	rendered, stored bool
+	// refused is the admission's error, storage the error of reading or writing records.
+	refused, storage error
+}
+
+// Run is called by Helm with all manifests that are no hooks.
+func (g *gate) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
+	if err := g.withoutCRDs(); err != nil {
+		return nil, err
+	}
+	out, err := g.pass(in.String())
+	if err != nil {
+		return nil, err
+	}
+	return bytes.NewBufferString(out), nil
+}
+
+// passHooks checks and stamps the hooks of every event, tests included.
+func (g *gate) passHooks(hooks []*helm.Hook) error {
+	docs := make([][]document, len(hooks))
+	var objects []*unstructured.Unstructured
+	for i, h := range hooks {
+		parsed, err := parse(h.Manifest)
+		if err != nil {
+			return renderError(fmt.Errorf("hook %s: %w", h.Path, err))
+		}
+		docs[i] = parsed
+		objects = append(objects, objectsOf(parsed)...)
+	}
+	if err := g.check(objects); err != nil {
+		return err
+	}
+	for i, h := range hooks {
+		out, err := write(docs[i])
+		if err != nil {
+			return err
+		}
+		h.Manifest = out
+	}
+	return nil
+}
+
+func (g *gate) pass(manifest string) (string, error) {
+	docs, err := parse(manifest)
+	if err != nil {
+		return "", err
+	}
+	g.rendered = true
+	if err := g.check(objectsOf(docs)); err != nil {
+		return "", err
+	}
+	return write(docs)
+}
+
+func (g *gate) check(objects []*unstructured.Unstructured) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	g.refused = g.admit(objects)
+	return g.refused
+}
+
+// withoutCRDs refuses a chart with CustomResourceDefinitions in crds/: they are the whole cluster's. Helm has removed
+// disabled subcharts by the time this is called.
+func (g *gate) withoutCRDs() error {
+	var names []string
+	for _, crd := range g.chart.CRDObjects() {
+		docs, err := parse(string(crd.File.Data))
+		if err != nil {
+			return fmt.Errorf("%s: %w", crd.Filename, err)
+		}
+		for _, o := range objectsOf(docs) {
+			names = append(names, fmt.Sprintf("%s %s (%s)", o.GetKind(), o.GetName(), crd.Filename))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	g.rendered = true
+	slices.Sort(names)
+	g.refused = errors.New("an app may not bring what the whole cluster shares: " + strings.Join(names, ", "))
+	return g.refused
+}
+
+// lookupFailed is in Helm's text when a template asked the API server in vain. Helm hands on no more than text.
+const lookupFailed = "error calling lookup"
+
+// classify turns the error of a failed action into the caller's classes.
+func (g *gate) classify(err error, sensitive []string) error {
+	switch text := masked(err, sensitive); {
+	case err == nil:
+		return nil
+	case g.refused != nil:
+		return &NotAllowed{Err: masked(g.refused, sensitive)}
+	case errors.Is(text, ErrRender):
+		return text
+	case errors.Is(err, ErrRender), !g.rendered && g.storage == nil && !strings.Contains(err.Error(), lookupFailed):
+		return renderError(text)
+	default:
+		return text
+	}
+}

@@ -1,0 +1,225 @@
+package release
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/ignore"
+)
+
+// Limits of a chart, its subcharts included. Helm keeps the chart in a Secret of at most 1 MiB, compressed.
+const (
+	maxChartBytes = 32 << 20
+	maxFileBytes  = 5 << 20
+	maxChartFiles = 5000
+	maxNesting    = 8
+)
+
+var errTooLarge = fmt.Errorf("the chart is larger than %d MiB or %d files", maxChartBytes>>20, maxChartFiles)
+
+// load reads the chart anew: the SDK changes the chart it works on, so that no two actions can share one.
+func (c Chart) load() (*chart.Chart, error) {
+	files, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, renderError(fmt.Errorf("loading the chart: %w", err))
+	}
+	if err := installable(loaded); err != nil {
+		return nil, renderError(err)
+	}
+	return loaded, nil
+}
+
+// installable checks what the helm command checks before it calls the SDK, and that no schema reaches out.
+func installable(c *chart.Chart) error {
+	if kind := c.Metadata.Type; kind != "" && kind != "application" {
+		return fmt.Errorf("chart %s is of type %s, which cannot be installed", c.Name(), kind)
+	}
+	if err := action.CheckDependencies(c, c.Metadata.Dependencies); err != nil {
+		return fmt.Errorf("dependencies %w; vendor them with \"helm dependency build\"", err)
+	}
+	return selfContained(c)
+}
+
+func (c Chart) read() ([]*loader.BufferedFile, error) {
+	l := limits{bytes: maxChartBytes, files: maxChartFiles}
+	if c.Archive != "" {
+		return l.archiveFile(c.Archive)
+	}
+	if c.Files == nil {
+		return nil, errors.New("the release has no chart")
+	}
+	return l.folder(c.Files)
+}
+
+// limits is what is left to read of one chart.
+type limits struct {
+	bytes int64
+	files int
+}
+
+func (l *limits) archiveFile(name string) ([]*loader.BufferedFile, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening the chart: %w", err)
+	}
+	defer f.Close()
+	files, err := l.archive(f, 0)
+	if err != nil {
+		return nil, renderError(fmt.Errorf("reading the chart: %w", err))
+	}
+	return files, nil
+}
+
+// archive reads a .tgz. It is inflated twice, first only to learn its size: Helm's reader counts neither tar headers nor
+// what nested archives add up to.
+func (l *limits) archive(in io.ReadSeeker, depth int) ([]*loader.BufferedFile, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("charts are nested more than %d deep", maxNesting)
+	}
+	if err := l.spend(in); err != nil {
+		return nil, err
+	}
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	files, err := loader.LoadArchiveFiles(in)
+	if err != nil {
+		return nil, err
+	}
+	return l.unpack(files, depth)
+}
+
+func (l *limits) spend(in io.Reader) error {
+	unzipped, err := gzip.NewReader(in)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(unzipped, l.bytes+1))
+	if err != nil {
+		return err
+	}
+	if l.bytes -= n; l.bytes < 0 {
+		return errTooLarge
+	}
+	return nil
+}
+
+// unpack puts the files of archives in charts/ in the archives' place, within the same limits.
+func (l *limits) unpack(files []*loader.BufferedFile, depth int) ([]*loader.BufferedFile, error) {
+	if l.files -= len(files); l.files < 0 {
+		return nil, errTooLarge
+	}
+	out := make([]*loader.BufferedFile, 0, len(files))
+	for _, f := range files {
+		dir, base := path.Split(f.Name)
+		stem, isArchive := strings.CutSuffix(base, ".tgz")
+		if dir != "charts/" || !isArchive {
+			out = append(out, f)
+			continue
+		}
+		inner, err := l.archive(bytes.NewReader(f.Data), depth+1)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
+		}
+		for _, i := range inner {
+			out = append(out, &loader.BufferedFile{Name: path.Join("charts", stem, i.Name), Data: i.Data})
+		}
+	}
+	return out, nil
+}
+
+// folder reads a chart folder as Helm packages it: .helmignore decides what is left out.
+func (l *limits) folder(files fs.FS) ([]*loader.BufferedFile, error) {
+	rules, err := ignored(files)
+	if err != nil {
+		return nil, err
+	}
+	w := walk{limits: l, files: files, rules: rules}
+	if err := fs.WalkDir(files, ".", w.visit); err != nil {
+		return nil, err
+	}
+	out, err := l.unpack(w.out, 0)
+	if err != nil {
+		return nil, renderError(err)
+	}
+	return out, nil
+}
+
+func ignored(files fs.FS) (*ignore.Rules, error) {
+	rules := ignore.Empty()
+	text, err := fs.ReadFile(files, ignore.HelmIgnore)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("reading the chart: %w", err)
+	default:
+		if rules, err = ignore.Parse(bytes.NewReader(text)); err != nil {
+			return nil, renderError(fmt.Errorf("%s: %w", ignore.HelmIgnore, err))
+		}
+	}
+	rules.AddDefaults()
+	return rules, nil
+}
+
+type walk struct {
+	*limits
+	files fs.FS
+	rules *ignore.Rules
+	out   []*loader.BufferedFile
+}
+
+// visit takes one entry of the folder. Its errors are the store's and may pass, unless they are about the chart.
+func (w *walk) visit(name string, d fs.DirEntry, err error) error {
+	if err != nil {
+		return fmt.Errorf("reading the chart: %w", err)
+	}
+	if name == "." {
+		return nil
+	}
+	info, err := d.Info()
+	if err != nil {
+		return fmt.Errorf("reading the chart: %w", err)
+	}
+	switch {
+	case w.rules.Ignore(name, info):
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	case d.IsDir():
+		return nil
+	case !info.Mode().IsRegular():
+		return renderError(fmt.Errorf("%s is not an ordinary file", name))
+	case info.Size() > maxFileBytes:
+		return renderError(fmt.Errorf("%s is larger than %d MiB", name, maxFileBytes>>20))
+	}
+	return w.take(name, info.Size())
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+func (w *walk) take(name string, size int64) error {
+	if w.bytes -= size; w.bytes < 0 || len(w.out) >= w.limits.files {
+		return renderError(errTooLarge)
+	}
+	data, err := fs.ReadFile(w.files, name)
+	if err != nil {
+		return fmt.Errorf("reading the chart: %w", err)
+	}
+	w.out = append(w.out, &loader.BufferedFile{Name: name, Data: bytes.TrimPrefix(data, byteOrderMark)})
+	return nil
+}

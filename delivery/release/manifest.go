@@ -1,0 +1,139 @@
+package release
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// document is one YAML document of a manifest: an object, or the objects of a List.
+type document struct {
+	// source is the template it came from; empty when Helm did not say.
+	source  string
+	objects []*unstructured.Unstructured
+}
+
+// sourcePrefix is how Helm names the template above each document.
+const sourcePrefix = "# Source: "
+
+// parse reads a manifest. Lists are flattened with Kubernetes' own meaning: whatever has "items" is one. What is applied
+// afterwards is written from what parse returns, so nothing can hide from admission between two ways of reading YAML.
+func parse(manifest string) ([]document, error) {
+	var out []document
+	in := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	for {
+		text, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the manifest: %w", err)
+		}
+		d := document{source: sourceOf(string(text))}
+		if err := d.read(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", d.name(), err)
+		}
+		if len(d.objects) > 0 {
+			out = append(out, d)
+		}
+	}
+}
+
+func (d *document) name() string {
+	if d.source == "" {
+		return "a manifest"
+	}
+	return d.source
+}
+
+func sourceOf(text string) string {
+	line, _, _ := strings.Cut(strings.TrimLeft(text, "-\r\n\t "), "\n")
+	source, ok := strings.CutPrefix(line, sourcePrefix)
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(source)
+}
+
+func (d *document) read(text []byte) error {
+	data, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return err
+	}
+	var content any
+	if err := json.Unmarshal(data, &content); err != nil {
+		return err
+	}
+	if content == nil {
+		return nil
+	}
+	object, ok := content.(map[string]any)
+	if !ok {
+		return errors.New("it is not an object")
+	}
+	return d.add(object)
+}
+
+// add takes an object, or each object of a List; items without a kind get theirs from the List, as the API server does it.
+func (d *document) add(object map[string]any) error {
+	u := &unstructured.Unstructured{Object: object}
+	items, isList := object["items"]
+	if !isList {
+		if u.GetKind() == "" || u.GetAPIVersion() == "" {
+			return errors.New("an object has no kind or no apiVersion")
+		}
+		d.objects = append(d.objects, u)
+		return nil
+	}
+	list, ok := items.([]any)
+	if !ok {
+		return fmt.Errorf("the items of a %s are not a list", u.GetKind())
+	}
+	for _, item := range list {
+		inner, ok := item.(map[string]any)
+		if !ok {
+			return fmt.Errorf("an item of a %s is not an object", u.GetKind())
+		}
+		if inner["kind"] == nil && inner["apiVersion"] == nil {
+			inner["kind"], inner["apiVersion"] = strings.TrimSuffix(u.GetKind(), "List"), u.GetAPIVersion()
+		}
+		if err := d.add(inner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func objectsOf(docs []document) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, d := range docs {
+		out = append(out, d.objects...)
+	}
+	return out
+}
+
+// write is the manifest again, in the form Helm writes it.
+func write(docs []document) (string, error) {
+	var b strings.Builder
+	for _, d := range docs {
+		for _, o := range d.objects {
+			text, err := yaml.Marshal(o.Object)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", d.name(), err)
+			}
+			b.WriteString("---\n")
+			if d.source != "" {
+				b.WriteString(sourcePrefix + d.source + "\n")
+			}
+			b.Write(text)
+		}
+	}
+	return b.String(), nil
+}

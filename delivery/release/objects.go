@@ -1,0 +1,180 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// Metadata by which Helm knows the objects of a release.
+const (
+	managedByLabel      = "app.kubernetes.io/managed-by"
+	managedByHelm       = "Helm"
+	nameAnnotation      = "meta.helm.sh/release-name"
+	namespaceAnnotation = "meta.helm.sh/release-namespace"
+)
+
+// objects are the objects of a release in the cluster.
+type objects struct {
+	client  kube.Interface
+	release types.NamespacedName
+}
+
+// identity tells objects of a namespace apart, whatever their version.
+type identity struct{ group, kind, namespace, name string }
+
+func (o objects) identify(u *unstructured.Unstructured) identity {
+	gk := u.GroupVersionKind().GroupKind()
+	namespace := u.GetNamespace()
+	if namespace == "" {
+		namespace = o.release.Namespace
+	}
+	return identity{gk.Group, gk.Kind, namespace, u.GetName()}
+}
+
+// removeLeftovers deletes the objects of the revisions that no manifest of keep has.
+func (o objects) removeLeftovers(revisions state, keep []string) error {
+	seen := map[identity]bool{}
+	for _, manifest := range keep {
+		docs, err := parse(manifest)
+		if err != nil {
+			return fmt.Errorf("reading what the release keeps: %w", err)
+		}
+		for _, u := range objectsOf(docs) {
+			seen[o.identify(u)] = true
+		}
+	}
+	all, err := o.of(revisions)
+	if err != nil {
+		return err
+	}
+	for _, u := range all {
+		if seen[o.identify(u)] {
+			continue
+		}
+		if err := o.remove(u); err != nil {
+			return fmt.Errorf("removing %s/%s, which a failed attempt left: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func (o objects) remove(u *unstructured.Unstructured) error {
+	info, err := o.live(u)
+	if info == nil || err != nil || kept(info.Object) {
+		return err
+	}
+	uid, err := meta.NewAccessor().UID(info.Object)
+	if err != nil {
+		return err
+	}
+	background := metav1.DeletePropagationBackground
+	options := &metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(uid))}
+	_, err = resource.NewHelper(info.Client, info.Mapping).DeleteWithOptions(info.Namespace, info.Name, options)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// remaining names the objects of the revisions that are still there, except those the chart wants kept.
+func (o objects) remaining(revisions state) ([]string, error) {
+	all, err := o.of(revisions)
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for _, u := range all {
+		info, err := o.live(u)
+		if err != nil {
+			return nil, fmt.Errorf("looking for %s/%s: %w", u.GetKind(), u.GetName(), err)
+		}
+		if info != nil && !kept(info.Object) && !kept(u) {
+			left = append(left, u.GetKind()+"/"+u.GetName())
+		}
+	}
+	slices.Sort(left)
+	return left, nil
+}
+
+// of returns the objects of the revisions, each once, as the newest revision has it.
+func (o objects) of(revisions state) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	seen := map[identity]bool{}
+	for i := len(revisions) - 1; i >= 0; i-- {
+		docs, err := parse(revisions[i].record.Manifest)
+		if err != nil {
+			return nil, fmt.Errorf("reading revision %d: %w", revisions[i].number, err)
+		}
+		for _, u := range objectsOf(docs) {
+			if id := o.identify(u); !seen[id] {
+				seen[id] = true
+				out = append(out, u)
+			}
+		}
+	}
+	return out, nil
+}
+
+// live returns the object as the cluster has it; nil when it is not there, not the release's, or of a kind that is gone.
+func (o objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
+	list, err := build(o.client, []document{{objects: []*unstructured.Unstructured{u}}})
+	if gone := (*meta.NoKindMatchError)(nil); errors.As(err, &gone) {
+		return nil, nil
+	}
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	info := list[0]
+	if err := info.Get(); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if !o.owns(info.Object) {
+		return nil, nil
+	}
+	return info, nil
+}
+
+func (o objects) owns(object any) bool {
+	m, err := meta.Accessor(object)
+	if err != nil {
+		return false
+	}
+	return m.GetAnnotations()[nameAnnotation] == o.release.Name &&
+		m.GetAnnotations()[namespaceAnnotation] == o.release.Namespace
+}
+
+// claim marks an object as Helm does when it applies it.
+func (o objects) claim(u *unstructured.Unstructured) {
+	labels, annotations := u.GetLabels(), u.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels[managedByLabel] = managedByHelm
+	annotations[nameAnnotation], annotations[namespaceAnnotation] = o.release.Name, o.release.Namespace
+	u.SetLabels(labels)
+	u.SetAnnotations(annotations)
+}
+
+// kept is whether a chart wants the object to outlive its release.
+func kept(object any) bool {
+	m, err := meta.Accessor(object)
+	if err != nil {
+		return false
+	}
+	return strings.EqualFold(strings.TrimSpace(m.GetAnnotations()[kube.ResourcePolicyAnno]), kube.KeepPolicy)
+}

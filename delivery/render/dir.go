@@ -1,0 +1,193 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/yaml"
+)
+
+// Dir reads the objects of a folder; files is its whole repository, so that a kustomization may use ../base.
+//
+// With a kustomization.yaml, kustomization.yml or Kustomization in the folder, the folder is built with kustomize: see
+// build. Else every .yaml, .yml and .json file at any depth is read in the order of its path; files and folders whose
+// names start with a dot are left out.
+//
+// Errors name the file and line as "file:line: why", all of them at once up to 20. A path that does not exist is an
+// fs.ErrNotExist, a limit that is passed an ErrTooLarge.
+func Dir(files fs.FS, path string) ([]*unstructured.Unstructured, error) {
+	folder, err := openFolder(files, path)
+	if err != nil {
+		return nil, err
+	}
+	name, err := kustomizationIn(files, folder)
+	if err != nil {
+		return nil, err
+	}
+	if name != "" {
+		return build(files, folder)
+	}
+	return manifests(files, folder)
+}
+
+// openFolder returns the path of an existing folder in the form that fs.FS wants.
+func openFolder(files fs.FS, name string) (string, error) {
+	clean := path.Clean(name)
+	if !fs.ValidPath(clean) {
+		return "", fmt.Errorf("path %q must be relative and stay inside the repository", name)
+	}
+	info, err := stat(files, clean)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s: not a folder", clean)
+	}
+	return clean, nil
+}
+
+// stat describes a file without following links anywhere on the way to it: a link may point out of the repository,
+// and what a submodule holds is not in it.
+func stat(files fs.FS, name string) (fs.FileInfo, error) {
+	for i, c := range name {
+		if c != '/' {
+			continue
+		}
+		if info, err := fs.Lstat(files, name[:i]); err == nil && !info.IsDir() {
+			return nil, notPlain(name[:i], info.Mode())
+		}
+	}
+	info, err := fs.Lstat(files, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: not in the repository: %w", name, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return nil, notPlain(name, info.Mode())
+	}
+	return info, nil
+}
+
+func notPlain(name string, mode fs.FileMode) error {
+	switch {
+	case mode.IsRegular():
+		return fmt.Errorf("%s: not a folder: %w", name, fs.ErrNotExist)
+	case mode&fs.ModeSymlink != 0:
+		return fmt.Errorf("%s: is a symbolic link; only files and folders of the repository are read", name)
+	}
+	return fmt.Errorf("%s: is a submodule; only files and folders of the repository are read", name)
+}
+
+// readFile reads a file of bounded size without following links.
+func readFile(files fs.FS, name string) ([]byte, error) {
+	info, err := stat(files, name)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s: is a folder, not a file", name)
+	}
+	if info.Size() > maxFileBytes {
+		return nil, fmt.Errorf("%s: has %d bytes; a file may have %d: %w", name, info.Size(), maxFileBytes, ErrTooLarge)
+	}
+	data, err := fs.ReadFile(files, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return data, nil
+}
+
+func kustomizationIn(files fs.FS, folder string) (string, error) {
+	entries, err := fs.ReadDir(files, folder)
+	if err != nil {
+		return "", fmt.Errorf("reading %s: %w", folder, err)
+	}
+	for _, entry := range entries {
+		if isKustomization(entry.Name()) {
+			return entry.Name(), nil
+		}
+	}
+	return "", nil
+}
+
+func isKustomization(name string) bool {
+	return slices.Contains(konfig.RecognizedKustomizationFileNames(), name)
+}
+
+// manifests reads every manifest below a folder.
+func manifests(files fs.FS, folder string) ([]*unstructured.Unstructured, error) {
+	var found objectSet
+	err := fs.WalkDir(files, folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if name != folder && strings.HasPrefix(entry.Name(), ".") {
+			return skip(entry)
+		}
+		return found.file(files, name, entry)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.result()
+}
+
+func skip(entry fs.DirEntry) error {
+	if entry.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// file adds the objects of one file of a folder. It stops the walk where reading on would use up memory.
+func (s *objectSet) file(files fs.FS, name string, entry fs.DirEntry) error {
+	if len(s.objects) > maxObjects || len(s.problems) > maxProblems {
+		return fs.SkipAll
+	}
+	if entry.IsDir() {
+		return nil
+	}
+	if !entry.Type().IsRegular() {
+		s.problems = append(s.problems, notPlain(name, entry.Type()))
+		return nil
+	}
+	if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+		return nil
+	}
+	data, err := readFile(files, name)
+	if err != nil {
+		s.problems = append(s.problems, err)
+		return nil
+	}
+	s.read(name, data)
+	return nil
+}
+
+func (s *objectSet) read(name string, data []byte) {
+	if path.Ext(name) == ".json" {
+		value, err := decodeJSON(data)
+		if err != nil {
+			s.refuse(name+":1", err)
+			return
+		}
+		s.add(name+":1", value)
+		return
+	}
+	for _, doc := range documents(data) {
+		place := fmt.Sprintf("%s:%d", name, doc.line)
+		value, err := decodeYAML(doc, yaml.YAMLToJSONStrict)
+		if err != nil {
+			s.refuse(place, err)
+			continue
+		}
+		s.add(place, value)
+	}
+}

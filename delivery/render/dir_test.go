@@ -1,0 +1,202 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// repository makes a file system of the files, by path.
+func repository(files map[string]string) fstest.MapFS {
+	made := fstest.MapFS{}
+	for name, content := range files {
+		made[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	return made
+}
+
+// manifest is a ConfigMap of a name.
+func manifest(name string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n"
+}
+
+func TestDirPlain(t *testing.T) {
+	files := repository(map[string]string{
+		"app/b.yaml":          manifest("b1") + "---\n" + manifest("b2"),
+		"app/a/c.yml":         manifest("c"),
+		"app/a/d.json":        "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"d\"}}",
+		"app/README.md":       "not: [a manifest",
+		"app/.ci/build.yaml":  "not: a manifest",
+		"app/.hidden.yaml":    "not: a manifest",
+		"app/empty.yaml":      "# nothing\n---\n",
+		"app/list.yaml":       "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: s}}\n",
+		"other/outside.yaml":  manifest("outside"),
+		"application/no.yaml": manifest("nope"),
+	})
+	tests := map[string][]string{
+		"app":    {"ConfigMap/c", "ConfigMap/d", "ConfigMap/b1", "ConfigMap/b2", "Secret/s"},
+		"app/":   {"ConfigMap/c", "ConfigMap/d", "ConfigMap/b1", "ConfigMap/b2", "Secret/s"},
+		"app/a":  {"ConfigMap/c", "ConfigMap/d"},
+		"./app/": {"ConfigMap/c", "ConfigMap/d", "ConfigMap/b1", "ConfigMap/b2", "Secret/s"},
+		"":       {"ConfigMap/c", "ConfigMap/d", "ConfigMap/b1", "ConfigMap/b2", "Secret/s", "ConfigMap/nope", "ConfigMap/outside"},
+	}
+	for path, want := range tests {
+		t.Run(path, func(t *testing.T) {
+			got, err := Dir(files, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, names(got)); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDirErrors(t *testing.T) {
+	noObject := "apiVersion and kind are missing: not a Kubernetes object"
+	tests := map[string]struct {
+		files map[string]string
+		path  string
+		want  string
+	}{
+		"path that is not there":      {nil, "app", "app: not in the repository: file does not exist"},
+		"path below a file":           {map[string]string{"app": ""}, "app/x", "app: not a folder: file does not exist"},
+		"path to a file":              {map[string]string{"app": ""}, "app", "app: not a folder"},
+		"path out of the repository":  {nil, "../app", `path "../app" must be relative and stay inside the repository`},
+		"path from the root":          {nil, "/app", `path "/app" must be relative and stay inside the repository`},
+		"not an object":               {map[string]string{"app/a.yaml": "# c\n---\na: b\n"}, "app", "app/a.yaml:3: " + noObject},
+		"second document":             {map[string]string{"app/a.yaml": manifest("a") + "---\n\na: b\n"}, "app", "app/a.yaml:7: " + noObject},
+		"text":                        {map[string]string{"app/a.yaml": "hello"}, "app", "app/a.yaml:1: not a Kubernetes object: it must be a mapping with apiVersion, kind and metadata"},
+		"no apiVersion":               {map[string]string{"app/a.yaml": "kind: Pod"}, "app", "app/a.yaml:1: Pod has no apiVersion"},
+		"strange apiVersion":          {map[string]string{"app/a.yaml": "kind: Pod\napiVersion: a/b/c"}, "app", `app/a.yaml:1: Pod: apiVersion "a/b/c" must be <group>/<version> or v1`},
+		"no metadata":                 {map[string]string{"app/a.yaml": "kind: Pod\napiVersion: v1"}, "app", "app/a.yaml:1: Pod has no metadata"},
+		"no name":                     {map[string]string{"app/a.yaml": "{kind: Pod, apiVersion: v1, metadata: {}}"}, "app", "app/a.yaml:1: Pod: metadata.name is missing"},
+		"name that is a number":       {map[string]string{"app/a.yaml": "{kind: Pod, apiVersion: v1, metadata: {name: 1}}"}, "app", "app/a.yaml:1: Pod: metadata.name must be a text; put it in quotes"},
+		"label that is a number":      {map[string]string{"app/a.yaml": "{kind: Pod, apiVersion: v1, metadata: {name: a, labels: {x: 1}}}"}, "app", `app/a.yaml:1: Pod: metadata.labels: the value of "x" must be a text; put it in quotes`},
+		"annotations that are a list": {map[string]string{"app/a.yaml": "{kind: Pod, apiVersion: v1, metadata: {name: a, annotations: [x]}}"}, "app", "app/a.yaml:1: Pod: metadata.annotations must be a mapping"},
+		"namespace that is a number":  {map[string]string{"app/a.yaml": "{kind: Pod, apiVersion: v1, metadata: {name: a, namespace: 1}}"}, "app", "app/a.yaml:1: Pod: metadata.namespace must be a text; put it in quotes"},
+		"a key twice":                 {map[string]string{"app/a.yaml": "kind: Pod\nkind: Job\n"}, "app", "app/a.yaml:1: yaml: unmarshal errors:\n  line 2: key \"kind\" already set in map"},
+		"a key twice in JSON":         {map[string]string{"app/a.json": `{"kind": "Pod", "kind": "Job"}`}, "app", `app/a.json:1: duplicate field "kind"`},
+		"two values in JSON":          {map[string]string{"app/a.json": `{} {}`}, "app", `app/a.json:1: invalid character '{' after top-level value`},
+		"same object in two files":    {map[string]string{"app/a.yaml": manifest("a"), "app/b.yaml": "# c\n" + manifest("a")}, "app", "app/b.yaml:2: ConfigMap/a is already at app/a.yaml:1"},
+		"same object, with a namespace": {map[string]string{"app/a.yaml": manifest("a"), "app/b.yaml": manifest("a") + "  namespace: x\n"},
+			"app", "app/b.yaml:1: ConfigMap/a is already at app/a.yaml:1"},
+		"kustomization further down": {map[string]string{"app/a/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"},
+			"app", "app/a/kustomization.yaml:1: Kustomization is built with kustomize; it must be at the path of an app of type Git"},
+		"several": {map[string]string{"app/a.yaml": "a: b", "app/b.yaml": "---\na: b"}, "app", "app/a.yaml:1: " + noObject + "\napp/b.yaml:2: " + noObject},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Dir(repository(tc.files), tc.path)
+			wantError(t, err, tc.want)
+			if missing := strings.HasSuffix(tc.want, "file does not exist"); errors.Is(err, fs.ErrNotExist) != missing {
+				t.Errorf("errors.Is(err, fs.ErrNotExist) = %t, want %t", !missing, missing)
+			}
+		})
+	}
+}
+
+func TestDirTellsObjectsApart(t *testing.T) {
+	files := repository(map[string]string{
+		"a.yaml": manifest("a") + "  namespace: x\n",
+		"b.yaml": manifest("a") + "  namespace: z\n",
+		"c.yaml": "{apiVersion: v1, kind: Secret, metadata: {name: a}}",
+		"d.yaml": "{apiVersion: example.com/v1, kind: Secret, metadata: {name: a}}",
+	})
+	got, err := Dir(files, ".")
+	if err != nil || len(got) != 4 {
+		t.Errorf("got %d objects and error %v, want 4", len(got), err)
+	}
+}
+
+func TestDirRefusesLinksAndSubmodules(t *testing.T) {
+	link := &fstest.MapFile{Data: []byte("../secret"), Mode: fs.ModeSymlink}
+	submodule := &fstest.MapFile{Mode: fs.ModeIrregular}
+	const isLink = ": is a symbolic link; only files and folders of the repository are read"
+	const isSubmodule = ": is a submodule; only files and folders of the repository are read"
+	tests := map[string]struct {
+		files fstest.MapFS
+		path  string
+		want  string
+	}{
+		"link in the folder":       {fstest.MapFS{"app/a.yaml": link}, "app", "app/a.yaml" + isLink},
+		"link without an ending":   {fstest.MapFS{"app/x/a": link}, "app", "app/x/a" + isLink},
+		"the folder is a link":     {fstest.MapFS{"app": link}, "app", "app" + isLink},
+		"link on the way":          {fstest.MapFS{"app": link, "secret/x/a.yaml": {}}, "app/x", "app" + isLink},
+		"submodule in the folder":  {fstest.MapFS{"app/a": submodule}, "app", "app/a" + isSubmodule},
+		"the folder is one":        {fstest.MapFS{"app": submodule}, "app", "app" + isSubmodule},
+		"the kustomization is one": {fstest.MapFS{"app/kustomization.yaml": link}, "app", "app/kustomization.yaml" + isLink},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Dir(tc.files, tc.path)
+			wantError(t, err, tc.want)
+		})
+	}
+}
+
+func TestDirLimits(t *testing.T) {
+	large := repository(map[string]string{"app/a.yaml": manifest("a") + strings.Repeat("#", maxFileBytes)})
+	_, err := Dir(large, "app")
+	wantError(t, err, fmt.Sprintf("app/a.yaml: has %d bytes; a file may have 1048576: too large", len(large["app/a.yaml"].Data)))
+	if !errors.Is(err, ErrTooLarge) {
+		t.Error("not an ErrTooLarge")
+	}
+	many := map[string]string{}
+	for i := range maxObjects + 1 {
+		many[fmt.Sprintf("%d.yaml", i)] = manifest(fmt.Sprintf("c%d", i))
+	}
+	_, err = Dir(repository(many), ".")
+	wantError(t, err, "5001 objects; an app may hold 5000: too large")
+}
+
+func TestRaw(t *testing.T) {
+	folder := repository(map[string]string{
+		"app.yaml":                     "kind: App",
+		"manifests/a.yaml":             manifest("a"),
+		"built/kustomization.yaml":     "resources: [a.yaml]",
+		"manifests/deeper/config.yaml": manifest("b"),
+	})
+	tests := map[string]struct {
+		raw     string
+		files   fs.FS
+		want    []string
+		wantErr string
+	}{
+		"inline": {`{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: b}}]}]}`,
+			nil, []string{"ConfigMap/a", "Secret/b"}, ""},
+		"folder":         {`{path: manifests}`, folder, []string{"ConfigMap/a", "ConfigMap/b"}, ""},
+		"nothing":        {`null`, nil, nil, "spec.raw is missing"},
+		"inline, broken": {`{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: Pod}]}`, nil, nil, "spec.raw.manifests[1]: Pod has no metadata"},
+		"inline, twice": {`{manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {apiVersion: v1, kind: Pod, metadata: {name: a}}]}`, nil, nil,
+			"spec.raw.manifests[1]: Pod/a is already at spec.raw.manifests[0]"},
+		"no folder":      {`{path: manifests}`, nil, nil, "spec.raw.path: manifests: the app has no folder: file does not exist"},
+		"missing folder": {`{path: missing}`, folder, nil, "spec.raw.path: missing: not in the repository: file does not exist"},
+		"a kustomization is no manifest": {`{path: built}`, folder, nil,
+			"built/kustomization.yaml:1: apiVersion and kind are missing: not a Kubernetes object"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{Spec: app(t, "{spec: {type: Raw, raw: "+tc.raw+"}}").Spec}
+			got, err := Raw(app, tc.files)
+			if tc.wantErr != "" {
+				wantError(t, err, tc.wantErr)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, names(got)); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,182 @@
+package render
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// Each testdata/image/<case>.yaml is an App; <case>.golden.yaml is what it becomes.
+func TestImage(t *testing.T) {
+	cases, err := filepath.Glob("testdata/image/*.app.yaml")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range cases {
+		name := strings.TrimSuffix(filepath.Base(file), ".app.yaml")
+		t.Run(name, func(t *testing.T) {
+			manifest, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects, err := Image(app(t, string(manifest)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, strings.TrimSuffix(file, ".app.yaml")+".golden.yaml", stream(t, objects))
+		})
+	}
+}
+
+func TestImageAlwaysRendersTheSame(t *testing.T) {
+	manifest, err := os.ReadFile("testdata/image/full.app.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first []byte
+	for range 20 {
+		objects, err := Image(app(t, string(manifest)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = stream(t, objects)
+		}
+		if diff := cmp.Diff(string(first), string(stream(t, objects))); diff != "" {
+			t.Fatalf("rendered differently (-first +later):\n%s", diff)
+		}
+	}
+}
+
+func TestImageHasNoEmptyFields(t *testing.T) {
+	for _, manifest := range []string{
+		`{metadata: {name: web}, spec: {type: Image, image: {reference: nginx}}}`,
+		`{metadata: {name: web}, spec: {type: Image, host: a.example.com, image: {reference: nginx, ports: [{name: http, port: 80}]}}}`,
+	} {
+		objects, err := Image(app(t, manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range objects {
+			noEmpty(t, o.GetKind(), o.Object)
+		}
+	}
+}
+
+func noEmpty(t *testing.T, path string, value any) {
+	t.Helper()
+	switch value := value.(type) {
+	case nil:
+		t.Errorf("%s is null", path)
+	case map[string]any:
+		if len(value) == 0 {
+			t.Errorf("%s is empty", path)
+		}
+		for key, inner := range value {
+			noEmpty(t, path+"."+key, inner)
+		}
+	case []any:
+		for _, inner := range value {
+			noEmpty(t, path+"[]", inner)
+		}
+	}
+}
+
+func TestImageErrors(t *testing.T) {
+	tests := map[string]struct{ app, want string }{
+		"another type": {`{spec: {type: Raw}}`, "spec.image is missing"},
+		"probe without a port": {`{spec: {image: {reference: a, probes: {liveness: {path: /}}}}}`,
+			"spec.image.probes.liveness: path and tcp need a port; set port, or spec.image.ports"},
+		"probe of a port that is not there": {`{spec: {image: {reference: a, ports: [{name: http, port: 80}], probes: {startup: {tcp: true, port: web}}}}}`,
+			`spec.image.probes.startup: spec.image.ports has no port named "web"`},
+		"host without ports": {`{spec: {host: a.example.com, image: {reference: a}}}`,
+			"spec.host needs spec.image.ports: traffic goes to the first"},
+		"host to UDP": {`{spec: {host: a.example.com, image: {reference: a, ports: [{name: dns, port: 53, protocol: UDP}]}}}`,
+			"spec.host: traffic goes to the first port, which must be TCP; dns is UDP"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Image(app(t, tc.app))
+			wantError(t, err, tc.want)
+		})
+	}
+}
+
+func TestVersionOf(t *testing.T) {
+	tests := map[string]string{
+		"nginx":                             "",
+		"nginx:1.27":                        "1.27",
+		"registry:5000/nginx":               "",
+		"registry:5000/team/nginx:1.27":     "1.27",
+		"nginx:1.27@sha256:0123456789":      "1.27",
+		"nginx@sha256:0123456789":           "",
+		"nginx:" + strings.Repeat("1", 64):  "",
+		"nginx:_private":                    "",
+		"registry:5000/nginx@sha256:012345": "",
+	}
+	for reference, want := range tests {
+		if got := versionOf(reference); got != want {
+			t.Errorf("versionOf(%q) = %q, want %q", reference, got, want)
+		}
+	}
+}
+
+// app reads an App the way the API server would hand it out.
+func app(t *testing.T, manifest string) *v1alpha1.App {
+	t.Helper()
+	app := &v1alpha1.App{}
+	if err := yaml.UnmarshalStrict([]byte(manifest), app); err != nil {
+		t.Fatal(err)
+	}
+	return app
+}
+
+func stream(t *testing.T, objects []*unstructured.Unstructured) []byte {
+	t.Helper()
+	var docs [][]byte
+	for _, o := range objects {
+		doc, err := yaml.Marshal(o.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs = append(docs, doc)
+	}
+	return bytes.Join(docs, []byte("---\n"))
+}
+
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want %q", want)
+	}
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,53 @@
+package render
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+)
+
+// build renders a folder with kustomize. Everything the repository holds may be used, at any relative path; nothing
+// outside of it: no remote bases or files, no plugins, no programs, no charts (an app of type Helm delivers those), no
+// schemas of one's own. See checkKustomization.
+func build(files fs.FS, folder string) ([]*unstructured.Unstructured, error) {
+	repository := &tree{files: files}
+	built, err := run(repository, path.Join(mount, folder))
+	if repository.refused != nil {
+		return nil, repository.refused
+	}
+	if err != nil {
+		return nil, fmt.Errorf("building %s with kustomize: %w", folder, err)
+	}
+	var found objectSet
+	for _, resource := range built.Resources() {
+		data, err := resource.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("building %s with kustomize: %w", folder, err)
+		}
+		object := map[string]any{}
+		if err := utiljson.Unmarshal(data, &object); err != nil {
+			return nil, fmt.Errorf("building %s with kustomize: %w", folder, err)
+		}
+		found.add(folder, object)
+	}
+	return found.result()
+}
+
+// run keeps a panic of kustomize, which unusual manifests have caused before, from ending the operator.
+func run(repository *tree, folder string) (built resmap.ResMap, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("kustomize cannot handle these manifests: %v", cause)
+		}
+	}()
+	options := krusty.MakeDefaultOptions()
+	// The repository is the bound, not the folder of each kustomization: tree holds it for every path.
+	options.LoadRestrictions = types.LoadRestrictionsNone
+	return krusty.MakeKustomizer(options).Run(repository, folder)
+}

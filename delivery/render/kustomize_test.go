@@ -1,0 +1,243 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+)
+
+const deploymentManifest = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: shop
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      containers:
+      - name: shop
+        image: shop:1
+        ports:
+        - {containerPort: 8080}
+        envFrom:
+        - configMapRef: {name: settings}
+`
+
+// shop is a repository with a base, two overlays, a component, and files beside them.
+var shop = map[string]string{
+	"base/kustomization.yaml":    "resources: [deployment.yaml]\nconfigMapGenerator:\n- name: settings\n  literals: [LEVEL=info]\n",
+	"base/deployment.yaml":       deploymentManifest,
+	"shared/replicas.yaml":       "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: shop}\nspec: {replicas: 4}\n",
+	"parts/debug/Kustomization":  "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nconfigMapGenerator:\n- name: settings\n  behavior: merge\n  envs: [level.env]\n",
+	"parts/debug/level.env":      "LEVEL=debug\n",
+	"stage/kustomization.yml":    "resources: [../base]\nnameSuffix: -stage\nimages: [{name: shop, newTag: \"2\"}]\n",
+	"deep/er/kustomization.yaml": "bases: [../../base]\ncomponents: [../../parts/debug]\npatches: [{path: ../../shared/replicas.yaml}]\nnamespace: kubeop-acme-web\n",
+}
+
+func with(more map[string]string) fstest.MapFS {
+	files := maps.Clone(shop)
+	maps.Copy(files, more)
+	return repository(files)
+}
+
+func TestDirKustomize(t *testing.T) {
+	for name, path := range map[string]string{
+		"base":                               "base",
+		"overlay":                            "stage",
+		"components and files of the parent": "deep/er",
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := Dir(with(nil), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, filepath.Join("testdata/kustomize", filepath.Base(path)+".golden.yaml"), stream(t, objects))
+		})
+	}
+}
+
+func TestDirKustomizeErrors(t *testing.T) {
+	link := &fstest.MapFile{Data: []byte("../base"), Mode: fs.ModeSymlink}
+	tests := map[string]struct {
+		kustomization string
+		want          string
+	}{
+		"resource that is not there":   {"resources: [a.yaml]", "app/kustomization.yaml: resources: app/a.yaml: not in the repository: file does not exist"},
+		"base out of the repository":   {"resources: [../../base]", "app/kustomization.yaml: resources: ../../base: outside the repository"},
+		"base at a root":               {"resources: [/base]", "app/kustomization.yaml: resources: /base: outside the repository"},
+		"two are wrong":                {"resources: [a.yaml]\ncomponents: [../../b]", "app/kustomization.yaml: resources: app/a.yaml: not in the repository: file does not exist\napp/kustomization.yaml: components: ../../b: outside the repository"},
+		"patch out of the repository":  {"resources: [../base]\npatches: [{path: ../../etc/patch.yaml}]", "/etc/patch.yaml: outside the repository"},
+		"file out of the repository":   {"configMapGenerator: [{name: a, files: [x=/etc/passwd]}]", "/etc/passwd: outside the repository"},
+		"env file out of it":           {"secretGenerator: [{name: a, envs: [../../../../etc/passwd]}]", "/etc/passwd: outside the repository"},
+		"link":                         {"resources: [link]", "app/kustomization.yaml: resources: app/link: is a symbolic link; only files and folders of the repository are read"},
+		"file behind a link":           {"configMapGenerator: [{name: a, files: [link/deployment.yaml]}]", "app/link: is a symbolic link; only files and folders of the repository are read"},
+		"field that does not exist":    {"resource: [a.yaml]", `app/kustomization.yaml: invalid Kustomization: json: unknown field "resource"`},
+		"not YAML":                     {"resources: [", "app/kustomization.yaml: invalid Kustomization: yaml: line 1: did not find expected node content"},
+		"charts":                       {"helmCharts: [{name: a}]", "app/kustomization.yaml: helmCharts is refused: charts are delivered by apps of type Helm"},
+		"charts, the old field":        {"helmChartInflationGenerator: [{chartName: a}]", "app/kustomization.yaml: helmCharts is refused: charts are delivered by apps of type Helm"},
+		"charts, in another case":      {"HelmCharts: [{name: a}]", "app/kustomization.yaml: helmCharts is refused: charts are delivered by apps of type Helm"},
+		"schema":                       {"openapi: {path: schema.json}", "app/kustomization.yaml: openapi is refused: the schemas of Kubernetes are built in"},
+		"generator":                    {"generators: [a.yaml]", "app/kustomization.yaml: generators is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
+		"transformer":                  {"transformers: [a.yaml]", "app/kustomization.yaml: transformers is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
+		"validator":                    {"validators: [a.yaml]", "app/kustomization.yaml: validators is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
+		"error in a base":              {"resources: [../broken]", "broken/kustomization.yml: resources: broken/a.yaml: not in the repository: file does not exist"},
+		"too large a file":             {"configMapGenerator: [{name: a, files: [../large]}]", "large: has 1048577 bytes; a file may have 1048576: too large"},
+		"aliases":                      {"resources: [../bomb.yaml]", "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"object without a name":        {"resources: [../nameless.yaml]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../nameless.yaml': missing metadata.name in object {{example.com/v1 X} {{ } map[] map[]}}': must build at directory: '/repository/nameless.yaml': file is not directory"},
+		"a folder without manifests":   {"resources: [../shared]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../shared': shared: is a folder, not a file': couldn't make target for path '/repository/shared': unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory '/repository/shared'"},
+		"label that is not a text":     {"resources: [../number.yaml]", `app: X: metadata.labels: the value of "x" must be a text; put it in quotes`},
+		"cycle":                        {"resources: [../app]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../app': app: is a folder, not a file': cycle detected: candidate root '/repository/app' contains visited root '/repository/app'"},
+		"program of a function":        {"resources: [../function.yaml]\ntransformers: [../function.yaml]", "app/kustomization.yaml: transformers is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
+		"configuration that is remote": {"configurations: ['https://example.com/a']", `app/kustomization.yaml: configurations: "https://example.com/a" is remote; only what is in the repository can be used`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			files := with(map[string]string{
+				"app/kustomization.yaml":    tc.kustomization,
+				"broken/kustomization.yml":  "resources: [a.yaml]",
+				"large":                     strings.Repeat("x", maxFileBytes+1),
+				"bomb.yaml":                 "a: &a " + strings.Repeat("x", 2000) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n",
+				"nameless.yaml":             "apiVersion: example.com/v1\nkind: X\n",
+				"number.yaml":               "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a, labels: {x: 1}}\n",
+				"function.yaml":             "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a, annotations: {config.kubernetes.io/function: 'exec: {path: /bin/false}'}}\n",
+				"unused/kustomization.yaml": "resources: ['https://example.com/never-read']",
+			})
+			files["app/link"] = link
+			_, err := Dir(files, "app")
+			wantError(t, err, tc.want)
+		})
+	}
+}
+
+// Every field that kustomize loads from must refuse what kustomize would fetch, before anything is fetched.
+func TestDirRefusesRemote(t *testing.T) {
+	called := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { called <- r.URL.Path }))
+	defer server.Close()
+	fakeGit := t.TempDir()
+	script := "#!/bin/sh\necho \"$@\" >> " + fakeGit + "/called\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(fakeGit, "git"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", fakeGit)
+	url := server.URL + "/a.yaml"
+	upper := "HTTP" + strings.TrimPrefix(url, "http")
+
+	bases := []string{
+		url, upper, url + "?a b", server.URL + "/org/repo//x?ref=main", "  " + url,
+		"https://github.com/org/repo", "github.com/org/repo", "GitHub.com/org/repo", "github.com:org/repo.git",
+		"git@127.0.0.1:org/repo.git", "git::git@127.0.0.1:org/repo", "git::https://127.0.0.1/org/repo", "ssh://127.0.0.1/org/repo",
+		"file:///etc//x", "GIT::github.com/org/repo", "org-12@127.0.0.1:a/b", "https://127.0.0.1/a/b\nc",
+	}
+	var kustomizations []string
+	for _, base := range bases {
+		for _, field := range []string{"resources", "bases", "components", "Resources"} {
+			kustomizations = append(kustomizations, fmt.Sprintf("%s: [%q]", field, base))
+		}
+	}
+	for _, file := range []string{url, upper} {
+		for _, format := range []string{
+			"crds: [%q]", "configurations: [%q]", "patchesStrategicMerge: [%q]", "patches: [{path: %q}]", "patches: [{path: \" %s \"}]",
+			"patchesJson6902: [{path: %q, target: {kind: Deployment, name: shop, version: v1}}]", "replacements: [{path: %q}]",
+			"configMapGenerator: [{name: a, files: [%q]}]", "configMapGenerator: [{name: a, files: [\"x=%s\"]}]",
+			"configMapGenerator: [{name: a, envs: [%q]}]", "configMapGenerator: [{name: a, env: %q}]",
+			"secretGenerator: [{name: a, files: [%q]}]", "secretGenerator: [{name: a, env: %q}]", "openapi: {path: %q}",
+			"generators: [%q]", "transformers: [%q]", "validators: [%q]",
+		} {
+			kustomizations = append(kustomizations, "resources: [../base]\n"+fmt.Sprintf(format, file))
+		}
+	}
+	for _, kustomization := range kustomizations {
+		files := with(map[string]string{
+			"app/kustomization.yaml":           kustomization,
+			"app/github.com/org/repo/x":        "",
+			"above/kustomization.yaml":         "resources: [../app]",
+			"github.com/org/repo/nothing.yaml": "",
+		})
+		for _, path := range []string{"app", "above"} {
+			_, err := Dir(files, path)
+			if err == nil || !strings.HasPrefix(err.Error(), "app/kustomization.yaml: ") ||
+				!strings.Contains(err.Error(), "is remote;") && !strings.Contains(err.Error(), "is refused:") {
+				t.Errorf("%s: got %v, want it refused as remote", kustomization, err)
+			}
+		}
+	}
+	if len(called) > 0 {
+		t.Errorf("fetched %s", <-called)
+	}
+	if calls, err := os.ReadFile(filepath.Join(fakeGit, "called")); err == nil {
+		t.Errorf("ran git %s", calls)
+	}
+}
+
+func TestDirKustomizeTakesPatchesThatMentionURLs(t *testing.T) {
+	files := with(map[string]string{"app/kustomization.yaml": `
+resources: [../base]
+patchesStrategicMerge:
+- |-
+  apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: shop, annotations: {docs: "https://example.com/a"}}
+configMapGenerator:
+- name: links
+  literals: ["docs=https://example.com"]
+`})
+	if _, err := Dir(files, "app"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDirRefusesTwoKustomizations(t *testing.T) {
+	_, err := Dir(with(map[string]string{"base/kustomization.yml": "resources: [deployment.yaml]"}), "base")
+	if err == nil || !strings.Contains(err.Error(), "multiple kustomization files under: /repository/base") {
+		t.Errorf("got %v, want two kustomizations refused", err)
+	}
+}
+
+// Each level uses the one below twice, so the objects double level by level.
+func TestDirStopsDoublingBases(t *testing.T) {
+	files := map[string]string{"0/kustomization.yaml": "resources: [a.yaml]", "0/a.yaml": manifest("a")}
+	for level := 1; level <= 30; level++ {
+		files[fmt.Sprintf("%d/kustomization.yaml", level)] = "resources: [left, right]"
+		files[fmt.Sprintf("%d/left/kustomization.yaml", level)] = fmt.Sprintf("namePrefix: l\nresources: [../../%d]", level-1)
+		files[fmt.Sprintf("%d/right/kustomization.yaml", level)] = fmt.Sprintf("namePrefix: r\nresources: [../../%d]", level-1)
+	}
+	_, err := Dir(repository(files), "30")
+	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "the build reads more than") {
+		t.Errorf("got %v, want the limit of reads", err)
+	}
+}
+
+func TestDirBuildsAtTheSameTime(t *testing.T) {
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for path := range map[string]bool{"base": true, "stage": true, "deep/er": true} {
+				if _, err := Dir(with(nil), path); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func BenchmarkDirKustomize(b *testing.B) {
+	files := with(nil)
+	for b.Loop() {
+		if _, err := Dir(files, "deep/er"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

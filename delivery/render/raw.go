@@ -1,0 +1,45 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Raw returns the objects of an app of type Raw: its inline manifests, or the manifests of a folder beside app.yaml.
+// files is the app's folder; it may be nil for inline manifests. The checks and errors are those of Dir, with
+// "spec.raw.manifests[2]" as the place of an inline manifest. Nothing is built with kustomize.
+func Raw(app *v1alpha1.App, files fs.FS) ([]*unstructured.Unstructured, error) {
+	raw := app.Spec.Raw
+	switch {
+	case raw == nil:
+		return nil, errors.New("spec.raw is missing")
+	case raw.Path == "":
+		return inline(raw)
+	case files == nil:
+		return nil, fmt.Errorf("spec.raw.path: %s: the app has no folder: %w", raw.Path, fs.ErrNotExist)
+	}
+	folder, err := openFolder(files, raw.Path)
+	if err != nil {
+		return nil, fmt.Errorf("spec.raw.path: %w", err)
+	}
+	return manifests(files, folder)
+}
+
+func inline(raw *v1alpha1.RawSource) ([]*unstructured.Unstructured, error) {
+	var found objectSet
+	for i := range raw.Manifests {
+		place := fmt.Sprintf("spec.raw.manifests[%d]", i)
+		value, err := decodeJSON(raw.Manifests[i].Raw)
+		if err != nil {
+			found.refuse(place, err)
+			continue
+		}
+		found.add(place, value)
+	}
+	return found.result()
+}

@@ -1,0 +1,29 @@
+// Package render turns the source of an app into the objects to apply, or, for a chart, into the values to install it
+// with. It is pure: it reads only what it is handed, opens no connection, runs no program, and gives the same result
+// for the same input. What an app may have is not decided here but in delivery/policy, and whose it is in delivery/own.
+package render
+
+import "errors"
+
+// ErrMissing is what a Lookup returns for a ConfigMap or Secret that does not exist.
+var ErrMissing = errors.New("not found")
+
+// ErrTooLarge is wrapped by every error that says a limit of this package was passed; the message names the limit.
+var ErrTooLarge = errors.New("too large")
+
+// Limits of one source. They keep a tenant's repository from using up the memory that all tenants share.
+const (
+	// maxObjects is the number of objects one app may hold.
+	maxObjects = 5000
+	// maxFileBytes is the size of one manifest, kustomization or values file.
+	maxFileBytes = 1 << 20
+	// maxAliasBytes is what the YAML aliases of one document may add to it when they are written out. Aliases of aliases
+	// make documents of a few lines that fill any memory.
+	maxAliasBytes = 1 << 20
+	// maxBuildReads and maxBuildBytes are what one kustomize build may read. A base counts each time it is used, so
+	// that overlays which double their base level by level end early.
+	maxBuildReads = 2500
+	maxBuildBytes = 32 << 20
+	// maxProblems is the number of errors reported at once.
+	maxProblems = 20
+)

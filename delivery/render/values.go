@@ -1,0 +1,135 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// defaultValuesKey is the key of a ConfigMap or Secret that holds values when the reference names none.
+const defaultValuesKey = "values.yaml"
+
+// Lookup returns the data of a ConfigMap or Secret (kind) in the app's namespace; ErrMissing when it does not exist.
+type Lookup func(kind, name string) (map[string][]byte, error)
+
+// Values returns what to install a chart with. Each source is merged over the earlier ones: valuesFiles in their
+// order, then valuesFrom in theirs, then the inline values. files is the app's folder; it may be nil without
+// valuesFiles.
+//
+// Merging is Helm's: mappings merge key by key, at any depth; everything else, lists included, is replaced. A null
+// replaces what was there and stays, so that it also removes the chart's own default. Numbers are what
+// `helm install -f` makes of them.
+//
+// Errors name the file, or the kind, name and key, and never say what a ConfigMap or Secret holds. What is missing is
+// an ErrMissing (valuesFrom) or an fs.ErrNotExist (valuesFiles); any other error of lookup is passed on.
+func Values(helm *v1alpha1.HelmSource, files fs.FS, lookup Lookup) (map[string]any, error) {
+	values := map[string]any{}
+	for _, name := range helm.ValuesFiles {
+		layer, err := valuesFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("valuesFiles: %w", err)
+		}
+		values = merge(values, layer)
+	}
+	for _, ref := range helm.ValuesFrom {
+		if err := mergeReference(&values, ref, lookup); err != nil {
+			return nil, fmt.Errorf("valuesFrom: %s/%s key %s: %w", ref.Kind, ref.Name, valuesKey(ref), err)
+		}
+	}
+	if helm.Values == nil {
+		return values, nil
+	}
+	var layer map[string]any
+	if err := json.Unmarshal(helm.Values.Raw, &layer); err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	return merge(values, layer), nil
+}
+
+func valuesFile(files fs.FS, name string) (map[string]any, error) {
+	if files == nil {
+		return nil, fmt.Errorf("%s: the app has no folder: %w", name, fs.ErrNotExist)
+	}
+	clean := path.Clean(name)
+	if !fs.ValidPath(clean) {
+		return nil, fmt.Errorf("path %q must be relative and stay inside the app's folder", name)
+	}
+	data, err := readFile(files, clean)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := readValues(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", clean, err)
+	}
+	return layer, nil
+}
+
+func readValues(data []byte) (map[string]any, error) {
+	if err := checkAliases(data); err != nil {
+		return nil, err
+	}
+	var layer map[string]any
+	if err := yaml.Unmarshal(data, &layer); err != nil {
+		return nil, err
+	}
+	return layer, nil
+}
+
+func mergeReference(values *map[string]any, ref v1alpha1.ValuesReference, lookup Lookup) error {
+	data, err := lookup(ref.Kind, ref.Name)
+	if errors.Is(err, ErrMissing) && ref.Optional {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	content, ok := data[valuesKey(ref)]
+	if !ok && ref.Optional {
+		return nil
+	}
+	if !ok {
+		return fmt.Errorf("the %s has no such key: %w", ref.Kind, ErrMissing)
+	}
+	if ref.TargetPath != "" {
+		return setPath(*values, ref.TargetPath, scalar(string(content)))
+	}
+	layer, err := readValues(content)
+	if errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	if err != nil {
+		// What a YAML parser complains about, it quotes.
+		return errors.New("the content is not a YAML mapping")
+	}
+	*values = merge(*values, layer)
+	return nil
+}
+
+func valuesKey(ref v1alpha1.ValuesReference) string {
+	if ref.ValuesKey == "" {
+		return defaultValuesKey
+	}
+	return ref.ValuesKey
+}
+
+// merge lays over on base and changes neither.
+func merge(base, over map[string]any) map[string]any {
+	merged := maps.Clone(base)
+	for key, value := range over {
+		above, ok := value.(map[string]any)
+		below, both := merged[key].(map[string]any)
+		if ok && both {
+			value = merge(below, above)
+		}
+		merged[key] = value
+	}
+	return merged
+}

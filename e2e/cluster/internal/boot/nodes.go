@@ -1,0 +1,124 @@
+package boot
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/kubeop/kubeop/e2e/cluster/internal/control"
+	"github.com/kubeop/kubeop/e2e/cluster/internal/image"
+	"github.com/kubeop/kubeop/e2e/cluster/internal/layout"
+	"github.com/kubeop/kubeop/e2e/cluster/internal/node"
+	"github.com/kubeop/kubeop/e2e/cluster/internal/simulated"
+)
+
+// startRealNode returns when the node takes pods and the cluster's DNS answers.
+func (s *Supervisor) startRealNode(ctx context.Context) error {
+	n := node.Node{
+		Dir: s.dir, Binary: s.plane.Binary, Cluster: s.options.Name, Plan: s.plane.Plan,
+		APIPort: s.plane.APIPort, RegistryPort: s.registryPort,
+	}
+	// Recorded before anything is made, so that `down` knows what to look for whenever this process is killed.
+	s.update(func(state *layout.State) { state.Node = n.State(s.options.Why) })
+	if err := image.CheckStatic(n.Binary); err != nil {
+		return fmt.Errorf("the cluster's DNS runs this binary in a pod: %w", err)
+	}
+	if err := s.findTools(ctx, &n); err != nil {
+		return err
+	}
+	if err := n.Write(); err != nil {
+		return err
+	}
+	stdin, tell, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("making a pipe: %w", err)
+	}
+	defer stdin.Close()
+	pid, err := s.group.Start(n.Program(stdin))
+	if err != nil {
+		return err
+	}
+	s.nodeInput = tell
+	if err := s.connect(n, pid); err != nil {
+		return err
+	}
+	if err := reached(ctx, s.apiReady); err != nil {
+		return err
+	}
+	return s.finishRealNode(ctx, n)
+}
+
+func (s *Supervisor) findTools(ctx context.Context, n *node.Node) (err error) {
+	if n.Tools, err = node.FindTools(); err == nil {
+		return nil
+	}
+	log, err := s.openLog("install")
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.progress.Say("  installing containerd, runc, the CNI plugins and nftables from Debian (about 20 s) ...")
+	return s.progress.Step("installed", func() error {
+		n.Tools, err = node.Install(ctx, log)
+		return err
+	})
+}
+
+// connect links the node to the host and makes the API server reachable from it.
+func (s *Supervisor) connect(n node.Node, pid int) error {
+	if err := n.Enclose(pid); err != nil {
+		return err
+	}
+	if err := n.Connect(pid); err != nil {
+		return err
+	}
+	if err := forward(s.fromPods(n.APIPort), loopback(n.APIPort)); err != nil {
+		return err
+	}
+	close(s.linked)
+	return s.tellNode(node.Connected)
+}
+
+// finishRealNode does what needs the API server.
+func (s *Supervisor) finishRealNode(ctx context.Context, n node.Node) error {
+	if err := s.tellNode(node.APIReady); err != nil {
+		return err
+	}
+	if err := n.InstallDNS(ctx); err != nil {
+		return err
+	}
+	err := s.progress.Step("containerd, kubelet and kube-proxy", func() error {
+		return control.WaitForNode(ctx, s.client, node.Name)
+	})
+	if err != nil {
+		return err
+	}
+	return s.progress.Step("cluster DNS", func() error { return node.WaitForDNS(ctx, n.Plan) })
+}
+
+func (s *Supervisor) tellNode(line string) error {
+	if _, err := fmt.Fprintln(s.nodeInput, line); err != nil {
+		return fmt.Errorf("telling the node to go on: %w", err)
+	}
+	return nil
+}
+
+// startSimulatedNode returns when the node takes pods.
+func (s *Supervisor) startSimulatedNode(ctx context.Context) error {
+	s.update(func(state *layout.State) { state.Node.Name = simulated.Name })
+	if err := simulated.Write(s.dir); err != nil {
+		return err
+	}
+	if err := reached(ctx, s.apiReady); err != nil {
+		return err
+	}
+	return s.progress.Step("simulated node", func() error {
+		if _, err := s.group.Start(simulated.Program(s.dir, s.plane.Binary, s.plane.Plan)); err != nil {
+			return err
+		}
+		if err := simulated.Create(ctx, s.dir, s.plane.Binary); err != nil {
+			return err
+		}
+		return control.WaitForNode(ctx, s.client, simulated.Name)
+	})
+}

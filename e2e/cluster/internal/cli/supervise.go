@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubeop/kubeop/e2e/cluster/internal/boot"
+)
+
+// progressFD is the file descriptor on which `up` reads the supervisor's progress.
+const progressFD = 3
+
+// newSupervise is the process that `up` leaves behind; it is not meant to be called by hand.
+func newSupervise(open opener) *cobra.Command {
+	return &cobra.Command{
+		Use: "supervise", Short: "Keep a cluster's processes running", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			dir, err := open()
+			if err != nil {
+				return err
+			}
+			// `up` writes cluster.json with this process's number first; from then on the file is ours.
+			if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+				return fmt.Errorf("waiting for \"up\": %w", err)
+			}
+			// The components must not hold the pipe open: `up` reads it to its end.
+			syscall.CloseOnExec(progressFD)
+			return boot.Run(dir, os.NewFile(progressFD, "progress"))
+		},
+	}
+}

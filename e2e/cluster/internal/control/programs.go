@@ -1,0 +1,146 @@
+// Package control knows how the programs of the control plane are started.
+package control
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/kubeop/kubeop/e2e/cluster/internal/layout"
+	"github.com/kubeop/kubeop/e2e/cluster/internal/network"
+	"github.com/kubeop/kubeop/e2e/cluster/internal/supervise"
+)
+
+// Plane describes one control plane.
+type Plane struct {
+	Dir layout.Dir
+	// Binary is the multi-call binary that all programs are.
+	Binary string
+	// APIPort, EtcdPort and PeerPort are reserved ports on loopback.
+	APIPort, EtcdPort, PeerPort int
+	Plan                        network.Plan
+	// RealNode says that the API server has a real kubelet to call and that pods call it back.
+	RealNode bool
+	// Audit turns the audit log on.
+	Audit bool
+}
+
+// grace is how long a control plane program may take to end. Its data is thrown away, so there is little to wait for.
+const grace = 3 * time.Second
+
+// Server is the URL of the API server on the host.
+func (p Plane) Server() string { return fmt.Sprintf("https://127.0.0.1:%d", p.APIPort) }
+
+// NodeServer is the URL of the API server as the node and its pods reach it.
+func (p Plane) NodeServer() string {
+	if !p.RealNode {
+		return p.Server()
+	}
+	return fmt.Sprintf("https://%s:%d", p.Plan.Host, p.APIPort)
+}
+
+// AuditLog is where the audit log goes; it is empty when there is none.
+func (p Plane) AuditLog() string {
+	if !p.Audit {
+		return ""
+	}
+	return p.Dir.Log("audit")
+}
+
+// Etcd is the cluster's database. Nothing in it outlives the cluster, so it never waits for the disk.
+func (p Plane) Etcd() supervise.Program {
+	client, peer := fmt.Sprintf("https://127.0.0.1:%d", p.EtcdPort), fmt.Sprintf("https://127.0.0.1:%d", p.PeerPort)
+	return p.program("etcd",
+		"--name=cluster",
+		"--data-dir="+p.Dir.Path("etcd"),
+		"--listen-client-urls="+client, "--advertise-client-urls="+client,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer,
+		"--initial-cluster=cluster="+peer,
+		"--client-cert-auth", "--trusted-ca-file="+p.Dir.PKI("etcd-ca.crt"),
+		"--cert-file="+p.Dir.PKI("etcd.crt"), "--key-file="+p.Dir.PKI("etcd.key"),
+		"--peer-client-cert-auth", "--peer-trusted-ca-file="+p.Dir.PKI("etcd-ca.crt"),
+		"--peer-cert-file="+p.Dir.PKI("etcd.crt"), "--peer-key-file="+p.Dir.PKI("etcd.key"),
+		"--socket-reuse-port",
+		"--unsafe-no-fsync",
+		"--quota-backend-bytes=4294967296",
+		"--log-level=warn",
+	)
+}
+
+// APIServer is the Kubernetes API with its normal authorization and admission.
+func (p Plane) APIServer() supervise.Program {
+	args := []string{
+		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", p.EtcdPort),
+		"--etcd-cafile=" + p.Dir.PKI("etcd-ca.crt"),
+		"--etcd-certfile=" + p.Dir.PKI("etcd.crt"), "--etcd-keyfile=" + p.Dir.PKI("etcd.key"),
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", p.APIPort), "--permit-port-sharing",
+		"--tls-cert-file=" + p.Dir.PKI("apiserver.crt"), "--tls-private-key-file=" + p.Dir.PKI("apiserver.key"),
+		"--client-ca-file=" + p.Dir.PKI("ca.crt"),
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+		"--service-cluster-ip-range=" + p.Plan.Services.String(),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + p.Dir.PKI("service-accounts.crt"),
+		"--service-account-signing-key-file=" + p.Dir.PKI("service-accounts.key"),
+		"--allow-privileged",
+		"--advertise-address=" + p.Plan.Host.String(),
+		"--kubelet-certificate-authority=" + p.Dir.PKI("ca.crt"),
+		"--kubelet-client-certificate=" + p.Dir.PKI("kubelet-client.crt"),
+		"--kubelet-client-key=" + p.Dir.PKI("kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP",
+	}
+	if !p.RealNode {
+		// Nothing could ever reach an endpoint of the kubernetes Service.
+		args = append(args, "--endpoint-reconciler-type=none")
+	}
+	if p.Audit {
+		args = append(args, "--audit-policy-file="+p.Dir.Config("audit-policy.yaml"), "--audit-log-path="+p.AuditLog())
+	}
+	return p.program("kube-apiserver", args...)
+}
+
+// ControllerManager runs all of Kubernetes' own controllers.
+func (p Plane) ControllerManager() supervise.Program {
+	kubeconfig := p.Dir.Config("kube-controller-manager.kubeconfig")
+	return p.program("kube-controller-manager",
+		"--kubeconfig="+kubeconfig,
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--use-service-account-credentials",
+		"--service-account-private-key-file="+p.Dir.PKI("service-accounts.key"),
+		"--root-ca-file="+p.Dir.PKI("ca.crt"),
+		"--cluster-signing-cert-file="+p.Dir.PKI("ca.crt"), "--cluster-signing-key-file="+p.Dir.PKI("ca.key"),
+		"--kube-api-qps=200", "--kube-api-burst=400",
+	)
+}
+
+// Scheduler places pods on the node.
+func (p Plane) Scheduler() supervise.Program {
+	return p.program("kube-scheduler",
+		"--kubeconfig="+p.Dir.Config("kube-scheduler.kubeconfig"),
+		"--secure-port=0",
+		"--leader-elect=false",
+	)
+}
+
+func (p Plane) program(name string, args ...string) supervise.Program {
+	return supervise.Program{
+		Name: name, Path: p.Binary, Args: append([]string{name}, args...),
+		Dir: string(p.Dir), Log: p.Dir.Log(name), Grace: grace,
+	}
+}
+
+// auditPolicy records who did what to which object, once per request, and no bodies: enough to count requests by user.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+`
+
+// WriteConfig writes the configuration files that the programs name.
+func (p Plane) WriteConfig() error {
+	if err := os.WriteFile(p.Dir.Config("audit-policy.yaml"), []byte(auditPolicy), 0o600); err != nil {
+		return fmt.Errorf("writing the audit policy: %w", err)
+	}
+	return nil
+}

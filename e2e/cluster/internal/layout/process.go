@@ -1,0 +1,46 @@
+package layout
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ProcessOf describes the running process with the given number.
+func ProcessOf(pid int) Process {
+	start, _ := startTime(pid)
+	return Process{PID: pid, Start: start}
+}
+
+// Alive reports whether this very process still runs; a zombie or another process under the same number does not count.
+func (p Process) Alive() bool {
+	if p.PID <= 0 || syscall.Kill(p.PID, 0) == syscall.ESRCH {
+		return false
+	}
+	start, zombie := startTime(p.PID)
+	return !zombie && start == p.Start
+}
+
+// Signal sends a signal when the process is still alive.
+func (p Process) Signal(signal syscall.Signal) {
+	if p.Alive() {
+		_ = syscall.Kill(p.PID, signal)
+	}
+}
+
+// startTime reads the start time and whether the process is a zombie from /proc; without /proc it knows neither.
+func startTime(pid int) (start uint64, zombie bool) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	// The command name in parentheses may hold spaces; the fields after it do not. State is field 3, start time 22.
+	_, rest, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')'):]), " ")
+	fields := strings.Fields(rest)
+	if len(fields) < 20 {
+		return 0, false
+	}
+	start, _ = strconv.ParseUint(fields[19], 10, 64)
+	return start, fields[0] == "Z"
+}

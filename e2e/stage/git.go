@@ -1,0 +1,109 @@
+package stage
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Repository is a repository on the cluster's Git server, and a clone to change it through.
+type Repository struct {
+	Name string
+	// URL is where the host clones it; OperatorURL where the operator does.
+	URL, OperatorURL string
+	User, Password   string
+	// Dir is the clone. What is changed there is shipped by Push.
+	Dir string
+
+	askpass string
+}
+
+// CreateRepository makes a private repository with one user, whose pushes the Git server reports to the operator's hook
+// under the given key; or one that everybody may read, without a hook, for an empty key.
+func (s *Stage) CreateRepository(ctx context.Context, name, hookKey string) (*Repository, error) {
+	r := &Repository{
+		Name: name, URL: s.Cluster.Git.Host + "/" + name + ".git", OperatorURL: s.GitURL() + "/" + name + ".git",
+		User: "dev", Password: rand.Text(), Dir: s.Path("repositories", name), askpass: s.Path("askpass"),
+	}
+	args := []string{"repo", "create", name, "--dir", s.clusterDir(), "--user", r.User, "--password", r.Password}
+	if hookKey == "" {
+		args = append(args, "--public")
+	} else {
+		args = append(args, "--webhook", s.hookURL(name), "--webhook-secret", hookKey)
+	}
+	if _, err := run(ctx, nil, s.bin.cluster, args...); err != nil {
+		return nil, err
+	}
+	// Git asks this script for the name and the password; they are in its environment and in no argument and no file.
+	const answer = "#!/bin/sh\ncase \"$1\" in Username*) echo \"$STAGE_USER\" ;; *) echo \"$STAGE_PASSWORD\" ;; esac\n"
+	if err := os.WriteFile(r.askpass, []byte(answer), 0o700); err != nil {
+		return nil, fmt.Errorf("writing the password helper: %w", err)
+	}
+	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the clone of %s: %w", name, err)
+	}
+	if err := r.git(ctx, "init", "--quiet", "--initial-branch", "main"); err != nil {
+		return nil, err
+	}
+	return r, r.git(ctx, "remote", "add", "origin", r.URL)
+}
+
+// GitURL is where the operator finds repositories.
+func (s *Stage) GitURL() string {
+	if s.inPods {
+		return s.Cluster.Git.Pods
+	}
+	return s.Cluster.Git.Host
+}
+
+// hookURL is where the Git server, a process of the host, reports pushes to a Repository.
+func (s *Stage) hookURL(repository string) string { return "http://" + s.hookHost + "/hook/" + repository }
+
+// Write writes a file of the clone.
+func (r *Repository) Write(name string, content []byte) error {
+	path := filepath.Join(r.Dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("making the folder of %s: %w", name, err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
+}
+
+// Read returns a file of the clone.
+func (r *Repository) Read(name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(r.Dir, filepath.FromSlash(name)))
+}
+
+// Remove removes a file or folder from the clone.
+func (r *Repository) Remove(name string) error {
+	return os.RemoveAll(filepath.Join(r.Dir, filepath.FromSlash(name)))
+}
+
+// Push commits what changed in the clone and pushes it.
+func (r *Repository) Push(ctx context.Context, message string) error {
+	for _, args := range [][]string{
+		{"add", "--all"}, {"commit", "--quiet", "--allow-empty", "--message", message}, {"push", "--quiet", "--set-upstream", "origin", "main"},
+	} {
+		if err := r.git(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// git runs git in the clone, without the user's own configuration.
+func (r *Repository) git(ctx context.Context, args ...string) error {
+	env := []string{
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=" + r.askpass,
+		"STAGE_USER=" + r.User, "STAGE_PASSWORD=" + r.Password,
+		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@acme.example", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@acme.example",
+	}
+	if _, err := run(ctx, env, "git", append([]string{"-C", r.Dir}, args...)...); err != nil {
+		return fmt.Errorf("repository %s: git %s: %w", r.Name, args[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// release is the name of the chart's release, of its Deployment, its Service and its service account.
+const release = "kubeop"
+
+// Install installs the operator by its chart as a container, which needs a node that runs pods. set adds settings of
+// the chart, as "name=value".
+func (s *Stage) Install(ctx context.Context, set ...string) error {
+	s.inPods = true
+	image, err := s.PushImage(ctx, "kubeop/operator:stage", s.bin.operator)
+	if err != nil {
+		return err
+	}
+	cut := strings.LastIndex(image, ":")
+	args := []string{"--wait", "--timeout", "3m"}
+	for _, value := range append([]string{
+		"image.repository=" + image[:cut], "image.tag=" + image[cut+1:], "gracefulTimeoutSeconds=30",
+		"platform.url=" + s.GitURL() + "/platform.git", "platform.secretRef=" + platformSecret,
+		"platform.hookSecretRef=" + platformHook, "platform.interval=30s",
+	}, set...) {
+		args = append(args, "--set", value)
+	}
+	if err := s.helmInstall(ctx, args...); err != nil {
+		return fmt.Errorf("installing the operator: %w\n%s", err, s.explainPods(ctx))
+	}
+	service := &corev1.Service{}
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: release}, service); err != nil {
+		return fmt.Errorf("reading the operator's Service: %w", err)
+	}
+	s.hookHost = service.Spec.ClusterIP + ":9292"
+	return nil
+}
+
+func (s *Stage) helmInstall(ctx context.Context, args ...string) error {
+	args = append([]string{
+		"upgrade", "--install", release, filepath.Join(s.root, "charts", "kubeop"), "--namespace", Namespace, "--create-namespace",
+	}, args...)
+	_, err := s.Helm(ctx, args...)
+	return err
+}
+
+// KillOperator removes the operator's pods without letting them finish, as a node that dies does.
+func (s *Stage) KillOperator(ctx context.Context) error {
+	_, err := s.Kubectl(ctx, "delete", "pods", "--namespace", Namespace, "--selector", "app.kubernetes.io/name=kubeop",
+		"--grace-period", "0", "--force", "--wait=false")
+	return err
+}
+
+// OperatorLog returns the end of the operator's log, for the message of a failed test.
+func (s *Stage) OperatorLog(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	out, err := s.Kubectl(ctx, "logs", "--namespace", Namespace, "deployment/"+release, "--tail", "60")
+	if err != nil {
+		return err.Error()
+	}
+	return out
+}
+
+// explainPods shows what holds up the operator's pods.
+func (s *Stage) explainPods(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	out, err := s.Kubectl(ctx, "describe", "pods", "--namespace", Namespace)
+	if err != nil {
+		return err.Error()
+	}
+	return out + "\n" + s.OperatorLog(ctx)
+}

@@ -1,0 +1,148 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Operator is the operator as a process of the host. It acts with the rights of the chart's service account.
+type Operator struct {
+	// Log is the path of its log; Health and Metrics are the addresses it serves.
+	Log, Health, Metrics string
+
+	stage   *Stage
+	env     []string
+	process *exec.Cmd
+	ended   chan error
+}
+
+// StartOperator installs the chart without a pod, for its CRDs and roles, and runs the operator on the host. env adds to
+// its environment.
+func (s *Stage) StartOperator(ctx context.Context, env ...string) (*Operator, error) {
+	if err := s.helmInstall(ctx, "--set", "replicas=0"); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := s.operatorKubeconfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := freeAddresses(3)
+	if err != nil {
+		return nil, err
+	}
+	s.hookHost = addresses[0]
+	o := &Operator{stage: s, Log: s.Path("operator.log"), Health: addresses[1], Metrics: addresses[2]}
+	o.env = append([]string{
+		"KUBECONFIG=" + kubeconfig, "HOOK_ADDR=" + addresses[0], "HEALTH_ADDR=" + o.Health, "METRICS_ADDR=" + o.Metrics,
+		"DATA_DIR=" + s.Path("data"), "OPERATOR_NAMESPACE=" + Namespace, "LOG_FORMAT=console", "GRACEFUL_TIMEOUT=30s",
+		"PLATFORM_URL=" + s.GitURL() + "/platform.git", "PLATFORM_SECRET=" + platformSecret, "PLATFORM_HOOK_SECRET=" + platformHook,
+		"PLATFORM_INTERVAL=30s",
+	}, env...)
+	s.operator = o
+	return o, o.Start(ctx)
+}
+
+// Start starts the process, for the first time or after Kill, and waits until it is ready.
+func (o *Operator) Start(ctx context.Context) error {
+	log, err := os.OpenFile(o.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the operator's log: %w", err)
+	}
+	defer log.Close()
+	o.process = exec.Command(o.stage.bin.operator)
+	o.process.Env, o.process.Stdout, o.process.Stderr = append(os.Environ(), o.env...), log, log
+	// A group of its own keeps Ctrl-C away from it, so that it is stopped in order.
+	o.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := o.process.Start(); err != nil {
+		return fmt.Errorf("starting the operator: %w", err)
+	}
+	o.ended = make(chan error, 1)
+	go func(process *exec.Cmd, ended chan<- error) { ended <- process.Wait() }(o.process, o.ended)
+	return Until(ctx, time.Minute, "the operator is ready", o.ready)
+}
+
+func (o *Operator) ready(ctx context.Context) error {
+	select {
+	case err := <-o.ended:
+		o.ended <- err
+		return Final(fmt.Errorf("it ended (%w); its log is %s", orDone(err), o.Log))
+	default:
+	}
+	_, err := Ask(ctx, "http://"+o.Health+"/readyz")
+	return err
+}
+
+// Kill ends the process at once, as a crash does.
+func (o *Operator) Kill() error { return o.end(syscall.SIGKILL, 10*time.Second) }
+
+// Stop asks the process to stop, as Kubernetes does.
+func (o *Operator) Stop() error { return o.end(syscall.SIGTERM, time.Minute) }
+
+func (o *Operator) end(signal syscall.Signal, within time.Duration) error {
+	if o.process == nil || o.process.Process == nil {
+		return nil
+	}
+	_ = o.process.Process.Signal(signal)
+	select {
+	case <-o.ended:
+		o.process = nil
+		return nil
+	case <-time.After(within):
+	}
+	_ = o.process.Process.Kill()
+	<-o.ended
+	o.process = nil
+	return fmt.Errorf("the operator did not stop within %s and was killed", within)
+}
+
+// operatorKubeconfig writes a kubeconfig of the service account that the chart made.
+func (s *Stage) operatorKubeconfig(ctx context.Context) (string, error) {
+	token, err := s.Kubectl(ctx, "create", "token", release, "--namespace", Namespace, "--duration", "24h")
+	if err != nil {
+		return "", err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["stage"] = &clientcmdapi.Cluster{Server: s.Cluster.APIServer, CertificateAuthority: s.Cluster.CAFile}
+	config.AuthInfos["operator"] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts["stage"] = &clientcmdapi.Context{Cluster: "stage", AuthInfo: "operator", Namespace: Namespace}
+	config.CurrentContext = "stage"
+	path := s.Path("operator.kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return "", fmt.Errorf("writing the operator's kubeconfig: %w", err)
+	}
+	return path, nil
+}
+
+// freeAddresses returns addresses of loopback that nobody listens on now.
+func freeAddresses(n int) ([]string, error) {
+	var addresses []string
+	for range n {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("finding a free port: %w", err)
+		}
+		defer listener.Close()
+		addresses = append(addresses, listener.Addr().String())
+	}
+	return addresses, nil
+}
+
+func orDone(err error) error {
+	if err == nil {
+		return errors.New("without an error")
+	}
+	return err
+}
+
+// asker never waits long, so that a caller that asks again and again keeps its own time.
+var asker = &http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

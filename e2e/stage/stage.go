@@ -1,0 +1,129 @@
+// Package stage brings a whole platform up for `make run` and the end-to-end tests (a cluster, Git repositories, images,
+// the operator) and takes it away again without a trace.
+//
+// It uses nothing but what a user has: the cluster binary, git, helm and kubectl. $KUBEOP_CLUSTER_BIN names the cluster
+// binary; helm, operator and hello lie beside it, where make puts them.
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Namespace is where the operator and the credentials of the repositories are.
+const Namespace = "kubeop-system"
+
+// Options say what to bring up.
+type Options struct {
+	// Dir holds everything that is written, and is removed by Close.
+	Dir string
+	// Node is real or simulated; "" lets the cluster choose.
+	Node string
+	// Out receives the progress of the cluster.
+	Out io.Writer
+}
+
+// Stage is a running platform.
+type Stage struct {
+	// Client acts as the cluster's administrator.
+	Client  client.Client
+	Cluster Cluster
+
+	dir, root string
+	bin       programs
+	out       io.Writer
+	operator  *Operator
+	inPods    bool
+	hookHost  string
+}
+
+// Up starts a cluster with Git server and registry. The caller calls Close also when Up returns an error with a Stage.
+func Up(ctx context.Context, options Options) (*Stage, error) {
+	bin, err := findPrograms()
+	if err != nil {
+		return nil, err
+	}
+	root, err := findRoot()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(options.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("resolving %s: %w", options.Dir, err)
+	}
+	s := &Stage{dir: dir, root: root, bin: bin, out: options.Out}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory: %w", err)
+	}
+	if err := s.startCluster(ctx, options.Node); err != nil {
+		return s, err
+	}
+	s.Client, err = newClient(s.Cluster.Kubeconfig)
+	return s, err
+}
+
+// Close stops the operator and the cluster and removes the directory.
+func (s *Stage) Close() error {
+	var stopped error
+	if s.operator != nil {
+		stopped = s.operator.Stop()
+	}
+	if err := s.stopCluster(); err != nil {
+		return errors.Join(stopped, err)
+	}
+	return errors.Join(stopped, os.RemoveAll(s.dir))
+}
+
+// Path joins names below the stage's directory.
+func (s *Stage) Path(names ...string) string { return filepath.Join(append([]string{s.dir}, names...)...) }
+
+// Kubectl runs kubectl as the cluster's administrator and returns what it printed.
+func (s *Stage) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return run(ctx, []string{"KUBECONFIG=" + s.Cluster.Kubeconfig}, s.bin.cluster, append([]string{"kubectl"}, args...)...)
+}
+
+// Helm runs helm as the cluster's administrator and returns what it printed.
+func (s *Stage) Helm(ctx context.Context, args ...string) (string, error) {
+	env := []string{"KUBECONFIG=" + s.Cluster.Kubeconfig, "HELM_CACHE_HOME=" + s.Path("helm"), "HELM_CONFIG_HOME=" + s.Path("helm"), "HELM_DATA_HOME=" + s.Path("helm")}
+	return run(ctx, env, s.bin.helm, args...)
+}
+
+// SetSecret writes a Secret into the operator's namespace.
+func (s *Stage) SetSecret(ctx context.Context, name string, data map[string]string) error {
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name, secret.StringData = Namespace, name, data
+	err := s.Client.Create(ctx, secret)
+	if client.IgnoreAlreadyExists(err) == nil && err != nil {
+		err = s.Client.Update(ctx, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the secret %s: %w", name, err)
+	}
+	return nil
+}
+
+func newClient(kubeconfig string) (client.Client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}

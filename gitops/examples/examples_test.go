@@ -1,0 +1,199 @@
+package examples
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+var places = Places{GitURL: "https://git.example", Registry: "registry.example"}
+
+type commit struct{ fstest.MapFS }
+
+func (commit) Digest(path string) (string, error) { return "digest of " + path, nil }
+
+func repository(t *testing.T, name string) commit {
+	t.Helper()
+	files, err := Repository(name, places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := commit{fstest.MapFS{}}
+	for file, text := range files {
+		c.MapFS[file] = &fstest.MapFile{Data: text}
+	}
+	return c
+}
+
+func read(t *testing.T, name string, scope tree.Scope) *tree.Tree {
+	t.Helper()
+	reader, err := tree.NewReader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := reader.Read(repository(t, name), scope)
+	for _, p := range got.Problems {
+		t.Errorf("problem: %s", p)
+	}
+	return got
+}
+
+func TestPlatformDeclaresTheTenant(t *testing.T) {
+	got := read(t, "platform", tree.Scope{Repository: "platform"})
+	if len(got.Tenants) != 1 || len(got.Projects)+len(got.Apps) > 0 {
+		t.Fatalf("want the one tenant, got %+v", got)
+	}
+	if url := got.Tenants[0].Spec.Repository.URL; url != "https://git.example/acme.git" {
+		t.Errorf("the tenant is bound to %s", url)
+	}
+}
+
+func TestAcmeDeclaresOneAppOfEachType(t *testing.T) {
+	got := read(t, "acme", tree.Scope{Repository: "acme", Tenant: "acme"})
+	types := map[string]v1alpha1.AppType{}
+	for _, a := range got.Apps {
+		types[a.Namespace+"/"+a.Name] = a.Spec.Type
+	}
+	want := map[string]v1alpha1.AppType{
+		"kubeop-acme-shop/web": v1alpha1.AppImage, "kubeop-acme-shop/docs": v1alpha1.AppGit,
+		"kubeop-acme-shop/api": v1alpha1.AppHelm, "kubeop-acme-shop/tools": v1alpha1.AppRaw,
+	}
+	if diff := cmp.Diff(want, types); diff != "" {
+		t.Errorf("apps (-want +got):\n%s", diff)
+	}
+}
+
+// What the three types that render here become must run under Pod Security "restricted" and be ready quickly. The chart
+// is rendered where Helm is, in the end-to-end tests; its pod is the same text.
+func TestPodsAreRestrictedAndReadyQuickly(t *testing.T) {
+	acme := repository(t, "acme")
+	apps := map[string]*v1alpha1.App{}
+	for _, a := range read(t, "acme", tree.Scope{Repository: "acme", Tenant: "acme"}).Apps {
+		apps[a.Name] = a
+	}
+	renders := map[string]func() ([]*unstructured.Unstructured, error){
+		"web":  func() ([]*unstructured.Unstructured, error) { return render.Image(apps["web"]) },
+		"docs": func() ([]*unstructured.Unstructured, error) { return render.Dir(repository(t, "docs").MapFS, ".") },
+		"tools": func() ([]*unstructured.Unstructured, error) {
+			beside, err := fs.Sub(acme.MapFS, "projects/shop/apps/tools")
+			if err != nil {
+				return nil, err
+			}
+			return render.Raw(apps["tools"], beside)
+		},
+	}
+	for name, objects := range renders {
+		t.Run(name, func(t *testing.T) {
+			list, err := objects()
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkServing(t, name, list)
+		})
+	}
+}
+
+func checkServing(t *testing.T, name string, list []*unstructured.Unstructured) {
+	t.Helper()
+	kinds := map[string]*unstructured.Unstructured{}
+	for _, o := range list {
+		kinds[o.GetKind()] = o
+	}
+	if kinds["Deployment"] == nil || kinds["Service"] == nil || kinds["Service"].GetName() != name {
+		t.Fatalf("want a Deployment and the Service %s, got %v", name, list)
+	}
+	content, _, _ := unstructured.NestedMap(kinds["Deployment"].Object, "spec", "template", "spec")
+	var pod corev1.PodSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &pod); err != nil {
+		t.Fatal(err)
+	}
+	checkRestricted(t, pod)
+}
+
+// checkRestricted checks the rules of https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
+// that a manifest has to follow actively.
+func checkRestricted(t *testing.T, pod corev1.PodSpec) {
+	t.Helper()
+	c := pod.Containers[0]
+	if c.Image != "registry.example/hello:v1" || c.ReadinessProbe == nil || c.ReadinessProbe.PeriodSeconds != 1 {
+		t.Errorf("image %s, readiness %v", c.Image, c.ReadinessProbe)
+	}
+	nonRoot := pod.SecurityContext != nil && pod.SecurityContext.RunAsNonRoot != nil && *pod.SecurityContext.RunAsNonRoot
+	seccomp := nonRoot && pod.SecurityContext.SeccompProfile != nil &&
+		pod.SecurityContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault
+	escalates := c.SecurityContext == nil || c.SecurityContext.AllowPrivilegeEscalation == nil || *c.SecurityContext.AllowPrivilegeEscalation
+	if !nonRoot || !seccomp || escalates || c.SecurityContext.Capabilities == nil ||
+		!slices.Contains(c.SecurityContext.Capabilities.Drop, "ALL") {
+		t.Errorf("the pod would be refused: %+v, %+v", pod.SecurityContext, c.SecurityContext)
+	}
+}
+
+// The chart's pod is written once more for Helm; it must not drift from the one that is checked above.
+func TestChartHasTheSamePod(t *testing.T) {
+	template := string(repository(t, "acme").MapFS["projects/shop/apps/api/chart/templates/deployment.yaml"].Data)
+	manifest := string(repository(t, "acme").MapFS["projects/shop/apps/tools/manifests/deployment.yaml"].Data)
+	for _, part := range []string{"\n      securityContext:", "\n        securityContext:", "\n        readinessProbe:"} {
+		if got, want := block(template, part), block(manifest, part); got != want || want == "" {
+			t.Errorf("%s differs:\n%s\nwant\n%s", strings.TrimSpace(part), got, want)
+		}
+	}
+	var chart struct{ Name, Version string }
+	if err := yaml.Unmarshal(repository(t, "acme").MapFS["projects/shop/apps/api/chart/Chart.yaml"].Data, &chart); err != nil || chart.Name == "" || chart.Version == "" {
+		t.Errorf("Chart.yaml: %+v, %v", chart, err)
+	}
+}
+
+// block returns the lines below a key that are indented deeper than it.
+func block(text, key string) string {
+	_, after, _ := strings.Cut(text, key+"\n")
+	indent := len(key) - len(strings.TrimLeft(key, "\n "))
+	var b strings.Builder
+	for line := range strings.Lines(after) {
+		if len(line)-len(strings.TrimLeft(line, " ")) < indent {
+			break
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+func TestRepositoryRefuses(t *testing.T) {
+	tests := map[string]struct {
+		name   string
+		places Places
+	}{
+		"unknown name":     {name: "nobody", places: places},
+		"no Git URL":       {name: "platform", places: Places{Registry: "r"}},
+		"no registry":      {name: "docs", places: Places{GitURL: "g"}},
+		"out of the files": {name: "../examples", places: places},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if files, err := Repository(tc.name, tc.places); err == nil {
+				t.Errorf("got %d files, want an error", len(files))
+			}
+		})
+	}
+}
+
+func TestNoPlaceholderIsLeft(t *testing.T) {
+	for _, name := range Names() {
+		for file, data := range repository(t, name).MapFS {
+			if strings.Contains(string(data.Data), "${") {
+				t.Errorf("%s/%s still has a placeholder:\n%s", name, file, data.Data)
+			}
+		}
+	}
+}

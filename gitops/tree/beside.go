@@ -1,0 +1,107 @@
+package tree
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// folder is everything in an app's folder, by path relative to it. Only regular files and folders are in it.
+type folder map[string]fs.DirEntry
+
+// judgeApp judges app.yaml and that what it uses is beside it.
+func (p *pass) judgeApp(dir string, at place) verdict {
+	beside, findings := p.look(dir)
+	for name, e := range beside {
+		if !strings.Contains(name, "/") && !e.IsDir() && name != appFile && nearly(name, appFile) {
+			findings = append(findings, finding{file: join(dir, name), why: "nothing is read from here; name it app.yaml"})
+		}
+	}
+	if e := beside[appFile]; e == nil || e.IsDir() {
+		if len(findings) == 0 {
+			findings = []finding{{file: dir, why: "the folder has no app.yaml; add it, or remove the folder"}}
+		}
+		return verdict{findings: findings}
+	}
+	d := p.judge(join(dir, appFile), at)
+	if app, ok := d.object.(*v1alpha1.App); ok {
+		d.checkUses(app, beside)
+	}
+	d.document.findings = append(d.document.findings, findings...)
+	return d.verdict()
+}
+
+// look lists an app's folder to its depths. Symlinks and submodules are findings wherever they are: what a chart or a
+// kustomization would read through them is not in this commit.
+func (p *pass) look(dir string) (folder, []finding) {
+	all := folder{}
+	var findings []finding
+	err := fs.WalkDir(p.files, dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || name == dir {
+			return err
+		}
+		if why := unusable(e); why != "" {
+			findings = append(findings, finding{file: name, why: why})
+			return passBy(e)
+		}
+		all[strings.TrimPrefix(name, dir+"/")] = e
+		return nil
+	})
+	if err != nil {
+		findings = append(findings, unread(dir, err))
+	}
+	return all, findings
+}
+
+// passBy ends the walk below an entry that cannot be used: a folder named "." or ".." would never end.
+func passBy(e fs.DirEntry) error {
+	if e.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// checkUses checks every path in the spec that leads into the app's folder.
+func (d judged) checkUses(app *v1alpha1.App, beside folder) {
+	if raw := app.Spec.Raw; raw != nil && raw.Path != "" {
+		d.checkFolder("spec.raw.path", raw.Path, beside)
+		if path.Clean(raw.Path) == "." {
+			d.addAt("spec.raw.path", "spec.raw.path must be a folder of its own, such as \"manifests\": app.yaml is no manifest")
+		}
+	}
+	if app.Spec.Helm == nil {
+		return
+	}
+	if chart := app.Spec.Helm.Path; chart != "" && d.checkFolder("spec.helm.path", chart, beside) {
+		if _, ok := beside[path.Join(chart, "Chart.yaml")]; !ok {
+			d.addAt("spec.helm.path", "spec.helm.path: the folder %s is no chart: it has no Chart.yaml", abbreviated(chart))
+		}
+	}
+	for i, name := range app.Spec.Helm.ValuesFiles {
+		e, ok := beside[path.Clean(name)]
+		at := fmt.Sprintf("spec.helm.valuesFiles[%d]", i)
+		switch {
+		case !ok:
+			d.addAt(at, "%s: there is no file %s beside app.yaml", at, abbreviated(name))
+		case e.IsDir():
+			d.addAt(at, "%s: %s is a folder", at, abbreviated(name))
+		}
+	}
+}
+
+func (d judged) checkFolder(at, name string, beside folder) bool {
+	if path.Clean(name) == "." {
+		return true
+	}
+	e, ok := beside[path.Clean(name)]
+	switch {
+	case !ok:
+		d.addAt(at, "%s: there is no folder %s beside app.yaml", at, abbreviated(name))
+	case !e.IsDir():
+		d.addAt(at, "%s: %s is a file", at, abbreviated(name))
+	}
+	return ok && e.IsDir()
+}

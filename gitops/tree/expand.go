@@ -1,0 +1,155 @@
+package tree
+
+import (
+	"math"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A document is expanded within these bounds: a few lines of aliases to aliases can stand for more memory than there is.
+const (
+	maxDepth  = 64
+	maxValues = 100_000
+	maxText   = maxFile
+)
+
+// expansion turns YAML nodes into the values JSON has. What JSON has not is an error: the API server would not see what
+// the author wrote.
+type expansion struct {
+	*document
+	values, text int
+	stopped      bool
+}
+
+// expand returns the value of a node as map[string]any, []any, string, bool, int64, float64 or nil.
+func (e *expansion) expand(n *yaml.Node, depth int) any {
+	line := n.Line
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if e.exhausted(n, line, depth) {
+		return nil
+	}
+	switch {
+	case n.Kind == yaml.MappingNode && n.ShortTag() == "!!map":
+		return e.mapping(n, depth)
+	case n.Kind == yaml.SequenceNode && n.ShortTag() == "!!seq":
+		list := make([]any, 0, len(n.Content))
+		for _, item := range n.Content {
+			list = append(list, e.expand(item, depth+1))
+		}
+		return list
+	case n.Kind == yaml.ScalarNode:
+		return e.scalar(n)
+	}
+	e.add(line, "the tag %s is not supported", n.ShortTag())
+	return nil
+}
+
+// exhausted counts a node and stops the expansion, once and with one finding, when a bound is passed. The depth also
+// ends an alias that holds itself.
+func (e *expansion) exhausted(n *yaml.Node, line, depth int) bool {
+	e.values++
+	e.text += len(n.Value)
+	if e.stopped {
+		return true
+	}
+	switch {
+	case depth > maxDepth:
+		e.add(line, "the document is nested deeper than %d levels", maxDepth)
+	case e.values > maxValues:
+		e.add(line, "the document holds more than %d values, aliases followed", maxValues)
+	case e.text > maxText:
+		e.add(line, "the document holds more than %d KiB of text, aliases followed", maxText>>10)
+	default:
+		return false
+	}
+	e.stopped = true
+	return true
+}
+
+func (e *expansion) mapping(n *yaml.Node, depth int) map[string]any {
+	object := make(map[string]any, len(n.Content)/2)
+	first := make(map[string]int, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content) && !e.stopped; i += 2 {
+		key := n.Content[i]
+		name, ok := e.key(key)
+		if !ok {
+			continue
+		}
+		if line, again := first[name]; again {
+			e.add(key.Line, "%q is written a second time; the first is in line %d", name, line)
+			continue
+		}
+		first[name] = key.Line
+		e.text += len(name)
+		object[name] = e.expand(n.Content[i+1], depth+1)
+	}
+	return object
+}
+
+// key returns a key as JSON has it: numbers and booleans become text, as kubectl does.
+func (e *expansion) key(n *yaml.Node) (string, bool) {
+	line := n.Line
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.ScalarNode {
+		e.add(line, "a key must be text")
+		return "", false
+	}
+	switch n.ShortTag() {
+	case "!!str", "!!int", "!!float", "!!timestamp", "!!bool":
+		return n.Value, true
+	case "!!merge":
+		e.add(line, "merge keys (<<) are not supported; write the fields out")
+	default:
+		e.add(line, "a key must be text, not %s", n.ShortTag())
+	}
+	return "", false
+}
+
+func (e *expansion) scalar(n *yaml.Node) any {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil
+	case "!!str", "!!timestamp":
+		return n.Value
+	case "!!bool":
+		var b bool
+		if n.Decode(&b) == nil {
+			return b
+		}
+	case "!!int":
+		var i int64
+		if n.Decode(&i) == nil {
+			return i
+		}
+		return e.float(n)
+	case "!!float":
+		return e.float(n)
+	}
+	e.add(n.Line, "%s is not a value that Kubernetes has", abbreviated(n.Value))
+	return nil
+}
+
+// float decodes a number; integers beyond 64 bits are among them, as in JSON.
+func (e *expansion) float(n *yaml.Node) any {
+	var f float64
+	if n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		e.add(n.Line, "%s is not a number that Kubernetes has", abbreviated(n.Value))
+		return nil
+	}
+	return f
+}
+
+// abbreviated quotes the beginning of a text from a file.
+func abbreviated(text string) string {
+	const most = 60
+	runes := []rune(text)
+	if len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return strconv.Quote(text)
+}

@@ -1,0 +1,151 @@
+package tree
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// place is what the path says about the object in a file.
+type place struct {
+	kind, name string
+	unit
+}
+
+// identify checks that the document is the object its path says, and that it says nothing the path decides. It
+// reports whether the kind is right, so that the rest can be judged.
+func (d *document) identify(at place) bool {
+	if at.kind != d.value["kind"] {
+		d.wrongKind(at)
+		return false
+	}
+	if v := d.value["apiVersion"]; v != v1alpha1.GroupVersion.String() {
+		d.addAt("apiVersion", "apiVersion is %s; it must be %q", orMissing(v), v1alpha1.GroupVersion)
+		return false
+	}
+	if _, ok := d.value["status"]; ok {
+		d.addAt("status", "status is written by kubeop; remove it")
+	}
+	meta, ok := d.value["metadata"].(map[string]any)
+	if !ok {
+		d.addAt("metadata", "metadata.name is missing; add \"metadata: {name: %s}\"", at.name)
+		return true
+	}
+	d.checkName(meta["name"], at.name)
+	d.checkMetadata(meta, at)
+	return true
+}
+
+func (d *document) wrongKind(at place) {
+	kind := d.value["kind"]
+	if kind == v1alpha1.TenantKind && at.kind != v1alpha1.TenantKind {
+		d.addAt("kind", "Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only")
+		return
+	}
+	d.addAt("kind", "kind is %s; at this path it must be %q", orMissing(kind), at.kind)
+}
+
+// orMissing shows a value of a file, which may be of any type.
+func orMissing(value any) string {
+	if value == nil {
+		return "missing"
+	}
+	return shown(value)
+}
+
+func (d *document) checkName(name any, folder string) {
+	switch name {
+	case folder:
+	case nil:
+		d.addAt("metadata.name", "metadata.name is missing; its folder is %q", folder)
+	default:
+		d.addAt("metadata.name", "metadata.name is %s, but its folder is %q", shown(name), folder)
+	}
+}
+
+// writtenByPath are the fields of metadata that are not the author's, and why.
+var writtenByPath = map[string]string{
+	"namespace":       "the path decides the namespace; remove it",
+	"finalizers":      "finalizers are kubeop's; remove them",
+	"ownerReferences": "owners are decided in the cluster; remove them",
+}
+
+func (d *document) checkMetadata(meta map[string]any, at place) {
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		path := "metadata." + key
+		why, decided := writtenByPath[key]
+		switch {
+		case key == "name":
+		case key == "labels" || key == "annotations":
+			d.checkStamps(path, meta[key], at)
+		case decided:
+			d.addAt(path, "%s: %s", path, why)
+		default:
+			d.notForFiles(path, key)
+		}
+	}
+}
+
+func (d *document) notForFiles(path, key string) {
+	written := []string{"name", "labels", "annotations"}
+	if _, ok := nearest(key, written); ok {
+		d.addUnknown(path, key, written)
+		return
+	}
+	d.addAt(path, "%s: only name, labels and annotations are written in files; remove it", path)
+}
+
+// checkStamps checks labels or annotations: text, well formed, and none of kubeop's own.
+func (d *document) checkStamps(path string, value any, at place) {
+	stamps, ok := value.(map[string]any)
+	if !ok {
+		if value != nil {
+			d.addAt(path, "%s must be a map of text", path)
+		}
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(stamps)) {
+		s, isText := stamps[key].(string)
+		switch own := strings.HasPrefix(key, v1alpha1.Group+"/"); {
+		case !isText:
+			d.addAt(path+"."+key, "%s: the value of %s must be text; put it in quotes", path, abbreviated(key))
+		case own:
+			d.addAt(path+"."+key, "%s: %s", path, ownStamp(key, s, at))
+		default:
+			d.checkForm(path, key, s)
+		}
+	}
+}
+
+// ownStamp says what is wrong with writing a label of kubeop's, which is worse when it names somebody else.
+func ownStamp(key, value string, at place) string {
+	if key == v1alpha1.TenantLabel && value != at.tenant {
+		return fmt.Sprintf("%s names the tenant %s, but the file belongs to %q; remove it", key, abbreviated(value), at.tenant)
+	}
+	return fmt.Sprintf("%s is written by kubeop; remove it", abbreviated(key))
+}
+
+// checkForm applies the API server's rules for labels and annotations.
+func (d *document) checkForm(path, key, value string) {
+	wrong := validation.IsQualifiedName(key)
+	if path == "metadata.annotations" {
+		wrong = validation.IsQualifiedName(strings.ToLower(key))
+	}
+	if len(wrong) > 0 {
+		d.addAt(path+"."+key, "%s: the key %s: %s", path, abbreviated(key), withoutExample(wrong[0]))
+		return
+	}
+	if wrong = validation.IsValidLabelValue(value); path == "metadata.labels" && len(wrong) > 0 {
+		d.addAt(path+"."+key, "%s: the value of %s: %s", path, abbreviated(key), withoutExample(wrong[0]))
+	}
+}
+
+// withoutExample leaves out the examples and the pattern, which are longer than the rule.
+func withoutExample(rule string) string {
+	rule, _, _ = strings.Cut(rule, " (e.g. ")
+	return rule
+}

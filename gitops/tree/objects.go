@@ -1,0 +1,152 @@
+package tree
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// layoutVersion is the only layout there is.
+const layoutVersion = "v1"
+
+// checkLayoutVersion reads kubeop.yaml. Without a known layout nothing else can be understood, so nothing else is read.
+func (p *pass) checkLayoutVersion(root []fs.DirEntry) bool {
+	if len(p.tree.Problems) > 0 && len(root) == 0 {
+		return false // the root itself could not be read
+	}
+	if !slices.ContainsFunc(root, func(e fs.DirEntry) bool { return e.Name() == layoutFile && !e.IsDir() }) {
+		p.report(unit{}, finding{file: layoutFile,
+			why: fmt.Sprintf("there is no %s; create it with the line \"layout: %s\"", layoutFile, layoutVersion)})
+		return false
+	}
+	v, _ := p.recall(layoutFile, func() verdict { return verdict{findings: p.judgeLayout()} })
+	p.report(unit{}, v.findings...)
+	return len(v.findings) == 0
+}
+
+func (p *pass) judgeLayout() []finding {
+	d := p.read(layoutFile)
+	if len(d.findings) > 0 {
+		return d.findings
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.value)) {
+		if key != "layout" {
+			d.addUnknown(key, key, []string{"layout"})
+		}
+	}
+	if v := d.value["layout"]; v != layoutVersion {
+		d.addAt("layout", "layout is %s; this operator reads %q", orMissing(v), layoutVersion)
+	}
+	return d.findings
+}
+
+func (p *pass) addTenant(dir, tenant string, withProjects bool) {
+	u := unit{tenant: tenant}
+	file := join(dir, tenantFile)
+	v, _ := p.recall(file, func() verdict { return p.judge(file, place{v1alpha1.TenantKind, tenant, u}).verdict() })
+	p.report(u, v.findings...)
+	object, ok := v.object.(*v1alpha1.Tenant)
+	if !ok {
+		return
+	}
+	if withProjects && object.Spec.Repository != nil {
+		p.report(u, finding{file: file, line: p.read(file).line("spec.repository"), why: "spec.repository binds the " +
+			"tenant's own repository, but its projects are here, in " + join(dir, projectsFolder) + "; keep one of the two"})
+	}
+	p.tree.Tenants = append(p.tree.Tenants, stamp(p, object, v1alpha1.TenantKind, u, dir))
+}
+
+func (p *pass) addProject(dir string, u unit) {
+	file := join(dir, projectFile)
+	v, _ := p.recall(file, func() verdict { return p.judge(file, place{v1alpha1.ProjectKind, u.project, u}).verdict() })
+	p.report(u, v.findings...)
+	if object, ok := v.object.(*v1alpha1.Project); ok {
+		p.tree.Projects = append(p.tree.Projects, stamp(p, object, v1alpha1.ProjectKind, u, dir))
+	}
+}
+
+// addApp judges an app's folder as a whole: the digest of the folder covers app.yaml and all it uses.
+func (p *pass) addApp(dir string, u unit, name string) {
+	v, digest := p.recall(dir, func() verdict { return p.judgeApp(dir, place{v1alpha1.AppKind, name, u}) })
+	p.report(u, v.findings...)
+	object, ok := v.object.(*v1alpha1.App)
+	if !ok {
+		return
+	}
+	app := stamp(p, object, v1alpha1.AppKind, u, dir)
+	app.Annotations[v1alpha1.TreeAnnotation] = digest
+	app.Annotations[v1alpha1.RevisionAnnotation] = p.scope.Revision
+	p.tree.Apps = append(p.tree.Apps, app)
+}
+
+// judged is a document with the object it became.
+type judged struct {
+	*document
+	object client.Object
+}
+
+// judge reads the file and makes the typed object of it.
+func (p *pass) judge(file string, at place) judged {
+	d := judged{document: p.read(file)}
+	if len(d.findings) > 0 || !d.identify(at) {
+		return d
+	}
+	k := p.kinds[at.kind]
+	for _, key := range slices.Sorted(maps.Keys(d.value)) {
+		switch key {
+		case "apiVersion", "kind", "metadata", "status":
+		default:
+			d.unknownField(key, key, d.value[key], k.schema)
+		}
+	}
+	d.validate(k, at.name)
+	if len(d.findings) > 0 {
+		return d
+	}
+	object := k.empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.value, object); err != nil {
+		d.addAt("spec", "reading the %s: %s", at.kind, err)
+		return d
+	}
+	d.object = object
+	return d
+}
+
+func (d judged) verdict() verdict {
+	if len(d.findings) > 0 {
+		return verdict{findings: d.findings}
+	}
+	return verdict{object: d.object}
+}
+
+// stamp copies a remembered object and writes on it what only the path and the repository decide.
+func stamp[T client.Object](p *pass, remembered T, kind string, u unit, dir string) T {
+	object := remembered.DeepCopyObject().(T)
+	object.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	object.SetNamespace(namespaceOf(kind, u))
+
+	labels := map[string]string{v1alpha1.TenantLabel: u.tenant, v1alpha1.RepositoryLabel: p.scope.Repository}
+	if kind != v1alpha1.TenantKind {
+		labels[v1alpha1.ProjectLabel] = u.project
+	}
+	if kind == v1alpha1.AppKind {
+		labels[v1alpha1.AppLabel] = object.GetName()
+	}
+	object.SetLabels(merged(object.GetLabels(), labels))
+	folder := map[string]string{v1alpha1.FolderAnnotation: path.Join(p.scope.Path, dir)}
+	object.SetAnnotations(merged(object.GetAnnotations(), folder))
+	return object
+}
+
+func merged(written, stamped map[string]string) map[string]string {
+	all := make(map[string]string, len(written)+len(stamped))
+	maps.Copy(all, written)
+	maps.Copy(all, stamped)
+	return all
+}

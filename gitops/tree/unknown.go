@@ -1,0 +1,91 @@
+package tree
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+)
+
+// unknownFields reports fields the schema does not have. The API server would drop them in silence.
+func (d *document) unknownFields(field string, value any, s *schema.Structural) {
+	if s == nil || s.XPreserveUnknownFields || s.XEmbeddedResource || d.full() {
+		return
+	}
+	switch v := value.(type) {
+	case []any:
+		for i, item := range v {
+			d.unknownFields(fmt.Sprintf("%s[%d]", field, i), item, s.Items)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			d.unknownField(field+"."+key, key, v[key], s)
+		}
+	}
+}
+
+func (d *document) unknownField(field, key string, value any, parent *schema.Structural) {
+	if s, ok := parent.Properties[key]; ok {
+		d.unknownFields(field, value, &s)
+		return
+	}
+	if parent.AdditionalProperties != nil {
+		d.unknownFields(field, value, parent.AdditionalProperties.Structural)
+		return
+	}
+	if parent.Type != "object" {
+		return // the schema says that this is no object at all
+	}
+	d.addUnknown(field, key, slices.Collect(maps.Keys(parent.Properties)))
+}
+
+// addUnknown reports an unknown field and what its author may have meant.
+func (d *document) addUnknown(field, key string, known []string) {
+	field = strings.TrimPrefix(field, ".")
+	meant, ok := nearest(key, known)
+	if !ok {
+		d.addAt(field, "unknown field %s", field)
+		return
+	}
+	d.addAt(field, "unknown field %s (did you mean %s?)", field, strings.TrimSuffix(field, key)+meant)
+}
+
+// nearest finds the known name that a typing error most likely turned into name: at most two edits away, and fewer for
+// short names, where everything is near everything.
+func nearest(name string, known []string) (string, bool) {
+	best, least := "", min(2, len(name)/3)+1
+	for _, k := range slices.Sorted(slices.Values(known)) {
+		if strings.EqualFold(k, name) {
+			return k, true
+		}
+		if n := edits(name, k, least); n < least {
+			best, least = k, n
+		}
+	}
+	return best, best != ""
+}
+
+// edits counts the insertions, deletions and replacements between two names (Levenshtein); limit or more is limit.
+func edits(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return min(row[len(b)], limit)
+}

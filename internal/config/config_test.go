@@ -1,0 +1,51 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sethvargo/go-envconfig"
+)
+
+func TestLoadDefaults(t *testing.T) {
+	got, err := load(t.Context(), envconfig.MapLookuper(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Operator{
+		LogLevel: "info", LogFormat: "json", MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", DataDir: "/data",
+		Namespace: "kubeop-system", LeaderElect: true, Concurrency: 10, HelmWorkers: 4, GracefulTimeout: 10 * time.Minute,
+		Platform: Platform{Interval: time.Minute},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	cases := map[string]struct {
+		env  map[string]string
+		want string
+	}{
+		"a platform repository":    {env: map[string]string{"PLATFORM_URL": "https://git.example.com/platform", "PLATFORM_INTERVAL": "5s"}},
+		"an unknown level":         {env: map[string]string{"LOG_LEVEL": "loud"}, want: `LOG_LEVEL is "loud"`},
+		"an unknown format":        {env: map[string]string{"LOG_FORMAT": "xml"}, want: `LOG_FORMAT is "xml"`},
+		"no worker":                {env: map[string]string{"CONCURRENCY": "0"}, want: "CONCURRENCY is 0"},
+		"no Helm worker":           {env: map[string]string{"HELM_WORKERS": "0"}, want: "HELM_WORKERS is 0"},
+		"a poll that never rests":  {env: map[string]string{"PLATFORM_INTERVAL": "0s"}, want: "PLATFORM_INTERVAL is 0s"},
+		"a number that is no such": {env: map[string]string{"CONCURRENCY": "many"}, want: "Concurrency"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t.Context(), envconfig.MapLookuper(c.env))
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("got %v, want no error", err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,121 @@
+// Package hook serves POST /hook/<repository>, by which a Git host reports a push. The call only has the repository
+// fetched at once; what is in it decides nothing, and polling finds the push without it.
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// maxBody bounds what a call may send; GitHub's largest push reports stay below it.
+const maxBody = 25 << 20
+
+// Server answers calls on every replica, the leader or not: it leaves its mark on the Repository, which the leader sees.
+type Server struct {
+	Client client.Client
+	// Reader reads Secrets past the cache.
+	Reader    client.Reader
+	Namespace string
+	Listener  net.Listener
+	Clock     clock.PassiveClock
+	Log       logr.Logger
+}
+
+// NeedLeaderElection lets every replica serve.
+func (s *Server) NeedLeaderElection() bool { return false }
+
+// Start serves until the context ends.
+func (s *Server) Start(ctx context.Context) error {
+	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second}
+	stopped := make(chan error, 1)
+	go func() {
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		stopped <- server.Shutdown(grace)
+	}()
+	if err := server.Serve(s.Listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving push hooks: %w", err)
+	}
+	return <-stopped
+}
+
+// Handler answers POST /hook/{repository}: 202 when the fetch was asked for, 401 when the call is not signed with the
+// repository's key or there is no such repository, which are not told apart.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /hook/{repository}", s.push)
+	return mux
+}
+
+func (s *Server) push(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("repository")
+	log := s.Log.WithValues("repository", name, "from", r.RemoteAddr)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, "reading the body: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	repository, key, err := s.find(r.Context(), name)
+	if err != nil || !signed(r.Header, body, key) {
+		log.Info("Refusing a push hook", "reason", reason(err))
+		http.Error(w, "the call is not signed with this repository's key", http.StatusUnauthorized)
+		return
+	}
+	if err := s.request(r.Context(), repository); err != nil {
+		log.Error(err, "Asking for a fetch")
+		http.Error(w, "asking for a fetch did not succeed; polling will find the push", http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func reason(err error) string {
+	if err == nil {
+		return "the signature is missing or wrong"
+	}
+	return err.Error()
+}
+
+// find returns the repository and the key its calls are signed with.
+func (s *Server) find(ctx context.Context, name string) (*v1alpha1.Repository, []byte, error) {
+	repository := &v1alpha1.Repository{}
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, repository); err != nil {
+		return nil, nil, err
+	}
+	ref := repository.Spec.HookSecretRef
+	if ref == nil {
+		return nil, nil, errors.New("the repository has no hookSecretRef")
+	}
+	secret := &corev1.Secret{}
+	if err := s.Reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: ref.Name}, secret); err != nil {
+		return nil, nil, err
+	}
+	if len(secret.Data["token"]) == 0 {
+		return nil, nil, fmt.Errorf("secret %s/%s has no key token", s.Namespace, ref.Name)
+	}
+	return repository, secret.Data["token"], nil
+}
+
+// request leaves Flux's annotation, as `kubectl annotate` would.
+func (s *Server) request(ctx context.Context, repository *v1alpha1.Repository) error {
+	before := repository.DeepCopy()
+	if repository.Annotations == nil {
+		repository.Annotations = map[string]string{}
+	}
+	repository.Annotations[meta.ReconcileRequestAnnotation] = s.Clock.Now().UTC().Format(time.RFC3339Nano)
+	return s.Client.Patch(ctx, repository, client.MergeFrom(before))
+}
