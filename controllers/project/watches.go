@@ -51,7 +51,9 @@ func (r *Reconciler) projectsOf(ctx context.Context, tenant client.Object) []rec
 }
 
 // projectOf maps an app to its project, which counts its apps and waits for the last one to go.
-func projectOf(_ context.Context, o client.Object) []reconcile.Request { return requestOf(o.GetLabels()) }
+func projectOf(_ context.Context, o client.Object) []reconcile.Request {
+	return requestOf(o.GetLabels())
+}
 
 // madeFor maps an object to the project it was made for; what belongs to an app is the app's.
 func madeFor(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {

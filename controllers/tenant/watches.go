@@ -38,7 +38,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, opt
 }
 
 // tenantOf maps a project or repository to its tenant.
-func tenantOf(_ context.Context, o client.Object) []reconcile.Request { return requestOf(o.GetLabels()) }
+func tenantOf(_ context.Context, o client.Object) []reconcile.Request {
+	return requestOf(o.GetLabels())
+}
 
 // madeFor maps an object to the tenant it was made for; what belongs to a project is the project's.
 func madeFor(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -108,7 +109,16 @@ func (s *sshServer) exec(channel ssh.Channel, requests <-chan *ssh.Request) {
 		path := strings.Trim(strings.TrimPrefix(payload.Command, "git-upload-pack "), "'")
 		cmd := exec.Command("git", "upload-pack", filepath.Join(s.root, path))
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = channel, channel, channel.Stderr()
+		cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
+		// Not cmd.Stdin: the command's end would wait for the client's.
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			return
+		}
+		go func() {
+			_, _ = io.Copy(stdin, channel)
+			_ = stdin.Close()
+		}()
 		status := struct{ Code uint32 }{}
 		if err := cmd.Run(); err != nil {
 			status.Code = 128

@@ -19,7 +19,7 @@ import (
 
 // syncPatience is how long the first look at a kind waits for its watch. A kind the operator may not list never syncs;
 // it is then treated as unseen for good, which costs requests but nothing else.
-const syncPatience = 10 * time.Second
+const syncPatience = 3 * time.Second
 
 // Watch knows the metadata of every object that carries a tenant's label, kind by kind; a kind is watched from the first
 // time it is asked for.

@@ -135,15 +135,12 @@ func (o objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 		return nil, err
 	}
 	info := list[0]
-	if err := info.Get(); apierrors.IsNotFound(err) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	if !o.owns(info.Object) {
+	// The info's own Get would ask for the namespace too when the object is gone.
+	info.Object, err = resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
+	if apierrors.IsNotFound(err) || err == nil && !o.owns(info.Object) {
 		return nil, nil
 	}
-	return info, nil
+	return info, err
 }
 
 func (o objects) owns(object any) bool {

@@ -11,7 +11,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 )
 
-func memory(t *testing.T, records ...*helm.Release) *storage.Storage {
+func stored(t *testing.T, records ...*helm.Release) *storage.Storage {
 	t.Helper()
 	d := driver.NewMemory()
 	d.SetNamespace("team")
@@ -25,7 +25,7 @@ func memory(t *testing.T, records ...*helm.Release) *storage.Storage {
 }
 
 func TestReadNothing(t *testing.T) {
-	s, err := read(memory(t), "web")
+	s, err := read(stored(t), "web")
 	if err != nil || s.last() != nil {
 		t.Fatalf("got %v, %v; want an empty state", s, err)
 	}
@@ -37,7 +37,7 @@ func TestReadNothing(t *testing.T) {
 func TestReadOnlyThisRelease(t *testing.T) {
 	other := record(7, helm.StatusDeployed, "x")
 	other.Name = "other"
-	s, err := read(memory(t, other, record(2, helm.StatusDeployed, "b"), record(1, helm.StatusSuperseded, "a")), "web")
+	s, err := read(stored(t, other, record(2, helm.StatusDeployed, "b"), record(1, helm.StatusSuperseded, "a")), "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestInfo(t *testing.T) {
 }
 
 func TestInterruptedIsTriedAgainAtOnce(t *testing.T) {
-	store := memory(t, record(1, helm.StatusPendingInstall, "new"))
+	store := stored(t, record(1, helm.StatusPendingInstall, "new"))
 	s, err := read(store, "web")
 	if err != nil {
 		t.Fatal(err)

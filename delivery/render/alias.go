@@ -71,11 +71,11 @@ func (a *aliases) measure(node *yamlv3.Node) (int, error) {
 }
 
 // anchor returns the size of an anchored node. Anchors stand before their aliases, so one that is not measured yet is
-// the alias's own ancestor.
+// the alias's own ancestor: it stands for text without end, which ends whoever follows it.
 func (a *aliases) anchor(node *yamlv3.Node) (int, error) {
 	size, ok := a.sizes[node]
 	if !ok {
-		return 0, fmt.Errorf("line %d: anchor %q contains itself", node.Line, node.Anchor)
+		return 0, fmt.Errorf("line %d: YAML anchor %q contains itself: %w", node.Line, node.Anchor, ErrTooLarge)
 	}
 	return size, nil
 }

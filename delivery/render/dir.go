@@ -125,11 +125,19 @@ func isKustomization(name string) bool {
 // manifests reads every manifest below a folder.
 func manifests(files fs.FS, folder string) ([]*unstructured.Unstructured, error) {
 	var found objectSet
+	root := true
 	err := fs.WalkDir(files, folder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
-		if name != folder && strings.HasPrefix(entry.Name(), ".") {
+		if root {
+			root = false
+			return nil
+		}
+		if err := checkName(name, entry.Name()); err != nil {
+			return err
+		}
+		if strings.HasPrefix(entry.Name(), ".") {
 			return skip(entry)
 		}
 		return found.file(files, name, entry)
@@ -138,6 +146,18 @@ func manifests(files fs.FS, folder string) ([]*unstructured.Unstructured, error)
 		return nil, err
 	}
 	return found.result()
+}
+
+// maxPathBytes is the longest path of a manifest, as on Linux.
+const maxPathBytes = 4096
+
+// checkName refuses what no working tree could hold and Git does not rule out: an entry that is named like its own
+// folder ("." or nothing) would be walked for ever.
+func checkName(name, entry string) error {
+	if path.Base(name) != entry || len(name) > maxPathBytes {
+		return fmt.Errorf("%.100s: holds a file with a name that no file can have: %.100q", name, entry)
+	}
+	return nil
 }
 
 func skip(entry fs.DirEntry) error {

@@ -143,6 +143,36 @@ func TestDirRefusesLinksAndSubmodules(t *testing.T) {
 	}
 }
 
+// odd is a repository with one folder more, of a name that only Git's own objects can have, which holds the same again.
+type odd struct {
+	fstest.MapFS
+	name string
+}
+
+func (o odd) ReadDir(string) ([]fs.DirEntry, error) { return []fs.DirEntry{o}, nil }
+func (o odd) Name() string                          { return o.name }
+func (o odd) IsDir() bool                           { return true }
+func (o odd) Type() fs.FileMode                     { return fs.ModeDir }
+func (o odd) Info() (fs.FileInfo, error)            { return nil, fs.ErrInvalid }
+
+func TestDirRefusesNamesThatLoop(t *testing.T) {
+	for name, want := range map[string]string{
+		".":   `app: holds a file with a name that no file can have: "."`,
+		"":    `app: holds a file with a name that no file can have: ""`,
+		"..":  `.: holds a file with a name that no file can have: ".."`,
+		"a/b": `app/a/b: holds a file with a name that no file can have: "a/b"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Dir(odd{with(map[string]string{"app/x": ""}), name}, "app")
+			wantError(t, err, want)
+		})
+	}
+	_, err := Dir(odd{with(map[string]string{"app/x": ""}), "a"}, "app")
+	if err == nil || !strings.HasPrefix(err.Error(), "app/a/a/a/") {
+		t.Errorf("got %v, want the length of paths limited", err)
+	}
+}
+
 func TestDirLimits(t *testing.T) {
 	large := repository(map[string]string{"app/a.yaml": manifest("a") + strings.Repeat("#", maxFileBytes)})
 	_, err := Dir(large, "app")

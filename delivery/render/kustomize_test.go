@@ -94,6 +94,7 @@ func TestDirKustomizeErrors(t *testing.T) {
 		"error in a base":              {"resources: [../broken]", "broken/kustomization.yml: resources: broken/a.yaml: not in the repository: file does not exist"},
 		"too large a file":             {"configMapGenerator: [{name: a, files: [../large]}]", "large: has 1048577 bytes; a file may have 1048576: too large"},
 		"aliases":                      {"resources: [../bomb.yaml]", "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"endless alias":                {"resources: [../endless.yaml]", `endless.yaml: line 4: YAML anchor "a" contains itself: too large`},
 		"object without a name":        {"resources: [../nameless.yaml]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../nameless.yaml': missing metadata.name in object {{example.com/v1 X} {{ } map[] map[]}}': must build at directory: '/repository/nameless.yaml': file is not directory"},
 		"a folder without manifests":   {"resources: [../shared]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../shared': shared: is a folder, not a file': couldn't make target for path '/repository/shared': unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory '/repository/shared'"},
 		"label that is not a text":     {"resources: [../number.yaml]", `app: X: metadata.labels: the value of "x" must be a text; put it in quotes`},
@@ -108,6 +109,7 @@ func TestDirKustomizeErrors(t *testing.T) {
 				"broken/kustomization.yml":  "resources: [a.yaml]",
 				"large":                     strings.Repeat("x", maxFileBytes+1),
 				"bomb.yaml":                 "a: &a " + strings.Repeat("x", 2000) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n",
+				"endless.yaml":              manifest("a") + "data: &a {x: *a}\n",
 				"nameless.yaml":             "apiVersion: example.com/v1\nkind: X\n",
 				"number.yaml":               "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a, labels: {x: 1}}\n",
 				"function.yaml":             "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a, annotations: {config.kubernetes.io/function: 'exec: {path: /bin/false}'}}\n",
@@ -214,9 +216,48 @@ func TestDirStopsDoublingBases(t *testing.T) {
 		files[fmt.Sprintf("%d/right/kustomization.yaml", level)] = fmt.Sprintf("namePrefix: r\nresources: [../../%d]", level-1)
 	}
 	_, err := Dir(repository(files), "30")
-	if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "the build reads more than") {
-		t.Errorf("got %v, want the limit of reads", err)
+	if !errors.Is(err, ErrTooLarge) {
+		t.Errorf("got %v, want a limit", err)
 	}
+}
+
+func TestDirKustomizeLimits(t *testing.T) {
+	many := strings.Repeat(manifest("a")+"---\n", maxBuildObjects)
+	items := "apiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n", maxBuildObjects+1)
+	generators := "configMapGenerator:\n" + strings.Repeat("- {name: a, literals: [x=y]}\n", maxBuildObjects+1)
+	const tooMany = "a kustomize build may read 1000 objects, counted each time a base is used: too large"
+	tests := map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"objects of a file":    {map[string]string{"kustomization.yaml": "resources: [a.yaml]", "a.yaml": many + manifest("b")}, "a.yaml: " + tooMany},
+		"objects of two":       {map[string]string{"kustomization.yaml": "resources: [b.yaml, a.yaml]", "a.yaml": many, "b.yaml": manifest("b")}, "a.yaml: " + tooMany},
+		"items of a List":      {map[string]string{"kustomization.yaml": "resources: [a.yaml]", "a.yaml": items}, "a.yaml: " + tooMany},
+		"generated objects":    {map[string]string{"kustomization.yaml": generators}, "kustomization.yaml: " + tooMany},
+		"no object too many":   {map[string]string{"kustomization.yaml": "resources: [a.yaml]", "a.yaml": many}, "building . with kustomize: "},
+		"files of a generator": {generated(maxBuildReads), "f999: a kustomize build may read 1000 files, counted each time a base is used: too large"},
+		"no files too many":    {generated(maxBuildReads - 1), ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Dir(repository(tc.files), ".")
+			if got := fmt.Sprint(err); tc.want != "" && !strings.HasPrefix(got, tc.want) || tc.want == "" && err != nil {
+				t.Errorf("got %.200s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// generated is a kustomization of one ConfigMap of n files.
+func generated(n int) map[string]string {
+	files := map[string]string{}
+	kustomization := "configMapGenerator:\n- name: a\n  files:\n"
+	for i := range n {
+		files[fmt.Sprintf("f%d", i)] = "x"
+		kustomization += fmt.Sprintf("  - f%d\n", i)
+	}
+	files["kustomization.yaml"] = kustomization
+	return files
 }
 
 func TestDirBuildsAtTheSameTime(t *testing.T) {

@@ -20,10 +20,11 @@ const (
 	// maxAliasBytes is what the YAML aliases of one document may add to it when they are written out. Aliases of aliases
 	// make documents of a few lines that fill any memory.
 	maxAliasBytes = 1 << 20
-	// maxBuildReads and maxBuildBytes are what one kustomize build may read. A base counts each time it is used, so
-	// that overlays which double their base level by level end early.
-	maxBuildReads = 2500
-	maxBuildBytes = 32 << 20
+	// What one kustomize build may hold and read. Its time grows with the square of the objects: a thousand take two
+	// seconds. A base counts each time it is used, so overlays that double their base level by level end early too.
+	maxBuildObjects = 1000
+	maxBuildReads   = 1000
+	maxBuildBytes   = 32 << 20
 	// maxProblems is the number of errors reported at once.
 	maxProblems = 20
 )

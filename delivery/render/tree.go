@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
@@ -23,6 +24,7 @@ type tree struct {
 	files   fs.FS
 	reads   int
 	bytes   int
+	objects int
 	refused error // the first refusal; kustomize itself reports such an error as a missing file, or not at all
 }
 
@@ -44,24 +46,46 @@ func (t *tree) ReadFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, t.refuse(err)
 	}
-	t.reads, t.bytes = t.reads+1, t.bytes+len(data)
-	if t.reads > maxBuildReads || t.bytes > maxBuildBytes {
-		return nil, t.refuse(fmt.Errorf("%s: the build reads more than %d files or %d bytes, bases counted each time: %w",
-			inside, maxBuildReads, maxBuildBytes, ErrTooLarge))
-	}
 	if err := t.check(inside, data); err != nil {
 		return nil, t.refuse(err)
 	}
 	return data, nil
 }
 
+// check refuses a file that kustomize must not see. What is no YAML may be data of a generator; where kustomize wants
+// YAML, it says itself what is wrong.
 func (t *tree) check(name string, data []byte) error {
-	// What is no YAML is data of a generator; where kustomize wants YAML it says what is wrong itself.
+	t.reads, t.bytes = t.reads+1, t.bytes+len(data)
 	if err := checkAliases(data); errors.Is(err, ErrTooLarge) {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if isKustomization(path.Base(name)) {
-		return checkKustomization(t.files, name, data)
+		generated, err := checkKustomization(t.files, name, data)
+		if err != nil {
+			return err
+		}
+		t.objects += generated
+	} else if objects, err := resources.SliceFromBytes(data); err == nil {
+		t.objects += len(objects)
+	}
+	return t.withinLimits(name)
+}
+
+// resources reads manifests the way kustomize does, so that its objects can be counted before it works on them.
+var resources = provider.NewDefaultDepProvider().GetResourceFactory()
+
+func (t *tree) withinLimits(name string) error {
+	for _, count := range []struct {
+		of        string
+		is, limit int
+	}{
+		{"objects", t.objects, maxBuildObjects},
+		{"files", t.reads, maxBuildReads},
+		{"bytes", t.bytes, maxBuildBytes},
+	} {
+		if count.is > count.limit {
+			return fmt.Errorf("%s: a kustomize build may read %d %s, counted each time a base is used: %w", name, count.limit, count.of, ErrTooLarge)
+		}
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+
+	"github.com/spf13/pflag"
 )
 
 func main() {
@@ -18,6 +20,11 @@ func main() {
 	// kubelet looks for flags of its own there, those of cAdvisor.
 	if program != "kubelet" {
 		flag.CommandLine = flag.NewFlagSet(program, flag.ExitOnError)
+	}
+	// The same for the flags that cobra adds to every command by itself; the components' --version is of a type that
+	// kwok's command does not expect.
+	if program == "cluster" || program == "kwok" {
+		pflag.CommandLine = pflag.NewFlagSet(program, pflag.ExitOnError)
 	}
 	os.Args = append([]string{program}, args...)
 	os.Exit(programs[program](args))

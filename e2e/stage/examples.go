@@ -24,7 +24,8 @@ func (s *Stage) CreateSamples(ctx context.Context) (*Samples, error) {
 		return nil, err
 	}
 	samples := &Samples{}
-	for name, place := range map[string]**Repository{"docs": &samples.Docs, "acme": &samples.Acme, "platform": &samples.Platform} {
+	places := map[string]**Repository{"docs": &samples.Docs, "acme": &samples.Acme, "platform": &samples.Platform}
+	for _, name := range examples.Names() {
 		key := ""
 		if name != "docs" {
 			key = rand.Text()
@@ -39,7 +40,7 @@ func (s *Stage) CreateSamples(ctx context.Context) (*Samples, error) {
 		if err := s.setCredentials(ctx, repository, key); err != nil {
 			return nil, err
 		}
-		*place = repository
+		*places[name] = repository
 	}
 	return samples, nil
 }

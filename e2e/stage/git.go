@@ -59,7 +59,9 @@ func (s *Stage) GitURL() string {
 }
 
 // hookURL is where the Git server, a process of the host, reports pushes to a Repository.
-func (s *Stage) hookURL(repository string) string { return "http://" + s.hookHost + "/hook/" + repository }
+func (s *Stage) hookURL(repository string) string {
+	return "http://" + s.hookHost + "/hook/" + repository
+}
 
 // Write writes a file of the clone.
 func (r *Repository) Write(name string, content []byte) error {

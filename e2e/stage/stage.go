@@ -87,7 +87,9 @@ func (s *Stage) Close() error {
 }
 
 // Path joins names below the stage's directory.
-func (s *Stage) Path(names ...string) string { return filepath.Join(append([]string{s.dir}, names...)...) }
+func (s *Stage) Path(names ...string) string {
+	return filepath.Join(append([]string{s.dir}, names...)...)
+}
 
 // Kubectl runs kubectl as the cluster's administrator and returns what it printed.
 func (s *Stage) Kubectl(ctx context.Context, args ...string) (string, error) {

@@ -29,8 +29,8 @@ func (f final) Unwrap() error { return f.error }
 func Final(err error) error { return final{err} }
 
 // Until looks until there is no error. Past the deadline it returns the last error, after what was waited for.
-func Until(ctx context.Context, within time.Duration, what string, look func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func Until(parent context.Context, within time.Duration, what string, look func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(parent, within)
 	defer cancel()
 	var last error
 	for {
@@ -46,6 +46,8 @@ func Until(ctx context.Context, within time.Duration, what string, look func(con
 			return fmt.Errorf("%s: %w", what, last)
 		}
 		select {
+		case <-parent.Done():
+			return fmt.Errorf("%s: %w", what, context.Cause(parent))
 		case <-ctx.Done():
 			return fmt.Errorf("%s: not within %s: %w", what, within, last)
 		case <-time.After(pollInterval):

@@ -6,10 +6,11 @@ import (
 	"cmp"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/gitops/tree"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // manyDeletions is how many objects may go with one commit without a question, whatever part of the whole they are.

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/gitops/tree"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // object makes what a path such as "acme", "acme/shop" or "acme/shop/web" declares.

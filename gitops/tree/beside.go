@@ -30,7 +30,7 @@ func (p *pass) judgeApp(dir string, at place) verdict {
 	if app, ok := d.object.(*v1alpha1.App); ok {
 		d.checkUses(app, beside)
 	}
-	d.document.findings = append(d.document.findings, findings...)
+	d.findings = append(d.findings, findings...)
 	return d.verdict()
 }
 
@@ -40,14 +40,16 @@ func (p *pass) look(dir string) (folder, []finding) {
 	all := folder{}
 	var findings []finding
 	err := fs.WalkDir(p.files, dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || name == dir {
+		if err != nil {
 			return err
 		}
 		if why := unusable(e); why != "" {
 			findings = append(findings, finding{file: name, why: why})
 			return passBy(e)
 		}
-		all[strings.TrimPrefix(name, dir+"/")] = e
+		if name != dir {
+			all[strings.TrimPrefix(name, dir+"/")] = e
+		}
 		return nil
 	})
 	if err != nil {

@@ -12,6 +12,8 @@ const (
 	maxDepth  = 64
 	maxValues = 100_000
 	maxText   = maxFile
+	// maxItems of one list: the API server's check for items that are there twice compares each with each.
+	maxItems = 2000
 )
 
 // expansion turns YAML nodes into the values JSON has. What JSON has not is an error: the API server would not see what
@@ -60,6 +62,8 @@ func (e *expansion) exhausted(n *yaml.Node, line, depth int) bool {
 		e.add(line, "the document is nested deeper than %d levels", maxDepth)
 	case e.values > maxValues:
 		e.add(line, "the document holds more than %d values, aliases followed", maxValues)
+	case n.Kind == yaml.SequenceNode && len(n.Content) > maxItems:
+		e.add(line, "the list holds more than %d items", maxItems)
 	case e.text > maxText:
 		e.add(line, "the document holds more than %d KiB of text, aliases followed", maxText>>10)
 	default:

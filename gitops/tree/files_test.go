@@ -12,7 +12,12 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/kubeop/kubeop/delivery/fetch"
 )
+
+// What is fetched is what is read.
+var _ Files = (*fetch.Folder)(nil)
 
 // repository is a commit's tree in memory.
 type repository map[string]*fstest.MapFile
@@ -64,17 +69,6 @@ func (f *failing) Open(name string) (fs.File, error) {
 	}
 	return f.Files.Open(name)
 }
-
-// entry is a folder's entry as a hostile tree may have it.
-type entry struct {
-	fs.DirEntry
-	name string
-	mode fs.FileMode
-}
-
-func (e entry) Name() string      { return e.name }
-func (e entry) Type() fs.FileMode { return e.mode }
-func (e entry) IsDir() bool       { return e.mode.IsDir() }
 
 // readCase is one file of testdata.
 type readCase struct {

@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // place is what the path says about the object in a file.

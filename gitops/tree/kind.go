@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/charts"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -14,6 +12,9 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/charts"
 )
 
 // kind is a CustomResourceDefinition compiled to judge objects the way the API server does: schema, lists, CEL rules.

@@ -7,9 +7,10 @@ import (
 	"path"
 	"slices"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // layoutVersion is the only layout there is.

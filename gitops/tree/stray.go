@@ -23,7 +23,7 @@ func (p *pass) stray(e fs.DirEntry, file string, u unit) {
 		switch {
 		case err != nil:
 			return err
-		case name != file && unusable(d) != "":
+		case unusable(d) != "":
 			return passBy(d)
 		case found == maxStray:
 			return fs.SkipAll

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -236,32 +235,5 @@ func TestReadAfterStoreFailed(t *testing.T) {
 		if got := r.Read(files, scope); len(got.Problems) > 0 {
 			t.Errorf("%s can be read again, got %v", path, got.Problems)
 		}
-	}
-}
-
-// Names in a commit may be anything Git takes; each is named in one line, and none leads out of its folder.
-func TestReadUnusableNames(t *testing.T) {
-	for _, name := range []string{"a\nb: forged", "..", ".", "\xff"} {
-		if why := unusable(entry{name: name, mode: fs.ModeDir}); name != "a\nb: forged" && why == "" {
-			t.Errorf("%q passes as a name", name)
-		}
-	}
-	files := baseFiles(t, "tenant")
-	files["projects/shop/a\nb: forged.yaml"] = &fstest.MapFile{}
-	files["projects/shop/apps/web/app.yaml"].Data = []byte("kind: App\n\"a\\nb\": 1\n")
-	for _, p := range fresh(files, Scope{Repository: "acme", Tenant: "acme"}).Problems {
-		if strings.ContainsAny(p.String(), "\n\x1b") {
-			t.Errorf("a problem of two lines: %q", p)
-		}
-	}
-}
-
-// A file too large is refused without being parsed.
-func TestReadLargeFile(t *testing.T) {
-	files := baseFiles(t, "tenant")
-	files["projects/shop/project.yaml"].Data = bytes.Repeat([]byte("#"), maxFile+1)
-	got := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
-	if len(got.Problems) != 1 || got.Problems[0].Why != "the file is larger than 1024 KiB" || got.Problems[0].Err != nil {
-		t.Errorf("got %v", got.Problems)
 	}
 }

@@ -52,12 +52,12 @@ func (s *Supervisor) findTools(ctx context.Context, n *node.Node) (err error) {
 	if n.Tools, err = node.FindTools(); err == nil {
 		return nil
 	}
+	s.progress.Say("  %v; installing them from Debian (about 20 s) ...", err)
 	log, err := s.openLog("install")
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	s.progress.Say("  installing containerd, runc, the CNI plugins and nftables from Debian (about 20 s) ...")
 	return s.progress.Step("installed", func() error {
 		n.Tools, err = node.Install(ctx, log)
 		return err

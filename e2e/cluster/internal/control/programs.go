@@ -26,7 +26,7 @@ type Plane struct {
 }
 
 // grace is how long a control plane program may take to end. Its data is thrown away, so there is little to wait for.
-const grace = 3 * time.Second
+const grace = time.Second
 
 // Server is the URL of the API server on the host.
 func (p Plane) Server() string { return fmt.Sprintf("https://127.0.0.1:%d", p.APIPort) }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,8 +21,11 @@ func attributes() *syscall.SysProcAttr {
 	}
 }
 
-// packages are the Debian packages with the programs of a node.
-var packages = []string{"containerd", "runc", "containernetworking-plugins", "nftables"}
+// programs are what a node needs from the host, and the Debian package of each.
+var programs = []struct{ name, debian string }{
+	{"containerd", "containerd"}, {"containerd-shim-runc-v2", "containerd"}, {"ctr", "containerd"},
+	{"runc", "runc"}, {"nft", "nftables"},
+}
 
 // cniDirs are where distributions put CNI plugins.
 var cniDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
@@ -43,35 +47,42 @@ func Possible() error {
 	return nil
 }
 
-// FindTools returns the programs of a node, or an error naming the missing ones.
+// MissingError says which programs of a node the host has not.
+type MissingError struct {
+	// Programs are their names, Packages the Debian packages to install.
+	Programs, Packages []string
+}
+
+func (e *MissingError) Error() string { return "a real node needs " + strings.Join(e.Programs, ", ") }
+
+// FindTools returns the programs of a node, or a MissingError.
 func FindTools() (Tools, error) {
-	var tools Tools
-	var missing []string
-	for name, path := range map[string]*string{
-		"containerd": &tools.Containerd, "ctr": &tools.Ctr, "runc": nil, "containerd-shim-runc-v2": nil, "nft": nil,
-	} {
-		found, err := exec.LookPath(name)
+	missing := &MissingError{}
+	found := map[string]string{}
+	for _, program := range programs {
+		path, err := exec.LookPath(program.name)
 		if err != nil {
-			missing = append(missing, name)
-			continue
+			missing.add(program.name, program.debian)
 		}
-		if path != nil {
-			*path = found
-		}
+		found[program.name] = path
 	}
-	for _, dir := range cniDirs {
-		if hasPlugins(dir) {
-			tools.CNI = dir
-			break
-		}
+	tools := Tools{Containerd: found["containerd"], Ctr: found["ctr"]}
+	if i := slices.IndexFunc(cniDirs, hasPlugins); i >= 0 {
+		tools.CNI = cniDirs[i]
+	} else {
+		missing.add("the CNI plugins", "containernetworking-plugins")
 	}
-	if tools.CNI == "" {
-		missing = append(missing, "the CNI plugins")
-	}
-	if len(missing) > 0 {
-		return tools, fmt.Errorf("a real node needs %s", strings.Join(missing, ", "))
+	if len(missing.Programs) > 0 {
+		return tools, missing
 	}
 	return tools, nil
+}
+
+func (e *MissingError) add(program, debian string) {
+	e.Programs = append(e.Programs, program)
+	if !slices.Contains(e.Packages, debian) {
+		e.Packages = append(e.Packages, debian)
+	}
 }
 
 func hasPlugins(dir string) bool {

@@ -38,3 +38,6 @@ func Remove(layout.Node) error { return nil }
 func onOverlay(string) bool { return false }
 
 func attributes() *syscall.SysProcAttr { return nil }
+
+// FindTools is not reached.
+func FindTools() (Tools, error) { return Tools{}, errOtherSystem }

@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+const chartFile = "apiVersion: v2\nname: hello\nversion: 0.1.0\n"
+
+const helmFile = `apiVersion: paas.kubeop.io/v1alpha1
+kind: App
+metadata:
+  name: released
+spec:
+  type: Helm
+  helm:
+    path: chart
+    values: {greeting: hello}
+`
+
+const templateFile = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}
+data:
+  greeting: {{ .Values.greeting }}
+`
+
+// withRelease adds a Helm app with a chart beside it to the files of the project shop.
+func withRelease(files map[string]string) map[string]string {
+	const app = "projects/shop/apps/released/"
+	files[app+"app.yaml"] = helmFile
+	files[app+"chart/Chart.yaml"] = chartFile
+	files[app+"chart/templates/config.yaml"] = templateFile
+	return files
+}
+
+// TestASecondReconcileWritesNothing compares the resourceVersion of every object of every kind before and after each of
+// the four kinds was reconciled by force.
+func TestASecondReconcileWritesNothing(t *testing.T) {
+	n := newTeam(t, "quiet")
+	n.push(withRelease(shopFiles("shop", "web")))
+	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-quiet", Name: "shop"}}
+	owner := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "quiet"}}
+	web, released, repository := n.app("shop", "web"), n.app("shop", "released"), n.repository()
+	n.ready(web, released, shop, owner, repository)
+	n.reconcile(released, web, shop, owner, repository)
+
+	before := n.resourceVersions()
+	if len(before) < 20 {
+		t.Fatalf("only %d objects were compared: %v", len(before), before)
+	}
+	n.reconcile(released, web, shop, owner, repository)
+	if diff := cmp.Diff(before, n.resourceVersions()); diff != "" {
+		t.Errorf("the second reconcile wrote (-before +after):\n%s", diff)
+	}
+}
+
+// resourceVersions returns the versions of everything that is the team's. The objects of this API are left out: asking
+// for a reconcile writes them.
+func (n *team) resourceVersions() map[string]string {
+	n.t.Helper()
+	kinds, err := discovery.NewDiscoveryClientForConfigOrDie(env.Config).ServerPreferredResources()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	client := metadata.NewForConfigOrDie(env.Config)
+	versions := map[string]string{}
+	for _, list := range kinds {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		for _, kind := range list.APIResources {
+			if !strings.Contains(kind.Verbs.String(), "list") || gv.Group == v1alpha1.Group || kind.Kind == "Event" || kind.Kind == "Lease" {
+				continue
+			}
+			found, err := client.Resource(gv.WithResource(kind.Name)).List(n.t.Context(), metav1.ListOptions{})
+			if err != nil {
+				n.t.Fatal(err)
+			}
+			for _, o := range found.Items {
+				if strings.HasPrefix(o.Namespace, "kubeop-"+n.name) || strings.Contains(o.Name, n.name) {
+					versions[kind.Kind+" "+o.Namespace+"/"+o.Name] = o.ResourceVersion
+				}
+			}
+		}
+	}
+	return versions
+}

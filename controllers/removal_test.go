@@ -1,0 +1,84 @@
+package controllers
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func namespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func TestARemovedTenantLeavesNothing(t *testing.T) {
+	n := newTeam(t, "leaving")
+	n.push(withRelease(shopFiles("shop", "web")))
+	n.ready(n.app("shop", "web"), n.app("shop", "released"))
+	owner := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "leaving"}}
+	if err := n.admin.Delete(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	n.gone(owner, n.repository(), namespace("kubeop-leaving-shop"), namespace("kubeop-leaving"),
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-tenant-leaving"}},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-tenant-leaving"}})
+}
+
+func TestAnOrphanedProjectKeepsRunning(t *testing.T) {
+	n := newTeam(t, "orphans")
+	files := withRelease(shopFiles("shop", "web"))
+	files["projects/shop/project.yaml"] += "spec: {deletionPolicy: Orphan}\n"
+	for k, v := range shopFiles("other", "a", "b", "c") {
+		files[k] = v
+	}
+	n.push(files)
+	n.ready(n.app("shop", "web"), n.app("shop", "released"), n.app("other", "a"))
+	n.push(map[string]string{"projects/shop": "-"})
+	n.gone(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-orphans", Name: "shop"}}, n.app("shop", "web"))
+	n.configMap("shop", "web")
+	n.configMap("shop", "released")
+}
+
+// TestWhatHoldsARemovalIsNamed deletes a project in which an object has a finalizer that nobody serves.
+func TestWhatHoldsARemovalIsNamed(t *testing.T) {
+	n := newTeam(t, "stuck")
+	n.push(shopFiles("shop", "web"))
+	n.ready(n.app("shop", "web"))
+	held := n.configMap("shop", "web")
+	before := held.DeepCopy()
+	held.Finalizers = []string{"example.com/held"}
+	if err := n.admin.Patch(t.Context(), held, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-stuck", Name: "shop"}}
+	if err := n.admin.Delete(t.Context(), shop); err != nil {
+		t.Fatal(err)
+	}
+	if message := n.until(shop, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason); !strings.Contains(message, "web") {
+		t.Errorf("the project does not name the app: %s", message)
+	}
+	app := n.app("shop", "web")
+	if message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason); !strings.Contains(message, "ConfigMap/web") {
+		t.Errorf("the app does not name the object: %s", message)
+	}
+	before = n.configMap("shop", "web")
+	held = before.DeepCopy()
+	held.Finalizers = nil
+	if err := n.admin.Patch(t.Context(), held, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	// The repository declares the project, so it comes back.
+	n.eventually(func() error {
+		return n.admin.Get(t.Context(), client.ObjectKeyFromObject(n.configMapOf("shop", "web")), &corev1.ConfigMap{})
+	})
+	n.ready(n.app("shop", "web"))
+}
+
+func (n *team) configMapOf(project, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ProjectNamespace(n.name, project), Name: name}}
+}

@@ -1,0 +1,272 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/hook"
+	"github.com/kubeop/kubeop/internal/testenv"
+)
+
+// env is the control plane of this package's tests; op is the operator that works on it, as its own service account.
+var (
+	env *testenv.Env
+	op  = sync.OnceValues(startOperator)
+)
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+// operator is a running operator and what it logged.
+type operator struct {
+	// admin reads and writes past any cache.
+	admin    client.Client
+	hookAddr string
+
+	mu   sync.Mutex
+	logs []byte
+}
+
+func (o *operator) log() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.logs)
+}
+
+func startOperator() (*operator, error) {
+	ctx := context.Background()
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	admin, err := client.New(env.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	o := &operator{admin: admin}
+	ctrl.SetLogger(funcr.New(func(prefix, args string) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.logs = append(o.logs, prefix+" "+args+"\n"...)
+	}, funcr.Options{}))
+	rest, err := env.InstallChart(ctx)
+	if err != nil {
+		return nil, err
+	}
+	consistent := true
+	mgr, err := ctrl.NewManager(rest, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "kubeop-data-")
+	if err != nil {
+		return nil, err
+	}
+	c := &config.Operator{DataDir: dir, Namespace: testenv.Namespace, Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress"}
+	if _, err := Setup(mgr, c); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	o.hookAddr = listener.Addr().String()
+	err = mgr.Add(&hook.Server{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Namespace: c.Namespace,
+		Listener: listener, Clock: clock.RealClock{}, Log: ctrl.Log,
+	})
+	go func() { utilruntime.Must(mgr.Start(ctx)) }()
+	return o, err
+}
+
+// team is a tenant with a repository of its own, for one test.
+type team struct {
+	*operator
+	t    *testing.T
+	name string
+	repo *testenv.Repo
+}
+
+const (
+	layoutFile  = "layout: v1\n"
+	projectFile = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata:\n  name: %s\n"
+	rawFile     = `apiVersion: paas.kubeop.io/v1alpha1
+kind: App
+metadata:
+  name: %s
+spec:
+  type: Raw
+  raw:
+    manifests:
+    - apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: %s}
+      data: {greeting: %s}
+`
+)
+
+// newTeam makes a tenant whose repository calls the hook after each push.
+func newTeam(t *testing.T, name string) *team {
+	t.Helper()
+	t.Parallel()
+	o, err := op()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &team{operator: o, t: t, name: name}
+	n.repo = env.Repo(t, name, "http://"+o.hookAddr+"/hook/"+name, "key-of-"+name)
+	n.secret(name+"-git", map[string]string{"username": n.repo.User, "password": n.repo.Password})
+	n.secret(name+"-hook", map[string]string{"token": "key-of-" + name})
+	n.create(&v1alpha1.Tenant{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.TenantLabel: name}},
+		Spec: v1alpha1.TenantSpec{Repository: &v1alpha1.TenantRepository{
+			URL:       n.repo.URL,
+			SecretRef: &v1alpha1.LocalSecretReference{Name: name + "-git"}, HookSecretRef: &v1alpha1.LocalSecretReference{Name: name + "-hook"},
+		}},
+	})
+	return n
+}
+
+func (n *team) secret(name string, data map[string]string) {
+	n.t.Helper()
+	n.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: name}, StringData: data})
+}
+
+func (n *team) create(o client.Object) {
+	n.t.Helper()
+	if err := n.admin.Create(n.t.Context(), o); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// push commits files and removes those with the content "-"; kubeop.yaml is always there.
+func (n *team) push(files map[string]string) string {
+	n.t.Helper()
+	files["kubeop.yaml"] = layoutFile
+	return n.repo.Push(files)
+}
+
+// shopFiles returns the files of a project with apps that each hold one ConfigMap of their name.
+func shopFiles(name string, apps ...string) map[string]string {
+	files := map[string]string{"projects/" + name + "/project.yaml": fmt.Sprintf(projectFile, name)}
+	for _, a := range apps {
+		files["projects/"+name+"/apps/"+a+"/app.yaml"] = fmt.Sprintf(rawFile, a, a, "hello")
+	}
+	return files
+}
+
+func (n *team) app(project, name string) *v1alpha1.App {
+	return &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.ProjectNamespace(n.name, project), Name: name}}
+}
+
+func (n *team) repository() *v1alpha1.Repository {
+	return &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
+}
+
+// until reads o until the condition has the status and reason ("" for any), and returns its message.
+func (n *team) until(o step.Object, condition string, status metav1.ConditionStatus, reason string) string {
+	n.t.Helper()
+	var last string
+	n.eventually(func() error {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		c := conditions.Get(o, condition)
+		if c == nil || c.Status != status || (reason != "" && c.Reason != reason) || c.ObservedGeneration != o.GetGeneration() {
+			return fmt.Errorf("%T %s: conditions are %+v", o, o.GetName(), o.GetReconcileStatus().Conditions)
+		}
+		last = c.Message
+		return nil
+	})
+	return last
+}
+
+// ready waits until objects are ready.
+func (n *team) ready(objects ...step.Object) {
+	n.t.Helper()
+	for _, o := range objects {
+		n.until(o, v1alpha1.ReadyCondition, metav1.ConditionTrue, "")
+	}
+}
+
+// synced waits until the repository tried a revision, with Ready in the given status.
+func (n *team) synced(revision string, status metav1.ConditionStatus) *v1alpha1.Repository {
+	n.t.Helper()
+	repository := n.repository()
+	n.eventually(func() error {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
+			return err
+		}
+		ready := conditions.Get(repository, v1alpha1.ReadyCondition)
+		if repository.Status.LastAttemptedRevision != revision || ready == nil || ready.Status != status {
+			return fmt.Errorf("repository %s: attempted %s, Ready %+v", n.name, repository.Status.LastAttemptedRevision, ready)
+		}
+		return nil
+	})
+	return repository
+}
+
+// eventually tries f until it returns nil, for at most 30 s.
+func (n *team) eventually(f func() error) {
+	n.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			n.t.Fatalf("not within 30s: %v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// reconcile asks for a reconcile and waits until it was done.
+func (n *team) reconcile(objects ...step.Object) {
+	n.t.Helper()
+	for _, o := range objects {
+		token := time.Now().Format(time.RFC3339Nano)
+		before := o.DeepCopyObject().(client.Object)
+		annotations := o.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[meta.ReconcileRequestAnnotation] = token
+		o.SetAnnotations(annotations)
+		if err := n.admin.Patch(n.t.Context(), o, client.MergeFrom(before)); err != nil {
+			n.t.Fatal(err)
+		}
+		n.eventually(func() error {
+			if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+				return err
+			}
+			if handled := o.GetReconcileStatus().GetLastHandledReconcileRequest(); handled != token {
+				return fmt.Errorf("%T %s handled %q, want %q", o, o.GetName(), handled, token)
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/internal/testenv"
+)
+
+var env *testenv.Env
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+// team is a namespace, its deployer, and an engine that works as it.
+type team struct {
+	*testing.T
+	*Engine
+	namespace string
+	admin     kubernetes.Interface
+	requests  *requests
+	notified  chan types.NamespacedName
+	mapper    *restmapper.DeferredDiscoveryRESTMapper
+}
+
+// newTeam lets the test run beside others: each has its own namespace.
+func newTeam(t *testing.T) *team {
+	t.Helper()
+	t.Parallel()
+	admin, err := kubernetes.NewForConfig(env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	ns, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "team-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "deployer"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: deployer(ns.Name)}},
+	}
+	if _, err := admin.RbacV1().RoleBindings(ns.Name).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	tm := &team{T: t, namespace: ns.Name, admin: admin, requests: &requests{}, notified: make(chan types.NamespacedName, 100)}
+	tm.Engine = tm.engine("me")
+	return tm
+}
+
+func deployer(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":kubeop-deployer"
+}
+
+// engine is one more process of the operator.
+func (t *team) engine(holder string) *Engine {
+	config := rest.CopyConfig(env.Config)
+	config.Wrap(t.requests.count)
+	plain, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached := memory.NewMemCacheClient(plain)
+	t.mapper = restmapper.NewDeferredDiscoveryRESTMapper(cached)
+	return New(Options{
+		Config: config, Discovery: cached, Mapper: t.mapper, Holder: holder,
+		Notify: func(app types.NamespacedName) { t.notified <- app },
+	})
+}
+
+// request is the app "web" with a chart folder; values are "key=value".
+func (t *team) request(files fs.FS, values ...string) Request {
+	r := Request{
+		App:       types.NamespacedName{Namespace: t.namespace, Name: "shop"},
+		Name:      "web",
+		Namespace: t.namespace,
+		User:      deployer(t.namespace),
+		Chart:     Chart{Files: files, Digest: fmt.Sprintf("%p", files)},
+		Values:    map[string]any{},
+		Timeout:   2 * time.Second,
+		Admit:     t.admit,
+	}
+	for _, v := range values {
+		key, value, _ := strings.Cut(v, "=")
+		r.Values[key] = value
+	}
+	return r
+}
+
+func (t *team) admit(objects []*unstructured.Unstructured) error {
+	scope := func(kind schema.GroupVersionKind) (bool, error) {
+		m, err := t.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return false, err
+		}
+		return m.Scope.Name() == "namespace", nil
+	}
+	if err := policy.Check(objects, t.namespace, scope); err != nil {
+		return err
+	}
+	own.Owner{Tenant: "acme", Project: "dev", App: "shop", Namespace: t.namespace}.Stamp(objects)
+	return nil
+}
+
+// settle reconciles until nothing runs.
+func (t *team) settle(r Request) Outcome {
+	t.Helper()
+	for {
+		out, err := t.Reconcile(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !out.Running {
+			return out
+		}
+		t.await(r)
+	}
+}
+
+// deploy settles and expects success.
+func (t *team) deploy(r Request) Outcome {
+	t.Helper()
+	out := t.settle(r)
+	if out.Failed != nil {
+		t.Fatalf("not deployed: %v", out.Failed)
+	}
+	return out
+}
+
+func (t *team) await(r Request) {
+	t.Helper()
+	select {
+	case app := <-t.notified:
+		if app != r.App {
+			t.Fatalf("notified of %s", app)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("no action ended in a minute")
+	}
+}
+
+// versions of every record and object of the team, by kind and name.
+func (t *team) versions() map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, kind := range []schema.GroupVersionResource{
+		{Version: "v1", Resource: "secrets"}, {Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "services"},
+		{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "batch", Version: "v1", Resource: "jobs"},
+	} {
+		t.list(kind, out)
+	}
+	delete(out, "configmaps/kube-root-ca.crt")
+	return out
+}
+
+func (t *team) list(kind schema.GroupVersionResource, into map[string]string) {
+	t.Helper()
+	path := "/apis/" + kind.GroupVersion().String()
+	if kind.Group == "" {
+		path = "/api/v1"
+	}
+	raw, err := t.admin.CoreV1().RESTClient().Get().AbsPath(path, "namespaces", t.namespace, kind.Resource).DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list unstructured.UnstructuredList
+	if err := list.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range list.Items {
+		into[kind.Resource+"/"+u.GetName()] = u.GetResourceVersion()
+	}
+}
+
+func (t *team) configMap(name string) *corev1.ConfigMap {
+	t.Helper()
+	c, err := t.admin.CoreV1().ConfigMaps(t.namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (t *team) update(c *corev1.ConfigMap) {
+	t.Helper()
+	if _, err := t.admin.CoreV1().ConfigMaps(t.namespace).Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// uninstall removes the release and expects it to be gone.
+func (t *team) uninstall(r Request) {
+	t.Helper()
+	for {
+		done, err := t.Uninstall(t.Context(), r)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case done:
+			return
+		}
+		t.await(r)
+	}
+}
+
+// helm is a person's helm command.
+func (t *team) helm() *session {
+	t.Helper()
+	conn, err := t.dial(t.request(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := t.configuration(conn, conn.secrets(context.Background()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &session{config: config}
+}
+
+// requests counts what is asked of the API server, apart from discovery.
+type requests struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (r *requests) count(next http.RoundTripper) http.RoundTripper { return counted{r, next} }
+
+// take returns the requests since the last take.
+func (r *requests) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.list
+	r.list = nil
+	return out
+}
+
+type counted struct {
+	*requests
+	next http.RoundTripper
+}
+
+func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	if slices.Contains(strings.Split(r.URL.Path, "/"), "namespaces") {
+		c.mu.Lock()
+		c.list = append(c.list, r.Method+" "+r.URL.Path)
+		c.mu.Unlock()
+	}
+	return c.next.RoundTrip(r)
+}

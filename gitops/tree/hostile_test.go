@@ -1,0 +1,119 @@
+package tree
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// entry is a folder's entry as a hostile tree may have it.
+type entry struct {
+	fs.DirEntry
+	name string
+	mode fs.FileMode
+}
+
+func (e entry) Name() string      { return e.name }
+func (e entry) Type() fs.FileMode { return e.mode }
+func (e entry) IsDir() bool       { return e.mode.IsDir() }
+
+// looping adds folders to one folder that lead back to it and out of it, which no Git client writes but a tree can hold.
+type looping struct {
+	repository
+	at string
+}
+
+func (l looping) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(l.repository, name)
+	if name == l.at {
+		entries = append(entries, entry{name: ".", mode: fs.ModeDir}, entry{name: "..", mode: fs.ModeDir})
+	}
+	return entries, err
+}
+
+// A reading that followed such names would not end.
+func TestReadFoldersThatLeadBack(t *testing.T) {
+	tests := map[string]struct {
+		at    string
+		tells bool
+	}{
+		"app's folder": {at: "projects/shop/apps/web", tells: true},
+		"project":      {at: "projects/shop", tells: true},
+		"root":         {at: "."}, // names with a dot are left out there
+		"stray folder": {at: "scripts"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			files := baseFiles(t, "tenant")
+			files["scripts/build.sh"] = &fstest.MapFile{}
+			tree := fresh(looping{files, tc.at}, Scope{Repository: "acme", Tenant: "acme"})
+			if tells := len(tree.Problems) == 2; tells != tc.tells || len(tree.Problems)%2 != 0 {
+				t.Errorf("problems: %v", tree.Problems)
+			}
+			for _, p := range tree.Problems {
+				if p.Why != "this is not a usable file name" {
+					t.Errorf("problem: %s", p)
+				}
+			}
+		})
+	}
+}
+
+// Names in a commit may be anything Git takes; each is named in one line.
+func TestReadUnusableNames(t *testing.T) {
+	for _, name := range []string{"..", ".", "", "a/b", "\xff"} {
+		if unusable(entry{name: name, mode: fs.ModeDir}) == "" {
+			t.Errorf("%q passes as a name", name)
+		}
+	}
+	files := baseFiles(t, "tenant")
+	files["projects/shop/a\nb: forged.yaml"] = &fstest.MapFile{}
+	files["projects/blog/project.yaml"].Data = []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\n" +
+		"metadata:\n  name: blog\n\"a\\nb: forged\\e\": 1\n")
+	problems := fresh(files, Scope{Repository: "acme", Tenant: "acme"}).Problems
+	if len(problems) != 2 {
+		t.Fatalf("want two problems, got %v", problems)
+	}
+	for _, p := range problems {
+		if !strings.Contains(p.String(), "forged") || strings.ContainsAny(p.String(), "\n\x1b") {
+			t.Errorf("the problem must name the text in one line: %q", p)
+		}
+	}
+}
+
+// What a few bytes can stand for is bounded before it is built.
+func TestReadBounds(t *testing.T) {
+	spec := "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata:\n  name: shop\nspec:\n  x: "
+	text := strings.Repeat("t", maxText/2)
+	tests := map[string]struct{ data, why string }{
+		"a large file":          {data: strings.Repeat("#", maxFile+1), why: "the file is larger than 1024 KiB"},
+		"a large text by alias": {data: spec + "[&t " + text + ", *t, *t]\n", why: "the document holds more than 1024 KiB of text, aliases followed"},
+		"large keys by alias":   {data: spec + "[&t {? " + text + "\n: 1}, *t, *t]\n", why: "the document holds more than 1024 KiB of text, aliases followed"},
+		"a list of many":        {data: spec + "[" + strings.Repeat("1,", maxItems+1) + "]\n", why: "the list holds more than 2000 items"},
+		"many values, no alias": {data: spec + "[" + strings.Repeat("["+strings.Repeat("1,", maxItems)+"],", 60) + "]\n", why: "the document holds more than 100000 values, aliases followed"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			files := baseFiles(t, "tenant")
+			files["projects/shop/project.yaml"].Data = []byte(tc.data)
+			got := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
+			if len(got.Problems) != 1 || got.Problems[0].Why != tc.why || got.Problems[0].Err != nil {
+				t.Errorf("got %v, want one problem: %s", got.Problems, tc.why)
+			}
+		})
+	}
+}
+
+// A repository's name can be given to another tenant's later; what was said to the first is not said to the second.
+func TestReadRemembersForOneTenant(t *testing.T) {
+	r := &Reader{kinds: shared.kinds, seen: map[string]memory{}}
+	files := baseFiles(t, "tenant")
+	const app = "projects/shop/apps/web/app.yaml"
+	files[app].Data = []byte(strings.Replace(string(files[app].Data), "team: blue", "paas.kubeop.io/tenant: acme", 1))
+	r.Read(files, Scope{Repository: "shared", Tenant: "acme"})
+	got := r.Read(files, Scope{Repository: "shared", Tenant: "zeta"})
+	if len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Why, `names the tenant "acme", but the file belongs to "zeta"`) {
+		t.Errorf("got %v", got.Problems)
+	}
+}

@@ -1,0 +1,79 @@
+// Command run is `make run`: it brings up a cluster, a Git server, a registry and the operator on nothing, ships an
+// application by git push, changes it, breaks it and removes it, and then stays up to be looked at.
+//
+//	ONCE=1                end after the road
+//	NODE=real|simulated   what runs pods; default: real where it can be
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/kubeop/kubeop/e2e/stage"
+)
+
+// dir holds everything of the run; it is gone afterwards.
+const dir = ".build/run"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx)
+	stop()
+	switch {
+	case errors.Is(err, context.Canceled):
+		fmt.Println("\nInterrupted; nothing is left.")
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "\nError:", err)
+		os.Exit(1)
+	}
+}
+
+// run takes down what it brought up however it ends.
+func run(ctx context.Context) (err error) {
+	line := stage.NewTimeline(os.Stdout)
+	line.Title("A cluster, a Git server and a registry, on nothing")
+	s, err := stage.Up(ctx, stage.Options{Dir: dir, Node: os.Getenv("NODE"), Out: os.Stdout})
+	if s != nil {
+		defer func() { err = errors.Join(err, leave(line, s, err)) }()
+	}
+	if err != nil {
+		return err
+	}
+	line.Say("Kubernetes %s is ready; its node is %s: %s", s.Cluster.Version, s.Cluster.Node.Kind, s.Cluster.Node.Why)
+	r := &road{stage: s, line: line}
+	if err := r.walk(ctx); err != nil {
+		return err
+	}
+	if os.Getenv("ONCE") != "" {
+		return nil
+	}
+	if err := r.showAround(); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// leave removes the stage; after a failure it first keeps the operator's log where it can be read.
+func leave(line *stage.Timeline, s *stage.Stage, failure error) error {
+	if failure != nil && !errors.Is(failure, context.Canceled) {
+		if kept, err := keepLog(s); err == nil {
+			line.Say("The operator's log is kept in %s", kept)
+		}
+	}
+	line.Title("Taking everything down")
+	if err := s.Close(); err != nil {
+		return err
+	}
+	line.Say("Nothing is left.")
+	return nil
+}
+
+func keepLog(s *stage.Stage) (string, error) {
+	const kept = ".build/run-operator.log"
+	return kept, os.Rename(s.Path("operator.log"), kept)
+}

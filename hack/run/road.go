@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/e2e/stage"
+)
+
+const (
+	// shop is the namespace of the sample project.
+	shop = "kubeop-acme-shop"
+	// patience is how long one act may take; images are pulled and pods started within it.
+	patience = 3 * time.Minute
+	// goal is how long a push may take to change a Deployment.
+	goal = 2 * time.Second
+)
+
+// sampleApps are the apps of the sample project, one of each type.
+var sampleApps = []string{"web", "docs", "api", "tools"}
+
+// road performs the acts in order.
+type road struct {
+	stage   *stage.Stage
+	line    *stage.Timeline
+	samples *stage.Samples
+}
+
+func (r *road) walk(ctx context.Context) error {
+	for _, act := range []func(context.Context) error{r.start, r.ship, r.change, r.breakOne, r.removeOne} {
+		if err := act(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start runs the operator and makes the repositories.
+func (r *road) start(ctx context.Context) error {
+	r.line.Title("The operator, and three Git repositories")
+	operator, err := r.stage.StartOperator(ctx)
+	if err != nil {
+		return err
+	}
+	r.line.Say("the operator is ready, acting as its own service account; log: %s", operator.Log)
+	r.samples, err = r.stage.CreateSamples(ctx)
+	if err != nil {
+		return err
+	}
+	r.line.Say("the image hello:v1 is in the registry; the repositories docs, acme and platform are empty")
+	return nil
+}
+
+// ship pushes a tenant with one project and four apps, and waits for each.
+func (r *road) ship(ctx context.Context) error {
+	r.line.Title("First push: a tenant, a project, and four apps: an image, a Git folder, a chart, manifests")
+	if err := r.samples.Push(ctx, "Ship the shop"); err != nil {
+		return err
+	}
+	r.line.Say("pushed")
+	if err := r.until(ctx, "the tenant acme is ready", func(ctx context.Context) error {
+		return r.stage.Ready(ctx, &v1alpha1.Tenant{}, "", "acme")
+	}); err != nil {
+		return err
+	}
+	for _, app := range sampleApps {
+		if err := r.until(ctx, "the app "+app+" is ready", func(ctx context.Context) error { return r.ready(ctx, app) }); err != nil {
+			return err
+		}
+	}
+	for _, app := range sampleApps {
+		if err := r.answers(ctx, app, "hello from "+app); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change pushes another message for web and measures how long its Deployment takes to follow.
+func (r *road) change(ctx context.Context) error {
+	r.line.Title("Second push: the app web says something else")
+	if err := r.edit("web/app.yaml", "hello from web", "good morning from web"); err != nil {
+		return err
+	}
+	before, err := r.generation(ctx, "web")
+	if err != nil {
+		return err
+	}
+	pushing := time.Now()
+	if err := r.samples.Acme.Push(ctx, "Greet by the time of day"); err != nil {
+		return err
+	}
+	pushed := time.Now()
+	err = stage.Until(ctx, patience, "the Deployment web is updated", func(ctx context.Context) error {
+		now, err := r.generation(ctx, "web")
+		if err == nil && now == before {
+			err = errors.New("it is as it was")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	took, alone := time.Since(pushed), pushed.Sub(pushing)
+	r.line.Say("push → Deployment updated: %.2f s after git push returned (which took %.2f s)", took.Seconds(), alone.Seconds())
+	if took > goal {
+		return fmt.Errorf("push → Deployment updated took %.2f s; at most %s is promised", took.Seconds(), goal)
+	}
+	if err := r.until(ctx, "the app web is ready", func(ctx context.Context) error { return r.ready(ctx, "web") }); err != nil {
+		return err
+	}
+	return r.answers(ctx, "web", "good morning from web")
+}
+
+// breakOne pushes a ClusterRole into the manifests of tools: the app says so, and the others stay as they are.
+func (r *road) breakOne(ctx context.Context) error {
+	r.line.Title("Third push: the app tools wants a ClusterRole")
+	const forbidden = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: everything}\n"
+	if err := r.samples.Acme.Write(folder("tools")+"/manifests/clusterrole.yaml", []byte(forbidden)); err != nil {
+		return err
+	}
+	if err := r.samples.Acme.Push(ctx, "Ask for too much"); err != nil {
+		return err
+	}
+	r.line.Say("pushed")
+	app := &v1alpha1.App{}
+	err := stage.Until(ctx, patience, "the app tools tells what is wrong", func(ctx context.Context) error {
+		if err := r.stage.Client.Get(ctx, client.ObjectKey{Namespace: shop, Name: "tools"}, app); err != nil {
+			return err
+		}
+		if ready := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ReadyCondition); ready == nil || ready.Reason != v1alpha1.NotAllowedReason {
+			return fmt.Errorf("its condition is %+v", ready)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ReadyCondition)
+	r.line.Say("kubectl get app tools: READY %s, %s\n%s", ready.Status, ready.Reason, ready.Message)
+	for _, other := range []string{"web", "docs", "api"} {
+		if err := r.ready(ctx, other); err != nil {
+			return fmt.Errorf("the app %s was to stay ready: %w", other, err)
+		}
+	}
+	r.line.Say("the apps web, docs and api are ready as before")
+	return r.answers(ctx, "tools", "hello from tools")
+}
+
+// removeOne pushes without the app tools, and waits until the App and what it delivered are gone.
+func (r *road) removeOne(ctx context.Context) error {
+	r.line.Title("Fourth push: the app tools is removed")
+	if err := r.samples.Acme.Remove(folder("tools")); err != nil {
+		return err
+	}
+	if err := r.samples.Acme.Push(ctx, "Remove the tools"); err != nil {
+		return err
+	}
+	r.line.Say("pushed")
+	return r.until(ctx, "the app tools and its Deployment are gone", func(ctx context.Context) error {
+		for _, object := range []client.Object{&v1alpha1.App{}, &appsv1.Deployment{}} {
+			err := r.stage.Client.Get(ctx, client.ObjectKey{Namespace: shop, Name: "tools"}, object)
+			if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("the %T is still there (%w)", object, err)
+			}
+		}
+		return nil
+	})
+}
+
+// until waits and tells.
+func (r *road) until(ctx context.Context, what string, look func(context.Context) error) error {
+	if err := stage.Until(ctx, patience, what, look); err != nil {
+		return err
+	}
+	r.line.Say("%s", what)
+	return nil
+}
+
+func (r *road) ready(ctx context.Context, app string) error {
+	return r.stage.Ready(ctx, &v1alpha1.App{}, shop, app)
+}
+
+// answers waits until the app's Service says the sentence, where pods really run.
+func (r *road) answers(ctx context.Context, app, want string) error {
+	if !r.stage.Cluster.RealPods() {
+		r.line.Say("curl %s: skipped, because its pods are simulated", app)
+		return nil
+	}
+	return r.until(ctx, fmt.Sprintf("curl %s: %s", app, want), func(ctx context.Context) error {
+		got, err := r.stage.AskService(ctx, shop, app)
+		if err == nil && got != want {
+			err = fmt.Errorf("it says %q", got)
+		}
+		return err
+	})
+}
+
+func (r *road) generation(ctx context.Context, deployment string) (int64, error) {
+	d := &appsv1.Deployment{}
+	err := r.stage.Client.Get(ctx, client.ObjectKey{Namespace: shop, Name: deployment}, d)
+	return d.Generation, err
+}
+
+// edit replaces text in a file of the sample project.
+func (r *road) edit(file, old, text string) error {
+	path := folder(file)
+	content, err := r.samples.Acme.Read(path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(content, []byte(old)) {
+		return fmt.Errorf("editing %s: it does not hold %q", path, old)
+	}
+	return r.samples.Acme.Write(path, bytes.Replace(content, []byte(old), []byte(text), 1))
+}
+
+func folder(app string) string { return "projects/shop/apps/" + app }

@@ -1,0 +1,116 @@
+// Package testenv gives the tests of a package a real API server, and on demand a Git server and the operator's chart.
+// One control plane serves all tests of the package; it ends with the test process, however that ends.
+package testenv
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Env is a running control plane.
+type Env struct {
+	// Config connects as administrator.
+	Config *rest.Config
+	// GitURL is where the Git server's repositories are.
+	GitURL string
+
+	dir, bin   string
+	kubeconfig string
+}
+
+// Main starts the control plane, runs the package's tests and ends it. A package's TestMain is
+//
+//	func TestMain(m *testing.M) { testenv.Main(m, &env) }
+func Main(m *testing.M, env **Env) {
+	started, err := start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the control plane:", err)
+		os.Exit(1)
+	}
+	*env = started
+	code := m.Run()
+	if err := started.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "ending the control plane:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func start() (*Env, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	e := &Env{bin: filepath.Join(root, ".build", "bin")}
+	if _, err := os.Stat(e.program("cluster")); err != nil {
+		return nil, fmt.Errorf("%w: `make test` builds it", err)
+	}
+	if e.dir, err = os.MkdirTemp("", "kubeop-test-"); err != nil {
+		return nil, err
+	}
+	up := exec.Command(e.program("cluster"), "up", "--dir", e.clusterDir(), "--node", "none", "--git", "--parent-pid", strconv.Itoa(os.Getpid()))
+	if out, err := up.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("cluster up: %w\n%s", err, out)
+	}
+	return e, e.read()
+}
+
+// read takes the addresses from the file that the cluster writes.
+func (e *Env) read() error {
+	data, err := os.ReadFile(filepath.Join(e.clusterDir(), "cluster.json"))
+	if err != nil {
+		return err
+	}
+	var info struct {
+		Kubeconfig string `json:"kubeconfig"`
+		Git        struct {
+			Host string `json:"host"`
+		} `json:"git"`
+	}
+	if err := json.Unmarshal(data, &info); err != nil {
+		return fmt.Errorf("reading cluster.json: %w", err)
+	}
+	e.kubeconfig, e.GitURL = info.Kubeconfig, info.Git.Host
+	e.Config, err = clientcmd.BuildConfigFromFlags("", info.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	e.Config.QPS, e.Config.Burst = -1, -1
+	return nil
+}
+
+func (e *Env) stop() error {
+	if out, err := exec.Command(e.program("cluster"), "down", "--dir", e.clusterDir()).CombinedOutput(); err != nil {
+		return fmt.Errorf("cluster down: %w\n%s", err, out)
+	}
+	return os.RemoveAll(e.dir)
+}
+
+func (e *Env) clusterDir() string { return filepath.Join(e.dir, "cluster") }
+
+func (e *Env) program(name string) string { return filepath.Join(e.bin, name) }
+
+// moduleRoot is the nearest folder upwards that holds go.mod.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no go.mod above the test")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
