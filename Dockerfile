@@ -5,9 +5,11 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-ARG TARGETOS TARGETARCH VERSION=dev
+ARG TARGETOS TARGETARCH VERSION=dev COMMIT=unknown
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/operator ./cmd/operator
+    go build -trimpath -o /out/operator -ldflags "-s -w \
+      -X github.com/kubeop/kubeop/internal/version.Version=$VERSION -X github.com/kubeop/kubeop/internal/version.Commit=$COMMIT" \
+    ./cmd/operator
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

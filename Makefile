@@ -11,6 +11,8 @@ export CGO_ENABLED := 0
 
 BIN     := $(CURDIR)/.build/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+STAMP   := -X github.com/kubeop/kubeop/internal/version.Version=$(VERSION) -X github.com/kubeop/kubeop/internal/version.Commit=$(COMMIT)
 GO      := go build -trimpath
 CRDS    := charts/kubeop/crds
 # Extra flags of every `go test`, for example TESTFLAGS='-v -run Quota'.
@@ -37,14 +39,14 @@ run-clean: ## remove what an interrupted `make run` left
 
 build: prerequisites ## build the operator and the sample application
 	@mkdir -p $(BIN)
-	$(GO) -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/operator ./cmd/operator
+	$(GO) -ldflags "-s -w $(STAMP)" -o $(BIN)/operator ./cmd/operator
 	$(GO) -ldflags "-s -w" -o $(BIN)/hello ./e2e/hello
 
 generate: $(BIN)/controller-gen ## write the deepcopy functions and the CRDs from api/
 	$(BIN)/controller-gen object crd paths=./api/... output:crd:dir=$(CRDS)
 
 ##@ Before a commit
-test: prerequisites $(BIN)/cluster ## run the unit tests, the fuzz seeds and the integration tests against a real API server
+test: prerequisites $(addprefix $(BIN)/,cluster helm) ## run the unit tests, the fuzz seeds and the integration tests against a real API server
 	go test -trimpath -timeout 20m $(TESTFLAGS) ./...
 	go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...
 
@@ -76,7 +78,7 @@ cluster-down: $(BIN)/cluster ## remove it again
 
 ##@ Releases
 image: ## build the operator's image with Docker; IMAGE=registry/name:tag
-	docker build --build-arg VERSION=$(VERSION) -t $(or $(IMAGE),kubeop/operator:$(VERSION)) .
+	docker build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(or $(IMAGE),kubeop/operator:$(VERSION)) .
 
 chart: $(BIN)/helm ## package the Helm chart into .build
 	@$(BIN)/helm package charts/kubeop -d .build

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func (n *team) gone(objects ...client.Object) {
 			if apierrors.IsNotFound(err) {
 				return nil
 			}
-			return fmt.Errorf("%T %s is still there: %v", o, o.GetName(), err)
+			return errors.Join(fmt.Errorf("%T %s is still there", o, o.GetName()), err)
 		})
 	}
 }
@@ -122,8 +123,11 @@ func TestWhatIsEditedByHandIsRepaired(t *testing.T) {
 				return n.admin.Update(t.Context(), e.object)
 			})
 			n.eventually(func() error {
-				if err := n.admin.Get(t.Context(), key, e.object); err != nil || !e.intact(e.object) {
-					return fmt.Errorf("not repaired: %v %+v", err, e.object)
+				if err := n.admin.Get(t.Context(), key, e.object); err != nil {
+					return err
+				}
+				if !e.intact(e.object) {
+					return fmt.Errorf("not repaired: %+v", e.object)
 				}
 				return nil
 			})

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -35,7 +36,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/gitops/tree"
-	"github.com/kubeop/kubeop/internal/config"
 )
 
 const (
@@ -43,10 +43,24 @@ const (
 	lastBackoff  = 5 * time.Minute
 )
 
+// Options are the settings of the controllers.
+type Options struct {
+	// DataDir holds the local stores of Git objects and charts.
+	DataDir string
+	// Namespace is the operator's own, which holds the credentials of repositories.
+	Namespace string
+	// Concurrency is how many objects of each kind are reconciled at once; HelmWorkers how many Helm actions run at once.
+	Concurrency, HelmWorkers int
+	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods; "" lets none in.
+	IngressNamespace string
+	// Platform is where the platform repository is; without a URL whoever applies the Repository named platform decides.
+	Platform repository.Platform
+}
+
 // shared is what the controllers have in common.
 type shared struct {
+	Options
 	mgr     ctrl.Manager
-	config  *config.Operator
 	clock   clock.PassiveClock
 	objects cache.Cache
 	watch   *kube.Watch
@@ -58,8 +72,8 @@ type shared struct {
 
 // Setup adds every controller to the manager: the one list of what the operator runs. The Engine it returns is to be
 // drained before the process ends.
-func Setup(mgr ctrl.Manager, c *config.Operator) (*release.Engine, error) {
-	s, err := newShared(mgr, c)
+func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
+	s, err := newShared(mgr, o)
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +90,12 @@ func Setup(mgr ctrl.Manager, c *config.Operator) (*release.Engine, error) {
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Watch: s.watch, Applier: s.applier, Clients: s.clients,
-		Steps: s.steps("project"), IngressNamespace: c.IngressNamespace,
+		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace,
 	}
 	apps := &app.Reconciler{
 		Client: mgr.GetClient(), Clients: s.clients, Watch: s.watch, Applier: s.applier, Releases: engine,
 		Steps: s.steps("app"), Clock: s.clock, Folder: repositories.Folder, Git: s.git,
-		Charts:   fetch.NewChartStore(filepath.Join(c.DataDir, "charts")),
+		Charts:   fetch.NewChartStore(filepath.Join(o.DataDir, "charts")),
 		Commits:  &fetch.Recent[fetch.Commit]{Now: s.clock.Now},
 		Archives: &fetch.Recent[fetch.ChartArchive]{Now: s.clock.Now},
 	}
@@ -95,10 +109,10 @@ func Setup(mgr ctrl.Manager, c *config.Operator) (*release.Engine, error) {
 			return nil, fmt.Errorf("setting up the %s controller: %w", name, err)
 		}
 	}
-	return engine, nil
+	return engine, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return o.Platform.Declare(ctx, mgr.GetClient()) }))
 }
 
-func newShared(mgr ctrl.Manager, c *config.Operator) (*shared, error) {
+func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	ours, err := labels.NewRequirement(v1alpha1.TenantLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, err
@@ -112,10 +126,10 @@ func newShared(mgr ctrl.Manager, c *config.Operator) (*shared, error) {
 	}
 	watch := kube.NewWatch(objects, mgr.GetClient())
 	return &shared{
-		mgr: mgr, config: c, clock: clock.RealClock{}, objects: objects, watch: watch,
+		Options: o, mgr: mgr, clock: clock.RealClock{}, objects: objects, watch: watch,
 		applier: &apply.Applier{Live: watch.Live},
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mgr.GetRESTMapper()),
-		git:     fetch.NewGitStore(filepath.Join(c.DataDir, "git")),
+		git:     fetch.NewGitStore(filepath.Join(o.DataDir, "git")),
 		metrics: recorder,
 	}, mgr.Add(everywhere{objects})
 }
@@ -137,7 +151,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	return &repository.Reconciler{
 		Client: s.mgr.GetClient(), Reader: s.mgr.GetAPIReader(), Watch: s.watch, Applier: s.applier,
 		Steps: s.steps("repository"), Git: s.git, Tree: reader,
-		Commits: &fetch.Recent[fetch.Commit]{Now: s.clock.Now}, Namespace: s.config.Namespace,
+		Commits: &fetch.Recent[fetch.Commit]{Now: s.clock.Now}, Namespace: s.Namespace,
 	}, nil
 }
 
@@ -150,7 +164,7 @@ func (s *shared) engine() (*release.Engine, <-chan event.GenericEvent, error) {
 	released := make(chan event.GenericEvent, 1024)
 	return release.New(release.Options{
 		Config: s.mgr.GetConfig(), Discovery: memory.NewMemCacheClient(client), Mapper: s.mgr.GetRESTMapper(),
-		Workers: s.config.HelmWorkers, Holder: uuid.NewString(), Now: s.clock.Now, Log: s.mgr.GetLogger().WithName("helm"),
+		Workers: s.HelmWorkers, Holder: uuid.NewString(), Now: s.clock.Now, Log: s.mgr.GetLogger().WithName("helm"),
 		Notify: func(name types.NamespacedName) {
 			released <- event.GenericEvent{Object: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}}
 		},
@@ -168,12 +182,7 @@ func (s *shared) steps(name string) *step.Runner {
 
 func (s *shared) options() ctrlcontroller.Options {
 	return ctrlcontroller.Options{
-		MaxConcurrentReconciles: s.config.Concurrency,
+		MaxConcurrentReconciles: s.Concurrency,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
 	}
-}
-
-// Platform returns the function that declares the platform repository from the configuration, once, on the leader.
-func Platform(mgr ctrl.Manager, c *config.Operator) func(context.Context) error {
-	return func(ctx context.Context) error { return repository.DeclarePlatform(ctx, mgr.GetClient(), c.Platform) }
 }

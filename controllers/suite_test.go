@@ -24,7 +24,6 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/hook"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
@@ -84,7 +83,7 @@ func startOperator() (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &config.Operator{DataDir: dir, Namespace: testenv.Namespace, Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress"}
+	c := Options{DataDir: dir, Namespace: testenv.Namespace, Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress"}
 	if _, err := Setup(mgr, c); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 package v1alpha1
 
-// Labels that say who an object belongs to. kubeop sets them on everything it applies and refuses manifests that
-// set them to anything else; its watches select on TenantLabel.
+// Labels that say who an object belongs to. kubeop sets them on everything it applies and refuses manifests that set
+// them; its watches select on TenantLabel.
 const (
 	// TenantLabel names the tenant that owns the object.
 	TenantLabel = "paas.kubeop.io/tenant"

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers"
+	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/version"
 )
@@ -39,7 +40,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	engine, err := controllers.Setup(mgr, c)
+	engine, err := controllers.Setup(mgr, options(c))
 	if err != nil {
 		return err
 	}
@@ -51,4 +52,12 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("running the controllers: %w", err)
 	}
 	return nil
+}
+
+// options hands the controllers their part of the configuration.
+func options(c *config.Operator) controllers.Options {
+	return controllers.Options{
+		DataDir: c.DataDir, Namespace: c.Namespace, Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers,
+		IngressNamespace: c.IngressNamespace, Platform: repository.Platform(c.Platform),
+	}
 }

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/hook"
@@ -56,13 +55,11 @@ func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, er
 	return mgr, nil
 }
 
-// addRunnables adds what runs beside the controllers: probes, the push hook, the platform repository's declaration, and
-// the drain that lets a running Helm action end before the lease is given up.
+// addRunnables adds what runs beside the controllers: probes, the push hook, and the drain that lets a running Helm action end before the lease is given up.
 func addRunnables(mgr manager.Manager, c *config.Operator, engine *release.Engine) error {
 	err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("caches", func(*http.Request) error { return synced(mgr) }),
-		mgr.Add(manager.RunnableFunc(controllers.Platform(mgr, c))),
 		mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			<-ctx.Done()
 			limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.GracefulTimeout)

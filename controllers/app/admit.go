@@ -15,7 +15,11 @@ import (
 func (r *Reconciler) admit(_ context.Context, s *scope) error {
 	err := r.check(s)(s.objects)
 	var violation *policy.Violation
-	if errors.As(err, &violation) {
+	switch {
+	case policy.OnlyUnknownKinds(err):
+		// The kind's definition may be on its way.
+		return step.Fail(v1alpha1.NotAllowedReason, err)
+	case errors.As(err, &violation):
 		return step.Stop(v1alpha1.NotAllowedReason, err)
 	}
 	return err

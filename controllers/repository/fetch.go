@@ -66,5 +66,6 @@ func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository
 // forget drops what is remembered of a repository that goes.
 func (r *Reconciler) forget(_ context.Context, s *scope) error {
 	r.Commits.Forget(s.repository.Name)
+	r.Tree.Forget(s.repository.Name)
 	return nil
 }

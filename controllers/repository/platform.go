@@ -3,31 +3,40 @@ package repository
 import (
 	"context"
 	"fmt"
+	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/internal/config"
 )
 
-// DeclarePlatform applies the Repository named platform from the operator's configuration. Without a URL it does nothing.
-func DeclarePlatform(ctx context.Context, c client.Client, platform config.Platform) error {
-	if platform.URL == "" {
+// Platform is the platform repository as the operator's configuration gives it.
+type Platform struct {
+	URL, Branch, Path string
+	// Secret and HookSecret name Secrets in the operator's namespace; "" for none.
+	Secret, HookSecret string
+	// Interval between two polls.
+	Interval time.Duration
+}
+
+// Declare applies the Repository named platform. Without a URL it does nothing.
+func (p Platform) Declare(ctx context.Context, c client.Client) error {
+	if p.URL == "" {
 		return nil
 	}
 	repository := &v1alpha1.Repository{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PlatformRepository},
 		Spec: v1alpha1.RepositorySpec{
-			URL: platform.URL, Path: platform.Path,
-			SecretRef: secretRef(platform.Secret), HookSecretRef: secretRef(platform.HookSecret),
-			Schedule: v1alpha1.Schedule{Interval: metav1.Duration{Duration: platform.Interval}},
+			URL: p.URL, Path: p.Path,
+			SecretRef: secretRef(p.Secret), HookSecretRef: secretRef(p.HookSecret),
+			Schedule: v1alpha1.Schedule{Interval: metav1.Duration{Duration: p.Interval}},
 		},
 	}
 	repository.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind))
-	if platform.Branch != "" {
-		repository.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: platform.Branch}
+	if p.Branch != "" {
+		repository.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: p.Branch}
 	}
 	u, err := declared(repository)
 	if err != nil {

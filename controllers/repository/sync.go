@@ -32,6 +32,9 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 		Repository: s.repository.Name, Tenant: spec.Tenant, Revision: s.commit.Revision, Path: spec.Path,
 	})
 	for _, p := range found.Problems {
+		if p.Err != nil {
+			return step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", p.File, p.Err))
+		}
 		s.problems = append(s.problems, p.String())
 	}
 	confirmed := s.repository.Annotations[v1alpha1.ConfirmAnnotation] == s.commit.Revision
@@ -148,7 +151,7 @@ func (r *Reconciler) problemsOf(s *scope, unit []client.Object, err error) error
 	var rest []error
 	for _, each := range apply.Split(err) {
 		var oe *apply.ObjectError
-		if !errors.As(each, &oe) || !(apierrors.IsInvalid(each) || apierrors.IsBadRequest(each)) {
+		if !errors.As(each, &oe) || (!apierrors.IsInvalid(each) && !apierrors.IsBadRequest(each)) {
 			rest = append(rest, each)
 			continue
 		}

@@ -72,7 +72,7 @@ func (s *ChartStore) keep(folder, digest string, body io.Reader) (string, error)
 	}
 	got := hex.EncodeToString(sum.Sum(nil))
 	if digest != "" && got != digest {
-		return "", fail(ErrInvalid, "the chart's content has the digest sha256:%s, and the repository lists sha256:%s: publish the version again under a new number", got, digest)
+		return "", fail(errServer, "the chart's content has the digest sha256:%s, and the repository lists sha256:%s: publish the version again under a new number", got, digest)
 	}
 	if err := file.Sync(); err != nil {
 		return "", writing(folder, err)

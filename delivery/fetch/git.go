@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -215,8 +216,12 @@ func (r *repository) bringHistory(ctx context.Context, wanted target, open func(
 // final says whether a fresh store would not help. A network error is not final: one more try costs little, and it
 // cannot be told from a server that stumbles over what we claim to have.
 func final(ctx context.Context, err error) bool {
+	if errors.Is(err, errDisk) {
+		// A folder somebody deleted is as good as a damaged one.
+		return !errors.Is(err, fs.ErrNotExist)
+	}
 	return ctx.Err() != nil || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrAuthentication) ||
-		errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, errServer) || errors.Is(err, errDisk)
+		errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, errServer)
 }
 
 func (r *repository) found(wanted target) (Commit, error) {

@@ -25,7 +25,7 @@ func TestFetchRefusesURLs(t *testing.T) {
 		"file:///etc":                      "not of the form",
 		"file://localhost/etc":             `scheme "file"`,
 		"git://github.com/a/b":             `scheme "git"`,
-		"ext::sh -c touch% /tmp/x":         "not of the form",
+		"ext::sh -c touch% /tmp/x":         "no scheme",
 		"ftp://host/a":                     `scheme "ftp"`,
 		"https://bot:hunter2@host/a.git":   "move them to a Secret",
 		"https://hunter2@host/a.git":       "move them to a Secret",
@@ -108,7 +108,7 @@ func TestFetchFromWhatIsNoGitServer(t *testing.T) {
 		"forbidden":    {403, "text/plain", "", ErrAuthentication, "denies access"},
 		"error line":   {200, "application/x-git-upload-pack-advertisement", pack("ERR no\x1b[2J bot:" + secret + "\n"), ErrNotFound, "the server says: no [2J bot:***"},
 		"half a line":  {200, "application/x-git-upload-pack-advertisement", "00ff# service", nil, "listing the refs"},
-		"endless refs": {200, "application/x-git-upload-pack-advertisement", pack("# service=git-upload-pack\n") + "0000" + strings.Repeat(pack(strings.Repeat("a", 40)+" refs/heads/x\n"), 4000), ErrTooLarge, "limit of 64 KiB"},
+		"endless refs": {200, "application/x-git-upload-pack-advertisement", pack("# service=git-upload-pack\n") + "0000" + pack(strings.Repeat("a", 40)+" refs/heads/a\x00ofs-delta\n") + strings.Repeat(pack(strings.Repeat("a", 40)+" refs/heads/x\n"), 4000), ErrTooLarge, "limit of 64 KiB"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

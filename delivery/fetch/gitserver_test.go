@@ -2,6 +2,8 @@ package fetch
 
 import (
 	"crypto/subtle"
+	"io"
+	"log"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -126,9 +128,12 @@ func serve(t *testing.T, repo *gitRepo, start func(http.Handler) *httptest.Serve
 	}
 	s := &gitServer{}
 	s.Server = start(&served{gitServer: s, backend: &cgi.Handler{
-		Path: filepath.Join(strings.TrimSpace(string(path)), "git-http-backend"),
-		Env:  []string{"GIT_PROJECT_ROOT=" + repo.root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_GLOBAL=/dev/null"},
+		Path:   filepath.Join(strings.TrimSpace(string(path)), "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=" + repo.root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_GLOBAL=/dev/null"},
+		Stderr: io.Discard,
+		Logger: log.New(io.Discard, "", 0),
 	}})
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.Cleanup(s.Close)
 	return s
 }

@@ -61,17 +61,18 @@ func readIndex(file io.ReadSeeker, chart string, limits limits) ([]indexEntry, e
 	var whole struct {
 		Entries map[string][]indexEntry `yaml:"entries"`
 	}
-	if err := yaml.NewDecoder(limit(file, "an index.yaml that is not laid out as Helm writes it", limits.indexDoc)).Decode(&whole); err != nil {
-		return nil, unreadable(err)
+	text, err := io.ReadAll(limit(file, "an index.yaml that is not laid out as Helm writes it", limits.indexDoc))
+	if err != nil {
+		return nil, fmt.Errorf("reading index.yaml: %w", err)
+	}
+	if err := yaml.Unmarshal(text, &whole); err != nil || len(text) == 0 {
+		return nil, unreadable()
 	}
 	return whole.Entries[chart], nil
 }
 
 // unreadable keeps the parser's words out of the message: they may quote the document.
-func unreadable(err error) error {
-	if errors.Is(err, ErrTooLarge) {
-		return err
-	}
+func unreadable() error {
 	return fail(ErrInvalid, "the repository's index.yaml cannot be read: is this the URL of a Helm repository?")
 }
 
@@ -98,14 +99,14 @@ func readJSON(from io.Reader, chart string) ([]indexEntry, error) {
 	for _, key := range []string{"entries", chart} {
 		found, err := enter(decoder, key)
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, unreadable()
 		}
 		if !found {
 			return nil, nil
 		}
 	}
 	if err := decoder.Decode(&entries); err != nil {
-		return nil, unreadable(err)
+		return nil, unreadable()
 	}
 	return entries, nil
 }

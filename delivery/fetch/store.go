@@ -70,12 +70,24 @@ func (r *repository) open() {
 	if r.highest > 0 {
 		r.current, _ = r.openGeneration(strconv.Itoa(r.highest))
 	}
+	if r.current != nil {
+		sweep(r.current.dir)
+		sweep(filepath.Join(r.current.dir, packFolder))
+	}
 	for _, entry := range entries {
 		unfinished, _ := filepath.Match(temporary, entry.Name())
 		n, err := strconv.Atoi(entry.Name())
 		if unfinished || (err == nil && (n < r.highest || r.current == nil)) {
 			_ = os.RemoveAll(filepath.Join(r.dir, entry.Name()))
 		}
+	}
+}
+
+// sweep removes the unfinished files of a folder.
+func sweep(dir string) {
+	unfinished, _ := filepath.Glob(filepath.Join(dir, temporary))
+	for _, path := range unfinished {
+		_ = os.Remove(path)
 	}
 }
 

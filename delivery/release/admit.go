@@ -9,6 +9,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -18,8 +19,8 @@ import (
 type gate struct {
 	chart *chart.Chart
 	admit func([]*unstructured.Unstructured) error
-	// rendered: the templates made objects. stored: a revision was recorded.
-	rendered, stored bool
+	// rendered: the templates made objects.
+	rendered bool
 	// refused is the admission's error, storage the error of reading or writing records.
 	refused, storage error
 }
@@ -106,6 +107,9 @@ func (g *gate) withoutCRDs() error {
 // lookupFailed is in Helm's text when a template asked the API server in vain. Helm hands on no more than text.
 const lookupFailed = "error calling lookup"
 
+// errTooLargeToRecord is the one reason for which the API server finds a well-formed record invalid.
+var errTooLargeToRecord = errors.New("chart, values and manifests do not fit into a Secret, 1 MiB compressed; leave files out with .helmignore")
+
 // classify turns the error of a failed action into the caller's classes.
 func (g *gate) classify(err error, sensitive []string) error {
 	switch text := masked(err, sensitive); {
@@ -113,6 +117,8 @@ func (g *gate) classify(err error, sensitive []string) error {
 		return nil
 	case g.refused != nil:
 		return &NotAllowed{Err: masked(g.refused, sensitive)}
+	case apierrors.IsInvalid(g.storage) || apierrors.IsRequestEntityTooLargeError(g.storage):
+		return renderError(errTooLargeToRecord)
 	case errors.Is(text, ErrRender):
 		return text
 	case errors.Is(err, ErrRender), !g.rendered && g.storage == nil && !strings.Contains(err.Error(), lookupFailed):

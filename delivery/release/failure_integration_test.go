@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,6 +28,13 @@ spec:
 
 func stuckAt(event string) string { return strings.Replace(stuck, "EVENT", event, 1) }
 
+// noise does not compress.
+func noise(size int) string {
+	out := make([]byte, size)
+	rand.NewChaCha8([32]byte{}).Read(out)
+	return string(out)
+}
+
 func soon(int) time.Duration  { return 0 }
 func later(int) time.Duration { return time.Hour }
 
@@ -43,6 +51,7 @@ func TestRenderingFails(t *testing.T) {
 		"schema":      {map[string]string{"values.schema.json": schema}, "'***' does not match pattern"},
 		"kubeVersion": {map[string]string{"Chart.yaml": chartYAML + "kubeVersion: \">=9.0.0\"\n"}, "requires kubeVersion"},
 		"hook":        {map[string]string{"templates/a.yaml": "metadata:\n  annotations:\n    helm.sh/hook: test\n"}, "web/templates/a.yaml"},
+		"too large":   {map[string]string{"noise": noise(2 << 20)}, "do not fit into a Secret"},
 		"Chart.yaml":  {map[string]string{"Chart.yaml": ""}, "Chart.yaml file is missing"},
 	}
 	for name, test := range tests {

@@ -112,7 +112,7 @@ func (w want) try(a act, last *revision) decision {
 		attempts, at = max(last.attempt, 1), last.since
 	}
 	if w.last.digest == w.digest && w.last.err != nil {
-		attempts, at = attempts+w.last.unstored, w.last.at
+		attempts, at = max(attempts+w.last.unstored, 1), w.last.at
 	}
 	if attempts == 0 {
 		return decision{act: a}

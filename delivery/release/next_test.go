@@ -159,6 +159,11 @@ func TestNext(t *testing.T) {
 			change:  func(w *want) { w.last = attempt{digest: "new", err: errors.New("no"), at: noon, unstored: 2} },
 			want:    decision{act: failed, attempts: 2},
 		},
+		"failed, and its record was deleted": {
+			history: history(record(1, helm.StatusDeployed, "old")),
+			change:  func(w *want) { w.last = attempt{digest: "new", err: errors.New("no"), at: noon} },
+			want:    decision{act: failed, attempts: 1},
+		},
 		"another input failed before anything was recorded": {
 			history: history(record(1, helm.StatusDeployed, "old")),
 			change:  func(w *want) { w.last = attempt{digest: "bad", err: errors.New("no"), at: noon, unstored: 2} },

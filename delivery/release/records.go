@@ -28,6 +28,8 @@ type records struct {
 	// seen is the history once it was read: one action reads it once, where Helm would three times and more.
 	seen  []*helm.Release
 	known bool
+	// created: a new revision was recorded.
+	created bool
 }
 
 // Query strips the labels by which Helm finds its Secrets: its driver hands them out as the release's own, and an upgrade
@@ -70,7 +72,11 @@ func (r *records) Create(key string, rel *helm.Release) error {
 			return err
 		}
 	}
-	return r.note(r.Driver.Create(key, rel))
+	if err := r.Driver.Create(key, rel); err != nil {
+		return r.note(err)
+	}
+	r.created = true
+	return nil
 }
 
 func (r *records) Update(key string, rel *helm.Release) error {

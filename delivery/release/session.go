@@ -51,7 +51,7 @@ func (s *session) deliver(a act) (stored bool, err error) {
 	}
 	s.chart = loaded
 	err = s.run(a, loaded)
-	return s.stored, s.classify(err, s.request.Sensitive)
+	return s.records.created, s.classify(err, s.request.Sensitive)
 }
 
 func (s *session) run(a act, c *chart.Chart) (err error) {
@@ -83,7 +83,6 @@ func (s *session) beforeCreate(history state, r *helm.Release) error {
 	labels[attemptLabel] = strconv.Itoa(s.attempt)
 	labels[revisionLabel] = strconv.Itoa(r.Version)
 	r.Labels = labels
-	s.stored = true
 	return nil
 }
 

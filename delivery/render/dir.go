@@ -15,12 +15,14 @@ import (
 
 // Dir reads the objects of a folder; files is its whole repository, so that a kustomization may use ../base.
 //
-// With a kustomization.yaml, kustomization.yml or Kustomization in the folder, the folder is built with kustomize: see
-// build. Else every .yaml, .yml and .json file at any depth is read in the order of its path; files and folders whose
-// names start with a dot are left out.
+// With a kustomization.yaml, kustomization.yml or Kustomization in the folder, the folder is built with kustomize, from
+// what is in the repository alone: no remote bases or files, plugins, programs, charts or schemas, and at most 1,000
+// objects. Else every .yaml, .yml and .json file at any depth is read in the order of its path, up to 5,000 objects;
+// files and folders whose names start with a dot are left out. No file may have more than 1 MiB.
 //
-// Errors name the file and line as "file:line: why", all of them at once up to 20. A path that does not exist is an
-// fs.ErrNotExist, a limit that is passed an ErrTooLarge.
+// Links and submodules are refused. The same object may not come twice. Errors name the file and line as
+// "file:line: why", all of them at once up to 20; of a kustomization they name the file. A path that does not exist is
+// an fs.ErrNotExist, a limit that is passed an ErrTooLarge, which names the limit.
 func Dir(files fs.FS, path string) ([]*unstructured.Unstructured, error) {
 	folder, err := openFolder(files, path)
 	if err != nil {

@@ -94,7 +94,7 @@ func TestDirKustomizeErrors(t *testing.T) {
 		"error in a base":              {"resources: [../broken]", "broken/kustomization.yml: resources: broken/a.yaml: not in the repository: file does not exist"},
 		"too large a file":             {"configMapGenerator: [{name: a, files: [../large]}]", "large: has 1048577 bytes; a file may have 1048576: too large"},
 		"aliases":                      {"resources: [../bomb.yaml]", "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
-		"endless alias":                {"resources: [../endless.yaml]", `endless.yaml: line 4: YAML anchor "a" contains itself: too large`},
+		"endless alias":                {"resources: [../endless.yaml]", `endless.yaml: line 5: YAML anchor "a" contains itself: too large`},
 		"object without a name":        {"resources: [../nameless.yaml]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../nameless.yaml': missing metadata.name in object {{example.com/v1 X} {{ } map[] map[]}}': must build at directory: '/repository/nameless.yaml': file is not directory"},
 		"a folder without manifests":   {"resources: [../shared]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../shared': shared: is a folder, not a file': couldn't make target for path '/repository/shared': unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory '/repository/shared'"},
 		"label that is not a text":     {"resources: [../number.yaml]", `app: X: metadata.labels: the value of "x" must be a text; put it in quotes`},

@@ -49,9 +49,10 @@ type Platform struct {
 	// Path of the folder that holds kubeop.yaml.
 	Path string `env:"PATH"`
 	// Secret and HookSecret name Secrets in the operator's namespace.
-	Secret     string        `env:"SECRET"`
-	HookSecret string        `env:"HOOK_SECRET"`
-	Interval   time.Duration `env:"INTERVAL, default=1m"`
+	Secret     string `env:"SECRET"`
+	HookSecret string `env:"HOOK_SECRET"`
+	// Interval between two polls.
+	Interval time.Duration `env:"INTERVAL, default=1m"`
 }
 
 // Load reads and checks the configuration. Errors name the variable and what it may be.

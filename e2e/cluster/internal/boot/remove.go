@@ -16,7 +16,8 @@ const stopTimeout = 20 * time.Second
 // killTimeout is how long the kernel may take to end a killed process.
 const killTimeout = 10 * time.Second
 
-// Stop ends the cluster's supervisor, which ends everything else, and whatever a killed supervisor left behind.
+// Stop ends the cluster's supervisor, which ends everything else, and whatever a killed supervisor left behind. Only the
+// cluster directory is left, with the logs.
 func Stop(dir layout.Dir) error {
 	state, err := dir.Read()
 	if err != nil {
@@ -33,8 +34,7 @@ func Stop(dir layout.Dir) error {
 	return node.Remove(state.Node)
 }
 
-// Remove takes away everything the cluster may have left on the machine. The supervisor must have ended, or be the
-// caller.
+// Remove takes away the cluster directory, after Stop or at the end of the supervisor itself.
 func Remove(dir layout.Dir) error {
 	if !dir.Owned() {
 		return fmt.Errorf("%s holds no cluster", dir)

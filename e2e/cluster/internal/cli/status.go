@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/e2e/cluster/internal/control"
 	"github.com/kubeop/kubeop/e2e/cluster/internal/layout"
+	"github.com/kubeop/kubeop/e2e/cluster/internal/node"
 )
 
 func newStatus(open opener) *cobra.Command {
@@ -54,6 +55,9 @@ func printStatus(state *layout.State) error {
 		process := state.Components[name]
 		fmt.Printf("  %-24s pid %d%s\n", name, process.PID, health(process))
 	}
+	for name, pid := range node.Programs(state.Node) {
+		fmt.Printf("  %-24s pid %d, on the node\n", name, pid)
+	}
 	return nil
 }
 
@@ -81,8 +85,8 @@ func askAPI(state *layout.State) string {
 		return "does not answer: " + err.Error()
 	}
 	ready := 0
-	for _, node := range nodes.Items {
-		if control.NodeReady(&node) == nil {
+	for _, item := range nodes.Items {
+		if control.NodeReady(&item) == nil {
 			ready++
 		}
 	}

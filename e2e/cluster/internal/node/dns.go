@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	_ "embed" // the manifest
 	"fmt"
 	"net"
 	"os/exec"
@@ -13,91 +14,17 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/network"
 )
 
-// dnsManifest is CoreDNS under the names and labels it has everywhere, since network policies refer to them. Its pods
-// run the multi-call binary from the node, so no image has to be made of it.
+// coreDNS is CoreDNS under the names and labels it has everywhere, since network policies refer to them. Its pods run
+// the multi-call binary from the node, so no image has to be made of it.
+//
+//go:embed coredns.yaml
+var coreDNS string
+
+// dnsManifest fills in what differs between clusters.
 func dnsManifest(plan network.Plan) string {
 	return strings.NewReplacer("$IMAGE", image.PauseName, "$ADDRESS", plan.DNS().String(), "$BINARY", insideBinary).
-		Replace(`apiVersion: v1
-kind: ServiceAccount
-metadata: {name: coredns, namespace: kube-system}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: system:coredns}
-rules:
-- {apiGroups: [""], resources: [endpoints, services, pods, namespaces], verbs: [list, watch]}
-- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: system:coredns}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:coredns}
-subjects:
-- {kind: ServiceAccount, name: coredns, namespace: kube-system}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: coredns, namespace: kube-system}
-data:
-  Corefile: |
-    .:53 {
-        errors
-        health
-        ready
-        kubernetes cluster.local in-addr.arpa ip6.arpa {
-            pods insecure
-            ttl 5
-        }
-        cache 5
-    }
----
-apiVersion: v1
-kind: Service
-metadata:
-  name: kube-dns
-  namespace: kube-system
-  labels: {k8s-app: kube-dns, kubernetes.io/name: CoreDNS}
-spec:
-  clusterIP: $ADDRESS
-  selector: {k8s-app: kube-dns}
-  ports:
-  - {name: dns, port: 53, protocol: UDP}
-  - {name: dns-tcp, port: 53, protocol: TCP}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: coredns, namespace: kube-system, labels: {k8s-app: kube-dns}}
-spec:
-  selector: {matchLabels: {k8s-app: kube-dns}}
-  template:
-    metadata: {labels: {k8s-app: kube-dns}}
-    spec:
-      serviceAccountName: coredns
-      priorityClassName: system-cluster-critical
-      dnsPolicy: Default
-      terminationGracePeriodSeconds: 0
-      tolerations: [{operator: Exists}]
-      containers:
-      - name: coredns
-        image: $IMAGE
-        imagePullPolicy: Never
-        command: [/bin/coredns, -conf, /etc/coredns/Corefile]
-        ports:
-        - {name: dns, containerPort: 53, protocol: UDP}
-        - {name: dns-tcp, containerPort: 53, protocol: TCP}
-        readinessProbe: {httpGet: {path: /ready, port: 8181}, periodSeconds: 1}
-        securityContext:
-          runAsUser: 0
-          allowPrivilegeEscalation: false
-          readOnlyRootFilesystem: true
-          capabilities: {drop: [ALL], add: [NET_BIND_SERVICE]}
-        volumeMounts:
-        - {name: binary, mountPath: /bin/coredns, readOnly: true}
-        - {name: config, mountPath: /etc/coredns, readOnly: true}
-      volumes:
-      - {name: binary, hostPath: {path: $BINARY, type: File}}
-      - {name: config, configMap: {name: coredns}}
-`)
+		Replace(coreDNS)
+}
 }
 
 // InstallDNS creates the cluster's DNS.

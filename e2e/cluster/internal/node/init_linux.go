@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -71,7 +72,7 @@ func (n Node) startRuntime(units *units) error {
 			break
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("containerd made no socket within 30 s")
+			return errors.New("containerd made no socket within 30 s: see logs/containerd.log")
 		}
 	}
 	imported := &unit{name: "import", done: make(chan unix.WaitStatus, 1), args: []string{n.Tools.Ctr,

@@ -41,3 +41,6 @@ func attributes() *syscall.SysProcAttr { return nil }
 
 // FindTools is not reached.
 func FindTools() (Tools, error) { return Tools{}, errOtherSystem }
+
+// Programs has nothing to find.
+func Programs(layout.Node) map[string]int { return nil }

@@ -1,0 +1,253 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/fluxcd/pkg/runtime/controller"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// facts is a scope that records a revision.
+type facts struct {
+	app      *v1alpha1.App
+	revision string
+}
+
+func (f *facts) Record()         { f.app.Status.LastAttemptedRevision = f.revision }
+func (f *facts) Summary() string { return "Applied " + f.revision }
+
+// bench is a runner over a fake API server that counts status patches.
+type bench struct {
+	*Runner
+	events  *events.FakeRecorder
+	app     *v1alpha1.App
+	patches int
+}
+
+func newBench(t *testing.T, app *v1alpha1.App) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{events: events.NewFakeRecorder(10)}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app).
+		WithInterceptorFuncs(interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				b.patches++
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			},
+		}).Build()
+	b.Runner = &Runner{Client: c, Events: b.events, Metrics: controller.Metrics{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
+	b.read(t, app)
+	return b
+}
+
+func (b *bench) read(t *testing.T, app *v1alpha1.App) {
+	t.Helper()
+	b.app = &v1alpha1.App{}
+	if err := b.Client.Get(t.Context(), client.ObjectKeyFromObject(app), b.app); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) run(t *testing.T, outcomes ...error) (ctrl.Result, error) {
+	t.Helper()
+	f := &facts{app: b.app, revision: "main@sha1:1"}
+	var steps []Step
+	for i, err := range outcomes {
+		name := []string{"First", "Second", "Third"}[i]
+		steps = append(steps, Of(name, f, func(context.Context, *facts) error { return err }))
+	}
+	return b.Run(t.Context(), b.app, f, steps...)
+}
+
+func web(change ...func(*v1alpha1.App)) *v1alpha1.App {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", Generation: 3}}
+	app.Status.ObservedGeneration = -1
+	for _, c := range change {
+		c(app)
+	}
+	return app
+}
+
+func TestRun(t *testing.T) {
+	broken := errors.New("the API server is away")
+	cases := map[string]struct {
+		outcomes []error
+		// want are the conditions as "Type=Status Reason".
+		want         []string
+		message      string
+		observed     int64
+		after        time.Duration
+		wantErr      error
+		wantNoEvents bool
+	}{
+		"all succeed": {
+			outcomes: []error{nil, nil}, observed: 3, after: 10 * time.Minute,
+			want:    []string{"Ready=True Succeeded", "First=True Succeeded", "Second=True Succeeded"},
+			message: "Applied main@sha1:1",
+		},
+		"one waits": {
+			outcomes: []error{nil, Wait("NotYet", 3*time.Second, "waits for %s", "rain"), nil}, observed: -1, after: 3 * time.Second,
+			want: []string{
+				"Reconciling=True Progressing", "Ready=Unknown NotYet",
+				"First=True Succeeded", "Second=Unknown NotYet", "Third=Unknown Progressing",
+			},
+			message: "waits for rain", wantNoEvents: true,
+		},
+		"one stops": {
+			outcomes: []error{Stop("Wrong", errors.New("app.yaml:3: no")), nil}, observed: 3, after: 10 * time.Minute,
+			want:    []string{"Stalled=True Wrong", "Ready=False Wrong", "First=False Wrong", "Second=Unknown Progressing"},
+			message: "app.yaml:3: no",
+		},
+		"one fails with a reason": {
+			outcomes: []error{Fail("Away", broken)}, observed: -1, wantErr: broken,
+			want:    []string{"Reconciling=True ProgressingWithRetry", "Ready=False Away", "First=False Away"},
+			message: broken.Error(),
+		},
+		"one fails without": {
+			outcomes: []error{broken}, observed: -1, wantErr: broken,
+			want:    []string{"Reconciling=True ProgressingWithRetry", "Ready=False Failed", "First=False Failed"},
+			message: broken.Error(),
+		},
+		"one fails and is looked at again soon": {
+			outcomes: []error{FailAfter("Unhealthy", 2*time.Second, broken)}, observed: -1, after: 2 * time.Second,
+			want:    []string{"Reconciling=True ProgressingWithRetry", "Ready=False Unhealthy", "First=False Unhealthy"},
+			message: broken.Error(),
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, web())
+			result, err := b.run(t, c.outcomes...)
+			if !errors.Is(err, c.wantErr) || (c.wantErr == nil && err != nil) {
+				t.Errorf("got error %v, want %v", err, c.wantErr)
+			}
+			if d := result.RequeueAfter - c.after; d < -c.after/10 || d > c.after/10 {
+				t.Errorf("looks again after %s, want about %s", result.RequeueAfter, c.after)
+			}
+			b.read(t, b.app)
+			if diff := cmp.Diff(c.want, told(b.app)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+			if got := conditions.GetMessage(b.app, v1alpha1.ReadyCondition); got != c.message {
+				t.Errorf("Ready says %q, want %q", got, c.message)
+			}
+			if b.app.Status.ObservedGeneration != c.observed || b.app.Status.LastAttemptedRevision != "main@sha1:1" {
+				t.Errorf("status is %+v", b.app.Status)
+			}
+			if got := len(b.events.Events) == 0; got != c.wantNoEvents {
+				t.Errorf("%d events", len(b.events.Events))
+			}
+		})
+	}
+}
+
+func told(app *v1alpha1.App) []string {
+	var all []string
+	for _, c := range app.Status.Conditions {
+		all = append(all, c.Type+"="+string(c.Status)+" "+c.Reason)
+	}
+	return all
+}
+
+func TestTheSameOutcomeTwiceWritesAndTellsOnce(t *testing.T) {
+	for name, outcome := range map[string]error{"well": nil, "stopped": Stop("Wrong", errors.New("no")), "waiting": Wait("NotYet", time.Second, "rain")} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, web())
+			for range 3 {
+				if _, err := b.run(t, outcome); err != nil {
+					t.Fatal(err)
+				}
+				b.read(t, b.app)
+			}
+			if b.patches != 1 || len(b.events.Events) > 1 {
+				t.Errorf("%d status patches and %d events, want one of each at most", b.patches, len(b.events.Events))
+			}
+		})
+	}
+}
+
+func TestRetryIntervalReplacesTheBackoff(t *testing.T) {
+	b := newBench(t, web(func(a *v1alpha1.App) { a.Spec.RetryInterval = &metav1.Duration{Duration: 7 * time.Second} }))
+	result, err := b.run(t, errors.New("away"))
+	if err != nil || result.RequeueAfter != 7*time.Second {
+		t.Errorf("got %+v and %v", result, err)
+	}
+}
+
+func TestASuspendedObjectIsLeftAlone(t *testing.T) {
+	b := newBench(t, web(func(a *v1alpha1.App) { a.Spec.Suspend = true }))
+	result, err := b.run(t, errors.New("must not run"))
+	if err != nil || !result.IsZero() || b.patches != 0 || len(b.app.Finalizers) != 0 {
+		t.Errorf("got %+v, %v, %d patches, finalizers %v", result, err, b.patches, b.app.Finalizers)
+	}
+}
+
+func TestARequestIsAnswered(t *testing.T) {
+	b := newBench(t, web(func(a *v1alpha1.App) { a.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"} }))
+	if _, err := b.run(t, Wait("NotYet", time.Second, "rain")); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.app.Status.LastHandledReconcileAt; got != "now" {
+		t.Errorf("answered %q", got)
+	}
+}
+
+func TestFinalize(t *testing.T) {
+	leaving := func(a *v1alpha1.App) {
+		a.DeletionTimestamp, a.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}
+	}
+	cases := map[string]struct {
+		app     *v1alpha1.App
+		outcome error
+		gone    bool
+	}{
+		"what it made is gone":          {web(leaving), nil, true},
+		"something is left":             {web(leaving), Wait(v1alpha1.DeletingReason, time.Second, "waits for x"), false},
+		"suspended, it lets go at once": {web(leaving, func(a *v1alpha1.App) { a.Spec.Suspend = true }), errors.New("must not run"), true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, c.app)
+			f := &facts{app: b.app}
+			if _, err := b.Finalize(t.Context(), b.app, f, Of("Removed", f, func(context.Context, *facts) error { return c.outcome })); err != nil {
+				t.Fatal(err)
+			}
+			err := b.Client.Get(t.Context(), client.ObjectKeyFromObject(c.app), &v1alpha1.App{})
+			if gone := client.IgnoreNotFound(err) == nil && err != nil; gone != c.gone {
+				t.Errorf("gone is %t, want %t", gone, c.gone)
+			}
+			if message := conditions.GetMessage(b.app, v1alpha1.ReadyCondition); !c.gone && message != "waits for x" {
+				t.Errorf("Ready says %q", message)
+			}
+		})
+	}
+}
+
+func TestALongMessageIsCutForTheEvent(t *testing.T) {
+	b := newBench(t, web())
+	if _, err := b.run(t, Stop("Wrong", errors.New(strings.Repeat("ä", 2000)))); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-b.events.Events; len(got) > 1024+100 || strings.ContainsRune(got, '\uFFFD') {
+		t.Errorf("the event has %d bytes: %s", len(got), got)
+	}
+}

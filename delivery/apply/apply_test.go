@@ -1,0 +1,261 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv"
+)
+
+var env *testenv.Env
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+// bench applies sets in a namespace of its own and counts the writes.
+type bench struct {
+	*Applier
+	client.Client
+	t         *testing.T
+	namespace string
+	writes    atomic.Int64
+	recorded  []v1alpha1.InventoryEntry
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	t.Parallel()
+	plain, err := client.NewWithWatch(env.Config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t}
+	b.Client = interceptor.NewClient(plain, interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			b.writes.Add(1)
+			return c.Apply(ctx, o, opts...)
+		},
+	})
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "apply-"}}
+	if err := plain.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	b.namespace = ns.Name
+	b.Applier = &Applier{Live: b.live}
+	return b
+}
+
+// live looks at the API server itself, where the operator looks at its watch.
+func (b *bench) live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(kind)
+	err := b.Get(ctx, key, o)
+	if apierrors.IsNotFound(err) || (err == nil && o.Labels[v1alpha1.TenantLabel] == "") {
+		return nil, true, nil
+	}
+	return o, true, err
+}
+
+// apply applies objects and remembers the inventory; it returns how many were written.
+func (b *bench) apply(objects ...*unstructured.Unstructured) (int64, error) {
+	b.t.Helper()
+	before := b.writes.Load()
+	result, err := b.Apply(b.t.Context(), Set{Client: b.Client, Objects: objects, Recorded: b.recorded})
+	b.recorded = Inventory(result.Entries, Stale(b.recorded, result.Entries)).Entries
+	return b.writes.Load() - before, err
+}
+
+// Apply is the Applier's; the client's own would hide it.
+func (b *bench) Apply(ctx context.Context, set Set) (Result, error) { return b.Applier.Apply(ctx, set) }
+
+func (b *bench) config(name, value string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": value}}}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	o.SetNamespace(b.namespace)
+	o.SetName(name)
+	o.SetLabels(map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "web"})
+	return o
+}
+
+func (b *bench) read(name string) *corev1.ConfigMap {
+	b.t.Helper()
+	config := &corev1.ConfigMap{}
+	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, config); err != nil {
+		b.t.Fatal(err)
+	}
+	return config
+}
+
+func (b *bench) must(writes int64, objects ...*unstructured.Unstructured) {
+	b.t.Helper()
+	got, err := b.apply(objects...)
+	if err != nil || got != writes {
+		b.t.Fatalf("%d writes and %v, want %d and none", got, err, writes)
+	}
+}
+
+func TestOnlyWhatChangedIsWritten(t *testing.T) {
+	b := newBench(t)
+	b.must(2, b.config("one", "a"), b.config("two", "a"))
+	b.must(0, b.config("one", "a"), b.config("two", "a"))
+	b.must(1, b.config("one", "b"), b.config("two", "a"))
+	if got := b.read("one").Data["key"]; got != "b" {
+		t.Errorf("the value is %q", got)
+	}
+}
+
+func TestAHandOnOurFieldsIsUndone(t *testing.T) {
+	b := newBench(t)
+	b.must(1, b.config("one", "a"))
+	edited := b.read("one")
+	edited.Data["key"], edited.Data["theirs"] = "edited", "stays"
+	if err := b.Update(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	b.must(1, b.config("one", "a"))
+	if diff := cmp.Diff(map[string]string{"key": "a", "theirs": "stays"}, b.read("one").Data); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+	b.must(0, b.config("one", "a"))
+
+	if err := b.Delete(t.Context(), b.read("one")); err != nil {
+		t.Fatal(err)
+	}
+	b.must(1, b.config("one", "a"))
+}
+
+func TestWhatIsNotOursIsNotTaken(t *testing.T) {
+	b := newBench(t)
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "one"}, Data: map[string]string{"key": "theirs"}}
+	if err := b.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.apply(b.config("one", "a"), b.config("two", "a"))
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap/one: the object exists and is not ours") {
+		t.Errorf("got %v", err)
+	}
+	if got := b.read("one").Data["key"]; got != "theirs" {
+		t.Errorf("the value is %q", got)
+	}
+	if got := b.read("two").Data["key"]; got != "a" {
+		t.Errorf("the other object was held up: %q", got)
+	}
+	if got := Names(b.recorded); got != "ConfigMap/two" {
+		t.Errorf("recorded is %s", got)
+	}
+}
+
+func TestAnotherAppsObjectIsNotTaken(t *testing.T) {
+	b := newBench(t)
+	b.must(1, b.config("one", "a"))
+	b.recorded = nil
+	other := b.config("one", "b")
+	other.SetLabels(map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "api"})
+	if _, err := b.apply(other); err == nil || !strings.Contains(err.Error(), "belongs to app web already") {
+		t.Errorf("got %v", err)
+	}
+	if got := b.read("one").Data["key"]; got != "a" {
+		t.Errorf("the value is %q", got)
+	}
+}
+
+func TestAnInvalidObjectHoldsUpOnlyWhatComesAfterIt(t *testing.T) {
+	b := newBench(t)
+	bad := b.config("bad", "a")
+	bad.Object["data"] = map[string]any{"not/a/key": "a"}
+	deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{}}}
+	deployment.SetNamespace(b.namespace)
+	deployment.SetName("web")
+	writes, err := b.apply(deployment, bad, b.config("one", "a"))
+	if writes != 2 || !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "ConfigMap/bad: ") {
+		t.Errorf("%d writes and %v", writes, err)
+	}
+	if got := Names(b.recorded); got != "ConfigMap/one" {
+		t.Errorf("recorded is %s", got)
+	}
+}
+
+func TestALostAnswerIsRecorded(t *testing.T) {
+	b := newBench(t)
+	lost := fmt.Errorf("connection reset")
+	b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if err := c.Apply(ctx, o, opts...); err != nil {
+				return err
+			}
+			return lost
+		},
+	})
+	if _, err := b.apply(b.config("one", "a")); err == nil {
+		t.Fatal("the error is swallowed")
+	}
+	if got := Names(b.recorded); got != "ConfigMap/one" {
+		t.Errorf("what may be there is not recorded: %q", got)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	b := newBench(t)
+	b.must(3, b.config("one", "a"), b.config("two", "a"), b.config("held", "a"))
+	held := b.read("held")
+	held.Finalizers = []string{"example.com/held"}
+	if err := b.Update(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	stranger := b.read("two")
+	stranger.Labels = map[string]string{v1alpha1.AppLabel: "api"}
+	if err := b.Update(t.Context(), stranger); err != nil {
+		t.Fatal(err)
+	}
+
+	owner := map[string]string{v1alpha1.AppLabel: "web"}
+	recorded := append(b.recorded, v1alpha1.InventoryEntry{ID: b.namespace + "_x_gone.example.com_Thing", Version: "v1"})
+	left, err := Prune(t.Context(), b.Client, recorded, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Names(left); got != "ConfigMap/held" {
+		t.Errorf("left is %s", got)
+	}
+	b.read("two")
+	held = b.read("held")
+	held.Finalizers = nil
+	if err := b.Update(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	if left, err = Prune(t.Context(), b.Client, left, owner); err != nil || len(left) != 0 {
+		t.Errorf("left is %v, %v", left, err)
+	}
+}
+
+func TestLedgerForgetsNothing(t *testing.T) {
+	b := newBench(t)
+	b.must(2, b.config("one", "a"), b.config("two", "a"))
+	l := NewLedger(b.Applier, b.Client, v1alpha1.Inventory{Entries: b.recorded})
+	if err := l.Apply(t.Context(), b.config("one", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if got := Names(l.Inventory().Entries); got != "ConfigMap/one, ConfigMap/two" {
+		t.Errorf("before pruning, recorded is %s", got)
+	}
+	if err := l.Prune(t.Context(), map[string]string{v1alpha1.AppLabel: "web"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := Names(l.Inventory().Entries); got != "ConfigMap/one" {
+		t.Errorf("after pruning, recorded is %s", got)
+	}
+}

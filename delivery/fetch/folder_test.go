@@ -1,0 +1,198 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fetchFolder commits what write puts into a repository, and fetches it.
+func fetchFolder(t *testing.T, lower func(*limits), write func(*gitRepo)) *Folder {
+	t.Helper()
+	repo := newGitRepo(t)
+	write(repo)
+	repo.push("first")
+	store := NewGitStore(t.TempDir())
+	if lower != nil {
+		lower(&store.limits)
+	}
+	return fetchOK(t, store, Git{URL: serve(t, repo, httptest.NewServer).url()}).Root
+}
+
+func TestFolderIsAnFS(t *testing.T) {
+	root := fetchFolder(t, nil, func(r *gitRepo) {
+		r.write("kubeop.yaml", "version: 1\n")
+		r.write("apps/web/app.yaml", "kind: App\n")
+		// Git sorts "apps" as "apps/", after this; an fs.FS sorts by name.
+		r.write("apps.txt", "x")
+		r.write("empty", "")
+		r.write("large", strings.Repeat("0123456789abcdef", 4096))
+	})
+	if err := fstest.TestFS(root, "kubeop.yaml", "apps/web/app.yaml", "apps.txt", "empty", "large"); err != nil {
+		t.Error(err)
+	}
+	sub, err := root.Sub("apps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fstest.TestFS(sub, "web/app.yaml"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFolderDigest(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("apps/a/app.yaml", "1")
+	repo.write("apps/b/app.yaml", "2")
+	repo.push("first")
+	store := NewGitStore(t.TempDir())
+	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
+	before := fetchOK(t, store, src).Root
+	repo.write("apps/b/app.yaml", "3")
+	repo.push("second")
+	after := fetchOK(t, store, src).Root
+
+	changed := map[string]bool{}
+	for _, path := range []string{".", "apps", "apps/a", "apps/a/app.yaml", "apps/b"} {
+		old, err := before.Digest(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh, err := after.Digest(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := repo.git("rev-parse", "HEAD:"+strings.TrimPrefix(path, ".")); fresh != want {
+			t.Errorf("%s: got %s, git says %s", path, fresh, want)
+		}
+		changed[path] = old != fresh
+	}
+	want := map[string]bool{".": true, "apps": true, "apps/a": false, "apps/a/app.yaml": false, "apps/b": true}
+	if diff := cmp.Diff(want, changed); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFolderFollowsNothing(t *testing.T) {
+	root := fetchFolder(t, nil, func(r *gitRepo) {
+		r.write("dir/file", "x")
+		for name, to := range map[string]string{"link": "/etc/passwd", "up": "../../..", "linkdir": "dir"} {
+			if err := os.Symlink(to, filepath.Join(r.work, name)); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+		r.git("update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("ab", 20)+",module")
+		r.write(".gitmodules", "[submodule \"module\"]\npath = module\nurl = https://example.com\n")
+		if err := os.Mkdir(filepath.Join(r.work, "module"), 0o755); err != nil {
+			r.t.Fatal(err)
+		}
+	})
+	entries, err := root.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]fs.FileMode{}
+	for _, entry := range entries {
+		types[entry.Name()] = entry.Type()
+	}
+	want := map[string]fs.FileMode{
+		".gitmodules": 0, "dir": fs.ModeDir, "link": fs.ModeSymlink, "linkdir": fs.ModeSymlink,
+		"module": fs.ModeIrregular, "up": fs.ModeSymlink,
+	}
+	if diff := cmp.Diff(want, types); diff != "" {
+		t.Error(diff)
+	}
+	for path, kind := range map[string]error{
+		"link": ErrSymlink, "up": ErrSymlink, "linkdir": ErrSymlink, "linkdir/file": ErrSymlink, "up/x": ErrSymlink,
+		"module": ErrSubmodule, "module/x": ErrSubmodule,
+	} {
+		for op, err := range everyWay(root, path) {
+			if !errors.Is(err, kind) {
+				t.Errorf("%s %s: %v", op, path, err)
+			}
+		}
+	}
+	info, err := fs.Stat(root, "link")
+	if err != nil || info.Mode().Type() != fs.ModeSymlink || info.Size() != int64(len("/etc/passwd")) {
+		t.Errorf("Stat: %v, %v", info, err)
+	}
+	// A walk passes by them.
+	if err := fs.WalkDir(root, ".", func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
+		t.Error(err)
+	}
+}
+
+// everyWay opens a path by each method that reads what is there.
+func everyWay(root *Folder, path string) map[string]error {
+	_, open := root.Open(path)
+	_, read := root.ReadFile(path)
+	_, list := root.ReadDir(path)
+	_, sub := root.Sub(path)
+	return map[string]error{"open": open, "read": read, "list": list, "sub": sub}
+}
+
+func TestFolderPaths(t *testing.T) {
+	root := fetchFolder(t, nil, func(r *gitRepo) { r.write("dir/file", "x") })
+	for _, path := range []string{"", "/", "..", "../x", "dir/../dir", "/dir", "dir/", "./dir", "dir//file"} {
+		for op, err := range everyWay(root, path) {
+			if !errors.Is(err, fs.ErrInvalid) {
+				t.Errorf("%s %q: %v", op, path, err)
+			}
+		}
+	}
+	for _, path := range []string{"gone", "dir/gone", "gone/file", "dir/file/x", "dir\\file"} {
+		for op, err := range everyWay(root, path) {
+			if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s %q: %v", op, path, err)
+			}
+		}
+		if _, err := root.Digest(path); !errors.Is(err, ErrNotFound) {
+			t.Errorf("digest %q: %v", path, err)
+		}
+	}
+	if _, err := root.Sub("dir/file"); err == nil {
+		t.Error("a file is no folder")
+	}
+}
+
+func TestFolderLimits(t *testing.T) {
+	deep := strings.Repeat("d/", 8)
+	root := fetchFolder(t, func(l *limits) { l.file, l.files, l.depth = 1024, 40, 6 }, func(r *gitRepo) {
+		r.write("large", strings.Repeat("x", 1025))
+		r.write("fits", strings.Repeat("x", 1024))
+		r.write(deep+"file", "x")
+		for i := range 20 {
+			r.write(fmt.Sprintf("many/a%d", i), "x")
+			r.write(fmt.Sprintf("more/b%d", i), "x")
+		}
+	})
+	if _, err := root.ReadFile("fits"); err != nil {
+		t.Error(err)
+	}
+	_, err := root.ReadFile("large")
+	wantError(t, err, ErrTooLarge, "read large: the file is larger than the limit of 1 KiB")
+	_, err = root.ReadFile(deep + "file")
+	wantError(t, err, ErrTooLarge, "the number of folders inside each other is over the limit of 6")
+	for range 3 {
+		if _, err := root.ReadDir("many"); err != nil {
+			t.Errorf("listing the same folder again: %v", err)
+		}
+	}
+	err = fs.WalkDir(root, ".", func(_ string, _ fs.DirEntry, err error) error { return err })
+	wantError(t, err, ErrTooLarge, "limit of")
+	sub, err := root.Sub("more")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sub.ReadDir("."); err != nil {
+		t.Errorf("a folder of its own counts on its own: %v", err)
+	}
+}

@@ -1,0 +1,127 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadIndex(t *testing.T) {
+	want := []indexEntry{{Version: "1.10", URLs: []string{"web-1.10.tgz"}, Digest: "aa"}, {Version: "1.9.0", URLs: []string{"b"}}}
+	cases := map[string]struct {
+		index string
+		want  []indexEntry
+		says  string
+	}{
+		"as Helm writes it": {index: `apiVersion: v1
+entries:
+  other:
+  - version: 3.0.0
+    description: |
+      web:
+      - version: 6.6.6
+  web:
+  - digest: aa
+    urls:
+    - web-1.10.tgz
+    # a comment
+    version: 1.10
+    description: |
+
+      # no comment
+      other:
+  - urls: [b]
+    version: 1.9.0
+  webby:
+  - version: 4.0.0
+generated: "x"
+`, want: want},
+		"deeper, quoted, last": {index: "# c\nentries:\n    \"web\":\n        - {version: 1.10, urls: [web-1.10.tgz], digest: aa}\n        - version: 1.9.0\n          urls:\n          - b", want: want},
+		"windows":              {index: "entries:\r\n  web:\r\n  - version: 1.10\r\n    digest: aa\r\n    urls:\r\n    - web-1.10.tgz\r\n  - version: 1.9.0\r\n    urls:\r\n    - b\r\n", want: want},
+		"byte order mark":      {index: "\xef\xbb\xbfentries:\n  web:\n  - {version: 1.10, urls: [web-1.10.tgz], digest: aa}\n  - {version: 1.9.0, urls: [b]}\n", want: want},
+		"flow":                 {index: "entries: {web: [{version: 1.10, urls: [web-1.10.tgz], digest: aa}, {version: 1.9.0, urls: [b]}]}", want: want},
+		"quoted top":           {index: "\"entries\":\n  web:\n  - {version: 1.10, urls: [web-1.10.tgz], digest: aa}\n  - {version: 1.9.0, urls: [b]}\n", want: want},
+		"anchors":              {index: "entries:\n  all: &all\n  - {version: 1.10, urls: [web-1.10.tgz], digest: aa}\n  - {version: 1.9.0, urls: [b]}\n  web: *all\n", want: want},
+		"JSON":                 {index: ` {"entries":{"other":[{"a":[{}]}],"web":[{"version":"1.10","urls":["web-1.10.tgz"],"digest":"aa"},{"version":"1.9.0","urls":["b"]}]}}`, want: want},
+		"JSON without":         {index: `{"entries":{"other":[]}}`},
+		"without":              {index: "entries:\n  other:\n  - version: 1\n"},
+		"no entries":           {index: "entries: {}\n"},
+		"empty entries":        {index: "entries:\n"},
+		"JSON broken":          {index: `{"entries":{"web":[{"version":`, says: "index.yaml cannot be read"},
+		"JSON of a kind":       {index: `{"entries":["web"]}`, says: "index.yaml cannot be read"},
+		"no index":             {index: "<html>: [", says: "index.yaml cannot be read"},
+		"large":                {index: "entries: {\n" + strings.Repeat("# padding\n", 2000) + "}", says: "limit of 16 KiB"},
+		"large chart":          {index: "entries:\n  web:\n" + strings.Repeat("  - version: 1\n", 2000), says: "limit of 16 KiB"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := readIndex(strings.NewReader(tc.index), "web", limits{indexDoc: 16 * kibibyte})
+			if tc.says != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.says) {
+					t.Errorf("got %v, want %q", err, tc.says)
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
+				t.Errorf("%v\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestReadIndexSkipsWhatIsLarge(t *testing.T) {
+	var index strings.Builder
+	index.WriteString("entries:\n")
+	for i := range 2000 {
+		fmt.Fprintf(&index, "  c%d:\n  - version: 1.0.%d\n    urls:\n    - c.tgz\n", i, i)
+	}
+	got, err := readIndex(strings.NewReader(index.String()), "c1999", limits{indexDoc: kibibyte})
+	if err != nil || len(got) != 1 || got[0].Version != "1.0.1999" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func FuzzReadIndex(f *testing.F) {
+	f.Add("entries:\n  web:\n  - version: 1.0.0\n    urls: [a]\n")
+	f.Add("entries:\n  'web':\n    - version: \"1\"\n  x: |\n    web:\n")
+	f.Add("entries: {web: [{version: 1}]}")
+	f.Add(`{"entries":{"x":{},"web":[{"version":"1"}]}}`)
+	f.Add("a: 1\n---\nentries:\n  web: []\n")
+	f.Fuzz(func(t *testing.T, index string) {
+		got, err := readIndex(strings.NewReader(index), "web", limits{indexDoc: mebibyte})
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) {
+				t.Errorf("an error of no kind: %v", err)
+			}
+			return
+		}
+		for _, entry := range got {
+			// Escapes aside, what comes out stood in.
+			if !strings.ContainsAny(index, `\`) && strings.IndexFunc(entry.Digest, unicode.IsSpace) < 0 && !strings.Contains(index, entry.Digest) {
+				t.Errorf("made up %q", entry.Digest)
+			}
+		}
+	})
+}
+
+func FuzzChoose(f *testing.F) {
+	f.Add("1.0.0 v2.0.0-rc.1 x", "*")
+	f.Add("1.0.0+a 1.0.0+b", ">=1")
+	f.Fuzz(func(t *testing.T, names, wish string) {
+		var versions []version
+		for name := range strings.FieldsSeq(names) {
+			versions = append(versions, version{Name: name})
+		}
+		got, err := choose("web", wish, versions)
+		if err == nil && !strings.Contains(names, got.Name) {
+			t.Errorf("made up %q", got.Name)
+		}
+		if err != nil && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrNotFound) {
+			t.Errorf("an error of no kind: %v", err)
+		}
+	})
+}

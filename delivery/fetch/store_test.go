@@ -1,0 +1,208 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func onlyGlob(t *testing.T, parts ...string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(parts...))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v: %v, %v", parts, found, err)
+	}
+	return found[0]
+}
+
+func TestFetchHealsADamagedStore(t *testing.T) {
+	damage := map[string]func(t *testing.T, dir string){
+		"pack cut short": func(t *testing.T, dir string) {
+			if err := os.Truncate(onlyGlob(t, dir, "*", "1", "objects", "pack", "*.pack"), 20); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"pack overwritten": func(t *testing.T, dir string) {
+			path := onlyGlob(t, dir, "*", "1", "objects", "pack", "*.pack")
+			if err := os.WriteFile(path, []byte(strings.Repeat("x", 300)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"index empty": func(t *testing.T, dir string) {
+			if err := os.Truncate(onlyGlob(t, dir, "*", "1", "objects", "pack", "*.idx"), 0); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"index gone": func(t *testing.T, dir string) {
+			if err := os.Remove(onlyGlob(t, dir, "*", "1", "objects", "pack", "*.idx")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"pack gone": func(t *testing.T, dir string) {
+			if err := os.Remove(onlyGlob(t, dir, "*", "1", "objects", "pack", "*.pack")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"commits made up": func(t *testing.T, dir string) {
+			path := onlyGlob(t, dir, "*", "1", commitsFile)
+			if err := os.WriteFile(path, []byte("no hash\n"+strings.Repeat("ab", 20)+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"everything gone": func(t *testing.T, dir string) {
+			if err := os.RemoveAll(onlyGlob(t, dir, "*")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for name, break_ := range damage {
+		t.Run(name, func(t *testing.T) {
+			repo := newGitRepo(t)
+			repo.write("a", "1")
+			repo.write("dir/b", "1")
+			repo.push("first")
+			src := Git{URL: serve(t, repo, httptest.NewServer).url()}
+			dir := t.TempDir()
+			running := NewGitStore(dir)
+			fetchOK(t, running, src)
+			break_(t, dir)
+			for _, store := range []*GitStore{running, NewGitStore(dir)} {
+				repo.write("a", name)
+				repo.push("next")
+				// The process that runs while the damage is done may need one fetch to see it.
+				commit, err := store.Fetch(t.Context(), src)
+				if err == nil {
+					_, err = commit.Root.ReadFile("dir/b")
+				}
+				if err != nil {
+					commit = fetchOK(t, store, src)
+				}
+				if text(t, commit, "a") != name || text(t, commit, "dir/b") != "1" {
+					t.Error("not the commit that was pushed")
+				}
+			}
+		})
+	}
+}
+
+func TestFetchSweepsWhatACrashLeft(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	repo.push("first")
+	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
+	dir := t.TempDir()
+	fetchOK(t, NewGitStore(dir), src)
+	key := filepath.Dir(onlyGlob(t, dir, "*", "1"))
+	packs := filepath.Join(key, "1", packFolder)
+	for _, path := range []string{
+		filepath.Join(key, "tmp-1", packFolder, "tmp-pack"), // a fresh store, unfinished
+		filepath.Join(packs, "tmp-2"),                       // a pack, half received
+		filepath.Join(packs, "pack-"+strings.Repeat("ab", 20)+".idx"),
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	repo.write("a", "2")
+	repo.push("second")
+	if commit := fetchOK(t, NewGitStore(dir), src); text(t, commit, "a") != "2" {
+		t.Error("not the commit that was pushed")
+	}
+	left, _ := filepath.Glob(filepath.Join(key, temporary))
+	inside, _ := filepath.Glob(filepath.Join(packs, temporary))
+	if len(left)+len(inside) != 0 {
+		t.Errorf("left behind: %v %v", left, inside)
+	}
+}
+
+// TestFetchKilled kills a process while it fetches, at different moments, and fetches again from what it left.
+func TestFetchKilled(t *testing.T) {
+	if url := os.Getenv("FETCH_URL"); url != "" {
+		for {
+			_, _ = NewGitStore(os.Getenv("FETCH_DIR")).Fetch(context.Background(), Git{URL: url})
+		}
+	}
+	repo := newGitRepo(t)
+	for i := range 200 {
+		repo.write(fmt.Sprintf("d%d/f", i), strings.Repeat(fmt.Sprint(i), 100))
+	}
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	server.wrap = func(w http.ResponseWriter, req *http.Request, backend http.Handler) bool {
+		whole := httptest.NewRecorder()
+		backend.ServeHTTP(whole, req)
+		w.Header().Set("Content-Type", whole.Header().Get("Content-Type"))
+		for chunk := whole.Body.Next(2000); len(chunk) > 0; chunk = whole.Body.Next(2000) {
+			_, _ = w.Write(chunk)
+			w.(http.Flusher).Flush()
+			time.Sleep(5 * time.Millisecond)
+		}
+		return true
+	}
+	dir := t.TempDir()
+	for i := range 6 {
+		child := exec.Command(os.Args[0], "-test.run=^TestFetchKilled$")
+		child.Env = append(os.Environ(), "FETCH_URL="+server.url(), "FETCH_DIR="+dir)
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(60+i*45) * time.Millisecond)
+		_ = child.Process.Signal(syscall.SIGKILL)
+		_ = child.Wait()
+		repo.write("round", fmt.Sprint(i))
+		repo.push("next")
+	}
+	commit := fetchOK(t, NewGitStore(dir), Git{URL: server.url()})
+	for i := range 200 {
+		if got := text(t, commit, fmt.Sprintf("d%d/f", i)); got != strings.Repeat(fmt.Sprint(i), 100) {
+			t.Fatalf("d%d: %q", i, got)
+		}
+	}
+	if text(t, commit, "round") != "5" {
+		t.Error("not the last commit")
+	}
+}
+
+func TestFetchToAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skip("needs to mount a small file system: ", err)
+	}
+	defer func() { _ = syscall.Unmount(dir, 0) }()
+	repo := newGitRepo(t)
+	repo.write("small", "1")
+	repo.push("first")
+	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
+	store := NewGitStore(dir)
+	first := fetchOK(t, store, src)
+	var random strings.Builder
+	for i := range 30000 {
+		fmt.Fprintf(&random, "%x", i*i*7919)
+	}
+	repo.write("large", random.String())
+	repo.push("second")
+
+	_, err := store.Fetch(t.Context(), src)
+	wantError(t, err, syscall.ENOSPC, "no space left below "+dir)
+	wantTransient(t, err)
+	if text(t, first, "small") != "1" {
+		t.Error("the first commit is not readable any more")
+	}
+	repo.git("rm", "--quiet", "large")
+	repo.write("small", "2")
+	repo.push("third")
+	if commit := fetchOK(t, store, src); text(t, commit, "small") != "2" {
+		t.Error("not the commit that was pushed")
+	}
+}

@@ -1,0 +1,40 @@
+package policy
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/kubeop/kubeop/delivery/render"
+)
+
+// FuzzCheck: whatever can be parsed is judged, and each refusal is a Violation on a line of its own.
+func FuzzCheck(f *testing.F) {
+	for _, seed := range []string{
+		clusterRole,
+		`{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {externalIPs: x}}`,
+		`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: a, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}`,
+		`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, subjects: [1, {kind: Group, name: "system:masters"}]}`,
+		`{apiVersion: v1, kind: Pod, metadata: {name: "a\nb", finalizers: [1], labels: {paas.kubeop.io/x: y}}, spec: {serviceAccountName: kubeop-x}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, manifests []byte) {
+		objects, err := render.Parse(manifests)
+		if err != nil {
+			return
+		}
+		err = Check(objects, namespace, scope)
+		if err == nil || errors.Is(err, errOffline) {
+			return
+		}
+		refused := err.(interface{ Unwrap() []error }).Unwrap()
+		if lines := strings.Count(err.Error(), "\n") + 1; lines != len(refused) {
+			t.Errorf("%d violations on %d lines: %v", len(refused), lines, err)
+		}
+		var violation *Violation
+		if !errors.As(err, &violation) {
+			t.Errorf("%v is no Violation", err)
+		}
+	})
+}
