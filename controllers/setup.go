@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/jitter"
 	"github.com/fluxcd/pkg/runtime/metrics"
 	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,8 @@ import (
 const (
 	firstBackoff = time.Second
 	lastBackoff  = 5 * time.Minute
+	// intervalJitter spreads the intervals of objects that were made at the same time.
+	intervalJitter = 0.05
 )
 
 // Options are the settings of the controllers.
@@ -113,6 +116,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 }
 
 func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
+	jitter.SetGlobalIntervalJitter(intervalJitter, nil)
 	ours, err := labels.NewRequirement(v1alpha1.TenantLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, err

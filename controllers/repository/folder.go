@@ -2,9 +2,11 @@ package repository
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,7 +36,27 @@ func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*fetch.Fold
 	if err != nil {
 		return nil, err
 	}
+	folder, err := r.Git.Folder(source, digest)
+	if !errors.Is(err, fetch.ErrNotFound) {
+		return folder, err
+	}
+	// The store may be new, and the newest commit hold another folder: one that is wrong, and held back. The commit that
+	// the app was declared with still holds its own.
+	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "@sha1:")
+	source.Ref = withCommit(source.Ref, commit)
+	if _, err := r.Git.Fetch(ctx, source); err != nil {
+		return nil, fmt.Errorf("fetching the commit of the app's folder: %w", err)
+	}
 	return r.Git.Folder(source, digest)
+}
+
+// withCommit returns the ref narrowed to one commit.
+func withCommit(ref *sourcev1.GitRepositoryRef, commit string) *sourcev1.GitRepositoryRef {
+	narrowed := &sourcev1.GitRepositoryRef{Commit: commit}
+	if ref != nil {
+		narrowed.Branch = ref.Branch
+	}
+	return narrowed
 }
 
 // declares holds an app to the folders of its own tenant, whatever its labels and annotations say.

@@ -41,7 +41,7 @@ func TestFetchWithCredentials(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.server.allow = tc.allow
+			tc.server.set(func() { tc.server.allow = tc.allow })
 			if commit := fetchOK(t, NewGitStore(t.TempDir()), Git{URL: tc.server.url(), Auth: tc.auth}); commit.Hash != hash {
 				t.Errorf("got %s", commit.Hash)
 			}
@@ -54,7 +54,7 @@ func TestFetchRefusedCredentials(t *testing.T) {
 	repo.write("a", "1")
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
-	server.allow = basic("bot", "right")
+	server.set(func() { server.allow = basic("bot", "right") })
 	const secret = "wr/ong +p%ss&word"
 	cases := map[string]struct {
 		auth Auth
@@ -92,11 +92,11 @@ func TestFetchLosesAccess(t *testing.T) {
 	repo.write("a", "1")
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
-	server.allow = basic("bot", "pass")
+	server.set(func() { server.allow = basic("bot", "pass") })
 	store := NewGitStore(t.TempDir())
 	src := Git{URL: server.url(), Auth: Auth{Username: "bot", Password: "pass"}}
 	fetchOK(t, store, src)
-	server.allow = basic("bot", "changed")
+	server.set(func() { server.allow = basic("bot", "changed") })
 	// The commit is in the store; that must not be enough.
 	_, err := store.Fetch(t.Context(), src)
 	wantError(t, err, ErrAuthentication, "rejected")
@@ -125,18 +125,20 @@ func TestFetchRedirected(t *testing.T) {
 	}))
 	defer other.Close()
 	server := serve(t, repo, httptest.NewServer)
-	server.allow = basic("bot", "pass")
-	server.wrap = func(w http.ResponseWriter, req *http.Request, _ http.Handler) bool {
-		if rest, ok := strings.CutPrefix(req.URL.Path, "/away"); ok {
-			http.Redirect(w, req, other.URL+rest, http.StatusFound)
-			return true
+	server.set(func() { server.allow = basic("bot", "pass") })
+	server.set(func() {
+		server.wrap = func(w http.ResponseWriter, req *http.Request, _ http.Handler) bool {
+			if rest, ok := strings.CutPrefix(req.URL.Path, "/away"); ok {
+				http.Redirect(w, req, other.URL+rest, http.StatusFound)
+				return true
+			}
+			if rest, ok := strings.CutPrefix(req.URL.Path, "/moved"); ok {
+				http.Redirect(w, req, "/app.git"+rest+"?"+req.URL.RawQuery, http.StatusMovedPermanently)
+				return true
+			}
+			return false
 		}
-		if rest, ok := strings.CutPrefix(req.URL.Path, "/moved"); ok {
-			http.Redirect(w, req, "/app.git"+rest+"?"+req.URL.RawQuery, http.StatusMovedPermanently)
-			return true
-		}
-		return false
-	}
+	})
 	auth := Auth{Username: "bot", Password: "pass"}
 
 	_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.URL + "/away", Auth: auth})

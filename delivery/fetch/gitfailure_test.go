@@ -172,16 +172,18 @@ func TestFetchBrokenOff(t *testing.T) {
 	fetchOK(t, store, Git{URL: server.url()})
 	repo.write("a", "2")
 	repo.push("second")
-	server.wrap = func(w http.ResponseWriter, req *http.Request, backend http.Handler) bool {
-		if req.Method != http.MethodPost {
-			return false
+	server.set(func() {
+		server.wrap = func(w http.ResponseWriter, req *http.Request, backend http.Handler) bool {
+			if req.Method != http.MethodPost {
+				return false
+			}
+			whole := httptest.NewRecorder()
+			backend.ServeHTTP(whole, req)
+			w.Header().Set("Content-Type", whole.Header().Get("Content-Type"))
+			_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()-60])
+			panic(http.ErrAbortHandler)
 		}
-		whole := httptest.NewRecorder()
-		backend.ServeHTTP(whole, req)
-		w.Header().Set("Content-Type", whole.Header().Get("Content-Type"))
-		_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()-60])
-		panic(http.ErrAbortHandler)
-	}
+	})
 	before := openFiles(t)
 	for range 5 {
 		_, err := store.Fetch(t.Context(), Git{URL: server.url()})
@@ -195,7 +197,7 @@ func TestFetchBrokenOff(t *testing.T) {
 	if len(left)+len(inside) != 0 {
 		t.Errorf("left behind: %v %v", left, inside)
 	}
-	server.wrap = nil
+	server.set(func() { server.wrap = nil })
 	if commit := fetchOK(t, store, Git{URL: server.url()}); text(t, commit, "a") != "2" {
 		t.Errorf("got %s", commit.Hash)
 	}

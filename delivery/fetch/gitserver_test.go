@@ -81,6 +81,7 @@ func (r *gitRepo) pushAll() {
 // gitServer serves a root over smart HTTP and counts what it is asked.
 type gitServer struct {
 	*httptest.Server
+	backend  http.Handler
 	mu       sync.Mutex
 	requests []string
 	// allow says whether a request may pass; nil lets all pass.
@@ -100,24 +101,26 @@ func (s *gitServer) seen() []string {
 	return seen
 }
 
-func (s *gitServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+// set changes allow or wrap while requests may be under way.
+func (s *gitServer) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *gitServer) serve(w http.ResponseWriter, req *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, req.Method+" "+req.URL.Path)
+	allow, wrap := s.allow, s.wrap
 	s.mu.Unlock()
-	if s.allow != nil && !s.allow(req) {
+	if allow != nil && !allow(req) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 		http.Error(w, "no: "+req.Header.Get("Authorization"), http.StatusUnauthorized)
 		return
 	}
-	backend := s.Config.Handler.(*served).backend
-	if s.wrap == nil || !s.wrap(w, req, backend) {
-		backend.ServeHTTP(w, req)
+	if wrap == nil || !wrap(w, req, s.backend) {
+		s.backend.ServeHTTP(w, req)
 	}
-}
-
-type served struct {
-	*gitServer
-	backend http.Handler
 }
 
 func serve(t *testing.T, repo *gitRepo, start func(http.Handler) *httptest.Server) *gitServer {
@@ -126,13 +129,13 @@ func serve(t *testing.T, repo *gitRepo, start func(http.Handler) *httptest.Serve
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &gitServer{}
-	s.Server = start(&served{gitServer: s, backend: &cgi.Handler{
+	s := &gitServer{backend: &cgi.Handler{
 		Path:   filepath.Join(strings.TrimSpace(string(path)), "git-http-backend"),
 		Env:    []string{"GIT_PROJECT_ROOT=" + repo.root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_GLOBAL=/dev/null"},
 		Stderr: io.Discard,
 		Logger: log.New(io.Discard, "", 0),
-	}})
+	}}
+	s.Server = start(http.HandlerFunc(s.serve))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.Cleanup(s.Close)
 	return s

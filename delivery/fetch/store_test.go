@@ -139,17 +139,19 @@ func TestFetchKilled(t *testing.T) {
 	}
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
-	server.wrap = func(w http.ResponseWriter, req *http.Request, backend http.Handler) bool {
-		whole := httptest.NewRecorder()
-		backend.ServeHTTP(whole, req)
-		w.Header().Set("Content-Type", whole.Header().Get("Content-Type"))
-		for chunk := whole.Body.Next(2000); len(chunk) > 0; chunk = whole.Body.Next(2000) {
-			_, _ = w.Write(chunk)
-			w.(http.Flusher).Flush()
-			time.Sleep(5 * time.Millisecond)
+	server.set(func() {
+		server.wrap = func(w http.ResponseWriter, req *http.Request, backend http.Handler) bool {
+			whole := httptest.NewRecorder()
+			backend.ServeHTTP(whole, req)
+			w.Header().Set("Content-Type", whole.Header().Get("Content-Type"))
+			for chunk := whole.Body.Next(2000); len(chunk) > 0; chunk = whole.Body.Next(2000) {
+				_, _ = w.Write(chunk)
+				w.(http.Flusher).Flush()
+				time.Sleep(5 * time.Millisecond)
+			}
+			return true
 		}
-		return true
-	}
+	})
 	dir := t.TempDir()
 	for i := range 6 {
 		child := exec.Command(os.Args[0], "-test.run=^TestFetchKilled$")

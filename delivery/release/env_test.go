@@ -2,21 +2,25 @@ package release
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes"
@@ -30,7 +34,13 @@ import (
 
 var env *testenv.Env
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.fuzz").Value.String() != "" {
+		os.Exit(m.Run()) // Each fuzz worker is a process; none of them needs a control plane.
+	}
+	testenv.Main(m, &env)
+}
 
 // team is a namespace, its deployer, and an engine that works as it.
 type team struct {
@@ -66,7 +76,25 @@ func newTeam(t *testing.T) *team {
 	}
 	tm := &team{T: t, namespace: ns.Name, admin: admin, requests: &requests{}, notified: make(chan types.NamespacedName, 100)}
 	tm.Engine = tm.engine("me")
+	tm.awaitRights()
 	return tm
+}
+
+// awaitRights waits until the API server's authorizer has seen the binding.
+func (t *team) awaitRights() {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		review, err := t.admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               deployer(t.namespace),
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: t.namespace, Verb: "list", Resource: "secrets"},
+			},
+		}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func deployer(namespace string) string {

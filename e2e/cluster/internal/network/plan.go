@@ -18,6 +18,9 @@ type Plan struct {
 // ErrNoBlock says that every block overlaps something the host already routes.
 var ErrNoBlock = errors.New("no free address block: every candidate overlaps a route or an address of this host")
 
+// Ranges are what all blocks are cut from, in the notation of NO_PROXY.
+const Ranges = "10.0.0.0/8,172.16.0.0/12,198.18.0.0/15"
+
 // blocks lists the first addresses of the candidate /16 blocks: the private ranges away from the defaults of the usual
 // tools (10.42, 10.96 and 10.244 of other Kubernetes, 172.17 of Docker), then the benchmarking range of RFC 2544.
 func blocks() []netip.Addr {

@@ -25,7 +25,6 @@ func dnsManifest(plan network.Plan) string {
 	return strings.NewReplacer("$IMAGE", image.PauseName, "$ADDRESS", plan.DNS().String(), "$BINARY", insideBinary).
 		Replace(coreDNS)
 }
-}
 
 // InstallDNS creates the cluster's DNS.
 func (n Node) InstallDNS(ctx context.Context) error {

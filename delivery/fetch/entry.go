@@ -1,0 +1,130 @@
+package fetch
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// trees decodes folders and remembers them: finding a thousand paths below one folder reads it once.
+type trees struct {
+	store *generation
+
+	mu    sync.Mutex
+	known map[plumbing.Hash]*object.Tree
+}
+
+// rememberedTrees bounds the memory of one commit's decoded folders.
+const rememberedTrees = 1024
+
+func (t *trees) get(hash plumbing.Hash) (*object.Tree, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tree, ok := t.known[hash]; ok {
+		return tree, nil
+	}
+	tree, err := t.store.tree(hash)
+	if t.store.broken(err) != nil {
+		return nil, err
+	}
+	if len(t.known) >= rememberedTrees {
+		clear(t.known)
+	}
+	t.known[hash] = tree
+	return tree, nil
+}
+
+// info describes an entry; it is both its fs.DirEntry and its fs.FileInfo.
+type info struct {
+	store    *generation
+	entry    *object.TreeEntry
+	name     string
+	size     int64
+	measured bool
+}
+
+func (f *Folder) info(name string, entry *object.TreeEntry) *info {
+	return &info{store: f.trees.store, entry: entry, name: path.Base(name)}
+}
+
+// measure learns the size, which costs a read and which most walks never ask for.
+func (i *info) measure() error {
+	if i.measured || i.entry.Mode == filemode.Dir || i.entry.Mode == filemode.Submodule {
+		return nil
+	}
+	size, err := i.store.size(i.entry.Hash)
+	if i.store.broken(err) != nil {
+		return err
+	}
+	i.size, i.measured = size, true
+	return nil
+}
+
+func (i *info) Info() (fs.FileInfo, error) {
+	described := &info{store: i.store, entry: i.entry, name: i.name}
+	if err := described.measure(); err != nil {
+		return nil, pathError("stat", i.name, err)
+	}
+	return described, nil
+}
+
+func (i *info) Name() string       { return i.name }
+func (i *info) Size() int64        { return i.size }
+func (i *info) ModTime() time.Time { return time.Time{} }
+func (i *info) IsDir() bool        { return i.Mode().IsDir() }
+func (i *info) Type() fs.FileMode  { return i.Mode().Type() }
+func (i *info) Sys() any           { return nil }
+
+func (i *info) Mode() fs.FileMode {
+	switch i.entry.Mode {
+	case filemode.Dir:
+		return fs.ModeDir | 0o555
+	case filemode.Symlink:
+		return fs.ModeSymlink | 0o444
+	case filemode.Submodule:
+		return fs.ModeIrregular | 0o444
+	case filemode.Executable:
+		return 0o555
+	}
+	return 0o444
+}
+
+type openFile struct {
+	*strings.Reader
+	info *info
+}
+
+func (o *openFile) Stat() (fs.FileInfo, error) { return o.info.Info() }
+func (o *openFile) Close() error               { return nil }
+
+type openFolder struct {
+	info    *info
+	entries []fs.DirEntry
+}
+
+func (o *openFolder) Stat() (fs.FileInfo, error) { return o.info.Info() }
+func (o *openFolder) Close() error               { return nil }
+
+func (o *openFolder) Read([]byte) (int, error) {
+	return 0, pathError("read", o.info.name, errors.New("is a folder, not a file"))
+}
+
+func (o *openFolder) ReadDir(n int) ([]fs.DirEntry, error) {
+	if n <= 0 {
+		n = len(o.entries)
+	} else if len(o.entries) == 0 {
+		return nil, io.EOF
+	}
+	n = min(n, len(o.entries))
+	head := o.entries[:n]
+	o.entries = o.entries[n:]
+	return head, nil
+}
