@@ -38,7 +38,6 @@ run-clean: ## remove what an interrupted `make run` left
 	@rm -rf .build/run
 
 build: prerequisites ## build the operator and the sample application
-	@mkdir -p $(BIN)
 	$(GO) -ldflags "-s -w $(STAMP)" -o $(BIN)/operator ./cmd/operator
 	$(GO) -ldflags "-s -w" -o $(BIN)/hello ./e2e/hello
 

@@ -12,19 +12,21 @@ import (
 var ranks = map[string]int{
 	"Namespace": 0,
 
-	"ServiceAccount": 1, "Role": 1, "RoleBinding": 1, "ResourceQuota": 1, "LimitRange": 1, "NetworkPolicy": 1,
-	"Tenant": 1, "Repository": 1,
+	"ServiceAccount": 1, "Role": 1, "ClusterRole": 1, "ResourceQuota": 1, "LimitRange": 1, "NetworkPolicy": 1, "Tenant": 1, "Repository": 1,
 
-	"ConfigMap": 2, "Secret": 2, "PersistentVolumeClaim": 2, "PodDisruptionBudget": 2, "Project": 2,
+	// The API server looks at the role when it is asked for a binding.
+	"RoleBinding": 2, "ClusterRoleBinding": 2,
 
-	"Service": 3, "App": 3,
+	"ConfigMap": 3, "Secret": 3, "PersistentVolumeClaim": 3, "PodDisruptionBudget": 3, "Project": 3,
 
-	"Deployment": 5, "StatefulSet": 5, "DaemonSet": 5, "Job": 5, "CronJob": 5, "Pod": 5, "ReplicaSet": 5,
+	"Service": 4, "App": 4,
 
-	"HorizontalPodAutoscaler": 6, "Ingress": 6,
+	"Deployment": 6, "StatefulSet": 6, "DaemonSet": 6, "Job": 6, "CronJob": 6, "Pod": 6, "ReplicaSet": 6,
+
+	"HorizontalPodAutoscaler": 7, "Ingress": 7,
 }
 
-const otherRank = 4
+const otherRank = 5
 
 func rankOf(kind string) int {
 	if rank, ok := ranks[kind]; ok {

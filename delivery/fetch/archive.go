@@ -39,7 +39,7 @@ func (s *ChartStore) archive(ctx context.Context, folder, digest string, get fun
 	if err != nil {
 		return "", "", err
 	}
-	defer body.Close() //nolint:errcheck // only read
+	defer body.Close()
 	got, err := s.keep(folder, digest, body)
 	if err != nil {
 		return "", "", err
@@ -64,8 +64,8 @@ func (s *ChartStore) keep(folder, digest string, body io.Reader) (string, error)
 	if err != nil {
 		return "", writing(folder, err)
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // gone when the renaming succeeded
-	defer file.Close()           //nolint:errcheck // synced before
+	defer os.Remove(file.Name())
+	defer file.Close()
 	sum := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(file, sum), start); err != nil {
 		return "", fmt.Errorf("downloading the chart: %w", writingIfDisk(folder, err))

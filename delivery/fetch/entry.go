@@ -68,6 +68,7 @@ func (i *info) measure() error {
 	return nil
 }
 
+// Info implements fs.DirEntry.
 func (i *info) Info() (fs.FileInfo, error) {
 	described := &info{store: i.store, entry: i.entry, name: i.name}
 	if err := described.measure(); err != nil {
@@ -76,13 +77,25 @@ func (i *info) Info() (fs.FileInfo, error) {
 	return described, nil
 }
 
-func (i *info) Name() string       { return i.name }
-func (i *info) Size() int64        { return i.size }
-func (i *info) ModTime() time.Time { return time.Time{} }
-func (i *info) IsDir() bool        { return i.Mode().IsDir() }
-func (i *info) Type() fs.FileMode  { return i.Mode().Type() }
-func (i *info) Sys() any           { return nil }
+// Name implements fs.DirEntry and fs.FileInfo.
+func (i *info) Name() string { return i.name }
 
+// Size implements fs.FileInfo; it is 0 until measure was called.
+func (i *info) Size() int64 { return i.size }
+
+// ModTime implements fs.FileInfo; a tree knows no times.
+func (i *info) ModTime() time.Time { return time.Time{} }
+
+// IsDir implements fs.DirEntry and fs.FileInfo.
+func (i *info) IsDir() bool { return i.Mode().IsDir() }
+
+// Type implements fs.DirEntry.
+func (i *info) Type() fs.FileMode { return i.Mode().Type() }
+
+// Sys implements fs.FileInfo.
+func (i *info) Sys() any { return nil }
+
+// Mode implements fs.FileInfo.
 func (i *info) Mode() fs.FileMode {
 	switch i.entry.Mode {
 	case filemode.Dir:
@@ -102,21 +115,29 @@ type openFile struct {
 	info *info
 }
 
+// Stat implements fs.File.
 func (o *openFile) Stat() (fs.FileInfo, error) { return o.info.Info() }
-func (o *openFile) Close() error               { return nil }
+
+// Close implements fs.File; there is nothing open.
+func (o *openFile) Close() error { return nil }
 
 type openFolder struct {
 	info    *info
 	entries []fs.DirEntry
 }
 
+// Stat implements fs.File.
 func (o *openFolder) Stat() (fs.FileInfo, error) { return o.info.Info() }
-func (o *openFolder) Close() error               { return nil }
 
+// Close implements fs.File; there is nothing open.
+func (o *openFolder) Close() error { return nil }
+
+// Read implements fs.File.
 func (o *openFolder) Read([]byte) (int, error) {
 	return 0, pathError("read", o.info.name, errors.New("is a folder, not a file"))
 }
 
+// ReadDir implements fs.ReadDirFile.
 func (o *openFolder) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
 		n = len(o.entries)

@@ -50,6 +50,7 @@ type missing struct{}
 
 func (missing) Error() string { return "no such file or folder" }
 
+// Is makes it both kinds.
 func (missing) Is(target error) bool { return target == fs.ErrNotExist || target == ErrNotFound }
 
 // writing explains a failed write below dir. A full disk is named, because its cause is never the source.

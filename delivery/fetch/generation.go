@@ -98,7 +98,7 @@ func (g *generation) receive(ctx context.Context, refs session, o order) error {
 	if err != nil {
 		return err
 	}
-	defer pack.Close() //nolint:errcheck // only read
+	defer pack.Close()
 	if err := g.addPack(ctx, pack); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (g *generation) object(kind plumbing.ObjectType, hash plumbing.Hash, max in
 	if err != nil {
 		return rawObject{}, err
 	}
-	defer reader.Close() //nolint:errcheck // only read
+	defer reader.Close()
 	content := make([]byte, encoded.Size())
 	if _, err := io.ReadFull(reader, content); err != nil {
 		return rawObject{}, err

@@ -104,7 +104,7 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	defer refs.Close() //nolint:errcheck // the answer is read already
+	defer refs.Close()
 	wanted, err := resolve(refs.advertised(), src.Ref)
 	if err != nil {
 		return Commit{}, err
@@ -180,7 +180,7 @@ func (r *repository) bring(ctx context.Context, refs session, wanted target, ope
 	if g := r.usable(); g != nil {
 		if err := g.receive(ctx, refs, order{wants: []plumbing.Hash{wanted.want}, commit: wanted.commit, depth: 1}); err == nil {
 			return r.found(wanted)
-		} else if final(ctx, err) && !(wanted.unlisted && errors.Is(err, errRefused)) {
+		} else if final(ctx, err) {
 			return Commit{}, err
 		}
 		_ = refs.Close()
@@ -188,7 +188,7 @@ func (r *repository) bring(ctx context.Context, refs session, wanted target, ope
 		if refs, err = open(ctx); err != nil {
 			return Commit{}, err
 		}
-		defer refs.Close() //nolint:errcheck // the answer is read already
+		defer refs.Close()
 	}
 	err := r.renew(ctx, refs, order{wants: []plumbing.Hash{wanted.want}, commit: wanted.commit, depth: 1})
 	if wanted.unlisted && len(wanted.tips) > 0 && (errors.Is(err, errRefused) || errors.Is(err, errNotSent)) {
@@ -205,7 +205,7 @@ func (r *repository) bringHistory(ctx context.Context, wanted target, open func(
 	if err != nil {
 		return err
 	}
-	defer refs.Close() //nolint:errcheck // the answer is read already
+	defer refs.Close()
 	err = r.renew(ctx, refs, order{wants: wanted.tips, commit: wanted.commit})
 	if errors.Is(err, errNotSent) {
 		return fail(ErrNotFound, "commit %s is in none of the branches looked at: check ref.commit and ref.branch", wanted.commit)

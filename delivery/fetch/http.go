@@ -42,6 +42,7 @@ type guard struct {
 	strict bool
 }
 
+// RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	home := sameOrigin(g.origin, req.URL)
 	switch {
@@ -52,6 +53,10 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req = req.Clone(req.Context())
 	req.Header.Set("User-Agent", "kubeop")
+	if g.strict {
+		// Git hosts tell a fetch from a browser by this prefix.
+		req.Header.Set("User-Agent", "git/kubeop")
+	}
 	// A Referer would carry the path of a private source to another host.
 	req.Header.Del("Referer")
 	if home && !g.auth.anonymous() {

@@ -55,7 +55,7 @@ func getArchive(ctx context.Context, known *index, at *url.URL) (io.ReadCloser, 
 		return nil, err
 	}
 	if res.StatusCode != http.StatusOK {
-		defer res.Body.Close() //nolint:errcheck // only read
+		defer res.Body.Close()
 		return nil, statusFailed(res, known.auth, "chart archive")
 	}
 	return res.Body, nil
@@ -150,7 +150,7 @@ func (s *ChartStore) refresh(ctx context.Context, known *index, base *url.URL, f
 	if err != nil {
 		return err
 	}
-	defer res.Body.Close() //nolint:errcheck // only read
+	defer res.Body.Close()
 	switch res.StatusCode {
 	case http.StatusNotModified:
 		return nil
@@ -176,8 +176,8 @@ func keepIndex(path string, body io.Reader) error {
 	if err != nil {
 		return writing(folder, err)
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // gone when the renaming succeeded
-	defer file.Close()           //nolint:errcheck // nothing to lose: it is downloaded again
+	defer os.Remove(file.Name())
+	defer file.Close()
 	if _, err := io.Copy(file, body); err != nil {
 		return fmt.Errorf("downloading index.yaml: %w", writingIfDisk(folder, err))
 	}

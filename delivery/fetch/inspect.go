@@ -107,5 +107,5 @@ func deltaResult(delta []byte) int64 {
 	if n <= 0 {
 		return -1
 	}
-	return int64(size) //nolint:gosec // an overflow is negative, and refused
+	return int64(size)
 }

@@ -29,7 +29,7 @@ type limits struct {
 
 func defaultLimits() limits {
 	return limits{
-		refs:       64 * mebibyte,
+		refs:       32 * mebibyte,
 		pack:       256 * mebibyte,
 		objects:    250_000,
 		object:     64 * mebibyte,
@@ -84,7 +84,7 @@ func (l *limited) Read(p []byte) (int, error) {
 
 // interruptible ends reading from a local file when its context ends: unpacking hostile data can take long.
 type interruptible struct {
-	ctx context.Context //nolint:containedctx // lives only as long as one call
+	ctx context.Context
 	io.ReadSeeker
 }
 

@@ -134,7 +134,7 @@ func (c *ociChart) manifest(ctx context.Context, tag string) (ocispec.Descriptor
 	if err := c.failed(err, "version "+printable(tagVersion(tag))+" of the chart"); err != nil {
 		return ocispec.Descriptor{}, err
 	}
-	defer body.Close() //nolint:errcheck // only read
+	defer body.Close()
 	if found.Size > 4*mebibyte {
 		return ocispec.Descriptor{}, tooLarge("the chart's manifest", 4*mebibyte)
 	}

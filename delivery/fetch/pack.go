@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"context"
-	"crypto/sha1" //nolint:gosec // the checksum at the end of a pack, against damage and not against forgery
+	"crypto/sha1"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,8 +28,8 @@ func (g *generation) addPack(ctx context.Context, from io.Reader) error {
 	if err != nil {
 		return diskFailed(folder, err)
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // gone when the renaming succeeded
-	defer file.Close()           //nolint:errcheck // synced before
+	defer os.Remove(file.Name())
+	defer file.Close()
 	if err := download(file, from); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func checksum(pack io.ReadSeeker) error {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("reading the pack: %w", err)
 	}
-	sum := sha1.New() //nolint:gosec // see the import
+	sum := sha1.New()
 	if _, err := io.CopyN(sum, pack, max(0, size-sha1.Size)); err != nil {
 		return fmt.Errorf("reading the pack: %w", err)
 	}
@@ -120,7 +120,7 @@ func complete(pack *os.File, bases []rawObject) error {
 	if _, err := pack.ReadAt(count, countOffset); err != nil {
 		return err
 	}
-	binary.BigEndian.PutUint32(count, binary.BigEndian.Uint32(count)+uint32(len(bases))) //nolint:gosec // bounded by limits
+	binary.BigEndian.PutUint32(count, binary.BigEndian.Uint32(count)+uint32(len(bases)))
 	if err := pack.Truncate(size); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func complete(pack *os.File, bases []rawObject) error {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	sum := sha1.New() //nolint:gosec // see the import
+	sum := sha1.New()
 	if _, err := io.Copy(sum, pack); err != nil {
 		return err
 	}

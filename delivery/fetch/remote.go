@@ -83,6 +83,7 @@ type httpSession struct {
 
 func (s *httpSession) advertised() *packp.AdvRefs { return s.refs }
 
+// Close implements session; each request is on its own.
 func (s *httpSession) Close() error { return nil }
 
 func (r *remote) openHTTP(ctx context.Context) (session, error) {
@@ -95,7 +96,7 @@ func (r *remote) openHTTP(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, requestFailed(err, r.url.Host)
 	}
-	defer res.Body.Close() //nolint:errcheck // only read
+	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		return nil, statusFailed(res, r.auth, "Git repository")
 	}
@@ -129,7 +130,7 @@ func (s *httpSession) upload(ctx context.Context, request *packp.UploadPackReque
 		return nil, requestFailed(err, s.url.Host)
 	}
 	if res.StatusCode != http.StatusOK {
-		defer res.Body.Close() //nolint:errcheck // only read
+		defer res.Body.Close()
 		return nil, statusFailed(res, s.auth, "Git repository")
 	}
 	return s.packOf(res.Body, request)
@@ -207,7 +208,8 @@ var errRefused = errors.New("refused by the server")
 // packOf reads the answer up to where the pack begins and returns the pack. Closing it closes the answer.
 func (r *remote) packOf(answer io.ReadCloser, request *packp.UploadPackRequest) (io.ReadCloser, error) {
 	response := packp.NewUploadPackResponse(request)
-	if err := response.Decode(answer); err != nil {
+	bounded := readCloser{limit(answer, "the commit's pack", r.limits.pack), answer}
+	if err := response.Decode(bounded); err != nil {
 		_ = answer.Close()
 		var refused *pktline.ErrorLine
 		if errors.As(err, &refused) {
@@ -222,8 +224,10 @@ func (r *remote) packOf(answer io.ReadCloser, request *packp.UploadPackRequest) 
 	case request.Capabilities.Supports(capability.Sideband):
 		pack = sideband.NewDemuxer(sideband.Sideband, response)
 	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{limit(pack, "the commit's pack", r.limits.pack), answer}, nil
+	return readCloser{pack, answer}, nil
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
 }

@@ -25,11 +25,11 @@ type indexEntry struct {
 }
 
 func scanIndex(path, chart string, limits limits) ([]version, error) {
-	file, err := os.Open(path) //nolint:gosec // below our own folder
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading index.yaml: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	entries, err := readIndex(file, chart, limits)
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ type sshSession struct {
 
 func (s *sshSession) advertised() *packp.AdvRefs { return s.refs }
 
+// Close implements session. It ends the connection.
 func (s *sshSession) Close() error {
 	s.unwatch()
 	return s.client.Close()
@@ -171,7 +172,7 @@ func (r *remote) knownHosts() (*knownhosts.HostKeyDB, error) {
 	if err != nil {
 		return nil, writing(r.scratch, err)
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // swept at the next start
+	defer os.Remove(file.Name())
 	_, err = file.Write(r.auth.KnownHosts)
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, writing(r.scratch, err)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,7 +35,7 @@ type repository struct {
 	mu     sync.Mutex
 	opened bool
 	http   *http.Client
-	// current is in use, nil before the first fetch. previous is kept for the folders that still read from it.
+	// current is in use, nil before the first fetch. previous still answers what current does not have.
 	current, previous *generation
 	highest           int
 }
@@ -123,8 +124,8 @@ func (r *repository) commit(wanted target) (Commit, bool) {
 	return Commit{}, false
 }
 
-// renew fetches into a fresh generation and puts it in use. The one before it stays for those who read from it, the
-// one before that goes.
+// renew fetches into a fresh generation and puts it in use. The one before it stays to be looked in, the one before that
+// goes when nobody reads from it any more.
 func (r *repository) renew(ctx context.Context, refs session, o order) (err error) {
 	aside, err := os.MkdirTemp(r.dir, temporary)
 	if err != nil {
@@ -156,7 +157,8 @@ func (r *repository) renew(ctx context.Context, refs session, o order) (err erro
 	dropped := r.previous
 	r.current, r.previous = fresh, r.current
 	if dropped != nil {
-		_ = os.RemoveAll(dropped.dir)
+		// Commits that were handed out may still be read; the folder goes with the last of them.
+		runtime.AddCleanup(dropped, func(dir string) { _ = os.RemoveAll(dir) }, dropped.dir)
 	}
 	return nil
 }
@@ -199,7 +201,7 @@ func replace(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) //nolint:errcheck // gone when the renaming succeeded
+	defer os.Remove(file.Name())
 	_, err = file.Write(content)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err

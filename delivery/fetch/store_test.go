@@ -63,7 +63,7 @@ func TestFetchHealsADamagedStore(t *testing.T) {
 			}
 		},
 	}
-	for name, break_ := range damage {
+	for name, spoil := range damage {
 		t.Run(name, func(t *testing.T) {
 			repo := newGitRepo(t)
 			repo.write("a", "1")
@@ -73,7 +73,7 @@ func TestFetchHealsADamagedStore(t *testing.T) {
 			dir := t.TempDir()
 			running := NewGitStore(dir)
 			fetchOK(t, running, src)
-			break_(t, dir)
+			spoil(t, dir)
 			for _, store := range []*GitStore{running, NewGitStore(dir)} {
 				repo.write("a", name)
 				repo.push("next")

@@ -112,7 +112,7 @@ var errTooLargeToRecord = errors.New("chart, values and manifests do not fit int
 
 // classify turns the error of a failed action into the caller's classes.
 func (g *gate) classify(err error, sensitive []string) error {
-	switch text := masked(err, sensitive); {
+	switch text := plain(err, sensitive); {
 	case err == nil:
 		return nil
 	case g.refused != nil:

@@ -36,7 +36,7 @@ func (e *Engine) Correct(ctx context.Context, req Request, deployed []*unstructu
 		want[i] = u.DeepCopy()
 		own.claim(want[i])
 	}
-	return masked(correct(conn.kube, client, want), req.Sensitive)
+	return plain(correct(conn.kube, client, want), req.Sensitive)
 }
 
 // correct builds the list twice: Helm replaces the target's objects with the server's answers.

@@ -9,13 +9,13 @@ import (
 )
 
 var (
-	// ErrRender: the chart cannot be loaded, refuses its values or does not render; only another input helps.
+	// ErrRender says that the chart cannot be loaded, refuses its values or does not render; only another input helps.
 	ErrRender = errors.New("rendering the chart")
-	// ErrLocked: someone else is working on the release; it is taken over when their time is up.
+	// ErrLocked says that someone else is working on the release; it is taken over when their time is up.
 	ErrLocked = errors.New("the release is locked")
-	// ErrTaken: another app owns the release.
+	// ErrTaken says that another app owns the release.
 	ErrTaken = errors.New("the release is taken")
-	// ErrDraining: the engine starts no more actions.
+	// ErrDraining says that the engine starts no more actions.
 	ErrDraining = errors.New("the operator is stopping")
 )
 
@@ -59,4 +59,13 @@ func masked(err error, sensitive []string) error {
 		return err
 	}
 	return errors.New(text)
+}
+
+// plain is masked, on one line: Helm lists errors of several objects below each other.
+func plain(err error, sensitive []string) error {
+	err = masked(err, sensitive)
+	if err == nil || !strings.Contains(err.Error(), "\n") {
+		return err
+	}
+	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }

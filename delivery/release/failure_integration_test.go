@@ -20,7 +20,7 @@ const stuck = `apiVersion: batch/v1
 kind: Job
 metadata:
   name: stuck
-  annotations: {helm.sh/hook: "EVENT"}
+  annotations: {helm.sh/hook: "EVENT", helm.sh/hook-output-log-policy: hook-failed}
 spec:
   template:
     spec: {restartPolicy: Never, containers: [{name: a, image: "a:v1"}]}
@@ -31,7 +31,7 @@ func stuckAt(event string) string { return strings.Replace(stuck, "EVENT", event
 // noise does not compress.
 func noise(size int) string {
 	out := make([]byte, size)
-	rand.NewChaCha8([32]byte{}).Read(out)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(out) // It never fails.
 	return string(out)
 }
 
@@ -99,7 +99,7 @@ func TestAFailedInstallIsInstalledAgain(t *testing.T) {
 	})))
 	bad.Retry = later
 	out := tm.settle(bad)
-	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "post-install") || out.Attempts != 1 || out.RetryAt.IsZero() {
+	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "post-install: waiting up to 2s for Job/stuck: ") || out.Attempts != 1 || out.RetryAt.IsZero() {
 		t.Fatalf("got %v", out)
 	}
 	if out.Release.Status != "failed" || out.Objects != nil {

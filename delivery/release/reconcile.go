@@ -131,7 +131,7 @@ func (p *pass) report(s state, d decision) (Outcome, error) {
 	}
 	// What this process remembers has its class; storage has only the text.
 	if out.Failed = p.want.last.err; out.Failed == nil || p.want.last.digest != p.want.digest {
-		out.Failed = masked(errors.New(s.last().why), p.request.Sensitive)
+		out.Failed = plain(errors.New(s.last().why), p.request.Sensitive)
 	}
 	return out, nil
 }

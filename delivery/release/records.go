@@ -79,6 +79,7 @@ func (r *records) Create(key string, rel *helm.Release) error {
 	return nil
 }
 
+// Update records how a revision fares.
 func (r *records) Update(key string, rel *helm.Release) error {
 	return r.note(r.Driver.Update(key, rel))
 }
@@ -108,6 +109,7 @@ type secrets struct {
 	ctx context.Context
 }
 
+// Get reads a Secret that Helm can decode safely.
 func (s secrets) Get(_ context.Context, name string, o metav1.GetOptions) (*corev1.Secret, error) {
 	secret, err := s.SecretInterface.Get(s.ctx, name, o)
 	if err != nil {
@@ -117,6 +119,7 @@ func (s secrets) Get(_ context.Context, name string, o metav1.GetOptions) (*core
 	return secret, err
 }
 
+// List reads Secrets that Helm can decode safely.
 func (s secrets) List(_ context.Context, o metav1.ListOptions) (*corev1.SecretList, error) {
 	list, err := s.SecretInterface.List(s.ctx, o)
 	if err != nil {
@@ -135,14 +138,17 @@ func (s secrets) List(_ context.Context, o metav1.ListOptions) (*corev1.SecretLi
 	return list, nil
 }
 
+// Create is the inner one's, on the right context.
 func (s secrets) Create(_ context.Context, n *corev1.Secret, o metav1.CreateOptions) (*corev1.Secret, error) {
 	return s.SecretInterface.Create(s.ctx, n, o)
 }
 
+// Update is the inner one's, on the right context.
 func (s secrets) Update(_ context.Context, n *corev1.Secret, o metav1.UpdateOptions) (*corev1.Secret, error) {
 	return s.SecretInterface.Update(s.ctx, n, o)
 }
 
+// Delete is the inner one's, on the right context.
 func (s secrets) Delete(_ context.Context, name string, o metav1.DeleteOptions) error {
 	return s.SecretInterface.Delete(s.ctx, name, o)
 }

@@ -44,7 +44,7 @@ type Options struct {
 	HolderAlive func(holder string) bool
 	// Now is the clock. Default: the system's.
 	Now func() time.Time
-	// Notify is called when an action of the app has ended; Reconcile or Uninstall then tell how.
+	// Notify is called when an action of the app has ended; Reconcile or Uninstall then tell how. It must not block.
 	Notify func(types.NamespacedName)
 	// Log gets Helm's own messages at level 1.
 	Log logr.Logger

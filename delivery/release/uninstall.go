@@ -94,13 +94,13 @@ func (p *pass) uninstall(ctx context.Context) (stored bool, err error) {
 		return false, err
 	}
 	if err := s.removeOthers(history); err != nil {
-		return false, masked(err, p.request.Sensitive)
+		return false, plain(err, p.request.Sensitive)
 	}
 	u := action.NewUninstall(s.config)
 	u.KeepHistory = true
 	u.Timeout = p.request.timeout()
 	_, err = u.Run(p.request.Name)
-	return false, masked(s.explained(err), p.request.Sensitive)
+	return false, plain(s.explained(err), p.request.Sensitive)
 }
 
 // removeOthers deletes what only earlier revisions have: Helm looks at the last one alone, and when that one failed the

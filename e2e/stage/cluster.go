@@ -41,9 +41,6 @@ func (c *Cluster) RealPods() bool { return c.Node.Kind == "real" }
 
 // startCluster starts a cluster that also ends when this process is killed.
 func (s *Stage) startCluster(ctx context.Context, node string) error {
-	if err := s.stopCluster(); err != nil {
-		return err
-	}
 	args := []string{"up", "--dir", s.clusterDir(), "--parent-pid", strconv.Itoa(os.Getpid())}
 	if node != "" {
 		args = append(args, "--node", node)

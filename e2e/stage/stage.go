@@ -27,7 +27,7 @@ const Namespace = "kubeop-system"
 
 // Options say what to bring up.
 type Options struct {
-	// Dir holds everything that is written, and is removed by Close.
+	// Dir holds everything that is written. It is removed by Close, and by Up when an earlier stage could not.
 	Dir string
 	// Node is real or simulated; "" lets the cluster choose.
 	Node string
@@ -64,6 +64,9 @@ func Up(ctx context.Context, options Options) (*Stage, error) {
 		return nil, fmt.Errorf("resolving %s: %w", options.Dir, err)
 	}
 	s := &Stage{dir: dir, root: root, bin: bin, out: options.Out}
+	if err := s.clear(); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory: %w", err)
 	}
@@ -80,10 +83,15 @@ func (s *Stage) Close() error {
 	if s.operator != nil {
 		stopped = s.operator.Stop()
 	}
+	return errors.Join(stopped, s.clear())
+}
+
+// clear removes the cluster and then the directory, which "cluster down" needs.
+func (s *Stage) clear() error {
 	if err := s.stopCluster(); err != nil {
-		return errors.Join(stopped, err)
+		return err
 	}
-	return errors.Join(stopped, os.RemoveAll(s.dir))
+	return os.RemoveAll(s.dir)
 }
 
 // Path joins names below the stage's directory.

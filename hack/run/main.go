@@ -22,11 +22,14 @@ const dir = ".build/run"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := run(ctx)
+	interrupted := ctx.Err() != nil
 	stop()
 	switch {
-	case errors.Is(err, context.Canceled):
-		fmt.Println("\nInterrupted; nothing is left.")
-	case err != nil:
+	case err == nil:
+	case interrupted:
+		fmt.Fprintln(os.Stderr, "\nInterrupted:", err)
+		os.Exit(130)
+	default:
 		fmt.Fprintln(os.Stderr, "\nError:", err)
 		os.Exit(1)
 	}
@@ -38,7 +41,7 @@ func run(ctx context.Context) (err error) {
 	line.Title("A cluster, a Git server and a registry, on nothing")
 	s, err := stage.Up(ctx, stage.Options{Dir: dir, Node: os.Getenv("NODE"), Out: os.Stdout})
 	if s != nil {
-		defer func() { err = errors.Join(err, leave(line, s, err)) }()
+		defer func() { err = errors.Join(err, leave(line, s, err != nil && ctx.Err() == nil)) }()
 	}
 	if err != nil {
 		return err
@@ -59,8 +62,8 @@ func run(ctx context.Context) (err error) {
 }
 
 // leave removes the stage; after a failure it first keeps the operator's log where it can be read.
-func leave(line *stage.Timeline, s *stage.Stage, failure error) error {
-	if failure != nil && !errors.Is(failure, context.Canceled) {
+func leave(line *stage.Timeline, s *stage.Stage, failed bool) error {
+	if failed {
 		if kept, err := keepLog(s); err == nil {
 			line.Say("The operator's log is kept in %s", kept)
 		}

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // Namespace is where InstallChart puts the operator.
@@ -37,4 +39,14 @@ func (e *Env) InstallChart(ctx context.Context) (*rest.Config, error) {
 	config.BearerToken = token.Status.Token
 	config.QPS, config.Burst = -1, -1
 	return config, nil
+}
+
+// Kubeconfig writes a kubeconfig of a bearer token's configuration, for a program that is run beside the test.
+func Kubeconfig(path string, config *rest.Config) error {
+	c := clientcmdapi.NewConfig()
+	c.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData, CertificateAuthority: config.CAFile}
+	c.AuthInfos["test"] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
+	c.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	c.CurrentContext = "test"
+	return clientcmd.WriteToFile(*c, path)
 }

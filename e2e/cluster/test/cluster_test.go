@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/e2e/cluster/internal/layout"
+	"github.com/kubeop/kubeop/e2e/cluster/internal/node"
 )
 
 // cluster is one running cluster.
@@ -134,12 +135,26 @@ func traces(t *testing.T) trace {
 	return found
 }
 
+// added returns the lines that were not there before. Other clusters of this machine, which come and go while a test
+// runs, do not count.
+func (c *cluster) added(before, now string) []string {
+	var lines []string
+	for line := range strings.Lines(now) {
+		foreign := (strings.Contains(line, "ko-") && !strings.Contains(line, node.Link(c.Name))) ||
+			(strings.Contains(line, "kubeop-") && !strings.Contains(line, c.Name))
+		if !foreign && !strings.Contains(before, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // checkNothingLeft compares with the traces of before, and looks for processes that name the cluster's directory.
 func (c *cluster) checkNothingLeft(before trace) {
 	c.t.Helper()
 	for name, now := range traces(c.t) {
-		if now != before[name] {
-			c.t.Errorf("%s changed from\n%s\nto\n%s", name, before[name], now)
+		if left := c.added(before[name], now); len(left) > 0 {
+			c.t.Errorf("%s left: %q", name, left)
 		}
 	}
 	if _, err := os.Stat(string(c.dir)); err == nil {
