@@ -90,7 +90,7 @@ prerequisites: # say what is missing before something fails for it
 
 $(BIN)/cluster: $(shell find e2e/cluster -type f -not -name '*_test.go' -not -name '*.md' 2>/dev/null)
 	@echo "Building Kubernetes from its Go modules. The first time takes 6 to 8 minutes on two cores, later seconds."
-	@cd e2e/cluster && $(GO) -v -ldflags "$$(cat ldflags)" -o $@ . 2>&1 | awk -v about=2900 -f ../../hack/progress.awk
+	@cd e2e/cluster && $(GO) -v -ldflags "$$(cat ldflags)" -o $@ . 2>&1 | awk -v about=3100 -f ../../hack/progress.awk
 	@touch $@
 
 $(BIN)/helm: LDFLAGS := $(HELM_LDFLAGS)

@@ -117,7 +117,7 @@ func TestAPlatformTreeHoldsTenants(t *testing.T) {
 	n.secret("plat-git", map[string]string{"username": platform.User, "password": platform.Password})
 	files := map[string]string{
 		"kubeop.yaml":                layoutFile,
-		"tenants/hosted/tenant.yaml": "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: hosted}\nspec: {owners: [{kind: User, name: ada, role: admin}]}\n",
+		"tenants/hosted/tenant.yaml": "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: hosted}\nspec: {owners: [{kind: User, name: lead, role: admin}]}\n",
 	}
 	for name, content := range shopFiles("shop", "web") {
 		files["tenants/hosted/"+name] = content
@@ -137,7 +137,34 @@ func TestAPlatformTreeHoldsTenants(t *testing.T) {
 	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-hosted-shop", Name: "kubeop-admin"}, bindings); err != nil {
 		t.Fatal(err)
 	}
-	if len(bindings.Subjects) != 1 || bindings.Subjects[0].Name != "ada" {
+	if len(bindings.Subjects) != 1 || bindings.Subjects[0].Name != "lead" {
 		t.Errorf("admins are %v", bindings.Subjects)
+	}
+}
+
+// TestAChartCannotShowASecret has a chart fail with a value that came from a Secret.
+func TestAChartCannotShowASecret(t *testing.T) {
+	n := newTeam(t, "telling")
+	n.push(shopFiles("shop", "web"))
+	n.ready(n.app("shop", "web"))
+	const password = "s3cr3t-Passw0rd"
+	n.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-telling-shop", Name: "database"},
+		StringData: map[string]string{"values.yaml": "database: {password: " + password + "}\n"},
+	})
+	files := map[string]string{}
+	app := appOf("spec:\n  type: Helm\n  helm: {path: chart, valuesFrom: [{kind: Secret, name: database}]}\n")
+	app["chart/Chart.yaml"] = chartFile
+	app["chart/templates/one.yaml"] = `{{ fail (printf "cannot use %s here" .Values.database.password) }}`
+	for file, content := range app {
+		files["projects/shop/apps/bad/"+file] = content
+	}
+	n.push(files)
+	message := n.until(n.app("shop", "bad"), v1alpha1.ReleasedCondition, metav1.ConditionFalse, v1alpha1.RenderFailedReason)
+	if !strings.Contains(message, "cannot use") || strings.Contains(message, password) {
+		t.Errorf("the message is %s", message)
+	}
+	if strings.Contains(n.log(), password) {
+		t.Error("the log shows the password")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release"
 )
 
@@ -94,7 +95,7 @@ func releaseError(err error) error {
 func (r *Reconciler) releaseFailed(outcome release.Outcome) error {
 	var refused *release.NotAllowed
 	switch {
-	case errors.As(outcome.Failed, &refused):
+	case errors.As(outcome.Failed, &refused) && !policy.OnlyUnknownKinds(refused.Err):
 		return step.Stop(v1alpha1.NotAllowedReason, outcome.Failed)
 	case errors.Is(outcome.Failed, release.ErrRender):
 		return step.Stop(v1alpha1.RenderFailedReason, outcome.Failed)

@@ -72,7 +72,7 @@ func (r *Reconciler) data(ctx context.Context, s *scope, kind, name string) (map
 		secret := &corev1.Secret{}
 		err := s.client.Get(ctx, key, secret)
 		for _, v := range secret.Data {
-			s.sensitive = append(s.sensitive, string(v))
+			s.sensitive = append(s.sensitive, sensitiveIn(v)...)
 		}
 		return secret.Data, missing(err)
 	}

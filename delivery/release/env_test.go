@@ -2,11 +2,9 @@ package release
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io/fs"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -34,13 +32,7 @@ import (
 
 var env *testenv.Env
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if flag.Lookup("test.fuzz").Value.String() != "" {
-		os.Exit(m.Run()) // Each fuzz worker is a process; none of them needs a control plane.
-	}
-	testenv.Main(m, &env)
-}
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 // team is a namespace, its deployer, and an engine that works as it.
 type team struct {

@@ -102,7 +102,7 @@ func (r *Repository) git(ctx context.Context, args ...string) error {
 	env := []string{
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=" + r.askpass,
 		"STAGE_USER=" + r.User, "STAGE_PASSWORD=" + r.Password,
-		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@acme.example", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@acme.example",
+		"GIT_AUTHOR_NAME=dev", "GIT_AUTHOR_EMAIL=dev@acme.example", "GIT_COMMITTER_NAME=dev", "GIT_COMMITTER_EMAIL=dev@acme.example",
 	}
 	if _, err := run(ctx, env, "git", append([]string{"-C", r.Dir}, args...)...); err != nil {
 		return fmt.Errorf("repository %s: git %s: %w", r.Name, args[0], err)

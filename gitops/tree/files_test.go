@@ -152,7 +152,7 @@ func baseFiles(t testing.TB, class string) repository {
 	app := "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata:\n  name: %s\n  labels:\n    team: blue\nspec:\n" +
 		"  type: Image\n  image:\n    reference: registry.example/%[1]s:v1\n    ports:\n    - name: http\n      port: 8080\n"
 	tenant := "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata:\n  name: acme\nspec:\n  owners:\n" +
-		"  - kind: User\n    name: ada@acme.example\n"
+		"  - kind: User\n    name: lead@acme.example\n"
 	r := repository{"kubeop.yaml": {Data: []byte("layout: v1\n")}}
 	prefix := ""
 	switch class {

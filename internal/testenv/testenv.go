@@ -4,6 +4,7 @@ package testenv
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,7 +30,13 @@ type Env struct {
 // Main starts the control plane, runs the package's tests and ends it. A package's TestMain is
 //
 //	func TestMain(m *testing.M) { testenv.Main(m, &env) }
+//
+// A fuzzing run gets no control plane: each of its workers is a process of its own, and what is fuzzed is pure.
 func Main(m *testing.M, env **Env) {
+	flag.Parse()
+	if flag.Lookup("test.fuzz").Value.String() != "" {
+		os.Exit(m.Run())
+	}
 	started, err := start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "starting the control plane:", err)
