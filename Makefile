@@ -50,7 +50,7 @@ test: prerequisites $(addprefix $(BIN)/,cluster helm) ## run the unit tests, the
 	go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...
 
 e2e: prerequisites $(STAGE) ## run the user stories on a cluster of their own, the operator installed by its chart
-	go test -trimpath -tags e2e -count 1 -timeout 30m $(TESTFLAGS) ./e2e/...
+	go test -trimpath -tags e2e -count 1 -timeout 30m $(TESTFLAGS) ./e2e
 
 verify: prerequisites $(BIN)/controller-gen $(BIN)/helm lint ## check formatting, generated files, the chart and the house rules
 	@unformatted=$$(gofmt -l $$(ls -d */ | grep -v testdata)); [ -z "$$unformatted" ] || { echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; }
@@ -59,7 +59,7 @@ verify: prerequisites $(BIN)/controller-gen $(BIN)/helm lint ## check formatting
 	@$(BIN)/helm lint --strict --quiet charts/kubeop
 
 lint: $(BIN)/golangci-lint ## hold the house rules (.golangci.yml)
-	$(BIN)/golangci-lint run ./...
+	@GOFLAGS="$$(go env GOFLAGS) -trimpath" $(BIN)/golangci-lint run ./...
 
 fuzz: ## fuzz every parser of outside input for FUZZTIME (20s) each
 	@grep -rHo --include='*_test.go' --exclude-dir=cluster '^func Fuzz[A-Za-z0-9_]*' . | while IFS=: read -r file func; do \

@@ -158,6 +158,7 @@ type GitSource struct {
 // +kubebuilder:validation:XValidation:rule="has(self.chart) == has(self.repository)",message="chart is required with repository, and only then"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.repository)",message="version needs repository; a chart at path has the version its Chart.yaml says"
 // +kubebuilder:validation:XValidation:rule="!has(self.secretRef) || has(self.repository)",message="secretRef needs repository"
+// +kubebuilder:validation:XValidation:rule="has(self.releaseName) == has(oldSelf.releaseName) && (!has(self.releaseName) || self.releaseName == oldSelf.releaseName)",message="releaseName is immutable: remove the app and add it again"
 type HelmSource struct {
 	// Repository is the https:// URL of a Helm repository or the oci:// URL of the registry path that holds the chart.
 	// +kubebuilder:validation:MaxLength=2048

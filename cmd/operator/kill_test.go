@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -54,7 +56,7 @@ data: {round: "%d"}
 // TestKill kills the operator at random moments while one commit after the other adds, changes and removes a Helm app and
 // a Raw app of many objects each. After each restart everything is as the commit says, and nothing was installed twice.
 func TestKill(t *testing.T) {
-	k := newKilled(t)
+	k := newKilled(t, "killed")
 	k.repo.Push(map[string]string{"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile})
 	operator := k.start()
 	for round := range 8 {
@@ -81,10 +83,15 @@ type killed struct {
 	client.Client
 	t          *testing.T
 	repo       *testenv.Repo
+	namespace  string
 	kubeconfig string
 }
 
-func newKilled(t *testing.T) *killed {
+// operatorConfig connects as the chart's service account; the chart is installed once.
+var operatorConfig = sync.OnceValues(func() (*rest.Config, error) { return env.InstallChart(context.Background()) })
+
+// newKilled makes a tenant with a repository.
+func newKilled(t *testing.T, tenant string) *killed {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -96,23 +103,26 @@ func newKilled(t *testing.T) *killed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := env.InstallChart(t.Context())
+	config, err := operatorConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &killed{Client: admin, t: t, repo: env.Repo(t, "acme", "", ""), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	k := &killed{
+		Client: admin, t: t, repo: env.Repo(t, tenant, "", ""), namespace: v1alpha1.ProjectNamespace(tenant, "shop"),
+		kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"),
+	}
 	if err := testenv.Kubeconfig(k.kubeconfig, config); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range []client.Object{
 		&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: "acme-git"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: tenant + "-git"},
 			StringData: map[string]string{"username": k.repo.User, "password": k.repo.Password},
 		},
 		&v1alpha1.Tenant{
-			ObjectMeta: metav1.ObjectMeta{Name: "acme"},
+			ObjectMeta: metav1.ObjectMeta{Name: tenant},
 			Spec: v1alpha1.TenantSpec{Repository: &v1alpha1.TenantRepository{
-				URL: k.repo.URL, SecretRef: &v1alpha1.LocalSecretReference{Name: "acme-git"}, Interval: metav1.Duration{Duration: time.Second},
+				URL: k.repo.URL, SecretRef: &v1alpha1.LocalSecretReference{Name: tenant + "-git"}, Interval: metav1.Duration{Duration: time.Second},
 			}},
 		},
 	} {
@@ -142,14 +152,35 @@ func (k *killed) push(round int) {
 // start runs this test binary as the operator.
 func (k *killed) start() *exec.Cmd {
 	k.t.Helper()
-	operator := exec.Command(os.Args[0])
-	operator.Env = append(os.Environ(), asOperator+"=1", "KUBECONFIG="+k.kubeconfig, "DATA_DIR="+filepath.Join(filepath.Dir(k.kubeconfig), "data"),
-		"METRICS_ADDR=0", "HEALTH_ADDR=0", "HOOK_ADDR=0", "LEADER_ELECT=false", "LOG_LEVEL=error")
+	operator := k.command()
 	operator.Stderr = os.Stderr
 	if err := operator.Start(); err != nil {
 		k.t.Fatal(err)
 	}
 	return operator
+}
+
+// command is the operator as a process of its own, with further settings.
+func (k *killed) command(settings ...string) *exec.Cmd {
+	operator := exec.Command(os.Args[0])
+	operator.Env = append(os.Environ(), asOperator+"=1", "KUBECONFIG="+k.kubeconfig, "DATA_DIR="+filepath.Join(filepath.Dir(k.kubeconfig), "data"),
+		"METRICS_ADDR=0", "HEALTH_ADDR=0", "HOOK_ADDR=0", "LEADER_ELECT=false", "LOG_LEVEL=error")
+	operator.Env = append(operator.Env, settings...)
+	return operator
+}
+
+// adminKubeconfig writes a kubeconfig with which a program gets as far as its settings let it.
+func adminKubeconfig(t *testing.T) string {
+	t.Helper()
+	config, err := operatorConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := testenv.Kubeconfig(path, config); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func (k *killed) kill(operator *exec.Cmd) {
@@ -167,7 +198,7 @@ func (k *killed) converges(round int) {
 		k.eventually("the app "+name+" is as the commit says", func() error { return k.holds(name, round, objects) })
 		k.eventually("the app "+name+" is ready", func() error {
 			a := &v1alpha1.App{}
-			if err := k.Get(k.t.Context(), client.ObjectKey{Namespace: "kubeop-acme-shop", Name: name}, a); err != nil {
+			if err := k.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: name}, a); err != nil {
 				return err
 			}
 			if !conditions.IsReady(a) || a.Status.ObservedGeneration != a.Generation {
@@ -182,7 +213,7 @@ func (k *killed) converges(round int) {
 // holds checks that an app has so many ConfigMaps, all of the round.
 func (k *killed) holds(name string, round, count int) error {
 	list := &corev1.ConfigMapList{}
-	err := k.List(k.t.Context(), list, client.InNamespace("kubeop-acme-shop"), client.MatchingLabels{v1alpha1.AppLabel: name})
+	err := k.List(k.t.Context(), list, client.InNamespace(k.namespace), client.MatchingLabels{v1alpha1.AppLabel: name})
 	if err != nil {
 		return err
 	}
@@ -201,7 +232,7 @@ func (k *killed) holds(name string, round, count int) error {
 func (k *killed) deployedOnce() {
 	k.t.Helper()
 	list := &corev1.SecretList{}
-	if err := k.List(k.t.Context(), list, client.InNamespace("kubeop-acme-shop"), client.MatchingLabels{"owner": "helm", "name": "helm"}); err != nil {
+	if err := k.List(k.t.Context(), list, client.InNamespace(k.namespace), client.MatchingLabels{"owner": "helm", "name": "helm"}); err != nil {
 		k.t.Fatal(err)
 	}
 	statuses := map[string]int{}
