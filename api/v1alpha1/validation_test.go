@@ -1,0 +1,150 @@
+package v1alpha1_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv"
+)
+
+var env *testenv.Env
+
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
+
+// TestTheAPIServerRefuses creates objects, and changes them, as the API server must not let anyone. The rules that need no
+// former object are tested file by file in gitops/tree too, which holds them before anything is applied.
+func TestTheAPIServerRefuses(t *testing.T) {
+	c := install(t)
+	const app = "{apiVersion: paas.kubeop.io/v1alpha1, kind: App, metadata: {name: %s, namespace: default}, spec: %s}"
+	const repository = "{apiVersion: paas.kubeop.io/v1alpha1, kind: Repository, metadata: {name: %s}, spec: %s}"
+	const tenant = "{apiVersion: paas.kubeop.io/v1alpha1, kind: Tenant, metadata: {name: %s}, spec: %s}"
+	const project = "{apiVersion: paas.kubeop.io/v1alpha1, kind: Project, metadata: {name: %s, namespace: default}, spec: %s}"
+	cases := map[string]struct {
+		// first is created, then changed to second; with second empty, first itself is refused. want is "" for no error.
+		first, second, want string
+	}{
+		"an app of an image":              {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}}"), "", ""},
+		"another type":                    {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}}"), fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}}"), "type is immutable"},
+		"another release name":            {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: b}}"), "releaseName is immutable"},
+		"a release name taken away":       {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart}}"), "releaseName is immutable"},
+		"another path of the chart":       {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: other, releaseName: a}}"), ""},
+		"a member of another type":        {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}, raw: {path: m}}"), "", "raw is required when type is Raw, and only then"},
+		"no member":                       {fmt.Sprintf(app, "web", "{type: Git}"), "", "git is required when type is Git, and only then"},
+		"a host without ports":            {fmt.Sprintf(app, "web", "{type: Image, host: a.example, image: {reference: web}}"), "", "host needs image.ports"},
+		"a chart without repository":      {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, chart: web}}"), "", "chart is required with repository, and only then"},
+		"a path out of the folder":        {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: ../other}}"), "", "path must stay inside the app's folder"},
+		"a local URL":                     {fmt.Sprintf(app, "web", "{type: Git, git: {url: \"file:///etc\"}}"), "", "spec.git.url"},
+		"an interval that is none":        {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}, interval: often}"), "", "spec.interval"},
+		"an interval that never rests":    {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}, interval: 10ms}"), "", "interval must be at least 1s"},
+		"a quantity that is none":         {fmt.Sprintf(project, "shop", "{quota: {pods: many}}"), "", "spec.quota.pods"},
+		"a project's name too long":       {fmt.Sprintf(project, strings.Repeat("a", 36), "{}"), "", "at most 35"},
+		"a tenant's name with a dash":     {fmt.Sprintf(tenant, "a-b", "{}"), "", "without a dash"},
+		"a reserved tenant":               {fmt.Sprintf(tenant, "system", "{}"), "", "reserved"},
+		"an owner that is Kubernetes":     {fmt.Sprintf(tenant, "a", "{owners: [{kind: Group, name: \"system:masters\"}]}"), "", "belong to Kubernetes"},
+		"an egress that is no range":      {fmt.Sprintf(tenant, "a", "{egress: [everywhere]}"), "", "CIDR"},
+		"a repository for another tenant": {fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: a}"), fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: b}"), "tenant is immutable"},
+		"a repository at another address": {fmt.Sprintf(repository, "a", "{url: \"https://a.example\"}"), fmt.Sprintf(repository, "a", "{url: \"https://b.example\"}"), ""},
+	}
+	for name, each := range cases {
+		t.Run(name, func(t *testing.T) {
+			first := parse(t, each.first)
+			err := c.Create(t.Context(), first)
+			if each.second != "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				second := parse(t, each.second)
+				second.SetResourceVersion(first.GetResourceVersion())
+				err = c.Update(t.Context(), second)
+			}
+			if each.want == "" && err != nil || each.want != "" && (err == nil || !strings.Contains(err.Error(), each.want)) {
+				t.Errorf("got %v, want %q", err, each.want)
+			}
+			if err := client.IgnoreNotFound(c.Delete(context.WithoutCancel(t.Context()), first)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c := install(t)
+	app := parse(t, "{apiVersion: paas.kubeop.io/v1alpha1, kind: App, metadata: {name: defaults, namespace: default}, spec: {type: Raw, raw: {path: m}}}")
+	if err := c.Create(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]any{
+		"spec.interval": "10m", "spec.timeout": "5m", "spec.prune": true, "spec.deletionPolicy": "Delete", "status.observedGeneration": int64(-1),
+	} {
+		got, _, _ := unstructured.NestedFieldNoCopy(app.Object, strings.Split(path, ".")...)
+		if got != want {
+			t.Errorf("%s is %v, want %v", path, got, want)
+		}
+	}
+}
+
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// install applies the definitions that the chart installs and waits until they are served.
+func install(t *testing.T) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(env.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("../../charts/kubeop/crds/*.yaml")
+	if err != nil || len(files) != 4 {
+		t.Fatalf("found %v, %v", files, err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := parse(t, string(content))
+		if err := client.IgnoreAlreadyExists(c.Create(t.Context(), crd)); err != nil {
+			t.Fatal(err)
+		}
+		awaitServed(t, c, crd)
+	}
+	return c
+}
+
+// awaitServed waits until the objects of a definition can be listed.
+func awaitServed(t *testing.T, c client.Client, crd *unstructured.Unstructured) {
+	t.Helper()
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
+	var err error
+	for range 200 {
+		if err = c.List(t.Context(), list); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%s is not served: %v", crd.GetName(), err)
+}
