@@ -46,9 +46,10 @@ func Until(parent context.Context, within time.Duration, what string, look func(
 			return fmt.Errorf("%s: %w", what, last)
 		}
 		select {
-		case <-parent.Done():
-			return fmt.Errorf("%s: %w", what, context.Cause(parent))
 		case <-ctx.Done():
+			if parent.Err() != nil {
+				return fmt.Errorf("%s: %w", what, context.Cause(parent))
+			}
 			return fmt.Errorf("%s: not within %s: %w", what, within, last)
 		case <-time.After(pollInterval):
 		}
