@@ -3,6 +3,7 @@ package controllers
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,4 +96,46 @@ func (n *team) resourceVersions() map[string]string {
 		}
 	}
 	return versions
+}
+
+// TestAnAppThatWaitsIsQuiet delivers a Deployment that never gets a pod here, beside a Secret, a kind that is not watched.
+// The app waits without writing, and its patience runs from the first look.
+func TestAnAppThatWaitsIsQuiet(t *testing.T) {
+	n := newTeam(t, "patient")
+	files := shopFiles("shop")
+	for file, content := range rawApp(
+		"{apiVersion: v1, kind: Secret, metadata: {name: key}, stringData: {key: value}}",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: slow}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: main, image: none}]}}}}",
+	) {
+		files["projects/shop/apps/bad/"+file] = content
+	}
+	n.push(files)
+	app := n.app("shop", "bad")
+	n.until(app, v1alpha1.HealthyCondition, metav1.ConditionFalse, v1alpha1.UnhealthyReason)
+	time.Sleep(time.Second)
+	n.until(app, v1alpha1.HealthyCondition, metav1.ConditionFalse, v1alpha1.UnhealthyReason)
+	since, version := app.Status.UnhealthySince, app.ResourceVersion
+	time.Sleep(4 * time.Second)
+	n.until(app, v1alpha1.HealthyCondition, metav1.ConditionFalse, v1alpha1.UnhealthyReason)
+	if !app.Status.UnhealthySince.Equal(since) || app.ResourceVersion != version {
+		t.Errorf("it was written while it waited: %+v", app.Status)
+	}
+}
+
+// TestASecretBelongsToOneApp declares one Secret in two apps. The second is told whose it is.
+func TestASecretBelongsToOneApp(t *testing.T) {
+	n := newTeam(t, "sharing")
+	secret := func(value string) map[string]string {
+		return rawApp("{apiVersion: v1, kind: Secret, metadata: {name: key}, stringData: {key: " + value + "}}")
+	}
+	files := shopFiles("shop")
+	files["projects/shop/apps/bad/app.yaml"] = secret("first")["app.yaml"]
+	n.push(files)
+	n.ready(n.app("shop", "bad"))
+	n.push(map[string]string{"projects/shop/apps/worse/app.yaml": strings.Replace(secret("second")["app.yaml"], "name: bad", "name: worse", 1)})
+	message := n.until(n.app("shop", "worse"), v1alpha1.AppliedCondition, metav1.ConditionFalse, v1alpha1.ApplyFailedReason)
+	if !strings.Contains(message, "Secret/key") || !strings.Contains(message, "app bad") {
+		t.Errorf("the message is %s", message)
+	}
+	n.ready(n.app("shop", "bad"))
 }

@@ -113,8 +113,8 @@ func TestAnAppThatCannotBeDelivered(t *testing.T) {
 // TestAPlatformTreeHoldsTenants declares a tenant whose projects are kept in the platform repository.
 func TestAPlatformTreeHoldsTenants(t *testing.T) {
 	n := newTeam(t, "hosting")
-	platform := env.Repo(t, "plat", "", "")
-	n.secret("plat-git", map[string]string{"username": platform.User, "password": platform.Password})
+	platform := env.Repo(t, "platform", "", "")
+	n.secret("platform-git", map[string]string{"username": platform.User, "password": platform.Password})
 	files := map[string]string{
 		"kubeop.yaml":                layoutFile,
 		"tenants/hosted/tenant.yaml": "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: hosted}\nspec: {owners: [{kind: User, name: lead, role: admin}]}\n",
@@ -123,8 +123,8 @@ func TestAPlatformTreeHoldsTenants(t *testing.T) {
 		files["tenants/hosted/"+name] = content
 	}
 	platform.Push(files)
-	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "plat"}, Spec: v1alpha1.RepositorySpec{
-		URL: platform.URL, SecretRef: &v1alpha1.LocalSecretReference{Name: "plat-git"},
+	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PlatformRepository}, Spec: v1alpha1.RepositorySpec{
+		URL: platform.URL, SecretRef: &v1alpha1.LocalSecretReference{Name: "platform-git"},
 	}}
 	n.create(repository)
 	hosted := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-hosted-shop", Name: "web"}}

@@ -44,6 +44,59 @@ func TestAnOrphanedProjectKeepsRunning(t *testing.T) {
 	n.configMap("shop", "released")
 }
 
+// TestATenantIsRemovedAgainstItsWill deletes a tenant whose project wants to be left.
+func TestATenantIsRemovedAgainstItsWill(t *testing.T) {
+	n := newTeam(t, "clinging")
+	files := shopFiles("shop", "web")
+	files["projects/shop/project.yaml"] += "spec: {deletionPolicy: Orphan}\n"
+	n.push(files)
+	n.ready(n.app("shop", "web"))
+	owner := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "clinging"}}
+	if err := n.admin.Delete(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	n.gone(owner, namespace("kubeop-clinging-shop"), namespace("kubeop-clinging"))
+}
+
+// TestATenantOfTheSameNameInheritsNothing leaves a tenant's namespace behind and gives the name to another tenant.
+func TestATenantOfTheSameNameInheritsNothing(t *testing.T) {
+	n := newTeam(t, "reused")
+	n.push(shopFiles("shop", "web"))
+	n.ready(n.app("shop", "web"))
+	first := &v1alpha1.Tenant{}
+	if err := n.admin.Get(t.Context(), client.ObjectKey{Name: "reused"}, first); err != nil {
+		t.Fatal(err)
+	}
+	before := first.DeepCopy()
+	first.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+	if err := n.admin.Patch(t.Context(), first, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.admin.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	n.gone(first)
+	n.configMap("shop", "web")
+
+	second := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "reused"}}
+	n.create(second)
+	message := n.until(second, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.NamespaceTakenReason)
+	if !strings.Contains(message, v1alpha1.TenantUIDAnnotation) {
+		t.Errorf("the message does not say how to hand over: %s", message)
+	}
+	home := &corev1.Namespace{}
+	if err := n.admin.Get(t.Context(), client.ObjectKey{Name: "kubeop-reused"}, home); err != nil {
+		t.Fatal(err)
+	}
+	unmarked := home.DeepCopy()
+	delete(unmarked.Annotations, v1alpha1.TenantUIDAnnotation)
+	if err := n.admin.Patch(t.Context(), unmarked, client.MergeFrom(home)); err != nil {
+		t.Fatal(err)
+	}
+	n.reconcile(second)
+	n.ready(second)
+}
+
 // TestWhatHoldsARemovalIsNamed deletes a project in which an object has a finalizer that nobody serves.
 func TestWhatHoldsARemovalIsNamed(t *testing.T) {
 	n := newTeam(t, "stuck")

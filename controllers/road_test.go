@@ -101,6 +101,11 @@ func TestWhatIsEditedByHandIsRepaired(t *testing.T) {
 			func(o client.Object) { o.GetLabels()["pod-security.kubernetes.io/enforce"] = "privileged" },
 			func(o client.Object) bool { return o.GetLabels()["pod-security.kubernetes.io/enforce"] == "restricted" },
 		},
+		"the namespace's owner": {
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+			func(o client.Object) { delete(o.GetLabels(), v1alpha1.ProjectLabel) },
+			func(o client.Object) bool { return o.GetLabels()[v1alpha1.ProjectLabel] == "shop" },
+		},
 		"an App": {
 			n.app("shop", "web"),
 			func(o client.Object) {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -65,6 +66,7 @@ type shared struct {
 	Options
 	mgr     ctrl.Manager
 	clock   clock.PassiveClock
+	direct  client.Client
 	objects cache.Cache
 	watch   *kube.Watch
 	applier *apply.Applier
@@ -89,14 +91,14 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		return nil, err
 	}
 	tenants := &tenant.Reconciler{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
+		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
 	}
 	projects := &project.Reconciler{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Watch: s.watch, Applier: s.applier, Clients: s.clients,
+		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients,
 		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace,
 	}
 	apps := &app.Reconciler{
-		Client: mgr.GetClient(), Clients: s.clients, Watch: s.watch, Applier: s.applier, Releases: engine,
+		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Watch: s.watch, Applier: s.applier, Releases: engine,
 		Steps: s.steps("app"), Clock: s.clock, Folder: repositories.Folder, Git: s.git,
 		Charts:   fetch.NewChartStore(filepath.Join(o.DataDir, "charts")),
 		Commits:  &fetch.Recent[fetch.Commit]{Now: s.clock.Now},
@@ -124,13 +126,18 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	objects, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultLabelSelector: labels.NewSelector().Add(*ours),
+		DefaultTransform:     apply.Slim,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of delivered objects: %w", err)
 	}
-	watch := kube.NewWatch(objects, mgr.GetClient())
+	direct, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making the client past the cache: %w", err)
+	}
+	watch := kube.NewWatch(objects, mgr.GetClient(), direct)
 	return &shared{
-		Options: o, mgr: mgr, clock: clock.RealClock{}, objects: objects, watch: watch,
+		Options: o, mgr: mgr, clock: clock.RealClock{}, direct: direct, objects: objects, watch: watch,
 		applier: &apply.Applier{Live: watch.Live},
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mgr.GetRESTMapper()),
 		git:     fetch.NewGitStore(filepath.Join(o.DataDir, "git")),
@@ -153,7 +160,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 		return nil, fmt.Errorf("compiling the schemas of the kinds: %w", err)
 	}
 	return &repository.Reconciler{
-		Client: s.mgr.GetClient(), Reader: s.mgr.GetAPIReader(), Watch: s.watch, Applier: s.applier,
+		Client: s.mgr.GetClient(), Direct: s.direct, Reader: s.direct, Watch: s.watch, Applier: s.applier,
 		Steps: s.steps("repository"), Git: s.git, Tree: reader,
 		Commits: &fetch.Recent[fetch.Commit]{Now: s.clock.Now}, Namespace: s.Namespace,
 	}, nil
@@ -165,12 +172,13 @@ func (s *shared) engine() (*release.Engine, <-chan event.GenericEvent, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the discovery client: %w", err)
 	}
-	released := make(chan event.GenericEvent, 1024)
+	released := make(chan event.GenericEvent)
 	return release.New(release.Options{
 		Config: s.mgr.GetConfig(), Discovery: memory.NewMemCacheClient(client), Mapper: s.mgr.GetRESTMapper(),
 		Workers: s.HelmWorkers, Holder: uuid.NewString(), Now: s.clock.Now, Log: s.mgr.GetLogger().WithName("helm"),
 		Notify: func(name types.NamespacedName) {
-			released <- event.GenericEvent{Object: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}}
+			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+			go func() { released <- event.GenericEvent{Object: app} }() // The engine is not held up by a full queue.
 		},
 	}), released, nil
 }

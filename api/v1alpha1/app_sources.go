@@ -9,6 +9,7 @@ import (
 )
 
 // ImageSource runs a container image as a Deployment; with ports also as a Service.
+// +kubebuilder:validation:XValidation:rule="has(self.ports) || !has(self.probes) || ((!has(self.probes.readiness) || has(self.probes.readiness.port) || has(self.probes.readiness.command)) && (!has(self.probes.liveness) || has(self.probes.liveness.port) || has(self.probes.liveness.command)) && (!has(self.probes.startup) || has(self.probes.startup.port) || has(self.probes.startup.command)))",message="a probe by path or tcp needs a port: set the probe's port, or image.ports"
 type ImageSource struct {
 	// Reference of the image, as "registry/name:tag" or "registry/name@sha256:…".
 	// +kubebuilder:validation:MinLength=1
@@ -21,7 +22,8 @@ type ImageSource struct {
 	// +kubebuilder:default=1
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Ports the container listens on; each becomes a port of the Service.
+	// Ports the container listens on; each becomes a port of the Service, where no two may be the same.
+	// +kubebuilder:validation:XValidation:rule="!self.all(p, has(p.port)) || self.all(a, self.exists_one(b, (has(a.servicePort) ? a.servicePort : a.port) == (has(b.servicePort) ? b.servicePort : b.port) && a.protocol == b.protocol))",message="two of the ports are the same port of the Service; give them a different servicePort"
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -158,6 +160,7 @@ type GitSource struct {
 // +kubebuilder:validation:XValidation:rule="has(self.chart) == has(self.repository)",message="chart is required with repository, and only then"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.repository)",message="version needs repository; a chart at path has the version its Chart.yaml says"
 // +kubebuilder:validation:XValidation:rule="!has(self.secretRef) || has(self.repository)",message="secretRef needs repository"
+// +kubebuilder:validation:XValidation:rule="!has(self.insecure) || !self.insecure || (has(self.repository) && self.repository.startsWith('oci://'))",message="insecure is for an oci:// repository only"
 // +kubebuilder:validation:XValidation:rule="has(self.releaseName) == has(oldSelf.releaseName) && (!has(self.releaseName) || self.releaseName == oldSelf.releaseName)",message="releaseName is immutable: remove the app and add it again"
 type HelmSource struct {
 	// Repository is the https:// URL of a Helm repository or the oci:// URL of the registry path that holds the chart.
@@ -178,7 +181,7 @@ type HelmSource struct {
 	// .dockerconfigjson; ca.crt adds a certificate authority.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
-	// Insecure allows an oci:// registry without TLS. Default false.
+	// Insecure allows an oci:// registry without TLS; an http:// repository says so in its URL. Default false.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
 	// Path of a chart folder in the app's folder, such as "chart".

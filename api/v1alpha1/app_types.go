@@ -24,6 +24,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.raw) == (self.type == 'Raw')",message="raw is required when type is Raw, and only then"
 // +kubebuilder:validation:XValidation:rule="!has(self.host) || self.type == 'Image'",message="host is for type Image; other types bring their own Ingress"
 // +kubebuilder:validation:XValidation:rule="!has(self.host) || (has(self.image) && has(self.image.ports))",message="host needs image.ports: traffic goes to the first"
+// +kubebuilder:validation:XValidation:rule="!has(self.host) || !has(self.image) || !has(self.image.ports) || size(self.image.ports) == 0 || self.image.ports[0].protocol == 'TCP'",message="host needs the first of image.ports to be TCP: traffic goes there"
+// +kubebuilder:validation:XValidation:rule="!has(self.prune) || self.type != 'Helm'",message="prune is not for type Helm: an upgrade always deletes what left the chart"
 type AppSpec struct {
 	// Type of the app. Immutable.
 	Type AppType `json:"type"`
@@ -47,8 +49,7 @@ type AppSpec struct {
 	// +optional
 	Host string `json:"host,omitempty"`
 
-	// Prune deletes objects that left the source. Default true.
-	// +kubebuilder:default=true
+	// Prune deletes objects that left the source. Not for type Helm, whose upgrades always do. Default true.
 	// +optional
 	Prune *bool `json:"prune,omitempty"`
 
@@ -56,6 +57,15 @@ type AppSpec struct {
 	// +kubebuilder:default=Delete
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	// Timeout of one fetch, one apply or one Helm action, and the time the app has to become healthy, from 1s to 1h.
+	// Default 5m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be at least 1s and at most 1h"
+	// +kubebuilder:default="5m"
+	// +optional
+	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	Schedule `json:",inline"`
 }
@@ -67,7 +77,9 @@ func (s *AppSpec) Prunes() bool { return s.Prune == nil || *s.Prune }
 type AppStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// LastAttemptedRevision is the revision of the source that was last worked on: a commit, a chart version, or the image.
+	// LastAttemptedRevision is what was last worked on: the commit of a Git app's source, the version of a chart from a
+	// repository, and for all that comes with app.yaml itself (images, manifests, a chart beside it) the commit that
+	// declared the app, as "branch@sha1:<commit>", or "generation <n>" of an app that no repository declared.
 	// +optional
 	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
 	// LastAppliedRevision is the revision that was last applied as a whole.

@@ -106,6 +106,8 @@ const (
 const (
 	// NamespaceTakenReason: the namespace exists and is not ours; kubeop never adopts one.
 	NamespaceTakenReason = "NamespaceTaken"
+	// QuotaExceededReason: a project asks for more than the tenant's projects may have.
+	QuotaExceededReason = "QuotaExceeded"
 )
 
 // Reasons of an App.
@@ -116,7 +118,8 @@ const (
 	ValuesFailedReason = "ValuesFailed"
 	// NotAllowedReason: an object is cluster-scoped, foreign, or of kubeop's own API group.
 	NotAllowedReason = "NotAllowed"
-	// ApplyFailedReason: the API server did not take an object; it is tried again.
+	// ApplyFailedReason: the API server did not take an object. Where that is because of what the object says, only a
+	// change helps; anything else is tried again.
 	ApplyFailedReason = "ApplyFailed"
 	// PruneFailedReason: an object that left the source could not be deleted; it is tried again.
 	PruneFailedReason = "PruneFailed"

@@ -23,6 +23,8 @@ const (
 	RevisionAnnotation = "paas.kubeop.io/revision"
 	// ConfirmAnnotation on a Repository names the revision whose held deletions may go ahead.
 	ConfirmAnnotation = "paas.kubeop.io/confirm-deletions"
+	// TenantUIDAnnotation on a namespace is the UID of the Tenant it was made for.
+	TenantUIDAnnotation = "paas.kubeop.io/tenant-uid"
 )
 
 const (

@@ -7,7 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // GetReconcileStatus returns what every kind reports alike.
 func (o *Repository) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 
-// GetSchedule returns when and how long to work on the object.
+// GetSchedule returns when to work on the object.
 func (o *Repository) GetSchedule() *Schedule { return &o.Spec.Schedule }
 
 // GetConditions returns the conditions.
@@ -19,7 +19,7 @@ func (o *Repository) SetConditions(c []metav1.Condition) { o.Status.Conditions =
 // GetReconcileStatus returns what every kind reports alike.
 func (o *Tenant) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 
-// GetSchedule returns when and how long to work on the object.
+// GetSchedule returns when to work on the object.
 func (o *Tenant) GetSchedule() *Schedule { return &o.Spec.Schedule }
 
 // GetConditions returns the conditions.
@@ -31,8 +31,8 @@ func (o *Tenant) SetConditions(c []metav1.Condition) { o.Status.Conditions = c }
 // GetReconcileStatus returns what every kind reports alike.
 func (o *Project) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 
-// GetSchedule returns when and how long to work on the object.
-func (o *Project) GetSchedule() *Schedule { return &o.Spec.Schedule }
+// GetSchedule returns when to work on the object.
+func (o *Project) GetSchedule() *Schedule { return &Schedule{Pace: o.Spec.Pace} }
 
 // GetConditions returns the conditions.
 func (o *Project) GetConditions() []metav1.Condition { return o.Status.Conditions }
@@ -43,7 +43,7 @@ func (o *Project) SetConditions(c []metav1.Condition) { o.Status.Conditions = c 
 // GetReconcileStatus returns what every kind reports alike.
 func (o *App) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 
-// GetSchedule returns when and how long to work on the object.
+// GetSchedule returns when to work on the object.
 func (o *App) GetSchedule() *Schedule { return &o.Spec.Schedule }
 
 // GetConditions returns the conditions.

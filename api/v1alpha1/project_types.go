@@ -5,10 +5,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ProjectSpec is what a tenant says about one of its projects.
+// ProjectSpec is what a tenant says about one of its projects. A project cannot be suspended: what administrators decide
+// about a tenant holds in its projects whatever the tenant writes.
 type ProjectSpec struct {
-	// Quota is the most the project may use, as in a ResourceQuota. What is not named keeps its default: requests.cpu 4,
-	// requests.memory 8Gi, limits.memory 16Gi, pods 50, services.loadbalancers 0, services.nodeports 0.
+	// Quota is the most the project may use, as in a ResourceQuota, and no more than the tenant's spec.quota allows. What is
+	// not named keeps its default: requests.cpu 4, requests.memory 8Gi, limits.memory 16Gi, requests.storage 20Gi, pods 50,
+	// count/configmaps 500, count/secrets 500, services.loadbalancers 0, services.nodeports 0.
 	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
 
@@ -21,7 +23,7 @@ type ProjectSpec struct {
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	Schedule `json:",inline"`
+	Pace `json:",inline"`
 }
 
 // ContainerLimits are the defaults of a LimitRange for containers.
@@ -57,7 +59,6 @@ type ProjectStatus struct {
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.namespace`
 // +kubebuilder:printcolumn:name="Apps",type=integer,JSONPath=`.status.apps`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$')",message="name must be a DNS label of at most 35 characters"
 type Project struct {

@@ -6,7 +6,6 @@ import (
 )
 
 // RepositorySpec says which Git repository to watch and as whom.
-// +kubebuilder:validation:XValidation:rule="has(self.tenant) == has(oldSelf.tenant) && (!has(self.tenant) || self.tenant == oldSelf.tenant)",message="tenant is immutable: a repository belongs to one tenant for life"
 type RepositorySpec struct {
 	// URL to fetch from.
 	// +kubebuilder:validation:MaxLength=2048
@@ -23,7 +22,10 @@ type RepositorySpec struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// Tenant the repository is bound to. Empty for the platform repository, which alone may hold Tenants.
+	// Tenant the repository belongs to: its own name. Only the repository named platform, which alone may hold Tenants,
+	// belongs to none.
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9]*$`
 	// +optional
 	Tenant string `json:"tenant,omitempty"`
 
@@ -36,6 +38,14 @@ type RepositorySpec struct {
 	// Without it the hook is closed and only polling finds pushes.
 	// +optional
 	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
+
+	// Timeout of one fetch, from 1s to 1h. Default 5m.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be at least 1s and at most 1h"
+	// +kubebuilder:default="5m"
+	// +optional
+	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	Schedule `json:",inline"`
 }
@@ -74,6 +84,7 @@ type RepositoryStatus struct {
 // +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z][a-z0-9]{0,19}$')",message="name must be a letter followed by at most 19 letters or digits"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'platform' ? !has(self.spec.tenant) : has(self.spec.tenant) && self.spec.tenant == self.metadata.name",message="the repository named platform has no spec.tenant; every other one has spec.tenant equal to its name"
 type Repository struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,6 +23,11 @@ type TenantSpec struct {
 	// +kubebuilder:default=restricted
 	// +optional
 	PodSecurity string `json:"podSecurity,omitempty"`
+
+	// Quota is the most that each of the tenant's projects may ask for, as in a ResourceQuota. What is not named is bounded
+	// by the default of a project's quota.
+	// +optional
+	Quota corev1.ResourceList `json:"quota,omitempty"`
 
 	// Egress are the address ranges outside the cluster that the tenant's pods may connect to. Default: none.
 	// +kubebuilder:validation:MaxItems=64
@@ -49,8 +55,8 @@ type Owner struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('system:')",message="names that start with system: belong to Kubernetes"
 	Name string `json:"name"`
-	// Role: view reads everything but Secrets; edit also restarts, execs and port-forwards; admin also reads Secrets.
-	// Default view.
+	// Role: view reads everything but Secrets; edit also execs, port-forwards and deletes pods; admin also keeps
+	// Secrets. Default view.
 	// +kubebuilder:validation:Enum=view;edit;admin
 	// +kubebuilder:default=view
 	// +optional
@@ -104,7 +110,7 @@ type TenantStatus struct {
 // Tenant is a team: its people, its repository and the namespaces that are its own.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=kubeop
+// +kubebuilder:resource:scope=Cluster,shortName=tn,categories=kubeop
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Projects",type=integer,JSONPath=`.status.projects`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,27 +36,55 @@ func TestTheAPIServerRefuses(t *testing.T) {
 		// first is created, then changed to second; with second empty, first itself is refused. want is "" for no error.
 		first, second, want string
 	}{
-		"an app of an image":              {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}}"), "", ""},
-		"another type":                    {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}}"), fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}}"), "type is immutable"},
-		"another release name":            {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: b}}"), "releaseName is immutable"},
-		"a release name taken away":       {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart}}"), "releaseName is immutable"},
-		"another path of the chart":       {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: other, releaseName: a}}"), ""},
-		"a member of another type":        {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}, raw: {path: m}}"), "", "raw is required when type is Raw, and only then"},
-		"no member":                       {fmt.Sprintf(app, "web", "{type: Git}"), "", "git is required when type is Git, and only then"},
-		"a host without ports":            {fmt.Sprintf(app, "web", "{type: Image, host: a.example, image: {reference: web}}"), "", "host needs image.ports"},
-		"a chart without repository":      {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, chart: web}}"), "", "chart is required with repository, and only then"},
-		"a path out of the folder":        {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: ../other}}"), "", "path must stay inside the app's folder"},
-		"a local URL":                     {fmt.Sprintf(app, "web", "{type: Git, git: {url: \"file:///etc\"}}"), "", "spec.git.url"},
-		"an interval that is none":        {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}, interval: often}"), "", "spec.interval"},
-		"an interval that never rests":    {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}, interval: 10ms}"), "", "interval must be at least 1s"},
-		"a quantity that is none":         {fmt.Sprintf(project, "shop", "{quota: {pods: many}}"), "", "spec.quota.pods"},
-		"a project's name too long":       {fmt.Sprintf(project, strings.Repeat("a", 36), "{}"), "", "at most 35"},
-		"a tenant's name with a dash":     {fmt.Sprintf(tenant, "a-b", "{}"), "", "without a dash"},
-		"a reserved tenant":               {fmt.Sprintf(tenant, "system", "{}"), "", "reserved"},
-		"an owner that is Kubernetes":     {fmt.Sprintf(tenant, "a", "{owners: [{kind: Group, name: \"system:masters\"}]}"), "", "belong to Kubernetes"},
-		"an egress that is no range":      {fmt.Sprintf(tenant, "a", "{egress: [everywhere]}"), "", "CIDR"},
-		"a repository for another tenant": {fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: a}"), fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: b}"), "tenant is immutable"},
-		"a repository at another address": {fmt.Sprintf(repository, "a", "{url: \"https://a.example\"}"), fmt.Sprintf(repository, "a", "{url: \"https://b.example\"}"), ""},
+		"an app of an image":               {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}}"), "", ""},
+		"another type":                     {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}}"), fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}}"), "type is immutable"},
+		"another release name":             {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: b}}"), "releaseName is immutable"},
+		"a release name taken away":        {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart}}"), "releaseName is immutable"},
+		"another path of the chart":        {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: other, releaseName: a}}"), ""},
+		"a member of another type":         {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}, raw: {path: m}}"), "", "raw is required when type is Raw, and only then"},
+		"no member":                        {fmt.Sprintf(app, "web", "{type: Git}"), "", "git is required when type is Git, and only then"},
+		"a host without ports":             {fmt.Sprintf(app, "web", "{type: Image, host: a.example, image: {reference: web}}"), "", "host needs image.ports"},
+		"a chart without repository":       {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, chart: web}}"), "", "chart is required with repository, and only then"},
+		"a path out of the folder":         {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: ../other}}"), "", "path must stay inside the app's folder"},
+		"a local URL":                      {fmt.Sprintf(app, "web", "{type: Git, git: {url: \"file:///etc\"}}"), "", "spec.git.url"},
+		"an interval that is none":         {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}, interval: often}"), "", "spec.interval"},
+		"an interval that never rests":     {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}, interval: 10ms}"), "", "interval must be at least 1s"},
+		"a timeout of an hour":             {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}, timeout: 1h}"), "", ""},
+		"a timeout past an hour":           {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}, timeout: 61m}"), "", "timeout must be at least 1s and at most 1h"},
+		"a timeout of nothing":             {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}, timeout: 0s}"), "", "timeout must be at least 1s and at most 1h"},
+		"pruning a release":                {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart}, prune: true}"), "", "prune is not for type Helm"},
+		"keeping all of a release":         {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart}, prune: false}"), "", "prune is not for type Helm"},
+		"keeping what left a folder":       {fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}, prune: false}"), "", ""},
+		"a probe without a port":           {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web, probes: {readiness: {path: /}}}}"), "", "a probe by path or tcp needs a port"},
+		"a liveness probe without one":     {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web, probes: {liveness: {tcp: true}}}}"), "", "a probe by path or tcp needs a port"},
+		"a startup probe without one":      {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web, probes: {liveness: {command: [x]}, startup: {tcp: true}}}}"), "", "a probe by path or tcp needs a port"},
+		"probes that need no port":         {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web, probes: {readiness: {tcp: true, port: 80}, liveness: {command: [x]}}}}"), "", ""},
+		"a probe of the first port":        {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web, ports: [{name: http, port: 80}], probes: {readiness: {path: /}}}}"), "", ""},
+		"a host on UDP":                    {fmt.Sprintf(app, "web", "{type: Image, host: a.example, image: {reference: web, ports: [{name: dns, port: 53, protocol: UDP}, {name: http, port: 80}]}}"), "", "host needs the first of image.ports to be TCP"},
+		"a host on TCP":                    {fmt.Sprintf(app, "web", "{type: Image, host: a.example, image: {reference: web, ports: [{name: http, port: 80}, {name: dns, port: 53, protocol: UDP}]}}"), "", ""},
+		"two ports that are one":           {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web, ports: [{name: a, port: 80}, {name: b, port: 8080, servicePort: 80}]}}"), "", "the same port of the Service"},
+		"a port by two protocols":          {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web, ports: [{name: a, port: 53}, {name: b, port: 53, protocol: UDP}]}}"), "", ""},
+		"one port as two of the Service":   {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web, ports: [{name: a, port: 80}, {name: b, port: 80, servicePort: 81}]}}"), "", ""},
+		"an insecure Helm repository":      {fmt.Sprintf(app, "web", "{type: Helm, helm: {repository: \"https://a.example\", chart: web, insecure: true}}"), "", "insecure is for an oci:// repository only"},
+		"an insecure folder":               {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, insecure: true}}"), "", "insecure is for an oci:// repository only"},
+		"an insecure registry":             {fmt.Sprintf(app, "web", "{type: Helm, helm: {repository: \"oci://a.example/x\", chart: web, insecure: true}}"), "", ""},
+		"a quantity that is none":          {fmt.Sprintf(project, "shop", "{quota: {pods: many}}"), "", "spec.quota.pods"},
+		"a project's name too long":        {fmt.Sprintf(project, strings.Repeat("a", 36), "{}"), "", "at most 35"},
+		"a tenant's name with a dash":      {fmt.Sprintf(tenant, "a-b", "{}"), "", "without a dash"},
+		"a reserved tenant":                {fmt.Sprintf(tenant, "system", "{}"), "", "reserved"},
+		"an owner that is Kubernetes":      {fmt.Sprintf(tenant, "a", "{owners: [{kind: Group, name: \"system:masters\"}]}"), "", "belong to Kubernetes"},
+		"an egress that is no range":       {fmt.Sprintf(tenant, "a", "{egress: [everywhere]}"), "", "CIDR"},
+		"a repository for another tenant":  {fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: a}"), fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: b}"), "equal to its name"},
+		"a repository at another address":  {fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: a}"), fmt.Sprintf(repository, "a", "{url: \"https://b.example\", tenant: a}"), ""},
+		"the platform's repository":        {fmt.Sprintf(repository, "platform", "{url: \"https://a.example\"}"), "", ""},
+		"the platform's with a tenant":     {fmt.Sprintf(repository, "platform", "{url: \"https://a.example\", tenant: platform}"), "", "named platform has no spec.tenant"},
+		"the platform's, given to one":     {fmt.Sprintf(repository, "platform", "{url: \"https://a.example\"}"), fmt.Sprintf(repository, "platform", "{url: \"https://a.example\", tenant: a}"), "named platform has no spec.tenant"},
+		"a second platform repository":     {fmt.Sprintf(repository, "a", "{url: \"https://a.example\"}"), "", "every other one has spec.tenant equal to its name"},
+		"one that becomes the platform's":  {fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: a}"), fmt.Sprintf(repository, "a", "{url: \"https://a.example\"}"), "every other one has spec.tenant equal to its name"},
+		"a repository of another tenant":   {fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: b}"), "", "every other one has spec.tenant equal to its name"},
+		"a repository of no tenant's name": {fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: a-b}"), "", "spec.tenant"},
+		"a repository of an empty tenant":  {fmt.Sprintf(repository, "platform", "{url: \"https://a.example\", tenant: \"\"}"), "", "spec.tenant"},
+		"a fetch that never ends":          {fmt.Sprintf(repository, "a", "{url: \"https://a.example\", tenant: a, timeout: 1h1s}"), "", "timeout must be at least 1s and at most 1h"},
 	}
 	for name, each := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -86,12 +115,27 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]any{
-		"spec.interval": "10m", "spec.timeout": "5m", "spec.prune": true, "spec.deletionPolicy": "Delete", "status.observedGeneration": int64(-1),
+		"spec.interval": "10m", "spec.timeout": "5m", "spec.prune": nil, "spec.deletionPolicy": "Delete", "status.observedGeneration": int64(-1),
 	} {
 		got, _, _ := unstructured.NestedFieldNoCopy(app.Object, strings.Split(path, ".")...)
 		if got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)
 		}
+	}
+}
+
+// TestNothingThatDoesNothing looks for members that would be taken without a word and have no effect.
+func TestNothingThatDoesNothing(t *testing.T) {
+	c := install(t)
+	for kind, namespace := range map[string]string{"Tenant": "", "Project": "default"} {
+		t.Run(kind, func(t *testing.T) {
+			o := parse(t, fmt.Sprintf("{apiVersion: paas.kubeop.io/v1alpha1, kind: %s, metadata: {name: idle}, spec: {timeout: 1m}}", kind))
+			o.SetNamespace(namespace)
+			err := client.WithFieldValidation(c, metav1.FieldValidationStrict).Create(t.Context(), o)
+			if err == nil || !strings.Contains(err.Error(), `unknown field "spec.timeout"`) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 

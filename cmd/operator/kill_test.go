@@ -39,7 +39,8 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	objects = 12
+	// objects is how many a commit declares, fewer how many the next one does.
+	objects, fewer = 12, 5
 	chart   = "apiVersion: v2\nname: many\nversion: 0.1.0\n"
 	many    = `{{- range $i := until %d }}
 ---
@@ -53,17 +54,20 @@ data: {round: "%d"}
 	app = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: %s}\nspec: %s\n"
 )
 
-// TestKill kills the operator at random moments while one commit after the other adds, changes and removes a Helm app and
-// a Raw app of many objects each. After each restart everything is as the commit says, and nothing was installed twice.
+// TestKill kills the operator at random moments while it delivers a Helm app and a Raw app of many objects each, and has
+// it find another commit when it is back. Then everything is as that commit says: nothing is left of the one before, and
+// nothing was installed twice.
 func TestKill(t *testing.T) {
 	k := newKilled(t, "killed")
 	k.repo.Push(map[string]string{"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile})
 	operator := k.start()
 	for round := range 8 {
-		k.push(round)
+		k.push(round, objects)
 		moment := time.Duration(rand.IntN(1500)) * time.Millisecond
 		time.Sleep(moment)
 		k.kill(operator)
+		// What the operator made and could not tell any more, the next commit does not declare.
+		k.push(round, fewer)
 		operator = k.start()
 		t.Logf("round %d: killed %s after the push", round, moment)
 		k.converges(round)
@@ -133,8 +137,8 @@ func newKilled(t *testing.T, tenant string) *killed {
 	return k
 }
 
-// push ships both apps with the round in each object.
-func (k *killed) push(round int) {
+// push ships both apps with so many objects, the round in each.
+func (k *killed) push(round, objects int) {
 	k.t.Helper()
 	var raw strings.Builder
 	for i := range objects {
@@ -195,7 +199,7 @@ func (k *killed) kill(operator *exec.Cmd) {
 func (k *killed) converges(round int) {
 	k.t.Helper()
 	for _, name := range []string{"raw", "helm"} {
-		k.eventually("the app "+name+" is as the commit says", func() error { return k.holds(name, round, objects) })
+		k.eventually("the app "+name+" is as the commit says", func() error { return k.holds(name, round, fewer) })
 		k.eventually("the app "+name+" is ready", func() error {
 			a := &v1alpha1.App{}
 			if err := k.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: name}, a); err != nil {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -19,11 +17,17 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, s.app.Spec.Within())
 	defer cancel()
 	recorded := s.inventory.Entries
-	result, err := r.Applier.Apply(ctx, apply.Set{Client: s.client, Objects: s.objects, Recorded: recorded})
+	result, err := r.Applier.Apply(ctx, apply.Set{
+		Client: s.client, Objects: s.objects, Recorded: recorded,
+		Before: func(ctx context.Context, entries []v1alpha1.InventoryEntry) error {
+			s.inventory = v1alpha1.Inventory{Entries: entries}
+			return step.Checkpoint(ctx)
+		},
+	})
 	stale := apply.Stale(recorded, result.Entries)
 	s.inventory = apply.Inventory(result.Entries, stale)
 	if err != nil {
-		return applyOutcome(err)
+		return step.Refused(v1alpha1.ApplyFailedReason, err)
 	}
 	if len(result.Written) > 0 {
 		s.unhealthySince = nil
@@ -40,16 +44,6 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 	}
 	s.applied = true
 	return nil
-}
-
-// applyOutcome stops where the API server says that every object it did not take is wrong in itself.
-func applyOutcome(err error) error {
-	for _, each := range apply.Split(err) {
-		if !apierrors.IsInvalid(each) && !apierrors.IsBadRequest(each) {
-			return step.Fail(v1alpha1.ApplyFailedReason, err)
-		}
-	}
-	return step.Stop(v1alpha1.ApplyFailedReason, err)
 }
 
 func ownerLabels(o own.Owner) map[string]string {

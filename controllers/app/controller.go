@@ -19,7 +19,9 @@ import (
 
 // Reconciler reconciles Apps.
 type Reconciler struct {
-	Client   client.Client
+	Client client.Client
+	// Direct reads past the cache.
+	Direct   client.Reader
 	Clients  *kube.Clients
 	Watch    *kube.Watch
 	Applier  *apply.Applier

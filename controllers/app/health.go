@@ -7,23 +7,18 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
 // health looks once whether the objects do what they are there for. The watch wakes the app when one of them changes;
 // in between it looks again after a tenth of the time it has been waiting, for what pods suffer causes no event here.
 func (r *Reconciler) health(ctx context.Context, s *scope) error {
-	refs, err := refsOf(s.inventory)
-	if err != nil {
-		return err
-	}
-	verdict, err := health.Look(ctx, s.client, refs)
+	verdict, err := health.Look(ctx, s.client, refsOf(s.objects))
 	if err != nil {
 		return err
 	}
@@ -46,17 +41,12 @@ func (r *Reconciler) health(ctx context.Context, s *scope) error {
 	return step.Wait(v1alpha1.ProgressingReason, again, "%s", verdict)
 }
 
-func refsOf(inventory v1alpha1.Inventory) ([]health.Ref, error) {
+// refsOf names the objects of the source. What is recorded beside them, waiting to be deleted or kept without pruning, is
+// nothing the app's health depends on.
+func refsOf(objects []*unstructured.Unstructured) []health.Ref {
 	var refs []health.Ref
-	for _, e := range inventory.Entries {
-		id, err := apply.ParseObjectID(e.ID)
-		if err != nil {
-			return nil, err
-		}
-		refs = append(refs, health.Ref{
-			Kind: schema.GroupVersionKind{Group: id.Group, Version: e.Version, Kind: id.Kind},
-			Key:  client.ObjectKey{Namespace: id.Namespace, Name: id.Name},
-		})
+	for _, o := range objects {
+		refs = append(refs, health.Ref{Kind: o.GroupVersionKind(), Key: client.ObjectKeyFromObject(o)})
 	}
-	return refs, nil
+	return refs
 }

@@ -42,7 +42,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	if was == nil || was.Revision != outcome.Release.Revision {
 		s.unhealthySince = nil
 	}
-	s.applied = true
+	s.applied, s.objects = true, outcome.Objects
 	return r.correct(ctx, s, request, outcome)
 }
 
@@ -115,7 +115,7 @@ func (r *Reconciler) correct(ctx context.Context, s *scope, request release.Requ
 	if was := s.app.Status.Release; was == nil || was.Revision != outcome.Release.Revision {
 		recorded = nil
 	}
-	entries, drifted, err := r.Applier.Observe(ctx, outcome.Objects, recorded)
+	entries, drifted, err := r.Applier.Observe(ctx, s.client, outcome.Objects, recorded)
 	s.inventory = apply.Inventory(entries, nil)
 	if err != nil || len(drifted) == 0 {
 		return err

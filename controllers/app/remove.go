@@ -2,10 +2,11 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -16,17 +17,18 @@ import (
 // remove deletes what the app delivered and waits until it is gone. It leaves everything under the policy Orphan, and
 // leaves it to Kubernetes where the whole namespace is going: its deployer may be gone already.
 func (r *Reconciler) remove(ctx context.Context, s *scope) error {
-	live, _, err := r.Watch.Live(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), types.NamespacedName{Name: s.app.Namespace})
-	if err != nil {
-		return err
+	live := &corev1.Namespace{}
+	err := r.Direct.Get(ctx, client.ObjectKey{Name: s.app.Namespace}, live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading namespace %s: %w", s.app.Namespace, err)
 	}
-	if s.app.Spec.DeletionPolicy == v1alpha1.DeletionOrphan || live == nil || live.GetDeletionTimestamp() != nil {
+	if s.app.Spec.DeletionPolicy == v1alpha1.DeletionOrphan || err != nil || live.DeletionTimestamp != nil {
 		r.forget(s)
 		return nil
 	}
-	s.owner = own.Owner{
-		Tenant: live.GetLabels()[v1alpha1.TenantLabel], Project: live.GetLabels()[v1alpha1.ProjectLabel],
-		App: s.app.Name, Namespace: s.app.Namespace,
+	s.owner = own.Owner{Tenant: live.Labels[v1alpha1.TenantLabel], Project: live.Labels[v1alpha1.ProjectLabel], App: s.app.Name, Namespace: s.app.Namespace}
+	if s.owner.Tenant == "" || s.owner.Project == "" {
+		return step.Wait(v1alpha1.DependencyNotReadyReason, 10*time.Second, "waits for its project to put back the labels of namespace %s", s.app.Namespace)
 	}
 	if s.client, err = r.Clients.As(s.app.Namespace); err != nil {
 		return err

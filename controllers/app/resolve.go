@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
-	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +19,7 @@ import (
 // resolve finds the project by the labels of the app's namespace, which tenants cannot write, waits for it to be ready,
 // and takes the deployer's client.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
-	live, _, err := r.Watch.Live(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), types.NamespacedName{Name: s.app.Namespace})
+	live, err := r.Watch.Namespace(ctx, s.app.Namespace)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	return err
 }
 
-// await waits for the project: before it is ready there is no deployer, and no quota that holds the app.
+// await waits for the project: before it was ready once there is no deployer, and no quota that holds the app.
 func (r *Reconciler) await(ctx context.Context, tenant, name string) error {
 	project := &v1alpha1.Project{}
 	key := client.ObjectKey{Namespace: v1alpha1.HomeNamespace(tenant), Name: name}
@@ -47,7 +47,14 @@ func (r *Reconciler) await(ctx context.Context, tenant, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading project %s: %w", key, err)
 	}
-	if !conditions.IsReady(project) {
+	// The deployer is bound last. Where it is there, what guards the project is too; that the project is being repaired at
+	// this moment holds up no app.
+	binding := types.NamespacedName{Namespace: project.Status.Namespace, Name: v1alpha1.Deployer}
+	bound, _, err := r.Watch.Live(ctx, rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), binding)
+	if err != nil {
+		return err
+	}
+	if bound == nil {
 		return step.Wait(v1alpha1.DependencyNotReadyReason, 10*time.Second, "project %s is not ready: %s",
 			name, conditions.GetMessage(project, v1alpha1.ReadyCondition))
 	}

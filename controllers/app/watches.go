@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/health"
 )
 
 // SetupWithManager has the controller woken by its Apps, by what they deliver, by their project, and by ended Helm
@@ -34,7 +36,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, rel
 		return err
 	}
 	r.Watch.OnKind(func(kind *metav1.PartialObjectMetadata) error {
-		return c.Watch(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(appOf)))
+		if health.HasStatus(kind.GroupVersionKind()) {
+			return c.Watch(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(appOf)))
+		}
+		return c.Watch(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(appOf), apply.HandsOn))
 	})
 	// Pods are not applied but made by what is, and what they suffer is what an app waits for.
 	return mgr.Add(follower{func(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/access"
 )
 
@@ -18,7 +19,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 		objects = append(objects, b)
 	}
 	if err := s.made.Apply(ctx, objects...); err != nil {
-		return err
+		return step.Refused(v1alpha1.ApplyFailedReason, err)
 	}
 	return s.made.Prune(ctx, s.labels())
 }

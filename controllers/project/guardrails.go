@@ -2,28 +2,18 @@ package project
 
 import (
 	"context"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/isolation"
 )
 
 // guardName is the name of the project's quota and limits.
 const guardName = "kubeop"
-
-// defaultQuota holds where the project says nothing else. Load balancers and node ports are taken from what tenants
-// share, so nobody has any by default.
-var defaultQuota = corev1.ResourceList{
-	corev1.ResourceRequestsCPU:           resource.MustParse("4"),
-	corev1.ResourceRequestsMemory:        resource.MustParse("8Gi"),
-	corev1.ResourceLimitsMemory:          resource.MustParse("16Gi"),
-	corev1.ResourcePods:                  resource.MustParse("50"),
-	corev1.ResourceServicesLoadBalancers: resource.MustParse("0"),
-	corev1.ResourceServicesNodePorts:     resource.MustParse("0"),
-}
 
 var (
 	defaultLimits   = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
@@ -36,23 +26,29 @@ var (
 // guard applies the quota, the limits and the network isolation.
 func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	spec := s.project.Spec
-	quota := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).
-		WithSpec(core.ResourceQuotaSpec().WithHard(over(defaultQuota, spec.Quota)))
+	hard, err := quotaOf(spec.Quota, s.tenant.Spec.Quota)
+	if err != nil {
+		return step.Stop(v1alpha1.QuotaExceededReason, err)
+	}
+	quota := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
 	limits := core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).
 		WithSpec(core.LimitRangeSpec().WithLimits(core.LimitRangeItem().WithType(corev1.LimitTypeContainer).
 			WithDefault(over(defaultLimits, spec.Limits.Default)).
 			WithDefaultRequest(over(defaultRequests, spec.Limits.DefaultRequest))))
-	objects := []any{quota, limits}
+	objects := []any{quota, limits, noSystemPriority(s)}
 	rules := isolation.Rules{IngressNamespace: r.IngressNamespace, Egress: s.tenant.Spec.Egress}
 	for _, policy := range isolation.Policies(s.namespace, s.labels(), rules) {
 		objects = append(objects, policy)
 	}
-	return s.made.Apply(ctx, objects...)
+	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, objects...))
 }
 
-// over returns the defaults with what was set laid over them.
-func over(defaults, set corev1.ResourceList) corev1.ResourceList {
-	merged := maps.Clone(defaults)
-	maps.Copy(merged, set)
-	return merged
+// noSystemPriority keeps the project's pods from the priorities with which Kubernetes' own pods push others off a node.
+func noSystemPriority(s *scope) *core.ResourceQuotaApplyConfiguration {
+	classes := core.ScopedResourceSelectorRequirement().WithScopeName(corev1.ResourceQuotaScopePriorityClass).
+		WithOperator(corev1.ScopeSelectorOpIn).WithValues("system-node-critical", "system-cluster-critical")
+	return core.ResourceQuota(guardName+"-priority", s.namespace).WithLabels(s.labels()).
+		WithSpec(core.ResourceQuotaSpec().
+			WithHard(corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}).
+			WithScopeSelector(core.ScopeSelector().WithMatchExpressions(classes)))
 }

@@ -12,9 +12,9 @@ import (
 
 // makeNamespace makes the project's namespace, held to the Pod Security level the tenant was given.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
-	err := namespace.Claim(ctx, r.Reader, s.namespace, s.labels())
+	err := namespace.Claim(ctx, r.Direct, s.namespace, s.owner())
 	switch {
-	case errors.Is(err, namespace.ErrTaken):
+	case errors.Is(err, namespace.ErrTaken), errors.Is(err, namespace.ErrInherited):
 		return step.Stop(v1alpha1.NamespaceTakenReason, err)
 	case errors.Is(err, namespace.ErrLeaving):
 		return step.Wait(v1alpha1.ProgressingReason, 2*time.Second, "%w", err)
@@ -25,7 +25,7 @@ func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
 	if level == "" {
 		level = "restricted"
 	}
-	return s.made.Apply(ctx, namespace.Object(s.namespace, s.labels(), level))
+	return s.made.Apply(ctx, namespace.Object(s.namespace, s.owner(), level))
 }
 
 // removeNamespace deletes the namespace, empty of apps by now, and waits until it is gone with all that is in it.
@@ -33,7 +33,7 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	if s.project.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
 		return nil
 	}
-	left, err := namespace.Remove(ctx, r.Client, r.Reader, s.namespace, s.labels())
+	left, err := namespace.Remove(ctx, r.Direct, s.namespace, s.labels())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
 // scope holds the facts of one Reconcile.
@@ -31,7 +32,7 @@ func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
 	return &scope{
 		project:   project,
 		namespace: v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
-		made:      apply.NewLedger(r.Applier, r.Client, project.Status.Inventory),
+		made:      apply.NewLedger(r.Applier, r.Direct, project.Status.Inventory),
 		apps:      project.Status.Apps,
 	}
 }
@@ -51,6 +52,11 @@ func (s *scope) Record() {
 
 // Summary is Ready's message.
 func (s *scope) Summary() string { return fmt.Sprintf("Apps live in namespace %s", s.namespace) }
+
+// owner is who the namespace is made for.
+func (s *scope) owner() namespace.Owner {
+	return namespace.Owner{Labels: s.labels(), Tenant: s.tenant.UID}
+}
 
 // labels are on everything made for the project.
 func (s *scope) labels() map[string]string {

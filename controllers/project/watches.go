@@ -55,9 +55,11 @@ func projectOf(_ context.Context, o client.Object) []reconcile.Request {
 	return requestOf(o.GetLabels())
 }
 
-// madeFor maps an object to the project it was made for; what belongs to an app is the app's.
+// madeFor maps an object to the project it was made for; what belongs to an app is the app's, and labels that do not fit
+// the namespace they are in are nobody's.
 func madeFor(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
-	if o.Labels[v1alpha1.AppLabel] != "" {
+	namespace := v1alpha1.ProjectNamespace(o.Labels[v1alpha1.TenantLabel], o.Labels[v1alpha1.ProjectLabel])
+	if o.Labels[v1alpha1.AppLabel] != "" || (o.Namespace != namespace && o.Name != namespace) {
 		return nil
 	}
 	return requestOf(o.Labels)

@@ -18,7 +18,9 @@ import (
 // Reconciler reconciles Repositories.
 type Reconciler struct {
 	Client client.Client
-	// Reader reads Secrets past the cache, so that none are held in memory.
+	// Direct reads and writes past the cache: Secrets, of which none are held in memory, and what is declared.
+	Direct client.Client
+	// Reader reads Secrets past the cache.
 	Reader  client.Reader
 	Watch   *kube.Watch
 	Applier *apply.Applier

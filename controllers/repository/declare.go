@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,29 @@ func (r *Reconciler) keepRevision(ctx context.Context, o client.Object) error {
 		app.Annotations[v1alpha1.RevisionAnnotation] = was
 	}
 	return nil
+}
+
+// housed reports whether an object can be applied: its namespace is there, and neither that nor the project or tenant it
+// belongs to is being deleted. What is declared then comes back when they are gone.
+func (r *Reconciler) housed(ctx context.Context, o client.Object) (bool, error) {
+	var home client.Object
+	tenant := o.GetLabels()[v1alpha1.TenantLabel]
+	switch o.(type) {
+	case *v1alpha1.App:
+		home = &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace(tenant), Name: o.GetLabels()[v1alpha1.ProjectLabel]}}
+	case *v1alpha1.Project:
+		home = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant}}
+	default:
+		return true, nil
+	}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(home), home); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading %s: %w", home.GetName(), err)
+	}
+	if home.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+	live, err := r.Watch.Namespace(ctx, o.GetNamespace())
+	return err == nil && live != nil && live.GetDeletionTimestamp() == nil, err
 }
 
 // declared turns a declared object into what is applied: nothing the file does not say, so that defaults stay the API

@@ -5,49 +5,105 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
 )
 
-// Folder returns the folder of an app, as its repository held it in the commit that last changed it. It is
-// fetch.ErrNotFound until the repository was fetched.
+// errUnfetched means that the repository was never fetched, so it holds no folder yet.
+var errUnfetched = errors.New("not fetched yet")
+
+// Folder returns the folder of an app, as its repository held it in the commit that last changed it. An error says how
+// the step of the app ends: it waits for the repository's first fetch, and for anything else tries again with backoff.
 func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*fetch.Folder, error) {
+	folder, err := r.folder(ctx, app)
+	switch {
+	case err == nil:
+		return folder, nil
+	case errors.Is(err, errUnfetched):
+		return nil, step.Wait(v1alpha1.ProgressingReason, time.Second, "waits for its repository: %w", err)
+	case errors.Is(err, fetch.ErrBusy):
+		return nil, step.Wait(v1alpha1.ProgressingReason, 5*time.Second, "%w", err)
+	}
+	return nil, step.Fail(v1alpha1.FetchFailedReason, err)
+}
+
+func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*fetch.Folder, error) {
 	name, digest := app.Labels[v1alpha1.RepositoryLabel], app.Annotations[v1alpha1.TreeAnnotation]
 	if name == "" || digest == "" {
-		return nil, fmt.Errorf("the app was not declared in a repository, so it has no folder: give it inline manifests or a chart repository")
+		return nil, errors.New("the app was not declared in a repository, so it has no folder: give it inline manifests or a chart repository")
 	}
 	repository := &v1alpha1.Repository{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, repository)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("repository %s: %w", name, fetch.ErrNotFound)
+		return nil, fmt.Errorf("repository %s, which declared the app, does not exist: create it again, or delete the app", name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading repository %s: %w", name, err)
 	}
-	if !declares(repository, app) {
+	tenant, ok := declares(repository, app)
+	if !ok {
 		return nil, fmt.Errorf("repository %s cannot declare apps in namespace %s", name, app.Namespace)
 	}
-	source, err := r.source(ctx, repository)
+	if repository.Status.LastAttemptedRevision == "" {
+		return nil, fmt.Errorf("repository %s: %w", name, errUnfetched)
+	}
+	// What the last fetch brought answers without a look at the credentials.
+	last, asked, ok := r.Commits.Last(string(repository.UID))
+	if ok && asked.Generation == repository.Generation {
+		if folder, err := last.Folder(digest); err == nil {
+			return folder, nil
+		}
+	}
+	return r.olderFolder(ctx, repository, app, tenant)
+}
+
+// olderFolder returns a folder that the last fetch did not bring: the operator started a moment ago, its store is new, or
+// the newest commit holds another folder, one that is wrong and held back. The commit that the app was declared with
+// still holds its own. A failure is remembered, because every event of the app would ask the remote again.
+func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repository, app *v1alpha1.App, tenant string) (*fetch.Folder, error) {
+	digest := app.Annotations[v1alpha1.TreeAnnotation]
+	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
+	question := fetch.QuestionOf(repository)
+	question.Request += "/" + fetch.QuestionOf(app).Request + "/" + commit + "/" + digest
+	key := "app/" + string(app.UID)
+	found, err := r.Commits.Get(key, question, func() (fetch.Commit, error) {
+		source, err := r.source(ctx, repository)
+		if err != nil {
+			return fetch.Commit{}, err
+		}
+		if folder, err := r.Git.Folder(source, digest); err == nil {
+			return fetch.Commit{Root: folder}, nil
+		}
+		source.Ref, source.Tenant = withCommit(source.Ref, commit), tenant
+		folder, err := r.fetchFolder(ctx, source, digest)
+		return fetch.Commit{Root: folder}, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	folder, err := r.Git.Folder(source, digest)
-	if !errors.Is(err, fetch.ErrNotFound) {
-		return folder, err
+	// From now on it is in the store; only failures have to be remembered.
+	r.Commits.Forget(key)
+	return found.Root, nil
+}
+
+// fetchFolder fetches a commit for the sake of one folder.
+func (r *Reconciler) fetchFolder(ctx context.Context, source fetch.Git, digest string) (*fetch.Folder, error) {
+	commit, err := r.Git.Fetch(ctx, source)
+	var folder *fetch.Folder
+	if err == nil {
+		folder, err = commit.Folder(digest)
 	}
-	// The store may be new, and the newest commit hold another folder: one that is wrong, and held back. The commit that
-	// the app was declared with still holds its own.
-	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "@sha1:")
-	source.Ref = withCommit(source.Ref, commit)
-	if _, err := r.Git.Fetch(ctx, source); err != nil {
-		return nil, fmt.Errorf("fetching the commit of the app's folder: %w", err)
+	if errors.Is(err, fetch.ErrNotFound) {
+		return nil, fmt.Errorf("the app's folder is gone with the commit that declared it: push a change of the folder: %w", err)
 	}
-	return r.Git.Folder(source, digest)
+	return folder, err
 }
 
 // withCommit returns the ref narrowed to one commit.
@@ -59,13 +115,13 @@ func withCommit(ref *sourcev1.GitRepositoryRef, commit string) *sourcev1.GitRepo
 	return narrowed
 }
 
-// declares holds an app to the folders of its own tenant, whatever its labels and annotations say.
-func declares(repository *v1alpha1.Repository, app *v1alpha1.App) bool {
-	tenant := repository.Spec.Tenant
+// declares holds an app to the folders of its own tenant, whatever its labels and annotations say. It returns the tenant.
+func declares(repository *v1alpha1.Repository, app *v1alpha1.App) (tenant string, ok bool) {
+	tenant = repository.Spec.Tenant
 	folder := app.Annotations[v1alpha1.FolderAnnotation]
 	if tenant == "" {
 		within := strings.TrimPrefix(folder, repository.Spec.Path)
 		tenant, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(within, "/"), "tenants/"), "/")
 	}
-	return tenant != "" && strings.HasPrefix(app.Namespace, v1alpha1.HomeNamespace(tenant)+"-")
+	return tenant, tenant != "" && strings.HasPrefix(app.Namespace, v1alpha1.HomeNamespace(tenant)+"-")
 }

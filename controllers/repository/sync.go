@@ -8,9 +8,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -48,6 +46,9 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 // carryOut applies a plan unit by unit, then deletes. What is recorded always names everything that may be there.
 func (r *Reconciler) carryOut(ctx context.Context, s *scope, planned plan.Plan) error {
 	recorded := s.inventory.Entries
+	if err := announce(ctx, s, planned.Apply); err != nil {
+		return err
+	}
 	kept := slices.Concat(planned.Keep, planned.Held)
 	var errs []error
 	var waiting []string
@@ -76,10 +77,24 @@ func (r *Reconciler) carryOut(ctx context.Context, s *scope, planned plan.Plan) 
 	return nil
 }
 
+// announce records what is new before any of it is applied.
+func announce(ctx context.Context, s *scope, objects []client.Object) error {
+	var all []v1alpha1.InventoryEntry
+	for _, o := range objects {
+		all = append(all, plan.Entry(o))
+	}
+	unrecorded := apply.Stale(all, s.inventory.Entries)
+	if len(unrecorded) == 0 {
+		return nil
+	}
+	s.inventory = apply.Inventory(s.inventory.Entries, unrecorded)
+	return step.Checkpoint(ctx)
+}
+
 // delete removes what left the tree. A Project or Tenant takes its time; the repository looks again when it is gone.
 func (r *Reconciler) delete(ctx context.Context, s *scope, entries, kept []v1alpha1.InventoryEntry) error {
 	owner := map[string]string{v1alpha1.RepositoryLabel: s.repository.Name}
-	left, err := apply.Prune(ctx, r.Client, entries, owner)
+	left, err := apply.Prune(ctx, r.Direct, entries, owner)
 	s.inventory = apply.Inventory(kept, left)
 	if err != nil {
 		return step.Fail(v1alpha1.SyncFailedReason, err)
@@ -111,13 +126,9 @@ func units(objects []client.Object) [][]client.Object {
 // split tells the objects of a unit whose namespace is there from those that wait for a tenant or project to make it.
 func (r *Reconciler) split(ctx context.Context, unit []client.Object) (ready, missing []client.Object, err error) {
 	for _, o := range unit {
-		there := o.GetNamespace() == ""
-		if !there {
-			live, known, err := r.Watch.Live(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), types.NamespacedName{Name: o.GetNamespace()})
-			if err != nil {
-				return nil, unit, err
-			}
-			there = !known || (live != nil && live.GetDeletionTimestamp() == nil)
+		there, err := r.housed(ctx, o)
+		if err != nil {
+			return nil, unit, err
 		}
 		if there {
 			ready = append(ready, o)
@@ -131,7 +142,7 @@ func (r *Reconciler) split(ctx context.Context, unit []client.Object) (ready, mi
 // applyUnit applies the objects of one unit. One that the API server finds invalid, such as a change of an immutable
 // field, is a problem of its file.
 func (r *Reconciler) applyUnit(ctx context.Context, s *scope, unit []client.Object, recorded []v1alpha1.InventoryEntry) ([]v1alpha1.InventoryEntry, error) {
-	set := apply.Set{Client: r.Client, Recorded: recorded}
+	set := apply.Set{Client: r.Direct, Recorded: recorded}
 	for _, o := range unit {
 		if err := r.keepRevision(ctx, o); err != nil {
 			return nil, err

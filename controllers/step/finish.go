@@ -22,6 +22,11 @@ const maxMessage = 1000
 // Ready changed, metrics, and when to look again.
 func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *verdict) (ctrl.Result, error) {
 	s.Record()
+	if ctx.Err() != nil && v != nil && v.kind == failed {
+		// The operator is stopping: what broke off says nothing about the object. What was done stays recorded.
+		obj.SetConditions(before.GetConditions())
+		return ctrl.Result{}, r.patch(ctx, before, obj)
+	}
 	summarise(obj, s, v)
 	if token, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
 		obj.GetReconcileStatus().SetLastHandledReconcileRequest(token)
@@ -36,14 +41,15 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 }
 
 // summarise sets Ready, Reconciling, Stalled and the observed generation. A failure that is tried again leaves the
-// observed generation behind, so that kstatus reads the object as in progress.
+// observed generation behind, so that kstatus reads the object as in progress. Reconciling and Stalled take each other
+// away; deleting them here would give the same state a new transition time at each look.
 func summarise(obj Object, s Scope, v *verdict) {
-	conditions.Delete(obj, v1alpha1.ReconcilingCondition)
-	conditions.Delete(obj, v1alpha1.StalledCondition)
 	settled := false
 	switch {
 	case v == nil:
 		settled = true
+		conditions.Delete(obj, v1alpha1.ReconcilingCondition)
+		conditions.Delete(obj, v1alpha1.StalledCondition)
 		conditions.MarkTrue(obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s", s.Summary())
 	case v.kind == waiting:
 		conditions.MarkReconciling(obj, v1alpha1.ProgressingReason, "%s", v.err)

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apply"
 )
 
 // verdict is how a step ended other than well: it carries the reason of the condition.
@@ -49,6 +50,20 @@ func Fail(reason string, err error) error {
 // after the given time instead of with backoff.
 func FailAfter(reason string, after time.Duration, err error) error {
 	return &verdict{kind: failed, reason: reason, after: after, err: err}
+}
+
+// Refused tells objects that the API server finds wrong in themselves, which only a change of the source can help, from
+// failures that are tried again. It returns nil for nil.
+func Refused(reason string, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, each := range apply.Split(err) {
+		if !apierrors.IsInvalid(each) && !apierrors.IsBadRequest(each) {
+			return Fail(reason, err)
+		}
+	}
+	return Stop(reason, err)
 }
 
 // outcomeOf returns err as a verdict; an error without one is a failure that is tried again.

@@ -66,8 +66,9 @@ func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (c
 	if err := r.hold(ctx, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	before := obj.DeepCopyObject().(Object)
-	return r.finish(ctx, before, obj, s, r.walk(ctx, obj, steps))
+	c := &checkpoint{runner: r, before: obj.DeepCopyObject().(Object), obj: obj, scope: s}
+	v := r.walk(context.WithValue(ctx, checkpointKey{}, c), obj, steps)
+	return r.finish(ctx, c.before, obj, s, v)
 }
 
 // Finalize undoes what obj made and lets it go when every step succeeded. A suspended object is let go at once, and

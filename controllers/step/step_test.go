@@ -169,10 +169,15 @@ func told(app *v1alpha1.App) []string {
 }
 
 func TestTheSameOutcomeTwiceWritesAndTellsOnce(t *testing.T) {
-	for name, outcome := range map[string]error{"well": nil, "stopped": Stop("Wrong", errors.New("no")), "waiting": Wait("NotYet", time.Second, "rain")} {
+	for name, outcome := range map[string]error{
+		"well": nil, "stopped": Stop("Wrong", errors.New("no")), "waiting": Wait("NotYet", time.Second, "rain"),
+		"failed": FailAfter("Away", time.Second, errors.New("no")),
+	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t, web())
 			for range 3 {
+				time.Sleep(1100 * time.Millisecond) // Transition times have seconds.
 				if _, err := b.run(t, outcome); err != nil {
 					t.Fatal(err)
 				}
@@ -249,5 +254,49 @@ func TestALongMessageIsCutForTheEvent(t *testing.T) {
 	}
 	if got := <-b.events.Events; len(got) > 1024+100 || strings.ContainsRune(got, '\uFFFD') {
 		t.Errorf("the event has %d bytes: %s", len(got), got)
+	}
+}
+
+func TestAStopOfTheOperatorIsNoFailureOfTheObject(t *testing.T) {
+	b := newBench(t, web())
+	if _, err := b.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.read(t, b.app)
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &facts{app: b.app, revision: "main@sha1:2"}
+	_, err := b.Run(ctx, b.app, f, Of("First", f, func(ctx context.Context, _ *facts) error { cancel(); return ctx.Err() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.read(t, b.app)
+	if !conditions.IsReady(b.app) || b.app.Status.LastAttemptedRevision != "main@sha1:2" {
+		t.Errorf("the status is %+v", b.app.Status)
+	}
+}
+
+func TestACheckpointIsThereBeforeTheStepGoesOn(t *testing.T) {
+	b := newBench(t, web())
+	f := &facts{app: b.app}
+	_, err := b.Run(t.Context(), b.app, f, Of("First", f, func(ctx context.Context, f *facts) error {
+		f.revision = "main@sha1:3"
+		if err := Checkpoint(ctx); err != nil {
+			return err
+		}
+		seen := &v1alpha1.App{}
+		if err := b.Client.Get(ctx, client.ObjectKeyFromObject(b.app), seen); err != nil {
+			return err
+		}
+		if seen.Status.LastAttemptedRevision != "main@sha1:3" || len(seen.Status.Conditions) != 0 {
+			t.Errorf("the status is %+v", seen.Status)
+		}
+		return nil
+	}))
+	if err != nil || b.patches != 2 {
+		t.Errorf("%d patches, %v", b.patches, err)
+	}
+	b.read(t, b.app)
+	if !conditions.IsReady(b.app) {
+		t.Errorf("the status is %+v", b.app.Status)
 	}
 }

@@ -6,13 +6,14 @@ import (
 	rbac "k8s.io/client-go/applyconfigurations/rbac/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/access"
 )
 
 // grant lets the owners see the tenant's Projects, and of the cluster-scoped kinds the Tenant and Repository of their
 // own, where the errors of their files are told.
 func (r *Reconciler) grant(ctx context.Context, s *scope) error {
-	name := "kubeop-tenant-" + s.tenant.Name
+	name := clusterRole(s.tenant)
 	own := rbac.PolicyRule().WithAPIGroups(v1alpha1.Group).WithResources("tenants", "repositories").
 		WithResourceNames(s.tenant.Name).WithVerbs("get", "list", "watch")
 	role := rbac.ClusterRole(name).WithLabels(s.labels()).WithRules(own)
@@ -23,5 +24,8 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	for _, b := range access.Bindings(s.home, s.labels(), s.tenant.Spec.Owners) {
 		objects = append(objects, b)
 	}
-	return s.made.Apply(ctx, objects...)
+	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, objects...))
 }
+
+// clusterRole is the name of the role and the binding outside the tenant's namespaces.
+func clusterRole(tenant *v1alpha1.Tenant) string { return "kubeop-tenant-" + tenant.Name }

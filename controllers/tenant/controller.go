@@ -16,8 +16,8 @@ import (
 // Reconciler reconciles Tenants.
 type Reconciler struct {
 	Client client.Client
-	// Reader reads past the cache, which does not hold namespaces that are not ours.
-	Reader  client.Reader
+	// Direct reads and writes past the cache, which holds only what is labelled as ours, and that a little late.
+	Direct  client.Client
 	Watch   *kube.Watch
 	Applier *apply.Applier
 	Steps   *step.Runner

@@ -7,14 +7,16 @@ import (
 	"strings"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
 )
 
-// removeProjects deletes the tenant's projects and waits for them, then takes the owners' access. Under the policy Orphan
-// the projects are told to leave everything running first.
+// removeProjects deletes the tenant's projects and waits for them, then takes the owners' access. Whether what runs in them
+// stays is the administrators' to say, with the tenant's policy, and not the tenant's, with the projects'.
 func (r *Reconciler) removeProjects(ctx context.Context, s *scope) error {
 	projects := &v1alpha1.ProjectList{}
 	if err := r.Client.List(ctx, projects, client.InNamespace(s.home)); err != nil {
@@ -37,9 +39,9 @@ func (r *Reconciler) removeProjects(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) removeProject(ctx context.Context, s *scope, project *v1alpha1.Project) error {
-	if s.tenant.Spec.DeletionPolicy == v1alpha1.DeletionOrphan && project.Spec.DeletionPolicy != v1alpha1.DeletionOrphan {
+	if want := policyOf(s.tenant); project.Spec.DeletionPolicy != want {
 		before := project.DeepCopy()
-		project.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+		project.Spec.DeletionPolicy = want
 		if err := r.Client.Patch(ctx, project, client.MergeFrom(before)); err != nil {
 			return client.IgnoreNotFound(err)
 		}
@@ -50,11 +52,27 @@ func (r *Reconciler) removeProject(ctx context.Context, s *scope, project *v1alp
 	return client.IgnoreNotFound(r.Client.Delete(ctx, project))
 }
 
+func policyOf(tenant *v1alpha1.Tenant) v1alpha1.DeletionPolicy {
+	if tenant.Spec.DeletionPolicy == "" {
+		return v1alpha1.DeletionDelete
+	}
+	return tenant.Spec.DeletionPolicy
+}
+
 // revoke removes what was made outside the namespace: the cluster-wide role and its binding. Under the policy Orphan the
 // owners keep what they see.
 func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 	if s.tenant.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
 		return nil
 	}
-	return s.made.PruneKinds(ctx, s.labels(), "ClusterRole", "ClusterRoleBinding")
+	var entries []v1alpha1.InventoryEntry
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+		id := apply.ObjectID{Name: clusterRole(s.tenant), Group: rbacv1.GroupName, Kind: kind}
+		entries = append(entries, v1alpha1.InventoryEntry{ID: id.String(), Version: "v1"})
+	}
+	left, err := apply.Prune(ctx, r.Direct, entries, s.labels())
+	if err == nil && len(left) > 0 {
+		return step.Wait(v1alpha1.DeletingReason, time.Second, "waits for %s to be gone", apply.Names(left))
+	}
+	return err
 }

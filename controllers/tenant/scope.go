@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
 // scope holds the facts of one Reconcile.
@@ -22,7 +23,7 @@ func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
 	return &scope{
 		tenant:   tenant,
 		home:     v1alpha1.HomeNamespace(tenant.Name),
-		made:     apply.NewLedger(r.Applier, r.Client, tenant.Status.Inventory),
+		made:     apply.NewLedger(r.Applier, r.Direct, tenant.Status.Inventory),
 		projects: tenant.Status.Projects,
 	}
 }
@@ -36,6 +37,11 @@ func (s *scope) Record() {
 
 // Summary is Ready's message.
 func (s *scope) Summary() string { return fmt.Sprintf("Home is namespace %s", s.home) }
+
+// owner is who the namespace is made for.
+func (s *scope) owner() namespace.Owner {
+	return namespace.Owner{Labels: s.labels(), Tenant: s.tenant.UID}
+}
 
 // labels are on everything made for the tenant itself.
 func (s *scope) labels() map[string]string {

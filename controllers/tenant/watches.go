@@ -42,9 +42,11 @@ func tenantOf(_ context.Context, o client.Object) []reconcile.Request {
 	return requestOf(o.GetLabels())
 }
 
-// madeFor maps an object to the tenant it was made for; what belongs to a project is the project's.
+// madeFor maps an object to the tenant it was made for; what belongs to a project is the project's, and labels that do not
+// fit the namespace they are in are nobody's.
 func madeFor(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
-	if o.Labels[v1alpha1.ProjectLabel] != "" {
+	home := v1alpha1.HomeNamespace(o.Labels[v1alpha1.TenantLabel])
+	if o.Labels[v1alpha1.ProjectLabel] != "" || (o.Namespace != "" && o.Namespace != home) {
 		return nil
 	}
 	return requestOf(o.Labels)

@@ -25,7 +25,7 @@ import (
 // concurrency is how many objects of one rank are applied at once.
 const concurrency = 4
 
-// Live returns the metadata of an object by a watch: nil when there is none, false when that is not known.
+// Live returns the metadata of an object by a watch: nil when there is none, false when the kind is not watched.
 type Live func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error)
 
 // Applier applies sets of objects.
@@ -38,6 +38,9 @@ type Set struct {
 	Client   client.Client
 	Objects  []*unstructured.Unstructured
 	Recorded []v1alpha1.InventoryEntry
+	// Before, where it is set, is called with what has to be recorded before objects that were not recorded yet are
+	// written: the process may end at any moment, and what it made must not be forgotten.
+	Before func(context.Context, []v1alpha1.InventoryEntry) error
 }
 
 // Result is what came of a Set.
@@ -68,7 +71,7 @@ func (a *Applier) Apply(ctx context.Context, set Set) (Result, error) {
 	for _, e := range set.Recorded {
 		run.recorded[e.ID] = e
 	}
-	var err error
+	err := run.announce(ctx)
 	for _, rank := range byRank(set.Objects) {
 		if err != nil {
 			run.keep(rank)
@@ -103,6 +106,27 @@ type run struct {
 	errs   []error
 }
 
+// announce has the objects recorded that were not.
+func (r *run) announce(ctx context.Context) error {
+	if r.set.Before == nil {
+		return nil
+	}
+	var unrecorded []v1alpha1.InventoryEntry
+	for _, o := range r.set.Objects {
+		id := IDOf(o).String()
+		if _, known := r.recorded[id]; !known {
+			unrecorded = append(unrecorded, v1alpha1.InventoryEntry{ID: id, Version: o.GroupVersionKind().Version})
+		}
+	}
+	if len(unrecorded) == 0 {
+		return nil
+	}
+	if err := r.set.Before(ctx, Inventory(r.set.Recorded, unrecorded).Entries); err != nil {
+		return fmt.Errorf("recording what will be applied: %w", err)
+	}
+	return nil
+}
+
 // all applies the objects of one rank at the same time.
 func (r *run) all(ctx context.Context, objects []*unstructured.Unstructured) error {
 	slots := make(chan struct{}, concurrency)
@@ -120,32 +144,48 @@ func (r *run) all(ctx context.Context, objects []*unstructured.Unstructured) err
 
 // one applies an object unless it is as it was left, and records it.
 func (r *run) one(ctx context.Context, o *unstructured.Unstructured) {
-	id := IDOf(o)
-	entry, known := r.recorded[id.String()]
-	live, seen, err := r.Live(ctx, o.GroupVersionKind(), client.ObjectKeyFromObject(o))
+	entry, known := r.recorded[IDOf(o).String()]
+	live, err := r.look(ctx, r.set.Client, o)
 	if err != nil {
-		r.failed(o, err)
+		r.failed(o, err, known)
 		return
 	}
-	if known && seen && live != nil && entry.Digest == digestOf(o, live) {
+	if known && live != nil && entry.Digest == digestOf(o, live) {
 		r.done(entry, nil)
 		return
 	}
 	if err := contested(o, live); err != nil {
-		r.failed(o, err)
+		r.failed(o, err, known)
 		return
 	}
 	written := o.DeepCopy()
-	if err := r.write(ctx, written, known || live != nil); err != nil {
-		r.failed(o, err)
+	// What is recorded without a digest was perhaps never written.
+	ours := entry.Digest != "" || (live != nil && live.GetLabels()[v1alpha1.TenantLabel] != "")
+	if err := r.write(ctx, written, ours); err != nil {
+		r.failed(o, err, known || !refused(err))
 		return
 	}
 	version := o.GroupVersionKind().Version
-	r.done(v1alpha1.InventoryEntry{ID: id.String(), Version: version, Digest: digestOf(o, written)}, written)
+	r.done(v1alpha1.InventoryEntry{ID: IDOf(o).String(), Version: version, Digest: digestOf(o, written)}, written)
 }
 
-// write applies o. Fields another manager set are taken over only where the object is ours already: the first apply of
-// an object that is somebody else's ends in a conflict that names them.
+// look returns the metadata of the object that is there, or nil: by the watch, or of a kind that is not watched from the
+// API server.
+func (a *Applier) look(ctx context.Context, c client.Client, o *unstructured.Unstructured) (metav1.Object, error) {
+	live, seen, err := a.Live(ctx, o.GroupVersionKind(), client.ObjectKeyFromObject(o))
+	if seen || err != nil {
+		return live, err
+	}
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(o.GroupVersionKind())
+	if gone, err := look(ctx, c, client.ObjectKeyFromObject(o), object); gone || err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+// write applies o. Fields another manager set are taken over only where the object is ours already: the first apply of an
+// object that is somebody else's ends in a conflict that names them, where the two differ in a field.
 func (r *run) write(ctx context.Context, o *unstructured.Unstructured, ours bool) error {
 	options := []client.ApplyOption{client.FieldOwner(v1alpha1.FieldManager)}
 	if ours {
@@ -183,12 +223,12 @@ func (r *run) done(entry v1alpha1.InventoryEntry, written *unstructured.Unstruct
 
 // failed records the error. An object that may be there, because it was before or because the answer was lost, is
 // recorded without a digest, so that it is tried again.
-func (r *run) failed(o *unstructured.Unstructured, err error) {
+func (r *run) failed(o *unstructured.Unstructured, err error, maybeThere bool) {
 	id := IDOf(o)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.errs = append(r.errs, &ObjectError{ID: id, Err: err})
-	if _, known := r.recorded[id.String()]; known || !refused(err) {
+	if maybeThere {
 		entry := v1alpha1.InventoryEntry{ID: id.String(), Version: o.GroupVersionKind().Version}
 		r.result.Entries = append(r.result.Entries, entry)
 	}

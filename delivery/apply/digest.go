@@ -29,9 +29,14 @@ func digestOf(manifest *unstructured.Unstructured, live metav1.Object) string {
 func ownedFields(live metav1.Object) string {
 	var fields strings.Builder
 	for _, f := range live.GetManagedFields() {
-		if (f.Manager == v1alpha1.FieldManager || f.Manager == helmManager) && f.Subresource == "" && f.FieldsV1 != nil {
+		if owns(f) {
 			fields.Write(f.FieldsV1.GetRawBytes())
 		}
 	}
 	return fields.String()
+}
+
+// owns reports whether an entry of managedFields is of kubeop's own applies, or of its Helm's.
+func owns(f metav1.ManagedFieldsEntry) bool {
+	return (f.Manager == v1alpha1.FieldManager || f.Manager == helmManager) && f.Subresource == "" && f.FieldsV1 != nil
 }

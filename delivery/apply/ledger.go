@@ -49,21 +49,6 @@ func (l *Ledger) Prune(ctx context.Context, owner map[string]string) error {
 	return err
 }
 
-// PruneKinds is Prune for objects of the kinds alone.
-func (l *Ledger) PruneKinds(ctx context.Context, owner map[string]string, kinds ...string) error {
-	stale, rest := []v1alpha1.InventoryEntry{}, []v1alpha1.InventoryEntry{}
-	for _, e := range Stale(l.recorded, l.made) {
-		if id, err := ParseObjectID(e.ID); err == nil && slices.Contains(kinds, id.Kind) {
-			stale = append(stale, e)
-		} else {
-			rest = append(rest, e)
-		}
-	}
-	left, err := Prune(ctx, l.client, stale, owner)
-	l.recorded = append(rest, left...)
-	return err
-}
-
 // Inventory returns what is now recorded.
 func (l *Ledger) Inventory() v1alpha1.Inventory {
 	return Inventory(l.made, Stale(l.recorded, l.made))

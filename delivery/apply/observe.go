@@ -11,23 +11,23 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Observe records objects that Helm applied, without a request, and returns those that are not as they were left: one of
+// Observe records objects that Helm applied, without a request where the kind is watched, and returns those that are not as they were left: one of
 // Helm's fields was changed by somebody else, or the object is gone. What was not recorded before is taken as it is.
-func (a *Applier) Observe(ctx context.Context, objects []*unstructured.Unstructured, recorded []v1alpha1.InventoryEntry) (entries []v1alpha1.InventoryEntry, drifted []*unstructured.Unstructured, err error) {
+func (a *Applier) Observe(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, recorded []v1alpha1.InventoryEntry) (entries []v1alpha1.InventoryEntry, drifted []*unstructured.Unstructured, err error) {
 	known := map[string]v1alpha1.InventoryEntry{}
 	for _, e := range recorded {
 		known[e.ID] = e
 	}
 	for _, o := range objects {
 		entry := v1alpha1.InventoryEntry{ID: IDOf(o).String(), Version: o.GroupVersionKind().Version}
-		live, seen, err := a.Live(ctx, o.GroupVersionKind(), client.ObjectKeyFromObject(o))
+		live, err := a.look(ctx, c, o)
 		if err != nil {
 			return recorded, nil, objectError(IDOf(o), err)
 		}
 		if live != nil {
 			entry.Digest = digestOf(o, live)
 		}
-		if was, ok := known[entry.ID]; ok && seen && was.Digest != entry.Digest {
+		if was, ok := known[entry.ID]; ok && was.Digest != entry.Digest {
 			drifted = append(drifted, o)
 		}
 		entries = append(entries, entry)

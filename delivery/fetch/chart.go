@@ -28,6 +28,8 @@ type Chart struct {
 	Insecure bool
 	// Auth is sent to the host of Repository only; a registry may name another host that checks it (its token service).
 	Auth Auth
+	// Tenant on whose behalf it is fetched: it may have a few fetches under way at once. Empty: no bound.
+	Tenant string
 }
 
 // ChartArchive is a packaged chart on disk.
@@ -46,6 +48,7 @@ type ChartStore struct {
 	dir    string
 	limits limits
 	locks  locks
+	gate   gate
 	// arrivals is a logical clock, see index.
 	arrivals atomic.Int64
 
@@ -59,18 +62,32 @@ func NewChartStore(dir string) *ChartStore {
 }
 
 // Fetch finds the newest version of the chart that src allows, and downloads it unless it is on disk. The repository is
-// always asked, with the credentials of src. The time it may take is that of ctx.
+// always asked, with the credentials of src. The time it may take is that of ctx, and 2 minutes at most; a server that is
+// silent ends it sooner (see limits).
 //
-// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
+// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient.
 func (s *ChartStore) Fetch(ctx context.Context, src Chart) (ChartArchive, error) {
-	archive, err := s.fetch(ctx, src)
+	archive, err := s.inTurn(ctx, src)
 	if err == nil {
 		return archive, nil
 	}
-	if ctx.Err() != nil {
-		err = fmt.Errorf("the time for it is over: %w", ctx.Err())
-	}
 	return ChartArchive{}, fmt.Errorf("fetching chart %s of %s: %w", printable(src.Name), safeURL(src.Repository), err)
+}
+
+// inTurn fetches within the limits of time.
+func (s *ChartStore) inTurn(ctx context.Context, src Chart) (ChartArchive, error) {
+	leave, err := s.gate.enter(ctx, src.Tenant, s.limits)
+	if err != nil {
+		return ChartArchive{}, err
+	}
+	defer leave()
+	ctx, done := watched(ctx, s.limits)
+	defer done()
+	archive, err := s.fetch(ctx, src)
+	if err != nil && ctx.Err() != nil {
+		return ChartArchive{}, fmt.Errorf("the time for it is over: %w", context.Cause(ctx))
+	}
+	return archive, err
 }
 
 // chartName is what the API allows; it becomes a part of a URL.

@@ -23,6 +23,9 @@ var (
 	ErrInvalid = errors.New("invalid source")
 	// ErrTooLarge means that a limit of this package was met; the message names the limit.
 	ErrTooLarge = errors.New("too large")
+	// ErrBusy means that the source was not asked, because the tenant has as many fetches under way as it may; nothing is
+	// wrong with the source. Try again in a few seconds.
+	ErrBusy = errors.New("busy")
 
 	// ErrSymlink is what opening a symbolic link returns.
 	ErrSymlink = errors.New("is a symbolic link, and links are not followed: commit the file itself")

@@ -22,6 +22,8 @@ type Git struct {
 	Ref *sourcev1.GitRepositoryRef
 	// Auth is sent to the host of URL only.
 	Auth Auth
+	// Tenant on whose behalf it is fetched: it may have a few fetches under way at once. Empty: no bound.
+	Tenant string
 }
 
 // Commit is one commit of a repository.
@@ -32,6 +34,16 @@ type Commit struct {
 	Hash string
 	// Root is the commit's tree. It stays readable while later fetches run.
 	Root *Folder
+
+	from *repository
+}
+
+// Folder is GitStore.Folder for the source the commit came from: another folder of any of its commits.
+func (c Commit) Folder(treeHash string) (*Folder, error) {
+	if c.from == nil {
+		return nil, fail(ErrNotFound, "tree %s is not in the store: fetch first", printable(treeHash))
+	}
+	return c.from.folder(treeHash)
 }
 
 // GitStore holds the commits that were fetched, in bare object stores on disk. There is one store per pair of URL and
@@ -41,6 +53,7 @@ type GitStore struct {
 	dir    string
 	limits limits
 	locks  locks
+	gate   gate
 	// unpacking bounds how many packs are unpacked at once, and so the memory hostile ones can take together.
 	unpacking chan struct{}
 
@@ -60,17 +73,25 @@ func NewGitStore(dir string) *GitStore {
 }
 
 // Fetch reads the commit src means at this moment. It always lists the remote's refs, with the credentials of src; it
-// transfers the commit, without its history, only when it is not in the store. The time it may take is that of ctx.
+// transfers the commit, without its history, only when it is not in the store. The time it may take is that of ctx, and
+// 2 minutes at most; a server that is silent ends it sooner (see limits).
 //
-// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
+// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient.
 func (s *GitStore) Fetch(ctx context.Context, src Git) (Commit, error) {
+	leave, err := s.gate.enter(ctx, src.Tenant, s.limits)
+	if err != nil {
+		return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
+	}
+	defer leave()
+	ctx, done := watched(ctx, s.limits)
+	defer done()
 	commit, err := s.fetch(ctx, src)
 	if err == nil {
 		return commit, nil
 	}
 	if ctx.Err() != nil {
 		// A broken-off transfer surfaces as whatever it broke; the context is what ended it.
-		err = fmt.Errorf("the time for it is over: %w", ctx.Err())
+		err = fmt.Errorf("the time for it is over: %w", context.Cause(ctx))
 	}
 	return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
 }
@@ -81,17 +102,11 @@ func (s *GitStore) Folder(src Git, treeHash string) (*Folder, error) {
 	if _, err := parseGitURL(src.URL); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", safeURL(src.URL), err)
 	}
-	if !fullHash.MatchString(treeHash) {
-		return nil, fail(ErrInvalid, "tree %q is not a hash of 40 lower-case hexadecimal digits", printable(treeHash))
+	folder, err := s.repository(src).folder(treeHash)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", safeURL(src.URL), err)
 	}
-	repo := s.repository(src)
-	hash := plumbing.NewHash(treeHash)
-	for _, g := range repo.generations() {
-		if _, err := g.tree(hash); err == nil {
-			return newFolder(g, hash, s.limits), nil
-		}
-	}
-	return nil, fail(ErrNotFound, "tree %s of %s is not in the store: fetch first", treeHash, safeURL(src.URL))
+	return folder, nil
 }
 
 func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {

@@ -12,7 +12,7 @@ import (
 )
 
 // newHTTPClient returns a client for one source. Nothing in it is shared with another source, so a certificate
-// authority or a credential of one can never serve another. Only the context limits the time of a whole request.
+// authority or a credential of one can never serve another. The watch in the context limits the time of a request.
 //
 // strict refuses every host but the origin's, for Git; otherwise requests to other hosts go without credentials, for
 // charts, whose index may point anywhere and whose registries redirect to storage.
@@ -23,7 +23,7 @@ func newHTTPClient(auth Auth, origin *url.URL, strict bool) (*http.Client, error
 	}
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
+		DialContext:         (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 10 * time.Second,
 		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:   true,
@@ -62,7 +62,15 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if home && !g.auth.anonymous() {
 		g.authorize(req)
 	}
-	return g.next.RoundTrip(req)
+	w := watchOf(req.Context())
+	answered := w.answer()
+	defer answered()
+	res, err := g.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	w.body(res)
+	return res, nil
 }
 
 func (g *guard) authorize(req *http.Request) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 )
 
 const (
@@ -11,7 +12,8 @@ const (
 	mebibyte = 1 << 20
 )
 
-// limits bound what one source can cost. They are fields so that tests can lower them; sizes are in bytes.
+// limits bound what one source can cost. They are fields so that tests can lower them; sizes are in bytes, and what a
+// limit of time ends is transient.
 type limits struct {
 	refs       int64 // the list of a remote's refs
 	pack       int64 // what one Git fetch transfers
@@ -25,6 +27,12 @@ type limits struct {
 	index      int64 // a Helm repository's index.yaml
 	indexDoc   int64 // what of an index.yaml is parsed: the lines of one chart, or all of it when Helm did not write it
 	chart      int64 // a chart archive
+
+	whole     time.Duration // one fetch, however long the caller would wait
+	answer    time.Duration // connecting to a server until it begins to answer
+	stall     time.Duration // between two pieces of an answer
+	perTenant int           // fetches of one tenant under way in one store
+	slow      time.Duration // a fetch of a tenant after which its others do not wait for a turn
 }
 
 func defaultLimits() limits {
@@ -41,6 +49,12 @@ func defaultLimits() limits {
 		index:      64 * mebibyte,
 		indexDoc:   8 * mebibyte,
 		chart:      20 * mebibyte,
+
+		whole:     2 * time.Minute,
+		answer:    15 * time.Second,
+		stall:     30 * time.Second,
+		perTenant: 2,
+		slow:      2 * time.Second,
 	}
 }
 
@@ -50,6 +64,10 @@ func tooLarge(what string, limit int64) error {
 
 func tooMany(what string, limit int64) error {
 	return fail(ErrTooLarge, "%s is over the limit of %d", what, limit)
+}
+
+func tooSlow(what string, limit time.Duration) error {
+	return fail(errSlow, "%s the limit of %s", what, limit)
 }
 
 func bytesText(n int64) string {

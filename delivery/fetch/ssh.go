@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/skeema/knownhosts"
@@ -23,6 +22,7 @@ type sshSession struct {
 	stdin  io.WriteCloser
 	stdout io.Reader
 	refs   *packp.AdvRefs
+	watch  *watch
 	// unwatch stops the closing of the connection at the end of the context.
 	unwatch func() bool
 }
@@ -39,7 +39,7 @@ func (s *sshSession) upload(_ context.Context, request *packp.UploadPackRequest)
 	if err := encode(s.stdin, request); err != nil {
 		return nil, err
 	}
-	return s.packOf(io.NopCloser(s.stdout), request)
+	return s.packOf(io.NopCloser(s.watch.begins(s.stdout)), request)
 }
 
 func (r *remote) openSSH(ctx context.Context) (session, error) {
@@ -51,8 +51,10 @@ func (r *remote) openSSH(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: 30 * time.Second}
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+	watch := watchOf(ctx)
+	greeted := watch.answer()
+	defer greeted()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,8 @@ func (r *remote) openSSH(ctx context.Context) (session, error) {
 		_ = conn.Close()
 		return nil, login.failed(ctx, address, err)
 	}
-	s := &sshSession{remote: r, client: ssh.NewClient(handshake, channels, requests), unwatch: unwatch}
+	greeted()
+	s := &sshSession{remote: r, client: ssh.NewClient(handshake, channels, requests), watch: watch, unwatch: unwatch}
 	if err := s.start(); err != nil {
 		_ = s.Close()
 		return nil, err
@@ -74,6 +77,8 @@ func (r *remote) openSSH(ctx context.Context) (session, error) {
 
 // start runs git-upload-pack and reads the refs it lists first.
 func (s *sshSession) start() (err error) {
+	begun := s.watch.answer()
+	defer begun()
 	if s.run, err = s.client.NewSession(); err != nil {
 		return fmt.Errorf("opening a session: %w", err)
 	}
@@ -88,13 +93,16 @@ func (s *sshSession) start() (err error) {
 	if err := s.run.Start("git-upload-pack " + shellQuote(s.url.Path)); err != nil {
 		return fmt.Errorf("running git-upload-pack: %w", err)
 	}
-	if s.refs, err = s.decodeRefs(s.stdout); err == nil {
+	begun()
+	if s.refs, err = s.decodeRefs(s.watch.begins(s.stdout)); err == nil {
 		return nil
 	}
 	if !errors.Is(err, packp.ErrEmptyInput) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
 	// No list at all: the server ended the command, and says why on stderr.
+	ended := s.watch.answer()
+	defer ended()
 	_ = s.stdin.Close()
 	var exit *ssh.ExitError
 	if errors.As(s.run.Wait(), &exit) {

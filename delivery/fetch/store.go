@@ -119,9 +119,24 @@ func (r *repository) commit(wanted target) (Commit, bool) {
 			Revision: wanted.revision(),
 			Hash:     wanted.commit.String(),
 			Root:     newFolder(g, root, r.limits),
+			from:     r,
 		}, true
 	}
 	return Commit{}, false
+}
+
+// folder looks a tree up in the stores that are there.
+func (r *repository) folder(treeHash string) (*Folder, error) {
+	if !fullHash.MatchString(treeHash) {
+		return nil, fail(ErrInvalid, "tree %q is not a hash of 40 lower-case hexadecimal digits", printable(treeHash))
+	}
+	hash := plumbing.NewHash(treeHash)
+	for _, g := range r.generations() {
+		if _, err := g.tree(hash); err == nil {
+			return newFolder(g, hash, r.limits), nil
+		}
+	}
+	return nil, fail(ErrNotFound, "tree %s is not in the store: fetch first", treeHash)
 }
 
 // renew fetches into a fresh generation and puts it in use. The one before it stays to be looked in, the one before that

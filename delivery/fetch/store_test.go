@@ -208,3 +208,32 @@ func TestFetchToAFullDisk(t *testing.T) {
 		t.Error("not the commit that was pushed")
 	}
 }
+
+func TestCommitFindsOtherFolders(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("apps/web/app.yaml", "1")
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	store := NewGitStore(t.TempDir())
+	first := fetchOK(t, store, Git{URL: server.url()})
+	was, err := first.Root.Digest("apps/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo.write("apps/web/app.yaml", "2")
+	repo.push("second")
+	second := fetchOK(t, store, Git{URL: server.url()})
+	folder, err := second.Folder(was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := folder.ReadFile("app.yaml"); string(got) != "1" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	_, err = second.Folder(strings.Repeat("a", 40))
+	wantError(t, err, ErrNotFound, "is not in the store")
+	_, err = second.Folder("../../etc")
+	wantError(t, err, ErrInvalid, "not a hash")
+	_, err = Commit{}.Folder(was)
+	wantError(t, err, ErrNotFound, "is not in the store")
+}

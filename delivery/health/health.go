@@ -45,7 +45,7 @@ type Ref struct {
 func Look(ctx context.Context, c client.Client, refs []Ref) (Verdict, error) {
 	var v Verdict
 	for _, ref := range refs {
-		if !hasStatus(ref.Kind) {
+		if !HasStatus(ref.Kind) {
 			continue
 		}
 		o := &unstructured.Unstructured{}
@@ -97,6 +97,8 @@ var inert = map[schema.GroupKind]bool{
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:        true,
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: true,
 	{Group: "networking.k8s.io", Kind: "Ingress"}:             true,
+	{Group: "coordination.k8s.io", Kind: "Lease"}:             true,
 }
 
-func hasStatus(kind schema.GroupVersionKind) bool { return !inert[kind.GroupKind()] }
+// HasStatus reports whether there is more to the health of a kind than that an object is there.
+func HasStatus(kind schema.GroupVersionKind) bool { return !inert[kind.GroupKind()] }

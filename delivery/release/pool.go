@@ -51,20 +51,44 @@ func (e *Engine) start(ctx context.Context, s *slot, app types.NamespacedName, j
 
 func (e *Engine) work(ctx context.Context, s *slot, app types.NamespacedName, j job) {
 	defer e.actions.Done()
-	select {
-	case <-e.stop:
+	// The namespace's share comes first, so that who waits for it takes no worker's place.
+	share := e.share(app.Namespace)
+	if !e.enter(share) {
 		s.abandon()
 		return
-	case e.tokens <- struct{}{}:
 	}
-	if e.isDraining() {
+	if !e.enter(e.tokens) {
 		s.abandon()
 		return
 	}
 	stored, err := safely(ctx, j)
 	<-e.tokens
+	<-share
 	s.finish(e, j.digest, stored, err)
 	e.opts.Notify(app)
+}
+
+// share returns the places of one namespace: half of the workers and at least one, because hooks that never end would
+// otherwise take them all from everybody.
+func (e *Engine) share(namespace string) chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	share, ok := e.shares[namespace]
+	if !ok {
+		share = make(chan struct{}, max(1, e.opts.Workers/2))
+		e.shares[namespace] = share
+	}
+	return share
+}
+
+// enter waits for a place and reports false when the engine stops, after which nobody enters anywhere.
+func (e *Engine) enter(places chan struct{}) bool {
+	select {
+	case <-e.stop:
+		return false
+	case places <- struct{}{}:
+		return !e.isDraining()
+	}
 }
 
 func (e *Engine) isDraining() bool {

@@ -26,7 +26,12 @@ func pool(workers int) (*Engine, chan types.NamespacedName) {
 // launch starts a job in the slot of a release.
 func launch(t *testing.T, e *Engine, name string, run func(context.Context) (bool, error)) *slot {
 	t.Helper()
-	s := e.slot(types.NamespacedName{Namespace: "team", Name: name})
+	return launchIn(t, e, types.NamespacedName{Namespace: "team", Name: name}, run)
+}
+
+func launchIn(t *testing.T, e *Engine, app types.NamespacedName, run func(context.Context) (bool, error)) *slot {
+	t.Helper()
+	s := e.slot(app)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := e.start(t.Context(), s, app, job{act: install, digest: "d", run: run}); err != nil {
@@ -77,7 +82,8 @@ func TestWorkersAreBounded(t *testing.T) {
 	var now, most atomic.Int32
 	release := make(chan struct{})
 	for i := range 6 {
-		launch(t, e, string(rune('a'+i)), func(context.Context) (bool, error) {
+		name := string(rune('a' + i))
+		launchIn(t, e, types.NamespacedName{Namespace: "team-" + name, Name: name}, func(context.Context) (bool, error) {
 			most.Store(max(most.Load(), now.Add(1)))
 			<-release
 			now.Add(-1)
@@ -90,6 +96,58 @@ func TestWorkersAreBounded(t *testing.T) {
 	}
 	if most.Load() > 2 {
 		t.Errorf("%d actions ran at once", most.Load())
+	}
+}
+
+// TestStuckActionsLeaveWorkersToOthers has the actions of one namespace never end: at most half of the workers are theirs,
+// those of another namespace run meanwhile, and what is queued runs when it can.
+func TestStuckActionsLeaveWorkersToOthers(t *testing.T) {
+	tests := map[string]struct{ workers, share int }{
+		"half of four":            {4, 2},
+		"half of five, rounded":   {5, 2},
+		"one of two":              {2, 1},
+		"one of three is not two": {3, 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			e, notified := pool(tt.workers)
+			began, release := make(chan struct{}, 8), make(chan struct{})
+			for i := range 8 {
+				launch(t, e, string(rune('a'+i)), func(context.Context) (bool, error) {
+					began <- struct{}{}
+					<-release
+					return true, nil
+				})
+			}
+			for range tt.share {
+				<-began
+			}
+			for _, other := range []string{"one", "two", "three"} {
+				a := types.NamespacedName{Namespace: "other", Name: other}
+				launchIn(t, e, a, func(context.Context) (bool, error) { return true, nil })
+				if got := <-notified; got != a {
+					t.Errorf("%s ended first", got)
+				}
+			}
+			if len(began) != 0 {
+				t.Errorf("%d more than %d stuck actions of one namespace run on %d workers", len(began), tt.share, tt.workers)
+			}
+			close(release)
+			for range 8 {
+				<-notified
+			}
+		})
+	}
+}
+
+func TestTheOnlyWorkerServesEverybody(t *testing.T) {
+	e, notified := pool(1)
+	for _, namespace := range []string{"team", "other"} {
+		a := types.NamespacedName{Namespace: namespace, Name: "shop"}
+		launchIn(t, e, a, func(context.Context) (bool, error) { return true, nil })
+		if got := <-notified; got != a {
+			t.Errorf("%s ended, want %s", got, a)
+		}
 	}
 }
 
@@ -125,10 +183,12 @@ func TestDrainDropsTheQueue(t *testing.T) {
 		return true, nil
 	})
 	<-began
-	queued := launch(t, e, "queued", func(context.Context) (bool, error) {
+	never := func(context.Context) (bool, error) {
 		t.Error("a queued action began while draining")
 		return false, nil
-	})
+	}
+	queued := launch(t, e, "queued", never)
+	other := launchIn(t, e, types.NamespacedName{Namespace: "other", Name: "queued"}, never)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -145,7 +205,9 @@ func TestDrainDropsTheQueue(t *testing.T) {
 	if err := e.Drain(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if running, _ := queued.look(); running != settled {
-		t.Errorf("the dropped action is still %s", running)
+	for _, dropped := range []*slot{queued, other} {
+		if running, _ := dropped.look(); running != settled {
+			t.Errorf("the dropped action is still %s", running)
+		}
 	}
 }

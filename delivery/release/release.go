@@ -35,7 +35,7 @@ type Options struct {
 	// Discovery and Mapper are shared by all actions. They are asked as the operator.
 	Discovery discovery.CachedDiscoveryInterface
 	Mapper    meta.RESTMapper
-	// Workers is how many actions run at once. Default 4.
+	// Workers is how many actions run at once, those of one namespace on at most half of them. Default 4.
 	Workers int
 	// Holder names this process on the releases it works on.
 	Holder string
@@ -60,6 +60,7 @@ type Engine struct {
 	draining bool
 	stop     chan struct{}
 	tokens   chan struct{}
+	shares   map[string]chan struct{}
 	actions  sync.WaitGroup
 
 	capsMu sync.Mutex
@@ -86,6 +87,7 @@ func New(o Options) *Engine {
 		slots:  map[types.NamespacedName]*slot{},
 		stop:   make(chan struct{}),
 		tokens: make(chan struct{}, o.Workers),
+		shares: map[string]chan struct{}{},
 	}
 	e.dial = e.connect
 	return e

@@ -15,8 +15,8 @@ type Operator struct {
 	LogLevel  string `env:"LOG_LEVEL, default=info"`
 	LogFormat string `env:"LOG_FORMAT, default=json"`
 
-	// MetricsAddr serves /metrics; HealthAddr serves /healthz, /readyz and /version; HookAddr serves /hook/<repository>.
-	// "0" turns one off.
+	// MetricsAddr serves /metrics and /version; HealthAddr serves /healthz and /readyz; HookAddr serves
+	// /hook/<repository>. "0" turns one off.
 	MetricsAddr string `env:"METRICS_ADDR, default=:8080"`
 	HealthAddr  string `env:"HEALTH_ADDR, default=:8081"`
 	HookAddr    string `env:"HOOK_ADDR, default=:9292"`
@@ -31,7 +31,8 @@ type Operator struct {
 	// Concurrency is how many objects of each kind are reconciled at once; HelmWorkers how many Helm actions run at once.
 	Concurrency int `env:"CONCURRENCY, default=10"`
 	HelmWorkers int `env:"HELM_WORKERS, default=4"`
-	// GracefulTimeout is how long a stop waits for running work, Helm actions above all.
+	// GracefulTimeout is how long a stop waits for running work, Helm actions above all; at most 1h, as no Helm action
+	// takes longer. For the manager 0 would mean to wait for nothing, and less to wait for ever.
 	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=10m"`
 
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods.
@@ -51,7 +52,7 @@ type Platform struct {
 	// Secret and HookSecret name Secrets in the operator's namespace.
 	Secret     string `env:"SECRET"`
 	HookSecret string `env:"HOOK_SECRET"`
-	// Interval between two polls.
+	// Interval between two polls, at least 1s.
 	Interval time.Duration `env:"INTERVAL, default=1m"`
 }
 
@@ -78,6 +79,8 @@ func (c *Operator) check() error {
 		return fmt.Errorf("CONCURRENCY is %d; it may be 1 to 1000", c.Concurrency)
 	case c.HelmWorkers < 1 || c.HelmWorkers > 100:
 		return fmt.Errorf("HELM_WORKERS is %d; it may be 1 to 100", c.HelmWorkers)
+	case c.GracefulTimeout <= 0 || c.GracefulTimeout > time.Hour:
+		return fmt.Errorf("GRACEFUL_TIMEOUT is %s; it must be more than 0s and at most 1h", c.GracefulTimeout)
 	case c.Platform.Interval < time.Second:
 		return fmt.Errorf("PLATFORM_INTERVAL is %s; it must be at least 1s", c.Platform.Interval)
 	}

@@ -35,6 +35,11 @@ func TestLoad(t *testing.T) {
 		"no worker":                {env: map[string]string{"CONCURRENCY": "0"}, want: "CONCURRENCY is 0"},
 		"no Helm worker":           {env: map[string]string{"HELM_WORKERS": "0"}, want: "HELM_WORKERS is 0"},
 		"a poll that never rests":  {env: map[string]string{"PLATFORM_INTERVAL": "0s"}, want: "PLATFORM_INTERVAL is 0s"},
+		"a poll that hardly does":  {env: map[string]string{"PLATFORM_INTERVAL": "999ms"}, want: "PLATFORM_INTERVAL is 999ms"},
+		"a stop that waits for no": {env: map[string]string{"GRACEFUL_TIMEOUT": "0s"}, want: "GRACEFUL_TIMEOUT is 0s"},
+		"a stop that never ends":   {env: map[string]string{"GRACEFUL_TIMEOUT": "-1s"}, want: "GRACEFUL_TIMEOUT is -1s"},
+		"a stop of an hour":        {env: map[string]string{"GRACEFUL_TIMEOUT": "1h"}},
+		"a stop of more":           {env: map[string]string{"GRACEFUL_TIMEOUT": "1h0m1s"}, want: "GRACEFUL_TIMEOUT is 1h0m1s"},
 		"a number that is no such": {env: map[string]string{"CONCURRENCY": "many"}, want: "Concurrency"},
 	}
 	for name, c := range cases {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"time"
@@ -20,8 +19,12 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// maxBody bounds what a call may send; GitHub's largest push reports stay below it.
-const maxBody = 25 << 20
+const (
+	// maxBody bounds what a call may send; GitHub's largest push reports stay below it.
+	maxBody = 25 << 20
+	// maxCalls bounds how many calls are answered at once, and with them the look-ups of Secrets.
+	maxCalls = 16
+)
 
 // Server answers calls on every replica, the leader or not: it leaves its mark on the Repository, which the leader sees.
 type Server struct {
@@ -39,7 +42,9 @@ func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
 func (s *Server) Start(ctx context.Context) error {
-	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second}
+	server := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+	}
 	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
@@ -53,25 +58,43 @@ func (s *Server) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// Handler answers POST /hook/{repository}: 202 when the fetch was asked for, 401 when the call is not signed with the
-// repository's key or there is no such repository, which are not told apart.
+// Handler answers POST /hook/{repository}: 202 when the fetch was asked for; 401 when the call is not signed with the
+// repository's key or there is no such repository, which are not told apart; 413 when the body is past maxBody; 503
+// when maxCalls are under way. A call that carries no signature is refused before anything of it is looked at.
 func (s *Server) Handler() http.Handler {
+	slots := make(chan struct{}, maxCalls)
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /hook/{repository}", s.push)
+	mux.HandleFunc("POST /hook/{repository}", func(w http.ResponseWriter, r *http.Request) {
+		given, ok := proofOf(r.Header)
+		if !ok {
+			http.Error(w, "the call carries no signature, or one that is malformed", http.StatusUnauthorized)
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			s.push(w, r, given)
+		default:
+			w.Header().Set("Retry-After", "5")
+			http.Error(w, "too many calls at once; polling will find the push", http.StatusServiceUnavailable)
+		}
+	})
 	return mux
 }
 
-func (s *Server) push(w http.ResponseWriter, r *http.Request) {
+// push reads the body in pieces and keeps none of it: all that is needed is its HMAC. It does so for a repository that is
+// not there too: a body left unread would tell it from one that is.
+func (s *Server) push(w http.ResponseWriter, r *http.Request, given proof) {
 	name := r.PathValue("repository")
 	log := s.Log.WithValues("repository", name, "from", r.RemoteAddr)
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	repository, key, missing := s.find(r.Context(), name)
+	genuine, err := given.by(key, http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		http.Error(w, "reading the body: "+err.Error(), http.StatusBadRequest)
+		unreadable(w, err)
 		return
 	}
-	repository, key, err := s.find(r.Context(), name)
-	if err != nil || !signed(r.Header, body, key) {
-		log.Info("Refusing a push hook", "reason", reason(err))
+	if missing != nil || !genuine {
+		log.Info("Refusing a push hook", "reason", reason(missing))
 		http.Error(w, "the call is not signed with this repository's key", http.StatusUnauthorized)
 		return
 	}
@@ -83,9 +106,17 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
+func unreadable(w http.ResponseWriter, err error) {
+	code := http.StatusBadRequest
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		code = http.StatusRequestEntityTooLarge
+	}
+	http.Error(w, "reading the body: "+err.Error(), code)
+}
+
 func reason(err error) string {
 	if err == nil {
-		return "the signature is missing or wrong"
+		return "the signature is wrong"
 	}
 	return err.Error()
 }

@@ -1,7 +1,11 @@
 package hook
 
 import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,10 +24,10 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
+const body, key = `{"ref":"refs/heads/main"}`, "hook-key"
+
 func TestPush(t *testing.T) {
-	const body, key = `{"ref":"refs/heads/main"}`, "hook-key"
-	mac := hex.EncodeToString(sign([]byte(body), []byte(key)))
-	wrong := hex.EncodeToString(sign([]byte(body), []byte("another")))
+	mac, wrong := sign([]byte(body), []byte(key)), sign([]byte(body), []byte("another"))
 	cases := map[string]struct {
 		path, header, value string
 		want                int
@@ -39,15 +43,14 @@ func TestPush(t *testing.T) {
 		"a wrong one beside a right":  {"/hook/acme", "X-Signature", "sha256=", 401},
 		"no such repository":          {"/hook/other", "X-Signature", "sha256=" + mac, 401},
 		"a repository without a hook": {"/hook/closed", "X-Signature", "sha256=" + mac, 401},
+		"half a signature":            {"/hook/acme", "X-Signature", "sha256=" + mac[:32], 401},
+		"the key of no key":           {"/hook/closed", "X-Signature", "sha256=" + sign([]byte(body), nil), 401},
 		"another path":                {"/hook/acme/x", "X-Signature", "sha256=" + mac, 404},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(t, key)
-			request := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(body))
-			request.Header.Set(c.header, c.value)
-			answer := httptest.NewRecorder()
-			s.Handler().ServeHTTP(answer, request)
+			s := newServer(t)
+			answer := call(s.Handler(), c.path, c.header, c.value, strings.NewReader(body))
 			if answer.Code != c.want {
 				t.Errorf("got %d, want %d", answer.Code, c.want)
 			}
@@ -61,7 +64,113 @@ func TestPush(t *testing.T) {
 	}
 }
 
-func newServer(t *testing.T, key string) *Server {
+// counted is a body that counts how much of it was read.
+type counted struct {
+	io.Reader
+	read int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.read += int64(n)
+	return n, err
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestTheBodyIsReadOnlyForASignature sends what cannot be genuine and looks how much of it was taken in.
+func TestTheBodyIsReadOnlyForASignature(t *testing.T) {
+	cases := map[string]struct {
+		path, header, value string
+		size                int64
+		code                int
+		read                int64
+	}{
+		"no signature":                       {"/hook/acme", "X-Other", "00", 1 << 20, 401, 0},
+		"one that is no hex":                 {"/hook/acme", "X-Hub-Signature-256", "sha256=zz", 1 << 20, 401, 0},
+		"one that is too short":              {"/hook/acme", "X-Gitea-Signature", "00", 1 << 20, 401, 0},
+		"a wrong token":                      {"/hook/acme", "X-Gitlab-Token", "wrong", 1 << 20, 401, 0},
+		"a wrong one":                        {"/hook/acme", "X-Signature", strings.Repeat("00", 32), 1 << 20, 401, 1 << 20},
+		"a wrong one of no repository":       {"/hook/other", "X-Signature", strings.Repeat("00", 32), 1 << 20, 401, 1 << 20},
+		"a body past the bound":              {"/hook/acme", "X-Signature", strings.Repeat("00", 32), 1 << 40, 413, maxBody + 1},
+		"a body past the bound, by token":    {"/hook/acme", "X-Gitlab-Token", key, 1 << 40, 413, maxBody + 1},
+		"a body past it of no repository":    {"/hook/other", "X-Signature", strings.Repeat("00", 32), 1 << 40, 413, maxBody + 1},
+		"a genuine token, read to its end":   {"/hook/acme", "X-Gitlab-Token", key, 1 << 20, 202, 1 << 20},
+		"a genuine token of another's place": {"/hook/closed", "X-Gitlab-Token", key, 1 << 20, 401, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			sent := &counted{Reader: io.LimitReader(zeros{}, c.size)}
+			answer := call(s.Handler(), c.path, c.header, c.value, sent)
+			if answer.Code != c.code || sent.read != c.read {
+				t.Errorf("answered %d after %d bytes, want %d after %d", answer.Code, sent.read, c.code, c.read)
+			}
+			if asked := requestedAt(t, s); (asked != "") != (c.code == 202) {
+				t.Errorf("requestedAt is %q after an answer of %d", asked, answer.Code)
+			}
+		})
+	}
+}
+
+// TestCallsAtOnceAreBounded holds maxCalls calls in the middle of their bodies. One more is told to come again, one
+// without a signature is refused as ever, and after the others there is room.
+func TestCallsAtOnceAreBounded(t *testing.T) {
+	s := newServer(t)
+	handler, mac := s.Handler(), sign([]byte(body), []byte(key))
+	answers := make(chan int, maxCalls)
+	var senders []*io.PipeWriter
+	for range maxCalls {
+		sent, sender := io.Pipe()
+		senders = append(senders, sender)
+		go func() { answers <- call(handler, "/hook/other", "X-Signature", mac, sent).Code }()
+	}
+	for _, sender := range senders {
+		// Returns when the handler read it, which it does after it took its slot.
+		if _, err := io.WriteString(sender, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	more := call(handler, "/hook/acme", "X-Signature", mac, strings.NewReader(body))
+	if more.Code != http.StatusServiceUnavailable || more.Header().Get("Retry-After") == "" {
+		t.Errorf("one call too many is answered %d, %v", more.Code, more.Header())
+	}
+	if unsigned := call(handler, "/hook/acme", "X-Other", mac, strings.NewReader(body)); unsigned.Code != http.StatusUnauthorized {
+		t.Errorf("an unsigned call is answered %d", unsigned.Code)
+	}
+	for _, sender := range senders {
+		if err := sender.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range maxCalls {
+		if code := <-answers; code != http.StatusUnauthorized {
+			t.Errorf("a call for no repository is answered %d", code)
+		}
+	}
+	if later := call(handler, "/hook/acme", "X-Signature", mac, strings.NewReader(body)); later.Code != http.StatusAccepted {
+		t.Errorf("a call after them is answered %d", later.Code)
+	}
+}
+
+func call(handler http.Handler, path, header, value string, sent io.Reader) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodPost, path, sent)
+	request.Header.Set(header, value)
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	return answer
+}
+
+// sign returns the signature of a body as Git hosts send it.
+func sign(body, key []byte) string {
+	h := hmac.New(sha256.New, key)
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func newServer(t *testing.T) *Server {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -94,14 +203,26 @@ func requestedAt(t *testing.T, s *Server) string {
 	return repository.Annotations[meta.ReconcileRequestAnnotation]
 }
 
-func FuzzSigned(f *testing.F) {
+func FuzzProof(f *testing.F) {
 	f.Add("X-Signature", "sha256=00", []byte("{}"))
 	f.Add("X-Gitlab-Token", "key", []byte(""))
+	f.Add("X-Gitea-Signature", sign([]byte("{}"), nil), []byte("{}"))
 	f.Fuzz(func(t *testing.T, name, value string, body []byte) {
-		key := []byte("the key that is not guessed")
+		secret := []byte("the key that is not guessed")
 		header := http.Header{}
 		header.Set(name, value)
-		if signed(header, body, key) && value != string(key) && !strings.Contains(strings.ToLower(value), hex.EncodeToString(sign(body, key))) {
+		given, ok := proofOf(header)
+		if !ok {
+			return
+		}
+		if genuine, err := given.by(nil, bytes.NewReader(body)); err != nil || genuine {
+			t.Errorf("%s: %q passed without a key, %v", name, value, err)
+		}
+		genuine, err := given.by(secret, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if genuine && value != string(secret) && !strings.Contains(strings.ToLower(value), sign(body, secret)) {
 			t.Errorf("%s: %q passed as a signature", name, value)
 		}
 	})

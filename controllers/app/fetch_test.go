@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/fetch"
+)
+
+// TestHowAFetchEnds takes the step of a Git app, and looks at what the queue and the condition are told.
+func TestHowAFetchEnds(t *testing.T) {
+	const interval = time.Hour
+	busy := fmt.Errorf("fetching https://git.example/a: %w", fetch.ErrBusy)
+	cases := map[string]struct {
+		url    string
+		secret bool
+		// answered is how the source answers, where it is not asked in earnest.
+		answered error
+		reason   string
+		says     string
+		after    time.Duration
+		failed   bool
+	}{
+		"busy":            {answered: busy, reason: v1alpha1.ProgressingReason, says: "git.example", after: 5 * time.Second},
+		"refused":         {answered: fetch.ErrAuthentication, reason: v1alpha1.AuthenticationFailedReason, after: interval},
+		"not there":       {answered: fetch.ErrNotFound, reason: v1alpha1.SourceNotFoundReason, after: interval},
+		"too large":       {answered: fetch.ErrTooLarge, reason: v1alpha1.InvalidSourceReason, after: interval},
+		"unreachable":     {answered: context.DeadlineExceeded, reason: v1alpha1.FetchFailedReason, failed: true},
+		"a bad URL":       {url: "ftp://git.example", reason: v1alpha1.InvalidSourceReason, says: "ftp", after: interval},
+		"no secret there": {url: "https://git.example", secret: true, reason: v1alpha1.FetchFailedReason, says: "secret ns/git of secretRef does not exist: create it", failed: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app", Finalizers: []string{v1alpha1.Finalizer}},
+				Spec:       v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: tc.url}},
+			}
+			app.Spec.Interval.Duration = interval
+			if tc.secret {
+				app.Spec.Git.SecretRef = &v1alpha1.LocalSecretReference{Name: "git"}
+			}
+			r, s := newReconciler(t, app)
+			do := r.fetch
+			if tc.answered != nil {
+				do = func(context.Context, *scope) error { return sourceOutcome(tc.answered) }
+			}
+			result, err := r.Steps.Run(t.Context(), app, s, step.Of(v1alpha1.SourceReadyCondition, s, do))
+			if (err != nil) != tc.failed {
+				t.Errorf("the queue is told %v", err)
+			}
+			if d := result.RequeueAfter - tc.after; d < -tc.after/10 || d > tc.after/10 {
+				t.Errorf("looked at after %s, want about %s", result.RequeueAfter, tc.after)
+			}
+			is := conditions.Get(app, v1alpha1.SourceReadyCondition)
+			if is == nil || is.Reason != tc.reason || !strings.Contains(is.Message, tc.says) {
+				t.Errorf("got %v, want %s that says %q", is, tc.reason, tc.says)
+			}
+		})
+	}
+}
+
+func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app).Build()
+	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	r := &Reconciler{
+		Client: api, Git: fetch.NewGitStore(t.TempDir()), Commits: &fetch.Recent[fetch.Commit]{Now: now.Now},
+		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(10), Clock: now},
+	}
+	s := newScope(app)
+	s.client = api
+	return r, s
+}

@@ -1,0 +1,46 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Verdict returns the reason that stands in a condition for an error of this package, and whether it is final: only a
+// change of the source, or of what names it, can help.
+func Verdict(err error) (reason string, final bool) {
+	switch {
+	case errors.Is(err, ErrBusy):
+		return v1alpha1.ProgressingReason, false
+	case errors.Is(err, ErrAuthentication):
+		return v1alpha1.AuthenticationFailedReason, true
+	case errors.Is(err, ErrNotFound):
+		return v1alpha1.SourceNotFoundReason, true
+	case errors.Is(err, ErrInvalid), errors.Is(err, ErrTooLarge):
+		return v1alpha1.InvalidSourceReason, true
+	}
+	return v1alpha1.FetchFailedReason, false
+}
+
+// ReadAuth reads the credentials a secretRef names, which may be nil. A Secret that does not exist is a transient error:
+// it may be created a moment after what names it.
+func ReadAuth(ctx context.Context, reader client.Reader, namespace string, ref *v1alpha1.LocalSecretReference) (Auth, error) {
+	if ref == nil {
+		return Auth{}, nil
+	}
+	secret := &corev1.Secret{}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret)
+	if apierrors.IsNotFound(err) {
+		return Auth{}, fmt.Errorf("secret %s/%s of secretRef does not exist: create it", namespace, ref.Name)
+	}
+	if err != nil {
+		return Auth{}, fmt.Errorf("reading secret %s/%s: %w", namespace, ref.Name, err)
+	}
+	return AuthFromSecret(secret.Data)
+}

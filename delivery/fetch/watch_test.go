@@ -1,0 +1,254 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// impatient are limits of time that a test can wait for; what is not named is far away.
+func impatient(lower func(*limits)) limits {
+	l := defaultLimits()
+	l.whole, l.answer, l.stall = time.Minute, time.Minute, time.Minute
+	lower(&l)
+	return l
+}
+
+const soon = 150 * time.Millisecond
+
+// wantEnded wants a transient error that names the limit, long before the limits that were not lowered.
+func wantEnded(t *testing.T, begin time.Time, err error, says string) {
+	t.Helper()
+	wantError(t, err, errSlow, says+" the limit of 150ms")
+	wantTransient(t, err)
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+// hang answers with the beginning of something, then with something more each time until the client goes.
+func hang(begin, each string) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		begin, each := begin, each
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+		if strings.HasPrefix(req.URL.Path, "/v2/") && begin != "" {
+			// To JSON, which registries speak, this says nothing.
+			begin, each = " ", strings.Repeat(" ", len(each))
+		}
+		_, _ = io.WriteString(w, begin)
+		for req.Context().Err() == nil {
+			if begin != "" {
+				_, _ = io.WriteString(w, each)
+				_ = http.NewResponseController(w).Flush()
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+func TestFetchEndsWithASlowServer(t *testing.T) {
+	pack := func(line string) string { return fmt.Sprintf("%04x%s", len(line)+4, line) }
+	line := pack(strings.Repeat("a", 40) + " refs/heads/main\n")
+	refs := pack("# service=git-upload-pack\n") + "0000" + pack(strings.Repeat("a", 40)+" refs/heads/a\x00ofs-delta\n")
+	cases := map[string]struct {
+		lower func(*limits)
+		serve http.HandlerFunc
+		says  string
+	}{
+		"no answer":        {func(l *limits) { l.answer = soon }, hang("", ""), "the server gave no answer within"},
+		"half an answer":   {func(l *limits) { l.stall = soon }, hang(refs, ""), "the server sent nothing more for"},
+		"a trickle":        {func(l *limits) { l.whole, l.stall = soon, 100*time.Millisecond }, hang(refs, line), "it takes longer than"},
+		"a redirect first": {func(l *limits) { l.answer = soon }, redirectTo(hang("", "")), "the server gave no answer within"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(tc.serve)
+			defer server.Close()
+			begin := time.Now()
+
+			git := NewGitStore(t.TempDir())
+			git.limits = impatient(tc.lower)
+			_, err := git.Fetch(t.Context(), Git{URL: server.URL + "/a"})
+			wantEnded(t, begin, err, tc.says)
+
+			charts := NewChartStore(t.TempDir())
+			charts.limits = git.limits
+			_, err = charts.Fetch(t.Context(), Chart{Repository: server.URL + "/a", Name: "web"})
+			wantEnded(t, begin, err, tc.says)
+
+			oci := strings.Replace(server.URL, "http:", "oci:", 1)
+			if name == "a redirect first" {
+				return
+			}
+			_, err = charts.Fetch(t.Context(), Chart{Repository: oci, Name: "web", Insecure: true})
+			wantEnded(t, begin, err, tc.says)
+		})
+	}
+}
+
+func redirectTo(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		if !strings.HasPrefix(req.URL.Path, "/b/") {
+			http.Redirect(w, req, "/b"+req.URL.Path+"?"+req.URL.RawQuery, http.StatusFound)
+			return
+		}
+		next(w, req)
+	}
+}
+
+// TestFetchEndsWithASlowPack has the server list its refs and stall in the pack, which must not begin again with a fresh
+// store.
+func TestFetchEndsWithASlowPack(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	store := NewGitStore(t.TempDir())
+	fetchOK(t, store, Git{URL: server.url()})
+	repo.push("second")
+	server.set(func() {
+		server.wrap = func(w http.ResponseWriter, req *http.Request, _ http.Handler) bool {
+			if req.Method != http.MethodPost {
+				return false
+			}
+			_, _ = io.Copy(io.Discard, req.Body)
+			_ = http.NewResponseController(w).Flush()
+			<-req.Context().Done()
+			return true
+		}
+	})
+	server.seen()
+	store.limits = impatient(func(l *limits) { l.stall = soon })
+	begin := time.Now()
+	_, err := store.Fetch(t.Context(), Git{URL: server.url()})
+	wantEnded(t, begin, err, "the server sent nothing more for")
+	if asked := server.seen(); len(asked) != 2 {
+		t.Errorf("asked again: %v", asked)
+	}
+}
+
+func TestFetchEndsWithASlowSSHServer(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	repo.push("first")
+	honest := serveSSH(t, repo)
+	fetchOK(t, NewGitStore(t.TempDir()), Git{URL: honest.url(), Auth: honest.auth})
+
+	cases := map[string]struct {
+		lower func(*limits)
+		serve func(net.Conn, *ssh.ServerConfig)
+		says  string
+	}{
+		"no greeting": {func(l *limits) { l.answer = soon }, func(net.Conn, *ssh.ServerConfig) {}, "the server gave no answer within"},
+		"no session":  {func(l *limits) { l.answer = 2 * soon }, sshSays(false, ""), "the server gave no answer within the limit of 300ms"},
+		"no refs":     {func(l *limits) { l.answer = 2 * soon }, sshSays(true, ""), "the server gave no answer within the limit of 300ms"},
+		"half a list": {func(l *limits) { l.stall = soon }, sshSays(true, "00ff"), "the server sent nothing more for"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			go func() {
+				for {
+					conn, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					go tc.serve(conn, honest.config)
+				}
+			}()
+			auth := honest.auth
+			auth.KnownHosts = []byte(strings.ReplaceAll(string(auth.KnownHosts), portOf(honest.address), portOf(listener.Addr().String())))
+			store := NewGitStore(t.TempDir())
+			store.limits = impatient(tc.lower)
+			begin := time.Now()
+			_, err = store.Fetch(t.Context(), Git{URL: "ssh://git@" + listener.Addr().String() + "/app.git", Auth: auth})
+			wantError(t, err, errSlow, tc.says)
+			wantTransient(t, err)
+			if took := time.Since(begin); took > 10*time.Second {
+				t.Errorf("took %s", took)
+			}
+		})
+	}
+}
+
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return "]:" + port
+}
+
+// sshSays accepts a session or leaves it open, says something, and then nothing more.
+func sshSays(accept bool, text string) func(net.Conn, *ssh.ServerConfig) {
+	return func(conn net.Conn, config *ssh.ServerConfig) {
+		_, channels, requests, err := ssh.NewServerConn(conn, config)
+		if err != nil {
+			return
+		}
+		go ssh.DiscardRequests(requests)
+		for offered := range channels {
+			if !accept {
+				continue
+			}
+			channel, requests, err := offered.Accept()
+			if err != nil {
+				return
+			}
+			for request := range requests {
+				_ = request.Reply(true, nil)
+				_, _ = io.WriteString(channel, text)
+			}
+		}
+	}
+}
+
+// TestFetchWaitsItsTurn has one tenant's servers hang: its next fetch is told so, and another tenant's goes through.
+func TestFetchWaitsItsTurn(t *testing.T) {
+	arrived := make(chan struct{}, 10)
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		arrived <- struct{}{}
+		<-req.Context().Done()
+	}))
+	defer silent.Close()
+	repo := newGitRepo(t)
+	repo.write("a", "1")
+	repo.push("first")
+	server := serve(t, repo, httptest.NewServer)
+	git, charts := NewGitStore(t.TempDir()), NewChartStore(t.TempDir())
+	git.limits.slow, charts.limits.slow = time.Millisecond, time.Millisecond
+	var hanging sync.WaitGroup
+	defer hanging.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 2 {
+		hanging.Go(func() {
+			_, _ = git.Fetch(ctx, Git{URL: fmt.Sprintf("%s/%d", silent.URL, i), Tenant: "slow"})
+		})
+		hanging.Go(func() {
+			_, _ = charts.Fetch(ctx, Chart{Repository: fmt.Sprintf("%s/%d", silent.URL, i), Name: "web", Tenant: "slow"})
+		})
+	}
+	for range 4 {
+		<-arrived
+	}
+	_, err := git.Fetch(t.Context(), Git{URL: server.url(), Tenant: "slow"})
+	wantError(t, err, ErrBusy, server.URL)
+	_, err = charts.Fetch(t.Context(), Chart{Repository: server.URL, Name: "web", Tenant: "slow"})
+	wantError(t, err, ErrBusy, server.URL)
+	if asked := server.seen(); len(asked) != 0 {
+		t.Errorf("the server was asked: %v", asked)
+	}
+	fetchOK(t, git, Git{URL: server.url(), Tenant: "other"})
+	fetchOK(t, git, Git{URL: server.url()})
+}
