@@ -75,7 +75,7 @@ func TestAnImageThatCannotBePulled(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Unhealthy") {
 			return fmt.Errorf("it says: %w", err)
 		}
-		for _, want := range []string{"Deployment/web", "Pull", image("v11")} {
+		for _, want := range []string{"Deployment/web", "cannot be pulled", image("v11")} {
 			if !strings.Contains(err.Error(), want) {
 				return fmt.Errorf("it does not say %q: %w", want, err)
 			}

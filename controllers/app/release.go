@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,9 +103,8 @@ func (r *Reconciler) releaseFailed(outcome release.Outcome) error {
 	if outcome.Release.Revision <= 1 {
 		reason = v1alpha1.InstallFailedReason
 	}
-	err := fmt.Errorf("attempt %d: %w", outcome.Attempts, outcome.Failed)
 	pause := max(outcome.RetryAt.Sub(r.Clock.Now()), 100*time.Millisecond)
-	return step.FailAfter(reason, pause, err)
+	return step.FailAfter(reason, pause, outcome.Failed)
 }
 
 // correct puts back objects of the release that were edited or deleted by hand, and records the rest.

@@ -3,6 +3,7 @@ package repository
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,15 @@ func entriesOf(recorded []v1alpha1.InventoryEntry, o client.Object) []v1alpha1.I
 		}
 	}
 	return nil
+}
+
+// heldName is how a person finds a recorded object: "<kind> <namespace>/<name>".
+func heldName(e v1alpha1.InventoryEntry) string {
+	id, err := apply.ParseObjectID(e.ID)
+	if err != nil {
+		return e.ID
+	}
+	return fmt.Sprintf("%s %s", id.Kind, strings.TrimPrefix(id.Namespace+"/"+id.Name, "/"))
 }
 
 // fileOf returns the file that declares an object.

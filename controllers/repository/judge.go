@@ -16,7 +16,7 @@ func (r *Reconciler) judge(_ context.Context, s *scope) error {
 	if n := len(s.problems); n > 0 {
 		message := s.problems[0]
 		if n > 1 {
-			message += fmt.Sprintf(" (and %d more: status.problems)", n-1)
+			message += fmt.Sprintf(" (and %d more; kubectl describe repository %s)", n-1, s.repository.Name)
 		}
 		return step.Stop(v1alpha1.InvalidTreeReason, errors.New(message))
 	}

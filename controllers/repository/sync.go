@@ -38,8 +38,9 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	confirmed := s.repository.Annotations[v1alpha1.ConfirmAnnotation] == s.commit.Revision
 	planned := plan.Make(found, s.inventory.Entries, confirmed)
 	for _, e := range planned.Held {
-		s.held = append(s.held, apply.Names([]v1alpha1.InventoryEntry{e}))
+		s.held = append(s.held, heldName(e))
 	}
+	r.tellHeld(ctx, s, found.Problems)
 	return r.carryOut(ctx, s, planned)
 }
 

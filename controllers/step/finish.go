@@ -67,6 +67,21 @@ func summarise(obj Object, s Scope, v *verdict) {
 	}
 }
 
+// suspended has Ready say that nothing is done, in front of what it said last.
+func (r *Runner) suspended(ctx context.Context, obj Object) error {
+	const mark = "Suspended; "
+	before := obj.DeepCopyObject().(Object)
+	ready := conditions.Get(obj, v1alpha1.ReadyCondition)
+	if ready == nil || strings.HasPrefix(ready.Message, mark) {
+		return nil
+	}
+	marked := ready.DeepCopy()
+	marked.Message = mark + marked.Message
+	conditions.Set(obj, marked)
+	conditions.Delete(obj, v1alpha1.ReconcilingCondition)
+	return r.patch(ctx, before, obj)
+}
+
 // patch writes the status where it differs from what was read: one request, or none.
 func (r *Runner) patch(ctx context.Context, before, obj Object) error {
 	diff := client.MergeFrom(before)

@@ -58,7 +58,7 @@ type Runner struct {
 func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
 	r.Metrics.RecordSuspend(ctx, obj, obj.GetSchedule().Suspend)
 	if obj.GetSchedule().Suspend {
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.suspended(ctx, obj)
 	}
 	start := r.Clock.Now()
 	defer r.Metrics.RecordDuration(ctx, obj, start)

@@ -206,6 +206,24 @@ func TestASuspendedObjectIsLeftAlone(t *testing.T) {
 	}
 }
 
+func TestASuspendedObjectSaysSo(t *testing.T) {
+	b := newBench(t, web())
+	if _, err := b.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		b.app.Spec.Suspend = true
+		if _, err := b.run(t, errors.New("must not run")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.read(t, b.app)
+	ready := conditions.Get(b.app, v1alpha1.ReadyCondition)
+	if ready.Message != "Suspended; Applied main@sha1:1" || ready.Status != metav1.ConditionTrue || b.patches != 2 {
+		t.Errorf("Ready is %+v after %d patches", ready, b.patches)
+	}
+}
+
 func TestARequestIsAnswered(t *testing.T) {
 	b := newBench(t, web(func(a *v1alpha1.App) { a.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"} }))
 	if _, err := b.run(t, Wait("NotYet", time.Second, "rain")); err != nil {

@@ -2,7 +2,8 @@
 //
 // What is recorded of an object, in the inventory, is a digest of the manifest and of the fields owned afterwards. While
 // the manifest and, by the metadata watch, the owned fields are still the same, the object is neither read nor written:
-// whoever changes or removes one of our fields takes it from our field manager, which changes the digest.
+// whoever changes or removes one of our fields takes it from our field manager, which changes the digest. Fields that
+// people add with kubectl count too, and are taken back; those that other controllers add are theirs.
 package apply
 
 import (
@@ -157,6 +158,12 @@ func (r *run) one(ctx context.Context, o *unstructured.Unstructured) {
 	if err := contested(o, live); err != nil {
 		r.failed(o, err, known)
 		return
+	}
+	if live != nil {
+		if err := takeBack(ctx, r.set.Client, o, live); err != nil {
+			r.failed(o, err, true)
+			return
+		}
 	}
 	written := o.DeepCopy()
 	// What is recorded without a digest was perhaps never written.

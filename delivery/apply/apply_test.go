@@ -138,6 +138,64 @@ func TestAHandOnOurFieldsIsUndone(t *testing.T) {
 	b.must(1, b.config("one", "a"))
 }
 
+func TestWhatPeopleAddIsTakenBack(t *testing.T) {
+	cases := map[string]struct {
+		manager string
+		patch   string
+		writes  int64
+		want    map[string]string
+	}{
+		"a value by kubectl edit":       {"kubectl-edit", `{"data":{"added":"x"}}`, 1, map[string]string{"key": "a"}},
+		"a value of a controller":       {"injector", `{"data":{"added":"x"}}`, 0, map[string]string{"key": "a", "added": "x"}},
+		"a request by kubectl annotate": {"kubectl-annotate", `{"metadata":{"annotations":{"ask":"now"}}}`, 0, map[string]string{"key": "a"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.must(1, b.config("one", "a"))
+			err := b.Patch(t.Context(), b.read("one"), client.RawPatch(types.MergePatchType, []byte(c.patch)), client.FieldOwner(c.manager))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.must(c.writes, b.config("one", "a"))
+			if diff := cmp.Diff(c.want, b.read("one").Data); diff != "" {
+				t.Errorf("data (-want +got):\n%s", diff)
+			}
+			if got := b.read("one").Annotations["ask"]; (got == "now") != (c.manager == "kubectl-annotate") {
+				t.Errorf("the annotation is %q", got)
+			}
+			b.must(0, b.config("one", "a"))
+		})
+	}
+}
+
+func TestByHand(t *testing.T) {
+	cases := map[string]struct {
+		manager, apiVersion, subresource, fields string
+		want                                     bool
+	}{
+		"an edit":             {"kubectl-edit", "apps/v1", "", `{"f:spec":{"f:replicas":{}}}`, true},
+		"scaling":             {"kubectl", "apps/v1", "scale", `{"f:spec":{"f:replicas":{}}}`, false},
+		"a restart":           {"kubectl-rollout", "apps/v1", "", `{"f:spec":{"f:template":{}}}`, false},
+		"a label":             {"kubectl-label", "apps/v1", "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`, false},
+		"suspending an App":   {"kubectl-patch", "paas.kubeop.io/v1alpha1", "", `{"f:spec":{"f:suspend":{}}}`, false},
+		"suspending and more": {"kubectl-patch", "paas.kubeop.io/v1alpha1", "", `{"f:spec":{"f:suspend":{},"f:host":{}}}`, true},
+		"suspending a Job":    {"kubectl-patch", "batch/v1", "", `{"f:spec":{"f:suspend":{}}}`, true},
+		"a controller":        {"kube-controller-manager", "apps/v1", "", `{"f:spec":{}}`, false},
+		"no fields":           {"kubectl-edit", "apps/v1", "", `no JSON`, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			fields := &metav1.FieldsV1{}
+			fields.SetRawBytes([]byte(c.fields))
+			entry := metav1.ManagedFieldsEntry{Manager: c.manager, APIVersion: c.apiVersion, Subresource: c.subresource, FieldsV1: fields}
+			if got := byHand(entry); got != c.want {
+				t.Errorf("got %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 func TestWhatIsNotOursIsNotTaken(t *testing.T) {
 	b := newBench(t)
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "one"}, Data: map[string]string{"key": "theirs"}}

@@ -25,11 +25,12 @@ func digestOf(manifest *unstructured.Unstructured, live metav1.Object) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// ownedFields returns the fields that kubeop or its Helm applied and that nobody took over since.
+// ownedFields returns the fields that kubeop or its Helm applied and that nobody took over since, and those that people
+// added by hand.
 func ownedFields(live metav1.Object) string {
 	var fields strings.Builder
 	for _, f := range live.GetManagedFields() {
-		if owns(f) {
+		if owns(f) || byHand(f) {
 			fields.Write(f.FieldsV1.GetRawBytes())
 		}
 	}

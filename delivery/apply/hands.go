@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// HandsOn lets events through that take something from what was applied: an object is deleted, or fields of ours became
-// somebody else's. The status that controllers keep writing on quotas and namespaces is no such thing.
+// HandsOn lets events through that change what was applied: an object is deleted, fields of ours became somebody else's,
+// or a person added some. The status that controllers keep writing on quotas and namespaces is no such thing.
 var HandsOn = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
 	CreateFunc: func(event.TypedCreateEvent[*metav1.PartialObjectMetadata]) bool { return false },
 	UpdateFunc: func(e event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool {

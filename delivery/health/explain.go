@@ -105,25 +105,40 @@ func trouble(pod *corev1.Pod) (string, bool) {
 // harmless are reasons of a waiting container that only say it is on its way.
 var harmless = map[string]bool{"": true, "ContainerCreating": true, "PodInitializing": true}
 
-// containerTrouble says why a container does not come up.
+// containerTrouble says why a container does not come up. It says the same at each turn of a loop that Kubernetes goes
+// through, trying, failing and waiting, and counts nothing: a message that changes is an event to whoever watches.
 func containerTrouble(c corev1.ContainerStatus) string {
+	ended := c.State.Terminated
 	waiting := c.State.Waiting
-	if ended := c.State.Terminated; ended != nil && ended.ExitCode != 0 {
-		return exit(ended)
+	if waiting != nil && waiting.Reason == "CrashLoopBackOff" {
+		ended = c.LastTerminationState.Terminated
 	}
-	if waiting == nil || harmless[waiting.Reason] {
+	switch {
+	case ended != nil && ended.ExitCode != 0:
+		return "crashes with " + exit(ended)
+	case waiting == nil || harmless[waiting.Reason]:
 		return ""
+	case waiting.Reason == "ErrImagePull" || waiting.Reason == "ImagePullBackOff":
+		return pullTrouble(c.Image, waiting.Message)
 	}
-	if ended := c.LastTerminationState.Terminated; ended != nil && waiting.Reason == "CrashLoopBackOff" {
-		return fmt.Sprintf("crashed %d times, last with %s", c.RestartCount, exit(ended))
+	return strings.TrimSpace(waiting.Reason + ": " + waiting.Message)
+}
+
+// pullTrouble takes the kubelet's reason from what it says while it tries and while it waits.
+func pullTrouble(image, message string) string {
+	if _, cause, ok := strings.Cut(message, "ErrImagePull: "); ok {
+		message = cause
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s: %s (image %s)", waiting.Reason, waiting.Message, c.Image))
+	if strings.HasPrefix(message, "Back-off") {
+		message = ""
+	}
+	return strings.TrimSuffix(fmt.Sprintf("the image %s cannot be pulled: %s", image, strings.TrimSpace(message)), ": ")
 }
 
 func exit(ended *corev1.ContainerStateTerminated) string {
 	why := fmt.Sprintf("exit code %d (%s)", ended.ExitCode, ended.Reason)
 	if message := strings.TrimSpace(ended.Message); message != "" {
-		why += ": " + message
+		return why + ": " + message
 	}
-	return why
+	return why + "; kubectl logs --previous shows its last words"
 }

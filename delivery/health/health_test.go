@@ -60,8 +60,9 @@ func TestLook(t *testing.T) {
 	}{
 		"available":            {objects: []client.Object{deployment(available)}},
 		"gone":                 {waiting: "Deployment/web: was deleted"},
-		"an image not found":   {[]client.Object{deployment(nil), pod(waiting("ErrImagePull", "not found"))}, "Deployment/web: pod web-1, container main: ErrImagePull: not found (image r.example/web:v1)", ""},
-		"a crash":              {[]client.Object{deployment(nil), pod(crashed)}, "crashed 4 times, last with exit code 2 (Error): no config", ""},
+		"an image not found":   {[]client.Object{deployment(nil), pod(waiting("ErrImagePull", "not found"))}, "Deployment/web: pod web-1, container main: the image r.example/web:v1 cannot be pulled: not found", ""},
+		"an image waited for":  {[]client.Object{deployment(nil), pod(waiting("ImagePullBackOff", `Back-off pulling image "r.example/web:v1": ErrImagePull: not found`))}, "the image r.example/web:v1 cannot be pulled: not found", ""},
+		"a crash":              {[]client.Object{deployment(nil), pod(crashed)}, "crashes with exit code 2 (Error): no config", ""},
 		"still being created":  {[]client.Object{deployment(nil), pod(waiting("ContainerCreating", ""))}, "", "Available: 0/1"},
 		"nowhere to run":       {[]client.Object{deployment(nil), pod(unscheduled)}, "", "pod web-1 is not scheduled: 0/1 nodes are available: insufficient cpu"},
 		"not ready yet":        {[]client.Object{deployment(nil), pod(running)}, "", "readiness probe"},

@@ -53,11 +53,7 @@ func (e *Engine) work(ctx context.Context, s *slot, app types.NamespacedName, j 
 	defer e.actions.Done()
 	// The namespace's share comes first, so that who waits for it takes no worker's place.
 	share := e.share(app.Namespace)
-	if !e.enter(share) {
-		s.abandon()
-		return
-	}
-	if !e.enter(e.tokens) {
+	if !e.enter(share) || !e.enter(e.tokens) {
 		s.abandon()
 		return
 	}

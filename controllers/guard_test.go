@@ -1,0 +1,431 @@
+package controllers
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv"
+)
+
+const operatorAccount = "system:serviceaccount:" + testenv.Namespace + ":kubeop"
+
+// botFiles is how a tenant gets to the API: an app whose account may do all that the deployer may.
+func botFiles() map[string]string {
+	const rights = "{apiGroups: [%s], resources: [%s], verbs: [get, list, create, update, patch, delete]}"
+	core := fmt.Sprintf(rights, `""`, "configmaps, services, persistentvolumeclaims, serviceaccounts, pods, secrets")
+	rbac := fmt.Sprintf(rights, "rbac.authorization.k8s.io", "roles, rolebindings")
+	work := fmt.Sprintf(rights, "apps", "deployments, statefulsets") + ", " + fmt.Sprintf(rights, "batch", "cronjobs")
+	files := shopFiles("shop", "web")
+	files["projects/shop/apps/bad/app.yaml"] = rawApp(
+		"{apiVersion: v1, kind: ServiceAccount, metadata: {name: bot}}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: bot}, rules: ["+core+", "+rbac+", "+work+"]}",
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: bot}, subjects: [{kind: ServiceAccount, name: bot}], "+
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: bot}}",
+	)["app.yaml"]
+	// The API server wants a subject's namespace.
+	for name, content := range files {
+		files[name] = strings.Replace(content, "name: bot}], ", "name: bot, namespace: kubeop-guarded-shop}], ", 1)
+	}
+	return files
+}
+
+// as returns a client that acts as the user.
+func (n *team) as(user string) client.Client {
+	n.t.Helper()
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	c, err := client.New(config, client.Options{Scheme: n.admin.Scheme(), Mapper: n.admin.RESTMapper()})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return c
+}
+
+// object reads YAML into an object of a namespace.
+func (n *team) object(namespace, text string) *unstructured.Unstructured {
+	n.t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		n.t.Fatalf("%v in %s", err, text)
+	}
+	u.SetNamespace(namespace)
+	return u
+}
+
+// denied tries until a policy is what refuses, because policies and rights take a moment to be in force, and checks that
+// the message has all parts of want.
+func (n *team) denied(try func() error, want ...string) {
+	n.t.Helper()
+	n.eventually(func() error {
+		err := try()
+		if err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+			return errors.Join(errors.New("not denied by a policy"), err)
+		}
+		for _, part := range want {
+			if !strings.Contains(err.Error(), part) {
+				return fmt.Errorf("the message does not say %q: %w", part, err)
+			}
+		}
+		return nil
+	})
+}
+
+const (
+	podSpec = "containers: [{name: a, image: a, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, " +
+		"runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}}]"
+	marked   = "labels: {paas.kubeop.io/tenant: road, x: z}"
+	template = "template: {metadata: {labels: {x: z}}, spec: {serviceAccountName: kubeop-deployer, " + podSpec + "}}"
+	binding  = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, " +
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: bot}, subjects: [%s]}"
+	tokenSecret = "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, " +
+		"metadata: {name: x, annotations: {kubernetes.io/service-account.name: %s}}}"
+	service     = "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {ports: [{port: 80}]%s}}"
+	markedPlace = "{apiVersion: %s, kind: %s, metadata: {name: x}, spec: {%s}}"
+)
+
+// guarded returns a tenant with a bot, and the owner "lead" as its admin.
+func guarded(t *testing.T) *team {
+	n := newTeam(t, "guarded")
+	n.push(botFiles())
+	n.ready(n.app("shop", "web"), n.app("shop", "bad"))
+	tenant := &v1alpha1.Tenant{}
+	n.eventually(func() error {
+		if err := n.admin.Get(t.Context(), client.ObjectKey{Name: n.name}, tenant); err != nil {
+			return err
+		}
+		tenant.Spec.Owners = []v1alpha1.Owner{{Kind: rbacv1.UserKind, Name: "lead", Role: "admin"}}
+		return n.admin.Update(t.Context(), tenant)
+	})
+	return n
+}
+
+// TestTheRulesHoldPastKubeop has those who reach the API server themselves try what no app may have.
+func TestTheRulesHoldPastKubeop(t *testing.T) {
+	n := guarded(t)
+	const namespace = "kubeop-guarded-shop"
+	bot, lead := n.as("system:serviceaccount:"+namespace+":bot"), n.as("lead")
+	subject := func(s string) string { return fmt.Sprintf(binding, s) }
+	place := func(version, kind, spec string) string { return fmt.Sprintf(markedPlace, version, kind, spec) }
+	claim := "metadata: {" + marked + "}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+	claims := "volumes: [{name: v, ephemeral: {volumeClaimTemplate: {" + claim + "}}}], " + podSpec
+	plain := "selector: {matchLabels: {x: z}}, template: {metadata: {labels: {x: z}}, spec: {" + podSpec + "}}"
+	cases := map[string]struct {
+		by     client.Client
+		object string
+		want   []string
+	}{
+		"an external name":                {bot, fmt.Sprintf(service, ", type: ExternalName, externalName: x.example"), []string{"ExternalService: Service/x", "ExternalName"}},
+		"an external name kept in store":  {bot, fmt.Sprintf(service, ", externalName: x.example"), []string{"ExternalService: Service/x"}},
+		"an external IP":                  {bot, fmt.Sprintf(service, ", externalIPs: [10.0.0.1]"), []string{"ExternalService: Service/x", "externalIPs"}},
+		"another account of the platform": {bot, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-x}}", []string{"ReservedName: ServiceAccount/kubeop-x"}},
+		"a generated name":                {bot, "{apiVersion: v1, kind: ServiceAccount, metadata: {generateName: kubeop-}}", []string{"ReservedName: ServiceAccount/kubeop-"}},
+		"a role of the platform":          {bot, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: kubeop-x}}", []string{"ReservedName: Role/kubeop-x"}},
+		"a pod as the deployer":           {bot, "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {serviceAccountName: kubeop-deployer, " + podSpec + "}}", []string{"PlatformIdentity: Pod/x", "kubeop-deployer"}},
+		"a pod by the older field":        {bot, "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {serviceAccount: kubeop-deployer, " + podSpec + "}}", []string{"PlatformIdentity: Pod/x"}},
+		"a token of the deployer":         {bot, fmt.Sprintf(tokenSecret, "kubeop-deployer"), []string{"PlatformToken: Secret/x", "kubeop-deployer"}},
+		"a token, by an owner":            {lead, fmt.Sprintf(tokenSecret, "kubeop-deployer"), []string{"PlatformToken: Secret/x", "kubeop-deployer"}},
+		"rights for another namespace":    {bot, subject("{kind: ServiceAccount, name: a, namespace: default}"), []string{"ForeignSubject: RoleBinding/x", "ServiceAccount a"}},
+		"rights for all accounts":         {bot, subject("{kind: Group, name: system:serviceaccounts}"), []string{"ForeignSubject: RoleBinding/x", "system:serviceaccounts"}},
+		"rights for everybody, second":    {bot, subject("{kind: User, name: jane}, {kind: Group, name: system:authenticated}"), []string{"ForeignSubject: RoleBinding/x", "system:authenticated"}},
+		"rights for a foreign user name":  {bot, subject("{kind: User, name: 'system:serviceaccount:kubeop-guarded-shop2:a'}"), []string{"ForeignSubject: RoleBinding/x"}},
+		"a label":                         {bot, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, " + marked + "}}", []string{"ForgedMark: ConfigMap/x", "paas.kubeop.io/tenant"}},
+		"a label below our domain":        {bot, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {a.paas.kubeop.io/b: c}}}", []string{"ForgedMark: ConfigMap/x", "a.paas.kubeop.io/b"}},
+		"a label, by an owner":            {lead, "{apiVersion: v1, kind: Secret, metadata: {name: x, " + marked + "}}", []string{"ForgedMark: Secret/x"}},
+		"a label of pods":                 {bot, place("apps/v1", "Deployment", "selector: {matchLabels: {x: z}}, template: {metadata: {"+marked+"}, spec: {"+podSpec+"}}"), []string{"ForgedMark: Deployment/x"}},
+		"a label of pods of jobs":         {bot, place("batch/v1", "CronJob", "schedule: '* * * * *', jobTemplate: {spec: {template: {metadata: {"+marked+"}, spec: {restartPolicy: Never, "+podSpec+"}}}}"), []string{"ForgedMark: CronJob/x"}},
+		"a label of jobs":                 {bot, place("batch/v1", "CronJob", "schedule: '* * * * *', jobTemplate: {metadata: {"+marked+"}, spec: {template: {spec: {restartPolicy: Never, "+podSpec+"}}}}"), []string{"ForgedMark: CronJob/x"}},
+		"a label of claims":               {bot, place("apps/v1", "StatefulSet", plain+", volumeClaimTemplates: [{"+strings.Replace(claim, "{", "{name: v, ", 1)+"}]"), []string{"ForgedMark: StatefulSet/x"}},
+		"a label of a pod's claims":       {bot, place("v1", "Pod", claims), []string{"ForgedMark: Pod/x"}},
+		"a label of its pods' claims":     {bot, place("apps/v1", "Deployment", strings.Replace(plain, podSpec, claims, 1)), []string{"ForgedMark: Deployment/x"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			n.denied(func() error { return c.by.Create(t.Context(), n.object(namespace, c.object), client.DryRunAll) }, c.want...)
+		})
+	}
+	ordinary := map[string]string{
+		"a Service":             fmt.Sprintf(service, ""),
+		"an account":            "{apiVersion: v1, kind: ServiceAccount, metadata: {name: mykubeop-x}}",
+		"a role":                "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: x}}",
+		"a binding":             subject("{kind: ServiceAccount, name: bot, namespace: " + namespace + "}, {kind: User, name: jane}"),
+		"a binding of its own":  subject("{kind: Group, name: 'system:serviceaccounts:" + namespace + "'}"),
+		"a token of its own":    fmt.Sprintf(tokenSecret, "bot"),
+		"a pod":                 place("v1", "Pod", "serviceAccountName: bot, "+podSpec),
+		"a Deployment":          place("apps/v1", "Deployment", plain),
+		"a label like ours":     "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {mypaas.kubeop.io/tenant: x, paas.kubeop.io.x/a: b}}}",
+		"a ConfigMap, no label": "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}",
+	}
+	for name, object := range ordinary {
+		t.Run(name, func(t *testing.T) {
+			if err := bot.Create(t.Context(), n.object(namespace, object), client.DryRunAll); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestAnUpdateIsHeldToTheRules changes what is there: no update gets further than a new object, and what was there before
+// the policies does not get stuck.
+func TestAnUpdateIsHeldToTheRules(t *testing.T) {
+	n := newTeam(t, "updated")
+	const namespace = "kubeop-updated-shop"
+	n.push(shopFiles("shop", "web"))
+	n.ready(n.app("shop", "web"))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bot"}}
+	n.create(account)
+	// The operator's name is let through, as everything was before the policies; its rights here are an administrator's.
+	config := rest.CopyConfig(env.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: operatorAccount, Groups: []string{"system:masters"}}
+	before, err := client.New(config, client.Options{Scheme: n.admin.Scheme(), Mapper: n.admin.RESTMapper()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := func(name, text string) *unstructured.Unstructured {
+		o := n.object(namespace, text)
+		o.SetName(name)
+		if err := before.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	group := fmt.Sprintf(binding, "{apiGroup: rbac.authorization.k8s.io, kind: Group, name: %s}")
+	cases := map[string]struct {
+		object *unstructured.Unstructured
+		patch  string
+		// want is what the denial says; empty where the change may pass.
+		want string
+	}{
+		"a Service gets an IP":           {old("a", fmt.Sprintf(service, "")), `{"spec":{"externalIPs":["10.0.0.1"]}}`, "ExternalService: Service/a"},
+		"a Service leads elsewhere":      {old("b", fmt.Sprintf(service, ", type: ExternalName, externalName: x.example")), `{"spec":{"externalName":"y.example"}}`, "ExternalService: Service/b"},
+		"another IP":                     {old("c", fmt.Sprintf(service, ", externalIPs: [10.0.0.1]")), `{"spec":{"externalIPs":["10.0.0.1","10.0.0.2"]}}`, "ExternalService: Service/c"},
+		"an old IP stays":                {old("d", fmt.Sprintf(service, ", externalIPs: [10.0.0.1]")), `{"metadata":{"finalizers":["x.example/y"]}}`, ""},
+		"an old name stays":              {old("e", fmt.Sprintf(service, ", type: ExternalName, externalName: x.example")), `{"metadata":{"finalizers":["x.example/y"]}}`, ""},
+		"a token changes hands":          {old("f", fmt.Sprintf(tokenSecret, "bot")), `{"metadata":{"annotations":{"kubernetes.io/service-account.name":"kubeop-deployer","kubernetes.io/service-account.uid":null}}}`, "PlatformToken: Secret/f"},
+		"a token stays":                  {old("g", fmt.Sprintf(tokenSecret, "bot")), `{"metadata":{"labels":{"a":"b"}}}`, ""},
+		"a binding gets a foreign group": {old("h", fmt.Sprintf(group, "people")), `{"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"system:authenticated"}]}`, "ForeignSubject: RoleBinding/h"},
+		"an old foreign group stays":     {old("i", fmt.Sprintf(group, "system:authenticated")), `{"metadata":{"labels":{"a":"b"}}}`, ""},
+		"a label is set":                 {old("j", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"), `{"metadata":{"labels":{"paas.kubeop.io/app":"web"}}}`, "ForgedMark: ConfigMap/j"},
+		"a label is changed":             {old("k", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, "+marked+"}}"), `{"metadata":{"labels":{"paas.kubeop.io/tenant":"x"}}}`, "ForgedMark: ConfigMap/k"},
+		"a labelled object is changed":   {old("l", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, "+marked+"}}"), `{"data":{"a":"b"}}`, ""},
+		"a label is taken away":          {old("m", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, "+marked+"}}"), `{"metadata":{"labels":{"paas.kubeop.io/tenant":null}}}`, ""},
+		"the owners' binding is widened": {n.object(namespace, "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: kubeop-admin}}"), `{"metadata":{"labels":{"a":"b"}}}`, "ReservedName: RoleBinding/kubeop-admin"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			patch := func() error {
+				return n.admin.Patch(t.Context(), c.object.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(c.patch)), client.DryRunAll)
+			}
+			if c.want != "" {
+				n.denied(patch, c.want)
+				return
+			}
+			if err := patch(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestAControllerMakesNoPodOfThePlatform asks for the pod by a template, which somebody else turns into a pod.
+func TestAControllerMakesNoPodOfThePlatform(t *testing.T) {
+	n := newTeam(t, "indirect")
+	n.push(shopFiles("shop", "web"))
+	n.ready(n.app("shop", "web"))
+	n.create(n.object("kubeop-indirect-shop", fmt.Sprintf(markedPlace, "apps/v1", "Deployment", "selector: {matchLabels: {x: z}}, "+template)))
+	n.eventually(func() error {
+		deployment := &appsv1.Deployment{}
+		if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-indirect-shop", Name: "x"}, deployment); err != nil {
+			return err
+		}
+		if told := fmt.Sprint(deployment.Status.Conditions); !strings.Contains(told, "PlatformIdentity: Pod/x-") {
+			return fmt.Errorf("the Deployment does not say why it has no pods: %s", told)
+		}
+		return nil
+	})
+}
+
+// TestTheGuardsHoldUpNoDeletion deletes what has a reserved name so that the garbage collector has to change it first.
+func TestTheGuardsHoldUpNoDeletion(t *testing.T) {
+	n := newTeam(t, "collected")
+	n.push(shopFiles("shop", "web"))
+	n.ready(n.app("shop", "web"))
+	account := &corev1.ServiceAccount{}
+	key := client.ObjectKey{Namespace: "kubeop-collected-shop", Name: v1alpha1.Deployer}
+	if err := n.admin.Get(t.Context(), key, account); err != nil {
+		t.Fatal(err)
+	}
+	before := account.UID
+	if err := n.admin.Delete(t.Context(), account, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		t.Fatal(err)
+	}
+	n.eventually(func() error {
+		err := n.admin.Get(t.Context(), key, account)
+		if err == nil && account.UID == before {
+			return fmt.Errorf("the account is not deleted: %v", account.Finalizers)
+		}
+		return err
+	})
+}
+
+// TestTheOperatorIsHeldToTenants tries what one could with the operator's token.
+func TestTheOperatorIsHeldToTenants(t *testing.T) {
+	n := newTeam(t, "stolen")
+	n.push(shopFiles("shop", "web"))
+	n.ready(n.app("shop", "web"))
+	thief := n.as(operatorAccount)
+	const deployerRole = "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeop-deployer}, " +
+		"subjects: [{kind: ServiceAccount, name: kubeop-deployer, namespace: kube-system}]"
+	bind := func(kind, name string) string {
+		return "{apiVersion: rbac.authorization.k8s.io/v1, kind: " + kind + ", metadata: {name: " + name + "}, " + deployerRole + "}"
+	}
+	role := func(name, rule string) string {
+		return "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: " + name + "}, rules: [" + rule + "]}"
+	}
+	look := "{apiGroups: [paas.kubeop.io], resources: [tenants], verbs: [get]}"
+	made := "{apiVersion: v1, kind: Namespace, metadata: {name: x%s}}"
+	cases := map[string]struct{ namespace, object, want string }{
+		"a deployer elsewhere":          {"kube-system", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-deployer}}", "ServiceAccount/kubeop-deployer"},
+		"rights elsewhere":              {"kube-system", bind("RoleBinding", "x"), "RoleBinding/x"},
+		"rights in its own namespace":   {testenv.Namespace, bind("RoleBinding", "x"), "RoleBinding/x"},
+		"a network policy elsewhere":    {"default", "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: x}, spec: {podSelector: {}}}", "NetworkPolicy/x"},
+		"rights in the whole cluster":   {"", bind("ClusterRoleBinding", "x"), "ClusterRoleBinding/x"},
+		"the same, named as a tenant's": {"", bind("ClusterRoleBinding", "kubeop-tenant-x"), "ClusterRoleBinding/kubeop-tenant-x"},
+		"its rights in other hands":     {"", role("kubeop-tenant-x", look+", {apiGroups: [''], resources: [namespaces], verbs: [patch]}"), "ClusterRole/kubeop-tenant-x"},
+		"changing what it may look at":  {"", role("kubeop-tenant-x", "{apiGroups: [paas.kubeop.io], resources: [tenants], verbs: [patch]}"), "ClusterRole/kubeop-tenant-x"},
+		"a namespace of nobody":         {"", fmt.Sprintf(made, ", labels: {pod-security.kubernetes.io/enforce: restricted}"), "Namespace/x"},
+		"a namespace without limits":    {"", fmt.Sprintf(made, ", labels: {paas.kubeop.io/tenant: x, pod-security.kubernetes.io/enforce: privileged}"), "Namespace/x"},
+		"one that says nothing":         {"", fmt.Sprintf(made, ", labels: {paas.kubeop.io/tenant: x}"), "Namespace/x"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			n.denied(func() error { return thief.Create(t.Context(), n.object(c.namespace, c.object), client.DryRunAll) }, "TenantsOnly: "+c.want)
+		})
+	}
+	n.create(namespace("stolen-bystander"))
+	labelled := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"labels":{"paas.kubeop.io/tenant":"stolen","pod-security.kubernetes.io/enforce":"baseline"}}}`))
+	lowered := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`))
+	aggregated := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-tenant-x"}}
+	aggregated.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{}}}
+	changes := map[string]struct {
+		try  func() error
+		want string
+	}{
+		"taking a namespace": {func() error { return thief.Patch(t.Context(), namespace("kube-system"), labelled, client.DryRunAll) }, "Namespace/kube-system"},
+		"lowering a level": {func() error {
+			return thief.Patch(t.Context(), namespace("kubeop-stolen-shop"), lowered, client.DryRunAll)
+		}, "Namespace/kubeop-stolen-shop"},
+		"deleting a namespace": {func() error { return thief.Delete(t.Context(), namespace("stolen-bystander"), client.DryRunAll) }, "Namespace/stolen-bystander"},
+		"deleting a role": {func() error {
+			return thief.Delete(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "view"}}, client.DryRunAll)
+		}, "ClusterRole/view"},
+		"deleting a binding": {func() error {
+			return thief.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: "kubeop-operator"}}, client.DryRunAll)
+		}, "RoleBinding/kubeop-operator"},
+	}
+	for name, c := range changes {
+		t.Run(name, func(t *testing.T) { n.denied(c.try, "TenantsOnly: "+c.want) })
+	}
+	if err := thief.Create(t.Context(), n.object("", role("kubeop-tenant-x", look)), client.DryRunAll); err != nil {
+		t.Error(err)
+	}
+}
+
+const accountTemplates = `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: {{ .Release.Name }}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: {{ .Release.Name }}}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: {{ .Release.Name }}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ .Release.Name }}}
+subjects: [{kind: ServiceAccount, name: {{ .Release.Name }}, namespace: {{ .Release.Namespace }}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-hook
+  annotations: {helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-delete-policy: before-hook-creation}
+data: {greeting: {{ .Values.greeting }}}
+`
+
+// TestEveryKindOfAppPassesTheGuards delivers one of each, and then a change of the release, which runs its hook again.
+func TestEveryKindOfAppPassesTheGuards(t *testing.T) {
+	n := newTeam(t, "passing")
+	source := env.Repo(t, "passing-source", "", "")
+	n.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop")})
+	n.ready(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-passing", Name: "shop"}})
+	login := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-passing-shop", Name: "login"}}
+	login.StringData = map[string]string{"username": source.User, "password": source.Password}
+	n.create(login)
+	source.Push(map[string]string{"config.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: from-git}}"})
+
+	const head = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: %s}\nspec: "
+	files := withRelease(shopFiles("shop", "raw"))
+	files["projects/shop/apps/released/chart/templates/account.yaml"] = accountTemplates
+	files["projects/shop/apps/image/app.yaml"] = fmt.Sprintf(head, "image") + "{type: Image, image: {reference: registry.example/web:v1, ports: [{name: http, port: 80}]}}\n"
+	files["projects/shop/apps/git/app.yaml"] = fmt.Sprintf(head, "git") + "{type: Git, git: {url: '" + source.URL + "', secretRef: {name: login}}}\n"
+	n.push(files)
+	n.ready(n.app("shop", "raw"), n.app("shop", "git"), n.app("shop", "released"))
+	// No node runs the pods here; that they are made says that admission let them through.
+	n.until(n.app("shop", "image"), v1alpha1.AppliedCondition, metav1.ConditionTrue, "")
+	n.eventually(func() error {
+		pods := &corev1.PodList{}
+		err := n.admin.List(t.Context(), pods, client.InNamespace("kubeop-passing-shop"), client.MatchingLabels{v1alpha1.AppLabel: "image"})
+		if err == nil && len(pods.Items) == 0 {
+			err = fmt.Errorf("the image's Deployment has no pods")
+		}
+		return err
+	})
+
+	n.push(map[string]string{"projects/shop/apps/released/app.yaml": strings.Replace(helmFile, "greeting: hello", "greeting: bye", 1)})
+	n.eventually(func() error {
+		if got := n.configMap("shop", "released").Data["greeting"]; got != "bye" {
+			return fmt.Errorf("the release says %q", got)
+		}
+		return nil
+	})
+	if got := n.configMap("shop", "released-hook").Data["greeting"]; got != "bye" {
+		t.Errorf("the hook says %q", got)
+	}
+	n.ready(n.app("shop", "released"))
+}
+
+// TestThePoliciesKnowTheirObjects reads what Kubernetes found when it compared the expressions with the kinds they are
+// asked about.
+func TestThePoliciesKnowTheirObjects(t *testing.T) {
+	n := newTeam(t, "typed")
+	for _, name := range []string{
+		"external-service", "foreign-subject", "forged-mark", "platform-identity", "platform-token", "reserved-name",
+		"operator-cluster-roles", "operator-homes", "operator-namespaces",
+	} {
+		n.eventually(func() error {
+			policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+			if err := n.admin.Get(t.Context(), client.ObjectKey{Name: "kubeop-" + name}, policy); err != nil {
+				return err
+			}
+			if policy.Status.TypeChecking == nil || len(policy.Status.TypeChecking.ExpressionWarnings) > 0 {
+				return fmt.Errorf("%s: %+v", name, policy.Status.TypeChecking)
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// byHand reports whether an entry of managedFields is of a person who changed with kubectl what an object does. Such a
+// change adds fields that server-side apply alone would leave for ever.
+//
+// Some hands are welcome: labels and annotations, among them the requests that kubeop itself asks people for; a restart
+// (kubectl rollout); and suspending an object of this API, which stops kubeop from undoing anything.
+func byHand(f metav1.ManagedFieldsEntry) bool {
+	if !strings.HasPrefix(f.Manager, "kubectl") || f.Manager == "kubectl-rollout" || f.Subresource != "" || f.FieldsV1 == nil {
+		return false
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields); err != nil {
+		return false
+	}
+	delete(fields, "f:metadata")
+	spec, _ := fields["f:spec"].(map[string]any)
+	if strings.HasPrefix(f.APIVersion, v1alpha1.Group+"/") {
+		delete(spec, "f:suspend")
+		delete(spec, ".")
+	}
+	if len(spec) == 0 {
+		delete(fields, "f:spec")
+	}
+	return len(fields) > 0
+}
+
+// takeBack makes what people changed by hand ours, so that the next apply removes what is not in the manifest.
+func takeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured, seen metav1.Object) error {
+	hands := sets.New[string]()
+	for _, f := range seen.GetManagedFields() {
+		if byHand(f) {
+			hands.Insert(f.Manager)
+		}
+	}
+	if hands.Len() == 0 {
+		return nil
+	}
+	// The watch holds only part of managedFields; the patch has to carry all of them.
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(o.GroupVersionKind())
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, hands, v1alpha1.FieldManager)
+	if err != nil || patch == nil {
+		return err
+	}
+	if err := c.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return fmt.Errorf("taking back what %s changed: %w", strings.Join(sets.List(hands), ", "), err)
+	}
+	return nil
+}
