@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 const (
 	// objects is how many a commit declares, fewer how many the next one does.
 	objects, fewer = 12, 5
-	chart   = "apiVersion: v2\nname: many\nversion: 0.1.0\n"
-	many    = `{{- range $i := until %d }}
+	chart          = "apiVersion: v2\nname: many\nversion: 0.1.0\n"
+	many           = `{{- range $i := until %d }}
 ---
 apiVersion: v1
 kind: ConfigMap

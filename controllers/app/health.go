@@ -7,18 +7,17 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
-// health looks once whether the objects do what they are there for. The watch wakes the app when one of them changes;
+// health looks once whether the objects of the source do what they are there for; what is recorded beside them, waiting to
+// be deleted or kept without pruning, is nothing the app depends on. The watch wakes the app when one of them changes;
 // in between it looks again after a tenth of the time it has been waiting, for what pods suffer causes no event here.
 func (r *Reconciler) health(ctx context.Context, s *scope) error {
-	verdict, err := health.Look(ctx, s.client, refsOf(s.objects))
+	verdict, err := health.Look(ctx, s.client, health.Refs(s.objects))
 	if err != nil {
 		return err
 	}
@@ -39,14 +38,4 @@ func (r *Reconciler) health(ctx context.Context, s *scope) error {
 		return step.FailAfter(v1alpha1.UnhealthyReason, again, fmt.Errorf("not healthy within %s: %s", s.app.Spec.Within(), verdict))
 	}
 	return step.Wait(v1alpha1.ProgressingReason, again, "%s", verdict)
-}
-
-// refsOf names the objects of the source. What is recorded beside them, waiting to be deleted or kept without pruning, is
-// nothing the app's health depends on.
-func refsOf(objects []*unstructured.Unstructured) []health.Ref {
-	var refs []health.Ref
-	for _, o := range objects {
-		refs = append(refs, health.Ref{Kind: o.GroupVersionKind(), Key: client.ObjectKeyFromObject(o)})
-	}
-	return refs
 }

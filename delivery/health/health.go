@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,13 +42,25 @@ type Ref struct {
 	Key  client.ObjectKey
 }
 
+// Refs names the objects that there is more to say of than that they are there.
+func Refs(objects []*unstructured.Unstructured) []Ref {
+	var refs []Ref
+	for _, o := range objects {
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "type")
+		if o.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Service") && kind != string(corev1.ServiceTypeLoadBalancer) {
+			continue
+		}
+		if HasStatus(o.GroupVersionKind()) {
+			refs = append(refs, Ref{Kind: o.GroupVersionKind(), Key: client.ObjectKeyFromObject(o)})
+		}
+	}
+	return refs
+}
+
 // Look reads the objects and judges them.
 func Look(ctx context.Context, c client.Client, refs []Ref) (Verdict, error) {
 	var v Verdict
 	for _, ref := range refs {
-		if !HasStatus(ref.Kind) {
-			continue
-		}
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(ref.Kind)
 		err := c.Get(ctx, ref.Key, o)

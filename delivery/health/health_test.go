@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,12 +77,10 @@ func TestLook(t *testing.T) {
 				t.Fatal(err)
 			}
 			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(c.objects...).Build()
-			refs := []Ref{
-				{Kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Key: client.ObjectKey{Namespace: "team", Name: "web"}},
-				// Reading this one would fail: it is not there, and its presence is not what is looked at.
-				{Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Key: client.ObjectKey{Namespace: "team", Name: "web"}},
-			}
-			v, err := Look(t.Context(), api, refs)
+			// The other two are not there: what is looked at is not their presence.
+			v, err := Look(t.Context(), api, Refs([]*unstructured.Unstructured{
+				object("apps/v1", "Deployment", ""), object("v1", "Secret", ""), object("v1", "Service", "ClusterIP"),
+			}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,6 +94,22 @@ func TestLook(t *testing.T) {
 				t.Errorf("healthy is %t", v.Healthy())
 			}
 		})
+	}
+}
+
+func object(apiVersion, kind, kindOfService string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
+	if kindOfService != "" {
+		o.Object["spec"] = map[string]any{"type": kindOfService}
+	}
+	o.SetNamespace("team")
+	o.SetName("web")
+	return o
+}
+
+func TestALoadBalancerIsLookedAt(t *testing.T) {
+	if got := Refs([]*unstructured.Unstructured{object("v1", "Service", "LoadBalancer")}); len(got) != 1 {
+		t.Errorf("got %v", got)
 	}
 }
 

@@ -23,18 +23,17 @@ type gate struct {
 	rendered bool
 	// refused is the admission's error, storage the error of reading or writing records.
 	refused, storage error
+	// failed is the error with which a manifest did not pass, before Helm wrapped it.
+	failed error
 }
 
 // Run is called by Helm with all manifests that are no hooks.
 func (g *gate) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
-	if err := g.withoutCRDs(); err != nil {
-		return nil, err
+	out := ""
+	if g.failed = g.withoutCRDs(); g.failed == nil {
+		out, g.failed = g.pass(in.String())
 	}
-	out, err := g.pass(in.String())
-	if err != nil {
-		return nil, err
-	}
-	return bytes.NewBufferString(out), nil
+	return bytes.NewBufferString(out), g.failed
 }
 
 // passHooks checks and stamps the hooks of every event, tests included.
@@ -112,6 +111,9 @@ var errTooLargeToRecord = errors.New("chart, values and manifests do not fit int
 
 // classify turns the error of a failed action into the caller's classes.
 func (g *gate) classify(err error, sensitive []string) error {
+	if err != nil && g.failed != nil {
+		err = g.failed
+	}
 	switch text := plain(err, sensitive); {
 	case err == nil:
 		return nil

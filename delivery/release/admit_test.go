@@ -3,6 +3,7 @@ package release
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -165,6 +166,17 @@ func TestClassify(t *testing.T) {
 				t.Errorf("shows a secret: %v", got)
 			}
 		})
+	}
+}
+
+// Helm puts words of its own before what the gate says.
+func TestClassifyDropsWhatHelmAdds(t *testing.T) {
+	g := &gate{chart: &chart.Chart{}, admit: stamping}
+	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n- text\n"))
+	got := g.classify(fmt.Errorf("error while running post render on files: %w", err), nil)
+	const want = "rendering the chart: web/templates/a.yaml: it is not an object"
+	if !errors.Is(got, ErrRender) || got.Error() != want {
+		t.Errorf("got %v, want %s", got, want)
 	}
 }
 

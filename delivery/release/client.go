@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"helm.sh/helm/v3/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // helmClient is Helm's client without what costs requests and gains nothing. It embeds the client itself: Helm asserts
@@ -29,10 +32,88 @@ func (c *helmClient) Build(in io.Reader, _ bool) (list kube.ResourceList, err er
 	return c.Client.Build(in, false)
 }
 
-// Update turns a panic, which Helm would have in a goroutine of its own, into an error.
+// Create creates as Helm does, one kind after the other and the objects of a kind at once, and names what failed: not all
+// errors of the API server do.
+func (c *helmClient) Create(list kube.ResourceList) (*kube.Result, error) {
+	if len(list) == 0 {
+		return c.Client.Create(list)
+	}
+	var failed error
+	for _, batch := range byKind(list) {
+		failed = listed(failed, c.createAll(batch))
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return &kube.Result{Created: list}, nil
+}
+
+// byKind splits a list where the kind changes.
+func byKind(list kube.ResourceList) []kube.ResourceList {
+	var batches []kube.ResourceList
+	for i, info := range list {
+		if i == 0 || info.Mapping.GroupVersionKind.Kind != list[i-1].Mapping.GroupVersionKind.Kind {
+			batches = append(batches, nil)
+		}
+		last := len(batches) - 1
+		batches[last] = append(batches[last], info)
+	}
+	return batches
+}
+
+func (c *helmClient) createAll(batch kube.ResourceList) error {
+	errs := make([]error, len(batch))
+	var all sync.WaitGroup
+	for i, info := range batch {
+		all.Go(func() {
+			defer recovered("creating "+nameOf(info), &errs[i])
+			_, err := c.Client.Create(kube.ResourceList{info})
+			if only := errors.Unwrap(err); only != nil {
+				err = only // Helm's list of one
+			}
+			errs[i] = named(info, err)
+		})
+	}
+	all.Wait()
+	return listed(errs...)
+}
+
+// listed is errors.Join on one line.
+func listed(errs ...error) error {
+	var all error
+	for _, err := range errs {
+		switch {
+		case all == nil:
+			all = err
+		case err != nil:
+			all = fmt.Errorf("%w; %w", all, err)
+		}
+	}
+	return all
+}
+
+// named adds the object's name to an error that lacks it.
+func named(info *resource.Info, err error) error {
+	if err == nil || strings.Contains(err.Error(), strconv.Quote(info.Name)) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", nameOf(info), err)
+}
+
+func nameOf(info *resource.Info) string { return info.Mapping.GroupVersionKind.Kind + "/" + info.Name }
+
+// createFailed begins Helm's error when an update could not create an object; that object is the last of the created.
+const createFailed = "failed to create resource"
+
+// Update turns a panic, which Helm would have in a goroutine of its own, into an error. It names what could not be
+// created.
 func (c *helmClient) Update(original, target kube.ResourceList, force bool) (result *kube.Result, err error) {
 	defer recovered("updating the objects", &err)
-	return c.Client.Update(original, target, force)
+	result, err = c.Client.Update(original, target, force)
+	if err != nil && result != nil && len(result.Created) > 0 && strings.HasPrefix(err.Error(), createFailed) {
+		err = named(result.Created[len(result.Created)-1], err)
+	}
+	return result, err
 }
 
 // DeleteWithPropagationPolicy keeps the errors: Helm's uninstall says no more than that there were some.
@@ -53,7 +134,7 @@ func (c *helmClient) WatchUntilReady(list kube.ResourceList, timeout time.Durati
 	}
 	names := make([]string, len(list))
 	for i, info := range list {
-		names[i] = info.Mapping.GroupVersionKind.Kind + "/" + info.Name
+		names[i] = nameOf(info)
 	}
 	return fmt.Errorf("waiting up to %s for %s: %w", timeout, strings.Join(names, ", "), err)
 }

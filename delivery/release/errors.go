@@ -19,6 +19,14 @@ var (
 	ErrDraining = errors.New("the operator is stopping")
 )
 
+// belongs is an ErrTaken that says whose the release is.
+type belongs struct{ release, app string }
+
+func (e *belongs) Error() string {
+	return fmt.Sprintf("release %s belongs to app %s; choose another releaseName", e.release, e.app)
+}
+func (e *belongs) Unwrap() error { return ErrTaken }
+
 // NotAllowed is a release refused before anything was written.
 type NotAllowed struct{ Err error }
 

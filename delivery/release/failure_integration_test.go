@@ -174,6 +174,38 @@ func TestAnObjectOfSomeoneElseIsNotTaken(t *testing.T) {
 	}
 }
 
+func TestWhatCannotBeCreatedIsNamed(t *testing.T) {
+	number := func(name string) string {
+		return strings.Replace(configMap, "name: a", "name: "+name, 1) + "data:\n  port: 80\n"
+	}
+	const why = `: ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number`
+	bad := map[string]string{"templates/n.yaml": number("port-one") + "---\n" + number("port-two")}
+	tests := map[string]struct {
+		before map[string]string
+		want   []string
+	}{
+		"install": {nil, []string{"ConfigMap/port-one" + why, "; ConfigMap/port-two" + why}},
+		"upgrade": {map[string]string{"templates/n.yaml": ""}, []string{"ConfigMap/port-one: failed to create resource" + why}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeam(t)
+			if test.before != nil {
+				tm.deploy(tm.request(folder(web(test.before))))
+			}
+			out := tm.settle(tm.request(folder(web(bad))))
+			if out.Failed == nil {
+				t.Fatal("it did not fail")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(out.Failed.Error(), want) {
+					t.Errorf("got %v, want %s", out.Failed, want)
+				}
+			}
+		})
+	}
+}
+
 // pend leaves the release as a killed action does.
 func pend(t *testing.T, tm *team, status helm.Status, change func(*helm.Release)) {
 	t.Helper()
@@ -237,8 +269,9 @@ func TestAnotherAppsReleaseIsNotTouched(t *testing.T) {
 	tm.deploy(r)
 	before := tm.versions()
 	r.App.Name = "other"
-	if _, err := tm.Reconcile(t.Context(), r); !errors.Is(err, ErrTaken) {
-		t.Errorf("got %v, want ErrTaken", err)
+	_, err := tm.Reconcile(t.Context(), r)
+	if !errors.Is(err, ErrTaken) || err.Error() != "release web belongs to app shop; choose another releaseName" {
+		t.Errorf("got %v, want ErrTaken that says whose it is", err)
 	}
 	if done, err := tm.Uninstall(t.Context(), r); !done || err != nil {
 		t.Errorf("uninstalling: %v, %v; want done, with nothing to do", done, err)

@@ -68,7 +68,7 @@ func next(s state, w want) decision {
 		return w.try(install, nil)
 	}
 	if last.app != "" && last.app != w.app {
-		return decision{act: taken, why: fmt.Sprintf("by app %s", last.app)}
+		return decision{act: taken, why: last.app}
 	}
 	switch {
 	case last.status.IsPending():

@@ -71,7 +71,7 @@ func TestNext(t *testing.T) {
 		},
 		"another app's": {
 			history: history(record(1, helm.StatusDeployed, "new", label(appLabel, "other"))),
-			want:    decision{act: taken, why: "by app other"},
+			want:    decision{act: taken, why: "other"},
 		},
 		"interrupted in this process or before it restarted": {
 			history: history(record(1, helm.StatusPendingInstall, "new")),

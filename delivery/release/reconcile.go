@@ -78,7 +78,7 @@ func (p *pass) run(ctx context.Context) (Outcome, error) {
 	case locked:
 		return Outcome{}, fmt.Errorf("%w: %s", ErrLocked, d.why)
 	case taken:
-		return Outcome{}, fmt.Errorf("%w: %s", ErrTaken, d.why)
+		return Outcome{}, &belongs{release: p.request.Name, app: d.why}
 	case uninstall:
 		return p.start(ctx, job{act: uninstall, digest: p.want.digest, run: p.uninstall})
 	case vacate:

@@ -24,7 +24,7 @@ import (
 // "file:line: why", all of them at once up to 20; of a kustomization they name the file. A path that does not exist is
 // an fs.ErrNotExist, a limit that is passed an ErrTooLarge, which names the limit.
 func Dir(files fs.FS, path string) ([]*unstructured.Unstructured, error) {
-	folder, err := openFolder(files, path)
+	folder, err := openFolder(files, path, "the repository")
 	if err != nil {
 		return nil, err
 	}
@@ -38,13 +38,16 @@ func Dir(files fs.FS, path string) ([]*unstructured.Unstructured, error) {
 	return manifests(files, folder)
 }
 
-// openFolder returns the path of an existing folder in the form that fs.FS wants.
-func openFolder(files fs.FS, name string) (string, error) {
+// openFolder returns the path of an existing folder in the form that fs.FS wants. whole is what files are, for people.
+func openFolder(files fs.FS, name, whole string) (string, error) {
 	clean := path.Clean(name)
 	if !fs.ValidPath(clean) {
 		return "", fmt.Errorf("path %q must be relative and stay inside the repository", name)
 	}
 	info, err := stat(files, clean)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", &absent{fmt.Sprintf("%s has no folder %q", whole, clean), fs.ErrNotExist}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -67,7 +70,7 @@ func stat(files fs.FS, name string) (fs.FileInfo, error) {
 	}
 	info, err := fs.Lstat(files, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: not in the repository: %w", name, fs.ErrNotExist)
+		return nil, &absent{name + ": not in the repository", fs.ErrNotExist}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
@@ -81,7 +84,7 @@ func stat(files fs.FS, name string) (fs.FileInfo, error) {
 func notPlain(name string, mode fs.FileMode) error {
 	switch {
 	case mode.IsRegular():
-		return fmt.Errorf("%s: not a folder: %w", name, fs.ErrNotExist)
+		return &absent{name + ": not a folder", fs.ErrNotExist}
 	case mode&fs.ModeSymlink != 0:
 		return fmt.Errorf("%s: is a symbolic link; only files and folders of the repository are read", name)
 	}

@@ -67,8 +67,8 @@ func TestDirErrors(t *testing.T) {
 		path  string
 		want  string
 	}{
-		"path that is not there":      {nil, "app", "app: not in the repository: file does not exist"},
-		"path below a file":           {map[string]string{"app": ""}, "app/x", "app: not a folder: file does not exist"},
+		"path that is not there":      {nil, "./nowhere", `the repository has no folder "nowhere"`},
+		"path below a file":           {map[string]string{"app": ""}, "app/x", `the repository has no folder "app/x"`},
 		"path to a file":              {map[string]string{"app": ""}, "app", "app: not a folder"},
 		"path out of the repository":  {nil, "../app", `path "../app" must be relative and stay inside the repository`},
 		"path from the root":          {nil, "/app", `path "/app" must be relative and stay inside the repository`},
@@ -97,7 +97,7 @@ func TestDirErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := Dir(repository(tc.files), tc.path)
 			wantError(t, err, tc.want)
-			if missing := strings.HasSuffix(tc.want, "file does not exist"); errors.Is(err, fs.ErrNotExist) != missing {
+			if missing := strings.Contains(tc.want, "has no folder"); errors.Is(err, fs.ErrNotExist) != missing {
 				t.Errorf("errors.Is(err, fs.ErrNotExist) = %t, want %t", !missing, missing)
 			}
 		})
@@ -208,8 +208,8 @@ func TestRaw(t *testing.T) {
 		"inline, broken": {`{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: Pod}]}`, nil, nil, "spec.raw.manifests[1]: Pod has no metadata"},
 		"inline, twice": {`{manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {apiVersion: v1, kind: Pod, metadata: {name: a}}]}`, nil, nil,
 			"spec.raw.manifests[1]: Pod/a is already at spec.raw.manifests[0]"},
-		"no folder":      {`{path: manifests}`, nil, nil, "spec.raw.path: manifests: the app has no folder: file does not exist"},
-		"missing folder": {`{path: missing}`, folder, nil, "spec.raw.path: missing: not in the repository: file does not exist"},
+		"no folder":      {`{path: manifests}`, nil, nil, "spec.raw.path: manifests: the app has no folder"},
+		"missing folder": {`{path: missing}`, folder, nil, `spec.raw.path: the app's folder has no folder "missing"`},
 		"a kustomization is no manifest": {`{path: built}`, folder, nil,
 			"built/kustomization.yaml:1: apiVersion and kind are missing: not a Kubernetes object"},
 	}

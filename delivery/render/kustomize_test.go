@@ -73,10 +73,10 @@ func TestDirKustomizeErrors(t *testing.T) {
 		kustomization string
 		want          string
 	}{
-		"resource that is not there":   {"resources: [a.yaml]", "app/kustomization.yaml: resources: app/a.yaml: not in the repository: file does not exist"},
+		"resource that is not there":   {"resources: [a.yaml]", "app/kustomization.yaml: resources: app/a.yaml: not in the repository"},
 		"base out of the repository":   {"resources: [../../base]", "app/kustomization.yaml: resources: ../../base: outside the repository"},
 		"base at a root":               {"resources: [/base]", "app/kustomization.yaml: resources: /base: outside the repository"},
-		"two are wrong":                {"resources: [a.yaml]\ncomponents: [../../b]", "app/kustomization.yaml: resources: app/a.yaml: not in the repository: file does not exist\napp/kustomization.yaml: components: ../../b: outside the repository"},
+		"two are wrong":                {"resources: [a.yaml]\ncomponents: [../../b]", "app/kustomization.yaml: resources: app/a.yaml: not in the repository\napp/kustomization.yaml: components: ../../b: outside the repository"},
 		"patch out of the repository":  {"resources: [../base]\npatches: [{path: ../../etc/patch.yaml}]", "/etc/patch.yaml: outside the repository"},
 		"file out of the repository":   {"configMapGenerator: [{name: a, files: [x=/etc/passwd]}]", "/etc/passwd: outside the repository"},
 		"env file out of it":           {"secretGenerator: [{name: a, envs: [../../../../etc/passwd]}]", "/etc/passwd: outside the repository"},
@@ -91,7 +91,7 @@ func TestDirKustomizeErrors(t *testing.T) {
 		"generator":                    {"generators: [a.yaml]", "app/kustomization.yaml: generators is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
 		"transformer":                  {"transformers: [a.yaml]", "app/kustomization.yaml: transformers is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
 		"validator":                    {"validators: [a.yaml]", "app/kustomization.yaml: validators is refused: plugins can load from anywhere; use the fields of the kustomization instead"},
-		"error in a base":              {"resources: [../broken]", "broken/kustomization.yml: resources: broken/a.yaml: not in the repository: file does not exist"},
+		"error in a base":              {"resources: [../broken]", "broken/kustomization.yml: resources: broken/a.yaml: not in the repository"},
 		"too large a file":             {"configMapGenerator: [{name: a, files: [../large]}]", "large: has 1048577 bytes; a file may have 1048576: too large"},
 		"aliases":                      {"resources: [../bomb.yaml]", "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
 		"endless alias":                {"resources: [../endless.yaml]", `endless.yaml: line 5: YAML anchor "a" contains itself: too large`},

@@ -21,9 +21,9 @@ func Raw(app *v1alpha1.App, files fs.FS) ([]*unstructured.Unstructured, error) {
 	case raw.Path == "":
 		return inline(raw)
 	case files == nil:
-		return nil, fmt.Errorf("spec.raw.path: %s: the app has no folder: %w", raw.Path, fs.ErrNotExist)
+		return nil, &absent{fmt.Sprintf("spec.raw.path: %s: the app has no folder", raw.Path), fs.ErrNotExist}
 	}
-	folder, err := openFolder(files, raw.Path)
+	folder, err := openFolder(files, raw.Path, "the app's folder")
 	if err != nil {
 		return nil, fmt.Errorf("spec.raw.path: %w", err)
 	}

@@ -8,6 +8,15 @@ import "errors"
 // ErrMissing is what a Lookup returns for a ConfigMap or Secret that does not exist.
 var ErrMissing = errors.New("not found")
 
+// absent says what is missing and matches kind, ErrMissing or fs.ErrNotExist, whose own text would only repeat it.
+type absent struct {
+	text string
+	kind error
+}
+
+func (e *absent) Error() string { return e.text }
+func (e *absent) Unwrap() error { return e.kind }
+
 // ErrTooLarge is wrapped by every error that says a limit of this package was passed; the message names the limit.
 var ErrTooLarge = errors.New("too large")
 

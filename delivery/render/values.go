@@ -34,13 +34,13 @@ func Values(helm *v1alpha1.HelmSource, files fs.FS, lookup Lookup) (map[string]a
 	for _, name := range helm.ValuesFiles {
 		layer, err := valuesFile(files, name)
 		if err != nil {
-			return nil, fmt.Errorf("valuesFiles: %w", err)
+			return nil, err
 		}
 		values = merge(values, layer)
 	}
 	for _, ref := range helm.ValuesFrom {
 		if err := mergeReference(&values, ref, lookup); err != nil {
-			return nil, fmt.Errorf("valuesFrom: %s/%s key %s: %w", ref.Kind, ref.Name, valuesKey(ref), err)
+			return nil, fmt.Errorf("valuesFrom: %w", err)
 		}
 	}
 	if helm.Values == nil {
@@ -55,19 +55,19 @@ func Values(helm *v1alpha1.HelmSource, files fs.FS, lookup Lookup) (map[string]a
 
 func valuesFile(files fs.FS, name string) (map[string]any, error) {
 	if files == nil {
-		return nil, fmt.Errorf("%s: the app has no folder: %w", name, fs.ErrNotExist)
+		return nil, &absent{fmt.Sprintf("valuesFiles: %s: the app has no folder", name), fs.ErrNotExist}
 	}
 	clean := path.Clean(name)
 	if !fs.ValidPath(clean) {
-		return nil, fmt.Errorf("path %q must be relative and stay inside the app's folder", name)
+		return nil, fmt.Errorf("valuesFiles: path %q must be relative and stay inside the app's folder", name)
 	}
 	data, err := readFile(files, clean)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("valuesFiles: %w", err)
 	}
 	layer, err := readValues(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", clean, err)
+		return nil, brokenFile(clean, data, err)
 	}
 	return layer, nil
 }
@@ -77,27 +77,44 @@ func readValues(data []byte) (map[string]any, error) {
 		return nil, err
 	}
 	var layer map[string]any
-	if err := yaml.Unmarshal(data, &layer); err != nil {
-		return nil, err
+	err := yaml.Unmarshal(data, &layer)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return nil, errNoMapping
 	}
-	return layer, nil
+	return layer, err
 }
 
 func mergeReference(values *map[string]any, ref v1alpha1.ValuesReference, lookup Lookup) error {
-	data, err := lookup(ref.Kind, ref.Name)
+	content, err := referred(ref, lookup)
 	if errors.Is(err, ErrMissing) && ref.Optional {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	if err := mergeContent(values, ref, content); err != nil {
+		return fmt.Errorf("%s/%s key %s: %w", ref.Kind, ref.Name, valuesKey(ref), err)
+	}
+	return nil
+}
+
+// referred returns what a reference refers to; a missing key is an ErrMissing as much as a missing object.
+func referred(ref v1alpha1.ValuesReference, lookup Lookup) ([]byte, error) {
+	data, err := lookup(ref.Kind, ref.Name)
+	if errors.Is(err, ErrMissing) {
+		return nil, &absent{fmt.Sprintf("%s %s does not exist in this namespace", ref.Kind, ref.Name), ErrMissing}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	}
 	content, ok := data[valuesKey(ref)]
-	if !ok && ref.Optional {
-		return nil
-	}
 	if !ok {
-		return fmt.Errorf("the %s has no such key: %w", ref.Kind, ErrMissing)
+		return nil, &absent{fmt.Sprintf("%s %s has no key %s", ref.Kind, ref.Name, valuesKey(ref)), ErrMissing}
 	}
+	return content, nil
+}
+
+func mergeContent(values *map[string]any, ref v1alpha1.ValuesReference, content []byte) error {
 	if ref.TargetPath != "" {
 		return setPath(*values, ref.TargetPath, scalar(string(content)))
 	}

@@ -48,6 +48,10 @@ var appFolder = repository(map[string]string{
 	"scalar.yaml":  "a: text\n",
 	"list.yaml":    "- 1\n",
 	"broken.yaml":  "a: b\nb: c: d\n",
+	"anchor.yaml":  "a: &y 1\nb: *x\n",
+	"open.yaml":    "a: b\nb: [c\n",
+	"indent.yaml":  "a: 1\nb:\n  c: 1\n d: 2\n",
+	"tab.yaml":     "\ta: b\n",
 	"bomb.yaml":    "a: &a " + strings.Repeat("x", 2000) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]",
 })
 
@@ -95,15 +99,19 @@ func TestValuesErrors(t *testing.T) {
 		helm, want string
 		is         error
 	}{
-		"missing file":         {`{valuesFiles: [x.yaml]}`, "valuesFiles: x.yaml: not in the repository: file does not exist", fs.ErrNotExist},
+		"missing file":         {`{valuesFiles: [x.yaml]}`, "valuesFiles: x.yaml: not in the repository", fs.ErrNotExist},
 		"file outside":         {`{valuesFiles: [../x.yaml]}`, `valuesFiles: path "../x.yaml" must be relative and stay inside the app's folder`, nil},
-		"file of a list":       {`{valuesFiles: [list.yaml]}`, "valuesFiles: list.yaml: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}", nil},
-		"broken file":          {`{valuesFiles: [broken.yaml]}`, "valuesFiles: broken.yaml: error converting YAML to JSON: yaml: line 2: mapping values are not allowed in this context", nil},
-		"file of aliases":      {`{valuesFiles: [bomb.yaml]}`, "valuesFiles: bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large", ErrTooLarge},
+		"file of a list":       {`{valuesFiles: [list.yaml]}`, `list.yaml: values must be a mapping, such as "replicas: 2"`, nil},
+		"broken file":          {`{valuesFiles: [broken.yaml]}`, "broken.yaml:2: broken YAML: mapping values are not allowed in this context", nil},
+		"file of two anchors":  {`{valuesFiles: [anchor.yaml]}`, "anchor.yaml:1: broken YAML: unknown anchor 'x' referenced", nil},
+		"file not closed":      {`{valuesFiles: [open.yaml]}`, "open.yaml:2: broken YAML: did not find expected ',' or ']'", nil},
+		"file with bad indent": {`{valuesFiles: [indent.yaml]}`, "indent.yaml:4: broken YAML: did not find expected key", nil},
+		"file with a tab":      {`{valuesFiles: [tab.yaml]}`, "tab.yaml:1: broken YAML: found character that cannot start any token", nil},
+		"file of aliases":      {`{valuesFiles: [bomb.yaml]}`, "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large", ErrTooLarge},
 		"inline list":          {`{values: [1]}`, "values: json: cannot unmarshal array into Go value of type map[string]interface {}", nil},
-		"missing object":       {`{valuesFrom: [{kind: Secret, name: missing}]}`, "valuesFrom: Secret/missing key values.yaml: not found", ErrMissing},
-		"missing key":          {`{valuesFrom: [{kind: Secret, name: creds, valuesKey: k}]}`, "valuesFrom: Secret/creds key k: the Secret has no such key: not found", ErrMissing},
-		"lookup fails":         {`{valuesFrom: [{kind: Secret, name: forbidden, optional: true}]}`, "valuesFrom: Secret/forbidden key values.yaml: forbidden", errForbidden},
+		"missing object":       {`{valuesFrom: [{kind: Secret, name: missing}]}`, "valuesFrom: Secret missing does not exist in this namespace", ErrMissing},
+		"missing key":          {`{valuesFrom: [{kind: Secret, name: creds, valuesKey: k}]}`, "valuesFrom: Secret creds has no key k", ErrMissing},
+		"lookup fails":         {`{valuesFrom: [{kind: Secret, name: forbidden, optional: true}]}`, "valuesFrom: reading Secret forbidden: forbidden", errForbidden},
 		"secret text":          {`{valuesFrom: [{kind: Secret, name: creds, valuesKey: password}]}`, "valuesFrom: Secret/creds key password: " + notMapping, nil},
 		"secret list":          {`{valuesFrom: [{kind: Secret, name: creds, valuesKey: list}]}`, "valuesFrom: Secret/creds key list: " + notMapping, nil},
 		"secret of no YAML":    {`{valuesFrom: [{kind: Secret, name: creds, valuesKey: bad}]}`, "valuesFrom: Secret/creds key bad: " + notMapping, nil},
@@ -131,7 +139,7 @@ func TestValuesErrors(t *testing.T) {
 
 func TestValuesWithoutAFolder(t *testing.T) {
 	_, err := Values(helm(t, `{valuesFiles: [a.yaml]}`), nil, lookup)
-	wantError(t, err, "valuesFiles: a.yaml: the app has no folder: file does not exist")
+	wantError(t, err, "valuesFiles: a.yaml: the app has no folder")
 	got, err := Values(helm(t, `{values: {a: 1}}`), nil, nil)
 	if diff := cmp.Diff(map[string]any{"a": 1.0}, got); err != nil || diff != "" {
 		t.Errorf("error %v, values (-want +got):\n%s", err, diff)

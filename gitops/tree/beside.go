@@ -9,18 +9,33 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// folder is everything in an app's folder, by path relative to it. Only regular files and folders are in it.
+// folder is everything in an app's folder, by path relative to it.
 type folder map[string]fs.DirEntry
+
+// find returns the regular file or folder at a path, or nil. told: there is none because something on the way to it is
+// neither, which is a finding already.
+func (f folder) find(name string) (e fs.DirEntry, told bool) {
+	name = path.Clean(name)
+	for i, c := range name + "/" {
+		if e := f[name[:i]]; c == '/' && e != nil && unusable(e) != "" {
+			return nil, true
+		}
+	}
+	return f[name], false
+}
 
 // judgeApp judges app.yaml and that what it uses is beside it.
 func (p *pass) judgeApp(dir string, at place) verdict {
+	if wrong := p.wrongName(dir, at); len(wrong) > 0 {
+		return verdict{findings: wrong}
+	}
 	beside, findings := p.look(dir)
 	for name, e := range beside {
-		if !strings.Contains(name, "/") && !e.IsDir() && name != appFile && nearly(name, appFile) {
+		if unusable(e) == "" && !strings.Contains(name, "/") && !e.IsDir() && name != appFile && nearly(name, appFile) {
 			findings = append(findings, finding{file: join(dir, name), why: "nothing is read from here; name it app.yaml"})
 		}
 	}
-	if e := beside[appFile]; e == nil || e.IsDir() {
+	if e, _ := beside.find(appFile); e == nil || e.IsDir() {
 		if len(findings) == 0 {
 			findings = []finding{{file: dir, why: "the folder has no app.yaml; add it, or remove the folder"}}
 		}
@@ -43,12 +58,12 @@ func (p *pass) look(dir string) (folder, []finding) {
 		if err != nil {
 			return err
 		}
+		if name != dir {
+			all[strings.TrimPrefix(name, dir+"/")] = e
+		}
 		if why := unusable(e); why != "" {
 			findings = append(findings, finding{file: name, why: why})
 			return passBy(e)
-		}
-		if name != dir {
-			all[strings.TrimPrefix(name, dir+"/")] = e
 		}
 		return nil
 	})
@@ -78,15 +93,16 @@ func (d judged) checkUses(app *v1alpha1.App, beside folder) {
 		return
 	}
 	if chart := app.Spec.Helm.Path; chart != "" && d.checkFolder("spec.helm.path", chart, beside) {
-		if _, ok := beside[path.Join(chart, "Chart.yaml")]; !ok {
+		if e, told := beside.find(path.Join(chart, "Chart.yaml")); e == nil && !told {
 			d.addAt("spec.helm.path", "spec.helm.path: the folder %s is no chart: it has no Chart.yaml", abbreviated(chart))
 		}
 	}
 	for i, name := range app.Spec.Helm.ValuesFiles {
-		e, ok := beside[path.Clean(name)]
+		e, told := beside.find(name)
 		at := fmt.Sprintf("spec.helm.valuesFiles[%d]", i)
 		switch {
-		case !ok:
+		case told:
+		case e == nil:
 			d.addAt(at, "%s: there is no file %s beside app.yaml", at, abbreviated(name))
 		case e.IsDir():
 			d.addAt(at, "%s: %s is a folder", at, abbreviated(name))
@@ -98,12 +114,13 @@ func (d judged) checkFolder(at, name string, beside folder) bool {
 	if path.Clean(name) == "." {
 		return true
 	}
-	e, ok := beside[path.Clean(name)]
+	e, told := beside.find(name)
 	switch {
-	case !ok:
+	case told:
+	case e == nil:
 		d.addAt(at, "%s: there is no folder %s beside app.yaml", at, abbreviated(name))
 	case !e.IsDir():
 		d.addAt(at, "%s: %s is a file", at, abbreviated(name))
 	}
-	return ok && e.IsDir()
+	return e != nil && e.IsDir()
 }

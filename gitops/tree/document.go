@@ -24,6 +24,8 @@ type document struct {
 	root     *yaml.Node
 	value    map[string]any
 	findings []finding
+	// faults are the fields the findings are about, as far as other findings may follow from them.
+	faults []fault
 }
 
 // read parses the file at name. Findings tell whether it can be used: with any, value may be incomplete.

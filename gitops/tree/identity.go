@@ -17,9 +17,11 @@ type place struct {
 	unit
 }
 
-// identify checks that the document is the object its path says, and that it says nothing the path decides. It
-// reports whether the kind is right, so that the rest can be judged.
-func (d *document) identify(at place) bool {
+// isKind checks that the document is of the kind its path says, so that the rest can be judged.
+func (d *document) isKind(at place) bool {
+	if d.writtenOtherwise("apiVersion") || d.writtenOtherwise("kind") {
+		return false
+	}
 	if at.kind != d.value["kind"] {
 		d.wrongKind(at)
 		return false
@@ -28,17 +30,37 @@ func (d *document) identify(at place) bool {
 		d.addAt("apiVersion", "apiVersion is %s; it must be %q", orMissing(v), v1alpha1.GroupVersion)
 		return false
 	}
+	return true
+}
+
+// writtenOtherwise reports a top field whose name was misspelt, which says more than that it is missing.
+func (d *document) writtenOtherwise(name string) bool {
+	if d.value[name] != nil {
+		return false
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.value)) {
+		if _, ok := nearest(key, []string{name}); ok && key != name {
+			d.addUnknown(key, key, []string{name})
+			return true
+		}
+	}
+	return false
+}
+
+// identify checks that the document is the object its path says, and that it says nothing the path decides.
+func (d *document) identify(at place) {
 	if _, ok := d.value["status"]; ok {
 		d.addAt("status", "status is written by kubeop; remove it")
 	}
 	meta, ok := d.value["metadata"].(map[string]any)
 	if !ok {
-		d.addAt("metadata", "metadata.name is missing; add \"metadata: {name: %s}\"", at.name)
-		return true
+		if !d.misspelt("metadata") {
+			d.addAt("metadata", "metadata.name is missing; add \"metadata: {name: %s}\"", at.name)
+		}
+		return
 	}
 	d.checkName(meta["name"], at.name)
 	d.checkMetadata(meta, at)
-	return true
 }
 
 func (d *document) wrongKind(at place) {

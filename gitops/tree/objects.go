@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,7 +51,7 @@ func (p *pass) judgeLayout() []finding {
 func (p *pass) addTenant(dir, tenant string, withProjects bool) {
 	u := unit{tenant: tenant}
 	file := join(dir, tenantFile)
-	v, _ := p.recall(file, func() verdict { return p.judge(file, place{v1alpha1.TenantKind, tenant, u}).verdict() })
+	v, _ := p.recall(file, func() verdict { return p.judgeFile(file, place{v1alpha1.TenantKind, tenant, u}) })
 	p.report(u, v.findings...)
 	object, ok := v.object.(*v1alpha1.Tenant)
 	if !ok {
@@ -65,7 +66,7 @@ func (p *pass) addTenant(dir, tenant string, withProjects bool) {
 
 func (p *pass) addProject(dir string, u unit) {
 	file := join(dir, projectFile)
-	v, _ := p.recall(file, func() verdict { return p.judge(file, place{v1alpha1.ProjectKind, u.project, u}).verdict() })
+	v, _ := p.recall(file, func() verdict { return p.judgeFile(file, place{v1alpha1.ProjectKind, u.project, u}) })
 	p.report(u, v.findings...)
 	if object, ok := v.object.(*v1alpha1.Project); ok {
 		p.tree.Projects = append(p.tree.Projects, stamp(p, object, v1alpha1.ProjectKind, u, dir))
@@ -92,10 +93,31 @@ type judged struct {
 	object client.Object
 }
 
+// judgeFile judges a Tenant or a Project, which is one file in the folder named like it.
+func (p *pass) judgeFile(file string, at place) verdict {
+	if wrong := p.wrongName(path.Dir(file), at); len(wrong) > 0 {
+		return verdict{findings: wrong}
+	}
+	return p.judge(file, at).verdict()
+}
+
+// wrongName finds that the folder can be no object's. Until it is renamed, nothing else needs to be said about it: the
+// name in the file must change too.
+func (p *pass) wrongName(dir string, at place) []finding {
+	why := p.kinds[at.kind].wrongName(at.name)
+	if why == "" {
+		return nil
+	}
+	if rule, ok := strings.CutPrefix(why, "name "); ok {
+		return []finding{{file: dir, why: "the folder's name " + rule}}
+	}
+	return []finding{{file: dir, why: "the folder's name: " + why}}
+}
+
 // judge reads the file and makes the typed object of it.
 func (p *pass) judge(file string, at place) judged {
 	d := judged{document: p.read(file)}
-	if len(d.findings) > 0 || !d.identify(at) {
+	if len(d.findings) > 0 || !d.isKind(at) {
 		return d
 	}
 	k := p.kinds[at.kind]
@@ -106,7 +128,11 @@ func (p *pass) judge(file string, at place) judged {
 			d.unknownField(key, key, d.value[key], k.schema)
 		}
 	}
+	d.identify(at)
 	d.validate(k, at.name)
+	if at.kind == v1alpha1.AppKind {
+		d.checkImage()
+	}
 	if len(d.findings) > 0 {
 		return d
 	}

@@ -44,12 +44,16 @@ func (d *document) unknownField(field, key string, value any, parent *schema.Str
 // addUnknown reports an unknown field and what its author may have meant.
 func (d *document) addUnknown(field, key string, known []string) {
 	field = strings.TrimPrefix(field, ".")
-	meant, ok := nearest(key, known)
-	if !ok {
-		d.addAt(field, "unknown field %s", field)
+	if d.full() {
 		return
 	}
-	d.addAt(field, "unknown field %s (did you mean %s?)", field, strings.TrimSuffix(field, key)+meant)
+	wrong, hint := fault{field: field, unknown: true}, ""
+	if meant, ok := nearest(key, known); ok {
+		wrong.meant = strings.TrimSuffix(field, key) + meant
+		hint = " (did you mean " + wrong.meant + "?)"
+	}
+	d.faults = append(d.faults, wrong)
+	d.addAt(field, "unknown field %s%s", field, hint)
 }
 
 // nearest finds the known name that a typing error most likely turned into name: at most two edits away, and fewer for

@@ -2,8 +2,7 @@ package tree
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
@@ -14,9 +13,22 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
+// wrongName says why no object of the kind can have the name; nothing if one can. The rules of the root are all about
+// the name, and there is nothing else in this object for others to judge.
+func (k *kind) wrongName(name string) string {
+	object := map[string]any{"metadata": map[string]any{"name": name}}
+	errs, _ := k.rules.Validate(context.Background(), nil, k.schema, object, nil, celconfig.RuntimeCELCostBudget)
+	if len(errs) == 0 {
+		return ""
+	}
+	return errs[0].Detail
+}
+
 // validate judges the document as the API server will: pruned nulls, defaults, schema, list keys, CEL rules, in its
-// order. Rules about a change (oldSelf) are left to the API server. The name is that of the folder, so that a folder's
-// name is judged even where the file names another.
+// order. Rules about a change (oldSelf) are left to the API server. The name is that of the folder, which has been
+// judged.
+//
+// What only follows from something else that is wrong is left out: it would stand above its cause and hide it.
 func (d *document) validate(k *kind, name string) {
 	object := runtime.DeepCopyJSON(d.value)
 	object["metadata"] = map[string]any{"name": name}
@@ -25,70 +37,62 @@ func (d *document) validate(k *kind, name string) {
 
 	errs := validation.ValidateCustomResource(nil, object, k.values)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.schema, object)...)
-	faulty := map[string]bool{}
 	for _, err := range errs {
 		if d.full() {
 			return
 		}
-		faulty[err.Field] = true
+		if err.Type == field.ErrorTypeRequired && d.misspelt(err.Field) {
+			continue
+		}
+		if err.Type != field.ErrorTypeDuplicate { // each of the two is sound by itself
+			d.faults = append(d.faults, fault{field: err.Field})
+		}
 		d.addAt(err.Field, "%s", schemaMessage(err))
 	}
 	broken, _ := k.rules.Validate(context.Background(), nil, k.schema, object, nil, celconfig.RuntimeCELCostBudget)
+	d.addRules(broken)
+}
+
+// addRules reports CEL rules that do not hold, of each field the first: several rules about one field mostly say the
+// same.
+func (d *document) addRules(broken field.ErrorList) {
+	said := map[string]bool{}
 	for _, err := range broken {
-		if !faulty[err.Field] {
-			d.addRule(err)
+		if said[err.Field] || d.explained(err.Field) {
+			continue
 		}
+		said[err.Field] = true
+		d.addAt(err.Field, "%s: %s", err.Field, err.Detail)
 	}
 }
 
-// addRule reports a CEL rule that does not hold. Rules of the root are all about the name.
-func (d *document) addRule(err *field.Error) {
-	if err.Field == "" || err.Field == "<nil>" {
-		d.addAt("metadata.name", "metadata.name: %s", err.Detail)
-		return
-	}
-	d.addAt(err.Field, "%s: %s", err.Field, err.Detail)
+// fault is a field that is wrong by itself.
+type fault struct {
+	field string
+	// unknown: there is no such field. meant is the path its author may have meant, if one is near enough.
+	unknown bool
+	meant   string
 }
 
-// schemaMessage words an error of the schema as "field: what is wrong". The validators repeat the field and the
-// value.
-func schemaMessage(err *field.Error) string {
-	switch err.Type {
-	case field.ErrorTypeRequired:
-		return err.Field + " is required"
-	case field.ErrorTypeNotSupported:
-		detail := strings.TrimPrefix(err.Detail, "supported values: ")
-		return fmt.Sprintf("%s: %s is not one of %s", err.Field, shown(err.BadValue), detail)
-	case field.ErrorTypeDuplicate:
-		return fmt.Sprintf("%s: %s is there twice", err.Field, shown(err.BadValue))
-	}
-	detail := strings.TrimPrefix(err.Detail, err.Field)
-	detail = strings.TrimPrefix(strings.TrimSpace(detail), "in body ")
-	detail = strings.Replace(detail, "should", "must", 1)
-	if want, got, ok := strings.Cut(detail, ": "); ok && err.Type == field.ErrorTypeTypeInvalid {
-		return fmt.Sprintf("%s: %s, not %s", err.Field, want, strings.Trim(got, `"`))
-	}
-	return fmt.Sprintf("%s: %s", err.Field, detail)
+// explained reports whether a fault at the field, around it or inside it makes any rule about the field moot.
+func (d *document) explained(path string) bool {
+	return slices.ContainsFunc(d.faults, func(f fault) bool { return within(f.field, path) || within(path, f.field) })
 }
 
-// shown words a value of a file, which may be as large as the file.
-func shown(value any) string {
-	if text, ok := value.(string); ok {
-		return abbreviated(text)
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return cut(fmt.Sprint(value))
-	}
-	return cut(string(data))
+// misspelt reports whether the field is missing because it was written with another name: one that is meant for it, or
+// one beside it that may mean anything.
+func (d *document) misspelt(path string) bool {
+	return slices.ContainsFunc(d.faults, func(f fault) bool {
+		return f.unknown && (f.meant == path || f.meant == "" && parent(f.field) == parent(path))
+	})
 }
 
-// cut bounds one message.
-func cut(text string) string {
-	const most = 400
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most]) + "…"
+func parent(path string) string {
+	return path[:max(strings.LastIndexByte(path, '.'), 0)]
+}
+
+// within reports whether path is the field around or a field inside it.
+func within(path, around string) bool {
+	rest, ok := strings.CutPrefix(path, around)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }

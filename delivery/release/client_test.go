@@ -1,0 +1,61 @@
+package release
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+func info(kind, name string) *resource.Info {
+	return &resource.Info{Name: name, Mapping: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Kind: kind}}}
+}
+
+func TestNamed(t *testing.T) {
+	tests := map[string]struct{ err, want string }{
+		"no name":          {"json: cannot unmarshal number", "ConfigMap/web: json: cannot unmarshal number"},
+		"named":            {`configmaps "web" is forbidden`, `configmaps "web" is forbidden`},
+		"only a like name": {`namespaces "web-1" not found`, `ConfigMap/web: namespaces "web-1" not found`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			cause := errors.New(test.err)
+			if got := named(info("ConfigMap", "web"), cause); got.Error() != test.want || !errors.Is(got, cause) {
+				t.Errorf("got %v, want %s", got, test.want)
+			}
+		})
+	}
+	if err := named(info("ConfigMap", "web"), nil); err != nil {
+		t.Errorf("named nothing: %v", err)
+	}
+}
+
+func TestListed(t *testing.T) {
+	a, b := errors.New("a"), errors.New("b")
+	if err := listed(nil, nil); err != nil {
+		t.Errorf("nothing: %v", err)
+	}
+	if got := listed(nil, a, nil, b); got.Error() != "a; b" || !errors.Is(got, a) || !errors.Is(got, b) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestByKind(t *testing.T) {
+	list := kube.ResourceList{info("Secret", "a"), info("Secret", "b"), info("ConfigMap", "c"), info("Secret", "d")}
+	var got [][]string
+	for _, batch := range byKind(list) {
+		var names []string
+		for _, i := range batch {
+			names = append(names, nameOf(i))
+		}
+		got = append(got, names)
+	}
+	want := [][]string{{"Secret/a", "Secret/b"}, {"ConfigMap/c"}, {"Secret/d"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,65 @@
+package tree
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const referenceField = "spec.image.reference"
+
+// The parts of an image reference as container runtimes read them: [registry/]name[:tag][@digest].
+const (
+	namePart = `[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*`
+	hostPart = `[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?`
+	registry = `(?:` + hostPart + `(?:\.` + hostPart + `)*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?`
+	tag      = `[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}`
+	digest   = `sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}`
+)
+
+var (
+	imageReference = regexp.MustCompile(`^((?:` + registry + `/)?` + namePart + `(?:/` + namePart + `)*)(?::` + tag + `)?(?:@(?:` + digest + `))?$`)
+	imageID        = regexp.MustCompile(`^[a-f0-9]{64}$`)
+)
+
+// maxImageName is how long the name of an image may be without its registry, in bytes.
+const maxImageName = 255
+
+// checkImage reports a reference that no runtime can read. The API server takes any text; the pod would never start.
+func (d *document) checkImage() {
+	reference, ok, err := unstructured.NestedString(d.value, strings.Split(referenceField, ".")...)
+	if ok && err == nil && !d.explained(referenceField) {
+		if why := wrongImage(reference); why != "" {
+			d.addAt(referenceField, "%s: %s %s", referenceField, abbreviated(reference), why)
+		}
+	}
+}
+
+// wrongImage says what is wrong with an image reference; nothing if a runtime can read it.
+func wrongImage(reference string) string {
+	m := imageReference.FindStringSubmatch(reference)
+	switch {
+	case imageID.MatchString(reference):
+		return "is the ID of an image; write its name, such as registry.example/team/web:v1"
+	case m == nil && imageReference.MatchString(strings.ToLower(reference)):
+		return "is not an image reference: the name must be lowercase"
+	case m == nil:
+		return "is not an image reference, such as registry.example/team/web:v1"
+	case len(withoutRegistry(m[1])) > maxImageName:
+		return "is not an image reference: the name is too long"
+	}
+	return ""
+}
+
+// withoutRegistry returns an image's name without its registry, as runtimes tell the two apart.
+func withoutRegistry(name string) string {
+	first, rest, found := strings.Cut(name, "/")
+	switch {
+	case !found:
+		return "library/" + name // of the registry that is meant when none is named
+	case first == "localhost" || strings.ContainsAny(first, ".:") || strings.ToLower(first) != first:
+		return rest
+	}
+	return name
+}

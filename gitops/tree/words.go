@@ -1,0 +1,95 @@
+package tree
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// inWords says for each pattern of the CustomResourceDefinitions what a text must be. A pattern tells most people
+// nothing.
+var inWords = map[string]string{
+	`^(https?|ssh)://[^\s]+$`:          "must begin with https://, http:// or ssh:// (write git@host:a/b as ssh://git@host/a/b)",
+	`^(https?|oci)://[^\s]+$`:          "must begin with https://, http:// or oci://",
+	`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`: "must be a duration such as 30s or 5m",
+	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`: "must be a quantity such as 100m or 256Mi",
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`:                                                 "must be a host name such as web.example.org, in lowercase and without port",
+	`^[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?$`:                                                                              "must be a port name such as http: at most 15 lowercase letters, digits and dashes",
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:                                                                                   "must be lowercase letters, digits and dashes, such as web-1",
+	`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`:                                                                        "must be the name of a chart, such as nginx; the rest of its URL belongs in repository",
+	`^/`:       "must begin with /",
+	`^[^\s]+$`: "must not hold spaces",
+}
+
+// grammar mends what the validators say of one or none.
+var grammar = strings.NewReplacer(
+	"must be at least 1 chars long", "must not be empty",
+	"must have at least 1 items", "must not be empty",
+	"must have at least 1 properties", "must not be empty",
+	"chars long", "characters long",
+)
+
+// wantedPattern is how the validators name a pattern.
+var wantedPattern = regexp.MustCompile(`^must match '(.*)'$`)
+
+// schemaMessage words an error of the schema as "field: what is wrong". The validators repeat the field and the
+// value.
+func schemaMessage(err *field.Error) string {
+	switch err.Type {
+	case field.ErrorTypeRequired:
+		return err.Field + " is required"
+	case field.ErrorTypeNotSupported:
+		detail := strings.ReplaceAll(strings.TrimPrefix(err.Detail, "supported values: "), `"`, "")
+		return fmt.Sprintf("%s: %s is not one of %s", err.Field, shown(err.BadValue), detail)
+	case field.ErrorTypeDuplicate:
+		return fmt.Sprintf("%s: %s is there twice", err.Field, shown(err.BadValue))
+	}
+	detail := strings.TrimPrefix(err.Detail, err.Field)
+	detail = strings.TrimPrefix(strings.TrimSpace(detail), "in body ")
+	detail = grammar.Replace(strings.Replace(detail, "should", "must", 1))
+	if m := wantedPattern.FindStringSubmatch(detail); m != nil {
+		detail = wanted(m[1], err)
+	}
+	if want, got, ok := strings.Cut(detail, ": "); ok && err.Type == field.ErrorTypeTypeInvalid {
+		return fmt.Sprintf("%s: %s, not %s", err.Field, want, strings.Trim(got, `"`))
+	}
+	return fmt.Sprintf("%s: %s", err.Field, detail)
+}
+
+// wanted words a pattern that a value does not match.
+func wanted(pattern string, err *field.Error) string {
+	words, known := inWords[pattern]
+	text, _ := err.BadValue.(string)
+	switch {
+	case !known:
+		return fmt.Sprintf("must match '%s'", pattern)
+	case strings.Contains(pattern, `[^\s]`) && len(strings.Fields(text)) > 1:
+		return "must not hold spaces"
+	}
+	return words
+}
+
+// shown words a value of a file, which may be as large as the file.
+func shown(value any) string {
+	if text, ok := value.(string); ok {
+		return abbreviated(text)
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return cut(fmt.Sprint(value))
+	}
+	return cut(string(data))
+}
+
+// cut bounds one message.
+func cut(text string) string {
+	const most = 400
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most]) + "…"
+}
