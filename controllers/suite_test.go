@@ -227,20 +227,44 @@ func (n *team) synced(revision string, status metav1.ConditionStatus) *v1alpha1.
 	return repository
 }
 
-// eventually tries f until it returns nil, for at most 30 s.
+// eventually tries f until it returns nil, for at most 90 s. What takes longer than 30 s is slower than a busy machine
+// explains, and is shown.
 func (n *team) eventually(f func() error) {
 	n.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	began, told := time.Now(), false
 	for {
 		err := f()
 		if err == nil {
 			return
 		}
-		if time.Now().After(deadline) {
-			n.t.Fatalf("not within 30s: %v", err)
+		if time.Since(began) > 90*time.Second {
+			n.t.Fatalf("not within 90s: %v\n%s", err, n.state())
+		}
+		if time.Since(began) > 30*time.Second && !told {
+			n.t.Logf("SLOW, not within 30s: %v\n%s", err, n.state())
+			told = true
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// state shows how the team's repository and apps are, for the message of a failed test.
+func (n *team) state() string {
+	n.t.Helper()
+	state := ""
+	repository := n.repository()
+	if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(repository), repository); err == nil {
+		state += fmt.Sprintf("repository: asked %q, handled %q, attempted %s\n  %+v\n", repository.Annotations[meta.ReconcileRequestAnnotation],
+			repository.Status.LastHandledReconcileAt, repository.Status.LastAttemptedRevision, repository.Status.Conditions)
+	}
+	apps := &v1alpha1.AppList{}
+	if err := n.admin.List(n.t.Context(), apps, client.MatchingLabels{v1alpha1.TenantLabel: n.name}); err != nil {
+		return state + err.Error()
+	}
+	for _, app := range apps.Items {
+		state += fmt.Sprintf("app %s: generation %d, %+v\n  %+v\n", app.Name, app.Generation, app.Status.Release, app.Status.Conditions)
+	}
+	return state
 }
 
 // reconcile asks for a reconcile and waits until it was done.

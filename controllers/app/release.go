@@ -29,7 +29,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 		return releaseError(err)
 	}
 	if outcome.Running {
-		return step.Wait(v1alpha1.ProgressingReason, time.Minute, "%s release %s", outcome.Action, request.Name)
+		return step.Wait(v1alpha1.ProgressingReason, 15*time.Second, "%s release %s", outcome.Action, request.Name)
 	}
 	if outcome.Release.Name != "" {
 		s.info = &outcome.Release
@@ -136,7 +136,7 @@ func (r *Reconciler) uninstall(ctx context.Context, s *scope) error {
 	case err != nil:
 		return step.Fail(v1alpha1.UninstallFailedReason, err)
 	case !done:
-		return step.Wait(v1alpha1.DeletingReason, time.Minute, "uninstalling release %s", r.request(s).Name)
+		return step.Wait(v1alpha1.DeletingReason, 15*time.Second, "uninstalling release %s", r.request(s).Name)
 	}
 	s.inventory = v1alpha1.Inventory{}
 	return nil

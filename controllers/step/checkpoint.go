@@ -19,13 +19,14 @@ func Checkpoint(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	conditions := c.obj.GetConditions()
 	c.scope.Record()
-	c.obj.SetConditions(c.before.GetConditions())
-	err := c.runner.patch(ctx, c.before, c.obj)
-	if err == nil {
-		c.before = c.obj.DeepCopyObject().(Object)
+	interim := c.obj.DeepCopyObject().(Object)
+	interim.SetConditions(c.before.GetConditions())
+	// The answer of the API server may be of a newer generation. It is not taken over: what is told in the end is about the
+	// generation this Reconcile began with.
+	if err := c.runner.patch(ctx, c.before, interim.DeepCopyObject().(Object)); err != nil {
+		return err
 	}
-	c.obj.SetConditions(conditions)
-	return err
+	c.before = interim
+	return nil
 }

@@ -298,6 +298,11 @@ func TestACheckpointIsThereBeforeTheStepGoesOn(t *testing.T) {
 	f := &facts{app: b.app}
 	_, err := b.Run(t.Context(), b.app, f, Of("First", f, func(ctx context.Context, f *facts) error {
 		f.revision = "main@sha1:3"
+		newer := b.app.DeepCopy()
+		newer.Generation = 4
+		if err := b.Client.Update(ctx, newer); err != nil {
+			return err
+		}
 		if err := Checkpoint(ctx); err != nil {
 			return err
 		}
@@ -308,13 +313,16 @@ func TestACheckpointIsThereBeforeTheStepGoesOn(t *testing.T) {
 		if seen.Status.LastAttemptedRevision != "main@sha1:3" || len(seen.Status.Conditions) != 0 {
 			t.Errorf("the status is %+v", seen.Status)
 		}
+		if b.app.Generation != 3 {
+			t.Errorf("the object in hand became generation %d", b.app.Generation)
+		}
 		return nil
 	}))
 	if err != nil || b.patches != 2 {
 		t.Errorf("%d patches, %v", b.patches, err)
 	}
 	b.read(t, b.app)
-	if !conditions.IsReady(b.app) {
+	if !conditions.IsReady(b.app) || b.app.Status.ObservedGeneration != 3 {
 		t.Errorf("the status is %+v", b.app.Status)
 	}
 }
