@@ -12,7 +12,6 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
-	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
 // scope holds the facts of one Reconcile.
@@ -52,11 +51,6 @@ func (s *scope) Record() {
 
 // Summary is Ready's message.
 func (s *scope) Summary() string { return fmt.Sprintf("Apps live in namespace %s", s.namespace) }
-
-// owner is who the namespace is made for.
-func (s *scope) owner() namespace.Owner {
-	return namespace.Owner{Labels: s.labels(), Tenant: s.tenant.UID}
-}
 
 // labels are on everything made for the project.
 func (s *scope) labels() map[string]string {

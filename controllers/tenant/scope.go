@@ -5,7 +5,6 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
-	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
 // scope holds the facts of one Reconcile.
@@ -37,11 +36,6 @@ func (s *scope) Record() {
 
 // Summary is Ready's message.
 func (s *scope) Summary() string { return fmt.Sprintf("Home is namespace %s", s.home) }
-
-// owner is who the namespace is made for.
-func (s *scope) owner() namespace.Owner {
-	return namespace.Owner{Labels: s.labels(), Tenant: s.tenant.UID}
-}
 
 // labels are on everything made for the tenant itself.
 func (s *scope) labels() map[string]string {

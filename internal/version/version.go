@@ -7,11 +7,10 @@ import (
 	"runtime"
 )
 
-// Version, Commit and Date are set at link time.
+// Version and Commit are set at link time.
 var (
 	Version = "dev"
 	Commit  = "unknown"
-	Date    = "unknown"
 )
 
 // Handler answers with the build as JSON.
@@ -20,7 +19,7 @@ func Handler() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		// A client that went away is none of our concern.
 		_ = json.NewEncoder(w).Encode(map[string]string{
-			"service": "kubeop-operator", "version": Version, "commit": Commit, "date": Date, "go": runtime.Version(),
+			"service": "kubeop-operator", "version": Version, "commit": Commit, "go": runtime.Version(),
 		})
 	})
 }
