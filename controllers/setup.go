@@ -160,7 +160,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 		return nil, fmt.Errorf("compiling the schemas of the kinds: %w", err)
 	}
 	return &repository.Reconciler{
-		Client: s.mgr.GetClient(), Direct: s.direct, Reader: s.direct, Watch: s.watch, Applier: s.applier,
+		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
 		Steps: s.steps("repository"), Git: s.git, Tree: reader,
 		Commits: &fetch.Recent[fetch.Commit]{Now: s.clock.Now}, Namespace: s.Namespace,
 	}, nil

@@ -55,7 +55,8 @@ func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, er
 	return mgr, nil
 }
 
-// addRunnables adds what runs beside the controllers: probes, the push hook, and the drain that lets a running Helm action end before the lease is given up.
+// addRunnables adds what runs beside the controllers: probes, the push hook, and the drain that lets a running Helm action
+// end before the lease is given up.
 func addRunnables(mgr manager.Manager, c *config.Operator, engine *release.Engine) error {
 	err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),

@@ -19,9 +19,7 @@ import (
 type Reconciler struct {
 	Client client.Client
 	// Direct reads and writes past the cache: Secrets, of which none are held in memory, and what is declared.
-	Direct client.Client
-	// Reader reads Secrets past the cache.
-	Reader  client.Reader
+	Direct  client.Client
 	Watch   *kube.Watch
 	Applier *apply.Applier
 	Steps   *step.Runner

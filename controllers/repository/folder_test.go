@@ -82,7 +82,7 @@ func newBench(t *testing.T) *bench {
 			},
 		}).Build()
 	b.Reconciler = &Reconciler{
-		Client: api, Reader: api, Namespace: "kubeop-system", Git: fetch.NewGitStore(t.TempDir()),
+		Client: api, Direct: api, Namespace: "kubeop-system", Git: fetch.NewGitStore(t.TempDir()),
 		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakePassiveClock(b.now)},
 	}
 	b.restart()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -192,6 +193,22 @@ func (t *team) versions() map[string]string {
 	}
 	delete(out, "configmaps/kube-root-ca.crt")
 	return out
+}
+
+// settled returns the versions when Kubernetes' own controllers, which write the status of what was made a moment ago, have
+// left them alone for a second.
+func (t *team) settled() map[string]string {
+	t.Helper()
+	last := t.versions()
+	for quiet, looks := 0, 0; quiet < 10 && looks < 300; looks++ {
+		time.Sleep(100 * time.Millisecond)
+		now := t.versions()
+		if quiet++; !maps.Equal(last, now) {
+			quiet = 0
+		}
+		last = now
+	}
+	return last
 }
 
 func (t *team) list(kind schema.GroupVersionResource, into map[string]string) {

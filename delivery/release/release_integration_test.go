@@ -78,7 +78,7 @@ func TestTheSecondTimeNothingIsWritten(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(folder(web(nil)))
 	out := tm.deploy(r)
-	before := tm.versions()
+	before := tm.settled()
 	tm.requests.take()
 
 	again := tm.deploy(r)
