@@ -18,6 +18,8 @@ CRDS    := charts/kubeop/crds
 # Extra flags of every `go test`, for example TESTFLAGS='-v -run Quota'.
 TESTFLAGS ?=
 FUZZTIME  ?= 20s
+# Flags of `make bench`, for example BENCHFLAGS='-n 500 -json out.json'; BENCHFLAGS=-help lists them.
+BENCHFLAGS ?=
 # What `make run` and the tests need: the cluster binary, with helm, operator and hello beside it.
 export KUBEOP_CLUSTER_BIN := $(BIN)/cluster
 STAGE := $(addprefix $(BIN)/,cluster helm) build
@@ -51,6 +53,9 @@ test: prerequisites $(addprefix $(BIN)/,cluster helm) ## run the unit tests, the
 
 e2e: prerequisites $(STAGE) ## run the user stories on a cluster of their own, the operator installed by its chart
 	go test -trimpath -tags e2e -count 1 -timeout 30m $(TESTFLAGS) ./e2e
+
+bench: prerequisites $(STAGE) ## count the API requests of 100 Helm apps and hold them to the budgets; BENCHFLAGS='-n 500 -json out.json'
+	@$(GO) -o $(BIN)/bench ./e2e/bench && exec $(BIN)/bench $(BENCHFLAGS)
 
 verify: prerequisites $(BIN)/controller-gen $(BIN)/helm lint ## check formatting, generated files, the chart and the house rules
 	@unformatted=$$(gofmt -l $$(ls -d */ | grep -v testdata)); [ -z "$$unformatted" ] || { echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; }
@@ -98,4 +103,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test e2e verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites
+.PHONY: help run run-clean build generate test e2e bench verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites

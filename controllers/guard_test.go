@@ -92,6 +92,9 @@ const (
 		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: bot}, subjects: [%s]}"
 	tokenSecret = "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, " +
 		"metadata: {name: x, annotations: {kubernetes.io/service-account.name: %s}}}"
+	// recordSecret is what helm keeps of a revision, with labels of the revision that is filled in.
+	recordSecret = "{apiVersion: v1, kind: Secret, type: helm.sh/release.v1, metadata: {%s: sh.helm.release.v1.web.v%s, labels: " +
+		"{version: '%s', paas.kubeop.io/release-revision: '%s', %s}}}"
 	service     = "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {ports: [{port: 80}]%s}}"
 	markedPlace = "{apiVersion: %s, kind: %s, metadata: {name: x}, spec: {%s}}"
 )
@@ -122,6 +125,10 @@ func TestTheRulesHoldPastKubeop(t *testing.T) {
 	claim := "metadata: {" + marked + "}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
 	claims := "volumes: [{name: v, ephemeral: {volumeClaimTemplate: {" + claim + "}}}], " + podSpec
 	plain := "selector: {matchLabels: {x: z}}, template: {metadata: {labels: {x: z}}, spec: {" + podSpec + "}}"
+	record := func(named, number, version, revision, labels string) string {
+		return fmt.Sprintf(recordSecret, named, number, version, revision, labels)
+	}
+	const digest = "paas.kubeop.io/digest: x"
 	cases := map[string]struct {
 		by     client.Client
 		object string
@@ -144,6 +151,14 @@ func TestTheRulesHoldPastKubeop(t *testing.T) {
 		"a label":                         {bot, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, " + marked + "}}", []string{"ForgedMark: ConfigMap/x", "paas.kubeop.io/tenant"}},
 		"a label below our domain":        {bot, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {a.paas.kubeop.io/b: c}}}", []string{"ForgedMark: ConfigMap/x", "a.paas.kubeop.io/b"}},
 		"a label, by an owner":            {lead, "{apiVersion: v1, kind: Secret, metadata: {name: x, " + marked + "}}", []string{"ForgedMark: Secret/x"}},
+		"a mark on a release's record":    {lead, record("name", "3", "3", "2", "paas.kubeop.io/tenant: x"), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v3", "paas.kubeop.io/tenant"}},
+		"a record in kubeop's own name":   {lead, record("name", "3", "3", "3", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v3", "paas.kubeop.io/"}},
+		"a record with another version":   {bot, record("name", "7", "8", "7", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v7"}},
+		"a record of a padded revision":   {bot, record("name", "8", "8", "08", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v8"}},
+		"a record of a padded name":       {bot, record("name", "09", "8", "9", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v09"}},
+		"a record of no number":           {bot, record("name", "9", "9", "a", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v9"}},
+		"a record of a generated name":    {bot, record("generateName", "1", "8", "7", digest), []string{"ForgedMark: Secret/sh.helm.release.v1.web.v1"}},
+		"a record named otherwise":        {bot, strings.Replace(record("name", "8", "8", "7", digest), ".v8", "-8", 1), []string{"ForgedMark: Secret/sh.helm.release.v1.web-8"}},
 		"a label of pods":                 {bot, place("apps/v1", "Deployment", "selector: {matchLabels: {x: z}}, template: {metadata: {"+marked+"}, spec: {"+podSpec+"}}"), []string{"ForgedMark: Deployment/x"}},
 		"a label of pods of jobs":         {bot, place("batch/v1", "CronJob", "schedule: '* * * * *', jobTemplate: {spec: {template: {metadata: {"+marked+"}, spec: {restartPolicy: Never, "+podSpec+"}}}}"), []string{"ForgedMark: CronJob/x"}},
 		"a label of jobs":                 {bot, place("batch/v1", "CronJob", "schedule: '* * * * *', jobTemplate: {metadata: {"+marked+"}, spec: {template: {spec: {restartPolicy: Never, "+podSpec+"}}}}"), []string{"ForgedMark: CronJob/x"}},
@@ -166,6 +181,9 @@ func TestTheRulesHoldPastKubeop(t *testing.T) {
 		"a pod":                 place("v1", "Pod", "serviceAccountName: bot, "+podSpec),
 		"a Deployment":          place("apps/v1", "Deployment", plain),
 		"a label like ours":     "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, labels: {mypaas.kubeop.io/tenant: x, paas.kubeop.io.x/a: b}}}",
+		"a record by helm":      record("name", "3", "3", "2", digest+", paas.kubeop.io/app: web"),
+		"the next by helm":      record("name", "17", "17", "7", digest),
+		"one with no revision":  strings.Replace(record("name", "3", "3", "", digest), "paas.kubeop.io/release-revision: '', ", "", 1),
 		"a ConfigMap, no label": "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}",
 	}
 	for name, object := range ordinary {
@@ -201,6 +219,7 @@ func TestAnUpdateIsHeldToTheRules(t *testing.T) {
 		}
 		return o
 	}
+	copied := fmt.Sprintf(recordSecret, "name", "7", "8", "7", "paas.kubeop.io/digest: x")
 	group := fmt.Sprintf(binding, "{apiGroup: rbac.authorization.k8s.io, kind: Group, name: %s}")
 	cases := map[string]struct {
 		object *unstructured.Unstructured
@@ -220,6 +239,10 @@ func TestAnUpdateIsHeldToTheRules(t *testing.T) {
 		"a label is set":                 {old("j", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"), `{"metadata":{"labels":{"paas.kubeop.io/app":"web"}}}`, "ForgedMark: ConfigMap/j"},
 		"a label is changed":             {old("k", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, "+marked+"}}"), `{"metadata":{"labels":{"paas.kubeop.io/tenant":"x"}}}`, "ForgedMark: ConfigMap/k"},
 		"a labelled object is changed":   {old("l", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, "+marked+"}}"), `{"data":{"a":"b"}}`, ""},
+		"a copy becomes a record":        {old("sh.helm.release.v1.web.v8", copied), `{"metadata":{"labels":{"paas.kubeop.io/release-revision":"8"}}}`, "ForgedMark: Secret/sh.helm.release.v1.web.v8"},
+		"a copy becomes one, padded":     {old("sh.helm.release.v1.web.v9", copied), `{"metadata":{"labels":{"paas.kubeop.io/release-revision":"09"}}}`, "ForgedMark: Secret/sh.helm.release.v1.web.v9"},
+		"a record's digest is changed":   {old("sh.helm.release.v1.web.v7", copied), `{"metadata":{"labels":{"version":"8","paas.kubeop.io/digest":"y"}}}`, "ForgedMark: Secret/sh.helm.release.v1.web.v7"},
+		"a copy is superseded":           {old("sh.helm.release.v1.web.v10", copied), `{"metadata":{"labels":{"status":"superseded","paas.kubeop.io/digest":"y"}}}`, ""},
 		"a label is taken away":          {old("m", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, "+marked+"}}"), `{"metadata":{"labels":{"paas.kubeop.io/tenant":null}}}`, ""},
 		"the owners' binding is widened": {n.object(namespace, "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: kubeop-admin}}"), `{"metadata":{"labels":{"a":"b"}}}`, "ReservedName: RoleBinding/kubeop-admin"},
 	}
@@ -297,17 +320,22 @@ func TestTheOperatorIsHeldToTenants(t *testing.T) {
 	look := "{apiGroups: [paas.kubeop.io], resources: [tenants], verbs: [get]}"
 	made := "{apiVersion: v1, kind: Namespace, metadata: {name: x%s}}"
 	cases := map[string]struct{ namespace, object, want string }{
-		"a deployer elsewhere":          {"kube-system", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-deployer}}", "ServiceAccount/kubeop-deployer"},
-		"rights elsewhere":              {"kube-system", bind("RoleBinding", "x"), "RoleBinding/x"},
-		"rights in its own namespace":   {testenv.Namespace, bind("RoleBinding", "x"), "RoleBinding/x"},
-		"a network policy elsewhere":    {"default", "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: x}, spec: {podSelector: {}}}", "NetworkPolicy/x"},
-		"rights in the whole cluster":   {"", bind("ClusterRoleBinding", "x"), "ClusterRoleBinding/x"},
-		"the same, named as a tenant's": {"", bind("ClusterRoleBinding", "kubeop-tenant-x"), "ClusterRoleBinding/kubeop-tenant-x"},
-		"its rights in other hands":     {"", role("kubeop-tenant-x", look+", {apiGroups: [''], resources: [namespaces], verbs: [patch]}"), "ClusterRole/kubeop-tenant-x"},
-		"changing what it may look at":  {"", role("kubeop-tenant-x", "{apiGroups: [paas.kubeop.io], resources: [tenants], verbs: [patch]}"), "ClusterRole/kubeop-tenant-x"},
-		"a namespace of nobody":         {"", fmt.Sprintf(made, ", labels: {pod-security.kubernetes.io/enforce: restricted}"), "Namespace/x"},
-		"a namespace without limits":    {"", fmt.Sprintf(made, ", labels: {paas.kubeop.io/tenant: x, pod-security.kubernetes.io/enforce: privileged}"), "Namespace/x"},
-		"one that says nothing":         {"", fmt.Sprintf(made, ", labels: {paas.kubeop.io/tenant: x}"), "Namespace/x"},
+		"a deployer elsewhere":            {"kube-system", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-deployer}}", "ServiceAccount/kubeop-deployer"},
+		"rights elsewhere":                {"kube-system", bind("RoleBinding", "x"), "RoleBinding/x"},
+		"rights in its own namespace":     {testenv.Namespace, bind("RoleBinding", "x"), "RoleBinding/x"},
+		"a network policy elsewhere":      {"default", "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: x}, spec: {podSelector: {}}}", "NetworkPolicy/x"},
+		"rights in the whole cluster":     {"", bind("ClusterRoleBinding", "x"), "ClusterRoleBinding/x"},
+		"the same, named as a tenant's":   {"", bind("ClusterRoleBinding", "kubeop-tenant-x"), "ClusterRoleBinding/kubeop-tenant-x"},
+		"its rights in other hands":       {"", role("kubeop-tenant-x", look+", {apiGroups: [''], resources: [namespaces], verbs: [patch]}"), "ClusterRole/kubeop-tenant-x"},
+		"changing what it may look at":    {"", role("kubeop-tenant-x", "{apiGroups: [paas.kubeop.io], resources: [tenants], verbs: [patch]}"), "ClusterRole/kubeop-tenant-x"},
+		"the same, named as a deployer's": {"", bind("ClusterRoleBinding", "kubeop-cluster-x"), "ClusterRoleBinding/kubeop-cluster-x"},
+		"core kinds for a deployer":       {"", role("kubeop-cluster-x", "{apiGroups: [''], resources: [namespaces], verbs: [patch]}"), "ClusterRole/kubeop-cluster-x"},
+		"roles for a deployer":            {"", role("kubeop-cluster-x", "{apiGroups: [rbac.authorization.k8s.io], resources: [rolebindings], verbs: [patch]}"), "ClusterRole/kubeop-cluster-x"},
+		"what guards others":              {"", role("kubeop-cluster-x", "{apiGroups: [networking.k8s.io], resources: [networkpolicies], verbs: [delete]}"), "ClusterRole/kubeop-cluster-x"},
+		"our kinds for a deployer":        {"", role("kubeop-cluster-x", look), "ClusterRole/kubeop-cluster-x"},
+		"a namespace of nobody":           {"", fmt.Sprintf(made, ", labels: {pod-security.kubernetes.io/enforce: restricted}"), "Namespace/x"},
+		"a namespace without limits":      {"", fmt.Sprintf(made, ", labels: {paas.kubeop.io/tenant: x, pod-security.kubernetes.io/enforce: privileged}"), "Namespace/x"},
+		"one that says nothing":           {"", fmt.Sprintf(made, ", labels: {paas.kubeop.io/tenant: x}"), "Namespace/x"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,146 +1,21 @@
 package v1alpha1
 
 import (
+	"github.com/fluxcd/pkg/apis/kustomize"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
-
-// ImageSource runs a container image as a Deployment; with ports also as a Service.
-// +kubebuilder:validation:XValidation:rule="has(self.ports) || !has(self.probes) || ((!has(self.probes.readiness) || has(self.probes.readiness.port) || has(self.probes.readiness.command)) && (!has(self.probes.liveness) || has(self.probes.liveness.port) || has(self.probes.liveness.command)) && (!has(self.probes.startup) || has(self.probes.startup.port) || has(self.probes.startup.command)))",message="a probe by path or tcp needs a port: set the probe's port, or image.ports"
-type ImageSource struct {
-	// Reference of the image, as "registry/name:tag" or "registry/name@sha256:…".
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:Pattern=`^[^\s]+$`
-	Reference string `json:"reference"`
-	// Replicas to run. Default 1.
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1000
-	// +kubebuilder:default=1
-	// +optional
-	Replicas *int32 `json:"replicas,omitempty"`
-	// Ports the container listens on; each becomes a port of the Service, where no two may be the same.
-	// +kubebuilder:validation:XValidation:rule="!self.all(p, has(p.port)) || self.all(a, self.exists_one(b, (has(a.servicePort) ? a.servicePort : a.port) == (has(b.servicePort) ? b.servicePort : b.port) && a.protocol == b.protocol))",message="two of the ports are the same port of the Service; give them a different servicePort"
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	Ports []ImagePort `json:"ports,omitempty"`
-	// Env are environment variables, as in a container.
-	// +kubebuilder:validation:MaxItems=256
-	// +listType=map
-	// +listMapKey=name
-	// +optional
-	Env []corev1.EnvVar `json:"env,omitempty"`
-	// EnvFrom takes all keys of ConfigMaps and Secrets as environment variables.
-	// +kubebuilder:validation:MaxItems=32
-	// +listType=atomic
-	// +optional
-	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
-	// Command replaces the image's entrypoint.
-	// +listType=atomic
-	// +optional
-	Command []string `json:"command,omitempty"`
-	// Args replaces the image's arguments.
-	// +listType=atomic
-	// +optional
-	Args []string `json:"args,omitempty"`
-	// Resources of the container. Default: the project's limits.
-	// +optional
-	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
-	// Probes of the container. Default: a TCP readiness probe of the first port.
-	// +optional
-	Probes Probes `json:"probes,omitzero"`
-	// ImagePullPolicy of the container. Default: the API server's (Always for the tag latest, else IfNotPresent).
-	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
-	// +optional
-	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
-}
-
-// ImagePort is a port of the container and of the Service.
-type ImagePort struct {
-	// Name of the port.
-	// +kubebuilder:validation:MaxLength=15
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="self.matches('[a-z]')",message="a port name needs a letter"
-	Name string `json:"name"`
-	// Port the container listens on.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	Port int32 `json:"port"`
-	// ServicePort is the Service's port. Default: port.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65535
-	// +optional
-	ServicePort int32 `json:"servicePort,omitempty"`
-	// Protocol of the port. Default TCP.
-	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
-	// +kubebuilder:default=TCP
-	// +optional
-	Protocol corev1.Protocol `json:"protocol,omitempty"`
-}
-
-// Probes are the container's probes, by HTTP path or as full probes.
-type Probes struct {
-	// Readiness decides whether the pod gets traffic.
-	// +optional
-	Readiness *Probe `json:"readiness,omitempty"`
-	// Liveness decides whether the container is restarted.
-	// +optional
-	Liveness *Probe `json:"liveness,omitempty"`
-	// Startup holds the other probes back until it succeeds.
-	// +optional
-	Startup *Probe `json:"startup,omitempty"`
-}
-
-// Probe asks the container how it is; exactly one of path, tcp and command is set.
-// +kubebuilder:validation:XValidation:rule="(has(self.path) ? 1 : 0) + (has(self.tcp) ? 1 : 0) + (has(self.command) ? 1 : 0) == 1",message="exactly one of path, tcp and command must be set"
-type Probe struct {
-	// Path to GET over HTTP.
-	// +kubebuilder:validation:Pattern=`^/`
-	// +optional
-	Path string `json:"path,omitempty"`
-	// TCP connects to the port when true.
-	// +kubebuilder:validation:Enum=true
-	// +optional
-	TCP bool `json:"tcp,omitempty"`
-	// Command to run in the container.
-	// +kubebuilder:validation:MinItems=1
-	// +listType=atomic
-	// +optional
-	Command []string `json:"command,omitempty"`
-	// Port by number or name, for path and tcp. Default: the first port.
-	// +optional
-	Port *intstr.IntOrString `json:"port,omitempty"`
-	// PeriodSeconds between two probes. Default 10.
-	// +kubebuilder:validation:Minimum=1
-	// +optional
-	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
-	// FailureThreshold is how many failures in a row count. Default 3.
-	// +kubebuilder:validation:Minimum=1
-	// +optional
-	FailureThreshold int32 `json:"failureThreshold,omitempty"`
-	// InitialDelaySeconds before the first probe. Default 0.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty"`
-	// TimeoutSeconds of one probe. Default 1.
-	// +kubebuilder:validation:Minimum=1
-	// +optional
-	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
-}
 
 // GitSource delivers the manifests of a folder: built with kustomize when it holds a kustomization.yaml, else every
 // .yaml, .yml and .json file below it.
+// +kubebuilder:validation:XValidation:rule="(has(self.url) ? 1 : 0) + (has(self.sourceRef) ? 1 : 0) + (has(self.oci) ? 1 : 0) == 1",message="exactly one of url, sourceRef and oci must be set"
+// +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.ref) || has(self.secretRef) || has(self.verify))",message="ref, secretRef and verify belong to url; sourceRef and oci have their own"
 type GitSource struct {
-	// URL to fetch from.
+	// URL of a Git repository to fetch from.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
-	URL string `json:"url"`
+	// +optional
+	URL string `json:"url,omitempty"`
 	// Ref to follow. Default: the branch the remote's HEAD names.
 	// +optional
 	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
@@ -153,85 +28,133 @@ type GitSource struct {
 	// identity with known_hosts (SSH); ca.crt adds a certificate authority.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
+	// Verify delivers only commits or tags that one of the given keys has signed.
+	// +optional
+	Verify *GitVerification `json:"verify,omitempty"`
+	// Ignore leaves out files, as .gitignore does, whose syntax it has. Default: none but what starts with a dot.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Ignore string `json:"ignore,omitempty"`
+	// SourceRef takes the manifests from a Flux source in the app's namespace, where those kinds are served.
+	// +optional
+	SourceRef *FluxSourceReference `json:"sourceRef,omitempty"`
+	// OCI takes the manifests from an artifact in a registry, such as `flux push artifact` writes.
+	// +optional
+	OCI *OCISource `json:"oci,omitempty"`
+
+	Build `json:",inline"`
 }
 
-// HelmSource delivers a chart from a Helm repository, an OCI registry, or a folder beside app.yaml.
-// +kubebuilder:validation:XValidation:rule="has(self.path) != has(self.repository)",message="exactly one of repository and path must be set"
-// +kubebuilder:validation:XValidation:rule="has(self.chart) == has(self.repository)",message="chart is required with repository, and only then"
-// +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.repository)",message="version needs repository; a chart at path has the version its Chart.yaml says"
-// +kubebuilder:validation:XValidation:rule="!has(self.secretRef) || has(self.repository)",message="secretRef needs repository"
-// +kubebuilder:validation:XValidation:rule="!has(self.insecure) || !self.insecure || (has(self.repository) && self.repository.startsWith('oci://'))",message="insecure is for an oci:// repository only"
-// +kubebuilder:validation:XValidation:rule="has(self.releaseName) == has(oldSelf.releaseName) && (!has(self.releaseName) || self.releaseName == oldSelf.releaseName)",message="releaseName is immutable: remove the app and add it again"
-type HelmSource struct {
-	// Repository is the https:// URL of a Helm repository or the oci:// URL of the registry path that holds the chart.
-	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^(https?|oci)://[^\s]+$`
+// GitVerification says who must have signed.
+type GitVerification struct {
+	// Mode says what must be signed: the commit, the annotated tag that ref.tag names, or both. Default HEAD.
+	// +kubebuilder:validation:Enum=HEAD;Tag;TagAndHEAD
+	// +kubebuilder:default=HEAD
 	// +optional
-	Repository string `json:"repository,omitempty"`
-	// Chart is the chart's name in the repository.
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`
-	// +optional
-	Chart string `json:"chart,omitempty"`
-	// Version is a version or a semver range; the newest that matches is taken. Default "*": the newest stable.
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	Version string `json:"version,omitempty"`
-	// SecretRef names a Secret in the app's namespace with the repository's credentials: username and password, or
-	// .dockerconfigjson; ca.crt adds a certificate authority.
-	// +optional
-	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
-	// Insecure allows an oci:// registry without TLS; an http:// repository says so in its URL. Default false.
-	// +optional
-	Insecure bool `json:"insecure,omitempty"`
-	// Path of a chart folder in the app's folder, such as "chart".
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the app's folder"
-	// +optional
-	Path string `json:"path,omitempty"`
-	// ReleaseName is the name of the release. Immutable. Default: the app's name.
-	// +kubebuilder:validation:MaxLength=53
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	// +optional
-	ReleaseName string `json:"releaseName,omitempty"`
-	// Values override everything else.
-	// +optional
-	Values *apiextensionsv1.JSON `json:"values,omitempty"`
-	// ValuesFiles are files of the app's folder, merged in order over the chart's own values.
-	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self.all(f, !f.startsWith('/') && !f.split('/').exists(p, p == '..'))",message="valuesFiles must stay inside the app's folder"
-	// +listType=atomic
-	// +optional
-	ValuesFiles []string `json:"valuesFiles,omitempty"`
-	// ValuesFrom are ConfigMaps and Secrets of the app's namespace, merged in order over valuesFiles.
-	// +kubebuilder:validation:MaxItems=32
-	// +listType=atomic
-	// +optional
-	ValuesFrom []ValuesReference `json:"valuesFrom,omitempty"`
+	Mode sourcev1.GitVerificationMode `json:"mode,omitempty"`
+	// SecretRef names a Secret in the app's namespace with the public keys: each key *.asc an armored OpenPGP key, each key
+	// *.pub SSH public keys as in authorized_keys.
+	SecretRef LocalSecretReference `json:"secretRef"`
 }
 
-// ValuesReference takes values from a ConfigMap or Secret.
-type ValuesReference struct {
-	// Kind of the object.
-	// +kubebuilder:validation:Enum=ConfigMap;Secret
+// FluxSourceReference names an object of the group source.toolkit.fluxcd.io.
+type FluxSourceReference struct {
+	// Kind of the source.
+	// +kubebuilder:validation:Enum=GitRepository;OCIRepository;Bucket;ExternalArtifact
 	Kind string `json:"kind"`
-	// Name of the object, in the app's namespace.
+	// Name of the source.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// ValuesKey is the key that holds the values as YAML. Default values.yaml.
-	// +kubebuilder:validation:MaxLength=253
+}
+
+// OCISource is an artifact in a registry. Without tag, semver and digest it is the tag latest; digest goes before semver,
+// and that before tag.
+type OCISource struct {
+	// URL of the artifact, without a tag, such as "oci://registry.example.com/manifests/web".
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^oci://[^\s]+$`
+	URL string `json:"url"`
+	// Tag of the artifact.
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
-	ValuesKey string `json:"valuesKey,omitempty"`
-	// TargetPath sets the key's content as one value at this path, such as "image.tag", instead of merging it as YAML.
-	// +kubebuilder:validation:MaxLength=253
+	Tag string `json:"tag,omitempty"`
+	// SemVer chooses the highest tag in a range of versions.
+	// +kubebuilder:validation:MaxLength=256
 	// +optional
-	TargetPath string `json:"targetPath,omitempty"`
-	// Optional makes a missing object or key no error.
+	SemVer string `json:"semver,omitempty"`
+	// Digest of the artifact's manifest, as "sha256:" and 64 hexadecimal digits.
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +optional
+	Digest string `json:"digest,omitempty"`
+	// SecretRef names a Secret of type kubernetes.io/dockerconfigjson, or with username and password, in the app's namespace;
+	// ca.crt adds a certificate authority.
+	// +optional
+	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
+	// Insecure allows a registry without TLS. Default false.
+	// +optional
+	Insecure bool `json:"insecure,omitempty"`
+}
+
+// Build is what is done to the manifests of a folder: decrypted, built with kustomize, substituted.
+type Build struct {
+	// Patches change objects, by strategic merge or JSON6902.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Patches []kustomize.Patch `json:"patches,omitempty"`
+	// Images replace names, tags and digests of images.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	Images []kustomize.Image `json:"images,omitempty"`
+	// Components are folders of kustomize components, relative to path.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +listType=atomic
+	// +optional
+	Components []string `json:"components,omitempty"`
+	// Substitute replaces ${name} in the built manifests. ${name:=default} gives a default, $${name} stays ${name}.
+	// +kubebuilder:validation:MaxProperties=256
+	// +optional
+	Substitute map[string]string `json:"substitute,omitempty"`
+	// SubstituteFrom takes variables from ConfigMaps and Secrets of the app's namespace; later ones go before earlier ones,
+	// and substitute before all.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	SubstituteFrom []SubstituteReference `json:"substituteFrom,omitempty"`
+	// SubstituteStrict refuses variables that are nowhere set and have no default, instead of putting in nothing.
+	// Default true.
+	// +optional
+	SubstituteStrict *bool `json:"substituteStrict,omitempty"`
+	// Decryption decrypts the files.
+	// +optional
+	Decryption *Decryption `json:"decryption,omitempty"`
+}
+
+// SubstituteReference names a ConfigMap or Secret with variables.
+type SubstituteReference struct {
+	// Kind of the object.
+	// +kubebuilder:validation:Enum=ConfigMap;Secret
+	Kind string `json:"kind"`
+	// Name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Optional goes on without the object. Default false.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
+}
+
+// Decryption is how files that SOPS encrypted are read.
+type Decryption struct {
+	// Provider of the encryption.
+	// +kubebuilder:validation:Enum=sops
+	Provider string `json:"provider"`
+	// SecretRef names a Secret in the app's namespace with the private keys: each key *.agekey age identities, each key
+	// *.asc an OpenPGP key.
+	SecretRef LocalSecretReference `json:"secretRef"`
 }
 
 // RawSource delivers manifests as they are.
@@ -250,4 +173,7 @@ type RawSource struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the app's folder"
 	// +optional
 	Path string `json:"path,omitempty"`
+	// Decryption decrypts the manifests.
+	// +optional
+	Decryption *Decryption `json:"decryption,omitempty"`
 }

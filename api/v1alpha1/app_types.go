@@ -25,6 +25,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.host) || self.type == 'Image'",message="host is for type Image; other types bring their own Ingress"
 // +kubebuilder:validation:XValidation:rule="!has(self.host) || (has(self.image) && has(self.image.ports))",message="host needs image.ports: traffic goes to the first"
 // +kubebuilder:validation:XValidation:rule="!has(self.host) || !has(self.image) || !has(self.image.ports) || size(self.image.ports) == 0 || self.image.ports[0].protocol == 'TCP'",message="host needs the first of image.ports to be TCP: traffic goes there"
+// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || self.type == 'Image'",message="hosts is for type Image; other types bring their own Ingress"
+// +kubebuilder:validation:XValidation:rule="!(has(self.host) && has(self.hosts))",message="set host or hosts, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.hosts) || (has(self.image) && has(self.image.ports))",message="hosts needs image.ports: traffic goes there"
+// +kubebuilder:validation:XValidation:rule="!has(self.force) || !self.force || self.type != 'Helm'",message="force is not for type Helm: set helm.upgrade.force"
+// +kubebuilder:validation:XValidation:rule="!has(self.takeOwnership) || !self.takeOwnership || self.type != 'Helm'",message="takeOwnership is not for type Helm: set helm.install.takeOwnership"
 // +kubebuilder:validation:XValidation:rule="!has(self.prune) || self.type != 'Helm'",message="prune is not for type Helm: an upgrade always deletes what left the chart"
 type AppSpec struct {
 	// Type of the app. Immutable.
@@ -43,11 +48,19 @@ type AppSpec struct {
 	// +optional
 	Raw *RawSource `json:"raw,omitempty"`
 
-	// Host is the name under which an Ingress serves the first port of an Image app.
+	// Host is the name under which an Ingress serves the first port of an Image app; hosts says more.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
 	// +optional
 	Host string `json:"host,omitempty"`
+
+	// Hosts are the names and paths under which an Ingress, or where the platform has a Gateway an HTTPRoute, serves an
+	// Image app.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Hosts []AppHost `json:"hosts,omitempty"`
 
 	// Prune deletes objects that left the source. Not for type Helm, whose upgrades always do. Default true.
 	// +optional
@@ -56,7 +69,9 @@ type AppSpec struct {
 	// DeletionPolicy says what becomes of the delivered objects when the app is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	// +optional
-	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+	DeletionPolicy AppDeletionPolicy `json:"deletionPolicy,omitempty"`
+
+	Delivery `json:",inline"`
 
 	// Timeout of one fetch, one apply or one Helm action, and the time the app has to become healthy, from 1s to 1h.
 	// Default 5m.
@@ -73,15 +88,34 @@ type AppSpec struct {
 // Prunes reports whether objects that left the source are deleted.
 func (s *AppSpec) Prunes() bool { return s.Prune == nil || *s.Prune }
 
+// DriftMode returns what is done about drift, or the default of the app's type.
+func (s *AppSpec) DriftMode() DriftMode {
+	switch {
+	case s.Drift.Mode != "":
+		return s.Drift.Mode
+	case s.Type == AppHelm:
+		return DriftWarn
+	}
+	return DriftCorrect
+}
+
 // AppStatus says what was delivered.
 type AppStatus struct {
 	ReconcileStatus `json:",inline"`
 
+	// ObservedTree is the Git tree hash of the app's folder that Ready, when it is True, speaks of, as observedGeneration is
+	// of the spec. Empty for an app that no repository declared.
+	// +optional
+	ObservedTree string `json:"observedTree,omitempty"`
 	// LastAttemptedRevision is what was last worked on: the commit of a Git app's source, the version of a chart from a
 	// repository, and for all that comes with app.yaml itself (images, manifests, a chart beside it) the commit that
 	// declared the app, as "branch@sha1:<commit>", or "generation <n>" of an app that no repository declared.
 	// +optional
 	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
+	// SourceDigest is the digest of the files that the attempted revision of a Git app is made from: of its folder or, where
+	// kustomize builds it, of the whole source. A later revision of the same digest is not told.
+	// +optional
+	SourceDigest string `json:"sourceDigest,omitempty"`
 	// LastAppliedRevision is the revision that was last applied as a whole.
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
@@ -91,9 +125,67 @@ type AppStatus struct {
 	// Release is the Helm release of a Helm app.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
+	// History lists the revisions of the release that Helm keeps, newest first.
+	// +listType=atomic
+	// +optional
+	History []ReleaseSnapshot `json:"history,omitempty"`
+	// Failures counts the failed tries of the present input; zero once it succeeded.
+	// +optional
+	Failures int64 `json:"failures,omitempty"`
+	// NextRetryAt is when a failed input is tried again; unset when it is not, or at once.
+	// +optional
+	NextRetryAt *metav1.Time `json:"nextRetryAt,omitempty"`
+	// LastHandledForceAt is the last value of the annotation reconcile.fluxcd.io/forceAt that was acted on.
+	// +optional
+	LastHandledForceAt string `json:"lastHandledForceAt,omitempty"`
+	// LastHandledResetAt is the last value of the annotation reconcile.fluxcd.io/resetAt that was acted on.
+	// +optional
+	LastHandledResetAt string `json:"lastHandledResetAt,omitempty"`
+	// Image is what an image policy chose.
+	// +optional
+	Image *ImageStatus `json:"image,omitempty"`
+	// Hooks tells how the hooks of the present revision ended.
+	// +listType=atomic
+	// +optional
+	Hooks []HookStatus `json:"hooks,omitempty"`
+	// Held are the objects that left the source and are not deleted before somebody confirms it, at most 20, as
+	// "<kind> <name>: why". The annotation paas.kubeop.io/confirm-deletions, set to status.lastAttemptedRevision, confirms.
+	// +listType=atomic
+	// +optional
+	Held []string `json:"held,omitempty"`
 	// Inventory lists the applied objects.
 	// +optional
 	Inventory Inventory `json:"inventory,omitzero"`
+}
+
+// ImageStatus is the image that a policy chose.
+type ImageStatus struct {
+	// Reference that is delivered, with its digest: "registry/name:tag@sha256:…".
+	Reference string `json:"reference"`
+	// Tag that the policy chose.
+	Tag string `json:"tag"`
+	// Previous is the reference that was delivered before this one; empty for the first.
+	// +optional
+	Previous string `json:"previous,omitempty"`
+	// Since is when this reference was chosen.
+	Since metav1.Time `json:"since"`
+}
+
+// HookStatus tells how a hook ended.
+type HookStatus struct {
+	// Phase is when it runs: pre or post.
+	Phase string `json:"phase"`
+	// Name of the hook.
+	Name string `json:"name"`
+	// Input is the digest of the revision it ran for.
+	Input string `json:"input"`
+	// Result is Succeeded or Failed.
+	Result string `json:"result"`
+	// FinishedAt is when it ended.
+	FinishedAt metav1.Time `json:"finishedAt"`
+	// Message is why it failed, with the last lines of its log.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ReleaseStatus names a Helm release as `helm list` shows it.
@@ -104,11 +196,47 @@ type ReleaseStatus struct {
 	Revision int `json:"revision"`
 	// Status as Helm names it: deployed, failed, pending-upgrade and so on.
 	Status string `json:"status"`
+	// Deployed is the newest revision that is deployed; the inventory lists its objects. Zero when there is none.
+	// +optional
+	Deployed int `json:"deployed,omitempty"`
+	// Content tells that revision from one of the same number after another installation: a digest of what it holds.
+	// +optional
+	Content string `json:"content,omitempty"`
+	// Proven: the deployed revision was seen healthy and, where tests are enabled, they succeeded. A rollback may return to it.
+	// +optional
+	Proven bool `json:"proven,omitempty"`
 	// Chart is the chart's name and version, as "name-1.2.3".
 	Chart string `json:"chart"`
 	// AppVersion is the version of what the chart deploys, as the chart says.
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
+}
+
+// ReleaseSnapshot is one revision of a release.
+type ReleaseSnapshot struct {
+	// Revision counts installs, upgrades and rollbacks.
+	Revision int `json:"revision"`
+	// Status as Helm names it.
+	Status string `json:"status"`
+	// Chart is the chart's name.
+	Chart string `json:"chart"`
+	// ChartVersion is the chart's version.
+	ChartVersion string `json:"chartVersion"`
+	// AppVersion is the version of what the chart deploys, as the chart says.
+	// +optional
+	AppVersion string `json:"appVersion,omitempty"`
+	// ValuesDigest is the digest of the values given to the chart, as "sha256:<hex>" of their JSON with sorted keys.
+	ValuesDigest string `json:"valuesDigest"`
+	// FirstDeployed is when the release was first installed.
+	FirstDeployed metav1.Time `json:"firstDeployed"`
+	// LastDeployed is when this revision was made.
+	LastDeployed metav1.Time `json:"lastDeployed"`
+	// Test is how the chart's tests ended, Succeeded or Failed; empty when none ran.
+	// +optional
+	Test string `json:"test,omitempty"`
+	// Digest of what the revision holds: chart, values, manifests and hooks. A rollback goes only to a revision that still
+	// has the digest it was recorded with.
+	Digest string `json:"digest"`
 }
 
 // App is one delivered application: an image, a Git folder, a Helm chart or raw manifests.

@@ -48,7 +48,8 @@ const (
 
 // Steps of an App, in order.
 const (
-	// DependenciesReadyCondition: the app's project, or the project's tenant, is there and ready.
+	// DependenciesReadyCondition: the app's project and what its dependsOn names, or the project's tenant, is there and
+	// ready.
 	DependenciesReadyCondition = "DependenciesReady"
 	// SourceReadyCondition: the Git commit, the chart or the app's folder is at hand.
 	SourceReadyCondition = "SourceReady"
@@ -60,8 +61,21 @@ const (
 	AppliedCondition = "Applied"
 	// ReleasedCondition: the Helm release is deployed with this chart and these values.
 	ReleasedCondition = "Released"
+	// HooksSucceededCondition is present where hooks are set: those before and after the present revision ran, and none that
+	// failed holds it. status.hooks tells of each.
+	HooksSucceededCondition = "HooksSucceeded"
 	// HealthyCondition: every object does what it is there for, by kstatus.
 	HealthyCondition = "Healthy"
+	// TestSuccessCondition: the chart's tests succeeded on the newest revision.
+	TestSuccessCondition = "TestSuccess"
+	// RemediatedCondition is present after an upgrade that kept failing: True when the release was rolled back or uninstalled
+	// for it. It goes when another input is released. An app that has it is not Ready.
+	RemediatedCondition = "Remediated"
+	// DriftedCondition is True while objects of the app are not as its source or release says; its message names the fields.
+	DriftedCondition = "Drifted"
+	// ImageKeptCondition is present, and True, while the registry could not be asked and the image that its policy chose last
+	// is delivered on.
+	ImageKeptCondition = "ImageKept"
 	// RemovedCondition: everything the deleted app delivered is gone.
 	RemovedCondition = "Removed"
 )
@@ -112,9 +126,18 @@ const (
 
 // Reasons of an App.
 const (
+	// InvalidExpressionReason: a CEL expression of the spec is wrong, or dependsOn names what no app may depend on.
+	InvalidExpressionReason = "InvalidExpression"
+	// PreHookFailedReason: a hook before the revision failed, and nothing of the revision was applied, unless its onFailure
+	// is Continue.
+	PreHookFailedReason = "PreHookFailed"
+	// PostHookFailedReason: a hook after the revision failed. What was applied stays.
+	PostHookFailedReason = "PostHookFailed"
 	// RenderFailedReason: the source does not make valid objects.
 	RenderFailedReason = "RenderFailed"
-	// ValuesFailedReason: a values file, ConfigMap or Secret is missing or is not YAML.
+	// DecryptionFailedReason: a file is encrypted and cannot be decrypted with the keys at hand, or was changed since.
+	DecryptionFailedReason = "DecryptionFailed"
+	// ValuesFailedReason: a values file, or a ConfigMap or Secret with values or variables, is missing or is not YAML.
 	ValuesFailedReason = "ValuesFailed"
 	// NotAllowedReason: an object is cluster-scoped, foreign, or of kubeop's own API group.
 	NotAllowedReason = "NotAllowed"
@@ -123,6 +146,32 @@ const (
 	ApplyFailedReason = "ApplyFailed"
 	// PruneFailedReason: an object that left the source could not be deleted; it is tried again.
 	PruneFailedReason = "PruneFailed"
+	// KeptReason: objects that are protected from deletion were left where they are; kubeop has let go of them.
+	KeptReason = "Kept"
+	// RetryingReason: the world stood in the way, such as an API server, a webhook or a quota; it is tried again for ever.
+	RetryingReason = "Retrying"
+	// HeldReason: this input failed and is not tried again until it changes, or forceAt or resetAt asks for it.
+	HeldReason = "Held"
+	// VerificationFailedReason: the commit or tag is not signed by one of the keys of verify; what was delivered stays.
+	VerificationFailedReason = "VerificationFailed"
+	// DigestMismatchReason: the chart is not the one that the digest in the spec names.
+	DigestMismatchReason = "DigestMismatch"
+	// TooLargeReason: the chart, or the release it makes, is too large.
+	TooLargeReason = "TooLarge"
+	// TestFailedReason: a test of the chart failed.
+	TestFailedReason = "TestFailed"
+	// RollbackSucceededReason: the release was rolled back to the revision that the message names.
+	RollbackSucceededReason = "RollbackSucceeded"
+	// RollbackFailedReason: the rollback failed; it is tried again.
+	RollbackFailedReason = "RollbackFailed"
+	// UninstallSucceededReason: the release was uninstalled because its upgrade kept failing.
+	UninstallSucceededReason = "UninstallSucceeded"
+	// DriftDetectedReason: others changed the app's objects; the message says what.
+	DriftDetectedReason = "DriftDetected"
+	// DriftCorrectedReason: what others changed was put back; the message says what it was.
+	DriftCorrectedReason = "DriftCorrected"
+	// NoDriftDetectedReason: every object is as the source or the release says.
+	NoDriftDetectedReason = "NoDriftDetected"
 	// InstallFailedReason: the first Helm install failed; it is tried again.
 	InstallFailedReason = "InstallFailed"
 	// UpgradeFailedReason: the Helm upgrade failed; it is tried again.
@@ -133,6 +182,8 @@ const (
 	ReleaseTakenReason = "ReleaseTaken"
 	// UninstallFailedReason: the Helm uninstallation failed; it is tried again.
 	UninstallFailedReason = "UninstallFailed"
+	// ImageChosenReason: an image policy chose another image; the message says which.
+	ImageChosenReason = "ImageChosen"
 	// UnhealthyReason: an object failed, or was not healthy within the timeout; the message says which and why.
 	UnhealthyReason = "Unhealthy"
 )

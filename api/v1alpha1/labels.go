@@ -9,6 +9,8 @@ const (
 	ProjectLabel = "paas.kubeop.io/project"
 	// AppLabel names the app, unique within its project.
 	AppLabel = "paas.kubeop.io/app"
+	// HookLabel on a Job names the hook it runs, as "<phase>-<name>".
+	HookLabel = "paas.kubeop.io/hook"
 	// RepositoryLabel names the Repository whose commit declares the object.
 	RepositoryLabel = "paas.kubeop.io/repository"
 )
@@ -21,10 +23,28 @@ const (
 	TreeAnnotation = "paas.kubeop.io/tree"
 	// RevisionAnnotation is the revision at which the folder last changed, as "branch@sha1:<commit>".
 	RevisionAnnotation = "paas.kubeop.io/revision"
-	// ConfirmAnnotation on a Repository names the revision whose held deletions may go ahead.
+	// HookInputAnnotation on a hook's Job is what the hook runs for, as in status.hooks.
+	HookInputAnnotation = "paas.kubeop.io/hook-input"
+	// ConfirmAnnotation on a Repository or an App names the revision whose held deletions may go ahead; on an App that is
+	// being deleted ConfirmAll does too.
 	ConfirmAnnotation = "paas.kubeop.io/confirm-deletions"
+	// PushedAnnotation on a Repository tells of a push to another Git repository, from which apps of its tenant are made: the
+	// time, a space and the URL. The push hook writes it.
+	PushedAnnotation = "paas.kubeop.io/pushed"
 	// TenantUIDAnnotation on a namespace is the UID of the Tenant it was made for.
 	TenantUIDAnnotation = "paas.kubeop.io/tenant-uid"
+)
+
+// PruneAnnotation on a delivered object protects it from deletion when it leaves its source or its app. It is the only
+// mark of kubeop's that a manifest may carry.
+const (
+	PruneAnnotation = "paas.kubeop.io/prune"
+	// PruneConfirm has the deletion wait until ConfirmAnnotation allows it.
+	PruneConfirm = "confirm"
+	// PruneDisabled leaves the object where it is, for good.
+	PruneDisabled = "disabled"
+	// ConfirmAll is the value of ConfirmAnnotation that has a deleted App delete what it protects, too.
+	ConfirmAll = "all"
 )
 
 const (

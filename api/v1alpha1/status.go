@@ -38,7 +38,21 @@ type InventoryEntry struct {
 	// match, the object is neither read nor written.
 	// +optional
 	Digest string `json:"d,omitempty"`
+	// Policy is what the object's annotation paas.kubeop.io/prune said when it was applied: "c" for confirm, "d" for
+	// disabled, empty for none.
+	// +optional
+	Policy PrunePolicy `json:"p,omitempty"`
 }
+
+// PrunePolicy says what protects an object from deletion, in one letter: the inventory may hold thousands.
+// +kubebuilder:validation:Enum=c;d
+type PrunePolicy string
+
+// The policies, the strictest last; that of an object without protection is "".
+const (
+	PolicyConfirm  PrunePolicy = "c"
+	PolicyDisabled PrunePolicy = "d"
+)
 
 // LocalSecretReference names a Secret; the field that holds it says in which namespace.
 type LocalSecretReference struct {
@@ -57,4 +71,18 @@ const (
 	DeletionDelete DeletionPolicy = "Delete"
 	// DeletionOrphan leaves everything running, unmanaged.
 	DeletionOrphan DeletionPolicy = "Orphan"
+)
+
+// AppDeletionPolicy says what happens to what an app delivered when the app is deleted.
+// +kubebuilder:validation:Enum=Delete;Orphan;WaitForTermination
+type AppDeletionPolicy string
+
+const (
+	// AppDeletionDelete removes everything the app delivered and waits until those objects are gone. What holds data, such
+	// as a PersistentVolumeClaim, stays until somebody deletes it.
+	AppDeletionDelete AppDeletionPolicy = "Delete"
+	// AppDeletionOrphan leaves everything running, unmanaged.
+	AppDeletionOrphan AppDeletionPolicy = "Orphan"
+	// AppDeletionWaitForTermination is Delete, and waits also for what those objects own, pods above all.
+	AppDeletionWaitForTermination AppDeletionPolicy = "WaitForTermination"
 )

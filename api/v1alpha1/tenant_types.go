@@ -37,6 +37,18 @@ type TenantSpec struct {
 	// +optional
 	Egress []string `json:"egress,omitempty"`
 
+	// ClusterKinds are cluster-scoped kinds that the tenant's apps may hold, each as "<Kind>.<group>", such as
+	// "CustomResourceDefinition.apiextensions.k8s.io". Every object of such a kind is everybody's: who gets one is trusted
+	// with the cluster. Kinds of RBAC, of the core group and of kubeop itself are never allowed. The operator can hand out
+	// only what a ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds gives it. Default: none.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=317
+	// +kubebuilder:validation:items:Pattern=`^[A-Z][A-Za-z0-9]*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.endsWith('.rbac.authorization.k8s.io') && !k.endsWith('paas.kubeop.io'))",message="clusterKinds must not hold kinds of RBAC or of kubeop"
+	// +listType=set
+	// +optional
+	ClusterKinds []string `json:"clusterKinds,omitempty"`
+
 	// DeletionPolicy says what becomes of the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	// +optional

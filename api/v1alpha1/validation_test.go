@@ -38,8 +38,8 @@ func TestTheAPIServerRefuses(t *testing.T) {
 	}{
 		"an app of an image":               {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}}"), "", ""},
 		"another type":                     {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}}"), fmt.Sprintf(app, "web", "{type: Raw, raw: {path: m}}"), "type is immutable"},
-		"another release name":             {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: b}}"), "releaseName is immutable"},
-		"a release name taken away":        {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart}}"), "releaseName is immutable"},
+		"another release name":             {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: b}}"), ""},
+		"a release name taken away":        {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart}}"), ""},
 		"another path of the chart":        {fmt.Sprintf(app, "web", "{type: Helm, helm: {path: chart, releaseName: a}}"), fmt.Sprintf(app, "web", "{type: Helm, helm: {path: other, releaseName: a}}"), ""},
 		"a member of another type":         {fmt.Sprintf(app, "web", "{type: Image, image: {reference: web}, raw: {path: m}}"), "", "raw is required when type is Raw, and only then"},
 		"no member":                        {fmt.Sprintf(app, "web", "{type: Git}"), "", "git is required when type is Git, and only then"},

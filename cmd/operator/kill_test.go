@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -35,6 +37,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	ctrl.SetLogger(logr.Discard()) // The tests' own clients have nothing to say.
 	testenv.Main(m, &env)
 }
 
@@ -89,6 +92,8 @@ type killed struct {
 	repo       *testenv.Repo
 	namespace  string
 	kubeconfig string
+	// commit is the last that was pushed.
+	commit string
 }
 
 // operatorConfig connects as the chart's service account; the chart is installed once.
@@ -144,7 +149,7 @@ func (k *killed) push(round, objects int) {
 	for i := range objects {
 		fmt.Fprintf(&raw, one, "raw", i, round)
 	}
-	k.repo.Push(map[string]string{
+	k.commit = k.repo.Push(map[string]string{
 		"projects/shop/apps/raw/app.yaml":                  fmt.Sprintf(app, "raw", "{type: Raw, raw: {path: manifests}}"),
 		"projects/shop/apps/raw/manifests/all.yaml":        raw.String(),
 		"projects/shop/apps/helm/app.yaml":                 fmt.Sprintf(app, "helm", "{type: Helm, helm: {path: chart}}"),
@@ -153,10 +158,10 @@ func (k *killed) push(round, objects int) {
 	})
 }
 
-// start runs this test binary as the operator.
-func (k *killed) start() *exec.Cmd {
+// start runs this test binary as the operator, with further settings.
+func (k *killed) start(settings ...string) *exec.Cmd {
 	k.t.Helper()
-	operator := k.command()
+	operator := k.command(settings...)
 	operator.Stderr = os.Stderr
 	if err := operator.Start(); err != nil {
 		k.t.Fatal(err)
@@ -167,7 +172,7 @@ func (k *killed) start() *exec.Cmd {
 // command is the operator as a process of its own, with further settings.
 func (k *killed) command(settings ...string) *exec.Cmd {
 	operator := exec.Command(os.Args[0])
-	operator.Env = append(os.Environ(), asOperator+"=1", "KUBECONFIG="+k.kubeconfig, "DATA_DIR="+filepath.Join(filepath.Dir(k.kubeconfig), "data"),
+	operator.Env = append(os.Environ(), asOperator+"=1", "ALLOWED_ADDRESSES=127.0.0.0/8", "KUBECONFIG="+k.kubeconfig, "DATA_DIR="+filepath.Join(filepath.Dir(k.kubeconfig), "data"),
 		"METRICS_ADDR=0", "HEALTH_ADDR=0", "HOOK_ADDR=0", "LEADER_ELECT=false", "LOG_LEVEL=error")
 	operator.Env = append(operator.Env, settings...)
 	return operator
@@ -196,17 +201,19 @@ func (k *killed) kill(operator *exec.Cmd) {
 	_ = operator.Wait()
 }
 
+// converges waits until both apps have come to rest at the last commit. An app stays ready for a moment while the next
+// commit is being delivered, and all objects may be there before the release is recorded as deployed.
 func (k *killed) converges(round int) {
 	k.t.Helper()
 	for _, name := range []string{"raw", "helm"} {
 		k.eventually("the app "+name+" is as the commit says", func() error { return k.holds(name, round, fewer) })
-		k.eventually("the app "+name+" is ready", func() error {
+		k.eventually("the app "+name+" is ready at the commit", func() error {
 			a := &v1alpha1.App{}
 			if err := k.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: name}, a); err != nil {
 				return err
 			}
-			if !conditions.IsReady(a) || a.Status.ObservedGeneration != a.Generation {
-				return fmt.Errorf("conditions are %+v", a.Status.Conditions)
+			if !conditions.IsReady(a) || a.Status.ObservedGeneration != a.Generation || a.Status.LastAppliedRevision != k.commit {
+				return fmt.Errorf("it is at %s, not %s; conditions are %+v", a.Status.LastAppliedRevision, k.commit, a.Status.Conditions)
 			}
 			return nil
 		})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -32,19 +33,24 @@ func run(ctx context.Context) error {
 		return err
 	}
 	setLogger(c)
+	debug.SetGCPercent(c.GCPercent)
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 
-	mgr, err := newManager(c, scheme)
+	mgr, free, err := newManager(c, scheme)
 	if err != nil {
 		return err
 	}
-	engine, err := controllers.Setup(mgr, options(c))
+	settings, err := options(c)
 	if err != nil {
 		return err
 	}
-	if err := addRunnables(mgr, c, engine); err != nil {
+	engine, err := controllers.Setup(mgr, settings)
+	if err != nil {
+		return err
+	}
+	if err := addRunnables(mgr, c, engine, free); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting kubeop", "version", version.Version, "commit", version.Commit)
@@ -55,9 +61,12 @@ func run(ctx context.Context) error {
 }
 
 // options hands the controllers their part of the configuration.
-func options(c *config.Operator) controllers.Options {
+func options(c *config.Operator) (controllers.Options, error) {
+	allowed, err := c.Allowed()
 	return controllers.Options{
 		DataDir: c.DataDir, Namespace: c.Namespace, Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers,
-		IngressNamespace: c.IngressNamespace, Platform: repository.Platform(c.Platform),
-	}
+		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, PlainRegistries: c.PlainRegistries,
+		Platform:         repository.Platform(c.Platform),
+		AllowedAddresses: allowed, OwnService: c.Service, FluxArtifactHosts: c.FluxArtifactHosts,
+	}, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/logger"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,36 +29,49 @@ func setLogger(c *config.Operator) {
 }
 
 // newManager connects to the API server. There is no limit on requests by the client: the API server's own priority and
-// fairness is the one place that knows how busy it is.
-func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, error) {
-	rest, err := ctrl.GetConfig()
+// fairness is the one place that knows how busy it is. The client it returns beside the manager is the one that may write
+// without being leader.
+func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, client.Client, error) {
+	connection, err := ctrl.GetConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster: %w", err)
+		return nil, nil, fmt.Errorf("finding the cluster: %w", err)
 	}
-	rest.QPS, rest.Burst = -1, -1
-	rest.UserAgent = "kubeop/" + version.Version
+	connection.QPS, connection.Burst = -1, -1
+	connection.UserAgent = "kubeop/" + version.Version
+	unfenced := rest.CopyConfig(connection)
 	consistent := true
-	mgr, err := ctrl.NewManager(rest, ctrl.Options{
-		Scheme:                        scheme,
-		Metrics:                       metricsserver.Options{BindAddress: c.MetricsAddr, ExtraHandlers: map[string]http.Handler{"/version": version.Handler()}},
-		HealthProbeBindAddress:        c.HealthAddr,
-		LeaderElection:                c.LeaderElect,
-		LeaderElectionID:              "kubeop-operator",
-		LeaderElectionNamespace:       c.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       &c.GracefulTimeout,
+	options := ctrl.Options{
+		Scheme:                  scheme,
+		Metrics:                 metricsserver.Options{BindAddress: c.MetricsAddr, ExtraHandlers: map[string]http.Handler{"/version": version.Handler()}},
+		HealthProbeBindAddress:  c.HealthAddr,
+		PprofBindAddress:        c.PprofAddr,
+		GracefulShutdownTimeout: &c.GracefulTimeout,
 		// A Reconcile reads what the one before it wrote, or waits for the cache to have it.
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
+	}
+	events := &leaseEvents{}
+	if c.LeaderElect {
+		if err := elect(c, connection, events, &options); err != nil {
+			return nil, nil, err
+		}
+	}
+	mgr, err := ctrl.NewManager(connection, options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	events.recorder = mgr.GetEventRecorder(leaseName)
+	free, err := client.New(unfenced, client.Options{
+		Scheme: scheme, Mapper: mgr.GetRESTMapper(), Cache: &client.CacheOptions{Reader: mgr.GetCache()},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+		return nil, nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	return mgr, nil
+	return mgr, free, nil
 }
 
 // addRunnables adds what runs beside the controllers: probes, the push hook, and the drain that lets a running Helm action
-// end before the lease is given up.
-func addRunnables(mgr manager.Manager, c *config.Operator, engine *release.Engine) error {
+// end before the lease is given up. The hook serves on every replica and passes a push on with the client free.
+func addRunnables(mgr manager.Manager, c *config.Operator, engine *release.Engine, free client.Client) error {
 	err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("caches", func(*http.Request) error { return synced(mgr) }),
@@ -76,7 +90,7 @@ func addRunnables(mgr manager.Manager, c *config.Operator, engine *release.Engin
 		return fmt.Errorf("listening for push hooks on HOOK_ADDR %s: %w", c.HookAddr, err)
 	}
 	return mgr.Add(&hook.Server{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Namespace: c.Namespace,
+		Client: free, Reader: mgr.GetAPIReader(), Namespace: c.Namespace,
 		Listener: listener, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("hook"),
 	})
 }

@@ -14,24 +14,33 @@ import (
 // admit refuses objects the app may not have, and makes the others the app's.
 func (r *Reconciler) admit(_ context.Context, s *scope) error {
 	err := r.check(s)(s.objects)
-	var violation *policy.Violation
 	switch {
-	case policy.OnlyUnknownKinds(err):
-		// The kind's definition may be on its way.
-		return step.Fail(v1alpha1.NotAllowedReason, err)
-	case errors.As(err, &violation):
+	case refused(err):
 		return step.Stop(v1alpha1.NotAllowedReason, err)
+	case policy.OnlyUnknownKinds(err):
+		return step.Fail(v1alpha1.NotAllowedReason, err)
 	}
 	return err
+}
+
+// refused reports whether only a change of the source can help. The definition of an unknown kind may be on its way.
+func refused(err error) bool {
+	return errors.As(err, new(*policy.Violation)) && !policy.OnlyUnknownKinds(err)
 }
 
 // check returns the function that checks and owns objects; Helm runs it over what its chart renders.
 func (r *Reconciler) check(s *scope) func([]*unstructured.Unstructured) error {
 	return func(objects []*unstructured.Unstructured) error {
-		if err := policy.Check(objects, s.app.Namespace, r.Clients.Namespaced); err != nil {
+		scope := policy.WithDefinitions(objects, r.Clients.Namespaced)
+		if err := policy.Check(objects, s.app.Namespace, scope, s.clusterKinds); err != nil {
 			return err
 		}
 		s.owner.Stamp(objects)
+		for _, o := range objects {
+			if namespaced, err := scope(o.GroupVersionKind()); err == nil && !namespaced {
+				o.SetNamespace("")
+			}
+		}
 		return nil
 	}
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -16,34 +15,51 @@ import (
 func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, s.app.Spec.Within())
 	defer cancel()
+	s.declared = true
+	s.memory.delivers(aboutOf(s.app), s.revision, r.Clock.Now())
 	recorded := s.inventory.Entries
-	result, err := r.Applier.Apply(ctx, apply.Set{
+	set := apply.Set{
 		Client: s.client, Objects: s.objects, Recorded: recorded,
+		Force: s.app.Spec.Force, TakeOwnership: s.app.Spec.TakeOwnership, Yields: r.yields(ctx, s),
 		Before: func(ctx context.Context, entries []v1alpha1.InventoryEntry) error {
 			s.inventory = v1alpha1.Inventory{Entries: entries}
 			return step.Checkpoint(ctx)
 		},
-	})
+	}
+	if err := r.driftSet(s, &set); err != nil {
+		return err
+	}
+	result, err := r.Applier.Apply(ctx, set)
+	apply.Protect(result.Entries, s.objects)
 	stale := apply.Stale(recorded, result.Entries)
 	s.inventory = apply.Inventory(result.Entries, stale)
-	if err != nil {
-		return step.Refused(v1alpha1.ApplyFailedReason, err)
-	}
 	if len(result.Written) > 0 {
 		s.unhealthySince = nil
+		s.memory.writes(result, r.Clock.Now())
 	}
-	if s.app.Spec.Prunes() {
-		left, err := apply.Prune(ctx, s.client, stale, ownerLabels(s.owner))
-		s.inventory = apply.Inventory(result.Entries, left)
-		if err != nil {
-			return step.Fail(v1alpha1.PruneFailedReason, fmt.Errorf("deleting what left the source: %w", err))
-		}
-		if len(left) > 0 {
-			return step.Wait(v1alpha1.ProgressingReason, time.Second, "waits for %s to be gone", apply.Names(left))
-		}
+	// Two apps that each want what the other has both have to let go first, and what goes gives the quota room.
+	if err != nil && !apply.Only(err, apply.ErrContested, apply.ErrQuota) {
+		return notApplied(err)
+	}
+	if result.Unseen {
+		s.soon(patience)
+	}
+	pruned := r.prune(ctx, s, result.Entries, stale)
+	if err != nil {
+		return notApplied(err)
+	}
+	if pruned != nil {
+		return pruned
 	}
 	s.applied = true
-	return nil
+	return r.deviations(ctx, s, result)
+}
+
+func notApplied(err error) error {
+	if apply.Only(err, apply.ErrPending) {
+		return step.Wait(v1alpha1.ProgressingReason, 2*time.Second, "%w", err)
+	}
+	return step.Refused(v1alpha1.ApplyFailedReason, err)
 }
 
 func ownerLabels(o own.Owner) map[string]string {

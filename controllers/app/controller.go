@@ -4,55 +4,128 @@ package app
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // Reconciler reconciles Apps.
 type Reconciler struct {
 	Client client.Client
 	// Direct reads past the cache.
-	Direct   client.Reader
-	Clients  *kube.Clients
-	Watch    *kube.Watch
-	Applier  *apply.Applier
-	Releases *release.Engine
-	Steps    *step.Runner
-	Clock    clock.PassiveClock
+	Direct  client.Reader
+	Clients *kube.Clients
+	Watch   *kube.Watch
+	// Version returns the resourceVersion of a ConfigMap, Secret or Flux source as its namespace's deployer last saw it, "" when there is
+	// none; OnChange has a function called when one of them, a record of a release among them, changes.
+	Version  func(ctx context.Context, namespace, kind, name string) (string, error)
+	OnChange func(func(namespace, kind, name string, labels map[string]string))
+	// OnServed has a function called when the API server may serve other kinds than before.
+	OnServed func(func())
+	// Explainer says as a namespace's deployer what ails objects, through a mask that hides what its Secrets hold.
+	Explainer func(namespace string, mask func(string) string) (health.Explainer, error)
+	Applier   *apply.Applier
+	Releases  *release.Engine
+	Steps     *step.Runner
+	Clock     clock.PassiveClock
 
 	// Folder returns the app's folder in the repository that declares it.
 	Folder func(ctx context.Context, app *v1alpha1.App) (*fetch.Folder, error)
 	Git    *fetch.GitStore
 	Charts *fetch.ChartStore
-	// Commits and Archives remember what Git and chart repositories answered until the app's interval is over.
-	Commits  *fetch.Recent[fetch.Commit]
+	// Artifacts are those of OCI registries and of Flux's sources.
+	Artifacts *fetch.ArtifactStore
+	// Commits and Pulled remember what Git repositories and OCI registries answered anybody, and Archives what chart
+	// repositories answered the app, until its interval is over.
+	Commits *fetch.Shared[fetch.Commit]
+	Pulled  *fetch.Shared[fetch.Artifact]
+	// Tags lists the tags of image repositories for image policies.
+	Tags *fetch.TagStore
+	// Gateway serves the hosts of Image apps; the zero value leaves them to an Ingress.
+	Gateway  render.Gateway
 	Archives *fetch.Recent[fetch.ChartArchive]
+	// FluxArtifacts remembers what Flux's sources made, until they change.
+	FluxArtifacts *fetch.Recent[fetch.Artifact]
+	// Dependencies remembers what the charts in folders lacked.
+	Dependencies *fetch.Recent[[]fetch.Dependency]
+
+	builders   render.Builders
+	memory     memory
+	claims     claims
+	references references
+	// dependents knows which apps depend on which objects; of those, kind is group and kind.
+	dependents references
+	contents   contents
+	pushes     pushes
+	// queue is the controller's.
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
+	// folders are the paths of Git apps in their source, where those alone may be what the app is made from.
+	folders sync.Map
+	// unserved are the apps whose Flux source is of a kind that is not served.
+	unserved sync.Map
 }
 
 // Reconcile delivers one app, or removes what it delivered.
 func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Result, error) {
-	s := newScope(app)
+	s := newScope(app, &r.memory)
 	if !app.DeletionTimestamp.IsZero() {
+		if app.Spec.Suspend {
+			r.forget(s) // It is let go without a step.
+		}
 		return r.Steps.Finalize(ctx, app, s, step.Of(v1alpha1.RemovedCondition, s, r.remove))
 	}
-	steps := []step.Step{
-		step.Of(v1alpha1.DependenciesReadyCondition, s, r.resolve),
-		step.Of(v1alpha1.SourceReadyCondition, s, r.fetch),
-		step.Of(v1alpha1.RenderedCondition, s, r.render),
+	defer r.claims.note(s)
+	defer s.keep()
+	return r.Steps.Run(ctx, app, s, r.steps(s)...)
+}
+
+// steps lists what delivers an app.
+func (r *Reconciler) steps(s *scope) []step.Step {
+	type act struct {
+		condition string
+		do        func(context.Context, *scope) error
 	}
-	if app.Spec.Type == v1alpha1.AppHelm {
-		steps = append(steps, step.Of(v1alpha1.ReleasedCondition, s, r.release))
-	} else {
-		steps = append(steps, step.Of(v1alpha1.AllowedCondition, s, r.admit), step.Of(v1alpha1.AppliedCondition, s, r.apply))
+	acts := []act{
+		{v1alpha1.DependenciesReadyCondition, r.resolve},
+		{v1alpha1.SourceReadyCondition, r.fetch},
+		{v1alpha1.RenderedCondition, r.render},
 	}
-	return r.Steps.Run(ctx, app, s, append(steps, step.Of(v1alpha1.HealthyCondition, s, r.health))...)
+	deliver := act{v1alpha1.ReleasedCondition, r.release}
+	if s.app.Spec.Type != v1alpha1.AppHelm {
+		acts = append(acts, act{v1alpha1.AllowedCondition, r.admit})
+		deliver = act{v1alpha1.AppliedCondition, r.apply}
+	}
+	if hooked(s.app) {
+		acts = append(acts, act{v1alpha1.HooksSucceededCondition, r.preHooks})
+	}
+	acts = append(acts, deliver, act{v1alpha1.HealthyCondition, r.health})
+	if tested(&s.app.Spec) {
+		acts = append(acts, act{v1alpha1.TestSuccessCondition, r.test})
+	}
+	if len(s.app.Spec.Hooks.Post) > 0 {
+		acts = append(acts, act{v1alpha1.HooksSucceededCondition, r.postHooks})
+	}
+	var steps []step.Step
+	for i, a := range acts {
+		steps = append(steps, step.Of(a.condition, s, func(ctx context.Context, s *scope) error {
+			err := a.do(ctx, s)
+			s.done = err == nil && i == len(acts)-1
+			return err
+		}))
+	}
+	return steps
 }

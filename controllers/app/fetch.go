@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
-	"github.com/kubeop/kubeop/delivery/release"
 )
 
 // fetch brings the source at hand: the app's own folder where the spec refers to it, a commit, a chart.
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, s.app.Spec.Within())
 	defer cancel()
+	r.refer(s)
+	r.folders.Delete(client.ObjectKeyFromObject(s.app)) // Only the files of a Git app bring it back.
 	if usesFolder(&s.app.Spec) {
 		folder, err := r.Folder(ctx, s.app)
 		if err != nil {
@@ -28,59 +31,35 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 
 // usesFolder reports whether the spec names files beside app.yaml.
 func usesFolder(spec *v1alpha1.AppSpec) bool {
-	return (spec.Raw != nil && spec.Raw.Path != "") || (spec.Helm != nil && (spec.Helm.Path != "" || len(spec.Helm.ValuesFiles) > 0))
+	return (spec.Image != nil && len(spec.Image.ConfigFiles) > 0) || (spec.Raw != nil && spec.Raw.Path != "") || (spec.Helm != nil && (spec.Helm.Path != "" || len(spec.Helm.ValuesFiles) > 0))
 }
 
 func (r *Reconciler) fetchSource(ctx context.Context, s *scope) error {
 	switch {
+	case s.app.Spec.Image != nil:
+		s.revision = declaredRevision(s.app)
+		return r.chooseImage(ctx, s)
 	case s.app.Spec.Git != nil:
-		return r.fetchCommit(ctx, s)
-	case s.app.Spec.Helm != nil && s.app.Spec.Helm.Path == "":
-		return r.fetchChart(ctx, s)
+		return r.fetchFiles(ctx, s)
 	case s.app.Spec.Helm != nil:
-		return chartOfFolder(s)
+		return r.fetchChart(ctx, s)
 	}
-	s.revision = declaredRevision(s.app)
+	s.revision, s.memory.follows = declaredRevision(s.app), ""
 	return nil
 }
 
-func (r *Reconciler) fetchCommit(ctx context.Context, s *scope) error {
-	spec := s.app.Spec.Git
-	commit, err := r.Commits.Get(string(s.app.UID), fetch.QuestionOf(s.app), func() (fetch.Commit, error) {
-		auth, err := fetch.ReadAuth(ctx, s.client, s.app.Namespace, spec.SecretRef)
+// question is what makes the source be asked again: also another version of the Secrets with its credentials.
+func (r *Reconciler) question(ctx context.Context, s *scope) (fetch.Question, error) {
+	q := fetch.QuestionOf(s.app)
+	q.Request += " " + r.pushes.of(s.owner.Tenant, gitURL(&s.app.Spec))
+	for _, secret := range secretRefsOf(&s.app.Spec) {
+		version, err := r.Version(ctx, s.app.Namespace, "Secret", secret.Name)
 		if err != nil {
-			return fetch.Commit{}, err
+			return q, err
 		}
-		return r.Git.Fetch(ctx, fetch.Git{URL: spec.URL, Ref: spec.Ref, Auth: auth, Tenant: s.owner.Tenant})
-	})
-	s.commit, s.revision = commit, commit.Revision
-	return err
-}
-
-func (r *Reconciler) fetchChart(ctx context.Context, s *scope) error {
-	spec := s.app.Spec.Helm
-	archive, err := r.Archives.Get(string(s.app.UID), fetch.QuestionOf(s.app), func() (fetch.ChartArchive, error) {
-		auth, err := fetch.ReadAuth(ctx, s.client, s.app.Namespace, spec.SecretRef)
-		if err != nil {
-			return fetch.ChartArchive{}, err
-		}
-		return r.Charts.Fetch(ctx, fetch.Chart{
-			Repository: spec.Repository, Name: spec.Chart, Version: spec.Version, Insecure: spec.Insecure,
-			Auth: auth, Tenant: s.owner.Tenant,
-		})
-	})
-	s.chart, s.revision = release.Chart{Archive: archive.Path, Digest: archive.Digest}, archive.Version
-	return err
-}
-
-func chartOfFolder(s *scope) error {
-	files, err := s.folder.Sub(s.app.Spec.Helm.Path)
-	if err != nil {
-		return err
+		q.Request += " " + version
 	}
-	digest, err := files.Digest(".")
-	s.chart, s.revision = release.Chart{Files: files, Digest: digest}, declaredRevision(s.app)
-	return err
+	return q, nil
 }
 
 // declaredRevision is the commit that declared the app, or for an app that was not declared in Git its generation.
@@ -99,6 +78,8 @@ func sourceOutcome(err error) error {
 		return nil
 	case errors.Is(err, fetch.ErrBusy):
 		return step.Wait(reason, 5*time.Second, "%w", err)
+	case errors.Is(err, fetch.ErrNotReady):
+		return step.Wait(reason, time.Minute, "%w", err)
 	case final:
 		return step.Stop(reason, err)
 	}

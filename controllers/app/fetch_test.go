@@ -72,6 +72,23 @@ func TestHowAFetchEnds(t *testing.T) {
 	}
 }
 
+// TestSourcesAreAskedForEachTenant has a tenant give up on a source, and another follow the same.
+func TestSourcesAreAskedForEachTenant(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
+	r, s := newReconciler(t, app)
+	ask := func(tenant string, err error) error {
+		s.owner.Tenant = tenant
+		_, got := shared(t.Context(), r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(fetch.Auth) (fetch.Commit, error) { return fetch.Commit{}, err }})
+		return got
+	}
+	if err := ask("mallory", context.DeadlineExceeded); err == nil {
+		t.Fatal("it did not give up")
+	}
+	if err := ask("acme", nil); err != nil {
+		t.Errorf("the other tenant got %v", err)
+	}
+}
+
 func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -83,10 +100,10 @@ func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app).Build()
 	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	r := &Reconciler{
-		Client: api, Git: fetch.NewGitStore(t.TempDir()), Commits: &fetch.Recent[fetch.Commit]{Now: now.Now},
+		Client: api, Version: func(context.Context, string, string, string) (string, error) { return "1", nil }, Git: fetch.NewGitStore(t.TempDir(), nil), Commits: fetch.NewShared[fetch.Commit](now.Now), Pulled: fetch.NewShared[fetch.Artifact](now.Now),
 		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(10), Clock: now},
 	}
-	s := newScope(app)
+	s := newScope(app, &r.memory)
 	s.client = api
 	return r, s
 }

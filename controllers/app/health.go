@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
@@ -17,25 +18,104 @@ import (
 // be deleted or kept without pruning, is nothing the app depends on. The watch wakes the app when one of them changes;
 // in between it looks again after a tenth of the time it has been waiting, for what pods suffer causes no event here.
 func (r *Reconciler) health(ctx context.Context, s *scope) error {
-	verdict, err := health.Look(ctx, s.client, health.Refs(s.objects))
+	verdict, err := r.look(ctx, s)
 	if err != nil {
 		return err
 	}
 	if verdict.Healthy() {
 		s.unhealthySince = nil
+		s.memory.settle()
+		s.helm.proven = !tested(&s.app.Spec)
 		return nil
 	}
 	now := r.Clock.Now()
+	began := s.memory.began(judgedPhase(s), now)
 	if s.unhealthySince == nil {
-		s.unhealthySince = &metav1.Time{Time: now}
+		s.unhealthySince = &metav1.Time{Time: began}
 	}
-	waited := now.Sub(s.unhealthySince.Time)
-	again := min(max(waited/10, time.Second), 15*time.Second)
+	waited, deadline := now.Sub(s.unhealthySince.Time), healthDeadline(s)
+	again := nextLook(waited)
 	switch {
+	case waited >= deadline:
+		err := fmt.Errorf("not healthy within %s: %s", deadline, verdict)
+		return r.condemn(ctx, s, step.FailAfter(v1alpha1.UnhealthyReason, again, err))
 	case len(verdict.Failed) > 0:
 		return step.FailAfter(v1alpha1.UnhealthyReason, again, errors.New(verdict.String()))
-	case waited >= s.app.Spec.Within():
-		return step.FailAfter(v1alpha1.UnhealthyReason, again, fmt.Errorf("not healthy within %s: %s", s.app.Spec.Within(), verdict))
+	case now.Sub(began) < patience:
+		return step.Soon(patience - now.Sub(began))
 	}
 	return step.Wait(v1alpha1.ProgressingReason, again, "%s", verdict)
+}
+
+// judgedPhase names what is judged: a generation of the app or, of a Helm app, a revision of its release.
+func judgedPhase(s *scope) string {
+	if s.app.Spec.Helm == nil {
+		return fmt.Sprintf("health of generation %d", s.app.Generation)
+	}
+	return fmt.Sprintf("health of revision %d", recordedRevision(s).revision)
+}
+
+// look judges the objects of the source, or of a release those that are recorded.
+func (r *Reconciler) look(ctx context.Context, s *scope) (health.Verdict, error) {
+	refs := health.Refs(s.objects, s.memory.checks)
+	if s.app.Spec.Helm != nil {
+		action := actionOf(s)
+		if action.DisableWait {
+			return health.Verdict{}, nil
+		}
+		refs = health.RefsOf(s.inventory.Entries, s.memory.checks)
+		if action.DisableWaitForJobs {
+			refs = health.WithoutJobs(refs)
+		}
+	}
+	for i, ref := range refs {
+		id := apply.ObjectID{Namespace: ref.Key.Namespace, Name: ref.Key.Name, Group: ref.Kind.Group, Kind: ref.Kind.Kind}
+		refs[i].Floor = s.memory.floors[id.String()]
+	}
+	explainer, err := r.Explainer(s.app.Namespace, maskOf(s.sensitive))
+	if err != nil {
+		return health.Verdict{}, err
+	}
+	explainer.Checks = s.memory.checks
+	return health.Look(ctx, explainer, r.Watch.Object, refs)
+}
+
+// actionOf returns how the deployed revision was made.
+func actionOf(s *scope) *v1alpha1.HelmAction {
+	spec := s.app.Spec.Helm
+	if s.helm.outcome.Installed {
+		return &spec.Install.HelmAction
+	}
+	return &spec.Upgrade.HelmAction
+}
+
+// healthDeadline is how long the app has to become healthy.
+func healthDeadline(s *scope) time.Duration {
+	if s.app.Spec.Helm != nil {
+		if timeout := actionOf(s).Timeout; timeout != nil {
+			return timeout.Duration
+		}
+	}
+	return s.app.Spec.Within()
+}
+
+func tested(spec *v1alpha1.AppSpec) bool { return spec.Helm != nil && spec.Helm.Test.Enable }
+
+// condemn has an upgrade that did not become healthy in time count as failed, so that it is tried again or rolled back. An
+// install is kept as it is: there is nothing to return to. A release that once was healthy is no bad upgrade: what ails
+// it now is something else.
+func (r *Reconciler) condemn(ctx context.Context, s *scope, why error) error {
+	outcome := s.helm.outcome
+	if outcome == nil || outcome.Installed || provenBefore(&s.app.Status, known{outcome.Deployed, outcome.Content}) {
+		return why
+	}
+	done, err := r.Releases.Condemn(ctx, r.request(ctx, s), why.Error())
+	if err != nil {
+		return releaseError(err)
+	}
+	if !done {
+		return why
+	}
+	s.unhealthySince = nil
+	return step.FailAfter(v1alpha1.UnhealthyReason, 50*time.Millisecond, why)
 }

@@ -1,10 +1,15 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -18,51 +23,174 @@ import (
 const (
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
+
+	// By these annotations, which are Flux's, people ask for another try and for the failures to be forgotten.
+	forceAnnotation = meta.ForceRequestAnnotation
+	resetAnnotation = "reconcile.fluxcd.io/resetAt"
 )
 
 // release has the chart and values released. A Helm action may block on hooks, so it runs detached, and the app is woken
 // when it has ended.
 func (r *Reconciler) release(ctx context.Context, s *scope) error {
-	request := r.request(s)
+	request := r.request(ctx, s)
 	outcome, err := r.Releases.Reconcile(ctx, request)
 	if err != nil {
 		return releaseError(err)
 	}
+	if outcome.Accepted && (request.Force || request.Reset) {
+		s.helm.accepted = true
+		if err := step.Checkpoint(ctx); err != nil {
+			return err
+		}
+	}
 	if outcome.Running {
-		return step.Wait(v1alpha1.ProgressingReason, 15*time.Second, "%s release %s", outcome.Action, request.Name)
+		return r.waitForAction(s, "release", outcome, underWay(request.Name, outcome))
 	}
-	if outcome.Release.Name != "" {
-		s.info = &outcome.Release
+	s.helm.outcome = &outcome
+	if err := r.recordObjects(ctx, s, outcome); err != nil {
+		return err
 	}
+	s.helm.notes = append(s.helm.notes, remediated(outcome))
+	if !tested(&s.app.Spec) {
+		s.helm.notes = append(s.helm.notes, step.Note{Condition: v1alpha1.TestSuccessCondition})
+	}
+	// What a rollback returned to was good.
+	s.helm.proven = outcome.Remediation != nil && outcome.Remediation.To != 0 && outcome.Remediation.Err == nil
 	if outcome.Failed != nil {
-		return r.releaseFailed(outcome)
+		return r.releaseFailed(s, outcome)
 	}
-	was := s.app.Status.Release
-	if was == nil || was.Revision != outcome.Release.Revision {
-		s.unhealthySince = nil
+	s.applied = true
+	return r.drift(ctx, s, request)
+}
+
+// waitForAction waits for an action that may not have begun.
+func (r *Reconciler) waitForAction(s *scope, phase string, outcome release.Outcome, message error) error {
+	if outcome.Queued {
+		return r.wait(s, phase+" in line", patienceInLine, message)
 	}
-	s.applied, s.objects = true, outcome.Objects
-	return r.correct(ctx, s, request, outcome)
+	return r.wait(s, phase, patience, message)
+}
+
+func underWay(name string, outcome release.Outcome) error {
+	if outcome.Queued {
+		return fmt.Errorf("release %s waits for a free worker; next is %s it", name, outcome.Action)
+	}
+	if outcome.Why != "" {
+		return fmt.Errorf("%s release %s: %s", outcome.Action, name, outcome.Why)
+	}
+	return fmt.Errorf("%s release %s", outcome.Action, name)
 }
 
 // request says what the release should be.
-func (r *Reconciler) request(s *scope) release.Request {
-	name := s.app.Name
-	if spec := s.app.Spec.Helm; spec.ReleaseName != "" {
-		name = spec.ReleaseName
-	}
+func (r *Reconciler) request(ctx context.Context, s *scope) release.Request {
+	// An action that runs on keeps the request, while the status patch decodes into the app.
+	app := s.app.DeepCopy()
+	spec := app.Spec.Helm
+	recorded := recordedRevision(s)
 	return release.Request{
-		App:       client.ObjectKeyFromObject(s.app),
-		Name:      name,
-		Namespace: s.app.Namespace,
-		User:      kube.DeployerOf(s.app.Namespace),
-		Chart:     s.chart,
-		Values:    s.values,
-		Timeout:   s.app.Spec.Within(),
-		Admit:     r.check(s),
-		Retry:     func(attempts int) time.Duration { return retryAfter(s.app, attempts) },
-		Sensitive: s.sensitive,
+		App:              client.ObjectKeyFromObject(s.app),
+		Name:             releaseName(s.app),
+		Namespace:        s.app.Namespace,
+		User:             kube.DeployerOf(s.app.Namespace),
+		Chart:            s.chart,
+		Values:           s.values,
+		ChartValuesFiles: spec.ChartValuesFiles,
+		PostRenderers:    spec.PostRenderers,
+		CommonMetadata:   spec.CommonMetadata,
+		Actions:          spec.HelmActions,
+		Ignore:           app.Spec.Drift.Ignore,
+		Timeout:          s.app.Spec.Within(),
+		Admit:            r.check(s),
+		Refused:          refused,
+		Retry:            func(attempts int) time.Duration { return retryAfter(app, attempts) },
+		Proven:           provenBefore(&s.app.Status, recorded),
+		Force:            asks(s.app, forceAnnotation, s.app.Status.LastHandledForceAt),
+		Reset:            asks(s.app, resetAnnotation, s.app.Status.LastHandledResetAt),
+		Asked:            s.app.Annotations[forceAnnotation] + "/" + s.app.Annotations[resetAnnotation],
+		Known:            recorded.revision,
+		KnownContent:     recorded.content,
+		Unmoved:          r.unmoved(ctx, s),
+		Tenant:           s.owner.Tenant,
+		Sensitive:        s.sensitive,
 	}
+}
+
+// asks reports whether people ask for something by an annotation: a new value asks anew, and one that is taken away asks
+// for nothing.
+func asks(app *v1alpha1.App, annotation, handled string) bool {
+	value := app.Annotations[annotation]
+	return value != "" && value != handled
+}
+
+func releaseName(app *v1alpha1.App) string { return cmp.Or(app.Spec.Helm.ReleaseName, app.Name) }
+
+// recordedRevision is the revision of the release whose objects are recorded.
+func recordedRevision(s *scope) known {
+	name := releaseName(s.app)
+	if s.memory.revision != 0 && s.memory.release == name {
+		return known{s.memory.revision, s.memory.content}
+	}
+	if was := s.app.Status.Release; was != nil && was.Name == name {
+		return known{was.Deployed, was.Content}
+	}
+	return known{}
+}
+
+// unmoved returns a function that says whether an object is for certain as Helm left it. It is asked while an action runs,
+// if at all.
+func (r *Reconciler) unmoved(ctx context.Context, s *scope) func(*unstructured.Unstructured) bool {
+	entries := recordedEntries(s)
+	still := sync.OnceValue(func() map[string]bool {
+		moved, err := r.Applier.Moved(context.WithoutCancel(ctx), s.client, entries, nil)
+		if err != nil {
+			return nil
+		}
+		same := map[string]bool{}
+		for _, e := range entries {
+			same[e.ID] = true
+		}
+		for _, e := range moved {
+			delete(same, e.ID)
+		}
+		return same
+	})
+	return func(o *unstructured.Unstructured) bool { return still()[apply.IDOf(o).String()] }
+}
+
+func recordedEntries(s *scope) []v1alpha1.InventoryEntry {
+	if s.memory.revision != 0 && s.memory.release == releaseName(s.app) {
+		return s.memory.entries
+	}
+	return s.inventory.Entries
+}
+
+// recordObjects takes what the last action left into the inventory.
+func (r *Reconciler) recordObjects(ctx context.Context, s *scope, outcome release.Outcome) error {
+	s.inventory = v1alpha1.Inventory{Entries: recordedEntries(s)}
+	deployed := known{outcome.Deployed, outcome.Content}
+	if deployed == recordedRevision(s) {
+		return nil
+	}
+	left := make([]apply.Left, 0, len(outcome.Objects))
+	floors := map[string]string{}
+	for _, o := range outcome.Objects {
+		if o.Namespace != s.app.Namespace {
+			continue // What a record says of other namespaces is none of this app's.
+		}
+		id := idOf(o.Ref)
+		left = append(left, apply.Left{ID: id, Version: o.Version, Live: o.Live})
+		if o.Live != nil {
+			floors[id.String()] = o.Live.GetResourceVersion()
+		}
+	}
+	entries, err := r.Applier.Record(ctx, s.client, left, s.inventory.Entries)
+	if err != nil {
+		return err
+	}
+	s.memory.release, s.memory.revision, s.memory.content = outcome.Release.Name, deployed.revision, deployed.content
+	s.memory.entries, s.memory.floors, s.memory.written = entries, floors, r.Clock.Now()
+	s.inventory, s.unhealthySince = v1alpha1.Inventory{Entries: entries}, nil
+	return nil
 }
 
 // retryAfter is the pause after so many failures: retryInterval where it is set, else one second, doubling.
@@ -91,53 +219,76 @@ func releaseError(err error) error {
 }
 
 // releaseFailed tells a chart that cannot succeed from an attempt that will be made again.
-func (r *Reconciler) releaseFailed(outcome release.Outcome) error {
-	var refused *release.NotAllowed
+func (r *Reconciler) releaseFailed(s *scope, outcome release.Outcome) error {
+	s.memory.phase = "" // The next try begins quietly again.
+	var notAllowed *release.NotAllowed
+	pause := max(outcome.RetryAt.Sub(r.Clock.Now()), 100*time.Millisecond)
 	switch {
-	case errors.As(outcome.Failed, &refused) && !policy.OnlyUnknownKinds(refused.Err):
+	case policy.OnlyUnknownKinds(outcome.Failed):
+		// The kind's definition may be on its way.
+		return step.FailAfter(v1alpha1.NotAllowedReason, pause, outcome.Failed)
+	case errors.As(outcome.Failed, &notAllowed):
 		return step.Stop(v1alpha1.NotAllowedReason, outcome.Failed)
+	case errors.Is(outcome.Failed, release.ErrTooLarge):
+		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)
 	case errors.Is(outcome.Failed, release.ErrRender):
 		return step.Stop(v1alpha1.RenderFailedReason, outcome.Failed)
+	case outcome.Held:
+		return step.Stop(v1alpha1.HeldReason, held(outcome))
 	}
-	reason := v1alpha1.UpgradeFailedReason
-	if outcome.Release.Revision <= 1 {
-		reason = v1alpha1.InstallFailedReason
-	}
-	pause := max(outcome.RetryAt.Sub(r.Clock.Now()), 100*time.Millisecond)
-	return step.FailAfter(reason, pause, outcome.Failed)
+	return step.FailAfter(failureReason(outcome), pause, outcome.Failed)
 }
 
-// correct puts back objects of the release that were edited or deleted by hand, and records the rest.
-func (r *Reconciler) correct(ctx context.Context, s *scope, request release.Request, outcome release.Outcome) error {
-	recorded := s.inventory.Entries
-	if was := s.app.Status.Release; was == nil || was.Revision != outcome.Release.Revision {
-		recorded = nil
-	}
-	entries, drifted, err := r.Applier.Observe(ctx, s.client, outcome.Objects, recorded)
-	s.inventory = apply.Inventory(entries, nil)
-	if err != nil || len(drifted) == 0 {
-		return err
-	}
-	if err := r.Releases.Correct(ctx, request, drifted); err != nil {
-		return step.Fail(v1alpha1.ApplyFailedReason, err)
-	}
-	settled, err := apply.Settle(ctx, s.client, drifted)
-	s.inventory = apply.Inventory(apply.Stale(entries, settled), settled)
-	return err
-}
-
-// uninstall removes the release with everything in it and waits until it is gone.
-func (r *Reconciler) uninstall(ctx context.Context, s *scope) error {
-	done, err := r.Releases.Uninstall(ctx, r.request(s))
-	var leaving *release.Terminating
+func failureReason(outcome release.Outcome) string {
 	switch {
-	case errors.As(err, &leaving), errors.Is(err, release.ErrLocked):
-		return step.Wait(v1alpha1.DeletingReason, time.Second, "%w", err)
-	case err != nil:
-		return step.Fail(v1alpha1.UninstallFailedReason, err)
-	case !done:
-		return step.Wait(v1alpha1.DeletingReason, 15*time.Second, "uninstalling release %s", r.request(s).Name)
+	case outcome.World:
+		return v1alpha1.RetryingReason
+	case outcome.Test == "Failed":
+		return v1alpha1.TestFailedReason
+	case outcome.Deployed == 0:
+		return v1alpha1.InstallFailedReason
 	}
-	s.inventory = v1alpha1.Inventory{}
-	return nil
+	return v1alpha1.UpgradeFailedReason
+}
+
+// held says what became of an input that is not tried again.
+func held(outcome release.Outcome) error {
+	done := "left as it is"
+	if m := outcome.Remediation; m != nil && m.Kind == v1alpha1.RemediationRollback {
+		done = fmt.Sprintf("rolled back to revision %d", m.To)
+	} else if m != nil && m.Kind == v1alpha1.RemediationUninstall {
+		done = "uninstalled"
+	}
+	return fmt.Errorf("failed %s and was %s; held until chart or values change, or the annotation %s asks for another try: %w",
+		times(outcome.Attempts), done, forceAnnotation, outcome.Failed)
+}
+
+func times(n int) string {
+	if n < 2 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// remediated is the condition that tells of a rollback or an uninstallation.
+func remediated(outcome release.Outcome) step.Note {
+	note := step.Note{Condition: v1alpha1.RemediatedCondition}
+	m := outcome.Remediation
+	if m == nil {
+		return note
+	}
+	switch {
+	case m.Err != nil && m.Kind == v1alpha1.RemediationUninstall:
+		note.Status, note.Reason, note.Message = "False", v1alpha1.UninstallFailedReason, "uninstalling what kept failing: "+m.Err.Error()
+	case m.Err != nil:
+		note.Status, note.Reason = "False", v1alpha1.RollbackFailedReason
+		note.Message = fmt.Sprintf("rolling back to revision %d: %v", m.To, m.Err)
+	case m.Kind == v1alpha1.RemediationUninstall:
+		note.Status, note.Reason, note.Message = "True", v1alpha1.UninstallSucceededReason, "uninstalled, because it kept failing"
+	default:
+		note.Status, note.Reason = "True", v1alpha1.RollbackSucceededReason
+		note.Message = fmt.Sprintf("rolled back to revision %d", m.To)
+	}
+	note.Event = "Warning"
+	return note
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -17,16 +19,16 @@ import (
 // remove deletes what the app delivered and waits until it is gone. It leaves everything under the policy Orphan, and
 // leaves it to Kubernetes where the whole namespace is going: its deployer may be gone already.
 func (r *Reconciler) remove(ctx context.Context, s *scope) error {
-	live := &corev1.Namespace{}
-	err := r.Direct.Get(ctx, client.ObjectKey{Name: s.app.Namespace}, live)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading namespace %s: %w", s.app.Namespace, err)
+	live, err := r.namespace(ctx, s.app.Namespace)
+	if err != nil {
+		return err
 	}
-	if s.app.Spec.DeletionPolicy == v1alpha1.DeletionOrphan || err != nil || live.DeletionTimestamp != nil {
+	if s.app.Spec.DeletionPolicy == v1alpha1.AppDeletionOrphan || live == nil || live.GetDeletionTimestamp() != nil {
 		r.forget(s)
 		return nil
 	}
-	s.owner = own.Owner{Tenant: live.Labels[v1alpha1.TenantLabel], Project: live.Labels[v1alpha1.ProjectLabel], App: s.app.Name, Namespace: s.app.Namespace}
+	labels := live.GetLabels()
+	s.owner = own.Owner{Tenant: labels[v1alpha1.TenantLabel], Project: labels[v1alpha1.ProjectLabel], App: s.app.Name, Namespace: s.app.Namespace}
 	if s.owner.Tenant == "" || s.owner.Project == "" {
 		return step.Wait(v1alpha1.DependencyNotReadyReason, 10*time.Second, "waits for its project to put back the labels of namespace %s", s.app.Namespace)
 	}
@@ -38,20 +40,63 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	left, err := apply.Prune(ctx, s.client, s.inventory.Entries, ownerLabels(s.owner))
-	s.inventory = apply.Inventory(left, nil)
-	if err != nil {
-		return step.Fail(v1alpha1.PruneFailedReason, err)
-	}
-	if len(left) > 0 {
-		return step.Wait(v1alpha1.DeletingReason, time.Second, "waits for %s to be gone", apply.Names(left))
+	if err := r.removeObjects(ctx, s); err != nil {
+		return err
 	}
 	r.forget(s)
 	return nil
 }
 
+// removeObjects deletes what is recorded. What is protected stays, unless somebody confirmed that it goes, too: taking a
+// folder out of Git costs no data.
+func (r *Reconciler) removeObjects(ctx context.Context, s *scope) error {
+	s.declared, s.memory.inventory = true, nil
+	r.claims.note(s) // It declares nothing any more.
+	removed, err := r.Applier.Remove(ctx, apply.Removal{
+		Client: s.client, Entries: s.inventory.Entries, Owner: ownerLabels(s.owner), Guarded: true,
+		Confirmed:  confirmed(s.app, v1alpha1.ConfirmAll) || confirmed(s.app, s.app.Status.LastAttemptedRevision),
+		Foreground: s.app.Spec.DeletionPolicy == v1alpha1.AppDeletionWaitForTermination,
+		Wanted:     r.wanted(s),
+	})
+	s.inventory = apply.Inventory(removed.Left, removed.Kept) // All that is kept is told of at once, in the end.
+	if err != nil {
+		return step.Fail(v1alpha1.PruneFailedReason, err)
+	}
+	if err := r.leaving(s, v1alpha1.DeletingReason, removed.Leaving); err != nil {
+		return err
+	}
+	if len(removed.Wanted) > 0 {
+		return step.Wait(v1alpha1.DeletingReason, r.nextLookAt(s, "taken over"), "leaves %s, and waits until that is taken over", describe(removed.Wanted))
+	}
+	r.tellKept(ctx, s.app, apply.Inventory(removed.Kept, removed.Held).Entries, "are protected from deletion")
+	return nil
+}
+
+// namespace returns the app's namespace, or nil when there is none. One that the watch does not show may have lost its labels.
+func (r *Reconciler) namespace(ctx context.Context, name string) (metav1.Object, error) {
+	if live, err := r.Watch.Namespace(ctx, name); live != nil || err != nil {
+		return live, err
+	}
+	live := &corev1.Namespace{}
+	err := r.Direct.Get(ctx, client.ObjectKey{Name: name}, live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return live, nil
+}
+
 // forget drops what is remembered of the app.
 func (r *Reconciler) forget(s *scope) {
-	r.Commits.Forget(string(s.app.UID))
+	r.memory.forget(s.app)
+	r.claims.forget(s.app)
+	r.unfollow(r.references.set(client.ObjectKeyFromObject(s.app), nil))
+	r.dependents.set(client.ObjectKeyFromObject(s.app), nil)
 	r.Archives.Forget(string(s.app.UID))
+	r.Dependencies.Forget(string(s.app.UID))
+	r.FluxArtifacts.Forget(string(s.app.UID))
+	r.folders.Delete(client.ObjectKeyFromObject(s.app))
+	r.unserved.Delete(client.ObjectKeyFromObject(s.app))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,25 +22,22 @@ func (r *Reconciler) render(ctx context.Context, s *scope) error {
 	if s.app.Spec.Helm != nil {
 		return r.renderValues(ctx, s)
 	}
-	objects, err := objectsOf(s)
+	objects, err := r.objectsOf(ctx, s)
 	if err != nil {
-		return step.Stop(v1alpha1.RenderFailedReason, err)
+		return renderOutcome(err)
 	}
 	s.objects = objects
 	return nil
 }
 
-func objectsOf(s *scope) ([]*unstructured.Unstructured, error) {
+func (r *Reconciler) objectsOf(ctx context.Context, s *scope) ([]*unstructured.Unstructured, error) {
 	switch s.app.Spec.Type {
 	case v1alpha1.AppImage:
-		return render.Image(s.app)
+		return render.Image(s.app, r.imageSettings(s))
 	case v1alpha1.AppGit:
-		return render.Dir(s.commit.Root, s.app.Spec.Git.Path)
+		return r.buildGit(ctx, s)
 	case v1alpha1.AppRaw:
-		if s.folder == nil {
-			return render.Raw(s.app, nil)
-		}
-		return render.Raw(s.app, s.folder)
+		return r.buildRaw(ctx, s)
 	}
 	return nil, fmt.Errorf("type %s has no objects of its own", s.app.Spec.Type)
 }
@@ -51,7 +49,7 @@ func (r *Reconciler) renderValues(ctx context.Context, s *scope) error {
 		s.values = values
 		return nil
 	}
-	// A missing ConfigMap or Secret may be on its way, and creating it causes no event here.
+	// A missing ConfigMap or Secret may be on its way; it wakes the app when it is there.
 	if errors.Is(err, render.ErrMissing) {
 		return step.Fail(v1alpha1.ValuesFailedReason, err)
 	}
@@ -65,29 +63,49 @@ func valuesOf(s *scope, lookup render.Lookup) (map[string]any, error) {
 	return render.Values(s.app.Spec.Helm, s.folder, lookup)
 }
 
-// data reads a ConfigMap or Secret of the app's namespace as the deployer.
+// data returns what a ConfigMap or Secret of the app's namespace holds. It is read as the deployer, once for each version
+// that the watch shows.
 func (r *Reconciler) data(ctx context.Context, s *scope, kind, name string) (map[string][]byte, error) {
-	key := client.ObjectKey{Namespace: s.app.Namespace, Name: name}
+	version, err := r.Version(ctx, s.app.Namespace, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	if version == "" {
+		return nil, render.ErrMissing
+	}
+	ref := reference{namespace: s.app.Namespace, kind: kind, name: name}
+	data, known := r.contents.get(ref, version)
+	if !known {
+		if data, err = r.read(ctx, s, ref); err != nil {
+			return nil, missing(err)
+		}
+		r.contents.put(ref, version, data)
+	}
 	if kind == "Secret" {
-		secret := &corev1.Secret{}
-		err := s.client.Get(ctx, key, secret)
-		for _, v := range secret.Data {
+		for _, v := range data {
 			s.sensitive = append(s.sensitive, sensitiveIn(v)...)
 		}
-		return secret.Data, missing(err)
+	}
+	return data, nil
+}
+
+func (r *Reconciler) read(ctx context.Context, s *scope, ref reference) (map[string][]byte, error) {
+	key := client.ObjectKey{Namespace: ref.namespace, Name: ref.name}
+	if ref.kind == "Secret" {
+		secret := &corev1.Secret{}
+		err := s.client.Get(ctx, key, secret)
+		return secret.Data, err
 	}
 	config := &corev1.ConfigMap{}
-	if err := s.client.Get(ctx, key, config); err != nil {
-		return nil, missing(err)
+	err := s.client.Get(ctx, key, config)
+	data := maps.Clone(config.BinaryData)
+	if data == nil {
+		data = map[string][]byte{}
 	}
-	data := map[string][]byte{}
 	for k, v := range config.Data {
 		data[k] = []byte(v)
 	}
-	for k, v := range config.BinaryData {
-		data[k] = v
-	}
-	return data, nil
+	return data, err
 }
 
 func missing(err error) error {

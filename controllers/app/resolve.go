@@ -16,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
-// resolve finds the project by the labels of the app's namespace, which tenants cannot write, waits for it to be ready,
-// and takes the deployer's client.
+// resolve finds the project by the labels of the app's namespace, which tenants cannot write, waits for it and for what
+// the app depends on to be ready, and takes the deployer's client.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	live, err := r.Watch.Namespace(ctx, s.app.Namespace)
 	if err != nil {
@@ -31,9 +31,17 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	if err := r.await(ctx, tenant, project); err != nil {
 		return err
 	}
+	if s.clusterKinds, err = r.clusterKinds(ctx, tenant); err != nil {
+		return err
+	}
 	s.owner = own.Owner{Tenant: tenant, Project: project, App: s.app.Name, Namespace: s.app.Namespace}
-	s.client, err = r.Clients.As(s.app.Namespace)
-	return err
+	if s.client, err = r.Clients.As(s.app.Namespace); err != nil {
+		return err
+	}
+	if err := compile(s); err != nil {
+		return step.Stop(v1alpha1.InvalidExpressionReason, err)
+	}
+	return r.awaitDependencies(ctx, s)
 }
 
 // await waits for the project: before it was ready once there is no deployer, and no quota that holds the app.
@@ -59,4 +67,13 @@ func (r *Reconciler) await(ctx context.Context, tenant, name string) error {
 			name, conditions.GetMessage(project, v1alpha1.ReadyCondition))
 	}
 	return nil
+}
+
+// clusterKinds are the cluster-scoped kinds that administrators allow the tenant's apps.
+func (r *Reconciler) clusterKinds(ctx context.Context, name string) ([]string, error) {
+	tenant := &v1alpha1.Tenant{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading tenant %s: %w", name, err)
+	}
+	return tenant.Spec.ClusterKinds, nil
 }

@@ -2,12 +2,16 @@ package app
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -16,33 +20,80 @@ import (
 // scope holds the facts of one Reconcile.
 type scope struct {
 	app *v1alpha1.App
+	// memory is what the last Reconciles of this process left.
+	memory *remembered
 	// owner and client are set by resolve: whose the app is, and the deployer's client.
 	owner  own.Owner
 	client client.Client
-	// folder, commit, chart and revision are set by fetch: the app's own folder where the spec refers to it, the commit of
-	// a Git app, the chart of a Helm app, and what they are together.
+	// clusterKinds are what the app may hold beside namespaced objects, set by resolve.
+	clusterKinds []string
+	// folder, source, chart and revision are set by fetch: the app's own folder where the spec refers to it, what a Git app
+	// is made from, the chart of a Helm app, and what they are together.
 	folder   *fetch.Folder
-	commit   fetch.Commit
+	source   fetched
 	chart    release.Chart
 	revision string
-	// objects and values are set by render; values only for a Helm app, whose objects are set by release.
+	// objects and values are set by render; values only for a Helm app, whose objects are in the inventory.
 	objects []*unstructured.Unstructured
 	values  map[string]any
-	// sensitive are the contents of the Secrets that values were taken from; no message may show them.
+	// sensitive is what Secrets hold that values were taken from, and what was decrypted; no message may show it.
 	sensitive []string
-	// inventory, applied and info are set by apply and release; applied once the revision is in the cluster as a whole.
+	// inventory and applied are set by apply and release; applied once the revision is in the cluster as a whole.
 	inventory v1alpha1.Inventory
 	applied   bool
-	info      *release.Info
+	// declared is set when objects are all that the source declares. ceded counts objects that left it and are left for
+	// other apps; waiting names them when that lasts.
+	declared bool
+	ceded    int
+	waiting  []string
+	// held are the objects that left the source and wait for somebody to confirm their deletion, set by apply.
+	held []string
 	// unhealthySince is set by health.
 	unhealthySince *metav1.Time
+
+	// again is when to look again though all is well, 0 for at the interval.
+	again time.Duration
+
+	// hooks are set by preHooks, and hooksPlanned with them: those of the revision at hand. forced: one was made again
+	// because somebody asked for it.
+	hooks        []*hookRun
+	hooksPlanned bool
+	forced       bool
+	// done is set when every step has succeeded.
+	done  bool
+	image imageFacts
+	helm  helmFacts
 }
 
-func newScope(app *v1alpha1.App) *scope {
-	return &scope{
-		app:            app,
-		inventory:      app.Status.Inventory,
-		unhealthySince: app.Status.UnhealthySince,
+// helmFacts are the facts of a Helm app's release.
+type helmFacts struct {
+	// outcome is what the engine found, nil before it was asked.
+	outcome *release.Outcome
+	// accepted: what the annotations forceAt and resetAt ask for has begun.
+	accepted bool
+	// notes are the conditions Remediated and Drifted, the latter of any app.
+	notes []step.Note
+	// proven is set when health and tests found the deployed revision good.
+	proven bool
+}
+
+func newScope(app *v1alpha1.App, m *memory) *scope {
+	s := &scope{app: app, memory: m.of(app), inventory: app.Status.Inventory, unhealthySince: app.Status.UnhealthySince, held: app.Status.Held}
+	s.memory.told(app)
+	if kept := s.memory.inventory; kept != nil {
+		s.inventory = *kept
+	}
+	if s.unhealthySince != nil && s.unhealthySince.Time.Before(s.memory.written) {
+		s.unhealthySince = nil
+	}
+	return s
+}
+
+// keep has the next pass go on from this one's inventory, where the status does not tell it.
+func (s *scope) keep() {
+	s.memory.inventory = nil
+	if s.app.Spec.Helm == nil && !slices.Equal(s.inventory.Entries, s.app.Status.Inventory.Entries) {
+		s.memory.inventory = &s.inventory
 	}
 }
 
@@ -51,23 +102,138 @@ func (s *scope) Record() {
 	status := &s.app.Status
 	status.Inventory = s.inventory
 	status.UnhealthySince = s.unhealthySince
+	status.Held = s.held[:min(len(s.held), maxHeld)]
+	if s.done {
+		status.ObservedTree = s.app.Annotations[v1alpha1.TreeAnnotation]
+	}
 	if s.revision != "" {
-		status.LastAttemptedRevision = s.revision
+		status.LastAttemptedRevision, status.SourceDigest = s.revision, s.source.digest
 	}
 	if s.applied {
 		status.LastAppliedRevision = s.revision
 	}
-	if s.info != nil {
-		status.Release = &v1alpha1.ReleaseStatus{
-			Name: s.info.Name, Revision: s.info.Revision, Status: s.info.Status, Chart: s.info.Chart, AppVersion: s.info.AppVersion,
+	s.image.record(s.app)
+	s.recordHooks()
+	s.helm.record(s.app)
+}
+
+func (h *helmFacts) record(app *v1alpha1.App) {
+	status := &app.Status
+	if h.accepted {
+		status.LastHandledForceAt, status.LastHandledResetAt = app.Annotations[forceAnnotation], app.Annotations[resetAnnotation]
+	}
+	if h.outcome == nil {
+		return
+	}
+	status.Failures, status.NextRetryAt = int64(h.outcome.Attempts), nil
+	if at := h.outcome.RetryAt; !at.IsZero() {
+		status.NextRetryAt = &metav1.Time{Time: at}
+	}
+	status.History = historyOf(status.History, h.outcome)
+	if h.outcome.Release.Name == "" {
+		status.Release = nil
+		return
+	}
+	status.Release = h.release(status)
+}
+
+// release describes the newest revision. What the engine did not have to read is in the history.
+func (h *helmFacts) release(status *v1alpha1.AppStatus) *v1alpha1.ReleaseStatus {
+	info := h.outcome.Release
+	now := &v1alpha1.ReleaseStatus{
+		Name: info.Name, Revision: info.Revision, Status: info.Status, Chart: info.Chart, AppVersion: info.AppVersion,
+		Deployed: h.outcome.Deployed, Content: h.outcome.Content,
+		Proven: h.proven || provenBefore(status, known{h.outcome.Deployed, h.outcome.Content}),
+	}
+	for _, snapshot := range status.History {
+		if snapshot.Revision == info.Revision && now.Chart == "" {
+			now.Chart, now.AppVersion = snapshot.Chart+"-"+snapshot.ChartVersion, snapshot.AppVersion
 		}
 	}
+	return now
+}
+
+// known is a deployed revision of a release, told from one of the same number after another installation by its content.
+type known struct {
+	revision int
+	content  string
+}
+
+// provenBefore reports whether a deployed revision is recorded to be good.
+func provenBefore(status *v1alpha1.AppStatus, k known) bool {
+	was := status.Release
+	return was != nil && was.Proven && known{was.Deployed, was.Content} == k
+}
+
+// historyOf brings the recorded history to what Helm keeps, newest first.
+func historyOf(recorded []v1alpha1.ReleaseSnapshot, outcome *release.Outcome) []v1alpha1.ReleaseSnapshot {
+	known := map[int]v1alpha1.ReleaseSnapshot{}
+	for _, snapshot := range slices.Concat(recorded, outcome.History) {
+		known[snapshot.Revision] = snapshot
+	}
+	var history []v1alpha1.ReleaseSnapshot
+	for revision, state := range outcome.Revisions {
+		if snapshot, ok := known[revision]; ok {
+			snapshot.Status = state
+			history = append(history, snapshot)
+		}
+	}
+	slices.SortFunc(history, func(a, b v1alpha1.ReleaseSnapshot) int { return b.Revision - a.Revision })
+	return history
 }
 
 // Summary is Ready's message.
 func (s *scope) Summary() string {
-	if s.info != nil {
-		return fmt.Sprintf("Release %s, revision %d of chart %s, is healthy", s.info.Name, s.info.Revision, s.info.Chart)
+	summary := s.delivery()
+	for _, h := range s.hooks {
+		if h.passedOver() {
+			summary += fmt.Sprintf("; %s failed and was passed over", h)
+		}
 	}
-	return fmt.Sprintf("Applied revision %s: %d objects, healthy", s.revision, len(s.inventory.Entries))
+	return summary
+}
+
+func (s *scope) delivery() string {
+	if r := s.app.Status.Release; s.helm.outcome != nil && r != nil {
+		return fmt.Sprintf("Release %s, revision %d of chart %s, is healthy", r.Name, r.Revision, r.Chart)
+	}
+	summary := fmt.Sprintf("Applied revision %s: %d objects, healthy", s.revision, len(s.inventory.Entries)-len(s.held)-s.ceded)
+	if len(s.waiting) > 0 {
+		summary += "; no longer declared and left for others: " + describe(s.waiting)
+	}
+	if n := len(s.held); n > 0 {
+		summary += fmt.Sprintf("; %d more left the source and wait, as status.held says, until the annotation %s is that revision", n, v1alpha1.ConfirmAnnotation)
+	}
+	return summary
+}
+
+// Notes are the conditions beside the steps', and the event that tells why an action was begun where that is not plain.
+func (s *scope) Notes() []step.Note {
+	notes := slices.Concat(s.imageNotes(), s.hookNotes(), s.helm.notes)
+	if o := s.helm.outcome; o != nil && o.Why != "" && o.Ended.After(s.memory.ended) {
+		s.memory.ended = o.Ended
+		notes = append(notes, step.Note{Reason: v1alpha1.ProgressingReason, Message: o.Why, Event: "Normal"})
+	}
+	return notes
+}
+
+// Mask hides in a message what is sensitive.
+func (s *scope) Mask(text string) string { return maskOf(s.sensitive)(text) }
+
+// soon has the app looked at again after a while though all is well.
+func (s *scope) soon(after time.Duration) {
+	if s.again == 0 || after < s.again {
+		s.again = after
+	}
+}
+
+// Again is when to look again though all is well.
+func (s *scope) Again() time.Duration { return s.again }
+
+// Details are Helm's last words about a failed action.
+func (s *scope) Details() string {
+	if s.helm.outcome == nil {
+		return ""
+	}
+	return strings.Join(s.helm.outcome.Log, "\n")
 }

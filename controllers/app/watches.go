@@ -5,7 +5,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -23,23 +23,27 @@ import (
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
-// SetupWithManager has the controller woken by its Apps, by what they deliver, by their project, and by ended Helm
-// actions, which come over released.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, released <-chan event.GenericEvent, options controller.Options) error {
+// SetupWithManager has the controller woken by its Apps, by what they deliver and depend on, by their project, by the
+// ConfigMaps and Secrets they are made from, and by ended Helm actions, which come over released.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, released <-chan event.GenericEvent, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.App{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.appsOf), builder.WithPredicates(readyChanged)).
+		Watches(&v1alpha1.Repository{}, handler.EnqueueRequestsFromMapFunc(r.pushed), builder.WithPredicates(pushTold)).
+		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor(v1alpha1.ProjectKind)), builder.WithPredicates(r.standingChanged(v1alpha1.ProjectKind))).
+		Watches(&v1alpha1.App{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor(v1alpha1.AppKind)), builder.WithPredicates(r.standingChanged(v1alpha1.AppKind))).
 		WatchesRawSource(source.Channel(released, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Func(r.wakeOnChange)).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))
 	if err != nil {
 		return err
 	}
-	r.Watch.OnKind(func(kind *metav1.PartialObjectMetadata) error {
-		if health.HasStatus(kind.GroupVersionKind()) {
-			return c.Watch(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(appOf)))
+	r.Watch.OnKind(func(kind schema.GroupVersionKind, informer cache.Informer) error {
+		if health.HasStatus(kind) {
+			return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(r.concerned(kind.GroupKind()))})
 		}
-		return c.Watch(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(appOf), apply.HandsOn))
+		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(appOf), Predicates: []predicate.Predicate{apply.HandsOn}})
 	})
 	// Pods are not applied but made by what is, and what they suffer is what an app waits for.
 	return mgr.Add(follower{func(ctx context.Context) error {
@@ -56,12 +60,51 @@ type follower struct {
 func (f follower) Start(ctx context.Context) error { return f.start(ctx) }
 
 // appOf maps an object to the app that delivers it.
-func appOf(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
-	name := o.Labels[v1alpha1.AppLabel]
+func appOf(_ context.Context, o client.Object) []reconcile.Request {
+	labels, namespace := o.GetLabels(), o.GetNamespace()
+	name := labels[v1alpha1.AppLabel]
 	if name == "" {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.Namespace, Name: name}}}
+	if namespace == "" {
+		namespace = v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+// concerned maps an object to the app that delivers it and the apps that depend on it.
+func (r *Reconciler) concerned(kind schema.GroupKind) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		return append(appOf(ctx, o), requestsFor(r.dependentsOf(o, kind))...)
+	}
+}
+
+// waitingFor maps an App or a Project to the apps that depend on it.
+func (r *Reconciler) waitingFor(kind string) handler.MapFunc {
+	return func(_ context.Context, o client.Object) []reconcile.Request {
+		return requestsFor(r.dependentsOf(o, v1alpha1.GroupVersion.WithKind(kind).GroupKind()))
+	}
+}
+
+// standingChanged lets a change of an App or Project through when others depend on it and it becomes ready or stops being
+// so. Expressions may look at anything, so what they judge is let through at each change.
+func (r *Reconciler) standingChanged(kind string) predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			if standsAs(e.ObjectOld) != standsAs(e.ObjectNew) {
+				return true
+			}
+			return len(r.dependents.users(reference{e.ObjectNew.GetNamespace(), kind + byExpression, e.ObjectNew.GetName()})) > 0
+		},
+	}
+}
+
+func requestsFor(apps []client.ObjectKey) []reconcile.Request {
+	requests := make([]reconcile.Request, 0, len(apps))
+	for _, app := range apps {
+		requests = append(requests, reconcile.Request{NamespacedName: app})
+	}
+	return requests
 }
 
 // appsOf maps a project to its apps.

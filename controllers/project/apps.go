@@ -37,9 +37,9 @@ func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) removeApp(ctx context.Context, s *scope, app *v1alpha1.App) error {
-	if s.project.Spec.DeletionPolicy == v1alpha1.DeletionOrphan && app.Spec.DeletionPolicy != v1alpha1.DeletionOrphan {
+	if s.project.Spec.DeletionPolicy == v1alpha1.DeletionOrphan && app.Spec.DeletionPolicy != v1alpha1.AppDeletionOrphan {
 		before := app.DeepCopy()
-		app.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+		app.Spec.DeletionPolicy = v1alpha1.AppDeletionOrphan
 		if err := r.Client.Patch(ctx, app, client.MergeFrom(before)); err != nil {
 			return client.IgnoreNotFound(err)
 		}

@@ -21,8 +21,9 @@ type Reconciler struct {
 	Direct  client.Client
 	Watch   *kube.Watch
 	Applier *apply.Applier
-	Clients *kube.Clients
 	Steps   *step.Runner
+	// Forget is told of each namespace that is gone.
+	Forget func(namespace string)
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project; "" lets none in.
 	IngressNamespace string
 }

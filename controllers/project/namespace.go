@@ -16,10 +16,13 @@ func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
 
 // removeNamespace deletes the namespace, empty of apps by now, and waits until it is gone with all that is in it.
 func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
+	if err := r.revokeCluster(ctx, s); err != nil {
+		return err
+	}
 	h := home.Home{Direct: r.Direct, Name: s.namespace, Owner: namespace.Owner{Labels: s.labels()}}
 	if err := h.Remove(ctx, s.project.Spec.DeletionPolicy); err != nil {
 		return err
 	}
-	r.Clients.Forget(s.namespace)
+	r.Forget(s.namespace)
 	return nil
 }

@@ -2,14 +2,17 @@ package project
 
 import (
 	"context"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,18 +24,18 @@ import (
 
 // SetupWithManager has the controller woken by its Projects, by hands on what it made, by the tenant, and by apps that
 // come and go.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, options controller.Options) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.projectsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.App{}, handler.EnqueueRequestsFromMapFunc(projectOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.App{}, counting, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))
 	if err != nil {
 		return err
 	}
-	r.Watch.OnKind(func(kind *metav1.PartialObjectMetadata) error {
-		return c.Watch(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(madeFor), apply.HandsOn))
+	r.Watch.OnKind(func(_ schema.GroupVersionKind, informer cache.Informer) error {
+		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(madeFor), Predicates: []predicate.Predicate{apply.HandsOn}})
 	})
 	return nil
 }
@@ -50,19 +53,33 @@ func (r *Reconciler) projectsOf(ctx context.Context, tenant client.Object) []rec
 	return requests
 }
 
-// projectOf maps an app to its project, which counts its apps and waits for the last one to go.
-func projectOf(_ context.Context, o client.Object) []reconcile.Request {
-	return requestOf(o.GetLabels())
+// countPause gathers apps that come or go together, as those of one commit do.
+const countPause = time.Second
+
+// counting maps an app that came or went to its project, which counts its apps and waits for the last one to go.
+var counting = handler.Funcs{
+	CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		count(e.Object, q)
+	},
+	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		count(e.Object, q)
+	},
+}
+
+func count(app client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, r := range requestOf(app.GetLabels()) {
+		q.AddAfter(r, countPause)
+	}
 }
 
 // madeFor maps an object to the project it was made for; what belongs to an app is the app's, and labels that do not fit
 // the namespace they are in are nobody's.
-func madeFor(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
-	namespace := v1alpha1.ProjectNamespace(o.Labels[v1alpha1.TenantLabel], o.Labels[v1alpha1.ProjectLabel])
-	if o.Labels[v1alpha1.AppLabel] != "" || (o.Namespace != namespace && o.Name != namespace) {
+func madeFor(_ context.Context, o client.Object) []reconcile.Request {
+	namespace := v1alpha1.ProjectNamespace(o.GetLabels()[v1alpha1.TenantLabel], o.GetLabels()[v1alpha1.ProjectLabel])
+	if o.GetLabels()[v1alpha1.AppLabel] != "" || (o.GetNamespace() != namespace && o.GetName() != namespace && o.GetName() != clusterRole(namespace)) {
 		return nil
 	}
-	return requestOf(o.Labels)
+	return requestOf(o.GetLabels())
 }
 
 func requestOf(labels map[string]string) []reconcile.Request {

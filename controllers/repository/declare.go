@@ -38,7 +38,7 @@ func (r *Reconciler) keepRevision(ctx context.Context, o client.Object) error {
 }
 
 // housed reports whether an object can be applied: its namespace is there, and neither that nor the project or tenant it
-// belongs to is being deleted. What is declared then comes back when they are gone.
+// belongs to, nor an object of its own name, is being deleted. What is declared then comes back when they are gone.
 func (r *Reconciler) housed(ctx context.Context, o client.Object) (bool, error) {
 	var home client.Object
 	tenant := o.GetLabels()[v1alpha1.TenantLabel]
@@ -49,6 +49,13 @@ func (r *Reconciler) housed(ctx context.Context, o client.Object) (bool, error) 
 		home = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant}}
 	default:
 		return true, nil
+	}
+	same := o.DeepCopyObject().(client.Object)
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), same); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading %s: %w", o.GetName(), err)
+	}
+	if same.GetDeletionTimestamp() != nil {
+		return false, nil
 	}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(home), home); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading %s: %w", home.GetName(), err)
@@ -70,6 +77,8 @@ func declared(o client.Object) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: content}
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	// Its controller would add it before anything else, in a request of its own.
+	u.SetFinalizers([]string{v1alpha1.Finalizer})
 	return u, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,7 +83,7 @@ func newBench(t *testing.T) *bench {
 			},
 		}).Build()
 	b.Reconciler = &Reconciler{
-		Client: api, Direct: api, Namespace: "kubeop-system", Git: fetch.NewGitStore(t.TempDir()),
+		Client: api, Direct: api, Namespace: "kubeop-system", Git: fetch.NewGitStore(t.TempDir(), &fetch.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
 		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakePassiveClock(b.now)},
 	}
 	b.restart()

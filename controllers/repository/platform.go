@@ -6,6 +6,7 @@ import (
 	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,6 +39,9 @@ func (p Platform) Declare(ctx context.Context, c client.Client) error {
 	if p.Branch != "" {
 		repository.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: p.Branch}
 	}
+	if there, err := p.declaredBefore(ctx, c, repository); there || err != nil {
+		return err
+	}
 	u, err := declared(repository)
 	if err != nil {
 		return err
@@ -47,6 +51,20 @@ func (p Platform) Declare(ctx context.Context, c client.Client) error {
 		return fmt.Errorf("declaring the platform repository: %w", err)
 	}
 	return nil
+}
+
+// declaredBefore reports whether the Repository is there as it should be: then a start writes nothing.
+func (p Platform) declaredBefore(ctx context.Context, c client.Reader, want *v1alpha1.Repository) (bool, error) {
+	live := &v1alpha1.Repository{}
+	err := c.Get(ctx, client.ObjectKeyFromObject(want), live)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading the platform repository: %w", err)
+	}
+	is, should := live.Spec, want.Spec
+	same := is.URL == should.URL && is.Path == should.Path && is.Interval == should.Interval &&
+		equality.Semantic.DeepEqual(is.Ref, should.Ref) && equality.Semantic.DeepEqual(is.SecretRef, should.SecretRef) &&
+		equality.Semantic.DeepEqual(is.HookSecretRef, should.HookSecretRef)
+	return err == nil && same, nil
 }
 
 func secretRef(name string) *v1alpha1.LocalSecretReference {

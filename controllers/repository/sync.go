@@ -53,16 +53,24 @@ func (r *Reconciler) carryOut(ctx context.Context, s *scope, planned plan.Plan) 
 	kept := slices.Concat(planned.Keep, planned.Held)
 	var errs []error
 	var waiting []string
-	for _, unit := range units(planned.Apply) {
-		ready, missing, err := r.split(ctx, unit)
-		errs = append(errs, err)
-		for _, o := range missing {
-			waiting = append(waiting, o.GetNamespace())
-			kept = append(kept, entriesOf(recorded, o)...)
+	failed := failures{}
+	for _, wave := range plan.Waves(planned.Apply) {
+		for _, unit := range units(wave) {
+			unit, held := failed.without(unit)
+			ready, missing, err := r.split(ctx, unit)
+			failed.add(unit, err)
+			errs = append(errs, err)
+			for _, o := range missing {
+				waiting = append(waiting, o.GetNamespace())
+			}
+			for _, o := range slices.Concat(held, missing) {
+				kept = append(kept, entriesOf(recorded, o)...)
+			}
+			entries, err := r.applyUnit(ctx, s, ready, recorded)
+			failed.add(ready, err)
+			kept = append(kept, entries...)
+			errs = append(errs, err)
 		}
-		entries, err := r.applyUnit(ctx, s, ready, recorded)
-		kept = append(kept, entries...)
-		errs = append(errs, err)
 	}
 	s.inventory = apply.Inventory(kept, apply.Stale(recorded, kept))
 	if err := errors.Join(errs...); err != nil {
@@ -95,7 +103,7 @@ func announce(ctx context.Context, s *scope, objects []client.Object) error {
 // delete removes what left the tree. A Project or Tenant takes its time; the repository looks again when it is gone.
 func (r *Reconciler) delete(ctx context.Context, s *scope, entries, kept []v1alpha1.InventoryEntry) error {
 	owner := map[string]string{v1alpha1.RepositoryLabel: s.repository.Name}
-	left, err := apply.Prune(ctx, r.Direct, entries, owner)
+	left, err := r.Applier.Prune(ctx, r.Direct, entries, owner)
 	s.inventory = apply.Inventory(kept, left)
 	if err != nil {
 		return step.Fail(v1alpha1.SyncFailedReason, err)

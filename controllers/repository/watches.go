@@ -2,9 +2,11 @@ package repository
 
 import (
 	"context"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -21,34 +23,43 @@ import (
 
 // SetupWithManager has the controller woken by its Repositories, by hands on what they declare, and by new namespaces, for
 // which projects and apps may be waiting.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, options controller.Options) error {
-	declared := handler.EnqueueRequestsFromMapFunc(declaredBy)
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.Tenant{}, declared, builder.WithPredicates(handsOn)).
-		Watches(&v1alpha1.Project{}, declared, builder.WithPredicates(handsOn)).
-		Watches(&v1alpha1.App{}, declared, builder.WithPredicates(handsOn)).
+		Watches(&v1alpha1.Tenant{}, byHand, builder.WithPredicates(handsOn)).
+		Watches(&v1alpha1.Project{}, byHand, builder.WithPredicates(handsOn)).
+		Watches(&v1alpha1.App{}, byHand, builder.WithPredicates(handsOn)).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))
 	if err != nil {
 		return err
 	}
-	r.Watch.OnKind(func(kind *metav1.PartialObjectMetadata) error {
+	r.Watch.OnKind(func(kind schema.GroupVersionKind, informer cache.Informer) error {
 		if kind.Kind != "Namespace" {
 			return nil
 		}
-		return c.Watch(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(waitingFor), comes))
+		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(waitingFor), Predicates: []predicate.Predicate{comes}})
 	})
 	return nil
 }
 
-// declaredBy maps an object to the repository that declares it.
-func declaredBy(_ context.Context, o client.Object) []reconcile.Request {
-	name := o.GetLabels()[v1alpha1.RepositoryLabel]
-	if name == "" {
-		return nil
+// handsPause gathers changes that come together, such as the deletions of one commit.
+const handsPause = time.Second
+
+// byHand maps a changed object to the repository that declares it.
+var byHand = handler.Funcs{
+	UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		wake(e.ObjectNew, q)
+	},
+	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		wake(e.Object, q)
+	},
+}
+
+func wake(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if name := o.GetLabels()[v1alpha1.RepositoryLabel]; name != "" {
+		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, handsPause)
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 }
 
 // handsOn lets changes of the spec, labels and annotations through, and deletions; new objects come from here.
@@ -60,15 +71,15 @@ var handsOn = predicate.Funcs{
 }
 
 // waitingFor maps a namespace to the repositories that may declare something in it.
-func waitingFor(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
+func waitingFor(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{
 		{NamespacedName: types.NamespacedName{Name: v1alpha1.PlatformRepository}},
-		{NamespacedName: types.NamespacedName{Name: o.Labels[v1alpha1.TenantLabel]}},
+		{NamespacedName: types.NamespacedName{Name: o.GetLabels()[v1alpha1.TenantLabel]}},
 	}
 }
 
 // comes lets only new objects through.
-var comes = predicate.TypedFuncs[*metav1.PartialObjectMetadata]{
-	UpdateFunc: func(event.TypedUpdateEvent[*metav1.PartialObjectMetadata]) bool { return false },
-	DeleteFunc: func(event.TypedDeleteEvent[*metav1.PartialObjectMetadata]) bool { return false },
+var comes = predicate.Funcs{
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/fluxcd/pkg/runtime/jitter"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +22,9 @@ const maxMessage = 1000
 // finish tells how a Reconcile ended: Ready and its companions, one status patch where anything changed, one event where
 // Ready changed, metrics, and when to look again.
 func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *verdict) (ctrl.Result, error) {
+	if v != nil && v.kind == quiet {
+		return ctrl.Result{RequeueAfter: v.after}, nil
+	}
 	s.Record()
 	if ctx.Err() != nil && v != nil && v.kind == failed {
 		// The operator is stopping: what broke off says nothing about the object. What was done stays recorded.
@@ -28,6 +32,8 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		return ctrl.Result{}, r.patch(ctx, before, obj)
 	}
 	summarise(obj, s, v)
+	notes := notesOf(s)
+	mark(obj, notes)
 	if token, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
 		obj.GetReconcileStatus().SetLastHandledReconcileRequest(token)
 	}
@@ -36,8 +42,49 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 	if err := r.patch(ctx, before, obj); err != nil {
 		return ctrl.Result{}, errors.Join(err, errOf(v))
 	}
-	r.tell(before, obj)
-	return next(ctx, obj, v)
+	r.tell(before, obj, detailsOf(s, v))
+	for _, n := range notes {
+		r.note(before, obj, n)
+	}
+	result, err := next(ctx, obj, v)
+	if sooner, ok := s.(Sooner); ok && (v == nil || v.kind == stopped) && sooner.Again() > 0 {
+		result.RequeueAfter = min(result.RequeueAfter, sooner.Again())
+	}
+	return result, err
+}
+
+func notesOf(s Scope) []Note {
+	n, ok := s.(Noter)
+	if !ok {
+		return nil
+	}
+	notes := n.Notes()
+	for i := range notes {
+		notes[i].Message = hide(s, notes[i].Message)
+	}
+	return notes
+}
+
+func detailsOf(s Scope, v *verdict) string {
+	if d, ok := s.(Detailed); ok && v != nil && v.kind != waiting {
+		return hide(s, d.Details())
+	}
+	return ""
+}
+
+func mark(obj Object, notes []Note) {
+	for _, n := range notes {
+		if n.Condition == "" {
+			continue
+		}
+		if n.Status == "" {
+			conditions.Delete(obj, n.Condition)
+			continue
+		}
+		conditions.Set(obj, &metav1.Condition{
+			Type: n.Condition, Status: n.Status, Reason: n.Reason, Message: n.Message, ObservedGeneration: obj.GetGeneration(),
+		})
+	}
 }
 
 // summarise sets Ready, Reconciling, Stalled and the observed generation. A failure that is tried again leaves the
@@ -96,24 +143,46 @@ func (r *Runner) patch(ctx context.Context, before, obj Object) error {
 	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, diff))
 }
 
-// tell emits an event when Ready became true or false, or says something else than before.
-func (r *Runner) tell(before, obj Object) {
-	was, is := conditions.Get(before, v1alpha1.ReadyCondition), conditions.Get(obj, v1alpha1.ReadyCondition)
-	if is == nil || is.Status == "Unknown" {
+// tell emits an event when Ready is false and says something else than before, and when it is true and was false just before.
+// Any other success is told by Ready alone: thousands of objects that do as they should are no events.
+func (r *Runner) tell(before, obj Object, details string) {
+	is := conditions.Get(obj, v1alpha1.ReadyCondition)
+	if is == nil || is.Status == metav1.ConditionUnknown || same(before, obj, v1alpha1.ReadyCondition) {
 		return
 	}
-	if was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+	if was := conditions.Get(before, v1alpha1.ReadyCondition); is.Status == metav1.ConditionTrue && (was == nil || was.Status != metav1.ConditionFalse) {
 		return
 	}
-	kind := corev1.EventTypeNormal
-	if is.Status != "True" {
+	kind, message := corev1.EventTypeNormal, is.Message
+	if is.Status != metav1.ConditionTrue {
 		kind = corev1.EventTypeWarning
 	}
-	message := is.Message
+	if details != "" {
+		message += "\n" + details
+	}
+	r.emit(obj, kind, is.Reason, message)
+}
+
+// note emits an event of a note that is new or says something else than before.
+func (r *Runner) note(before, obj Object, n Note) {
+	if n.Event != "" && (n.Condition == "" || !same(before, obj, n.Condition)) {
+		r.emit(obj, n.Event, n.Reason, n.Message)
+	}
+}
+
+func same(before, obj Object, condition string) bool {
+	was, is := conditions.Get(before, condition), conditions.Get(obj, condition)
+	if was == nil || is == nil {
+		return was == is
+	}
+	return was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message
+}
+
+func (r *Runner) emit(obj Object, kind, reason, message string) {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
 	}
-	r.Events.Eventf(obj, nil, kind, is.Reason, "Reconcile", "%s", message)
+	r.Events.Eventf(obj, nil, kind, reason, "Reconcile", "%s", message)
 }
 
 // next says when to look again. Only a failure without a retryInterval goes through the queue's backoff.

@@ -23,6 +23,7 @@ type kind int
 
 const (
 	waiting kind = iota
+	quiet
 	stopped
 	failed
 )
@@ -33,6 +34,13 @@ func (v *verdict) Unwrap() error { return v.err }
 // Wait ends a step in which nothing is wrong: look again after the given time, or sooner when a watch reports a change.
 func Wait(reason string, after time.Duration, format string, args ...any) error {
 	return &verdict{kind: waiting, reason: reason, after: after, err: fmt.Errorf(format, args...)}
+}
+
+// Soon ends a step whose work has begun and is expected to end in a moment: nothing is told yet, the status stays as it
+// is, and the object is looked at again after the given time, or sooner when a watch reports a change. It spares the API
+// server a status that the next one replaces at once.
+func Soon(after time.Duration) error {
+	return &verdict{kind: quiet, after: after, err: errors.New("under way")}
 }
 
 // Stop ends a step that only a change of the object or its source can help. The object is Stalled, and looked at again
@@ -52,14 +60,14 @@ func FailAfter(reason string, after time.Duration, err error) error {
 	return &verdict{kind: failed, reason: reason, after: after, err: err}
 }
 
-// Refused tells objects that the API server finds wrong in themselves, which only a change of the source can help, from
-// failures that are tried again. It returns nil for nil.
+// Refused tells objects that the API server finds wrong in themselves, and those in whose place stands somebody else's,
+// which only people can help, from failures that are tried again. It returns nil for nil.
 func Refused(reason string, err error) error {
 	if err == nil {
 		return nil
 	}
 	for _, each := range apply.Split(err) {
-		if !apierrors.IsInvalid(each) && !apierrors.IsBadRequest(each) {
+		if !apierrors.IsInvalid(each) && !apierrors.IsBadRequest(each) && !errors.Is(each, apply.ErrForeign) {
 			return Fail(reason, err)
 		}
 	}
@@ -77,4 +85,26 @@ func outcomeOf(err error) *verdict {
 		reason = v1alpha1.AccessDeniedReason
 	}
 	return &verdict{kind: failed, reason: reason, err: err}
+}
+
+// discreet returns err with what the scope hides hidden in its text, and then with nothing to unwrap but the verdict.
+func discreet(s Scope, err error) error {
+	if err == nil {
+		return nil
+	}
+	v := outcomeOf(err)
+	text := hide(s, v.err.Error())
+	if text == v.err.Error() {
+		return err
+	}
+	v.err = errors.New(text)
+	return v
+}
+
+// hide hides in a text what the scope wants hidden.
+func hide(s Scope, text string) string {
+	if d, ok := s.(Discreet); ok {
+		return d.Mask(text)
+	}
+	return text
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/fluxcd/pkg/runtime/controller"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,6 +35,38 @@ type Scope interface {
 	Summary() string
 }
 
+// Noter is a Scope with conditions beside those of the steps.
+type Noter interface {
+	Notes() []Note
+}
+
+// Note is a condition that is no step of its own. One without a status is taken away; one without a condition is an event
+// only.
+type Note struct {
+	Condition string
+	Status    metav1.ConditionStatus
+	Reason    string
+	Message   string
+	// Event has it told as an event too, with this type, when it is new or says something else than before; "" does not.
+	Event string
+}
+
+// Sooner is a Scope that may want to be looked at again before the interval is over though all is well, or nothing but a
+// change can help: Again is above 0 then.
+type Sooner interface {
+	Again() time.Duration
+}
+
+// Detailed is a Scope that knows more about a failure than fits into a condition; events carry it.
+type Detailed interface {
+	Details() string
+}
+
+// Discreet is a Scope that knows words which nothing that is told may hold: Mask hides them in a text.
+type Discreet interface {
+	Mask(text string) string
+}
+
 // Step is one act of a Reconcile and the condition that tells how it went.
 type Step struct {
 	condition string
@@ -42,7 +75,7 @@ type Step struct {
 
 // Of makes a step of a function over a scope.
 func Of[S Scope](condition string, s S, do func(context.Context, S) error) Step {
-	return Step{condition: condition, do: func(ctx context.Context) error { return do(ctx, s) }}
+	return Step{condition: condition, do: func(ctx context.Context) error { return discreet(s, do(ctx, s)) }}
 }
 
 // Runner runs the steps of one kind's controller.
@@ -114,13 +147,18 @@ func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) *verdict {
 			continue
 		}
 		v := outcomeOf(err)
+		if v.kind == quiet {
+			return v
+		}
 		if v.kind == waiting {
 			conditions.MarkUnknown(obj, s.condition, v.reason, "%s", v.err)
 		} else {
 			conditions.MarkFalse(obj, s.condition, v.reason, "%s", v.err)
 		}
 		for _, later := range steps[i+1:] {
-			conditions.MarkUnknown(obj, later.condition, v1alpha1.ProgressingReason, "waits for %s", s.condition)
+			if later.condition != s.condition { // Two steps may share a condition.
+				conditions.MarkUnknown(obj, later.condition, v1alpha1.ProgressingReason, "waits for %s", s.condition)
+			}
 		}
 		return v
 	}

@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 		"all succeed": {
 			outcomes: []error{nil, nil}, observed: 3, after: 10 * time.Minute,
 			want:    []string{"Ready=True Succeeded", "First=True Succeeded", "Second=True Succeeded"},
-			message: "Applied main@sha1:1",
+			message: "Applied main@sha1:1", wantNoEvents: true,
 		},
 		"one waits": {
 			outcomes: []error{nil, Wait("NotYet", 3*time.Second, "waits for %s", "rain"), nil}, observed: -1, after: 3 * time.Second,
@@ -265,6 +265,24 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
+// TestSuccessIsAnEventAfterAFailure tells that an app works again, and of one that never failed nothing.
+func TestSuccessIsAnEventAfterAFailure(t *testing.T) {
+	b := newBench(t, web())
+	for _, outcome := range []error{nil, Stop("Wrong", errors.New("no")), nil} {
+		if _, err := b.run(t, outcome); err != nil {
+			t.Fatal(err)
+		}
+		b.read(t, b.app)
+	}
+	if n := len(b.events.Events); n != 2 {
+		t.Fatalf("%d events, want the failure and its end", n)
+	}
+	<-b.events.Events
+	if got := <-b.events.Events; !strings.HasPrefix(got, "Normal Succeeded") {
+		t.Errorf("the second event says %q", got)
+	}
+}
+
 func TestALongMessageIsCutForTheEvent(t *testing.T) {
 	b := newBench(t, web())
 	if _, err := b.run(t, Stop("Wrong", errors.New(strings.Repeat("ä", 2000)))); err != nil {
@@ -324,5 +342,21 @@ func TestACheckpointIsThereBeforeTheStepGoesOn(t *testing.T) {
 	b.read(t, b.app)
 	if !conditions.IsReady(b.app) || b.app.Status.ObservedGeneration != 3 {
 		t.Errorf("the status is %+v", b.app.Status)
+	}
+}
+
+func TestStepsThatShareACondition(t *testing.T) {
+	b := newBench(t, web())
+	f := &facts{app: b.app}
+	ends := func(err error) func(context.Context, *facts) error {
+		return func(context.Context, *facts) error { return err }
+	}
+	if _, err := b.Run(t.Context(), b.app, f, Of("First", f, ends(Stop("Wrong", errors.New("no")))), Of("Second", f, ends(nil)), Of("First", f, ends(nil))); err != nil {
+		t.Fatal(err)
+	}
+	b.read(t, b.app)
+	want := []string{"Stalled=True Wrong", "Ready=False Wrong", "First=False Wrong", "Second=Unknown Progressing"}
+	if diff := cmp.Diff(want, told(b.app)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }

@@ -70,7 +70,7 @@ func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 		id := apply.ObjectID{Name: clusterRole(s.tenant), Group: rbacv1.GroupName, Kind: kind}
 		entries = append(entries, v1alpha1.InventoryEntry{ID: id.String(), Version: "v1"})
 	}
-	left, err := apply.Prune(ctx, r.Direct, entries, s.labels())
+	left, err := r.Applier.Prune(ctx, r.Direct, entries, s.labels())
 	if err == nil && len(left) > 0 {
 		return step.Wait(v1alpha1.DeletingReason, time.Second, "waits for %s to be gone", apply.Names(left))
 	}

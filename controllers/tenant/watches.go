@@ -3,7 +3,7 @@ package tenant
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,7 +20,7 @@ import (
 )
 
 // SetupWithManager has the controller woken by its Tenants, by hands on what it made, and by projects that come and go.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, options controller.Options) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -31,8 +31,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, objects cache.Cache, opt
 	if err != nil {
 		return err
 	}
-	r.Watch.OnKind(func(kind *metav1.PartialObjectMetadata) error {
-		return c.Watch(source.Kind(objects, kind, handler.TypedEnqueueRequestsFromMapFunc(madeFor), apply.HandsOn))
+	r.Watch.OnKind(func(_ schema.GroupVersionKind, informer cache.Informer) error {
+		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(madeFor), Predicates: []predicate.Predicate{apply.HandsOn}})
 	})
 	return nil
 }
@@ -44,12 +44,12 @@ func tenantOf(_ context.Context, o client.Object) []reconcile.Request {
 
 // madeFor maps an object to the tenant it was made for; what belongs to a project is the project's, and labels that do not
 // fit the namespace they are in are nobody's.
-func madeFor(_ context.Context, o *metav1.PartialObjectMetadata) []reconcile.Request {
-	home := v1alpha1.HomeNamespace(o.Labels[v1alpha1.TenantLabel])
-	if o.Labels[v1alpha1.ProjectLabel] != "" || (o.Namespace != "" && o.Namespace != home) {
+func madeFor(_ context.Context, o client.Object) []reconcile.Request {
+	home := v1alpha1.HomeNamespace(o.GetLabels()[v1alpha1.TenantLabel])
+	if o.GetLabels()[v1alpha1.ProjectLabel] != "" || (o.GetNamespace() != "" && o.GetNamespace() != home) {
 		return nil
 	}
-	return requestOf(o.Labels)
+	return requestOf(o.GetLabels())
 }
 
 func requestOf(labels map[string]string) []reconcile.Request {

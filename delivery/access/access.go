@@ -29,6 +29,14 @@ func Deployer(namespace string, labels map[string]string) *rbac.RoleBindingApply
 	return bind(namespace, v1alpha1.Deployer, labels).WithSubjects(subject)
 }
 
+// Cluster binds the service account as which a namespace's apps are delivered to the ClusterRole of a name, in the whole
+// cluster.
+func Cluster(name, namespace string, labels map[string]string) *rbac.ClusterRoleBindingApplyConfiguration {
+	subject := rbac.Subject().WithKind("ServiceAccount").WithName(v1alpha1.Deployer).WithNamespace(namespace)
+	ref := rbac.RoleRef().WithAPIGroup(rbacGroup).WithKind("ClusterRole").WithName(name)
+	return rbac.ClusterRoleBinding(name).WithLabels(labels).WithRoleRef(ref).WithSubjects(subject)
+}
+
 // Subjects returns the owners that have a role, or all of them for "".
 func Subjects(owners []v1alpha1.Owner, role string) []*rbac.SubjectApplyConfiguration {
 	subjects := []*rbac.SubjectApplyConfiguration{}

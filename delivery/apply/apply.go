@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/differ"
 )
 
 // concurrency is how many objects of one rank are applied at once.
@@ -42,14 +44,36 @@ type Set struct {
 	// Before, where it is set, is called with what has to be recorded before objects that were not recorded yet are
 	// written: the process may end at any moment, and what it made must not be forgotten.
 	Before func(context.Context, []v1alpha1.InventoryEntry) error
+	// Force deletes an object that refuses a change for good, and makes it anew; never one that holds data.
+	Force bool
+	// TakeOwnership takes over objects that exist and that nobody owns.
+	TakeOwnership bool
+	// Yields says whether the app of that name, of the same project, has given up an object that carries its label. Nil: no.
+	Yields func(id ObjectID, app string) bool
+	// Floors are the resourceVersions, by ID, in which objects were written a moment ago, as of Result.Written. What a watch shows
+	// in an older one has not seen that; Result.Unseen says when to look again.
+	Floors map[string]string
+	// Fresh says that Floors are of this very moment: what the watch does not show at all has not arrived there, rather than
+	// been deleted since.
+	Fresh bool
+	// Leave leaves objects as others changed them, while their manifests are the same.
+	Leave bool
+	// Ignore says which fields others may change.
+	Ignore differ.Rules
 }
 
 // Result is what came of a Set.
 type Result struct {
 	// Entries records every object that is now there, or was before and could not be applied, sorted.
 	Entries []v1alpha1.InventoryEntry
-	// Written are the objects as the API server returned them; those that needed nothing are not among them.
-	Written []*unstructured.Unstructured
+	// Written are the resourceVersions of the objects that were written, by ID; those that needed nothing are not among them.
+	Written map[string]string
+	// Unseen: an object was written a moment ago, by Floors, and the watch shows none. That is looked at again in a moment: it
+	// may also have been deleted since.
+	Unseen bool
+	// Moved are recorded objects that others changed and that were left so; Corrected those that were put back.
+	Moved     []Deviation
+	Corrected []v1alpha1.InventoryEntry
 }
 
 // ObjectError says which object an error is about.
@@ -65,35 +89,19 @@ func (e *ObjectError) Error() string {
 // Unwrap returns the error itself.
 func (e *ObjectError) Unwrap() error { return e.Err }
 
-// Apply applies the set, rank by rank. An object that fails does not hold up the others of its rank, but no later rank is
-// begun; the errors are joined, each an *ObjectError. The result is valid also with an error.
+// Apply applies the set, rank by rank. An object that fails holds up nothing but what cannot be without it. The errors
+// are joined, each an *ObjectError. The result is valid also with an error.
 func (a *Applier) Apply(ctx context.Context, set Set) (Result, error) {
-	run := &run{Applier: a, set: set, recorded: map[string]v1alpha1.InventoryEntry{}}
-	for _, e := range set.Recorded {
-		run.recorded[e.ID] = e
+	r := newRun(a, set)
+	if err := r.announce(ctx); err != nil {
+		r.keepAll()
+		return r.result, err
 	}
-	err := run.announce(ctx)
 	for _, rank := range byRank(set.Objects) {
-		if err != nil {
-			run.keep(rank)
-			continue
-		}
-		err = run.all(ctx, rank)
+		r.all(ctx, rank)
 	}
-	run.result.Entries = Inventory(run.result.Entries, nil).Entries
-	return run.result, err
-}
-
-// Split returns the errors that were joined into err; none for nil.
-func Split(err error) []error {
-	if err == nil {
-		return nil
-	}
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
-		return joined.Unwrap()
-	}
-	return []error{err}
+	r.result.sort()
+	return r.result, r.errors()
 }
 
 // run is one application of a set.
@@ -101,10 +109,24 @@ type run struct {
 	*Applier
 	set      Set
 	recorded map[string]v1alpha1.InventoryEntry
+	// definitions are the kinds that CustomResourceDefinitions of the set define.
+	definitions definitions
+	scalers     scalers
 
 	mu     sync.Mutex
 	result Result
-	errs   []error
+	failed map[ObjectID]error
+}
+
+func newRun(a *Applier, set Set) *run {
+	r := &run{
+		Applier: a, set: set, recorded: map[string]v1alpha1.InventoryEntry{}, result: Result{Written: map[string]string{}},
+		definitions: definitionsOf(set.Objects), scalers: scalersOf(set.Objects), failed: map[ObjectID]error{},
+	}
+	for _, e := range set.Recorded {
+		r.recorded[e.ID] = e
+	}
+	return r
 }
 
 // announce has the objects recorded that were not.
@@ -128,8 +150,18 @@ func (r *run) announce(ctx context.Context) error {
 	return nil
 }
 
+// keepAll leaves the objects of a set that was not begun recorded as they were.
+func (r *run) keepAll() {
+	for _, o := range r.set.Objects {
+		if entry, known := r.recorded[IDOf(o).String()]; known {
+			r.result.Entries = append(r.result.Entries, entry)
+		}
+	}
+	r.result.Entries = Inventory(r.result.Entries, nil).Entries
+}
+
 // all applies the objects of one rank at the same time.
-func (r *run) all(ctx context.Context, objects []*unstructured.Unstructured) error {
+func (r *run) all(ctx context.Context, objects []*unstructured.Unstructured) {
 	slots := make(chan struct{}, concurrency)
 	var work sync.WaitGroup
 	for _, o := range objects {
@@ -140,118 +172,115 @@ func (r *run) all(ctx context.Context, objects []*unstructured.Unstructured) err
 		})
 	}
 	work.Wait()
-	return errors.Join(r.errs...)
 }
 
 // one applies an object unless it is as it was left, and records it.
 func (r *run) one(ctx context.Context, o *unstructured.Unstructured) {
-	entry, known := r.recorded[IDOf(o).String()]
-	live, err := r.look(ctx, r.set.Client, o)
-	if err != nil {
-		r.failed(o, err, known)
-		return
-	}
-	if known && live != nil && entry.Digest == digestOf(o, live) {
-		r.done(entry, nil)
-		return
-	}
-	if err := contested(o, live); err != nil {
-		r.failed(o, err, known)
-		return
-	}
-	if live != nil {
-		if err := takeBack(ctx, r.set.Client, o, live); err != nil {
-			r.failed(o, err, true)
-			return
+	id := IDOf(o)
+	entry, known := r.recorded[id.String()]
+	if err := r.blocked(ctx, o); err != nil {
+		r.fail(id, err)
+		if known {
+			r.record(entry)
 		}
-	}
-	written := o.DeepCopy()
-	// What is recorded without a digest was perhaps never written.
-	ours := entry.Digest != "" || (live != nil && live.GetLabels()[v1alpha1.TenantLabel] != "")
-	if err := r.write(ctx, written, ours); err != nil {
-		r.failed(o, err, known || !refused(err))
 		return
 	}
-	version := o.GroupVersionKind().Version
-	r.done(v1alpha1.InventoryEntry{ID: IDOf(o).String(), Version: version, Digest: digestOf(o, written)}, written)
-}
-
-// look returns the metadata of the object that is there, or nil: by the watch, or of a kind that is not watched from the
-// API server.
-func (a *Applier) look(ctx context.Context, c client.Client, o *unstructured.Unstructured) (metav1.Object, error) {
-	live, seen, err := a.Live(ctx, o.GroupVersionKind(), client.ObjectKeyFromObject(o))
-	if seen || err != nil {
-		return live, err
-	}
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(o.GroupVersionKind())
-	if gone, err := look(ctx, c, client.ObjectKeyFromObject(o), object); gone || err != nil {
-		return nil, err
-	}
-	return object, nil
-}
-
-// write applies o. Fields another manager set are taken over only where the object is ours already: the first apply of an
-// object that is somebody else's ends in a conflict that names them, where the two differ in a field.
-func (r *run) write(ctx context.Context, o *unstructured.Unstructured, ours bool) error {
-	options := []client.ApplyOption{client.FieldOwner(v1alpha1.FieldManager)}
-	if ours {
-		options = append(options, client.ForceOwnership)
-	}
-	err := r.set.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), options...)
-	if apierrors.IsConflict(err) && !ours {
-		return fmt.Errorf("the object exists and is not ours; remove it or take it out of the source: %w", err)
-	}
-	return err
-}
-
-// contested refuses an object that belongs to another app, project or tenant.
-func contested(o *unstructured.Unstructured, live metav1.Object) error {
-	if live == nil {
-		return nil
-	}
-	for _, label := range []string{v1alpha1.TenantLabel, v1alpha1.ProjectLabel, v1alpha1.AppLabel, v1alpha1.RepositoryLabel} {
-		theirs, ours := live.GetLabels()[label], o.GetLabels()[label]
-		if theirs != ours && theirs != "" {
-			return fmt.Errorf("belongs to %s %s already", strings.TrimPrefix(label, v1alpha1.Group+"/"), theirs)
+	t := &target{run: r, object: o, entry: entry, ours: entry.Digest != ""}
+	written, err := t.apply(ctx)
+	switch {
+	case err != nil:
+		r.fail(id, err)
+		if t.perhapsThere(err) {
+			// Without a digest it is tried again.
+			r.record(v1alpha1.InventoryEntry{ID: id.String(), Version: o.GroupVersionKind().Version})
 		}
+	case written == nil:
+		r.record(entry)
+	default:
+		now := v1alpha1.InventoryEntry{ID: id.String(), Version: o.GroupVersionKind().Version, Digest: t.digest(t.manifest, written)}
+		r.record(now)
+		r.wrote(id, written.GetResourceVersion())
+		t.corrected(now, written)
 	}
-	return nil
 }
 
-func (r *run) done(entry v1alpha1.InventoryEntry, written *unstructured.Unstructured) {
+func (r *run) unseen() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.Unseen = true
+}
+
+func (r *run) record(entry v1alpha1.InventoryEntry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result.Entries = append(r.result.Entries, entry)
-	if written != nil {
-		r.result.Written = append(r.result.Written, written)
-	}
 }
 
-// failed records the error. An object that may be there, because it was before or because the answer was lost, is
-// recorded without a digest, so that it is tried again.
-func (r *run) failed(o *unstructured.Unstructured, err error, maybeThere bool) {
-	id := IDOf(o)
+func (r *run) wrote(id ObjectID, version string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.errs = append(r.errs, &ObjectError{ID: id, Err: err})
-	if maybeThere {
-		entry := v1alpha1.InventoryEntry{ID: id.String(), Version: o.GroupVersionKind().Version}
-		r.result.Entries = append(r.result.Entries, entry)
+	r.result.Written[id.String()] = version
+}
+
+func (r *run) fail(id ObjectID, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed[id] = err
+}
+
+func (r *run) failure(id ObjectID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed[id]
+}
+
+// errors joins what failed, in the order of kinds and names: the same failures always make the same message.
+func (r *run) errors() error {
+	if len(r.failed) == 0 {
+		return nil
 	}
+	joined := make(failures, 0, len(r.failed))
+	for id, err := range r.failed {
+		joined = append(joined, &ObjectError{ID: id, Err: err})
+	}
+	slices.SortFunc(joined, func(x, y error) int { return strings.Compare(x.Error(), y.Error()) })
+	return joined
+}
+
+// failures are joined errors of which the message tells the first few.
+type failures []error
+
+// maxTold is how many failed objects a message names.
+const maxTold = 10
+
+func (f failures) Error() string {
+	told := make([]string, 0, maxTold+1)
+	for i, err := range f {
+		if i == maxTold {
+			told = append(told, fmt.Sprintf("and %d objects more", len(f)-maxTold))
+			break
+		}
+		told = append(told, err.Error())
+	}
+	return strings.Join(told, "\n")
+}
+
+func (f failures) Unwrap() []error { return f }
+
+// Split returns the errors that were joined into err; none for nil.
+func Split(err error) []error {
+	if err == nil {
+		return nil
+	}
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		return joined.Unwrap()
+	}
+	return []error{err}
 }
 
 // refused reports whether the API server answered that it did not take the object.
 func refused(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
-}
-
-// keep leaves the objects of a rank that was not begun recorded as they were.
-func (r *run) keep(objects []*unstructured.Unstructured) {
-	for _, o := range objects {
-		if entry, known := r.recorded[IDOf(o).String()]; known {
-			r.result.Entries = append(r.result.Entries, entry)
-		}
-	}
 }

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,9 +47,11 @@ func newBench(t *testing.T) *bench {
 	}
 	b := &bench{t: t}
 	b.Client = interceptor.NewClient(plain, interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			b.writes.Add(1)
-			return c.Apply(ctx, o, opts...)
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if p.Type() == types.ApplyPatchType {
+				b.writes.Add(1)
+			}
+			return c.Patch(ctx, o, p, opts...)
 		},
 	})
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "apply-"}}
@@ -67,6 +71,9 @@ func (b *bench) live(ctx context.Context, kind schema.GroupVersionKind, key type
 	if apierrors.IsNotFound(err) || (err == nil && o.Labels[v1alpha1.TenantLabel] == "") {
 		return nil, true, nil
 	}
+	if meta.IsNoMatchError(err) {
+		return nil, false, nil
+	}
 	return o, true, err
 }
 
@@ -83,8 +90,14 @@ func (b *bench) apply(objects ...*unstructured.Unstructured) (int64, error) {
 func (b *bench) Apply(ctx context.Context, set Set) (Result, error) { return b.Applier.Apply(ctx, set) }
 
 func (b *bench) config(name, value string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"key": value}}}
-	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	return b.object("v1", "ConfigMap", name, map[string]any{"data": map[string]any{"key": value}})
+}
+
+// object is one of the app web.
+func (b *bench) object(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: content}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
 	o.SetNamespace(b.namespace)
 	o.SetName(name)
 	o.SetLabels(map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "web"})
@@ -203,7 +216,7 @@ func TestWhatIsNotOursIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := b.apply(b.config("one", "a"), b.config("two", "a"))
-	if err == nil || !strings.Contains(err.Error(), "ConfigMap/one: the object exists and is not ours") {
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap/one: exists already, made by ") {
 		t.Errorf("got %v", err)
 	}
 	if got := b.read("one").Data["key"]; got != "theirs" {
@@ -231,18 +244,18 @@ func TestAnotherAppsObjectIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestAnInvalidObjectHoldsUpOnlyWhatComesAfterIt(t *testing.T) {
+func TestAnInvalidObjectHoldsUpNothing(t *testing.T) {
 	b := newBench(t)
 	bad := b.config("bad", "a")
 	bad.Object["data"] = map[string]any{"not/a/key": "a"}
-	deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{}}}
-	deployment.SetNamespace(b.namespace)
-	deployment.SetName("web")
-	writes, err := b.apply(deployment, bad, b.config("one", "a"))
-	if writes != 2 || !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "ConfigMap/bad: ") {
+	late := b.object("networking.k8s.io/v1", "Ingress", "web", map[string]any{"spec": map[string]any{
+		"defaultBackend": map[string]any{"service": map[string]any{"name": "web", "port": map[string]any{"number": int64(80)}}},
+	}})
+	writes, err := b.apply(late, bad, b.config("one", "a"))
+	if writes != 3 || !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "ConfigMap/bad: ") {
 		t.Errorf("%d writes and %v", writes, err)
 	}
-	if got := Names(b.recorded); got != "ConfigMap/one" {
+	if got := Names(b.recorded); got != "ConfigMap/one, Ingress/web" {
 		t.Errorf("recorded is %s", got)
 	}
 }
@@ -251,8 +264,8 @@ func TestALostAnswerIsRecorded(t *testing.T) {
 	b := newBench(t)
 	lost := fmt.Errorf("connection reset")
 	b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
-		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			if err := c.Apply(ctx, o, opts...); err != nil {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := c.Patch(ctx, o, p, opts...); err != nil {
 				return err
 			}
 			return lost
@@ -282,7 +295,7 @@ func TestPrune(t *testing.T) {
 
 	owner := map[string]string{v1alpha1.AppLabel: "web"}
 	recorded := append(b.recorded, v1alpha1.InventoryEntry{ID: b.namespace + "_x_gone.example.com_Thing", Version: "v1"})
-	left, err := Prune(t.Context(), b.Client, recorded, owner)
+	left, err := b.Prune(t.Context(), b.Client, recorded, owner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +308,7 @@ func TestPrune(t *testing.T) {
 	if err := b.Update(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
-	if left, err = Prune(t.Context(), b.Client, left, owner); err != nil || len(left) != 0 {
+	if left, err = b.Prune(t.Context(), b.Client, left, owner); err != nil || len(left) != 0 {
 		t.Errorf("left is %v, %v", left, err)
 	}
 }
@@ -315,5 +328,74 @@ func TestLedgerForgetsNothing(t *testing.T) {
 	}
 	if got := Names(l.Inventory().Entries); got != "ConfigMap/one" {
 		t.Errorf("after pruning, recorded is %s", got)
+	}
+}
+
+// A watch that lags shows an object as it was before the last write, or not at all. Nothing is written again for that, unless
+// the manifest is another one, or the watch shows something newer.
+func TestWhatTheWatchHasNotSeenIsNotWrittenAgain(t *testing.T) {
+	b := newBench(t)
+	behind := true
+	live := b.Live
+	b.Live = func(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+		if behind {
+			return nil, true, nil
+		}
+		return live(ctx, kind, key)
+	}
+	one := b.config("one", "a")
+	first, err := b.Apply(t.Context(), Set{Client: b.Client, Objects: []*unstructured.Unstructured{one}})
+	if err != nil || len(first.Written) != 1 {
+		t.Fatalf("%v, %v", first, err)
+	}
+	fresh := true
+	again := func(o *unstructured.Unstructured, floors map[string]string) int {
+		t.Helper()
+		result, err := b.Apply(t.Context(), Set{Client: b.Client, Objects: []*unstructured.Unstructured{o}, Recorded: first.Entries, Floors: floors, Fresh: fresh})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(result.Written)
+	}
+	if n := again(one, first.Written); n != 0 {
+		t.Error("what the watch has not seen was written again")
+	}
+	if n := again(b.config("one", "b"), first.Written); n != 1 {
+		t.Error("another manifest was not written")
+	}
+	fresh = false
+	if n := again(b.config("one", "b"), first.Written); n != 1 {
+		t.Error("what may have been deleted was not looked for")
+	}
+	behind = false
+	edited := b.read("one")
+	edited.Data["key"] = "mine"
+	if err := b.Update(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	if n := again(one, first.Written); n != 1 {
+		t.Error("what the watch shows in a newer version was not mended")
+	}
+}
+
+// What left a source may be what fills the quota, so that its refusal is told from others.
+func TestAFullQuotaIsToldFromOtherRefusals(t *testing.T) {
+	b := newBench(t)
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "small"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("0")}},
+	}
+	if err := b.Create(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for range 100 { // The controller manager fills in the status first.
+		if _, err = b.apply(b.config("one", "a")); err != nil && strings.Contains(err.Error(), "exceeded quota") {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if !Only(err, ErrContested, ErrQuota) || Only(err, ErrContested) || !strings.Contains(err.Error(), "project.yaml") || !apierrors.IsForbidden(Split(err)[0]) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -18,6 +19,14 @@ func IDOf(object client.Object) ObjectID {
 	gvk := object.GetObjectKind().GroupVersionKind()
 	return ObjectID{Namespace: object.GetNamespace(), Name: object.GetName(), Group: gvk.Group, Kind: gvk.Kind}
 }
+
+// kind returns the kind in a version.
+func (o ObjectID) kind(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: o.Group, Version: version, Kind: o.Kind}
+}
+
+// isSecret reports whether the object is a Secret, of which no cache holds more than its metadata.
+func (o ObjectID) isSecret() bool { return o.Group == "" && o.Kind == "Secret" }
 
 // String returns "<namespace>_<name>_<group>_<kind>", the form inventories of Flux and cli-utils have. Colons, which
 // names of RBAC objects may hold, become "__", so that the ID stays usable as a key of a ConfigMap.

@@ -44,7 +44,7 @@ func (l *Ledger) Apply(ctx context.Context, objects ...any) error {
 
 // Prune deletes what was recorded and not applied since, where it carries the owner's labels.
 func (l *Ledger) Prune(ctx context.Context, owner map[string]string) error {
-	left, err := Prune(ctx, l.client, Stale(l.recorded, l.made), owner)
+	left, err := l.applier.Prune(ctx, l.client, Stale(l.recorded, l.made), owner)
 	l.recorded = left
 	return err
 }

@@ -3,54 +3,90 @@ package apply
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Observe records objects that Helm applied, without a request where the kind is watched, and returns those that are not as they were left: one of
-// Helm's fields was changed by somebody else, or the object is gone. What was not recorded before is taken as it is.
-func (a *Applier) Observe(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, recorded []v1alpha1.InventoryEntry) (entries []v1alpha1.InventoryEntry, drifted []*unstructured.Unstructured, err error) {
+// Left is an object as an action of Helm left it.
+type Left struct {
+	ID ObjectID
+	// Version of its kind.
+	Version string
+	// Live is what the API server answered when it was written; nil when it needed no write.
+	Live metav1.Object
+}
+
+// Record returns the entries of what an action of Helm left. What it did not write is recorded as it was before or, where
+// it was not, as it is now.
+func (a *Applier) Record(ctx context.Context, c client.Client, left []Left, recorded []v1alpha1.InventoryEntry) ([]v1alpha1.InventoryEntry, error) {
 	known := map[string]v1alpha1.InventoryEntry{}
 	for _, e := range recorded {
 		known[e.ID] = e
 	}
-	for _, o := range objects {
-		entry := v1alpha1.InventoryEntry{ID: IDOf(o).String(), Version: o.GroupVersionKind().Version}
-		live, err := a.look(ctx, c, o)
-		if err != nil {
-			return recorded, nil, objectError(IDOf(o), err)
-		}
-		if live != nil {
-			entry.Digest = digestOf(o, live)
-		}
-		if was, ok := known[entry.ID]; ok && was.Digest != entry.Digest {
-			drifted = append(drifted, o)
+	entries := make([]v1alpha1.InventoryEntry, 0, len(left))
+	for _, l := range left {
+		id := l.ID
+		entry := v1alpha1.InventoryEntry{ID: id.String(), Version: l.Version}
+		switch was, ok := known[entry.ID]; {
+		case l.Live != nil:
+			entry.Digest = StateOf(id, l.Live)
+		case ok && was.Digest != "":
+			entry.Digest = was.Digest
+		default:
+			now, err := a.state(ctx, c, id, entry.Version)
+			if err != nil {
+				return recorded, objectError(id, err)
+			}
+			entry.Digest = now
 		}
 		entries = append(entries, entry)
 	}
-	return entries, drifted, nil
+	return Inventory(entries, nil).Entries, nil
 }
 
-// Settle records objects from the API server itself, where the watch may not have seen the last write yet. What is gone
-// again is recorded without a digest.
-func Settle(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) ([]v1alpha1.InventoryEntry, error) {
-	var entries []v1alpha1.InventoryEntry
-	for _, o := range objects {
-		entry := v1alpha1.InventoryEntry{ID: IDOf(o).String(), Version: o.GroupVersionKind().Version}
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(o.GroupVersionKind())
-		err := c.Get(ctx, client.ObjectKeyFromObject(o), live)
-		if client.IgnoreNotFound(err) != nil {
-			return entries, objectError(IDOf(o), err)
+// Moved returns the recorded objects of a Helm release that are not as they were left: one of Helm's fields was changed by
+// somebody else, or the object is gone. Each comes with the state it is in now. It asks the API server only for kinds that
+// no watch knows. What a watch shows in an older version than that of floors, by ID, has not seen the last write yet.
+func (a *Applier) Moved(ctx context.Context, c client.Client, recorded []v1alpha1.InventoryEntry, floors map[string]string) ([]v1alpha1.InventoryEntry, error) {
+	var moved []v1alpha1.InventoryEntry
+	for _, entry := range recorded {
+		id, err := ParseObjectID(entry.ID)
+		if err != nil {
+			return nil, err
 		}
-		if !apierrors.IsNotFound(err) {
-			entry.Digest = digestOf(o, live)
+		live, err := a.look(ctx, c, id.kind(entry.Version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
+		if err != nil {
+			return nil, objectError(id, err)
 		}
-		entries = append(entries, entry)
+		now := ""
+		if live != nil {
+			now = StateOf(id, live)
+		}
+		if !sameState(entry.Digest, now) && !behind(live, floors[entry.ID]) {
+			entry.Digest = now
+			moved = append(moved, entry)
+		}
 	}
-	return entries, nil
+	return moved, nil
+}
+
+// behind reports whether a version has yet to be seen.
+func behind(live metav1.Object, floor string) bool {
+	if floor == "" || live == nil {
+		return floor != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), floor)
+	return err == nil && order < 0
+}
+
+// state returns the state an object is in, "" when there is none.
+func (a *Applier) state(ctx context.Context, c client.Client, id ObjectID, version string) (string, error) {
+	live, err := a.look(ctx, c, id.kind(version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
+	if live == nil || err != nil {
+		return "", err
+	}
+	return StateOf(id, live), nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -41,29 +42,46 @@ func byHand(f metav1.ManagedFieldsEntry) bool {
 	return len(fields) > 0
 }
 
-// takeBack makes what people changed by hand ours, so that the next apply removes what is not in the manifest.
-func takeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured, seen metav1.Object) error {
-	hands := sets.New[string]()
+// takeBack makes what people changed by hand ours, so that the next apply removes what is not in the manifest, and gives up
+// our claim to what is ceded, so that it does not. Nothing but managedFields is written.
+func takeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured, seen metav1.Object, left ceded) error {
+	hands, release := sets.New[string](), false
 	for _, f := range seen.GetManagedFields() {
 		if byHand(f) {
 			hands.Insert(f.Manager)
 		}
+		release = left.release(f.DeepCopy()) || release
 	}
-	if hands.Len() == 0 {
+	if hands.Len() == 0 && !release {
 		return nil
 	}
-	// The watch holds only part of managedFields; the patch has to carry all of them.
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return rewriteOwners(ctx, c, o, hands, left) })
+	if err != nil {
+		return fmt.Errorf("settling who owns its fields: %w", err)
+	}
+	return nil
+}
+
+// rewriteOwners writes the managedFields that the object is to have. The watch holds only part of them; the patch has to
+// carry all.
+func rewriteOwners(ctx context.Context, c client.Client, o *unstructured.Unstructured, hands sets.Set[string], left ceded) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(o.GroupVersionKind())
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, hands, v1alpha1.FieldManager)
-	if err != nil || patch == nil {
+	if err := csaupgrade.UpgradeManagedFields(live, hands, v1alpha1.FieldManager); err != nil {
 		return err
 	}
-	if err := c.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return fmt.Errorf("taking back what %s changed: %w", strings.Join(sets.List(hands), ", "), err)
+	for i := range live.ManagedFields {
+		left.release(&live.ManagedFields[i])
 	}
-	return nil
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": live.ManagedFields},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.ResourceVersion},
+	})
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch))
 }

@@ -3,6 +3,8 @@ package fetch
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,45 +19,100 @@ import (
 
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// archive returns the file with this digest ("sha256:<hex>"), downloading it when it is not there. Without a digest it
-// is downloaded every time.
-func (s *ChartStore) archive(ctx context.Context, folder, digest string, get func(context.Context) (io.ReadCloser, error)) (path, sum string, err error) {
-	digest = strings.ToLower(strings.TrimPrefix(digest, "sha256:"))
-	if digest != "" && !sha256Hex.MatchString(digest) {
-		return "", "", fail(ErrInvalid, "the repository lists the digest %q, which is not a SHA-256", printable(digest))
+// archive returns the archive of a version, downloading it when it is not there. One that neither the repository nor the
+// source gives a digest of is downloaded every time.
+func (s *ChartStore) archive(ctx context.Context, r request, v version, get func(context.Context) (io.ReadCloser, error)) (ChartArchive, error) {
+	expected, err := expectedDigest(r.Digest, v.Digest)
+	if err != nil {
+		return ChartArchive{}, fmt.Errorf("version %s: %w", printable(v.Name), err)
 	}
-	path = filepath.Join(folder, digest+".tgz")
-	if digest != "" {
-		unlock, err := s.locks.lock(ctx, path)
+	download := func() (string, error) {
+		body, err := get(ctx)
 		if err != nil {
-			return "", "", err
+			return "", err
 		}
-		defer unlock()
-		if _, err := os.Stat(path); err == nil {
-			return path, "sha256:" + digest, nil
-		}
+		defer body.Close()
+		return s.keep(r.folder, expected, body)
 	}
-	body, err := get(ctx)
+	sum := expected.hex
+	if sum == "" {
+		sum, err = s.downloads.take(ctx, r.folder+" "+r.Name+" "+v.Name, r.arrived, download)
+	} else {
+		err = s.once(ctx, r.folder, sum, download)
+	}
 	if err != nil {
-		return "", "", err
+		return ChartArchive{}, fmt.Errorf("version %s: %w", printable(v.Name), err)
 	}
-	defer body.Close()
-	got, err := s.keep(folder, digest, body)
-	if err != nil {
-		return "", "", err
-	}
-	return filepath.Join(folder, got+".tgz"), "sha256:" + got, nil
+	found := ChartArchive{Path: archivePath(r.folder, sum), Name: r.Name, Version: v.Name, Digest: "sha256:" + sum}
+	s.used.mark(found.Path)
+	return found, nil
 }
 
-// keep writes the archive under its digest, whole or not at all.
-func (s *ChartStore) keep(folder, digest string, body io.Reader) (string, error) {
-	start := bufio.NewReader(limit(body, "the chart", s.limits.chart))
+func archivePath(folder, sum string) string { return filepath.Join(folder, sum+archiveEnd) }
+
+const archiveEnd = ".tgz"
+
+// once downloads an archive of a known digest unless it is there.
+func (s *ChartStore) once(ctx context.Context, folder, sum string, download func() (string, error)) error {
+	path := archivePath(folder, sum)
+	unlock, err := s.locks.lock(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := os.Stat(path); err == nil {
+		// Under the lock, so that a sweep either sees it or has removed the file.
+		s.used.mark(path)
+		return nil
+	}
+	_, err = download()
+	return err
+}
+
+// expected is the digest an archive has to have: hex, "" when anything will do.
+type expected struct {
+	hex string
+	// listed is set where the repository itself says so.
+	listed bool
+}
+
+// expectedDigest compares the digest that the source pins with the one the repository lists; either may be empty.
+func expectedDigest(pinned, listed string) (expected, error) {
+	pinned = strings.TrimPrefix(pinned, "sha256:")
+	listed = strings.ToLower(strings.TrimPrefix(listed, "sha256:"))
+	if listed != "" && !sha256Hex.MatchString(listed) {
+		return expected{}, fail(ErrInvalid, "the repository lists the digest %q, which is not a SHA-256", printable(listed))
+	}
+	if pinned != "" && listed != "" && pinned != listed {
+		return expected{}, anotherDigest(listed, pinned)
+	}
+	return expected{hex: cmp.Or(listed, pinned), listed: listed != ""}, nil
+}
+
+func anotherDigest(got, pinned string) error {
+	return fail(ErrDigest, "its archive has the digest sha256:%s, and the app pins sha256:%s: find out why it changed, and write the new digest if that is right", got, pinned)
+}
+
+// compare refuses another digest than the one expected.
+func (e expected) compare(got string) error {
+	switch {
+	case e.hex == "" || e.hex == got:
+		return nil
+	case e.listed:
+		return fail(errServer, "its content has the digest sha256:%s, and the repository lists sha256:%s: publish the version again under a new number", got, e.hex)
+	}
+	return anotherDigest(got, e.hex)
+}
+
+// keep writes an archive under its digest, whole or not at all, and returns the digest.
+func (s *ChartStore) keep(folder string, want expected, body io.Reader) (string, error) {
+	start := bufio.NewReader(&limited{r: body, left: s.limits.chart, over: chartTooLarge(s.limits.chart)})
 	magic, err := start.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("downloading the chart: %w", err)
+		return "", downloadFailed("the chart", folder, err)
 	}
 	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return "", fail(ErrInvalid, "what the repository serves as the chart is not a gzip archive")
+		return "", fail(ErrInvalid, "what the repository serves as the chart is not a gzip archive: check what was published there")
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", writing(folder, err)
@@ -68,26 +125,55 @@ func (s *ChartStore) keep(folder, digest string, body io.Reader) (string, error)
 	defer file.Close()
 	sum := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(file, sum), start); err != nil {
-		return "", fmt.Errorf("downloading the chart: %w", writingIfDisk(folder, err))
+		return "", downloadFailed("the chart", folder, err)
 	}
 	got := hex.EncodeToString(sum.Sum(nil))
-	if digest != "" && got != digest {
-		return "", fail(errServer, "the chart's content has the digest sha256:%s, and the repository lists sha256:%s: publish the version again under a new number", got, digest)
+	if err := want.compare(got); err != nil {
+		return "", err
+	}
+	if want.hex == "" {
+		if err := s.whole(file); err != nil {
+			return "", err
+		}
 	}
 	if err := file.Sync(); err != nil {
 		return "", writing(folder, err)
 	}
-	if err := os.Rename(file.Name(), filepath.Join(folder, got+".tgz")); err != nil {
+	if err := os.Rename(file.Name(), archivePath(folder, got)); err != nil {
 		return "", writing(folder, err)
 	}
 	return got, nil
 }
 
-// writingIfDisk explains an error of io.Copy that came from the file and not from the network.
-func writingIfDisk(folder string, err error) error {
-	var disk *os.PathError
-	if errors.As(err, &disk) {
-		return writing(folder, err)
+// maxInflation is how many times its size an archive may inflate to before its end is no longer looked for.
+const maxInflation = 20
+
+// whole looks for the end of an archive that has no digest to compare: some servers cut an answer short without a sign.
+func (s *ChartStore) whole(archive io.ReadSeeker) error {
+	if _, err := archive.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("reading the chart back: %w", err)
 	}
-	return err
+	inflated, err := gzip.NewReader(archive)
+	if err == nil {
+		_, err = io.CopyN(io.Discard, inflated, maxInflation*s.limits.chart)
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fail(errServer, "what the repository serves as the chart is not a whole gzip archive: check what was published there")
+}
+
+// downloadFailed explains an error of copying from a server to a file.
+func downloadFailed(what, folder string, err error) error {
+	var (
+		disk *os.PathError
+		ours *failure
+	)
+	switch {
+	case errors.As(err, &disk):
+		return writing(folder, err)
+	case errors.As(err, &ours):
+		return err
+	}
+	return fmt.Errorf("%w: downloading %s: %w", ErrUnavailable, what, err)
 }

@@ -3,11 +3,11 @@ package fetch
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"net/url"
 	"sort"
 	"strings"
@@ -23,6 +23,8 @@ const (
 	identityKey     = "identity"
 	knownHostsKey   = "known_hosts"
 	caKey           = "ca.crt"
+	certificateKey  = "tls.crt"
+	privateKeyKey   = "tls.key"
 	dockerConfigKey = ".dockerconfigjson"
 )
 
@@ -39,12 +41,15 @@ type Auth struct {
 	KnownHosts []byte
 	// CA are certificate authorities in PEM, trusted in addition to the system's.
 	CA []byte
-	// DockerConfig is a .dockerconfigjson with credentials per registry host.
+	// Certificate and PrivateKey are a client certificate in PEM. It is shown to the host the source is on and to no other.
+	Certificate, PrivateKey []byte
+	// DockerConfig is a .dockerconfigjson with credentials per host[:port][/path]; the longest that matches is used.
 	DockerConfig []byte
 }
 
 // AuthFromSecret reads the data of a Secret. Keys: username and password; bearerToken; identity with known_hosts,
-// where password decrypts the key; ca.crt; .dockerconfigjson. Other keys are ignored, and a nil map is anonymous.
+// where password decrypts the key; ca.crt; tls.crt with tls.key; .dockerconfigjson. Other keys are ignored, and a nil map is
+// anonymous.
 // What cannot be used is ErrInvalid, naming the key.
 func AuthFromSecret(data map[string][]byte) (Auth, error) {
 	auth := Auth{
@@ -54,6 +59,8 @@ func AuthFromSecret(data map[string][]byte) (Auth, error) {
 		Identity:     data[identityKey],
 		KnownHosts:   data[knownHostsKey],
 		CA:           data[caKey],
+		Certificate:  data[certificateKey],
+		PrivateKey:   data[privateKeyKey],
 		DockerConfig: data[dockerConfigKey],
 	}
 	if len(auth.Identity) > 0 {
@@ -86,11 +93,14 @@ func (a Auth) check() error {
 	if _, err := a.roots(); err != nil {
 		return err
 	}
+	if _, err := a.certificates(); err != nil {
+		return err
+	}
 	_, err := a.registries()
 	return err
 }
 
-// anonymous says whether there is nothing to send to an HTTP server.
+// anonymous says whether there is nothing to send to an HTTP server in its header.
 func (a Auth) anonymous() bool { return a.Username == "" && a.Password == "" && a.BearerToken == "" }
 
 // signer is the SSH key, nil when there is none.
@@ -130,72 +140,27 @@ func (a Auth) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// registry is the entry of one host in a .dockerconfigjson.
-type registry struct {
-	Auth          string `json:"auth"`
-	Username      string `json:"username"`
-	Password      string `json:"password"`
-	IdentityToken string `json:"identitytoken"`
-	RegistryToken string `json:"registrytoken"`
-}
-
-// registries are the credentials of DockerConfig by host.
-func (a Auth) registries() (map[string]registry, error) {
-	if len(a.DockerConfig) == 0 {
+// certificates are the client's, none when there is none.
+func (a Auth) certificates() ([]tls.Certificate, error) {
+	switch {
+	case len(a.Certificate) == 0 && len(a.PrivateKey) == 0:
 		return nil, nil
+	case len(a.PrivateKey) == 0:
+		return nil, fail(ErrInvalid, "the Secret holds tls.crt but no tls.key: add it")
+	case len(a.Certificate) == 0:
+		return nil, fail(ErrInvalid, "the Secret holds tls.key but no tls.crt: add it")
 	}
-	var config struct {
-		Auths map[string]registry `json:"auths"`
-	}
-	if err := json.Unmarshal(a.DockerConfig, &config); err != nil {
-		return nil, fail(ErrInvalid, ".dockerconfigjson of the Secret is not the JSON of a Docker configuration")
-	}
-	byHost := make(map[string]registry, len(config.Auths))
-	for key, entry := range config.Auths {
-		if entry.Auth != "" {
-			user, password, ok := decodeBasic(entry.Auth)
-			if !ok {
-				return nil, fail(ErrInvalid, ".dockerconfigjson of the Secret: auth of %q is not base64 of user:password", key)
-			}
-			entry.Username, entry.Password = user, password
-		}
-		byHost[registryHost(key)] = entry
-	}
-	return byHost, nil
-}
-
-func decodeBasic(auth string) (user, password string, ok bool) {
-	raw, err := base64.StdEncoding.DecodeString(auth)
+	pair, err := tls.X509KeyPair(a.Certificate, a.PrivateKey)
 	if err != nil {
-		return "", "", false
+		// The cause is left out: it may quote the key.
+		return nil, fail(ErrInvalid, "tls.crt and tls.key of the Secret are not a certificate and its private key in PEM")
 	}
-	return strings.Cut(strings.TrimRight(string(raw), "\x00"), ":")
+	return []tls.Certificate{pair}, nil
 }
 
-// registryHost is the host of a key of a .dockerconfigjson, which may be a host or a URL. Docker Hub writes the URL of
-// its old index and serves from another host.
-func registryHost(key string) string {
-	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
-	host, _, _ := strings.Cut(key, "/")
-	if host == "index.docker.io" || host == "docker.io" {
-		return "registry-1.docker.io"
-	}
-	return strings.ToLower(host)
-}
-
-// forHost completes the credentials with those DockerConfig has for the host; explicit ones win.
-func (a Auth) forHost(host string) (Auth, string, error) {
-	if !a.anonymous() || len(a.DockerConfig) == 0 {
-		return a, "", nil
-	}
-	byHost, err := a.registries()
-	if err != nil {
-		return Auth{}, "", err
-	}
-	entry := byHost[registryHost(host)]
-	a.Username, a.Password, a.BearerToken = entry.Username, entry.Password, entry.RegistryToken
-	return a, entry.IdentityToken, nil
-}
+// elsewhere is what another host than that of the credentials may know: the authorities to trust, and those of the
+// credentials that say themselves which host they are for.
+func (a Auth) elsewhere() Auth { return Auth{CA: a.CA, DockerConfig: a.DockerConfig} }
 
 // digest names the pair of URL and credentials, so that nobody reads from a store filled with other credentials.
 func (a Auth) digest(url string) string {
@@ -203,6 +168,7 @@ func (a Auth) digest(url string) string {
 	for _, part := range [][]byte{
 		[]byte(url), []byte(a.Username), []byte(a.Password), []byte(a.BearerToken),
 		a.Identity, a.Passphrase, a.KnownHosts, a.CA, a.DockerConfig,
+		a.Certificate, a.PrivateKey,
 	} {
 		// The length in front keeps "ab"+"c" apart from "a"+"bc".
 		_ = binary.Write(hash, binary.BigEndian, int64(len(part)))
@@ -236,7 +202,7 @@ func (a Auth) String() string {
 	for name, set := range map[string]bool{
 		"basic": a.Username != "" || a.Password != "", "bearerToken": a.BearerToken != "",
 		identityKey: len(a.Identity) > 0, knownHostsKey: len(bytes.TrimSpace(a.KnownHosts)) > 0,
-		caKey: len(a.CA) > 0, dockerConfigKey: len(a.DockerConfig) > 0,
+		caKey: len(a.CA) > 0, dockerConfigKey: len(a.DockerConfig) > 0, certificateKey: len(a.Certificate) > 0,
 	} {
 		if set {
 			has = append(has, name)

@@ -53,7 +53,8 @@ func TestAuthFromSecret(t *testing.T) {
 // authFields makes Auth comparable by what it holds; printing it shows nothing.
 func authFields(a Auth) map[string]string {
 	fields := map[string]string{"user": a.Username, "pass": a.Password, "token": a.BearerToken, "key": string(a.Identity),
-		"phrase": string(a.Passphrase), "hosts": string(a.KnownHosts), "ca": string(a.CA), "docker": string(a.DockerConfig)}
+		"phrase": string(a.Passphrase), "hosts": string(a.KnownHosts), "ca": string(a.CA), "docker": string(a.DockerConfig),
+		"certificate": string(a.Certificate), "private key": string(a.PrivateKey)}
 	maps.DeleteFunc(fields, func(_, value string) bool { return value == "" })
 	return fields
 }
@@ -62,6 +63,7 @@ func TestAuthShowsNothing(t *testing.T) {
 	auth := Auth{
 		Username: "hunter2", Password: "hunter2", BearerToken: "hunter2", Identity: []byte("hunter2"),
 		Passphrase: []byte("hunter2"), CA: []byte("hunter2"), DockerConfig: []byte("hunter2"),
+		Certificate: []byte("hunter2"), PrivateKey: []byte("hunter2"),
 	}
 	for _, holder := range []any{auth, &auth, Git{Auth: auth}, &Chart{Auth: auth}, []Auth{auth}} {
 		asJSON, err := json.Marshal(holder)
@@ -100,7 +102,7 @@ func TestAuthForHost(t *testing.T) {
 	}
 	for host, tc := range cases {
 		t.Run(host, func(t *testing.T) {
-			got, refresh, err := tc.auth.forHost(host)
+			got, refresh, err := tc.auth.forPlace(host)
 			if diff := cmp.Diff(tc.want, got, cmp.Transformer("fields", authFields)); err != nil || diff != "" || refresh != tc.refresh {
 				t.Errorf("%v %q\n%s", err, refresh, diff)
 			}
@@ -115,6 +117,7 @@ func TestDigestTellsSourcesApart(t *testing.T) {
 		"ab c": Auth{Username: "ab", Password: "c"}.digest("https://h/a"), "a bc": Auth{Username: "a", Password: "bc"}.digest("https://h/a"),
 		"bearer": Auth{BearerToken: "abc"}.digest("https://h/a"), "ca": Auth{CA: []byte("abc")}.digest("https://h/a"),
 		"docker": Auth{DockerConfig: []byte("abc")}.digest("https://h/a"), "key": Auth{Identity: []byte("abc")}.digest("https://h/a"),
+		"certificate": Auth{Certificate: []byte("abc")}.digest("https://h/a"), "private key": Auth{PrivateKey: []byte("abc")}.digest("https://h/a"),
 	} {
 		if other, taken := seen[key]; taken {
 			t.Errorf("%s and %s share a store", name, other)
@@ -143,7 +146,7 @@ func FuzzAuthFromSecret(f *testing.F) {
 		if strings.ContainsAny(auth.Password+auth.BearerToken, "\r\n") {
 			t.Error("a line break passed")
 		}
-		if _, _, err := auth.forHost("h"); err != nil {
+		if _, _, err := auth.forPlace("h"); err != nil {
 			t.Errorf("accepted and then refused: %v", err)
 		}
 	})

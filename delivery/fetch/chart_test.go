@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -116,7 +117,7 @@ func TestChartFromRepository(t *testing.T) {
 		"without v":            {"0.1.0", "v0.1.0"},
 		"any with prereleases": {">0.0.0-0", "2.0.0-rc.1"},
 	}
-	store := NewChartStore(t.TempDir())
+	store := NewChartStore(t.TempDir(), loopback)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, url := range []string{server.URL + "/stable", server.URL + "/stable/"} {
@@ -139,7 +140,7 @@ func TestChartFromRepository(t *testing.T) {
 func TestChartIsAskedForAndNotDownloadedAgain(t *testing.T) {
 	server := serveHelm(t)
 	server.publish(t, "1.0.0")
-	store := NewChartStore(t.TempDir())
+	store := NewChartStore(t.TempDir(), loopback)
 	src := Chart{Repository: server.URL + "/stable", Name: "web"}
 	steps := []struct {
 		before func()
@@ -148,7 +149,7 @@ func TestChartIsAskedForAndNotDownloadedAgain(t *testing.T) {
 		{func() {}, "/stable/index.yaml\n/stable/charts/web-1.0.0.tgz"},
 		{func() {}, "/stable/index.yaml unchanged"},
 		{func() { server.publish(t, "1.0.0", "1.1.0") }, "/stable/index.yaml\n/stable/charts/web-1.1.0.tgz"},
-		{func() { store = NewChartStore(store.dir) }, "/stable/index.yaml"},
+		{func() { store = NewChartStore(store.dir, loopback) }, "/stable/index.yaml unchanged"},
 	}
 	for i, step := range steps {
 		step.before()
@@ -161,33 +162,43 @@ func TestChartIsAskedForAndNotDownloadedAgain(t *testing.T) {
 	}
 }
 
+// together does something n times at once: all have arrived before the first gets its turn.
+func together[T any](t *testing.T, turns *turns[T], key string, n int, do func(i int)) {
+	t.Helper()
+	held := turns.enter(key)
+	<-held.free
+	before := turns.clock.Load()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	for turns.clock.Load() < before+int64(n) && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	held.free <- struct{}{}
+	wg.Wait()
+	turns.leave(key, held)
+}
+
 func TestChartForManyAtOnce(t *testing.T) {
 	server := serveHelm(t)
 	server.publish(t, "1.0.0")
-	store := NewChartStore(t.TempDir())
-	src := Chart{Repository: server.URL + "/stable", Name: "web"}
-	// All wait for the lock, so all have arrived before the server is asked.
-	unlock, err := store.locks.lock(t.Context(), store.source(src))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
+	server.files["/bare/index.yaml"], server.files["/bare/web.tgz"] = []byte("entries: {web: [{version: 1.0.0, urls: [web.tgz]}]}"), server.files["/stable/charts/web-1.0.0.tgz"]
+	for repository, want := range map[string]string{
+		"/stable": "/stable/index.yaml\n/stable/charts/web-1.0.0.tgz",
+		// Without a digest, what one downloads serves all who asked before.
+		"/bare": "/bare/index.yaml\n/bare/web.tgz",
+	} {
+		store := NewChartStore(t.TempDir(), loopback)
+		src := Chart{Repository: server.URL + repository, Name: "web"}
+		together(t, &store.refreshes, store.source(src), 100, func(int) {
 			if _, err := store.Fetch(context.Background(), src); err != nil {
 				t.Error(err)
 			}
 		})
-	}
-	for store.arrivals.Load() < 50 {
-		if t.Context().Err() != nil {
-			t.FailNow()
+		if got := server.requests(); got != want {
+			t.Errorf("requests:\n%s", got)
 		}
-	}
-	unlock()
-	wg.Wait()
-	if got := server.requests(); got != "/stable/index.yaml\n/stable/charts/web-1.0.0.tgz" {
-		t.Errorf("requests:\n%s", got)
 	}
 }
 
@@ -236,7 +247,7 @@ entries:
 		"digest is a path":  {Chart{Repository: "/odd", Name: "baddigest"}, ErrInvalid, "not a SHA-256"},
 		"large":             {Chart{Repository: "/odd", Name: "large"}, ErrTooLarge, "the chart is larger than the limit of 64 KiB"},
 	}
-	store := NewChartStore(t.TempDir())
+	store := NewChartStore(t.TempDir(), loopback)
 	store.limits.chart = 64 * kibibyte
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +277,7 @@ func TestChartRefusesURLs(t *testing.T) {
 		"oci://bot:hunter2@host/c":   "move them to a Secret",
 		"oci://host/Upper Case":      "not the name of a repository",
 	} {
-		_, err := NewChartStore(t.TempDir()).Fetch(t.Context(), Chart{Repository: repository, Name: "web"})
+		_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: repository, Name: "web"})
 		wantError(t, err, ErrInvalid, says)
 		wantNoSecret(t, err, "hunter2")
 	}
@@ -283,7 +294,7 @@ func TestChartCredentialsStayHome(t *testing.T) {
 	server.allow = basic("bot", "hunter2")
 	auth := Auth{Username: "bot", Password: "hunter2"}
 	for _, auth := range []Auth{auth, {DockerConfig: []byte(`{"auths":{"` + server.Listener.Addr().String() + `":{"username":"bot","password":"hunter2"}}}`)}} {
-		store := NewChartStore(t.TempDir())
+		store := NewChartStore(t.TempDir(), loopback)
 		for _, name := range []string{"abroad", "own", "web"} {
 			if _, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: name, Auth: auth}); err != nil {
 				t.Error(err)
@@ -293,7 +304,7 @@ func TestChartCredentialsStayHome(t *testing.T) {
 	if got := other.requests(); got != "/abs.tgz\n/abs.tgz" {
 		t.Errorf("the other host got %q", got)
 	}
-	store := NewChartStore(t.TempDir())
+	store := NewChartStore(t.TempDir(), loopback)
 	if _, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web", Auth: auth}); err != nil {
 		t.Fatal(err)
 	}

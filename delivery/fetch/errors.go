@@ -23,6 +23,14 @@ var (
 	ErrInvalid = errors.New("invalid source")
 	// ErrTooLarge means that a limit of this package was met; the message names the limit.
 	ErrTooLarge = errors.New("too large")
+	// ErrDigest means that what the source names is not what a digest pins: only a change of either helps.
+	ErrDigest = errors.New("another digest")
+	// ErrChartTooLarge is the ErrTooLarge of a chart's archive.
+	ErrChartTooLarge = fmt.Errorf("chart %w", ErrTooLarge)
+	// ErrUnavailable means that the server could not be reached, or failed: it is transient.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrNoTag is the ErrNotFound of an image policy: the repository has no tag that it wants.
+	ErrNoTag = fmt.Errorf("tag %w", ErrNotFound)
 	// ErrBusy means that the source was not asked, because the tenant has as many fetches under way as it may; nothing is
 	// wrong with the source. Try again in a few seconds.
 	ErrBusy = errors.New("busy")

@@ -20,7 +20,7 @@ func fetchFolder(t *testing.T, lower func(*limits), write func(*gitRepo)) *Folde
 	repo := newGitRepo(t)
 	write(repo)
 	repo.push("first")
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 	if lower != nil {
 		lower(&store.limits)
 	}
@@ -53,7 +53,7 @@ func TestFolderDigest(t *testing.T) {
 	repo.write("apps/a/app.yaml", "1")
 	repo.write("apps/b/app.yaml", "2")
 	repo.push("first")
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
 	before := fetchOK(t, store, src).Root
 	repo.write("apps/b/app.yaml", "3")

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -50,6 +51,24 @@ func (g *gate) enter(ctx context.Context, tenant string, l limits) (leave func()
 		return nil, ctx.Err()
 	}
 	return nil, fail(ErrBusy, "it waits its turn: %d fetches of tenant %s are under way, the most at once, and slow", l.perTenant, printable(tenant))
+}
+
+// within does a fetch in its turn and within the limits of time.
+func within[T any](ctx context.Context, g *gate, tenant string, l limits, do func(context.Context) (T, error)) (T, error) {
+	var none T
+	leave, err := g.enter(ctx, tenant, l)
+	if err != nil {
+		return none, err
+	}
+	defer leave()
+	ctx, done := watched(ctx, l)
+	defer done()
+	got, err := do(ctx)
+	if err != nil && ctx.Err() != nil {
+		// A broken-off transfer surfaces as whatever it broke; the context is what ended it.
+		return none, fmt.Errorf("the time for it is over: %w", context.Cause(ctx))
+	}
+	return got, err
 }
 
 func (g *gate) join(tenant string, slots int) (at *lane, jammed bool) {

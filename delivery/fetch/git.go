@@ -24,6 +24,8 @@ type Git struct {
 	Auth Auth
 	// Tenant on whose behalf it is fetched: it may have a few fetches under way at once. Empty: no bound.
 	Tenant string
+	// WithTag fetches the annotated tag that names the commit, too, for Commit.Verify.
+	WithTag bool
 }
 
 // Commit is one commit of a repository.
@@ -36,6 +38,14 @@ type Commit struct {
 	Root *Folder
 
 	from *repository
+	ref  namedBy
+}
+
+// namedBy is the tag that a commit was fetched by: its name, and the annotated tag itself; of a lightweight tag, and where
+// Git.WithTag was not set, that is zero.
+type namedBy struct {
+	name string
+	tag  plumbing.Hash
 }
 
 // Folder is GitStore.Folder for the source the commit came from: another folder of any of its commits.
@@ -50,10 +60,11 @@ func (c Commit) Folder(treeHash string) (*Folder, error) {
 // credentials, so what one credential fetched is never readable through another. Safe for concurrent use; a directory
 // belongs to one process at a time.
 type GitStore struct {
-	dir    string
-	limits limits
-	locks  locks
-	gate   gate
+	dir     string
+	network *Network
+	limits  limits
+	locks   locks
+	gate    gate
 	// unpacking bounds how many packs are unpacked at once, and so the memory hostile ones can take together.
 	unpacking chan struct{}
 
@@ -62,10 +73,11 @@ type GitStore struct {
 }
 
 // NewGitStore keeps its stores below dir, which is created when it is first needed. What an earlier process left
-// there is used, its unfinished work is swept.
-func NewGitStore(dir string) *GitStore {
+// there is used, its unfinished work is swept. Servers are reached over the network; nil is the strictest.
+func NewGitStore(dir string, network *Network) *GitStore {
 	return &GitStore{
 		dir:          dir,
+		network:      network,
 		limits:       defaultLimits(),
 		unpacking:    make(chan struct{}, 2),
 		repositories: map[string]*repository{},
@@ -78,22 +90,11 @@ func NewGitStore(dir string) *GitStore {
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient.
 func (s *GitStore) Fetch(ctx context.Context, src Git) (Commit, error) {
-	leave, err := s.gate.enter(ctx, src.Tenant, s.limits)
+	commit, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (Commit, error) { return s.fetch(ctx, src) })
 	if err != nil {
 		return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
 	}
-	defer leave()
-	ctx, done := watched(ctx, s.limits)
-	defer done()
-	commit, err := s.fetch(ctx, src)
-	if err == nil {
-		return commit, nil
-	}
-	if ctx.Err() != nil {
-		// A broken-off transfer surfaces as whatever it broke; the context is what ended it.
-		err = fmt.Errorf("the time for it is over: %w", context.Cause(ctx))
-	}
-	return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
+	return commit, nil
 }
 
 // Folder returns the folder with this tree hash (see Folder.Digest) from the store, without the network. It is
@@ -124,6 +125,7 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
+	wanted.withTag = src.WithTag
 	if commit, ok := repo.commit(wanted); ok {
 		return commit, nil
 	}
@@ -145,7 +147,7 @@ func (s *GitStore) repository(src Git) *repository {
 	defer s.mu.Unlock()
 	repo := s.repositories[key]
 	if repo == nil {
-		repo = &repository{dir: filepath.Join(s.dir, key), limits: s.limits, unpacking: s.unpacking}
+		repo = &repository{dir: filepath.Join(s.dir, key), network: s.network, limits: s.limits, unpacking: s.unpacking}
 		s.repositories[key] = repo
 	}
 	return repo
@@ -173,14 +175,14 @@ func (r *repository) remote(src Git) (*remote, error) {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, writing(r.dir, err)
 	}
-	from := &remote{url: u, auth: src.Auth, limits: r.limits, scratch: r.dir}
+	from := &remote{url: u, auth: src.Auth, limits: r.limits, network: r.network, scratch: r.dir}
 	if u.Scheme == "ssh" {
 		return from, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.http == nil {
-		if r.http, err = newHTTPClient(src.Auth, u, true); err != nil {
+		if r.http, err = newHTTPClient(r.network, src.Auth, u, true); err != nil {
 			return nil, err
 		}
 	}

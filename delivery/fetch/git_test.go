@@ -28,7 +28,7 @@ func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
 	server := serve(t, repo, httptest.NewServer)
 	dir := t.TempDir()
 
-	commit := fetchOK(t, NewGitStore(dir), Git{URL: server.url()})
+	commit := fetchOK(t, NewGitStore(dir, loopback), Git{URL: server.url()})
 
 	if want := "main@sha1:" + hash; commit.Revision != want || commit.Hash != hash {
 		t.Errorf("got %s and %s, want %s", commit.Revision, commit.Hash, want)
@@ -56,11 +56,11 @@ func TestFetchAsksForNothingItHas(t *testing.T) {
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
 	dir := t.TempDir()
-	fetchOK(t, NewGitStore(dir), Git{URL: server.url()})
+	fetchOK(t, NewGitStore(dir, loopback), Git{URL: server.url()})
 	server.seen()
 
 	// A new store is what a restart is.
-	for _, store := range []*GitStore{NewGitStore(dir), NewGitStore(dir)} {
+	for _, store := range []*GitStore{NewGitStore(dir, loopback), NewGitStore(dir, loopback)} {
 		fetchOK(t, store, Git{URL: server.url()})
 		if got := server.seen(); !cmp.Equal(got, []string{"GET /app.git/info/refs"}) {
 			t.Errorf("requests: %v", got)
@@ -77,7 +77,7 @@ func TestFetchIncrementally(t *testing.T) {
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
 	dir := t.TempDir()
-	store := NewGitStore(dir)
+	store := NewGitStore(dir, loopback)
 	first := fetchOK(t, store, Git{URL: server.url()})
 
 	repo.write("apps/a7/app.yaml", "changed")
@@ -119,7 +119,7 @@ func TestFetchAfterForcePush(t *testing.T) {
 	repo.write("a", "2")
 	repo.push("second")
 	server := serve(t, repo, httptest.NewServer)
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 	fetchOK(t, store, Git{URL: server.url()})
 
 	// To an ancestor, which breaks go-git's own fetch into a shallow store (issue 1443), then to a stranger.
@@ -143,7 +143,7 @@ func TestFetchStartsAfreshBeforeManyPacks(t *testing.T) {
 	repo := newGitRepo(t)
 	server := serve(t, repo, httptest.NewServer)
 	dir := t.TempDir()
-	store := NewGitStore(dir)
+	store := NewGitStore(dir, loopback)
 	store.limits.packs = 3
 	var commits []Commit
 	for i := range 8 {
@@ -211,7 +211,7 @@ func TestFetchResolvesRefs(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, src := range []Git{{URL: server.url(), Ref: tc.ref}, {URL: ssh.url(), Ref: tc.ref, Auth: ssh.auth}} {
-				commit := fetchOK(t, NewGitStore(t.TempDir()), src)
+				commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), src)
 				if commit.Revision != tc.want {
 					t.Errorf("%s: got %s, want %s", src.URL, commit.Revision, tc.want)
 				}
@@ -228,7 +228,7 @@ func TestFetchCommitTheServerDoesNotServeByHash(t *testing.T) {
 	repo.push("second")
 	// Over SSH git-upload-pack refuses what is not at a ref; over HTTP it cannot tell.
 	ssh := serveSSH(t, repo)
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 	fetchOK(t, store, Git{URL: ssh.url(), Auth: ssh.auth})
 	for _, ref := range []*sourcev1.GitRepositoryRef{{Commit: first}, {Commit: first, Branch: "main"}} {
 		if commit := fetchOK(t, store, Git{URL: ssh.url(), Auth: ssh.auth, Ref: ref}); text(t, commit, "a") != "1" {
@@ -252,7 +252,7 @@ func TestFetchFromManyAtOnce(t *testing.T) {
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
 	other := serve(t, repo, httptest.NewServer)
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 	store.limits.packs = 2
 	var wg sync.WaitGroup
 	for i := range 12 {
@@ -291,13 +291,13 @@ func TestFolderByDigest(t *testing.T) {
 	server := serve(t, repo, httptest.NewServer)
 	dir := t.TempDir()
 	src := Git{URL: server.url()}
-	commit := fetchOK(t, NewGitStore(dir), src)
+	commit := fetchOK(t, NewGitStore(dir, loopback), src)
 	digest, err := commit.Root.Digest("apps/web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server.seen()
-	store := NewGitStore(dir)
+	store := NewGitStore(dir, loopback)
 	folder, err := store.Folder(src, digest)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestFetchWithCredentials(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.server.set(func() { tc.server.allow = tc.allow })
-			if commit := fetchOK(t, NewGitStore(t.TempDir()), Git{URL: tc.server.url(), Auth: tc.auth}); commit.Hash != hash {
+			if commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: tc.server.url(), Auth: tc.auth}); commit.Hash != hash {
 				t.Errorf("got %s", commit.Hash)
 			}
 		})
@@ -66,7 +66,7 @@ func TestFetchRefusedCredentials(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.url(), Auth: tc.auth})
+			_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url(), Auth: tc.auth})
 			wantError(t, err, ErrAuthentication, tc.says)
 			wantNoSecret(t, err, secret)
 		})
@@ -93,7 +93,7 @@ func TestFetchLosesAccess(t *testing.T) {
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
 	server.set(func() { server.allow = basic("bot", "pass") })
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 	src := Git{URL: server.url(), Auth: Auth{Username: "bot", Password: "pass"}}
 	fetchOK(t, store, src)
 	server.set(func() { server.allow = basic("bot", "changed") })
@@ -106,10 +106,10 @@ func TestFetchFromUnknownAuthority(t *testing.T) {
 	repo := newGitRepo(t)
 	repo.push("first")
 	server := serve(t, repo, httptest.NewTLSServer)
-	_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.url()})
+	_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url()})
 	wantError(t, err, ErrAuthentication, "ca.crt")
 	// One source's authority is not another's.
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 	fetchOK(t, store, Git{URL: server.url(), Auth: Auth{CA: certificate(server.Server)}})
 	_, err = store.Fetch(t.Context(), Git{URL: server.url()})
 	wantError(t, err, ErrAuthentication, "ca.crt")
@@ -141,12 +141,12 @@ func TestFetchRedirected(t *testing.T) {
 	})
 	auth := Auth{Username: "bot", Password: "pass"}
 
-	_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.URL + "/away", Auth: auth})
+	_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.URL + "/away", Auth: auth})
 	wantError(t, err, ErrInvalid, "use the URL it redirects to")
 	if len(leaked) != 0 {
 		t.Errorf("the other host was asked: %v", leaked)
 	}
-	if commit := fetchOK(t, NewGitStore(t.TempDir()), Git{URL: server.URL + "/moved", Auth: auth}); commit.Hash != hash {
+	if commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: server.URL + "/moved", Auth: auth}); commit.Hash != hash {
 		t.Errorf("got %s", commit.Hash)
 	}
 }
@@ -156,7 +156,7 @@ func TestFetchOverSSH(t *testing.T) {
 	repo.write("a", "1")
 	hash := repo.push("first")
 	server := serveSSH(t, repo)
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 	src := Git{URL: server.url(), Auth: server.auth}
 	if commit := fetchOK(t, store, src); commit.Hash != hash {
 		t.Errorf("got %s", commit.Hash)
@@ -201,7 +201,7 @@ func TestFetchOverSSHRefused(t *testing.T) {
 			if tc.url == "" {
 				tc.url = server.url()
 			}
-			_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: tc.url, Auth: tc.auth})
+			_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: tc.url, Auth: tc.auth})
 			wantError(t, err, tc.kind, tc.says)
 			wantNoSecret(t, err, "hunter2")
 		})
@@ -257,8 +257,8 @@ func TestSSHReadsNothingOfTheHome(t *testing.T) {
 	}
 	t.Setenv("HOME", home)
 	t.Setenv("SSH_KNOWN_HOSTS", filepath.Join(home, ".ssh", "known_hosts"))
-	_, err := NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.url(), Auth: Auth{Identity: server.auth.Identity}})
+	_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url(), Auth: Auth{Identity: server.auth.Identity}})
 	wantError(t, err, ErrInvalid, "no known_hosts")
-	_, err = NewGitStore(t.TempDir()).Fetch(t.Context(), Git{URL: server.url(), Auth: Auth{KnownHosts: server.auth.KnownHosts}})
+	_, err = NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url(), Auth: Auth{KnownHosts: server.auth.KnownHosts}})
 	wantError(t, err, ErrInvalid, "needs a key")
 }

@@ -35,7 +35,7 @@ func TestFetchRefusesURLs(t *testing.T) {
 	}
 	for raw, says := range cases {
 		t.Run(raw, func(t *testing.T) {
-			store := NewGitStore(t.TempDir())
+			store := NewGitStore(t.TempDir(), loopback)
 			_, err := store.Fetch(t.Context(), Git{URL: raw})
 			wantError(t, err, ErrInvalid, says)
 			wantNoSecret(t, err, "hunter2")
@@ -50,7 +50,7 @@ func TestFetchFindsNothing(t *testing.T) {
 	repo := newGitRepo(t)
 	server := serve(t, repo, httptest.NewServer)
 	ssh := serveSSH(t, repo)
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 
 	for _, src := range []Git{{URL: server.url()}, {URL: ssh.url(), Auth: ssh.auth}} {
 		_, err := store.Fetch(t.Context(), src)
@@ -118,7 +118,7 @@ func TestFetchFromWhatIsNoGitServer(t *testing.T) {
 				_, _ = io.WriteString(w, tc.body)
 			}))
 			defer server.Close()
-			store := NewGitStore(t.TempDir())
+			store := NewGitStore(t.TempDir(), loopback)
 			store.limits.refs = 64 * kibibyte
 			_, err := store.Fetch(t.Context(), Git{URL: server.URL, Auth: Auth{Username: "bot", Password: secret}})
 			if tc.want == nil {
@@ -133,7 +133,7 @@ func TestFetchFromWhatIsNoGitServer(t *testing.T) {
 
 func wantTransient(t *testing.T, err error) {
 	t.Helper()
-	for _, kind := range []error{ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge} {
+	for _, kind := range []error{ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrDigest} {
 		if err == nil || errors.Is(err, kind) {
 			t.Errorf("got %v, want a transient error", err)
 		}
@@ -152,7 +152,7 @@ func TestFetchFromServerThatHangs(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			begin := time.Now()
-			_, err := NewGitStore(t.TempDir()).Fetch(ctx, Git{URL: scheme + "://" + listener.Addr().String() + "/a", Auth: auth})
+			_, err := NewGitStore(t.TempDir(), loopback).Fetch(ctx, Git{URL: scheme + "://" + listener.Addr().String() + "/a", Auth: auth})
 			wantError(t, err, context.DeadlineExceeded, "the time for it is over")
 			wantTransient(t, err)
 			if took := time.Since(begin); took > 5*time.Second {
@@ -168,7 +168,7 @@ func TestFetchBrokenOff(t *testing.T) {
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
 	dir := t.TempDir()
-	store := NewGitStore(dir)
+	store := NewGitStore(dir, loopback)
 	fetchOK(t, store, Git{URL: server.url()})
 	repo.write("a", "2")
 	repo.push("second")
@@ -226,13 +226,13 @@ func TestFetchLimits(t *testing.T) {
 		says  string
 	}{
 		"pack":    {func(l *limits) { l.pack = kibibyte }, "the commit's pack is larger than the limit of 1 KiB"},
-		"object":  {func(l *limits) { l.object = 512 * kibibyte }, "an object of the commit is larger than the limit of 512 KiB"},
+		"object":  {func(l *limits) { l.object = 512 * kibibyte }, "the file zeros has 1 MiB, and the limit is 512 KiB"},
 		"chain":   {func(l *limits) { l.deltaChain = 512 * kibibyte }, "a chain of differences in the commit's pack is larger than the limit of 512 KiB"},
 		"objects": {func(l *limits) { l.objects = 10 }, "the number of objects in the commit's pack is over the limit of 10"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			store := NewGitStore(t.TempDir())
+			store := NewGitStore(t.TempDir(), loopback)
 			tc.lower(&store.limits)
 			_, err := store.Fetch(t.Context(), Git{URL: server.url()})
 			wantError(t, err, ErrTooLarge, tc.says)

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -11,35 +12,48 @@ import (
 	"time"
 )
 
-// newHTTPClient returns a client for one source. Nothing in it is shared with another source, so a certificate
-// authority or a credential of one can never serve another. The watch in the context limits the time of a request.
+// newHTTPClient returns a client for one source. But for the network nothing in it is shared with another source, so a
+// certificate authority or a credential of one can never serve another. The watch in the context limits the time of a
+// request.
 //
 // strict refuses every host but the origin's, for Git; otherwise requests to other hosts go without credentials, for
 // charts, whose index may point anywhere and whose registries redirect to storage.
-func newHTTPClient(auth Auth, origin *url.URL, strict bool) (*http.Client, error) {
+func newHTTPClient(network *Network, auth Auth, origin *url.URL, strict bool) (*http.Client, error) {
 	roots, err := auth.roots()
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
+	certificates, err := auth.certificates()
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{home: newTransport(network, roots, certificates), auth: auth, origin: origin, strict: strict}
+	if g.away = g.home; len(certificates) > 0 {
+		// A client certificate says who we are, so only the origin may ask for it.
+		g.away = newTransport(network, roots, nil)
+	}
+	return &http.Client{Transport: g}, nil
+}
+
+func newTransport(network *Network, roots *x509.CertPool, certificates []tls.Certificate) *http.Transport {
+	return &http.Transport{
+		Proxy:               network.proxy,
+		DialContext:         network.dial,
 		TLSHandshakeTimeout: 10 * time.Second,
-		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:     &tls.Config{RootCAs: roots, Certificates: certificates, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:   true,
 		MaxIdleConnsPerHost: 2,
 		IdleConnTimeout:     90 * time.Second,
 	}
-	return &http.Client{Transport: &guard{next: transport, auth: auth, origin: origin, strict: strict}}, nil
 }
 
 // guard is where credentials are added, request by request, and so the one place that decides who gets them: they are
 // never in the headers http.Client copies along a redirect.
 type guard struct {
-	next   http.RoundTripper
-	auth   Auth
-	origin *url.URL
-	strict bool
+	home, away *http.Transport
+	auth       Auth
+	origin     *url.URL
+	strict     bool
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -59,13 +73,25 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	// A Referer would carry the path of a private source to another host.
 	req.Header.Del("Referer")
+	if !sameOrigin(began(req), req.URL) {
+		// What the registry's library sent was for where the request began. http.Client forgets ports, and what it took
+		// out at one redirect it puts back at the next.
+		req.Header.Del("Authorization")
+		if req.Body != nil && req.Body != http.NoBody {
+			return nil, fail(ErrInvalid, "the server redirects what it was sent to %s, which is not followed", req.URL.Host)
+		}
+	}
+	next := g.away
+	if home {
+		next = g.home
+	}
 	if home && !g.auth.anonymous() {
 		g.authorize(req)
 	}
 	w := watchOf(req.Context())
 	answered := w.answer()
 	defer answered()
-	res, err := g.next.RoundTrip(req)
+	res, err := next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +109,16 @@ func (g *guard) authorize(req *http.Request) {
 
 // CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
 func (g *guard) CloseIdleConnections() {
-	if c, ok := g.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
+	g.home.CloseIdleConnections()
+	g.away.CloseIdleConnections()
+}
+
+// began is the URL of the request that redirects led here from.
+func began(req *http.Request) *url.URL {
+	for req.Response != nil && req.Response.Request != nil {
+		req = req.Response.Request
 	}
+	return req.URL
 }
 
 func sameOrigin(a, b *url.URL) bool {
@@ -107,19 +140,26 @@ func requestFailed(err error, host string) error {
 	var (
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
+		explained *failure
+		handshake *net.OpError
 	)
 	switch {
 	case errors.As(err, &authority):
 		return fail(ErrAuthentication, "the certificate of %s is signed by an unknown authority: add the authority as ca.crt to the Secret", host)
 	case errors.As(err, &name):
 		return fail(ErrAuthentication, "the certificate of %s is for another name: use the name it is for", host)
+	case errors.As(err, &explained):
+		return explained
+	case errors.As(err, &handshake) && handshake.Op == "remote error":
+		// What crypto/tls calls an alert of the other side.
+		return fail(ErrAuthentication, "%s ended the TLS handshake (%v): give it a client certificate it accepts, as tls.crt and tls.key of the Secret", host, handshake.Err)
 	}
 	// http.Client repeats method and URL around the cause; the caller has already named the source.
 	var about *url.Error
 	if errors.As(err, &about) {
-		return about.Err
+		err = about.Err
 	}
-	return err
+	return fmt.Errorf("%w: %s gives no answer: %w", ErrUnavailable, host, err)
 }
 
 // statusFailed explains an answer that is not 200; what says what was asked for, such as "a Git repository".
@@ -128,7 +168,7 @@ func statusFailed(res *http.Response, auth Auth, what string) error {
 	switch res.StatusCode {
 	case http.StatusUnauthorized:
 		if auth.anonymous() {
-			return fail(ErrAuthentication, "%s asks for credentials: name a Secret with username and password or bearerToken in secretRef", host)
+			return fail(ErrAuthentication, "%s asks for credentials: name a Secret with username and password, or bearerToken, in secretRef", host)
 		}
 		return fail(ErrAuthentication, "%s rejected the credentials of the Secret", host)
 	case http.StatusForbidden:
@@ -140,4 +180,4 @@ func statusFailed(res *http.Response, auth Auth, what string) error {
 }
 
 // errServer marks an answer that may be different next time.
-var errServer = errors.New("server error")
+var errServer = fmt.Errorf("server error: %w", ErrUnavailable)

@@ -2,61 +2,90 @@ package fetch
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
-// index is what is known of one Helm repository's index.yaml, which is kept on disk.
+// index is what is known in memory of one Helm repository; its index.yaml is on disk, see shelf.
 type index struct {
 	http *http.Client
 	auth Auth
-	// etag and modified are what the server gave to ask by whether the index has changed.
-	etag, modified string
-	// asked is when the server was last asked, by the store's logical clock.
-	asked int64
-	// versions are those of the charts that were looked up since the index last changed.
-	versions map[string][]version
+	file string
+
+	mu     sync.Mutex
+	chosen map[wish]version
 }
 
+// wish is a version of a chart that somebody asked for.
+type wish struct{ chart, version string }
+
+// rememberedWishes bounds the memory of one repository. Not the lists of versions are kept, which are long, but what was
+// chosen from them.
+const rememberedWishes = 1024
+
 // fromIndex fetches a chart from a Helm repository.
-func (s *ChartStore) fromIndex(ctx context.Context, src Chart, base *url.URL) (ChartArchive, error) {
-	versions, known, err := s.versions(ctx, src, base)
+func (s *ChartStore) fromIndex(ctx context.Context, r request) (ChartArchive, error) {
+	known, err := s.index(r)
 	if err != nil {
 		return ChartArchive{}, err
 	}
-	if len(versions) == 0 {
-		return ChartArchive{}, fail(ErrNotFound, "the repository has no chart %s: check the name", src.Name)
+	s.used.mark(known.file)
+	if _, err := s.refreshes.take(ctx, r.folder, r.arrived, func() (struct{}, error) {
+		return struct{}{}, known.refresh(ctx, r.base, s.limits)
+	}); err != nil {
+		return ChartArchive{}, err
 	}
-	chosen, err := choose(src.Name, src.Version, versions)
+	chosen, err := known.choose(wish{r.Name, r.Version}, s.limits)
 	if err != nil {
 		return ChartArchive{}, err
 	}
-	path, digest, err := s.archive(ctx, s.source(src), chosen.Digest, func(ctx context.Context) (io.ReadCloser, error) {
-		at, err := chartURL(base, src.Name, chosen)
+	return s.archive(ctx, r, chosen, func(ctx context.Context) (io.ReadCloser, error) {
+		at, err := chartURL(r.base, r.Name, chosen)
 		if err != nil {
 			return nil, err
 		}
-		return getArchive(ctx, known, at)
+		return getArchive(ctx, known.http, known.auth, at, "chart archive")
 	})
-	if err != nil {
-		return ChartArchive{}, fmt.Errorf("version %s: %w", printable(chosen.Name), err)
-	}
-	return ChartArchive{Path: path, Name: src.Name, Version: chosen.Name, Digest: digest}, nil
 }
 
-func getArchive(ctx context.Context, known *index, at *url.URL) (io.ReadCloser, error) {
-	res, err := get(ctx, known.http, at, nil)
+// choose finds the version that is wished for.
+func (i *index) choose(w wish, limits limits) (version, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if chosen, done := i.chosen[w]; done {
+		return chosen, nil
+	}
+	versions, err := lookUp(i.file, w.chart, limits)
+	if err != nil {
+		return version{}, err
+	}
+	if len(versions) == 0 {
+		return version{}, fail(ErrNotFound, "the repository has no chart %s: check the name", w.chart)
+	}
+	chosen, err := choose(w.chart, w.version, versions)
+	if err != nil {
+		return version{}, err
+	}
+	if len(i.chosen) >= rememberedWishes {
+		clear(i.chosen)
+	}
+	i.chosen[w] = chosen
+	return chosen, nil
+}
+
+// getArchive begins a download; what is what it is of.
+func getArchive(ctx context.Context, client *http.Client, auth Auth, at *url.URL, what string) (io.ReadCloser, error) {
+	res, err := get(ctx, client, at, nil)
 	if err != nil {
 		return nil, err
 	}
 	if res.StatusCode != http.StatusOK {
 		defer res.Body.Close()
-		return nil, statusFailed(res, known.auth, "chart archive")
+		return nil, statusFailed(res, auth, what)
 	}
 	return res.Body, nil
 }
@@ -81,109 +110,58 @@ func chartURL(base *url.URL, chart string, v version) (*url.URL, error) {
 	return at, nil
 }
 
-// versions are those the repository lists for the chart.
-//
-// Callers wait for each other, and one that finds that the server was asked after it arrived takes that answer: a
-// thousand apps of one repository that wake together ask it once.
-func (s *ChartStore) versions(ctx context.Context, src Chart, base *url.URL) ([]version, *index, error) {
-	arrived := s.arrivals.Add(1)
-	folder := s.source(src)
-	unlock, err := s.locks.lock(ctx, folder)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer unlock()
-	known, err := s.known(folder, src, base)
-	if err != nil {
-		return nil, nil, err
-	}
-	file := filepath.Join(folder, "index.yaml")
-	if known.asked < arrived {
-		now := s.arrivals.Add(1)
-		if err := s.refresh(ctx, known, base, file); err != nil {
-			return nil, nil, err
-		}
-		known.asked = now
-	}
-	versions, done := known.versions[src.Name]
-	if !done {
-		if versions, err = scanIndex(file, src.Name, s.limits); err != nil {
-			return nil, nil, err
-		}
-		known.versions[src.Name] = versions
-	}
-	return versions, known, nil
-}
-
-func (s *ChartStore) known(folder string, src Chart, base *url.URL) (*index, error) {
+// index is what is known of the repository of a request.
+func (s *ChartStore) index(r request) (*index, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.indexes[folder]; known != nil {
+	if known := s.indexes[r.folder]; known != nil {
 		return known, nil
 	}
-	auth, _, err := src.Auth.forHost(base.Host)
+	auth, _, err := r.Auth.forPlace(r.base.Host + r.base.Path)
 	if err != nil {
 		return nil, err
 	}
-	client, err := newHTTPClient(auth, base, false)
+	client, err := newHTTPClient(s.network, auth, r.base, false)
 	if err != nil {
 		return nil, err
 	}
-	s.indexes[folder] = &index{http: client, auth: auth}
-	return s.indexes[folder], nil
+	known := &index{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: map[wish]version{}}
+	s.indexes[r.folder] = known
+	return known, nil
 }
 
+const indexFile = "index.zip"
+
 // refresh downloads the index unless it is as it was.
-func (s *ChartStore) refresh(ctx context.Context, known *index, base *url.URL, file string) error {
+func (i *index) refresh(ctx context.Context, base *url.URL, limits limits) error {
 	at := *base
 	at.Path, at.RawPath = strings.TrimSuffix(at.Path, "/")+"/index.yaml", ""
-	conditions := http.Header{}
-	if _, err := os.Stat(file); err == nil && known.versions != nil {
-		if known.etag != "" {
-			conditions.Set("If-None-Match", known.etag)
-		}
-		if known.modified != "" {
-			conditions.Set("If-Modified-Since", known.modified)
-		}
+	kept, conditions := stampOf(i.file), http.Header{}
+	if kept.ETag != "" {
+		conditions.Set("If-None-Match", kept.ETag)
 	}
-	res, err := get(ctx, known.http, &at, conditions)
+	if kept.Modified != "" {
+		conditions.Set("If-Modified-Since", kept.Modified)
+	}
+	res, err := get(ctx, i.http, &at, conditions)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
-	switch res.StatusCode {
-	case http.StatusNotModified:
+	switch {
+	case res.StatusCode == http.StatusNotModified && len(conditions) > 0:
 		return nil
-	case http.StatusOK:
-	default:
-		return statusFailed(res, known.auth, "Helm repository (index.yaml)")
+	case res.StatusCode != http.StatusOK:
+		return statusFailed(res, i.auth, "Helm repository (index.yaml)")
 	}
-	if err := keepIndex(file, limit(res.Body, "the repository's index.yaml", s.limits.index)); err != nil {
+	body := limit(res.Body, "the repository's index.yaml", limits.index)
+	if err := shelve(i.file, body, stamp{ETag: res.Header.Get("ETag"), Modified: res.Header.Get("Last-Modified")}, limits); err != nil {
 		return err
 	}
-	known.etag, known.modified = res.Header.Get("ETag"), res.Header.Get("Last-Modified")
-	known.versions = map[string][]version{}
-	return nil
-}
-
-// keepIndex writes the index to disk, whole or not at all.
-func keepIndex(path string, body io.Reader) error {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return writing(folder, err)
-	}
-	file, err := os.CreateTemp(folder, temporary)
-	if err != nil {
-		return writing(folder, err)
-	}
-	defer os.Remove(file.Name())
-	defer file.Close()
-	if _, err := io.Copy(file, body); err != nil {
-		return fmt.Errorf("downloading index.yaml: %w", writingIfDisk(folder, err))
-	}
-	if err := os.Rename(file.Name(), path); err != nil {
-		return writing(folder, err)
-	}
+	// After the new one is in place: who holds the lock meanwhile writes down what is cleared here.
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	clear(i.chosen)
 	return nil
 }
 

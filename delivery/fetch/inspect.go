@@ -25,7 +25,7 @@ func inspect(pack io.ReadSeeker, g *generation) ([]rawObject, error) {
 	if int64(count) > g.limits.objects {
 		return nil, tooMany("the number of objects in the commit's pack", g.limits.objects)
 	}
-	chains := &chains{store: g, limits: g.limits, cost: make(map[int64]int64, count), bases: map[plumbing.Hash]rawObject{}}
+	chains := &chains{pack: pack, store: g, limits: g.limits, cost: make(map[int64]int64, count), bases: map[plumbing.Hash]rawObject{}}
 	for range count {
 		if err := chains.next(scanner); err != nil {
 			return nil, err
@@ -37,6 +37,7 @@ func inspect(pack io.ReadSeeker, g *generation) ([]rawObject, error) {
 // chains adds up what rebuilding each object takes in memory: itself and the chain of objects it is a difference to.
 // A few bytes can claim gigabytes, in one object or by a chain of them.
 type chains struct {
+	pack   io.ReadSeeker
 	store  *generation
 	limits limits
 	cost   map[int64]int64
@@ -54,7 +55,7 @@ func (c *chains) next(scanner *packfile.Scanner) error {
 	}
 	// The length is checked before anything is inflated, and the scanner inflates no more than it.
 	if header.Length > c.limits.object {
-		return tooLarge("an object of the commit", c.limits.object)
+		return oversized(c.pack, header, scanner, c.limits.object)
 	}
 	start := &beginning{max: 2 * binary.MaxVarintLen64}
 	if _, _, err := scanner.NextObject(start); err != nil {

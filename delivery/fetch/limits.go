@@ -25,8 +25,14 @@ type limits struct {
 	files      int   // files and folders listed below one Folder
 	depth      int   // folders inside each other
 	index      int64 // a Helm repository's index.yaml
-	indexDoc   int64 // what of an index.yaml is parsed: the lines of one chart, or all of it when Helm did not write it
+	indexDoc   int64 // what of an index.yaml is parsed at once: one version, or all of it when Helm did not write it
 	chart      int64 // a chart archive
+
+	artifact     int64 // an archive of manifests
+	unpacked     int64 // the same inflated
+	unpackedFile int64 // a file in it
+	path         int   // the length of a path in it
+	paths        int64 // all its paths together
 
 	whole     time.Duration // one fetch, however long the caller would wait
 	answer    time.Duration // connecting to a server until it begins to answer
@@ -47,8 +53,14 @@ func defaultLimits() limits {
 		files:      50_000,
 		depth:      32,
 		index:      64 * mebibyte,
-		indexDoc:   8 * mebibyte,
+		indexDoc:   2 * mebibyte,
 		chart:      20 * mebibyte,
+
+		artifact:     64 * mebibyte,
+		unpacked:     256 * mebibyte,
+		unpackedFile: 16 * mebibyte,
+		path:         1024,
+		paths:        8 * mebibyte,
 
 		whole:     2 * time.Minute,
 		answer:    15 * time.Second,
@@ -60,6 +72,15 @@ func defaultLimits() limits {
 
 func tooLarge(what string, limit int64) error {
 	return fail(ErrTooLarge, "%s is larger than the limit of %s", what, bytesText(limit))
+}
+
+// aliasesTooLarge is what render.CheckAliases found; its own words quote the document.
+func aliasesTooLarge(what string) error {
+	return fail(ErrTooLarge, "the YAML aliases of %s stand for too much: write less with them", what)
+}
+
+func chartTooLarge(limit int64) error {
+	return fail(ErrChartTooLarge, "the chart is larger than the limit of %s: leave out of it what it does not need", bytesText(limit))
 }
 
 func tooMany(what string, limit int64) error {
@@ -83,19 +104,18 @@ func bytesText(n int64) string {
 // limited fails with ErrTooLarge once more than limit bytes were read, instead of cutting the stream short.
 type limited struct {
 	r    io.Reader
-	what string
-	max  int64
 	left int64
+	over error
 }
 
 func limit(r io.Reader, what string, max int64) *limited {
-	return &limited{r: r, what: what, max: max, left: max}
+	return &limited{r: r, left: max, over: tooLarge(what, max)}
 }
 
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p)
 	if l.left -= int64(n); l.left < 0 {
-		return 0, tooLarge(l.what, l.max)
+		return 0, l.over
 	}
 	return n, err
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -25,58 +26,71 @@ const chartMediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 // ociChart is a chart in an OCI registry.
 type ociChart struct {
 	*ociremote.Repository
-	auth Auth
-	name string
+	auth   Auth
+	name   string
+	client *http.Client
+}
+
+// found is a version of a chart in a registry.
+type found struct {
+	version
+	// manifest is its digest, layer the chart in it.
+	manifest string
+	layer    ocispec.Descriptor
 }
 
 // fromRegistry fetches a chart from an OCI registry.
-func (s *ChartStore) fromRegistry(ctx context.Context, src Chart, base *url.URL) (ChartArchive, error) {
-	chart, err := openRegistry(src, base)
+func (s *ChartStore) fromRegistry(ctx context.Context, r request) (ChartArchive, error) {
+	chart, err := s.openRegistry(r)
 	if err != nil {
 		return ChartArchive{}, err
 	}
-	tag, layer, err := chart.find(ctx, src.Version)
-	if err != nil {
+	defer chart.client.CloseIdleConnections()
+	at, err := s.finds.take(ctx, r.folder+" "+r.Name+" "+r.Version, r.arrived, func() (found, error) {
+		return chart.find(ctx, r.Version)
+	})
+	switch {
+	case err != nil:
 		return ChartArchive{}, err
+	case at.layer.Size > s.limits.chart:
+		return ChartArchive{}, chartTooLarge(s.limits.chart)
+	case r.Digest == at.manifest && r.Digest != at.Digest:
+		return ChartArchive{}, fail(ErrDigest, "version %s: %s is the digest of its manifest: write that of its archive, %s", printable(at.Name), at.manifest, printable(at.Digest))
 	}
-	if layer.Size > s.limits.chart {
-		return ChartArchive{}, tooLarge("the chart", s.limits.chart)
-	}
-	path, digest, err := s.archive(ctx, s.source(src), layer.Digest.String(), func(ctx context.Context) (io.ReadCloser, error) {
-		body, err := chart.Blobs().Fetch(ctx, layer)
+	return s.archive(ctx, r, at.version, func(ctx context.Context) (io.ReadCloser, error) {
+		body, err := chart.Blobs().Fetch(ctx, at.layer)
 		return body, chart.failed(err, "chart archive")
 	})
-	if err != nil {
-		return ChartArchive{}, fmt.Errorf("version %s: %w", printable(tag), err)
-	}
-	return ChartArchive{Path: path, Name: src.Name, Version: tagVersion(tag), Digest: digest}, nil
 }
 
-// openRegistry prepares the way to the registry. The credentials are given to the library, and not to our client,
+// openRegistry is the way to a chart in a registry.
+func (s *ChartStore) openRegistry(r request) (*ociChart, error) {
+	at := r.base.Host + strings.TrimSuffix(r.base.Path, "/") + "/" + r.Name
+	return openRegistry(s.network, at, r.Insecure, r.Auth)
+}
+
+// openRegistry prepares the way to a repository of a registry, host/path. The credentials are given to the library, and not to our client,
 // because the registry decides by its challenge how they are used.
-func openRegistry(src Chart, base *url.URL) (*ociChart, error) {
-	at := base.Host + strings.TrimSuffix(base.Path, "/") + "/" + src.Name
+func openRegistry(network *Network, at string, insecure bool, as Auth) (*ociChart, error) {
 	repo, err := ociremote.NewRepository(at)
 	if err != nil {
 		return nil, fail(ErrInvalid, "%s is not the name of a repository in an OCI registry: it is lower-case letters, digits, dots, dashes and slashes", printable(at))
 	}
-	repo.PlainHTTP = src.Insecure
+	repo.PlainHTTP = insecure
 	repo.TagListMaxPages = 100
 	host := repo.Reference.Host()
-	own, refresh, err := src.Auth.forHost(host)
+	own, refresh, err := as.forPlace(host + "/" + repo.Reference.Repository)
 	if err != nil {
 		return nil, err
 	}
 	origin := &url.URL{Scheme: "https", Host: host}
-	if src.Insecure {
+	if insecure {
 		origin.Scheme = "http"
 	}
-	client, err := newHTTPClient(Auth{CA: src.Auth.CA}, origin, false)
+	client, err := newHTTPClient(network, Auth{CA: as.CA, Certificate: as.Certificate, PrivateKey: as.PrivateKey}, origin, false)
 	if err != nil {
 		return nil, err
 	}
-	// A registry is asked rarely, and the client is not kept.
-	client.Transport.(*guard).next.(*http.Transport).DisableKeepAlives = true
 	repo.Client = &auth.Client{
 		Client: client,
 		Cache:  auth.NewCache(),
@@ -87,28 +101,27 @@ func openRegistry(src Chart, base *url.URL) (*ociChart, error) {
 	if refresh != "" {
 		own.BearerToken = refresh
 	}
-	return &ociChart{Repository: repo, auth: own, name: src.Name}, nil
+	return &ociChart{Repository: repo, auth: own, name: path.Base(at), client: client}, nil
 }
 
 // find resolves the version to a tag and reads its manifest.
-func (c *ociChart) find(ctx context.Context, wish string) (tag string, layer ocispec.Descriptor, err error) {
+func (c *ociChart) find(ctx context.Context, wish string) (found, error) {
 	if _, err := semver.StrictNewVersion(wish); err == nil {
 		// An exact version needs no list of tags, which some registries do not even allow to read.
-		layer, err := c.manifest(ctx, versionTag(wish))
+		at, err := c.manifest(ctx, wish)
 		if !errors.Is(err, ErrNotFound) {
-			return versionTag(wish), layer, err
+			return at, err
 		}
 	}
 	versions, err := c.versions(ctx)
 	if err != nil {
-		return "", layer, err
+		return found{}, err
 	}
 	chosen, err := choose(c.name, wish, versions)
 	if err != nil {
-		return "", layer, err
+		return found{}, err
 	}
-	layer, err = c.manifest(ctx, versionTag(chosen.Name))
-	return versionTag(chosen.Name), layer, err
+	return c.manifest(ctx, chosen.Name)
 }
 
 func (c *ociChart) versions(ctx context.Context) ([]version, error) {
@@ -128,35 +141,39 @@ func (c *ociChart) versions(ctx context.Context) ([]version, error) {
 	return versions, nil
 }
 
-// manifest reads what is under a tag and returns its chart.
-func (c *ociChart) manifest(ctx context.Context, tag string) (ocispec.Descriptor, error) {
-	found, body, err := c.FetchReference(ctx, tag)
-	if err := c.failed(err, "version "+printable(tagVersion(tag))+" of the chart"); err != nil {
-		return ocispec.Descriptor{}, err
+// manifest reads what is under the tag of a version and finds its chart.
+func (c *ociChart) manifest(ctx context.Context, name string) (found, error) {
+	about, body, err := c.FetchReference(ctx, versionTag(name))
+	if err := c.failed(err, "version "+printable(name)+" of the chart"); err != nil {
+		return found{}, err
 	}
 	defer body.Close()
-	if found.Size > 4*mebibyte {
-		return ocispec.Descriptor{}, tooLarge("the chart's manifest", 4*mebibyte)
+	if about.Size > 4*mebibyte {
+		return found{}, tooLarge("the chart's manifest", 4*mebibyte)
 	}
-	raw, err := content.ReadAll(body, found)
+	raw, err := content.ReadAll(body, about)
 	if err != nil {
-		return ocispec.Descriptor{}, fmt.Errorf("reading the chart's manifest: %w", err)
+		return found{}, fmt.Errorf("%w: reading the chart's manifest: %w", ErrUnavailable, err)
 	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(raw, &manifest); err != nil {
-		return ocispec.Descriptor{}, fail(ErrInvalid, "the manifest of %s is not JSON", printable(tag))
+		return found{}, fail(ErrInvalid, "the manifest of %s is not JSON", printable(name))
 	}
 	for _, layer := range manifest.Layers {
 		if layer.MediaType == chartMediaType {
-			return layer, nil
+			archive := version{Name: name, Digest: layer.Digest.String()}
+			return found{version: archive, manifest: about.Digest.String(), layer: layer}, nil
 		}
 	}
-	return ocispec.Descriptor{}, fail(ErrInvalid, "%s is not a Helm chart: it has no layer of type %s", printable(tag), chartMediaType)
+	return found{}, fail(ErrInvalid, "%s is not a Helm chart: it has no layer of type %s", printable(name), chartMediaType)
 }
 
 // failed explains an error of the library. Its own text may repeat what a server said, so only the status is used.
 func (c *ociChart) failed(err error, what string) error {
-	var answer *errcode.ErrorResponse
+	var (
+		answer *errcode.ErrorResponse
+		asked  *url.Error
+	)
 	switch {
 	case err == nil:
 		return nil
@@ -167,6 +184,13 @@ func (c *ociChart) failed(err error, what string) error {
 		return statusFailed(res, c.auth, what)
 	case errors.Is(err, errdef.ErrNotFound):
 		return fail(ErrNotFound, "there is no %s at this URL, or the credentials may not see it", what)
+	case !errors.As(err, &asked):
+		// Something in an answer the library makes no sense of, such as a token server it does not trust. What it wraps its
+		// error in are URLs, which may be signed.
+		for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+			err = cause
+		}
+		return fail(errServer, "%s answers what cannot be used: %s", c.Reference.Host(), printable(c.auth.redact(err.Error())))
 	}
 	return requestFailed(err, c.Reference.Host())
 }

@@ -113,7 +113,7 @@ func TestChartFromRegistry(t *testing.T) {
 	for _, tag := range []string{"0.9.0", "1.0.0", "1.10.0", "1.9.0", "2.0.0-rc.1", "1.5.0_build.1", "latest"} {
 		digests[strings.ReplaceAll(tag, "_", "+")] = server.push(t, tag, chartMediaType)
 	}
-	store := NewChartStore(t.TempDir())
+	store := NewChartStore(t.TempDir(), loopback)
 	for wish, want := range map[string]string{
 		"": "1.10.0", "1.9.0": "1.9.0", "<1.10.0": "1.9.0", "2.0.0-rc.1": "2.0.0-rc.1", "~1.5": "1.5.0+build.1",
 		"1.5.0+build.1": "1.5.0+build.1", ">=1.0.0-0": "2.0.0-rc.1", "latest": "latest",
@@ -176,12 +176,12 @@ func TestChartFromRegistryUnhappy(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewChartStore(t.TempDir()).Fetch(t.Context(), Chart{Repository: server.repository(), Name: tc.name, Version: tc.version, Insecure: true})
+			_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: server.repository(), Name: tc.name, Version: tc.version, Insecure: true})
 			wantError(t, err, tc.kind, tc.says)
 		})
 	}
 	// Without Insecure it is TLS or nothing.
-	_, err := NewChartStore(t.TempDir()).Fetch(t.Context(), Chart{Repository: server.repository(), Name: "web"})
+	_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: server.repository(), Name: "web"})
 	wantTransient(t, err)
 }
 
@@ -215,7 +215,7 @@ func TestChartFromRegistryWithCredentials(t *testing.T) {
 				server.challenge = `Bearer realm="` + server.URL + `/token",service="registry"`
 			}
 			server.mu.Unlock()
-			_, err := NewChartStore(t.TempDir()).Fetch(t.Context(), Chart{Repository: server.repository(), Name: "web", Auth: tc.auth})
+			_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: server.repository(), Name: "web", Auth: tc.auth})
 			if !tc.refused {
 				if err != nil {
 					t.Error(err)
@@ -239,10 +239,31 @@ func TestChartFromRegistryElsewhere(t *testing.T) {
 	}))
 	defer storage.Close()
 	server.away = storage.URL
-	_, err := NewChartStore(t.TempDir()).Fetch(t.Context(), Chart{
+	_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{
 		Repository: server.repository(), Name: "web", Insecure: true, Auth: Auth{Username: "bot", Password: "hunter2"},
 	})
 	if err != nil || len(got) != 1 || got[0] != "" {
 		t.Errorf("%v; the storage got %q", err, got)
+	}
+}
+
+func TestChartFromRegistryForManyAtOnce(t *testing.T) {
+	server := serveOCI(t, httptest.NewServer)
+	server.push(t, "1.0.0", chartMediaType)
+	for wish, want := range map[string]string{
+		"1.0.0": "GET /v2/charts/web/manifests/1.0.0\nGET /v2/charts/web/blobs/",
+		"1.x":   "GET /v2/charts/web/tags/list\nGET /v2/charts/web/manifests/1.0.0\nGET /v2/charts/web/blobs/",
+	} {
+		store := NewChartStore(t.TempDir(), loopback)
+		src := Chart{Repository: server.repository(), Name: "web", Version: wish, Insecure: true}
+		together(t, &store.finds, store.source(src)+" web "+wish, 100, func(int) {
+			if _, err := store.Fetch(t.Context(), src); err != nil {
+				t.Error(err)
+			}
+		})
+		got := strings.Join(server.seen, "\n")
+		if server.seen = nil; !strings.HasPrefix(got, want) || strings.Count(got, "\n") != strings.Count(want, "\n") {
+			t.Errorf("requests:\n%s", got)
+		}
 	}
 }

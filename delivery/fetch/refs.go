@@ -27,6 +27,9 @@ type target struct {
 	// want is what to ask the server for: the commit, or the annotated tag that names it, because a server only has
 	// to serve the objects it listed.
 	want plumbing.Hash
+	// tag is the name of the tag that names it, empty when none does; withTag means that the tag has to be there, too.
+	tag     string
+	withTag bool
 	// unlisted means that the commit was named by hash and is not at a ref, so the server may refuse to serve it.
 	unlisted bool
 	// tips are where the history of an unlisted commit may be found.
@@ -107,7 +110,18 @@ func resolveIn(refs *packp.AdvRefs, prefix, kind, name string) (target, error) {
 		return target{}, fail(ErrNotFound, "the repository has no %s %q", kind, printable(name))
 	}
 	t.label = name
+	if prefix == tagRefs {
+		t.tag = name
+	}
 	return t, nil
+}
+
+// annotated is the annotated tag that has to be there, zero when none has.
+func (t target) annotated() plumbing.Hash {
+	if t.withTag && t.tag != "" && t.want != t.commit {
+		return t.want
+	}
+	return plumbing.ZeroHash
 }
 
 // lookup finds a ref by its full name and peels an annotated tag.

@@ -36,6 +36,8 @@ type remote struct {
 	url    *url.URL
 	auth   Auth
 	limits limits
+	// network is the way to the server.
+	network *Network
 	// scratch is a folder for temporary files.
 	scratch string
 	// http is nil for SSH.

@@ -3,165 +3,123 @@ package fetch
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kubeop/kubeop/delivery/render"
 )
 
-// An index.yaml lists every version of every chart: tens of megabytes, of which one chart is wanted. So the lines of
-// that chart are cut out and only they are parsed. An index in JSON is read token by token. What is laid out in any
-// other way is parsed whole, if it is small.
+// An index.yaml lists every version of every chart: tens of megabytes, of which one chart is wanted at a time. So it is
+// taken apart while it arrives, line by line, and each chart's lines are kept on their own (see shelf). Of these only what
+// we need is parsed, version by version.
 
 // indexEntry is one version in an index.yaml.
 type indexEntry struct {
-	Version string   `json:"version" yaml:"version"`
-	URLs    []string `json:"urls"    yaml:"urls"`
-	Digest  string   `json:"digest"  yaml:"digest"`
+	Version string   `json:"version"          yaml:"version"`
+	URLs    []string `json:"urls"             yaml:"urls"`
+	Digest  string   `json:"digest,omitempty" yaml:"digest"`
 }
 
-func scanIndex(path, chart string, limits limits) ([]version, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading index.yaml: %w", err)
-	}
-	defer file.Close()
-	entries, err := readIndex(file, chart, limits)
-	if err != nil {
-		return nil, err
-	}
-	versions := make([]version, 0, len(entries))
-	for _, entry := range entries {
-		if entry.Version != "" {
-			versions = append(versions, version{Name: entry.Version, URLs: entry.URLs, Digest: entry.Digest})
-		}
-	}
-	return versions, nil
-}
-
-func readIndex(file io.ReadSeeker, chart string, limits limits) ([]indexEntry, error) {
-	first, err := firstByte(file)
-	if err != nil {
-		return nil, err
-	}
-	if first == '{' {
-		return readJSON(file, chart)
-	}
-	entries, err := readBlock(file, chart, limits)
-	if !errors.Is(err, errOtherLayout) {
-		return entries, err
-	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("reading index.yaml: %w", err)
-	}
-	var whole struct {
-		Entries map[string][]indexEntry `yaml:"entries"`
-	}
-	text, err := io.ReadAll(limit(file, "an index.yaml that is not laid out as Helm writes it", limits.indexDoc))
-	if err != nil {
-		return nil, fmt.Errorf("reading index.yaml: %w", err)
-	}
-	if err := yaml.Unmarshal(text, &whole); err != nil || len(text) == 0 {
-		return nil, unreadable()
-	}
-	return whole.Entries[chart], nil
-}
+const (
+	// maxIndexLine bounds a line of an index.yaml, in bytes; the longest are descriptions and icons as data URLs.
+	maxIndexLine = 4 * mebibyte
+	// maxIndexCharts and maxIndexVersions bound what an index can list, and one chart of it.
+	maxIndexCharts   = 20_000
+	maxIndexVersions = 20_000
+)
 
 // unreadable keeps the parser's words out of the message: they may quote the document.
 func unreadable() error {
 	return fail(ErrInvalid, "the repository's index.yaml cannot be read: is this the URL of a Helm repository?")
 }
 
-func firstByte(file io.ReadSeeker) (byte, error) {
-	start := make([]byte, 512)
-	n, err := io.ReadFull(file, start)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return 0, fmt.Errorf("reading index.yaml: %w", err)
+// readIndexed parses a piece of an index.yaml.
+func readIndexed(text []byte, into any) error {
+	err := render.CheckAliases(text)
+	if errors.Is(err, render.ErrTooLarge) {
+		return aliasesTooLarge("the repository's index.yaml")
 	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return 0, fmt.Errorf("reading index.yaml: %w", err)
+	if err == nil {
+		err = yaml.Unmarshal(text, into)
 	}
-	start = bytes.TrimLeft(bytes.TrimPrefix(start[:n], []byte("\xef\xbb\xbf")), " \t\r\n")
-	if len(start) == 0 {
-		return 0, nil
-	}
-	return start[0], nil
-}
-
-// readJSON walks to entries.<chart>.
-func readJSON(from io.Reader, chart string) ([]indexEntry, error) {
-	decoder := json.NewDecoder(bufio.NewReader(from))
-	var entries []indexEntry
-	for _, key := range []string{"entries", chart} {
-		found, err := enter(decoder, key)
-		if err != nil {
-			return nil, unreadable()
-		}
-		if !found {
-			return nil, nil
-		}
-	}
-	if err := decoder.Decode(&entries); err != nil {
-		return nil, unreadable()
-	}
-	return entries, nil
-}
-
-// enter opens an object and skips to the value of key.
-func enter(decoder *json.Decoder, key string) (bool, error) {
-	open, err := decoder.Token()
 	if err != nil {
-		return false, err
+		return unreadable()
 	}
-	if open != json.Delim('{') {
-		return false, errors.New("not an object")
-	}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return false, err
-		}
-		if name == key {
-			return true, nil
-		}
-		if err := skip(decoder); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
+	return nil
 }
 
-// skip passes over one value without keeping it.
-func skip(decoder *json.Decoder) error {
-	depth := 0
-	for {
-		token, err := decoder.Token()
-		if err != nil {
-			return err
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		if depth == 0 {
-			return nil
-		}
+// first is the one URL of a version that is ever asked for; the list it stood in is let go.
+func first(urls []string) []string {
+	if len(urls) == 0 {
+		return nil
 	}
+	return []string{urls[0]}
 }
 
 // errOtherLayout means that the lines are not laid out as Helm writes them.
 var errOtherLayout = errors.New("another layout")
 
-// maxIndexLine bounds a line of an index.yaml, in bytes; the longest are descriptions and icons as data URLs.
-const maxIndexLine = 4 * mebibyte
+// takeApart puts the charts of an index.yaml on the shelf. One in JSON is read token by token; one that is laid out in
+// another way than Helm's is parsed whole, if it is small.
+func takeApart(index io.Reader, on *shelf, limits limits) error {
+	in := bufio.NewReaderSize(index, 64*kibibyte)
+	start, err := in.Peek(512)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(start, byteOrderMark), " \t\r\n"), []byte("{")) {
+		return shelveJSON(in, on)
+	}
+	// What was read is kept while it is little enough to be parsed whole.
+	read := &beginning{max: int(limits.indexDoc) + 1}
+	err = shelveLines(io.TeeReader(in, read), on)
+	if !errors.Is(err, errOtherLayout) {
+		return err
+	}
+	rest := io.MultiReader(bytes.NewReader(read.text.Bytes()), in)
+	if int64(read.text.Len()) > limits.indexDoc {
+		return tooLarge("an index.yaml that is not laid out as Helm writes it", limits.indexDoc)
+	}
+	return shelveWhole(limit(rest, "an index.yaml that is not laid out as Helm writes it", limits.indexDoc), on)
+}
 
-// readBlock finds the lines of the chart:
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// shelveWhole parses an index in one piece.
+func shelveWhole(index io.Reader, on *shelf) error {
+	text, err := io.ReadAll(index)
+	if err != nil {
+		return err
+	}
+	var whole struct {
+		Entries map[string][]indexEntry `yaml:"entries"`
+	}
+	if len(text) == 0 {
+		return unreadable()
+	}
+	if err := readIndexed(text, &whole); err != nil {
+		return err
+	}
+	if err := on.clear(); err != nil {
+		return err
+	}
+	for chart, entries := range whole.Entries {
+		if err := on.begin(chart); err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if err := on.entry(entry); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// shelveLines cuts the lines of each chart out:
 //
 //	entries:
 //	  other: …
@@ -170,109 +128,101 @@ const maxIndexLine = 4 * mebibyte
 //
 // YAML indents whatever belongs to a key deeper than the key, except the dashes of a list, so the chart's lines end
 // where another line begins at its depth.
-func readBlock(from io.Reader, chart string, limits limits) ([]indexEntry, error) {
-	lines := bufio.NewScanner(from)
+func shelveLines(index io.Reader, on *shelf) error {
+	lines := bufio.NewScanner(index)
 	lines.Buffer(make([]byte, 64*kibibyte), maxIndexLine)
-	b := block{chart: chart, max: limits.indexDoc}
-	for lines.Scan() && !b.done {
-		if err := b.line(lines.Text()); err != nil {
-			return nil, err
+	c := cutter{on: on}
+	for lines.Scan() {
+		if err := c.line(lines.Bytes()); err != nil {
+			return err
 		}
 	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return nil, tooLarge("a line of the repository's index.yaml", maxIndexLine)
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return tooLarge("a line of the repository's index.yaml", maxIndexLine)
+	case err != nil:
+		return err
+	case c.stage == beforeEntries:
+		return errOtherLayout
 	}
-	if lines.Err() != nil {
-		return nil, fmt.Errorf("reading index.yaml: %w", lines.Err())
-	}
-	if !b.inEntries && !b.done {
-		return nil, errOtherLayout
-	}
-	if b.text.Len() == 0 {
-		return nil, nil
-	}
-	var found struct {
-		Chart []indexEntry `yaml:"chart"`
-	}
-	if err := yaml.Unmarshal([]byte(b.text.String()), &found); err != nil {
-		// An anchor from elsewhere, perhaps; parsed whole it may make sense.
-		return nil, errOtherLayout
-	}
-	return found.Chart, nil
+	return nil
 }
 
-type block struct {
-	chart     string
-	max       int64
-	depth     int
-	inEntries bool
-	inChart   bool
-	done      bool
-	text      strings.Builder
+// cutter is where the lines of an index have got to.
+type cutter struct {
+	on    *shelf
+	stage int
+	// depth of the charts' names, 0 before the first.
+	depth int
 }
 
-func (b *block) line(line string) error {
-	body := strings.TrimLeft(line, " ")
+const (
+	beforeEntries = iota
+	inEntries
+	afterEntries
+)
+
+func (c *cutter) line(line []byte) error {
+	if c.stage != inEntries {
+		return c.outside(line)
+	}
+	body := bytes.TrimLeft(line, " ")
 	depth := len(line) - len(body)
-	blank := strings.TrimSpace(body) == "" || (strings.HasPrefix(body, "#") && !b.inChart)
-	if !b.inEntries {
-		return b.start(line)
+	switch {
+	case len(bytes.TrimSpace(body)) == 0, body[0] == '#':
+		return c.on.line(line)
+	case depth == 0:
+		c.stage = afterEntries
+		return nil
+	case c.depth == 0:
+		c.depth = depth
 	}
 	switch {
-	case blank && !b.inChart:
-		return nil
-	case blank:
-		return b.add(line)
-	case depth == 0:
-		b.done = true
-		return nil
-	case b.depth == 0:
-		b.depth = depth
+	case depth < c.depth:
+		return errOtherLayout
+	case depth == c.depth && body[0] != '-':
+		return c.chart(string(bytes.TrimSpace(body)))
 	}
-	if depth < b.depth {
+	return c.on.line(line)
+}
+
+// outside waits for the line "entries:".
+func (c *cutter) outside(line []byte) error {
+	rest, ok := bytes.CutPrefix(bytes.TrimPrefix(line, byteOrderMark), []byte("entries:"))
+	if !ok || c.stage == afterEntries {
+		return nil
+	}
+	if rest = bytes.TrimSpace(rest); len(rest) > 0 && rest[0] != '#' {
 		return errOtherLayout
 	}
-	if depth == b.depth && !strings.HasPrefix(body, "-") {
-		return b.key(body)
-	}
-	if b.inChart {
-		return b.add(line)
-	}
+	c.stage = inEntries
 	return nil
 }
 
-// start waits for the line "entries:".
-func (b *block) start(line string) error {
-	rest, ok := strings.CutPrefix(strings.TrimPrefix(line, "\xef\xbb\xbf"), "entries:")
+// chart begins the lines of a chart, whose versions have to begin on the next line.
+func (c *cutter) chart(line string) error {
+	name, rest, ok := cutKey(line)
 	if !ok {
-		return nil
-	}
-	if rest = strings.TrimSpace(rest); rest != "" && !strings.HasPrefix(rest, "#") {
 		return errOtherLayout
 	}
-	b.inEntries = true
-	return nil
+	if rest != "" && rest != "[]" && rest != "null" && !strings.HasPrefix(rest, "#") && !strings.HasPrefix(rest, "&") {
+		return errOtherLayout
+	}
+	return c.on.begin(name)
 }
 
-// key begins the lines of a chart.
-func (b *block) key(body string) error {
-	if b.inChart {
-		b.done = true
-		return nil
+// cutKey splits a line of YAML at the end of its key.
+func cutKey(line string) (key, value string, ok bool) {
+	if line == "" {
+		return "", "", false
 	}
-	for _, written := range []string{b.chart, `"` + b.chart + `"`, "'" + b.chart + "'"} {
-		if rest, ok := strings.CutPrefix(body, written+":"); ok && (rest == "" || strings.ContainsAny(rest[:1], " \r")) {
-			b.inChart = true
-			return b.add("chart:" + rest)
-		}
+	end := ":"
+	if line[0] == '"' || line[0] == '\'' {
+		end, line = line[:1]+":", line[1:]
 	}
-	return nil
-}
-
-func (b *block) add(line string) error {
-	if int64(b.text.Len()+len(line)) > b.max {
-		return tooLarge("the part of the index.yaml about this chart", b.max)
+	key, value, ok = strings.Cut(line, end)
+	if !ok || (value != "" && value[0] != ' ') {
+		return "", "", false
 	}
-	b.text.WriteString(line + "\n")
-	return nil
+	return key, strings.TrimSpace(value), true
 }

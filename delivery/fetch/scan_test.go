@@ -3,6 +3,7 @@ package fetch
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
@@ -10,11 +11,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// versionsIn are those of a chart in an index.
+func versionsIn(t *testing.T, index, chart string, doc int64) ([]version, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), indexFile)
+	if err := shelve(path, strings.NewReader(index), stamp{}, limits{indexDoc: doc}); err != nil {
+		return nil, err
+	}
+	return lookUp(path, chart, limits{indexDoc: doc})
+}
+
 func TestReadIndex(t *testing.T) {
-	want := []indexEntry{{Version: "1.10", URLs: []string{"web-1.10.tgz"}, Digest: "aa"}, {Version: "1.9.0", URLs: []string{"b"}}}
+	want := []version{{Name: "1.10", URLs: []string{"web-1.10.tgz"}, Digest: "aa"}, {Name: "1.9.0", URLs: []string{"b"}}}
+	bomb := strings.Repeat("x", 5000)
 	cases := map[string]struct {
 		index string
-		want  []indexEntry
+		want  []version
 		says  string
 	}{
 		"as Helm writes it": {index: `apiVersion: v1
@@ -55,11 +67,26 @@ generated: "x"
 		"JSON of a kind":       {index: `{"entries":["web"]}`, says: "index.yaml cannot be read"},
 		"no index":             {index: "<html>: [", says: "index.yaml cannot be read"},
 		"large":                {index: "entries: {\n" + strings.Repeat("# padding\n", 2000) + "}", says: "limit of 16 KiB"},
-		"large chart":          {index: "entries:\n  web:\n" + strings.Repeat("  - version: 1\n", 2000), says: "limit of 16 KiB"},
+		"large version":        {index: "entries:\n  web:\n  - urls:\n" + strings.Repeat("    - https://charts.example/web.tgz\n", 2000), says: "limit of 16 KiB"},
+		"large and not needed": {index: "entries:\n  web:\n  - version: 1.10\n    description: |\n" + strings.Repeat("      urls:\n", 9000) + "    urls: [web-1.10.tgz]\n    digest: aa\n  - {urls: [b], version: 1.9.0}\n", want: want},
+		"many versions":        {index: "entries:\n  web:\n" + strings.Repeat("  - version: 1\n", maxIndexVersions+1), says: "the number of versions of this chart"},
+		"many charts":          {index: "entries:\n" + strings.Repeat("  x:\n", maxIndexCharts+1), says: "the number of charts"},
+		"long line":            {index: "entries:\n  web: # " + strings.Repeat("x", maxIndexLine), says: "a line of the repository's index.yaml"},
+		"JSON long value":      {index: `{"entries":{"web":[{"version":"` + strings.Repeat("x", maxIndexLine) + `"}]}}`, says: "a value in the repository's index.yaml"},
+		"JSON deep":            {index: `{"x":` + strings.Repeat("[", 100), says: "index.yaml cannot be read"},
+		"comments between":     {index: "entries:\n  web:\n  - version: 1.10\n    urls:\n  # one\n    - web-1.10.tgz\n# two\n    digest: aa\n  # three\n  -\n    version: 1.9.0\n    urls: [b]\n", want: want},
+		"twice":                {index: "entries:\n  web:\n  - {version: 1.10, urls: [web-1.10.tgz], digest: aa}\n  - {version: 1.9.0, urls: [b]}\n  web:\n  - version: 3\n", want: want},
+		"list in a list":       {index: "entries:\n  web:\n    keywords:\n    - version: 1\n", says: "index.yaml cannot be read"},
+		"alias of text":        {index: "entries: {web: [&v {version: " + bomb + ", urls: [b]}, {version: 1.9.0, urls: [" + strings.Repeat("*v, ", 300) + "]}]}", says: "the YAML aliases of the repository's index.yaml stand for too much"},
+		"aliases of a version": {index: "entries:\n  web:\n  - version: &v " + bomb + "\n    urls: [" + strings.Repeat("*v, ", 300) + "]\n", says: "the YAML aliases of the repository's index.yaml stand for too much"},
+		"alias of itself":      {index: "entries: &e {web: *e}", says: "the YAML aliases of the repository's index.yaml stand for too much"},
+		"only the first URL":   {index: "entries:\n  web:\n  - {version: 1.10, urls: [web-1.10.tgz, c], digest: aa}\n  - {version: 1.9.0, urls: [b, c]}\n", want: want},
+		"first URL in braces":  {index: "entries: {web: [{version: 1.10, urls: [web-1.10.tgz, c], digest: aa}, {version: 1.9.0, urls: [b, c]}]}", want: want},
+		"JSON null":            {index: `{"entries":{"web":null,"x":[null]}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := readIndex(strings.NewReader(tc.index), "web", limits{indexDoc: 16 * kibibyte})
+			got, err := versionsIn(t, tc.index, "web", 16*kibibyte)
 			if tc.says != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.says) {
 					t.Errorf("got %v, want %q", err, tc.says)
@@ -79,8 +106,8 @@ func TestReadIndexSkipsWhatIsLarge(t *testing.T) {
 	for i := range 2000 {
 		fmt.Fprintf(&index, "  c%d:\n  - version: 1.0.%d\n    urls:\n    - c.tgz\n", i, i)
 	}
-	got, err := readIndex(strings.NewReader(index.String()), "c1999", limits{indexDoc: kibibyte})
-	if err != nil || len(got) != 1 || got[0].Version != "1.0.1999" {
+	got, err := versionsIn(t, index.String(), "c1999", kibibyte)
+	if err != nil || len(got) != 1 || got[0].Name != "1.0.1999" {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -92,7 +119,7 @@ func FuzzReadIndex(f *testing.F) {
 	f.Add(`{"entries":{"x":{},"web":[{"version":"1"}]}}`)
 	f.Add("a: 1\n---\nentries:\n  web: []\n")
 	f.Fuzz(func(t *testing.T, index string) {
-		got, err := readIndex(strings.NewReader(index), "web", limits{indexDoc: mebibyte})
+		got, err := versionsIn(t, index, "web", mebibyte)
 		if err != nil {
 			if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) {
 				t.Errorf("an error of no kind: %v", err)

@@ -54,7 +54,7 @@ func (r *remote) openSSH(ctx context.Context) (session, error) {
 	watch := watchOf(ctx)
 	greeted := watch.answer()
 	defer greeted()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	conn, err := r.network.dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

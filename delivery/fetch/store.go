@@ -29,6 +29,7 @@ const temporary = "tmp-*"
 // or a process that starts after a crash, always finds either the state before a fetch or the one after it.
 type repository struct {
 	dir       string
+	network   *Network
 	limits    limits
 	unpacking chan struct{}
 
@@ -115,14 +116,32 @@ func (r *repository) commit(wanted target) (Commit, bool) {
 		if err != nil {
 			continue
 		}
+		tag := wanted.annotated()
+		if _, err := g.read(plumbing.TagObject, tag, g.limits.file); err != nil && !tag.IsZero() {
+			continue
+		}
 		return Commit{
 			Revision: wanted.revision(),
 			Hash:     wanted.commit.String(),
 			Root:     newFolder(g, root, r.limits),
 			from:     r,
+			ref:      namedBy{name: wanted.tag, tag: tag},
 		}, true
 	}
 	return Commit{}, false
+}
+
+// read returns an object of a commit that is there.
+func (r *repository) read(kind plumbing.ObjectType, hash plumbing.Hash) ([]byte, error) {
+	var failed error
+	for _, g := range r.generations() {
+		content, err := g.read(kind, hash, r.limits.file)
+		if err == nil {
+			return content, nil
+		}
+		failed = err
+	}
+	return nil, failed
 }
 
 // folder looks a tree up in the stores that are there.

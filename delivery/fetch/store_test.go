@@ -71,10 +71,10 @@ func TestFetchHealsADamagedStore(t *testing.T) {
 			repo.push("first")
 			src := Git{URL: serve(t, repo, httptest.NewServer).url()}
 			dir := t.TempDir()
-			running := NewGitStore(dir)
+			running := NewGitStore(dir, loopback)
 			fetchOK(t, running, src)
 			spoil(t, dir)
-			for _, store := range []*GitStore{running, NewGitStore(dir)} {
+			for _, store := range []*GitStore{running, NewGitStore(dir, loopback)} {
 				repo.write("a", name)
 				repo.push("next")
 				// The process that runs while the damage is done may need one fetch to see it.
@@ -99,7 +99,7 @@ func TestFetchSweepsWhatACrashLeft(t *testing.T) {
 	repo.push("first")
 	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
 	dir := t.TempDir()
-	fetchOK(t, NewGitStore(dir), src)
+	fetchOK(t, NewGitStore(dir, loopback), src)
 	key := filepath.Dir(onlyGlob(t, dir, "*", "1"))
 	packs := filepath.Join(key, "1", packFolder)
 	for _, path := range []string{
@@ -116,7 +116,7 @@ func TestFetchSweepsWhatACrashLeft(t *testing.T) {
 	}
 	repo.write("a", "2")
 	repo.push("second")
-	if commit := fetchOK(t, NewGitStore(dir), src); text(t, commit, "a") != "2" {
+	if commit := fetchOK(t, NewGitStore(dir, loopback), src); text(t, commit, "a") != "2" {
 		t.Error("not the commit that was pushed")
 	}
 	left, _ := filepath.Glob(filepath.Join(key, temporary))
@@ -130,7 +130,7 @@ func TestFetchSweepsWhatACrashLeft(t *testing.T) {
 func TestFetchKilled(t *testing.T) {
 	if url := os.Getenv("FETCH_URL"); url != "" {
 		for {
-			_, _ = NewGitStore(os.Getenv("FETCH_DIR")).Fetch(context.Background(), Git{URL: url})
+			_, _ = NewGitStore(os.Getenv("FETCH_DIR"), loopback).Fetch(context.Background(), Git{URL: url})
 		}
 	}
 	repo := newGitRepo(t)
@@ -165,7 +165,7 @@ func TestFetchKilled(t *testing.T) {
 		repo.write("round", fmt.Sprint(i))
 		repo.push("next")
 	}
-	commit := fetchOK(t, NewGitStore(dir), Git{URL: server.url()})
+	commit := fetchOK(t, NewGitStore(dir, loopback), Git{URL: server.url()})
 	for i := range 200 {
 		if got := text(t, commit, fmt.Sprintf("d%d/f", i)); got != strings.Repeat(fmt.Sprint(i), 100) {
 			t.Fatalf("d%d: %q", i, got)
@@ -186,7 +186,7 @@ func TestFetchToAFullDisk(t *testing.T) {
 	repo.write("small", "1")
 	repo.push("first")
 	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
-	store := NewGitStore(dir)
+	store := NewGitStore(dir, loopback)
 	first := fetchOK(t, store, src)
 	var random strings.Builder
 	for i := range 30000 {
@@ -214,7 +214,7 @@ func TestCommitFindsOtherFolders(t *testing.T) {
 	repo.write("apps/web/app.yaml", "1")
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 	first := fetchOK(t, store, Git{URL: server.url()})
 	was, err := first.Root.Digest("apps/web")
 	if err != nil {

@@ -18,10 +18,18 @@ func Verdict(err error) (reason string, final bool) {
 	switch {
 	case errors.Is(err, ErrBusy):
 		return v1alpha1.ProgressingReason, false
+	case errors.Is(err, ErrNotReady):
+		return v1alpha1.DependencyNotReadyReason, false
 	case errors.Is(err, ErrAuthentication):
 		return v1alpha1.AuthenticationFailedReason, true
 	case errors.Is(err, ErrNotFound):
 		return v1alpha1.SourceNotFoundReason, true
+	case errors.Is(err, ErrVerification):
+		return v1alpha1.VerificationFailedReason, true
+	case errors.Is(err, ErrDigest):
+		return v1alpha1.DigestMismatchReason, true
+	case errors.Is(err, ErrChartTooLarge):
+		return v1alpha1.TooLargeReason, true
 	case errors.Is(err, ErrInvalid), errors.Is(err, ErrTooLarge):
 		return v1alpha1.InvalidSourceReason, true
 	}

@@ -21,14 +21,18 @@ func TestVerdict(t *testing.T) {
 		reason string
 		final  bool
 	}{
-		"busy":             {fail(ErrBusy, "x"), v1alpha1.ProgressingReason, false},
-		"credentials":      {fail(ErrAuthentication, "x"), v1alpha1.AuthenticationFailedReason, true},
-		"nothing there":    {fmt.Errorf("fetching: %w", fail(ErrNotFound, "x")), v1alpha1.SourceNotFoundReason, true},
-		"a bad URL":        {fail(ErrInvalid, "x"), v1alpha1.InvalidSourceReason, true},
-		"too large":        {tooLarge("it", 1), v1alpha1.InvalidSourceReason, true},
-		"too slow":         {tooSlow("it takes longer than", 1), v1alpha1.FetchFailedReason, false},
-		"a server's fault": {fail(errServer, "x"), v1alpha1.FetchFailedReason, false},
-		"the time is over": {context.DeadlineExceeded, v1alpha1.FetchFailedReason, false},
+		"busy":              {fail(ErrBusy, "x"), v1alpha1.ProgressingReason, false},
+		"credentials":       {fail(ErrAuthentication, "x"), v1alpha1.AuthenticationFailedReason, true},
+		"nothing there":     {fmt.Errorf("fetching: %w", fail(ErrNotFound, "x")), v1alpha1.SourceNotFoundReason, true},
+		"a bad URL":         {fail(ErrInvalid, "x"), v1alpha1.InvalidSourceReason, true},
+		"too large":         {tooLarge("it", 1), v1alpha1.InvalidSourceReason, true},
+		"too large a chart": {chartTooLarge(1), v1alpha1.TooLargeReason, true},
+		"another digest":    {fail(ErrDigest, "x"), v1alpha1.DigestMismatchReason, true},
+		"a dependency":      {fmt.Errorf("dependency x: %w", fail(ErrDigest, "x")), v1alpha1.DigestMismatchReason, true},
+		"down":              {requestFailed(errors.New("x"), "h"), v1alpha1.FetchFailedReason, false},
+		"too slow":          {tooSlow("it takes longer than", 1), v1alpha1.FetchFailedReason, false},
+		"a server's fault":  {fail(errServer, "x"), v1alpha1.FetchFailedReason, false},
+		"the time is over":  {context.DeadlineExceeded, v1alpha1.FetchFailedReason, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -75,12 +75,12 @@ func TestFetchEndsWithASlowServer(t *testing.T) {
 			defer server.Close()
 			begin := time.Now()
 
-			git := NewGitStore(t.TempDir())
+			git := NewGitStore(t.TempDir(), loopback)
 			git.limits = impatient(tc.lower)
 			_, err := git.Fetch(t.Context(), Git{URL: server.URL + "/a"})
 			wantEnded(t, begin, err, tc.says)
 
-			charts := NewChartStore(t.TempDir())
+			charts := NewChartStore(t.TempDir(), loopback)
 			charts.limits = git.limits
 			_, err = charts.Fetch(t.Context(), Chart{Repository: server.URL + "/a", Name: "web"})
 			wantEnded(t, begin, err, tc.says)
@@ -112,7 +112,7 @@ func TestFetchEndsWithASlowPack(t *testing.T) {
 	repo.write("a", "1")
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
-	store := NewGitStore(t.TempDir())
+	store := NewGitStore(t.TempDir(), loopback)
 	fetchOK(t, store, Git{URL: server.url()})
 	repo.push("second")
 	server.set(func() {
@@ -141,7 +141,7 @@ func TestFetchEndsWithASlowSSHServer(t *testing.T) {
 	repo.write("a", "1")
 	repo.push("first")
 	honest := serveSSH(t, repo)
-	fetchOK(t, NewGitStore(t.TempDir()), Git{URL: honest.url(), Auth: honest.auth})
+	fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: honest.url(), Auth: honest.auth})
 
 	cases := map[string]struct {
 		lower func(*limits)
@@ -171,7 +171,7 @@ func TestFetchEndsWithASlowSSHServer(t *testing.T) {
 			}()
 			auth := honest.auth
 			auth.KnownHosts = []byte(strings.ReplaceAll(string(auth.KnownHosts), portOf(honest.address), portOf(listener.Addr().String())))
-			store := NewGitStore(t.TempDir())
+			store := NewGitStore(t.TempDir(), loopback)
 			store.limits = impatient(tc.lower)
 			begin := time.Now()
 			_, err = store.Fetch(t.Context(), Git{URL: "ssh://git@" + listener.Addr().String() + "/app.git", Auth: auth})
@@ -225,7 +225,7 @@ func TestFetchWaitsItsTurn(t *testing.T) {
 	repo.write("a", "1")
 	repo.push("first")
 	server := serve(t, repo, httptest.NewServer)
-	git, charts := NewGitStore(t.TempDir()), NewChartStore(t.TempDir())
+	git, charts := NewGitStore(t.TempDir(), loopback), NewChartStore(t.TempDir(), loopback)
 	git.limits.slow, charts.limits.slow = time.Millisecond, time.Millisecond
 	var hanging sync.WaitGroup
 	defer hanging.Wait()

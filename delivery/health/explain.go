@@ -6,139 +6,125 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxPods bounds how many pods of a workload are read to find a culprit.
-const maxPods = 50
-
-// explain says why a workload is not healthy: what stops its pods from being made, or the first pod that is in trouble
-// and why. It reports true when time alone does not mend it. Other kinds get no explanation.
-func explain(ctx context.Context, c client.Client, o *unstructured.Unstructured) (string, bool, error) {
-	if why := refusedPods(o); why != "" {
-		return why, true, nil
-	}
-	selector, ok, err := podSelector(o)
-	if !ok || err != nil {
-		return "", false, err
-	}
-	pods := &corev1.PodList{}
-	options := []client.ListOption{client.InNamespace(o.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxPods)}
-	if err := c.List(ctx, pods, options...); err != nil {
-		return "", false, fmt.Errorf("listing the pods of %s/%s: %w", o.GetKind(), o.GetName(), err)
-	}
-	waiting := ""
-	for i := range pods.Items {
-		why, fatal := trouble(&pods.Items[i])
-		if fatal {
-			// A Job makes new pods until its own backoff limit; only the Job's status says that it failed.
-			return why, o.GetKind() != "Job", nil
-		}
-		if waiting == "" {
-			waiting = why
-		}
-	}
-	return waiting, false, nil
+// Explainer says why objects are not healthy, with the rights of one project's deployer. What the deployer may not list
+// goes unsaid.
+type Explainer struct {
+	// Client reads as the deployer, past any cache.
+	Client client.Client
+	// Logs reads logs as the deployer; see LogsOf. Nil: none are read.
+	Logs Logs
+	// Mask hides what no message may show. Logs, events and statuses hold what tenants' programs wrote, secrets included;
+	// each text goes through it whole, before it is put on one line and cut. Nil: nothing is hidden.
+	Mask func(string) string
+	// Checks judge some kinds in the place of kstatus when objects are looked at. Nil: none.
+	Checks *Checks
 }
 
-// refusedPods returns why the API server refuses a workload's pods: quota, Pod Security or an admission policy. A
-// Deployment and a ReplicaSet say so in the condition ReplicaFailure.
-func refusedPods(o *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, item := range conditions {
-		condition, _ := item.(map[string]any)
-		if condition["type"] == "ReplicaFailure" && condition["status"] == "True" {
-			message, _ := condition["message"].(string)
-			return message
+// Explain says on one line what is wrong with an object, as "Kind/name: why", and "" when nothing is or it is gone. An
+// object that is known by its manifest only is read first. It is for the object that made something else fail, such as a
+// hook: whatever keeps it from being read goes unsaid.
+func (e Explainer) Explain(ctx context.Context, o *unstructured.Unstructured) string {
+	ref := Ref{Kind: o.GroupVersionKind(), Key: client.ObjectKeyFromObject(o)}
+	if _, hasStatus := o.Object["status"]; !hasStatus || o.GetUID() == "" {
+		live, err := e.read(ctx, ref)
+		if live == nil || err != nil {
+			return ""
 		}
+		o = live
 	}
-	return ""
-}
-
-// podSelector returns the selector of a workload's pods; false for kinds that have none.
-func podSelector(o *unstructured.Unstructured) (labels.Selector, bool, error) {
-	switch o.GetKind() {
-	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job":
-	default:
-		return nil, false, nil
-	}
-	raw, found, err := unstructured.NestedMap(o.Object, "spec", "selector")
-	if !found || err != nil {
-		return nil, false, err
-	}
-	parsed := &metav1.LabelSelector{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, parsed); err != nil {
-		return nil, false, fmt.Errorf("reading the selector of %s/%s: %w", o.GetKind(), o.GetName(), err)
-	}
-	selector, err := metav1.LabelSelectorAsSelector(parsed)
-	return selector, err == nil, err
-}
-
-// trouble says what is wrong with a pod, if anything, and whether time alone does not mend it.
-func trouble(pod *corev1.Pod) (string, bool) {
-	if pod.DeletionTimestamp != nil {
-		return "", false
-	}
-	statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
-	for _, c := range statuses {
-		if why := containerTrouble(c); why != "" {
-			return fmt.Sprintf("pod %s, container %s: %s", pod.Name, c.Name, why), true
-		}
-	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return fmt.Sprintf("pod %s is not scheduled: %s", pod.Name, condition.Message), false
-		}
-	}
-	for _, c := range pod.Status.ContainerStatuses {
-		if c.State.Running != nil && !c.Ready {
-			return fmt.Sprintf("pod %s, container %s runs but its readiness probe does not succeed yet", pod.Name, c.Name), false
-		}
-	}
-	return "", false
-}
-
-// harmless are reasons of a waiting container that only say it is on its way.
-var harmless = map[string]bool{"": true, "ContainerCreating": true, "PodInitializing": true}
-
-// containerTrouble says why a container does not come up. It says the same at each turn of a loop that Kubernetes goes
-// through, trying, failing and waiting, and counts nothing: a message that changes is an event to whoever watches.
-func containerTrouble(c corev1.ContainerStatus) string {
-	ended := c.State.Terminated
-	waiting := c.State.Waiting
-	if waiting != nil && waiting.Reason == "CrashLoopBackOff" {
-		ended = c.LastTerminationState.Terminated
-	}
-	switch {
-	case ended != nil && ended.ExitCode != 0:
-		return "crashes with " + exit(ended)
-	case waiting == nil || harmless[waiting.Reason]:
+	f, err := e.judged(ref, o)
+	if err != nil || f.state == healthy {
 		return ""
-	case waiting.Reason == "ErrImagePull" || waiting.Reason == "ImagePullBackOff":
-		return pullTrouble(c.Image, waiting.Message)
 	}
-	return strings.TrimSpace(waiting.Reason + ": " + waiting.Message)
+	if f.object != nil && explicable(f.object) {
+		// Without the pods there is still what the object says of itself.
+		_ = e.enrich(ctx, f)
+	}
+	return f.line()
 }
 
-// pullTrouble takes the kubelet's reason from what it says while it tries and while it waits.
-func pullTrouble(image, message string) string {
-	if _, cause, ok := strings.Cut(message, "ErrImagePull: "); ok {
-		message = cause
-	}
-	if strings.HasPrefix(message, "Back-off") {
-		message = ""
-	}
-	return strings.TrimSuffix(fmt.Sprintf("the image %s cannot be pulled: %s", image, strings.TrimSpace(message)), ": ")
+// cause is why an object is not healthy.
+type cause struct {
+	why string
+	// stuck: waiting alone is not expected to mend it.
+	stuck bool
 }
 
-func exit(ended *corev1.ContainerStateTerminated) string {
-	why := fmt.Sprintf("exit code %d (%s)", ended.ExitCode, ended.Reason)
-	if message := strings.TrimSpace(ended.Message); message != "" {
-		return why + ": " + message
+// explicable reports whether there is somebody to ask about an object beside itself.
+func explicable(o *unstructured.Unstructured) bool {
+	if wanted, found, _ := unstructured.NestedInt64(o.Object, "spec", "replicas"); found && wanted == 0 {
+		return false
 	}
-	return why + "; kubectl logs --previous shows its last words"
+	switch o.GroupVersionKind().GroupKind().String() {
+	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "Job.batch", "Pod", "PersistentVolumeClaim", "Service":
+		return true
+	}
+	return false
+}
+
+// enrich adds the cause to what an object says of itself, or puts it in its place where that says only that it waits.
+func (e Explainer) enrich(ctx context.Context, f *finding) error {
+	found, err := e.cause(ctx, f.object)
+	if err != nil || found.why == "" {
+		return err
+	}
+	if f.state == final && f.ref.Kind.Kind != "Pod" {
+		found.why = f.why + "; " + found.why
+	}
+	f.why = found.why
+	if found.stuck && f.state == waiting {
+		f.state = failed
+	}
+	return nil
+}
+
+func (e Explainer) cause(ctx context.Context, o *unstructured.Unstructured) (cause, error) {
+	switch o.GetKind() {
+	case "Pod":
+		pod := &corev1.Pod{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, pod); err != nil {
+			return cause{}, fmt.Errorf("reading its status: %w", err)
+		}
+		return e.podCause(ctx, suspect{pod: pod, kind: "Pod"}.examined())
+	case "PersistentVolumeClaim":
+		return e.claimCause(ctx, o)
+	case "Service":
+		events, err := e.events(ctx, o)
+		if warning := events.warning(); warning != "" {
+			return cause{why: "no load balancer has been given to it yet: " + e.saying(warning)}, nil
+		}
+		return cause{}, err
+	}
+	return e.workloadCause(ctx, o)
+}
+
+// claimCause says why a claim has no volume. That a claim waits for its first pod, or that there is no storage class, is
+// told in normal events.
+func (e Explainer) claimCause(ctx context.Context, o *unstructured.Unstructured) (cause, error) {
+	events, err := e.events(ctx, o)
+	if err != nil {
+		return cause{}, err
+	}
+	if said := events.first("ProvisioningFailed", "VolumeMismatch", "FailedBinding", "ExternalProvisioning", "WaitForPodScheduled"); said != "" {
+		return cause{why: "is not bound to a volume: " + e.saying(said)}, nil
+	}
+	if events.first("WaitForFirstConsumer") != "" {
+		return cause{why: "is not bound to a volume: its storage class makes one for the first pod that uses it, and there is none"}, nil
+	}
+	return cause{}, nil
+}
+
+// list lists what the deployer may; a right it was not given leaves the list empty.
+func (e Explainer) list(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	if err := e.Client.List(ctx, into, options...); err != nil && !apierrors.IsForbidden(err) {
+		kind := strings.TrimPrefix(fmt.Sprintf("%T", into), "*v1.")
+		return fmt.Errorf("listing its %s: %w", strings.ToLower(strings.TrimSuffix(kind, "List"))+"s", err)
+	}
+	return nil
 }

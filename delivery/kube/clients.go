@@ -43,14 +43,19 @@ func (c *Clients) As(namespace string) (client.Client, error) {
 	if made, ok := c.made[namespace]; ok {
 		return made, nil
 	}
-	config := rest.CopyConfig(c.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: DeployerOf(namespace)}
-	made, err := client.New(config, client.Options{Scheme: c.scheme, Mapper: c.mapper})
+	made, err := client.New(c.Config(namespace), client.Options{Scheme: c.scheme, Mapper: c.mapper})
 	if err != nil {
 		return nil, fmt.Errorf("making the client of %s: %w", DeployerOf(namespace), err)
 	}
 	c.made[namespace] = made
 	return made, nil
+}
+
+// Config returns the connection of a namespace's deployer.
+func (c *Clients) Config(namespace string) *rest.Config {
+	config := rest.CopyConfig(c.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: DeployerOf(namespace)}
+	return config
 }
 
 // Forget drops the client of a namespace that is gone.

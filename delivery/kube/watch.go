@@ -12,8 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,42 +25,80 @@ import (
 // syncPatience is how long a look at a kind waits for the kind's first list.
 const syncPatience = 30 * time.Second
 
-// Watch knows the metadata of every object that carries a tenant's label, kind by kind; a kind is watched from the first
-// time it is asked for.
+// Watch knows every object that carries a tenant's label, kind by kind; a kind is watched from the first time it is asked
+// for. Of kinds whose health has a status it holds what health is judged by, of others the metadata.
 type Watch struct {
-	objects cache.Cache
-	own     client.Reader
-	direct  client.Client
+	objects   cache.Cache
+	own       client.Reader
+	direct    client.Client
+	hasStatus func(schema.GroupVersionKind) bool
 
 	mu     sync.Mutex
 	kinds  map[schema.GroupVersionKind]*kindWatch
-	onKind []func(*metav1.PartialObjectMetadata) error
+	onKind []func(schema.GroupVersionKind, cache.Informer) error
 }
 
-// kindWatch is the watch of one kind; without an informer the operator may not watch it.
+// kindWatch is the watch of one kind; without a store the operator may not watch it.
 type kindWatch struct {
 	informer cache.Informer
+	store    toolscache.Store
 }
 
-// NewWatch returns a Watch over objects, a cache that is limited to labelled objects, and own, whose cache holds the
-// kinds of this API anyway. The direct client asks which kinds the operator may watch.
-func NewWatch(objects cache.Cache, own client.Reader, direct client.Client) *Watch {
-	return &Watch{objects: objects, own: own, direct: direct, kinds: map[schema.GroupVersionKind]*kindWatch{}}
+// NewWatch returns a Watch over objects, a cache that is limited to labelled objects and whose transform is Hold, and own,
+// whose cache holds the kinds of this API anyway. The direct client asks which kinds the operator may watch; hasStatus
+// says of which kinds to hold more than metadata. Pods are never among them: nobody applies them, and there are many.
+func NewWatch(objects cache.Cache, own client.Reader, direct client.Client, hasStatus func(schema.GroupVersionKind) bool) *Watch {
+	return &Watch{objects: objects, own: own, direct: direct, hasStatus: hasStatus, kinds: map[schema.GroupVersionKind]*kindWatch{}}
 }
 
-// OnKind calls f once for each kind that is watched, so that a controller can subscribe to its events. It is called
-// before the first look.
-func (w *Watch) OnKind(f func(*metav1.PartialObjectMetadata) error) { w.onKind = append(w.onKind, f) }
+// OnKind calls f once for each kind that is watched, before the first look at it, so that a controller can subscribe to its
+// informer: whoever subscribes later is told of what is there as if it were new, and of no change before. The events' objects have
+// metadata and nothing else to rely on.
+func (w *Watch) OnKind(f func(kind schema.GroupVersionKind, informer cache.Informer) error) {
+	w.onKind = append(w.onKind, f)
+}
 
 // Live returns the metadata of an object as the watch last saw it, nil when there is none that carries the label. It
 // reports false where nothing is known because the operator may not watch the kind, as with Secrets, or the kind is not
-// served. A watch that is not in step yet is waited for; an error says that it did not get there.
+// served. A watch that is not in step yet is waited for; an error says that it did not get there. What it returns is
+// shared: it is not to be changed.
 func (w *Watch) Live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
-	object, reader, err := w.reader(ctx, kind)
-	if object == nil || err != nil {
+	if kind.Group == v1alpha1.GroupVersion.Group {
+		return w.liveOwn(ctx, kind, key)
+	}
+	held, known, err := w.look(ctx, kind, key)
+	if held == nil || err != nil {
+		return nil, known, err
+	}
+	object, err := meta.Accessor(held)
+	return object, err == nil, err
+}
+
+// Object returns an object as far as its health is judged by it, as the watch last saw it: metadata, spec and status
+// without what Hold leaves out. It is nil when there is none that carries the label, and nothing is known, besides where
+// Live knows nothing, of kinds without a status, Pods and the kinds of this API.
+func (w *Watch) Object(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, bool, error) {
+	if kind.Group == v1alpha1.GroupVersion.Group || !w.whole(kind) {
+		return nil, false, nil
+	}
+	found, known, err := w.look(ctx, kind, key)
+	if found == nil || err != nil {
+		return nil, known, err
+	}
+	object, err := found.(*held).object()
+	if err != nil {
+		return nil, false, fmt.Errorf("looking at %s %s: %w", kind.Kind, key, err)
+	}
+	return object, true, nil
+}
+
+func (w *Watch) liveOwn(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+	made, err := w.direct.Scheme().New(kind)
+	if err != nil {
 		return nil, false, err
 	}
-	err = reader.Get(ctx, key, object)
+	object := made.(client.Object)
+	err = w.own.Get(ctx, key, object)
 	if apierrors.IsNotFound(err) {
 		return nil, true, nil
 	}
@@ -66,6 +106,19 @@ func (w *Watch) Live(ctx context.Context, kind schema.GroupVersionKind, key type
 		return nil, false, fmt.Errorf("looking at %s %s: %w", kind.Kind, key, err)
 	}
 	return object, true, nil
+}
+
+// look returns what the watch holds of an object.
+func (w *Watch) look(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (any, bool, error) {
+	store, err := w.follow(ctx, kind)
+	if store == nil || err != nil {
+		return nil, false, err
+	}
+	found, _, err := store.GetByKey(toolscache.NewObjectName(key.Namespace, key.Name).String())
+	if err != nil {
+		return nil, false, fmt.Errorf("looking at %s %s: %w", kind.Kind, key, err)
+	}
+	return found, true, nil
 }
 
 // Namespace returns the metadata of a tenant's or project's namespace, or nil when there is none of that name.
@@ -77,47 +130,31 @@ func (w *Watch) Namespace(ctx context.Context, name string) (metav1.Object, erro
 	return live, err
 }
 
-// reader returns where to look for a kind and an empty object to look with; no object where the kind is not seen.
-func (w *Watch) reader(ctx context.Context, kind schema.GroupVersionKind) (client.Object, client.Reader, error) {
-	if kind.Group == v1alpha1.GroupVersion.Group {
-		made, err := w.direct.Scheme().New(kind)
-		if err != nil {
-			return nil, nil, err
-		}
-		return made.(client.Object), w.own, nil
-	}
-	synced, err := w.follow(ctx, kind)
-	if err != nil || !synced {
-		return nil, nil, err
-	}
-	return metadataOf(kind), w.objects, nil
-}
-
 // Follow starts the watch of a kind, so that subscribers hear of its objects.
 func (w *Watch) Follow(ctx context.Context, kind schema.GroupVersionKind) error {
 	_, err := w.follow(ctx, kind)
 	return err
 }
 
-// follow starts the watch of a kind at the first call, waits until it is in step with the API server, and reports false
-// where the kind cannot be watched.
-func (w *Watch) follow(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+// follow starts the watch of a kind at the first call, waits until it is in step with the API server, and returns what it
+// holds; nil where the kind cannot be watched.
+func (w *Watch) follow(ctx context.Context, kind schema.GroupVersionKind) (toolscache.Store, error) {
 	watched, err := w.started(ctx, kind)
 	if meta.IsNoMatchError(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("watching %s: %w", kind.Kind, err)
+		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
 	}
-	if watched.informer == nil {
-		return false, nil
+	if watched.store == nil {
+		return nil, nil
 	}
 	patience, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
 	if !cacheSync(patience, watched.informer) {
-		return false, fmt.Errorf("watching %s: the first list has not arrived yet", kind.Kind)
+		return nil, fmt.Errorf("watching %s: the first list has not arrived yet", kind.Kind)
 	}
-	return true, nil
+	return watched.store, nil
 }
 
 func (w *Watch) started(ctx context.Context, kind schema.GroupVersionKind) (*kindWatch, error) {
@@ -126,13 +163,13 @@ func (w *Watch) started(ctx context.Context, kind schema.GroupVersionKind) (*kin
 	if watched, ok := w.kinds[kind]; ok {
 		return watched, nil
 	}
-	watched := &kindWatch{}
 	allowed, err := w.allowed(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
+	watched := &kindWatch{}
 	if allowed {
-		if watched.informer, err = w.subscribe(ctx, kind); err != nil {
+		if watched, err = w.subscribe(ctx, kind); err != nil {
 			return nil, err
 		}
 	}
@@ -140,17 +177,42 @@ func (w *Watch) started(ctx context.Context, kind schema.GroupVersionKind) (*kin
 	return watched, nil
 }
 
-func (w *Watch) subscribe(ctx context.Context, kind schema.GroupVersionKind) (cache.Informer, error) {
-	informer, err := w.objects.GetInformer(ctx, metadataOf(kind), cache.BlockUntilSynced(false))
+func (w *Watch) subscribe(ctx context.Context, kind schema.GroupVersionKind) (*kindWatch, error) {
+	informer, err := w.objects.GetInformer(ctx, w.form(kind), cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, err
 	}
+	stored, ok := informer.(interface{ GetStore() toolscache.Store })
+	if !ok {
+		return nil, fmt.Errorf("%T holds nothing", informer)
+	}
 	for _, subscribe := range w.onKind {
-		if err := subscribe(metadataOf(kind)); err != nil {
+		if err := subscribe(kind, informer); err != nil {
 			return nil, err
 		}
 	}
-	return informer, nil
+	return &kindWatch{informer: informer, store: stored.GetStore()}, nil
+}
+
+// Refresh gives up the watches of kinds that are no longer served, which would be tried for ever, and asks anew about
+// kinds that the operator could not watch. It is for after a change of what the API server serves.
+func (w *Watch) Refresh(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for kind, watched := range w.kinds {
+		_, err := w.direct.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if err == nil && watched.store != nil {
+			continue
+		}
+		if meta.IsNoMatchError(err) {
+			err = w.objects.RemoveInformer(ctx, w.form(kind))
+		}
+		if err != nil {
+			return fmt.Errorf("giving up the watch of %s: %w", kind.Kind, err)
+		}
+		delete(w.kinds, kind)
+	}
+	return nil
 }
 
 // allowed asks the API server, once a kind, whether the operator may watch it in all namespaces. An informer that may not
@@ -174,9 +236,18 @@ func (w *Watch) allowed(ctx context.Context, kind schema.GroupVersionKind) (bool
 	return true, nil
 }
 
-func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
+// whole reports whether more than metadata is held of a kind.
+func (w *Watch) whole(kind schema.GroupVersionKind) bool {
+	return w.hasStatus(kind) && kind != corev1.SchemeGroupVersion.WithKind("Pod")
+}
+
+// form returns what a cache is asked with for a kind, always the same: another form would be another informer.
+func (w *Watch) form(kind schema.GroupVersionKind) client.Object {
+	var object client.Object = &metav1.PartialObjectMetadata{}
+	if w.whole(kind) {
+		object = &unstructured.Unstructured{}
+	}
+	object.GetObjectKind().SetGroupVersionKind(kind)
 	return object
 }
 

@@ -24,7 +24,7 @@ func FuzzCheck(f *testing.F) {
 		if err != nil {
 			return
 		}
-		err = Check(objects, namespace, scope)
+		err = Check(objects, namespace, scope, nil)
 		if err == nil || errors.Is(err, errOffline) {
 			return
 		}

@@ -78,6 +78,19 @@ func platformToken(object *unstructured.Unstructured, _ string) string {
 	return ""
 }
 
+// releaseRecord: the Secret would be a revision of a Helm release, this app's or another's. Its labels would be believed,
+// because kubeop writes it.
+func releaseRecord(object *unstructured.Unstructured, _ string) string {
+	kind := object.GroupVersionKind()
+	if kind.Group != "" || kind.Kind != "Secret" {
+		return ""
+	}
+	if object.Object["type"] != "helm.sh/release.v1" && !strings.HasPrefix(object.GetName(), "sh.helm.release.v1.") {
+		return ""
+	}
+	return "is a record of Helm's; only Helm itself writes the history of a release"
+}
+
 // visit calls see for every field at any depth, in the order of the keys.
 func visit(value any, see func(key string, value any)) {
 	switch value := value.(type) {

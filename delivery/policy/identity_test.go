@@ -30,6 +30,12 @@ func TestCheckIdentity(t *testing.T) {
 		"a person":                  {binding + `{kind: User, name: ann}]}`, "", ""},
 		"no subjects":               {`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, subjects: x}`, "", ""},
 
+		"a record of a release": {`{apiVersion: v1, kind: Secret, type: helm.sh/release.v1, metadata: {name: a}}`, "ReleaseRecord",
+			"Secret/a is a record of Helm's; only Helm itself writes the history of a release"},
+		"the name of a record": {`{apiVersion: v1, kind: Secret, metadata: {name: sh.helm.release.v1.db.v9}}`, "ReleaseRecord",
+			"Secret/sh.helm.release.v1.db.v9 is a record of Helm's; only Helm itself writes the history of a release"},
+		"a ConfigMap with such a name": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: sh.helm.release.v1.db.v9}}`, "", ""},
+
 		"pod as the deployer": {`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {serviceAccountName: kubeop-deployer}}`, "PlatformIdentity",
 			"Pod/a" + runsAs},
 		"pod as the deployer, old field": {`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {serviceAccount: kubeop-deployer}}`, "PlatformIdentity",

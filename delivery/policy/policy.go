@@ -44,9 +44,10 @@ const (
 )
 
 // Check returns every violation among the objects of an app in namespace, joined and in the order of their text, each a
-// *Violation on a line of its own; nil when there is none. Lists are looked into, at any depth. An error that is no
-// Violation is scope's own: whether the objects are allowed is not known yet.
-func Check(objects []*unstructured.Unstructured, namespace string, scope Scope) error {
+// *Violation on a line of its own; nil when there is none. Lists are looked into, at any depth. Of cluster-scoped kinds only
+// clusterKinds are allowed, as a Tenant names them. An error that is no Violation is scope's own: whether the objects are
+// allowed is not known yet.
+func Check(objects []*unstructured.Unstructured, namespace string, scope Scope, clusterKinds []string) error {
 	var found []*Violation
 	for _, object := range objects {
 		members, err := render.Expand(object)
@@ -55,7 +56,7 @@ func Check(objects []*unstructured.Unstructured, namespace string, scope Scope) 
 			continue
 		}
 		for _, member := range members {
-			broken, err := check(member, namespace, scope)
+			broken, err := check(member, namespace, scope, clusterKinds)
 			if err != nil {
 				return err
 			}
@@ -68,8 +69,8 @@ func Check(objects []*unstructured.Unstructured, namespace string, scope Scope) 
 // OnlyUnknownKinds reports whether an error of Check holds nothing but unknown kinds: the same objects are allowed once
 // the API server serves those, so looking again after a refresh of its discovery makes sense.
 func OnlyUnknownKinds(err error) bool {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
 		return false
 	}
 	return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool {
@@ -78,7 +79,7 @@ func OnlyUnknownKinds(err error) bool {
 	})
 }
 
-func check(object *unstructured.Unstructured, namespace string, scope Scope) ([]*Violation, error) {
+func check(object *unstructured.Unstructured, namespace string, scope Scope, clusterKinds []string) ([]*Violation, error) {
 	name := nameOf(object)
 	kind := object.GroupVersionKind()
 	namespaced, err := scope(kind)
@@ -90,8 +91,9 @@ func check(object *unstructured.Unstructured, namespace string, scope Scope) ([]
 	case err != nil:
 		return nil, fmt.Errorf("finding the scope of %s: %w", name, err)
 	case !namespaced:
-		// The other rules speak of objects in a namespace.
-		return []*Violation{{name, ClusterScoped, "is cluster-scoped; an app may only hold namespaced objects"}}, nil
+		if why := clusterScoped(object, clusterKinds); why != "" {
+			return []*Violation{{name, ClusterScoped, why}}, nil
+		}
 	}
 	for _, rule := range rules {
 		if why := rule.broken(object, namespace); why != "" {

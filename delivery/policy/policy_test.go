@@ -51,6 +51,16 @@ func TestCheck(t *testing.T) {
 		"empty List":         {`{apiVersion: v1, kind: List, items: []}`, "", ""},
 		"unknown kind": {`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`, "UnknownKind",
 			"Unheard/a is of a kind the cluster does not know: example.com/v1 Unheard"},
+		"protected":     {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: confirm}}}`, "", ""},
+		"never deleted": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: disabled}}}`, "", ""},
+		"a wrong protection": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: never}}}`, "ForgedMark",
+			`ConfigMap/a carries the annotation paas.kubeop.io/prune with the value "never"; it may be "confirm" or "disabled"`},
+		"a mark beside a protection": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: confirm, paas.kubeop.io/x: z}}}`,
+			"ForgedMark", "ConfigMap/a carries paas.kubeop.io/x; only kubeop sets labels, annotations and finalizers of paas.kubeop.io"},
+		"a protection as a label": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {paas.kubeop.io/prune: confirm}}}`,
+			"ForgedMark", "ConfigMap/a carries paas.kubeop.io/prune; only kubeop sets labels, annotations and finalizers of paas.kubeop.io"},
+		"a protection in a template": {`{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {template: {metadata: {annotations: {paas.kubeop.io/prune: confirm}}}}}`,
+			"ForgedMark", "Pod/a carries paas.kubeop.io/prune; only kubeop sets labels, annotations and finalizers of paas.kubeop.io"},
 		"foreign namespace": {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kube-system}}`, "ForeignNamespace",
 			"Secret/a is for namespace kube-system; this app's is kubeop-acme-web: leave metadata.namespace out"},
 		"a namespace that extends the app's": {`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kubeop-acme-web2}}`, "ForeignNamespace",
@@ -103,7 +113,7 @@ func TestCheck(t *testing.T) {
 
 func expect(t *testing.T, manifest, rule, want string) {
 	t.Helper()
-	err := Check([]*unstructured.Unstructured{object(t, manifest)}, namespace, scope)
+	err := Check([]*unstructured.Unstructured{object(t, manifest)}, namespace, scope, nil)
 	if rule == "" {
 		if err != nil {
 			t.Fatalf("refused: %v", err)
@@ -128,7 +138,7 @@ func TestCheckReportsAllSorted(t *testing.T) {
 		object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: fine}}`),
 		object(t, clusterRole),
 	}
-	err := Check(objects, namespace, scope)
+	err := Check(objects, namespace, scope, nil)
 	if err == nil {
 		t.Fatal("nothing refused")
 	}
@@ -145,7 +155,7 @@ func TestCheckReportsAllSorted(t *testing.T) {
 func TestCheckKeepsMessagesOnOneLine(t *testing.T) {
 	o := object(t, clusterRole)
 	o.SetName("a\nb\u2028c" + strings.Repeat("d", 1000))
-	err := Check([]*unstructured.Unstructured{o}, namespace, scope)
+	err := Check([]*unstructured.Unstructured{o}, namespace, scope, nil)
 	if err == nil {
 		t.Fatal("nothing refused")
 	}
@@ -158,7 +168,7 @@ func TestCheckPassesOnThatScopeIsUnknownNow(t *testing.T) {
 	err := Check([]*unstructured.Unstructured{
 		object(t, clusterRole),
 		object(t, `{apiVersion: v1, kind: Offline, metadata: {name: a}}`),
-	}, namespace, scope)
+	}, namespace, scope, nil)
 	if !errors.Is(err, errOffline) {
 		t.Fatalf("got %v, want %v", err, errOffline)
 	}
@@ -188,7 +198,7 @@ func TestOnlyUnknownKinds(t *testing.T) {
 			for _, manifest := range tc.objects {
 				objects = append(objects, object(t, manifest))
 			}
-			if got := OnlyUnknownKinds(Check(objects, namespace, scope)); got != tc.want {
+			if got := OnlyUnknownKinds(Check(objects, namespace, scope, nil)); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})

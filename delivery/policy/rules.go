@@ -26,6 +26,7 @@ var rules = []struct {
 	{"ExternalService", externalService},
 	{"PlatformIdentity", platformIdentity},
 	{"PlatformToken", platformToken},
+	{"ReleaseRecord", releaseRecord},
 }
 
 // reserved starts the names of what kubeop makes in a project's namespace, its deployer among them.
@@ -52,7 +53,18 @@ func ownAPIGroup(object *unstructured.Unstructured, _ string) string {
 }
 
 // forgedMark: the object, or what is made from a template in it, carries a label, annotation or finalizer of kubeop's.
+//
+// One annotation is for people to set: what protects the object itself from deletion.
 func forgedMark(object *unstructured.Unstructured, _ string) string {
+	annotations := object.GetAnnotations()
+	if value, ok := annotations[v1alpha1.PruneAnnotation]; ok {
+		if value != v1alpha1.PruneConfirm && value != v1alpha1.PruneDisabled {
+			return fmt.Sprintf("carries the annotation %s with the value %q; it may be %q or %q", v1alpha1.PruneAnnotation, oneLine(value), v1alpha1.PruneConfirm, v1alpha1.PruneDisabled)
+		}
+		delete(annotations, v1alpha1.PruneAnnotation)
+		object = object.DeepCopy()
+		object.SetAnnotations(annotations)
+	}
 	var forged string
 	visit(object.Object, func(key string, value any) {
 		metadata, ok := value.(map[string]any)

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/apis/kustomize"
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // stamping refuses ClusterRoles and labels everything else.
@@ -85,6 +89,81 @@ func TestGateChecksHooksOfEveryEvent(t *testing.T) {
 	}
 }
 
+// Whatever is applied is read from the text that left the gate: all of it must have been checked and stamped.
+func TestNothingPassesTheGateUnchecked(t *testing.T) {
+	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: root}}"
+	const list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n"
+	aimed := &kustomize.Selector{Kind: "ConfigMap"}
+	tests := map[string]struct {
+		manifest string
+		patch    kustomize.Patch
+	}{
+		"items by a JSON patch": {configMap, kustomize.Patch{Patch: "- {op: add, path: /items, value: [" + role + "]}", Target: aimed}},
+		"items by a merge":      {configMap, kustomize.Patch{Patch: "items: [" + role + "]", Target: aimed}},
+		"return in the source":  {manifest: "# Source: a.yaml\ritems: [" + role + "]\n" + list},
+		"NEL in the source":     {manifest: "# Source: a.yaml\u0085items: [" + role + "]\n" + list},
+		"separator in it":       {manifest: "# Source: a.yaml\u2028items: [" + role + "]\n" + list},
+		"paragraph in it":       {manifest: "# Source: a.yaml\u2029items: [" + role + "]\n" + list},
+		"a List without items":  {manifest: "apiVersion: example.com/v1\nkind: List\nmetadata: {name: a}\n"},
+		"a quoted merge key":    {manifest: configMap + "\"<<\": {items: [" + role + "]}\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := &gate{admit: allStamped}
+			if test.patch.Patch != "" {
+				g.renderers = patches(test.patch)
+			}
+			hook := &helm.Hook{Manifest: test.manifest}
+			hookErr := g.passHooks([]*helm.Hook{hook})
+			passed, manifestErr := g.pass(test.manifest)
+			for place, out := range map[string]string{"hook": hook.Manifest, "manifest": passed} {
+				if place == "hook" && hookErr != nil || place == "manifest" && manifestErr != nil {
+					continue
+				}
+				docs, err := parse(out)
+				if err != nil {
+					t.Errorf("%s: %v", place, err)
+				}
+				for _, u := range objectsOf(docs) {
+					if u.GetLabels()["owner"] != "shop" {
+						t.Errorf("%s: %s/%s was not checked:\n%s", place, u.GetKind(), u.GetName(), out)
+					}
+				}
+			}
+		})
+	}
+}
+
+// allStamped is an admission that reads Lists as delivery/policy does.
+func allStamped(objects []*unstructured.Unstructured) error {
+	for _, u := range objects {
+		members, err := render.Expand(u)
+		if err != nil {
+			return err
+		}
+		if err := stamping(members); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What admission leaves in an object must be what the text says.
+func TestWhatReadsDifferentlyIsNotPassed(t *testing.T) {
+	adding := func(objects []*unstructured.Unstructured) error {
+		objects[0].Object["items"] = []any{map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+		return nil
+	}
+	for name, pass := range map[string]func(*gate) error{
+		"manifest": func(g *gate) error { _, err := g.pass(configMap); return err },
+		"hook":     func(g *gate) error { return g.passHooks([]*helm.Hook{{Manifest: configMap}}) },
+	} {
+		if err := pass(&gate{admit: adding}); !errors.Is(err, ErrRender) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestGateStampsHooks(t *testing.T) {
 	g := &gate{chart: &chart.Chart{}, admit: stamping}
 	hook := &helm.Hook{Path: "web/templates/a.yaml", Manifest: "# why\n" + configMap}
@@ -93,31 +172,6 @@ func TestGateStampsHooks(t *testing.T) {
 	}
 	if !strings.Contains(hook.Manifest, "owner: shop") {
 		t.Errorf("not stamped: %s", hook.Manifest)
-	}
-}
-
-func TestGateRefusesCRDs(t *testing.T) {
-	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: things.example.com\n"
-	tests := map[string]struct {
-		file string
-		want string
-	}{
-		"a definition":   {crd, "CustomResourceDefinition things.example.com (web/crds/a.yaml)"},
-		"only a comment": {"# none\n", ""},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			sub := &chart.Chart{Metadata: &chart.Metadata{Name: "web"}}
-			sub.Files = []*chart.File{{Name: "crds/a.yaml", Data: []byte(test.file)}}
-			g := &gate{chart: sub, admit: stamping}
-			_, err := g.Run(bytes.NewBufferString(""))
-			switch {
-			case test.want == "" && err != nil:
-				t.Error(err)
-			case test.want != "" && (err == nil || g.refused == nil || !strings.Contains(err.Error(), test.want)):
-				t.Errorf("got %v, want %q", err, test.want)
-			}
-		})
 	}
 }
 
@@ -180,6 +234,17 @@ func TestClassifyDropsWhatHelmAdds(t *testing.T) {
 	}
 }
 
+func TestGateRefusesAliasesThatBlowUp(t *testing.T) {
+	g := &gate{admit: anything}
+	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n" + configMap + aliasBomb))
+	if got := g.classify(err, nil); !errors.Is(got, ErrTooLarge) || !errors.Is(got, ErrRender) || !strings.Contains(got.Error(), "web/templates/a.yaml: ") {
+		t.Errorf("manifest: %v", got)
+	}
+	if err := g.passHooks([]*helm.Hook{{Manifest: configMap + aliasBomb}}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) {
+		t.Errorf("hook: %v", err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("---\n# Source: a\n" + configMap + "---\n" + clusterRole)
 	f.Add("apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n")
@@ -201,9 +266,34 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("what is applied differs from what was checked: %s", diff)
 		}
 		for _, u := range objectsOf(again) {
-			if _, isList := u.Object["items"]; isList || u.GetKind() == "" {
+			if _, isList := u.Object["items"]; isList || u.GetKind() == "" || u.GetKind() == "List" {
 				t.Errorf("an object could hide others: %v", u.Object)
 			}
 		}
 	})
+}
+
+func TestWhatAdmissionCannotJudgeIsNoRefusal(t *testing.T) {
+	away := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	tests := map[string]struct {
+		refused func(error) bool
+		err     error
+		world   bool
+	}{
+		"refused":           {nil, errors.New("not allowed"), false},
+		"network":           {nil, away, true},
+		"the caller's word": {func(error) bool { return false }, errors.New("kinds are not known yet"), true},
+		"the caller's no":   {func(error) bool { return true }, away, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := Request{Refused: test.refused}
+			g := gate{admit: func([]*unstructured.Unstructured) error { return test.err }, refuses: r.refuses}
+			_, err := g.Run(bytes.NewBufferString(configMap))
+			err = g.classify(err, nil)
+			if refused := errors.As(err, new(*NotAllowed)); refused == test.world || (g.unjudged != nil) != test.world {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -25,13 +26,16 @@ const (
 	maxNesting    = 8
 )
 
-var errTooLarge = fmt.Errorf("the chart is larger than %d MiB or %d files", maxChartBytes>>20, maxChartFiles)
+var errTooLarge = &oversize{fmt.Sprintf("the chart is larger than %d MiB or %d files", maxChartBytes>>20, maxChartFiles)}
 
-// load reads the chart anew: the SDK changes the chart it works on, so that no two actions can share one.
+// load reads and parses the chart.
 func (c Chart) load() (*chart.Chart, error) {
 	files, err := c.read()
 	if err != nil {
 		return nil, err
+	}
+	if err := safeToParse(files); err != nil {
+		return nil, renderError(fmt.Errorf("loading the chart: %w", err))
 	}
 	loaded, err := loader.LoadFiles(files)
 	if err != nil {
@@ -41,6 +45,36 @@ func (c Chart) load() (*chart.Chart, error) {
 		return nil, renderError(err)
 	}
 	return loaded, nil
+}
+
+// parsedFiles are those that Helm reads as YAML in a chart and in each subchart. Templates are text until rendered.
+var parsedFiles = []string{"Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock"}
+
+// safeToParse refuses what Helm could not read within bounded memory.
+func safeToParse(files []*loader.BufferedFile) error {
+	for _, f := range files {
+		if !slices.Contains(parsedFiles, inItsChart(f.Name)) {
+			continue
+		}
+		if err := notBlownUp(f.Data); err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+// inItsChart is a file's path in the innermost of the charts whose folders it is in.
+func inItsChart(name string) string {
+	for {
+		below, ok := strings.CutPrefix(name, "charts/")
+		if !ok {
+			return name
+		}
+		if _, below, ok = strings.Cut(below, "/"); !ok {
+			return name
+		}
+		name = below
+	}
 }
 
 // installable checks what the helm command checks before it calls the SDK, and that no schema reaches out.
@@ -118,15 +152,16 @@ func (l *limits) spend(in io.Reader) error {
 	return nil
 }
 
-// unpack puts the files of archives in charts/ in the archives' place, within the same limits.
+// unpack puts the files of archives in charts/, a subchart's too, in the archives' place, within the same limits: Helm
+// would unpack what is left with limits of its own.
 func (l *limits) unpack(files []*loader.BufferedFile, depth int) ([]*loader.BufferedFile, error) {
 	if l.files -= len(files); l.files < 0 {
 		return nil, errTooLarge
 	}
 	out := make([]*loader.BufferedFile, 0, len(files))
 	for _, f := range files {
-		dir, base := path.Split(f.Name)
-		stem, isArchive := strings.CutSuffix(base, ".tgz")
+		dir, _ := path.Split(inItsChart(f.Name))
+		stem, isArchive := strings.CutSuffix(f.Name, ".tgz")
 		if dir != "charts/" || !isArchive {
 			out = append(out, f)
 			continue
@@ -136,7 +171,7 @@ func (l *limits) unpack(files []*loader.BufferedFile, depth int) ([]*loader.Buff
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
 		for _, i := range inner {
-			out = append(out, &loader.BufferedFile{Name: path.Join("charts", stem, i.Name), Data: i.Data})
+			out = append(out, &loader.BufferedFile{Name: path.Join(stem, i.Name), Data: i.Data})
 		}
 	}
 	return out, nil
@@ -205,7 +240,7 @@ func (w *walk) visit(name string, d fs.DirEntry, err error) error {
 	case !info.Mode().IsRegular():
 		return renderError(fmt.Errorf("%s is not an ordinary file", name))
 	case info.Size() > maxFileBytes:
-		return renderError(fmt.Errorf("%s is larger than %d MiB", name, maxFileBytes>>20))
+		return renderError(&oversize{fmt.Sprintf("%s is larger than %d MiB", name, maxFileBytes>>20)})
 	}
 	return w.take(name, info.Size())
 }

@@ -113,6 +113,12 @@ func TestChartsThatCannotBeLoaded(t *testing.T) {
 	for i := range 10 {
 		bomb["charts/"+strconv.Itoa(i)+".tgz"] = string(packed(t, "sub", map[string]string{"Chart.yaml": chartYAML, "a": zeros}))
 	}
+	nested := map[string]string{"charts/s/Chart.yaml": "apiVersion: v2\nname: s\nversion: 1.0.0\n"}
+	for name, text := range bomb {
+		if name != "Chart.yaml" {
+			nested["charts/s/"+name] = text
+		}
+	}
 	deep := packed(t, "web", map[string]string{"Chart.yaml": chartYAML})
 	for range maxNesting + 1 {
 		deep = packed(t, "web", map[string]string{"Chart.yaml": chartYAML, "charts/sub.tgz": string(deep)})
@@ -133,6 +139,7 @@ func TestChartsThatCannotBeLoaded(t *testing.T) {
 		"large file":          {Chart{Files: huge}, "big is larger than 5 MiB"},
 		"many files":          {archived(t, packed(t, "web", many)), "larger than"},
 		"archive bomb":        {archived(t, packed(t, "web", bomb)), "larger than"},
+		"bomb in a subchart":  {Chart{Files: folder(nested)}, "larger than"},
 		"nested too deep":     {archived(t, deep), "nested more than 8 deep"},
 		"no archive":          {archived(t, []byte("hello, I am no archive")), "gzip"},
 		"climbs out":          {archived(t, packed(t, "web", map[string]string{"Chart.yaml": chartYAML, "../../x": "y"})), "references parent directory"},
@@ -152,6 +159,44 @@ func TestChartsThatCannotBeLoaded(t *testing.T) {
 				t.Errorf("got %v, want ErrRender with %q", err, test.want)
 			}
 		})
+	}
+}
+
+func TestTooLargeHasItsOwnError(t *testing.T) {
+	huge := folder(map[string]string{"big": strings.Repeat("x", maxFileBytes+1)})
+	bomb := packed(t, "web", map[string]string{"Chart.yaml": chartYAML, "a": strings.Repeat("\x00", maxChartBytes+1)})
+	for name, c := range map[string]Chart{"a file": {Files: huge}, "an archive": archived(t, bomb)} {
+		if _, err := c.load(); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAliasesThatBlowUp(t *testing.T) {
+	const sub = "apiVersion: v2\nname: s\nversion: 1.0.0\n"
+	inner := string(packed(t, "s", map[string]string{"Chart.yaml": sub, "values.yaml": aliasBomb}))
+	for name, files := range map[string]map[string]string{
+		"values":               {"values.yaml": aliasBomb},
+		"chart":                {"Chart.yaml": chartYAML + aliasBomb},
+		"lock":                 {"Chart.lock": aliasBomb},
+		"requirements":         {"requirements.yaml": aliasBomb},
+		"requirements lock":    {"requirements.lock": aliasBomb},
+		"a subchart":           {"charts/s/Chart.yaml": sub, "charts/s/values.yaml": aliasBomb},
+		"a subchart's":         {"charts/s/Chart.yaml": sub, "charts/s/charts/r/Chart.yaml": sub + aliasBomb},
+		"an archive":           {"charts/s.tgz": inner},
+		"a subchart's archive": {"charts/r/Chart.yaml": sub, "charts/r/charts/s.tgz": inner},
+	} {
+		if _, err := (Chart{Files: folder(files)}).load(); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	chosen := Chart{Files: folder(map[string]string{"prod.yaml": aliasBomb})}
+	if _, _, err := (&Engine{}).chart(chosen, []string{"prod.yaml"}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) {
+		t.Errorf("a values file of the app: %v", err)
+	}
+	harmless := folder(map[string]string{"values.yaml": "a: &a 1\nb: *a\n", "templates/values.yaml": aliasBomb + "{{", "other.yaml": aliasBomb})
+	if _, err := (Chart{Files: harmless}).load(); err != nil {
+		t.Errorf("an ordinary alias, and what Helm does not parse: %v", err)
 	}
 }
 

@@ -2,9 +2,12 @@ package release
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,89 +15,283 @@ import (
 
 	"helm.sh/helm/v3/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 )
 
-// helmClient is Helm's client without what costs requests and gains nothing. It embeds the client itself: Helm asserts
-// the client's other interfaces.
+// helmClient is what Helm's actions work on the cluster with: what they leave there is what Helm's own client leaves, for
+// fewer requests and with errors that name the object and keep their type. It embeds Helm's: Helm asserts its other
+// interfaces.
 type helmClient struct {
 	*kube.Client
+	faults
+	terms   terms
+	release objects
+	mapper  meta.RESTMapper
+	// discovery tells a kind that is gone from one whose API server is away.
+	discovery discovery.DiscoveryInterface
+	rest      *restClients
+	clock     clock.WithTicker
+	// explain says why an object is not as far as it should be; nil: nobody knows.
+	explain  func(context.Context, *unstructured.Unstructured) string
 	deleting []error
+	// sent are the objects of the release that the action created, changed or found as they should be; no hooks.
+	sent map[identity]Applied
+	// hooked are the UIDs of the hooks that this action created; they carry no marks of the release.
+	hooked map[types.UID]bool
+}
+
+// terms are what one action asks of the client. The zero value is safe.
+type terms struct {
+	// lenient says nothing of fields that the API server does not know; else it warns of them.
+	lenient bool
+	// force deletes and makes anew what cannot be changed.
+	force bool
+	// takeOwnership adopts what belongs to no release or to another one.
+	takeOwnership bool
+	// wary: what is changed comes from a failed revision, some of whose objects may be somebody else's.
+	wary bool
+	// ran are the hooks that earlier revisions ran, and app is whom hooks are labeled with.
+	ran map[identity]bool
+	app string
+	// timeout bounds the waiting for an object that force deleted. Default 5 minutes.
+	timeout time.Duration
+	// unmoved reports that the live object is exactly what applying this object of the original manifest left. Nil: unknown.
+	unmoved func(*unstructured.Unstructured) bool
+	// idle runs what only waits, several such things at once maybe. Nil: it is just called.
+	idle func(func() error) error
+	// superseded is closed when a newer input makes waiting for objects pointless.
+	superseded <-chan struct{}
+}
+
+// whileIdle runs f as something that waits.
+func (c *helmClient) whileIdle(f func() error) error {
+	if c.terms.idle == nil {
+		return f()
+	}
+	return c.terms.idle(f)
 }
 
 // IsReachable asks nothing: storage was just read.
 func (c *helmClient) IsReachable() error { return nil }
 
-// Build leaves validation to the API server; Helm would load the whole OpenAPI document for each hook.
-func (c *helmClient) Build(in io.Reader, _ bool) (list kube.ResourceList, err error) {
+// Build reads a manifest and leaves validation to the API server. What Helm would not validate, an earlier manifest or a
+// hook to be deleted, may have kinds that the cluster no longer serves: they are left out, or taken at a version that it
+// does serve, or nothing could be changed any more. The infos' Get finds nothing and asks nobody until one
+// of this client's methods works on them: Helm looks whether each object exists before it creates any, and Create finds
+// that out for nothing.
+func (c *helmClient) Build(in io.Reader, validate bool) (list kube.ResourceList, err error) {
 	defer recovered("reading the manifest", &err)
-	return c.Client.Build(in, false)
-}
-
-// Create creates as Helm does, one kind after the other and the objects of a kind at once, and names what failed: not all
-// errors of the API server do.
-func (c *helmClient) Create(list kube.ResourceList) (*kube.Result, error) {
-	if len(list) == 0 {
-		return c.Client.Create(list)
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest: %w", err)
+	}
+	docs, err := parse(string(text))
+	if err != nil {
+		return nil, err
 	}
 	var failed error
-	for _, batch := range byKind(list) {
-		failed = listed(failed, c.createAll(batch))
+	for _, u := range objectsOf(docs) {
+		info, err := c.info(u)
+		if !validate && meta.IsNoMatchError(err) {
+			info, err = c.formerly(u)
+		}
+		if err != nil {
+			failed = listed(failed, c.note(err))
+			continue
+		}
+		if info == nil {
+			c.Log("%s %s/%s is left alone: the cluster serves no such kind", u.GetAPIVersion(), u.GetKind(), u.GetName())
+			continue
+		}
+		info.Client = unasked{info.Client}
+		list = append(list, info)
 	}
 	if failed != nil {
 		return nil, failed
 	}
-	return &kube.Result{Created: list}, nil
+	return list, nil
 }
 
-// byKind splits a list where the kind changes.
-func byKind(list kube.ResourceList) []kube.ResourceList {
-	var batches []kube.ResourceList
-	for i, info := range list {
-		if i == 0 || info.Mapping.GroupVersionKind.Kind != list[i-1].Mapping.GroupVersionKind.Kind {
-			batches = append(batches, nil)
+// info says where an object belongs, and gives a namespaced one its namespace.
+func (c *helmClient) info(u *unstructured.Unstructured) (*resource.Info, error) {
+	kind := u.GroupVersionKind()
+	if u.GetName() == "" && u.GetGenerateName() == "" {
+		return nil, renderError(fmt.Errorf("a %s has no name", kind.Kind))
+	}
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, fmt.Errorf("%s/%s: %w", kind.Kind, u.GetName(), err)
+	}
+	return c.infoAs(u, mapping)
+}
+
+// formerly is info of an object whose version is not served: by another version, or nil when its kind is gone.
+func (c *helmClient) formerly(u *unstructured.Unstructured) (*resource.Info, error) {
+	kind := u.GroupVersionKind()
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind())
+	if err == nil {
+		return c.infoAs(u, mapping)
+	}
+	if !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("%s/%s: %w", kind.Kind, u.GetName(), err)
+	}
+	_, err = c.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, memory.ErrCacheNotFound) {
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("asking whether %s is served: %v", kind.GroupVersion(), err))
+	}
+	return nil, nil
+}
+
+func (c *helmClient) infoAs(u *unstructured.Unstructured, mapping *meta.RESTMapping) (*resource.Info, error) {
+	client, err := c.rest.of(mapping.GroupVersionKind.GroupVersion())
+	if err != nil {
+		return nil, fmt.Errorf("%s/%s: %w", u.GetKind(), u.GetName(), err)
+	}
+	info := &resource.Info{Client: client, Mapping: mapping, Name: u.GetName(), Object: u}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if u.GetNamespace() == "" {
+			u.SetNamespace(c.release.release.Namespace)
 		}
-		last := len(batches) - 1
-		batches[last] = append(batches[last], info)
+		info.Namespace = u.GetNamespace()
 	}
-	return batches
+	return info, nil
 }
 
-func (c *helmClient) createAll(batch kube.ResourceList) error {
-	errs := make([]error, len(batch))
-	var all sync.WaitGroup
-	for i, info := range batch {
-		all.Go(func() {
-			defer recovered("creating "+nameOf(info), &errs[i])
-			_, err := c.Client.Create(kube.ResourceList{info})
-			if only := errors.Unwrap(err); only != nil {
-				err = only // Helm's list of one
-			}
-			errs[i] = named(info, err)
-		})
-	}
-	all.Wait()
-	return listed(errs...)
+// restClients are one user's clients, one for each group and version.
+type restClients struct {
+	config *rest.Config
+	http   *http.Client
+	mu     sync.Mutex
+	known  map[schema.GroupVersion]*rest.RESTClient
 }
+
+func newRESTClients(config *rest.Config) (*restClients, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &restClients{config: config, http: client, known: map[schema.GroupVersion]*rest.RESTClient{}}, nil
+}
+
+// warningPrefix begins a line about a warning.
+const warningPrefix = "warning of the API server: "
+
+// warnings puts the API server's warnings among Helm's messages.
+type warnings struct{ *helmClient }
+
+// HandleWarningHeader logs a warning, such as that of a kind which will be gone.
+func (w warnings) HandleWarningHeader(_ int, _, text string) {
+	w.Log(warningPrefix+"%s", text)
+}
+
+func (r *restClients) of(gv schema.GroupVersion) (*rest.RESTClient, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if client, ok := r.known[gv]; ok {
+		return client, nil
+	}
+	config := rest.CopyConfig(r.config)
+	config.ContentConfig = resource.UnstructuredPlusDefaultContentConfig()
+	config.GroupVersion = &gv
+	config.APIPath = "/apis"
+	if gv.Group == "" {
+		config.APIPath = "/api"
+	}
+	client, err := rest.RESTClientForConfigAndClient(config, r.http)
+	if err != nil {
+		return nil, err
+	}
+	r.known[gv] = client
+	return client, nil
+}
+
+// unasked is a client whose Get finds nothing.
+type unasked struct{ resource.RESTClient }
+
+// Get answers 404 without a request. Building the request fails, so that none is made and none is counted.
+func (unasked) Get() *rest.Request {
+	content := rest.ClientContentConfig{Negotiator: nothing{}}
+	return rest.NewRequestWithClient(&url.URL{}, "", content, nil).Body(&metav1.Status{})
+}
+
+// nothing is the negotiator of a request that is never made.
+type nothing struct{ runtime.ClientNegotiator }
+
+// Encoder fails the request.
+func (nothing) Encoder(string, map[string]string) (runtime.Encoder, error) {
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, "what was not asked for")
+}
+
+// asking gives the infos their real client.
+func asking(list kube.ResourceList) kube.ResourceList {
+	for _, info := range list {
+		if c, ok := info.Client.(unasked); ok {
+			info.Client = c.RESTClient
+		}
+	}
+	return list
+}
+
+func helper(info *resource.Info) *resource.Helper {
+	return resource.NewHelper(info.Client, info.Mapping).WithFieldManager(fieldManager)
+}
+
+// maxListed is how many errors of several objects are told: a quota that is full refuses them all in the same words.
+const maxListed = 3
+
+// several are errors, mostly one for each object, told on one line.
+type several []error
+
+func (s several) Error() string {
+	var b strings.Builder
+	for i, err := range s {
+		if i == maxListed {
+			fmt.Fprintf(&b, "; and %d more", len(s)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(err.Error())
+	}
+	return b.String()
+}
+
+func (s several) Unwrap() []error { return s }
 
 // listed is errors.Join on one line.
 func listed(errs ...error) error {
-	var all error
+	var all several
 	for _, err := range errs {
-		switch {
-		case all == nil:
-			all = err
-		case err != nil:
-			all = fmt.Errorf("%w; %w", all, err)
+		if more, ok := err.(several); ok { //nolint:errorlint // what is wrapped stays one
+			all = append(all, more...)
+		} else if err != nil {
+			all = append(all, err)
 		}
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
 	}
 	return all
 }
 
 // named adds the object's name to an error that lacks it.
 func named(info *resource.Info, err error) error {
-	if err == nil || strings.Contains(err.Error(), strconv.Quote(info.Name)) {
+	if err == nil || strings.Contains(err.Error(), strconv.Quote(info.Name)) || strings.Contains(err.Error(), nameOf(info)) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", nameOf(info), err)
@@ -102,44 +299,7 @@ func named(info *resource.Info, err error) error {
 
 func nameOf(info *resource.Info) string { return info.Mapping.GroupVersionKind.Kind + "/" + info.Name }
 
-// createFailed begins Helm's error when an update could not create an object; that object is the last of the created.
-const createFailed = "failed to create resource"
-
-// Update turns a panic, which Helm would have in a goroutine of its own, into an error. It names what could not be
-// created.
-func (c *helmClient) Update(original, target kube.ResourceList, force bool) (result *kube.Result, err error) {
-	defer recovered("updating the objects", &err)
-	result, err = c.Client.Update(original, target, force)
-	if err != nil && result != nil && len(result.Created) > 0 && strings.HasPrefix(err.Error(), createFailed) {
-		err = named(result.Created[len(result.Created)-1], err)
-	}
-	return result, err
-}
-
-// DeleteWithPropagationPolicy keeps the errors: Helm's uninstall says no more than that there were some.
-func (c *helmClient) DeleteWithPropagationPolicy(list kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
-	result, errs := c.Client.DeleteWithPropagationPolicy(list, policy)
-	c.deleting = errs
-	return result, errs
-}
-
-// deletionFailed returns why objects could not be deleted.
-func (c *helmClient) deletionFailed() error { return errors.Join(c.deleting...) }
-
-// WatchUntilReady waits for a hook and names it in the error; Helm says only that time was up.
-func (c *helmClient) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {
-	err := c.Client.WatchUntilReady(list, timeout)
-	if err == nil {
-		return nil
-	}
-	names := make([]string, len(list))
-	for i, info := range list {
-		names[i] = nameOf(info)
-	}
-	return fmt.Errorf("waiting up to %s for %s: %w", timeout, strings.Join(names, ", "), err)
-}
-
-// GetPodList finds none: logs of hooks go nowhere, and Helm's client is not set up for it without IsReachable.
+// GetPodList finds none: Helm's way of showing the logs of hooks goes nowhere.
 func (c *helmClient) GetPodList(string, metav1.ListOptions) (*corev1.PodList, error) {
 	return &corev1.PodList{}, nil
 }
@@ -150,7 +310,8 @@ func build(client kube.Interface, docs []document) (kube.ResourceList, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Build(bytes.NewBufferString(text), false)
+	list, err := client.Build(bytes.NewBufferString(text), false)
+	return asking(list), err
 }
 
 func recovered(act string, err *error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -11,33 +12,39 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
 )
 
 // fieldManager is the helm command's: fields stay with one manager when a person's helm works on the same release.
 const fieldManager = "helm"
+
+// helmVersion is what charts are told, as the helm command of this version tells them: go.mod's. The SDK by itself knows no
+// more than "v3.22".
+const helmVersion = "v3.22.0"
 
 // Helm names the field manager once for the process; its default is the name of the binary.
 func init() { kube.ManagedFieldsManager = fieldManager }
 
 // connection is a namespace as one user sees it.
 type connection struct {
-	// secrets opens the records of releases, on a context.
-	secrets func(context.Context) driver.Driver
+	namespace string
+	// secrets are where the records of releases are.
+	secrets typedcorev1.SecretInterface
 	kube    kube.Interface
 	getter  action.RESTClientGetter
 }
 
 // connect makes a connection of the request's user. It makes no request.
 func (e *Engine) connect(req Request) (*connection, error) {
-	config := rest.CopyConfig(e.opts.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: req.User}
-	config.QPS = -1
+	config := e.impersonated(req)
 	binary := rest.CopyConfig(config)
 	binary.ContentType = runtime.ContentTypeProtobuf
 	binary.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -45,17 +52,48 @@ func (e *Engine) connect(req Request) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting as %s: %w", req.User, err)
 	}
-	g := &getter{config: config, namespace: req.Namespace, discovery: e.opts.Discovery, mapper: e.opts.Mapper}
-	client := kube.New(g)
+	client := &helmClient{
+		mapper: e.opts.Mapper, discovery: e.opts.Discovery, clock: clock.RealClock{}, explain: e.explainer(req),
+		sent: map[identity]Applied{}, hooked: map[types.UID]bool{},
+	}
+	config.WarningHandler = warnings{client}
+	if client.rest, err = newRESTClients(config); err != nil {
+		return nil, fmt.Errorf("connecting as %s: %w", req.User, err)
+	}
+	client.release = objects{client: client, release: req.key()}
+	g := &getter{config: rest.CopyConfig(config), namespace: req.Namespace, discovery: e.opts.Discovery, mapper: e.opts.Mapper}
+	g.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return witness{next, client.note} })
+	client.Client = kube.New(g)
 	client.Namespace = req.Namespace
 	client.Log = e.logf
 	return &connection{
-		secrets: func(ctx context.Context) driver.Driver {
-			return driver.NewSecrets(secrets{SecretInterface: core.Secrets(req.Namespace), ctx: ctx})
-		},
-		kube:   &helmClient{Client: client},
-		getter: g,
+		namespace: req.Namespace,
+		secrets:   core.Secrets(req.Namespace),
+		kube:      client,
+		getter:    g,
 	}, nil
+}
+
+// explainer says what ails the request's objects; nil when nobody can.
+func (e *Engine) explainer(req Request) func(context.Context, *unstructured.Unstructured) string {
+	if e.opts.Explain == nil {
+		return nil
+	}
+	hide := func(text string) string { return mask(text, req.Sensitive) }
+	return func(ctx context.Context, u *unstructured.Unstructured) string {
+		return e.opts.Explain(ctx, req.Namespace, hide, u)
+	}
+}
+
+// impersonated is how the API server is reached as the request's user, through the fence of the action if there is one.
+func (e *Engine) impersonated(req Request) *rest.Config {
+	config := rest.CopyConfig(e.opts.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: req.User}
+	config.QPS = -1
+	if req.fence != nil {
+		config.Wrap(req.fence.wrap)
+	}
+	return config
 }
 
 // configuration is what Helm's actions work with. Capabilities are given, or Helm would throw the shared discovery away.
@@ -74,7 +112,8 @@ func (e *Engine) configuration(c *connection, d driver.Driver) (*action.Configur
 	}, nil
 }
 
-// capabilities are asked for once: actions only read them.
+// capabilities are asked for once until Refresh: actions only read them. What discovery holds costs no request; what an
+// aggregated API server that is away would add is left out.
 func (e *Engine) capabilities() (*chartutil.Capabilities, error) {
 	e.capsMu.Lock()
 	defer e.capsMu.Unlock()
@@ -89,12 +128,26 @@ func (e *Engine) capabilities() (*chartutil.Capabilities, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking for the cluster's APIs: %w", err)
 	}
+	helm := chartutil.DefaultCapabilities.HelmVersion
+	helm.Version = helmVersion
 	e.caps = &chartutil.Capabilities{
 		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
 		APIVersions: apis,
-		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
+		HelmVersion: helm,
 	}
 	return e.caps, nil
+}
+
+// Refresh has discovery, the mapper and the capabilities asked for anew when they are next needed. It is to be called
+// when kinds came or went: CustomResourceDefinitions or APIServices changed. It makes no request.
+func (e *Engine) Refresh() {
+	e.capsMu.Lock()
+	defer e.capsMu.Unlock()
+	e.caps = nil
+	e.opts.Discovery.Invalidate()
+	if m, ok := e.opts.Mapper.(meta.ResettableRESTMapper); ok {
+		m.Reset()
+	}
 }
 
 func (e *Engine) logf(format string, args ...any) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 func input(change ...func(*Request)) *Request {
@@ -17,7 +19,7 @@ func input(change ...func(*Request)) *Request {
 }
 
 func TestDigestChangesWithTheInput(t *testing.T) {
-	base, err := input().digest()
+	base, baseTrial, err := input().digests()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,23 +29,35 @@ func TestDigestChangesWithTheInput(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Request)
 		same   bool
+		// trial: the same input, released otherwise.
+		trial bool
 	}{
-		"same":              {func(*Request) {}, true},
-		"other order":       {func(r *Request) { r.Values = map[string]any{"b": map[string]any{"c": "x"}, "a": 1} }, true},
-		"other number type": {func(r *Request) { r.Values["a"] = float64(1) }, true},
-		"other user":        {func(r *Request) { r.User = "someone" }, true},
-		"chart":             {func(r *Request) { r.Chart.Digest = "sha256:2" }, false},
-		"name":              {func(r *Request) { r.Name = "api" }, false},
-		"value":             {func(r *Request) { r.Values["a"] = 2 }, false},
-		"nested value":      {func(r *Request) { r.Values["b"] = map[string]any{"c": "y"} }, false},
-		"no values":         {func(r *Request) { r.Values = nil }, false},
-		"null is a value":   {func(r *Request) { r.Values["z"] = nil }, false},
+		"same":              {func(*Request) {}, true, false},
+		"other order":       {func(r *Request) { r.Values = map[string]any{"b": map[string]any{"c": "x"}, "a": 1} }, true, false},
+		"other number type": {func(r *Request) { r.Values["a"] = float64(1) }, true, false},
+		"other user":        {func(r *Request) { r.User = "someone" }, true, false},
+		"chart":             {func(r *Request) { r.Chart.Digest = "sha256:2" }, false, false},
+		"name":              {func(r *Request) { r.Name = "api" }, false, false},
+		"value":             {func(r *Request) { r.Values["a"] = 2 }, false, false},
+		"nested value":      {func(r *Request) { r.Values["b"] = map[string]any{"c": "y"} }, false, false},
+		"no values":         {func(r *Request) { r.Values = nil }, false, false},
+		"values file":       {func(r *Request) { r.ChartValuesFiles = []string{"prod.yaml"} }, false, false},
+		"common metadata":   {func(r *Request) { r.CommonMetadata = &v1alpha1.CommonMetadata{} }, false, false},
+		"renderer":          {func(r *Request) { r.PostRenderers = make([]v1alpha1.PostRenderer, 1) }, false, false},
+		"remediation":       {func(r *Request) { r.Actions.Remediation.Strategy = v1alpha1.RemediationNone }, true, false},
+		"drift":             {func(r *Request) { r.Ignore = make([]v1alpha1.IgnoreRule, 1) }, true, false},
+		"wait":              {func(r *Request) { r.Actions.Wait = true }, true, true},
+		"force":             {func(r *Request) { r.Actions.Upgrade.Force = true }, true, true},
+		"null is a value":   {func(r *Request) { r.Values["z"] = nil }, false, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := input(test.change).digest()
+			got, trial, err := input(test.change).digests()
 			if err != nil {
 				t.Fatal(err)
+			}
+			if (trial == baseTrial) != (test.same && !test.trial) {
+				t.Errorf("trial %s, base %s", trial, baseTrial)
 			}
 			if (got == base) != test.same {
 				t.Errorf("digest %s, base %s, want the same: %v", got, base, test.same)
@@ -53,21 +67,21 @@ func TestDigestChangesWithTheInput(t *testing.T) {
 }
 
 func TestDigestOfNoValues(t *testing.T) {
-	none, err := input(func(r *Request) { r.Values = nil }).digest()
+	none, _, err := input(func(r *Request) { r.Values = nil }).digests()
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty, err := input(func(r *Request) { r.Values = map[string]any{} }).digest()
+	empty, _, err := input(func(r *Request) { r.Values = map[string]any{} }).digests()
 	if err != nil || none != empty {
 		t.Errorf("nil is %s, empty is %s, %v", none, empty, err)
 	}
 }
 
 func TestDigestErrors(t *testing.T) {
-	if _, err := input(func(r *Request) { r.Chart.Digest = "" }).digest(); err == nil {
+	if _, _, err := input(func(r *Request) { r.Chart.Digest = "" }).digests(); err == nil {
 		t.Error("a chart without digest has one")
 	}
-	_, err := input(func(r *Request) { r.Values["a"] = func() {} }).digest()
+	_, _, err := input(func(r *Request) { r.Values["a"] = func() {} }).digests()
 	if !errors.Is(err, ErrRender) {
 		t.Errorf("got %v, want ErrRender", err)
 	}

@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/storage/driver"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,8 +26,12 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
@@ -33,7 +40,10 @@ import (
 
 var env *testenv.Env
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	testenv.Main(m, &env)
+}
 
 // team is a namespace, its deployer, and an engine that works as it.
 type team struct {
@@ -44,6 +54,12 @@ type team struct {
 	requests  *requests
 	notified  chan types.NamespacedName
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
+	records   cache.SharedIndexInformer
+	// between stands between the next engine and the API server; now is its clock.
+	between func(http.RoundTripper) http.RoundTripper
+	now     func() time.Time
+	// bad is a request that fails.
+	bad Request
 }
 
 // newTeam lets the test run beside others: each has its own namespace.
@@ -68,15 +84,78 @@ func newTeam(t *testing.T) *team {
 		t.Fatal(err)
 	}
 	tm := &team{T: t, namespace: ns.Name, admin: admin, requests: &requests{}, notified: make(chan types.NamespacedName, 100)}
-	tm.Engine = tm.engine("me")
 	tm.awaitRights()
+	tm.watch()
+	tm.Engine = tm.engine("me")
 	return tm
+}
+
+// watch begins the index of the namespace's records.
+func (t *team) watch() {
+	t.Helper()
+	client, err := metadata.NewForConfig(env.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.records = metadatainformer.NewFilteredMetadataInformer(client, corev1.SchemeGroupVersion.WithResource("secrets"), t.namespace, 0,
+		cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = "owner=helm" }).Informer()
+	go t.records.RunWithContext(t.Context())
+	if !cache.WaitForCacheSync(t.Context().Done(), t.records.HasSynced) {
+		t.Fatal("the index of records did not begin")
+	}
+}
+
+// indexed is what the watch has seen, by a label.
+func (t *team) indexed(label, value string) []metav1.PartialObjectMetadata {
+	var out []metav1.PartialObjectMetadata
+	for _, o := range t.records.GetStore().List() {
+		if m, ok := o.(*metav1.PartialObjectMetadata); ok && m.Labels[label] == value {
+			out = append(out, *m)
+		}
+	}
+	return out
+}
+
+// restart has another process go on, once the index is up to date. What the last one runs it still runs.
+func (t *team) restart(holder string) {
+	t.Helper()
+	t.catchUp()
+	t.Engine = t.engine(holder)
+}
+
+// until waits for what Kubernetes does in its own time.
+func (t *team) until(what string, is func(context.Context) (bool, error)) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, is); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// catchUp waits until the index is up to date.
+func (t *team) catchUp() {
+	t.Helper()
+	t.until("the index catches up", func(ctx context.Context) (bool, error) {
+		list, err := t.admin.CoreV1().Secrets(t.namespace).List(ctx, metav1.ListOptions{LabelSelector: "owner=helm"})
+		if err != nil {
+			return false, err
+		}
+		seen := map[string]string{}
+		for _, m := range t.indexed("owner", "helm") {
+			seen[m.Name] = m.ResourceVersion
+		}
+		for _, s := range list.Items {
+			if seen[s.Name] != s.ResourceVersion {
+				return false, nil
+			}
+		}
+		return len(list.Items) == len(seen), nil
+	})
 }
 
 // awaitRights waits until the API server's authorizer has seen the binding.
 func (t *team) awaitRights() {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	t.until("the deployer may list Secrets", func(ctx context.Context) (bool, error) {
 		review, err := t.admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
 				User:               deployer(t.namespace),
@@ -85,9 +164,6 @@ func (t *team) awaitRights() {
 		}, metav1.CreateOptions{})
 		return err == nil && review.Status.Allowed, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func deployer(namespace string) string {
@@ -98,6 +174,9 @@ func deployer(namespace string) string {
 func (t *team) engine(holder string) *Engine {
 	config := rest.CopyConfig(env.Config)
 	config.Wrap(t.requests.count)
+	if t.between != nil {
+		config.Wrap(t.between)
+	}
 	plain, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +186,17 @@ func (t *team) engine(holder string) *Engine {
 	return New(Options{
 		Config: config, Discovery: cached, Mapper: t.mapper, Holder: holder,
 		Notify: func(app types.NamespacedName) { t.notified <- app },
+		Now:    t.now, Explain: t.explain,
+		Records: func(_ context.Context, _, release string) ([]metav1.PartialObjectMetadata, error) {
+			return t.indexed("name", release), nil
+		},
+		Releases: func(_ context.Context, _, app string) ([]string, error) {
+			names := map[string]bool{}
+			for _, m := range t.indexed(appLabel, app) {
+				names[m.Labels["name"]] = true
+			}
+			return slices.Sorted(maps.Keys(names)), nil
+		},
 	})
 }
 
@@ -137,7 +227,7 @@ func (t *team) admit(objects []*unstructured.Unstructured) error {
 		}
 		return m.Scope.Name() == "namespace", nil
 	}
-	if err := policy.Check(objects, t.namespace, scope); err != nil {
+	if err := policy.Check(objects, t.namespace, scope, nil); err != nil {
 		return err
 	}
 	own.Owner{Tenant: "acme", Project: "dev", App: "shop", Namespace: t.namespace}.Stamp(objects)
@@ -147,7 +237,7 @@ func (t *team) admit(objects []*unstructured.Unstructured) error {
 // settle reconciles until nothing runs.
 func (t *team) settle(r Request) Outcome {
 	t.Helper()
-	for {
+	for range 100 {
 		out, err := t.Reconcile(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -157,6 +247,8 @@ func (t *team) settle(r Request) Outcome {
 		}
 		t.await(r)
 	}
+	t.Fatalf("after 100 actions it is not settled; the last: %v", t.slot(r.key()).last)
+	return Outcome{}
 }
 
 // deploy settles and expects success.
@@ -262,18 +354,24 @@ func (t *team) uninstall(r Request) {
 }
 
 // helm is a person's helm command.
-func (t *team) helm() *session {
+func (t *team) helm() *person {
 	t.Helper()
 	conn, err := t.dial(t.request(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := t.configuration(conn, conn.secrets(context.Background()))
+	if c, ok := conn.kube.(*helmClient); ok {
+		c.terms.app = "shop" // a person's helm does not look at our labels
+	}
+	config, err := t.configuration(conn, driver.NewSecrets(conn.secrets))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &session{config: config}
+	return &person{config: config}
 }
+
+// person is somebody with a helm command.
+type person struct{ config *action.Configuration }
 
 // requests counts what is asked of the API server, apart from discovery.
 type requests struct {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -15,6 +16,11 @@ var (
 	ErrLocked = errors.New("the release is locked")
 	// ErrTaken says that another app owns the release.
 	ErrTaken = errors.New("the release is taken")
+	// ErrTooLarge says that the chart is larger than kubeop reads, or the release than fits into its record. It comes with
+	// ErrRender.
+	ErrTooLarge = errors.New("too large")
+	// ErrSuperseded says that a newer input ended the waiting for objects to be ready.
+	ErrSuperseded = errors.New("a newer version ended the wait")
 	// ErrDraining says that the engine starts no more actions.
 	ErrDraining = errors.New("the operator is stopping")
 )
@@ -43,7 +49,18 @@ func (e *Terminating) Error() string {
 	return "waiting for " + strings.Join(e.Objects, ", ") + " to be gone"
 }
 
-func renderError(err error) error { return fmt.Errorf("%w: %w", ErrRender, err) }
+// oversize is an ErrTooLarge that says what is too large.
+type oversize struct{ why string }
+
+func (e *oversize) Error() string { return e.why }
+func (e *oversize) Unwrap() error { return ErrTooLarge }
+
+func renderError(err error) error {
+	if errors.Is(err, ErrRender) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrRender, err)
+}
 
 // shortest is the length below which a sensitive string is not masked: it would blot out ordinary words.
 const shortest = 4
@@ -53,7 +70,14 @@ func masked(err error, sensitive []string) error {
 	if err == nil {
 		return nil
 	}
-	text := err.Error()
+	text := mask(err.Error(), sensitive)
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(text)
+}
+
+func mask(text string, sensitive []string) string {
 	for _, s := range sensitive {
 		if len(s) < shortest {
 			continue
@@ -63,10 +87,30 @@ func masked(err error, sensitive []string) error {
 			text = strings.ReplaceAll(text, form, "***")
 		}
 	}
-	if text == err.Error() {
+	return text
+}
+
+// maxMessage is how long, in bytes, an error of the engine may be: a template that includes itself says so a thousand times.
+const maxMessage = 2 << 10
+
+// shortened is an error whose text is cut.
+type shortened struct {
+	error
+	text string
+}
+
+func (e *shortened) Error() string { return e.text }
+func (e *shortened) Unwrap() error { return e.error }
+
+// brief is err with at most maxMessage of text: where it is longer the middle is left out. It has to be masked before: half
+// a secret would not be found.
+func brief(err error) error {
+	if err == nil || len(err.Error()) <= maxMessage {
 		return err
 	}
-	return errors.New(text)
+	const gap = " … "
+	text, half := err.Error(), (maxMessage-len(gap))/2
+	return &shortened{err, strings.ToValidUTF8(text[:half], "") + gap + strings.ToValidUTF8(text[len(text)-half:], "")}
 }
 
 // plain is masked, on one line: Helm lists errors of several objects below each other.
@@ -75,5 +119,41 @@ func plain(err error, sensitive []string) error {
 	if err == nil || !strings.Contains(err.Error(), "\n") {
 		return err
 	}
-	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	return errors.New(oneLine(err.Error()))
+}
+
+// oneLine separates what stood on lines of its own, in a list maybe, by semicolons.
+func oneLine(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) > 0 && (words[0] == "-" || words[0] == "*") {
+			words = words[1:]
+		}
+		if len(words) == 0 {
+			continue
+		}
+		switch {
+		case b.Len() == 0:
+		case strings.HasSuffix(b.String(), ":"):
+			b.WriteString(" ")
+		default:
+			b.WriteString("; ")
+		}
+		b.WriteString(strings.Join(words, " "))
+	}
+	return b.String()
+}
+
+// templateNoise is what Go's templates say beside where and what: each step says which template it is, twice.
+var templateNoise = regexp.MustCompile(`\btemplate: |executing "[^"]*" `)
+
+// readable shortens the error of a template to the places, "web/templates/a.yaml:3:7: at <.Values.a.b>", and what is wrong
+// there.
+func readable(err error) error {
+	text := strings.TrimPrefix(templateNoise.ReplaceAllString(err.Error(), ""), ErrRender.Error()+": ")
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(text)
 }

@@ -1,22 +1,37 @@
 package release
 
 import (
+	"time"
+
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // install makes the first revision, or the next one of a release that never was deployed. Replace is what the latter
 // needs: the new revision adopts what the failed ones made, and unlike an upgrade runs the install hooks, which may be
 // what failed. Nothing is uninstalled before, so a volume that a half-working attempt filled stays.
 func (s *session) install(c *chart.Chart) error {
+	how := s.request.Actions.Install
 	i := action.NewInstall(s.config)
 	i.ReleaseName = s.request.Name
 	i.Namespace = s.request.Namespace
-	i.Timeout = s.request.timeout()
+	i.Timeout = s.within(how.Timeout)
 	i.Replace = true
 	i.SkipCRDs = true
-	i.DisableOpenAPIValidation = true
+	i.DisableHooks = how.DisableHooks
+	i.Wait = s.request.Actions.Wait && !how.DisableWait
+	i.WaitForJobs = !how.DisableWaitForJobs
+	i.SkipSchemaValidation = how.DisableSchemaValidation
 	i.PostRenderer = &s.gate
-	_, err := i.Run(c, s.request.Values)
+	_, err := i.Run(c, s.values)
 	return err
+}
+
+// within returns the timeout of an action that may have its own.
+func (s *session) within(own *metav1.Duration) time.Duration {
+	if own != nil {
+		return own.Duration
+	}
+	return s.request.timeout()
 }

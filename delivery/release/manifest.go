@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // document is one YAML document of a manifest: an object, or the objects of a List.
@@ -23,8 +28,8 @@ type document struct {
 // sourcePrefix is how Helm names the template above each document.
 const sourcePrefix = "# Source: "
 
-// parse reads a manifest. Lists are flattened with Kubernetes' own meaning: whatever has "items" is one. What is applied
-// afterwards is written from what parse returns, so nothing can hide from admission between two ways of reading YAML.
+// parse reads a manifest. Lists are flattened with the widest meaning that any reader has of them, so that none is left
+// for the next: whatever has "items" is one, and whatever is of the kind List.
 func parse(manifest string) ([]document, error) {
 	var out []document
 	in := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
@@ -56,13 +61,30 @@ func (d *document) name() string {
 func sourceOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimLeft(text, "-\r\n\t "), "\n")
 	source, ok := strings.CutPrefix(line, sourcePrefix)
-	if !ok {
+	if source = strings.TrimSpace(source); !ok || strings.ContainsFunc(source, endsComment) {
 		return ""
 	}
-	return strings.TrimSpace(source)
+	return source
+}
+
+// endsComment tells what no comment may hold: some readers of YAML take it for the end of the line, and the rest for
+// content.
+func endsComment(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
+
+// notBlownUp refuses YAML that fills the memory when its aliases are written out; such is an ErrTooLarge. It is asked
+// before any other reader sees text of a tenant.
+func notBlownUp(text []byte) error {
+	err := render.CheckAliases(text)
+	if errors.Is(err, render.ErrTooLarge) {
+		return &oversize{err.Error()}
+	}
+	return err
 }
 
 func (d *document) read(text []byte) error {
+	if err := notBlownUp(text); err != nil {
+		return err
+	}
 	data, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		return err
@@ -85,6 +107,9 @@ func (d *document) read(text []byte) error {
 func (d *document) add(object map[string]any) error {
 	u := &unstructured.Unstructured{Object: object}
 	items, isList := object["items"]
+	if !isList && u.GetKind() == "List" {
+		return nil
+	}
 	if !isList {
 		if u.GetKind() == "" || u.GetAPIVersion() == "" {
 			return errors.New("an object has no kind or no apiVersion")
@@ -117,6 +142,32 @@ func objectsOf(docs []document) []*unstructured.Unstructured {
 		out = append(out, d.objects...)
 	}
 	return out
+}
+
+// reread reads the documents from their text: a patch may have made a List of an object.
+func reread(docs []document) ([]document, error) {
+	text, err := write(docs)
+	if err != nil {
+		return nil, err
+	}
+	return parse(text)
+}
+
+// sealed writes what was checked and makes sure that its readers find the same objects in the text.
+func sealed(docs []document) (string, error) {
+	text, err := write(docs)
+	if err != nil {
+		return "", err
+	}
+	again, err := parse(text)
+	if err != nil {
+		return "", err
+	}
+	same := func(a, b *unstructured.Unstructured) bool { return reflect.DeepEqual(a.Object, b.Object) }
+	if !slices.EqualFunc(objectsOf(docs), objectsOf(again), same) {
+		return "", renderError(errors.New("the manifests mean something else when they are read again"))
+	}
+	return text, nil
 }
 
 // write is the manifest again, in the form Helm writes it.

@@ -1,12 +1,11 @@
 package release
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
+	helm "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +41,7 @@ func (o objects) identify(u *unstructured.Unstructured) identity {
 }
 
 // removeLeftovers deletes the objects of the revisions that no manifest of keep has.
-func (o objects) removeLeftovers(revisions state, keep []string) error {
+func (o objects) removeLeftovers(revisions []*helm.Release, keep []string) error {
 	seen := map[identity]bool{}
 	for _, manifest := range keep {
 		docs, err := parse(manifest)
@@ -86,34 +85,31 @@ func (o objects) remove(u *unstructured.Unstructured) error {
 	return err
 }
 
-// remaining names the objects of the revisions that are still there, except those the chart wants kept.
-func (o objects) remaining(revisions state) ([]string, error) {
-	all, err := o.of(revisions)
-	if err != nil {
-		return nil, err
-	}
-	var left []string
+// remaining returns those of the objects that are still there, except those that have a resource policy.
+func (o objects) remaining(all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var left []*unstructured.Unstructured
 	for _, u := range all {
 		info, err := o.live(u)
 		if err != nil {
 			return nil, fmt.Errorf("looking for %s/%s: %w", u.GetKind(), u.GetName(), err)
 		}
-		if info != nil && !kept(info.Object) && !kept(u) {
-			left = append(left, u.GetKind()+"/"+u.GetName())
+		// Helm's uninstall leaves an object whose manifest has a policy, be it one that Helm does not know.
+		_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
+		if info != nil && !kept(info.Object) && !policy {
+			left = append(left, u)
 		}
 	}
-	slices.Sort(left)
 	return left, nil
 }
 
 // of returns the objects of the revisions, each once, as the newest revision has it.
-func (o objects) of(revisions state) ([]*unstructured.Unstructured, error) {
+func (o objects) of(revisions []*helm.Release) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	seen := map[identity]bool{}
 	for i := len(revisions) - 1; i >= 0; i-- {
-		docs, err := parse(revisions[i].record.Manifest)
+		docs, err := parse(revisions[i].Manifest)
 		if err != nil {
-			return nil, fmt.Errorf("reading revision %d: %w", revisions[i].number, err)
+			return nil, fmt.Errorf("reading revision %d: %w", revisions[i].Version, err)
 		}
 		for _, u := range objectsOf(docs) {
 			if id := o.identify(u); !seen[id] {
@@ -125,16 +121,17 @@ func (o objects) of(revisions state) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// live returns the object as the cluster has it; nil when it is not there, not the release's, or of a kind that is gone.
+// live returns the object as the cluster has it; nil when it is not there, not the release's or its
+// namespace's, or of a kind that is gone.
 func (o objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 	list, err := build(o.client, []document{{objects: []*unstructured.Unstructured{u}}})
-	if gone := (*meta.NoKindMatchError)(nil); errors.As(err, &gone) {
-		return nil, nil
-	}
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	info := list[0]
+	if info.Namespace != o.release.Namespace {
+		return nil, nil
+	}
 	// The info's own Get would ask for the namespace too when the object is gone.
 	info.Object, err = resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
 	if apierrors.IsNotFound(err) || err == nil && !o.owns(info.Object) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,17 +25,17 @@ func pool(workers int) (*Engine, chan types.NamespacedName) {
 }
 
 // launch starts a job in the slot of a release.
-func launch(t *testing.T, e *Engine, name string, run func(context.Context) (bool, error)) *slot {
+func launch(t *testing.T, e *Engine, name string, run func(context.Context, *place) result) *slot {
 	t.Helper()
 	return launchIn(t, e, types.NamespacedName{Namespace: "team", Name: name}, run)
 }
 
-func launchIn(t *testing.T, e *Engine, app types.NamespacedName, run func(context.Context) (bool, error)) *slot {
+func launchIn(t *testing.T, e *Engine, app types.NamespacedName, run func(context.Context, *place) result) *slot {
 	t.Helper()
 	s := e.slot(app)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := e.start(t.Context(), s, app, job{act: install, digest: "d", run: run}); err != nil {
+	if err := e.start(t.Context(), s, app, job{act: install, trial: "d", run: run}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -48,7 +49,7 @@ func (s *slot) look() (act, attempt) {
 
 func TestAPanicIsAFailedAttempt(t *testing.T) {
 	e, notified := pool(1)
-	s := launch(t, e, "a", func(context.Context) (bool, error) { panic("nil chart") })
+	s := launch(t, e, "a", func(context.Context, *place) result { panic("nil chart") })
 	<-notified
 	running, last := s.look()
 	if running != settled || last.err == nil || !strings.Contains(last.err.Error(), "nil chart") || last.unstored != 1 {
@@ -59,10 +60,10 @@ func TestAPanicIsAFailedAttempt(t *testing.T) {
 func TestFailuresInARowAreCounted(t *testing.T) {
 	e, notified := pool(1)
 	no := errors.New("no")
-	for want, run := range []func(context.Context) (bool, error){
-		func(context.Context) (bool, error) { return false, nil },
-		func(context.Context) (bool, error) { return false, no },
-		func(context.Context) (bool, error) { return false, no },
+	for want, run := range []func(context.Context, *place) result{
+		func(context.Context, *place) result { return result{} },
+		func(context.Context, *place) result { return result{err: no} },
+		func(context.Context, *place) result { return result{err: no} },
 	} {
 		s := launch(t, e, "a", run)
 		<-notified
@@ -70,7 +71,7 @@ func TestFailuresInARowAreCounted(t *testing.T) {
 			t.Errorf("attempt %+v, want %d without a record", last, want)
 		}
 	}
-	s := launch(t, e, "a", func(context.Context) (bool, error) { return true, no })
+	s := launch(t, e, "a", func(context.Context, *place) result { return result{stored: true, err: no} })
 	<-notified
 	if _, last := s.look(); last.unstored != 0 || last.err == nil {
 		t.Errorf("attempt %+v: storage counts those that it knows", last)
@@ -83,11 +84,11 @@ func TestWorkersAreBounded(t *testing.T) {
 	release := make(chan struct{})
 	for i := range 6 {
 		name := string(rune('a' + i))
-		launchIn(t, e, types.NamespacedName{Namespace: "team-" + name, Name: name}, func(context.Context) (bool, error) {
+		launchIn(t, e, types.NamespacedName{Namespace: "team-" + name, Name: name}, func(context.Context, *place) result {
 			most.Store(max(most.Load(), now.Add(1)))
 			<-release
 			now.Add(-1)
-			return false, nil
+			return result{}
 		})
 	}
 	close(release)
@@ -113,10 +114,10 @@ func TestStuckActionsLeaveWorkersToOthers(t *testing.T) {
 			e, notified := pool(tt.workers)
 			began, release := make(chan struct{}, 8), make(chan struct{})
 			for i := range 8 {
-				launch(t, e, string(rune('a'+i)), func(context.Context) (bool, error) {
+				launch(t, e, string(rune('a'+i)), func(context.Context, *place) result {
 					began <- struct{}{}
 					<-release
-					return true, nil
+					return result{}
 				})
 			}
 			for range tt.share {
@@ -124,7 +125,7 @@ func TestStuckActionsLeaveWorkersToOthers(t *testing.T) {
 			}
 			for _, other := range []string{"one", "two", "three"} {
 				a := types.NamespacedName{Namespace: "other", Name: other}
-				launchIn(t, e, a, func(context.Context) (bool, error) { return true, nil })
+				launchIn(t, e, a, func(context.Context, *place) result { return result{} })
 				if got := <-notified; got != a {
 					t.Errorf("%s ended first", got)
 				}
@@ -140,11 +141,47 @@ func TestStuckActionsLeaveWorkersToOthers(t *testing.T) {
 	}
 }
 
+// TestATenantHasOneShare has a tenant's actions in as many namespaces as it likes: they share what one has.
+func TestATenantHasOneShare(t *testing.T) {
+	e, notified := pool(4)
+	began, release := make(chan struct{}, 4), make(chan struct{})
+	for _, namespace := range []string{"acme-one", "acme-two", "acme-three", "acme-four"} {
+		a := types.NamespacedName{Namespace: namespace, Name: "shop"}
+		p := e.pass(e.slot(a), Request{App: a, Tenant: "acme"}, "d", "d")
+		p.slot.mu.Lock()
+		_, err := p.start(t.Context(), job{act: install, trial: "d", run: func(context.Context, *place) result {
+			began <- struct{}{}
+			<-release
+			return result{}
+		}})
+		p.slot.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-began
+	<-began
+	other := types.NamespacedName{Namespace: "other", Name: "shop"}
+	launchIn(t, e, other, func(context.Context, *place) result { return result{} })
+	if got := <-notified; got != other {
+		t.Errorf("%s ended first", got)
+	}
+	select {
+	case <-began:
+		t.Error("a tenant has more than half of the workers")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	for range 4 {
+		<-notified
+	}
+}
+
 func TestTheOnlyWorkerServesEverybody(t *testing.T) {
 	e, notified := pool(1)
 	for _, namespace := range []string{"team", "other"} {
 		a := types.NamespacedName{Namespace: namespace, Name: "shop"}
-		launchIn(t, e, a, func(context.Context) (bool, error) { return true, nil })
+		launchIn(t, e, a, func(context.Context, *place) result { return result{} })
 		if got := <-notified; got != a {
 			t.Errorf("%s ended, want %s", got, a)
 		}
@@ -157,10 +194,10 @@ func TestAnActionOutlivesItsReconcile(t *testing.T) {
 	s := e.slot(app)
 	began, ended := make(chan struct{}), make(chan error, 1)
 	s.mu.Lock()
-	err := e.start(ctx, s, app, job{act: install, run: func(ctx context.Context) (bool, error) {
+	err := e.start(ctx, s, app, job{act: install, run: func(ctx context.Context, _ *place) result {
 		<-began
 		ended <- ctx.Err()
-		return false, nil
+		return result{}
 	}})
 	s.mu.Unlock()
 	if err != nil {
@@ -177,15 +214,15 @@ func TestAnActionOutlivesItsReconcile(t *testing.T) {
 func TestDrainDropsTheQueue(t *testing.T) {
 	e, _ := pool(1)
 	release, began := make(chan struct{}), make(chan struct{})
-	launch(t, e, "runs", func(context.Context) (bool, error) {
+	launch(t, e, "runs", func(context.Context, *place) result {
 		close(began)
 		<-release
-		return true, nil
+		return result{}
 	})
 	<-began
-	never := func(context.Context) (bool, error) {
+	never := func(context.Context, *place) result {
 		t.Error("a queued action began while draining")
-		return false, nil
+		return result{}
 	}
 	queued := launch(t, e, "queued", never)
 	other := launchIn(t, e, types.NamespacedName{Namespace: "other", Name: "queued"}, never)
@@ -209,5 +246,102 @@ func TestDrainDropsTheQueue(t *testing.T) {
 		if running, _ := dropped.look(); running != settled {
 			t.Errorf("the dropped action is still %s", running)
 		}
+	}
+}
+
+// TestWhatWaitsHasNoWorker has as many actions of a namespace as may have begun wait for ever: others, of its own namespace
+// and of another one, find a worker, and each that waits has one again afterwards.
+func TestWhatWaitsHasNoWorker(t *testing.T) {
+	e, notified := pool(1)
+	waiting, release := make(chan struct{}, maxInFlight+1), make(chan struct{})
+	wait := func(_ context.Context, at *place) result {
+		return result{err: at.idle(func() error {
+			// Waiting within waiting, and beside it, gives nothing back twice.
+			var both sync.WaitGroup
+			for range 2 {
+				both.Go(func() { _ = at.idle(func() error { return nil }) })
+			}
+			both.Wait()
+			waiting <- struct{}{}
+			<-release
+			return nil
+		})}
+	}
+	for i := range maxInFlight - 1 {
+		launch(t, e, string(rune('a'+i)), wait)
+	}
+	for range maxInFlight - 1 {
+		<-waiting
+	}
+	for _, namespace := range []string{"team", "other"} {
+		a := types.NamespacedName{Namespace: namespace, Name: "quick"}
+		launchIn(t, e, a, func(context.Context, *place) result { return result{} })
+		if got := <-notified; got != a {
+			t.Errorf("%s ended, want %s", got, a)
+		}
+	}
+	launch(t, e, "y", wait)
+	<-waiting
+	z := types.NamespacedName{Namespace: "team", Name: "z"}
+	s := e.slot(z)
+	s.mu.Lock()
+	for range 2 {
+		if err := e.start(t.Context(), s, z, job{act: install, run: wait}); !errors.Is(err, errInLine) {
+			t.Errorf("more than %d actions of one namespace have begun: %v", maxInFlight, err)
+		}
+	}
+	s.mu.Unlock()
+	if running, _ := s.look(); running != settled {
+		t.Errorf("what waits in line is %s", running)
+	}
+	close(release)
+	called := 0
+	for range maxInFlight + 1 {
+		if a := <-notified; a == z {
+			called++
+		}
+	}
+	if called != 1 || len(e.quarters["team"].line)+len(e.quarters["team"].inLine) != 0 {
+		t.Errorf("what waits in line was called %d times", called)
+	}
+	if n := len(e.tokens); n != 0 {
+		t.Errorf("%d workers' places were not given back", n)
+	}
+}
+
+func TestAQueuedActionOfAnOlderInputIsNoAttempt(t *testing.T) {
+	e, notified := pool(1)
+	e.dial = func(Request) (*connection, error) { return nil, errors.New("it began") }
+	release := make(chan struct{})
+	launch(t, e, "busy", func(context.Context, *place) result { <-release; return result{} })
+	key := types.NamespacedName{Namespace: "team", Name: "queued"}
+	s := e.slot(key)
+	p := &pass{engine: e, slot: s}
+	launchIn(t, e, key, p.deliver(decision{act: install}))
+	s.mu.Lock()
+	s.supersede()
+	s.mu.Unlock()
+	close(release)
+	<-notified
+	<-notified
+	if running, last := s.look(); running != settled || last.err != nil {
+		t.Errorf("action %q, attempt %+v", running, last)
+	}
+}
+
+func TestWhatIsQueuedInAForgottenNamespaceNeverBegins(t *testing.T) {
+	e, notified := pool(1)
+	release := make(chan struct{})
+	launchIn(t, e, types.NamespacedName{Namespace: "other", Name: "busy"}, func(context.Context, *place) result { <-release; return result{} })
+	s := launch(t, e, "queued", func(context.Context, *place) result { panic("it began") })
+	e.Forget("team")
+	close(release)
+	<-notified
+	e.actions.Wait()
+	if running, last := s.look(); running != settled || last.err != nil {
+		t.Errorf("action %q, attempt %+v", running, last)
+	}
+	if len(e.slots) != 1 || len(e.quarters) != 1 {
+		t.Errorf("%d slots and %d quarters are remembered, want those of the other namespace", len(e.slots), len(e.quarters))
 	}
 }

@@ -4,46 +4,62 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"helm.sh/helm/v3/pkg/storage"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Reconcile reads how the release is and, if it is not as requested, starts what brings it there. It never waits for an
-// action. An error means that nothing could be found out or nothing may be done now (ErrLocked, ErrTaken, ErrDraining,
-// *Terminating, an API error); it is worth another try later. A failed attempt is no error but Outcome.Failed.
+// defaultRetries of an input before it is given up.
+const defaultRetries = 1
+
+// Reconcile sees how the release is and, if it is not as requested, starts what brings it there. It never waits for an
+// action; one that waits for objects on behalf of another input is told to end. An error means that nothing could be found
+// out or nothing may be done now (ErrLocked, ErrTaken, ErrDraining, *Terminating, an API error); it is worth another try
+// later. A failed attempt is no error but Outcome.Failed. When nothing is to be done no request is made, except those that
+// tell what this process does not know: the objects, unless Request.Known, and why an input failed before it started.
 func (e *Engine) Reconcile(ctx context.Context, req Request) (Outcome, error) {
+	out, err := e.whole(ctx, req)
+	return out, brief(err)
+}
+
+// whole is Reconcile, former releases included.
+func (e *Engine) whole(ctx context.Context, req Request) (Outcome, error) {
 	if err := req.check(); err != nil {
 		return Outcome{}, err
 	}
-	digest, err := req.digest()
+	former, err := e.former(ctx, req)
 	if err != nil {
-		return Outcome{Failed: masked(err, req.Sensitive)}, nil
-	}
-	slot := e.slot(req.key())
-	slot.mu.Lock()
-	defer slot.mu.Unlock()
-	if slot.action != settled {
-		return Outcome{Running: true, Action: string(slot.action)}, nil
-	}
-	p := &pass{engine: e, slot: slot, request: req, want: e.want(req, digest, slot.last)}
-	if p.conn, err = e.dial(req); err != nil {
 		return Outcome{}, err
 	}
-	return p.run(ctx)
+	if len(former) > 0 && !req.Actions.Install.TakeOwnership {
+		if done, err := e.depart(ctx, req, former); !done || err != nil {
+			e.renamed(req, func(s *slot) { s.because = renamed })
+			return Outcome{Running: err == nil, Action: string(uninstall), Why: renamed}, err
+		}
+	}
+	out, err := e.reconcile(ctx, req)
+	if err == nil && len(former) > 0 && req.Actions.Install.TakeOwnership && !out.Running && out.Failed == nil {
+		if done, err := e.inherit(ctx, req, former); !done || err != nil {
+			e.renamed(req, func(s *slot) { s.ended = conclusion{why: renamed, at: e.opts.Now()} })
+			return Outcome{Running: err == nil, Action: string(uninstall), Why: renamed}, err
+		}
+	}
+	return out, err
 }
 
-func (e *Engine) want(req Request, digest string, last attempt) want {
-	return want{
-		app:         labelValue(req.App.Name),
-		digest:      digest,
-		holder:      e.opts.Holder,
-		holderAlive: e.opts.HolderAlive,
-		now:         e.opts.Now(),
-		timeout:     req.timeout(),
-		retry:       req.Retry,
-		last:        last,
+func (e *Engine) reconcile(ctx context.Context, req Request) (Outcome, error) {
+	p, release, err := e.enterSlot(req)
+	if errors.Is(err, ErrRender) {
+		return Outcome{Failed: brief(masked(err, req.Sensitive)), Accepted: req.Asked != ""}, nil
 	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer release()
+	if p.slot.action != settled {
+		if p.slot.trial != p.want.trial {
+			p.slot.supersede()
+		}
+		return Outcome{Running: true, Queued: !p.slot.working, Action: string(p.slot.action), Why: p.slot.why}, nil
+	}
+	return p.run(ctx)
 }
 
 // pass is one look at a release whose slot is free.
@@ -52,104 +68,126 @@ type pass struct {
 	slot    *slot
 	request Request
 	want    want
-	conn    *connection
 }
 
-func (p *pass) store(ctx context.Context) *storage.Storage {
-	return storage.Init(&records{Driver: p.conn.secrets(ctx)})
+// enterSlot begins a pass; release ends it.
+func (e *Engine) enterSlot(req Request) (p *pass, release func(), err error) {
+	if err := req.check(); err != nil {
+		return nil, nil, err
+	}
+	digest, trial, err := req.digests()
+	if err != nil {
+		return nil, nil, err
+	}
+	slot := e.slot(req.key())
+	slot.mu.Lock()
+	return e.pass(slot, req, digest, trial), slot.mu.Unlock, nil
+}
+
+// pass is made with the slot locked.
+func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
+	retries := defaultRetries
+	if n := req.Actions.Remediation.Retries; n != nil {
+		retries = int(*n)
+	}
+	alive := e.opts.HolderAlive
+	if slot.fenced {
+		// Whoever took the release from this process is alive.
+		alive = func(string) bool { return true }
+	}
+	return &pass{engine: e, slot: slot, request: req, want: want{
+		app:         labelValue(req.App.Name),
+		holder:      e.opts.Holder,
+		digest:      digest,
+		trial:       trial,
+		holderAlive: alive,
+		now:         e.opts.Now(),
+		timeout:     req.longest(),
+		retry:       req.Retry,
+		retries:     retries,
+		strategy:    req.Actions.Remediation.Strategy,
+		force:       req.Force,
+		reset:       req.Reset,
+		proven:      req.proven,
+		trusts:      slot.memory.trusts,
+		last:        slot.last,
+	}}
 }
 
 func (p *pass) run(ctx context.Context) (Outcome, error) {
-	store := p.store(ctx)
-	s, err := read(store, p.request.Name)
+	s, err := p.engine.index(ctx, p.request)
 	if err != nil {
 		return Outcome{}, err
 	}
+	accepted := p.heed(s)
 	d := next(s, p.want)
 	if d.act == unlock {
-		if err := interrupted(store, s.last()); err != nil {
+		if err := p.interrupted(ctx, s.last()); err != nil {
+			return Outcome{}, err
+		}
+		if s, err = p.engine.index(ctx, p.request); err != nil {
 			return Outcome{}, err
 		}
 		d = next(s, p.want)
 	}
+	out, err := p.act(ctx, s, d)
+	out.Accepted = err == nil && p.request.Asked != "" && (accepted || d.act == settled)
+	return out, err
+}
+
+// heed reports whether what is asked for was done already, and then asks for it no more.
+func (p *pass) heed(s state) (accepted bool) {
+	asked := labelValue(p.request.Asked)
+	if asked == "" {
+		return false
+	}
+	if accepted = p.slot.heeded == asked || s.heeded(asked); accepted {
+		p.want.force, p.want.reset = false, false
+	}
+	p.want.fresh = (p.want.force || p.want.reset) && p.slot.begun != asked
+	return accepted
+}
+
+// act reports, or begins, what was decided.
+func (p *pass) act(ctx context.Context, s state, d decision) (Outcome, error) {
 	switch d.act {
-	case settled, failed:
-		return p.report(s, d)
-	case locked:
+	case settled, failed, withheld:
+		return p.report(ctx, s, d)
+	case locked, unlock:
 		return Outcome{}, fmt.Errorf("%w: %s", ErrLocked, d.why)
 	case taken:
 		return Outcome{}, &belongs{release: p.request.Name, app: d.why}
 	case uninstall:
-		return p.start(ctx, job{act: uninstall, digest: p.want.digest, run: p.uninstall})
+		return p.start(ctx, job{act: uninstall, trial: p.want.trial, why: d.why, run: p.dismantle(d, false)})
 	case vacate:
-		if err := p.vacated(s); err != nil {
-			return Outcome{}, err
-		}
-		// The next install is a first one, with nothing of the old release to adopt.
-		if err := p.purge(ctx, s); err != nil {
+		if err := p.vacate(ctx, s); err != nil {
 			return Outcome{}, err
 		}
 		d.act = install
 	}
-	return p.start(ctx, job{act: d.act, digest: p.want.digest, run: p.deliver(d)})
+	return p.start(ctx, job{act: d.act, trial: p.want.trial, why: d.why, run: p.deliver(d)})
+}
+
+// vacate makes room for a first install: with nothing of the old release to adopt, and without its history unless that is
+// to go on.
+func (p *pass) vacate(ctx context.Context, s state) error {
+	if err := p.vacated(ctx, s); err != nil {
+		return err
+	}
+	if p.request.Actions.Install.Replace {
+		return nil
+	}
+	return p.purge(ctx, s)
 }
 
 func (p *pass) start(ctx context.Context, j job) (Outcome, error) {
-	if err := p.engine.start(ctx, p.slot, p.request.App, j); err != nil {
+	j.tenant = p.request.Tenant
+	if p.want.force || p.want.reset {
+		j.asked = labelValue(p.request.Asked)
+	}
+	err := p.engine.start(ctx, p.slot, p.request.App, j)
+	if err != nil && !errors.Is(err, errInLine) {
 		return Outcome{}, err
 	}
-	return Outcome{Running: true, Action: string(j.act)}, nil
-}
-
-func (p *pass) deliver(d decision) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		s, err := p.engine.open(ctx, p.request, p.want.digest, d.attempts+1)
-		if err != nil {
-			return false, err
-		}
-		history, err := s.history()
-		if err != nil {
-			return false, err
-		}
-		// It may have waited for a worker; if the world has changed, the next pass decides anew.
-		if next(history, p.want).act != d.act {
-			return false, nil
-		}
-		return s.deliver(d.act)
-	}
-}
-
-// report tells what storage says.
-func (p *pass) report(s state, d decision) (Outcome, error) {
-	out := Outcome{Release: s.info(), Attempts: d.attempts, RetryAt: d.until}
-	var err error
-	if out.Objects, err = deployedObjects(s, p.request.Namespace); err != nil {
-		return Outcome{}, err
-	}
-	if d.act != failed {
-		return out, nil
-	}
-	// What this process remembers has its class; storage has only the text.
-	if out.Failed = p.want.last.err; out.Failed == nil || p.want.last.digest != p.want.digest {
-		out.Failed = plain(errors.New(s.last().why), p.request.Sensitive)
-	}
-	return out, nil
-}
-
-func deployedObjects(s state, namespace string) ([]*unstructured.Unstructured, error) {
-	deployed := s.deployed()
-	if deployed == nil {
-		return nil, nil
-	}
-	docs, err := parse(deployed.record.Manifest)
-	if err != nil {
-		return nil, fmt.Errorf("reading revision %d: %w", deployed.number, err)
-	}
-	out := objectsOf(docs)
-	for _, u := range out {
-		if u.GetNamespace() == "" {
-			u.SetNamespace(namespace)
-		}
-	}
-	return out, nil
+	return Outcome{Running: true, Queued: err != nil, Action: string(j.act), Why: j.why}, nil
 }

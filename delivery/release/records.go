@@ -1,62 +1,105 @@
 package release
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 
 	helm "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// records is Helm's storage as one action uses it.
+// records is Helm's storage as one action uses it: what there is comes from the index, payloads are read by name when they
+// are needed, and each write is refused when somebody else wrote since.
 type records struct {
-	driver.Driver
-	// create stands before every new revision: history is what storage held last.
-	create func(history state, r *helm.Release) error
-	// failed hears of every error of the storage itself.
-	failed func(error)
-	// seen is the history once it was read: one action reads it once, where Helm would three times and more.
-	seen  []*helm.Release
-	known bool
-	// created: a new revision was recorded.
-	created bool
+	store
+	fence *fence
+	ctx   context.Context
+	state state
+	// held are the revisions as Helm knows them. Those that were not loaded have no more than the index says.
+	held map[int]*held
+	// create stands before every new revision.
+	create func(*helm.Release) error
+	// later says that the session itself writes this revision when the action has ended.
+	later func(*helm.Release) bool
+	// proven says of a deployed revision that it was seen to be good.
+	proven func(*revision) bool
+	// made is the revision that the action recorded, broken the last error of storage.
+	made   *helm.Release
+	broken error
 }
 
-// Query strips the labels by which Helm finds its Secrets: its driver hands them out as the release's own, and an upgrade
-// would carry them on.
+type held struct {
+	*helm.Release
+	version string
+	loaded  bool
+}
+
+var _ driver.Driver = (*records)(nil)
+
+func newRecords(ctx context.Context, s store, f *fence, known state) *records {
+	r := &records{store: s, fence: f, ctx: ctx, state: known, held: map[int]*held{}}
+	for i := range known {
+		v := &known[i]
+		r.held[v.number] = &held{version: v.version, Release: &helm.Release{
+			Name: s.release.Name, Namespace: s.release.Namespace, Version: v.number,
+			Info: &helm.Info{Status: v.status}, Labels: map[string]string{},
+		}}
+	}
+	return r
+}
+
+// Name is that of Helm's own driver.
+func (r *records) Name() string { return driver.SecretsDriverName }
+
+// load reads the payloads of revisions. errAgain says that one is no longer as the index has it.
+func (r *records) load(numbers ...int) error {
+	for _, n := range numbers {
+		h := r.held[n]
+		if h == nil || h.loaded {
+			continue
+		}
+		rel, meta, err := r.read(r.ctx, n)
+		if apierrors.IsNotFound(err) {
+			r.memory.removed(keyOf(r.release.Name, n), h.version, r.now())
+			return errAgain
+		}
+		if err != nil {
+			return r.note(err)
+		}
+		if meta.ResourceVersion != h.version {
+			r.memory.wrote(meta, r.now())
+			return errAgain
+		}
+		*h.Release, h.loaded = *rel, true
+	}
+	return nil
+}
+
+// Get returns the payload of a revision.
+func (r *records) Get(key string) (*helm.Release, error) {
+	for n, h := range r.held {
+		if keyOf(r.release.Name, n) == key {
+			return h.Release, r.load(n)
+		}
+	}
+	return nil, driver.ErrReleaseNotFound
+}
+
+// List is asked for by no action.
+func (r *records) List(func(*helm.Release) bool) ([]*helm.Release, error) {
+	return nil, errors.New("an action lists no releases")
+}
+
+// Query answers from the index.
 func (r *records) Query(labels map[string]string) ([]*helm.Release, error) {
-	if r.known {
-		return r.recall(labels["status"])
-	}
-	found, err := r.Driver.Query(labels)
-	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
-		return nil, r.note(err)
-	}
-	for _, rel := range found {
-		maps.DeleteFunc(rel.Labels, func(k, _ string) bool { return driver.ContainsSystemLabels(map[string]string{k: ""}) })
-	}
-	if labels["status"] == "" {
-		r.seen, r.known = found, true
-	}
-	return found, err
-}
-
-// recall answers from the history; an empty status is any.
-func (r *records) recall(status string) ([]*helm.Release, error) {
 	var out []*helm.Release
-	for _, rel := range r.seen {
-		if status == "" || rel.Info.Status.String() == status {
-			out = append(out, rel)
+	for _, v := range r.state {
+		h := r.held[v.number]
+		if status := labels["status"]; h != nil && (status == "" || h.Info.Status.String() == status) {
+			out = append(out, h.Release)
 		}
 	}
 	if len(out) == 0 {
@@ -65,107 +108,107 @@ func (r *records) recall(status string) ([]*helm.Release, error) {
 	return out, nil
 }
 
-// Create records a new revision, after which Helm begins to apply it.
-func (r *records) Create(key string, rel *helm.Release) error {
+// Create records a new revision, after which Helm begins to apply it. A revision of that number means another writer.
+func (r *records) Create(_ string, rel *helm.Release) error {
 	if r.create != nil {
-		if err := r.create(stateOf(r.seen), rel); err != nil {
+		if err := r.create(rel); err != nil {
 			return err
 		}
 	}
-	if err := r.Driver.Create(key, rel); err != nil {
+	meta, err := r.insert(r.ctx, rel)
+	if err != nil {
 		return r.note(err)
 	}
-	r.created = true
+	r.made = rel
+	r.held[rel.Version] = &held{Release: rel, version: meta.ResourceVersion, loaded: true}
+	r.guard(meta)
 	return nil
 }
 
-// Update records how a revision fares.
-func (r *records) Update(key string, rel *helm.Release) error {
-	return r.note(r.Driver.Update(key, rel))
+// Update records how a revision fares, unless that says nothing new or is the session's to write. What failed or was
+// uninstalled stays so: Helm has whatever it took for the current revision be superseded, as if it had been good.
+func (r *records) Update(_ string, rel *helm.Release) error {
+	if r.later != nil && r.later(rel) {
+		return nil
+	}
+	was := r.state.number(rel.Version)
+	if rel.Info.Status == helm.StatusSuperseded && was != nil && was.status != helm.StatusDeployed {
+		return nil
+	}
+	return r.put(rel)
+}
+
+// put writes a revision over what this action read or wrote of it.
+func (r *records) put(rel *helm.Release) error {
+	h := r.held[rel.Version]
+	if h == nil {
+		return driver.ErrReleaseNotFound
+	}
+	if !h.loaded {
+		status := h.Info.Status
+		if err := r.load(rel.Version); err != nil {
+			return r.note(err)
+		}
+		h.Info.Status = status
+	}
+	if rel != h.Release {
+		*h.Release = *rel
+	}
+	if h.Info.Status == helm.StatusSuperseded {
+		r.judge(h.Release)
+	}
+	meta, err := r.replace(r.ctx, h.Release, h.version)
+	if err != nil {
+		return r.note(err)
+	}
+	h.version = meta.ResourceVersion
+	if r.fence.watches(meta.Name) {
+		r.guard(meta)
+	}
+	return nil
+}
+
+// judge notes on a revision that is superseded whether a rollback may return to it.
+func (r *records) judge(rel *helm.Release) {
+	was := r.state.number(rel.Version)
+	if was == nil || !was.ours {
+		return
+	}
+	rel.Labels[provenLabel] = no
+	if r.proven(was) {
+		rel.Labels[provenLabel] = yes
+	}
+}
+
+// Delete is the session's own: no action of Helm deletes records here.
+func (r *records) Delete(key string) (*helm.Release, error) {
+	return nil, fmt.Errorf("record %s is not Helm's to delete", key)
+}
+
+// drop deletes revisions, oldest first: what is left of a removal that was cut short says what it was.
+func (r *records) drop(ctx context.Context, revisions state) error {
+	for _, v := range revisions {
+		version := v.version
+		if h := r.held[v.number]; h != nil {
+			version = h.version
+		}
+		if err := r.remove(ctx, v.number, version); err != nil {
+			return r.note(fmt.Errorf("removing revision %d from the history: %w", v.number, err))
+		}
+		delete(r.held, v.number)
+	}
+	return nil
+}
+
+// guard has the fence watch the record.
+func (r *records) guard(meta *metav1.ObjectMeta) {
+	r.fence.watch(meta.Name, meta.ResourceVersion)
 }
 
 func (r *records) note(err error) error {
-	if err != nil && r.failed != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
-		r.failed(err)
+	r.broken = err
+	if errors.Is(err, ErrFenced) {
+		r.fence.shut()
 	}
 	return err
-}
-
-// keyOf names the record of a revision as Helm does.
-func keyOf(r *helm.Release) string {
-	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, r.Name, r.Version)
-}
-
-// maxRecordBytes is how large one record may be once inflated, maxHistoryBytes all that are read at once. Tenants can
-// write Secrets: small ones could else inflate to more than the operator's memory.
-const (
-	maxRecordBytes  = 16 << 20
-	maxHistoryBytes = 64 << 20
-)
-
-// secrets are the Secrets of one namespace: read within bounds, on a context that Helm's driver has no room for.
-type secrets struct {
-	typedcorev1.SecretInterface
-	ctx context.Context
-}
-
-// Get reads a Secret that Helm can decode safely.
-func (s secrets) Get(_ context.Context, name string, o metav1.GetOptions) (*corev1.Secret, error) {
-	secret, err := s.SecretInterface.Get(s.ctx, name, o)
-	if err != nil {
-		return nil, err
-	}
-	_, err = inflated(secret)
-	return secret, err
-}
-
-// List reads Secrets that Helm can decode safely.
-func (s secrets) List(_ context.Context, o metav1.ListOptions) (*corev1.SecretList, error) {
-	list, err := s.SecretInterface.List(s.ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	var total int64
-	for i := range list.Items {
-		n, err := inflated(&list.Items[i])
-		if err != nil {
-			return nil, err
-		}
-		if total += n; total > maxHistoryBytes {
-			return nil, fmt.Errorf("the records inflate to more than %d MiB", maxHistoryBytes>>20)
-		}
-	}
-	return list, nil
-}
-
-// Create is the inner one's, on the right context.
-func (s secrets) Create(_ context.Context, n *corev1.Secret, o metav1.CreateOptions) (*corev1.Secret, error) {
-	return s.SecretInterface.Create(s.ctx, n, o)
-}
-
-// Update is the inner one's, on the right context.
-func (s secrets) Update(_ context.Context, n *corev1.Secret, o metav1.UpdateOptions) (*corev1.Secret, error) {
-	return s.SecretInterface.Update(s.ctx, n, o)
-}
-
-// Delete is the inner one's, on the right context.
-func (s secrets) Delete(_ context.Context, name string, o metav1.DeleteOptions) error {
-	return s.SecretInterface.Delete(s.ctx, name, o)
-}
-
-// inflated returns the size of a record, or an error when Helm could not decode it safely.
-func inflated(secret *corev1.Secret) (int64, error) {
-	in := base64.NewDecoder(base64.StdEncoding, bytes.NewReader(secret.Data["release"]))
-	unzipped, err := gzip.NewReader(in)
-	if err != nil {
-		return 0, fmt.Errorf("secret %s is no record of a release; delete it: %w", secret.Name, err)
-	}
-	n, err := io.Copy(io.Discard, io.LimitReader(unzipped, maxRecordBytes+1))
-	if err != nil {
-		return 0, fmt.Errorf("secret %s is no record of a release; delete it: %w", secret.Name, err)
-	}
-	if n > maxRecordBytes {
-		return 0, fmt.Errorf("secret %s is no record of a release; delete it: it inflates to more than %d MiB", secret.Name, maxRecordBytes>>20)
-	}
-	return n, nil
 }

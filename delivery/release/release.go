@@ -1,11 +1,13 @@
 // Package release keeps Helm releases at what Git says. It is the only importer of the Helm SDK.
 //
-// What is true is read from Helm's own storage (state.go), what to do next is decided by a pure function (next.go), and
-// each action has its file. Actions run detached from the caller in a bounded pool: a reconcile that is cancelled or
-// repeated never stops one half-way. The releases are ordinary ones; the helm command reads and changes them.
+// What is true is read from the metadata of Helm's own records (index.go, state.go), what to do next is decided by a pure
+// function (next.go), and each action has its file. Actions run detached from the caller in a bounded pool: a reconcile
+// that is cancelled or repeated never stops one half-way. The releases are ordinary ones; the helm command reads and
+// changes them.
 package release
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"sync"
@@ -14,11 +16,14 @@ import (
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 const (
@@ -35,7 +40,17 @@ type Options struct {
 	// Discovery and Mapper are shared by all actions. They are asked as the operator.
 	Discovery discovery.CachedDiscoveryInterface
 	Mapper    meta.RESTMapper
-	// Workers is how many actions run at once, those of one namespace on at most half of them. Default 4.
+	// Records returns the metadata of a release's records, at no cost: Secrets labelled owner=helm and name=<release>. It
+	// may lag behind what was written. Nil: they are listed each time, as the request's user.
+	Records func(ctx context.Context, namespace, release string) ([]metav1.PartialObjectMetadata, error)
+	// Releases names the releases whose records carry the app's label, at no cost. A release of the app that has another name
+	// than the request is a former one and goes. Nil: no release is ever renamed.
+	Releases func(ctx context.Context, namespace, app string) ([]string, error)
+	// Explain says on one line why an object of a namespace, a hook maybe, is not as far as it should be, "" when it does not
+	// know; mask hides what no message may show. Nil: nobody knows.
+	Explain func(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string
+	// Workers is how many actions work at once, those of one tenant on at most half of them; an action that waits for a
+	// hook or for objects to be ready is none of them. Default 4.
 	Workers int
 	// Holder names this process on the releases it works on.
 	Holder string
@@ -57,14 +72,17 @@ type Engine struct {
 
 	mu       sync.Mutex
 	slots    map[types.NamespacedName]*slot
+	left     map[types.NamespacedName]time.Time
 	draining bool
 	stop     chan struct{}
 	tokens   chan struct{}
-	shares   map[string]chan struct{}
+	quarters map[string]*quarter
 	actions  sync.WaitGroup
 
 	capsMu sync.Mutex
 	caps   *chartutil.Capabilities
+
+	charts charts
 }
 
 // New returns an Engine. Config, Discovery, Mapper and Holder are required.
@@ -83,11 +101,12 @@ func New(o Options) *Engine {
 	}
 	o.Holder = labelValue(o.Holder)
 	e := &Engine{
-		opts:   o,
-		slots:  map[types.NamespacedName]*slot{},
-		stop:   make(chan struct{}),
-		tokens: make(chan struct{}, o.Workers),
-		shares: map[string]chan struct{}{},
+		opts:     o,
+		slots:    map[types.NamespacedName]*slot{},
+		left:     map[types.NamespacedName]time.Time{},
+		stop:     make(chan struct{}),
+		tokens:   make(chan struct{}, o.Workers),
+		quarters: map[string]*quarter{},
 	}
 	e.dial = e.connect
 	return e
@@ -97,23 +116,56 @@ func New(o Options) *Engine {
 type Request struct {
 	// App is the object the release belongs to; Notify gets it. No two apps share a release.
 	App types.NamespacedName
+	// Tenant whose share of the workers its actions take, in whatever namespace: templates cannot be interrupted. Empty: the
+	// App's namespace has a share of its own.
+	Tenant string
 	// Name and Namespace of the release. Its records are Secrets of that namespace.
 	Name, Namespace string
 	// User is impersonated for everything, such as "system:serviceaccount:team:kubeop-deployer".
 	User string
-	// Chart and Values to release. Values are merged over the chart's own.
+	// Chart and Values to release. Values are merged over those of ChartValuesFiles, and these over the chart's own.
 	Chart  Chart
 	Values map[string]any
-	// Timeout of the action's hooks, each. Default 5 minutes.
+	// ChartValuesFiles are files of the chart, merged in order.
+	ChartValuesFiles []string
+	// PostRenderers change what was rendered, hooks included, in order; CommonMetadata is then put on it; then Admit sees it.
+	PostRenderers  []v1alpha1.PostRenderer
+	CommonMetadata *v1alpha1.CommonMetadata
+	// Actions say how it is installed, upgraded, tested, mended and uninstalled. A change of them alone makes no revision,
+	// but an input that failed or is held is tried again when its install, upgrade or tests are to be done otherwise.
+	Actions v1alpha1.HelmActions
+	// Ignore names fields that others may change: a change of theirs is no drift.
+	Ignore []v1alpha1.IgnoreRule
+	// Timeout of the action's hooks, each, where Actions name none. Default 5 minutes.
 	Timeout time.Duration
 	// Admit checks the rendered objects and stamps them in place: first all manifests, then all hooks, Lists flattened. Its
 	// error stops the action before anything is written and comes back in a *NotAllowed. It is called while the action
 	// runs, after Reconcile has returned.
 	Admit func([]*unstructured.Unstructured) error
+	// Refused says that an error of Admit is a refusal, for which only another input helps. Any other is the world's: the
+	// attempt is made again. Nil: all are refusals but those of the network and of an API server that is away.
+	Refused func(error) bool
 	// Retry is the pause after so many failed attempts (1 or more) at this very input. Nil: it is not tried again.
 	Retry func(attempts int) time.Duration
+	// Proven says that the revision Known was seen healthy and, where that is asked for, its tests succeeded: a rollback may
+	// return to it. To one of which that was not said before it was superseded, none does.
+	Proven bool
+	// Force upgrades a release that is settled or held. Reset counts the failures of this input as none and lifts its hold.
+	// Set them until Outcome.Accepted says so. Asked identifies the request and is required then: what was accepted once is
+	// not done again, also not by another process.
+	Force, Reset bool
+	Asked        string
+	// Known is the deployed revision whose objects the caller has recorded, and KnownContent the Outcome.Content it came
+	// with, without which the number may be that of another installation; zero for none.
+	Known        int
+	KnownContent string
+	// Unmoved reports that the live object is for certain as the engine last left it. Nil: nothing is known.
+	Unmoved func(*unstructured.Unstructured) bool
 	// Sensitive strings, such as values taken from Secrets, are masked in every error.
 	Sensitive []string
+
+	// fence goes round every request of an action.
+	fence *fence
 }
 
 // Chart is an archive or a folder.
@@ -128,21 +180,82 @@ type Chart struct {
 
 // Outcome is what Reconcile found.
 type Outcome struct {
-	// Running is true while an action is queued or under way, Action being what it does, such as "upgrading". Notify follows;
-	// nothing else of the Outcome is set.
+	// Running is true while an action is queued or under way, Action being what it does, such as "upgrading", and Why why,
+	// where that is not plain: revisions made by hand, another name. Notify follows. Accepted is set beside it; nothing else is. Why is
+	// also set beside Failed when somebody has made a revision by hand since.
 	Running bool
-	Action  string
+	// Queued: it still waits for a worker.
+	Queued bool
+	Action string
+	Why    string
+	// Ended is when this process last ended an action on the release, and Why then why that was begun, while none is under way.
+	Ended time.Time
+	// Accepted: what Request.Asked stands for was done. A revision tells of it, or there was nothing to do, or it failed because
+	// of the input before it came to a revision.
+	Accepted bool
 	// Release is the newest revision.
 	Release Info
-	// Objects of the newest deployed revision, with their namespace; hooks are not among them.
-	Objects []*unstructured.Unstructured
-	// Failed is why the last attempt at this input failed: ErrRender, *NotAllowed, or anything else that may pass. Nil: the
-	// release is deployed with this input.
+	// Deployed is the number of the newest deployed revision, zero when there is none, and Content the digest of what it
+	// holds and when the release was installed; empty when kubeop did not make it.
+	Deployed int
+	Content  string
+	// Installed: that revision was made by an install, which is kept even when it does not become healthy: there is nothing to
+	// return to.
+	Installed bool
+	// Objects of that revision, with their namespace; hooks are not among them. Nil when Request.Known and KnownContent are of
+	// that revision.
+	Objects []Applied
+	// Failed is why the last attempt at this input failed: ErrRender, *NotAllowed, or anything else. Nil: the release is
+	// deployed with this input.
 	Failed error
-	// Attempts counts the failures in a row at this input.
+	// World: the failure says nothing about the input, which is tried again for ever.
+	World bool
+	// Held: this input failed too often and is not tried again until it changes, or Force or Reset asks for it.
+	Held bool
+	// Stuck: the input failed too often and there is no earlier good revision to return to, so that it is tried on.
+	Stuck bool
+	// Remediation is what was done, or is being tried, about the failed input; nil for nothing.
+	Remediation *Remediation
+	// Attempts counts the failures in a row at this input, or of its remediation.
 	Attempts int
 	// RetryAt is when Reconcile will try again; zero when it will not.
 	RetryAt time.Time
+	// Log holds Helm's last lines about the failed action, or the API server's warnings about the one that made Objects, at
+	// most ten, masked. Only the process that ran it has them.
+	Log []string
+	// Test is how the tests of the newest revision ended, "Succeeded" or "Failed", or empty; TestWhy why they failed.
+	Test, TestWhy string
+	// History holds the revisions whose records were at hand since the last Outcome, newest first, and Revisions the status
+	// of every revision there is. A snapshot of a revision that is not in Revisions is of the past.
+	History   []v1alpha1.ReleaseSnapshot
+	Revisions map[int]string
+}
+
+// Applied is an object of a revision: its name, for many are held until somebody asks.
+type Applied struct {
+	Ref
+	// Live is what the API server answered when the action that made the revision wrote it: UID, resourceVersion and
+	// managedFields. Else nil.
+	Live metav1.Object
+}
+
+// appliedAs tells of an object what the API server answered, which may be nothing.
+func appliedAs(u, live *unstructured.Unstructured) Applied {
+	a := Applied{Ref: Ref{u.GroupVersionKind(), u.GetNamespace(), u.GetName()}}
+	if live != nil {
+		a.Live = &metav1.ObjectMeta{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), ManagedFields: live.GetManagedFields()}
+	}
+	return a
+}
+
+// Remediation is what follows an input that failed too often.
+type Remediation struct {
+	// Kind is what was done.
+	Kind v1alpha1.RemediationStrategy
+	// To is the revision that a rollback returned to.
+	To int
+	// Err is why it failed, nil when it succeeded. It is tried again at Outcome.RetryAt.
+	Err error
 }
 
 // Info describes a revision of a release.
@@ -151,7 +264,8 @@ type Info struct {
 	Revision int
 	// Status is Helm's word for it, such as "deployed".
 	Status string
-	// Chart is "name-version".
+	// Chart is "name-version". It and AppVersion are empty when the revision's record was not read: a snapshot of it was in
+	// an earlier Outcome's History.
 	Chart      string
 	AppVersion string
 	// Digest of the input it was made from; empty when kubeop did not make it.
@@ -162,11 +276,36 @@ func (r *Request) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
+func (r *Request) refuses(err error) bool {
+	if r.Refused == nil {
+		return !worldly(err)
+	}
+	return r.Refused(err)
+}
+
+// knows is whether the caller has recorded this very revision.
+func (r *Request) knows(v *revision) bool { return v.number == r.Known && v.content == r.KnownContent }
+
+// proven is whether the caller saw this very revision to be good.
+func (r *Request) proven(v *revision) bool { return r.Proven && r.knows(v) }
+
 func (r *Request) timeout() time.Duration {
 	if r.Timeout <= 0 {
 		return defaultTimeout
 	}
 	return r.Timeout
+}
+
+// longest is the longest that an action may take between two signs of life.
+func (r *Request) longest() time.Duration {
+	longest := r.timeout()
+	a := r.Actions
+	for _, own := range []*metav1.Duration{a.Install.Timeout, a.Upgrade.Timeout, a.Uninstall.Timeout, a.Test.Timeout} {
+		if own != nil {
+			longest = max(longest, own.Duration)
+		}
+	}
+	return longest
 }
 
 // check holds what would else fail dangerously: without a user the operator itself would act.
@@ -178,6 +317,8 @@ func (r *Request) check() error {
 		return errors.New("the release has no user to impersonate")
 	case r.Admit == nil:
 		return errors.New("the release has no admission")
+	case (r.Force || r.Reset) && r.Asked == "":
+		return errors.New("the release is to be forced or reset, and Asked does not say for which request")
 	}
 	return nil
 }

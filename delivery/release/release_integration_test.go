@@ -2,6 +2,7 @@ package release
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	helm "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -74,6 +76,19 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
+// manifests are the objects as the chart has them.
+// correct puts objects back.
+func (t *team) correct(r Request, all []Applied) {
+	t.Helper()
+	var refs []Ref
+	for _, a := range all {
+		refs = append(refs, a.Ref)
+	}
+	if _, err := t.Drift(t.Context(), r, refs, true); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestTheSecondTimeNothingIsWritten(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(folder(web(nil)))
@@ -81,41 +96,61 @@ func TestTheSecondTimeNothingIsWritten(t *testing.T) {
 	before := tm.settled()
 	tm.requests.take()
 
+	r.Known, r.KnownContent = 1, out.Content
 	again := tm.deploy(r)
-	if got := tm.requests.take(); len(got) != 1 || !strings.HasPrefix(got[0], "GET") {
-		t.Errorf("a pass with nothing to do asked %v, want one GET", got)
+	if again.Objects != nil {
+		t.Error("objects that the caller knows were told again")
 	}
-	if err := tm.Correct(t.Context(), r, again.Objects); err != nil {
-		t.Fatal(err)
-	}
-	tm.Engine = tm.engine("restarted")
+	tm.restart("restarted")
 	tm.deploy(r)
+	if got := tm.requests.take(); len(got) != 0 {
+		t.Errorf("passes with nothing to do asked %v", got)
+	}
+	tm.correct(r, out.Objects)
 	if diff := cmp.Diff(before, tm.versions()); diff != "" {
 		t.Errorf("something was written: %s", diff)
 	}
-	if diff := cmp.Diff(out, again); diff != "" {
+	if diff := cmp.Diff(out.Release, again.Release); diff != "" {
 		t.Error(diff)
 	}
 }
 
+// fourObjects is a chart of four objects without hooks.
+func fourObjects(change map[string]string) map[string]string {
+	files := web(map[string]string{"templates/hook.yaml": "", "templates/account.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {{ .Release.Name }}\n"})
+	maps.Copy(files, change)
+	return files
+}
+
 func TestRequestsOfAnAction(t *testing.T) {
 	tm := newTeam(t)
-	files := folder(web(map[string]string{"templates/hook.yaml": ""}))
-	tm.deploy(tm.request(files))
-	install := tm.requests.take()
-	tm.deploy(tm.request(files, "color=red"))
-	upgrade := tm.requests.take()
-	tm.uninstall(tm.request(files))
-	uninstall := tm.requests.take()
-	// Three objects. Reconcile itself reads the records twice: before the action and after.
-	for name, test := range map[string]struct {
-		got    []string
-		budget int
-	}{"install": {install, 11}, "upgrade": {upgrade, 15}, "uninstall": {uninstall, 15}} {
-		if len(test.got) > test.budget {
-			t.Errorf("%s: %d requests, want at most %d:\n%s", name, len(test.got), test.budget, strings.Join(test.got, "\n"))
+	files := folder(fourObjects(nil))
+	got := map[string][]string{}
+	step := func(name string, r Request) Request {
+		out := tm.deploy(r)
+		got[name] = tm.requests.take()
+		r.Known, r.KnownContent = out.Deployed, out.Content
+		return r
+	}
+	tm.requests.take()
+	r := step("install", tm.request(files))
+	step("nothing", r)
+	r.Values = map[string]any{"color": "red"}
+	r = step("upgrade of two objects, nothing known", r)
+	r.Values = map[string]any{"color": "green"}
+	r.Unmoved = func(*unstructured.Unstructured) bool { return true }
+	r = step("upgrade of two objects, all known", r)
+	step("nothing again", r)
+	tm.uninstall(r)
+	got["uninstall of three revisions"] = tm.requests.take()
+	for name, budget := range map[string]int{
+		"install": 6, "nothing": 0, "upgrade of two objects, nothing known": 10, "upgrade of two objects, all known": 6, "nothing again": 0,
+		"uninstall of three revisions": 9,
+	} {
+		if len(got[name]) > budget {
+			t.Errorf("%s: %d requests, want at most %d:\n%s", name, len(got[name]), budget, strings.Join(got[name], "\n"))
 		}
-		t.Logf("%s: %d requests", name, len(test.got))
+		t.Logf("%s: %d requests", name, len(got[name]))
 	}
 }
 
@@ -131,9 +166,7 @@ func TestHandEditsAreCorrected(t *testing.T) {
 	if err := tm.admin.CoreV1().Services(tm.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := tm.Correct(t.Context(), r, out.Objects); err != nil {
-		t.Fatal(err)
-	}
+	tm.correct(r, out.Objects)
 	got := tm.configMap("web")
 	if diff := cmp.Diff(map[string]string{"color": "blue", "first": "true"}, got.Data); diff != "" {
 		t.Error(diff)
@@ -193,15 +226,15 @@ func TestPeopleReadTheHistory(t *testing.T) {
 }
 
 func TestWhatAPersonDoesIsUndone(t *testing.T) {
-	tests := map[string]func(*testing.T, *session){
-		"helm rollback": func(t *testing.T, s *session) {
+	tests := map[string]func(*testing.T, *person){
+		"helm rollback": func(t *testing.T, s *person) {
 			rollback := action.NewRollback(s.config)
 			rollback.Version = 1
 			if err := rollback.Run("web"); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"helm upgrade --reuse-values --set": func(t *testing.T, s *session) {
+		"helm upgrade --reuse-values --set": func(t *testing.T, s *person) {
 			last, err := s.config.Releases.Last("web")
 			if err != nil {
 				t.Fatal(err)
@@ -212,7 +245,7 @@ func TestWhatAPersonDoesIsUndone(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"helm uninstall --keep-history": func(t *testing.T, s *session) {
+		"helm uninstall --keep-history": func(t *testing.T, s *person) {
 			u := action.NewUninstall(s.config)
 			u.KeepHistory = true
 			if _, err := u.Run("web"); err != nil {
@@ -228,6 +261,7 @@ func TestWhatAPersonDoesIsUndone(t *testing.T) {
 			r := tm.request(files, "color=red")
 			before := tm.deploy(r)
 			person(t, tm.helm())
+			tm.catchUp()
 			out := tm.deploy(r)
 			if tm.configMap("web").Data["color"] != "red" || out.Release.Digest != before.Release.Digest {
 				t.Errorf("color %s, release %v", tm.configMap("web").Data["color"], out.Release)
@@ -248,7 +282,7 @@ func TestClusterScopedObjectsNeverArrive(t *testing.T) {
 		"in a List":         {map[string]string{"templates/a.yaml": listed}, "ClusterRole/root"},
 		"in a hook":         {map[string]string{"templates/a.yaml": hooked}, "ClusterRole/root"},
 		"in a subchart":     {sub, "ClusterRole/root"},
-		"in crds/":          {map[string]string{"crds/a.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: a.example.com\n"}, "CustomResourceDefinition a.example.com"},
+		"in crds/":          {map[string]string{"crds/a.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: a.example.com\n"}, "CustomResourceDefinition/a.example.com"},
 		"foreign namespace": {map[string]string{"templates/a.yaml": strings.Replace(configMap, "  name: a\n", "  name: a\n  namespace: kube-system\n", 1)}, "ConfigMap/a"},
 	}
 	for name, test := range tests {

@@ -2,106 +2,179 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"strconv"
+	"slices"
+	"strings"
+	"sync"
 
 	"helm.sh/helm/v3/pkg/action"
-	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // session is one action on one release.
 type session struct {
 	gate
-	request Request
-	digest  string
-	holder  string
-	attempt int
+	*pass
+	plan    decision
+	state   state
+	values  map[string]any
+	conn    *connection
 	config  *action.Configuration
 	records *records
+	fence   *fence
+	log     lines
 }
 
-// open prepares an action. attempt is its number at this input, from 1.
-func (e *Engine) open(ctx context.Context, req Request, digest string, attempt int) (*session, error) {
-	conn, err := e.dial(req)
-	if err != nil {
+// errAgain ends an action that found the release otherwise than it was when it was decided on. It is no attempt.
+var errAgain = errors.New("decide again")
+
+// open prepares an action. It may have waited for a worker: check says whether the release is still as it was.
+func (p *pass) open(ctx context.Context, at *place, plan decision) (*session, error) {
+	s := &session{pass: p, plan: plan}
+	s.fence = &fence{now: p.engine.opts.Now, look: s.look}
+	req := p.request
+	req.fence = s.fence
+	var err error
+	if s.conn, err = p.engine.dial(req); err != nil {
 		return nil, err
 	}
-	s := &session{request: req, digest: digest, holder: e.opts.Holder, attempt: attempt}
-	s.admit = req.Admit
-	s.records = &records{
-		Driver: conn.secrets(ctx),
-		create: s.beforeCreate,
-		failed: func(err error) { s.storage = err },
+	if s.state, err = p.engine.index(ctx, p.request); err != nil {
+		return nil, err
 	}
-	s.config, err = e.configuration(conn, s.records)
-	return s, err
+	s.records = newRecords(ctx, s.conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), s.fence, s.state)
+	s.records.create, s.records.later, s.records.proven = s.beforeCreate, s.later, p.want.proven
+	if s.config, err = p.engine.configuration(s.conn, s.records); err != nil {
+		return nil, err
+	}
+	s.config.Log = s.logf
+	s.refuses = p.request.refuses
+	s.admit, s.renderers, s.common = p.request.Admit, p.request.PostRenderers, p.request.CommonMetadata
+	s.setTerms(at)
+	return s, nil
 }
 
-// history reads the release's records. Helm sees this same history in the rest of the session.
-func (s *session) history() (state, error) { return read(s.config.Releases, s.request.Name) }
-
-// deliver loads the chart, runs the action, and says whether a revision was recorded.
-func (s *session) deliver(a act) (stored bool, err error) {
-	defer recovered(string(a), &err)
-	loaded, err := s.request.Chart.load()
-	if err != nil {
-		return false, err
+// setTerms tells the client how this action is done.
+func (s *session) setTerms(at *place) {
+	c, ok := s.config.KubeClient.(*helmClient)
+	if !ok {
+		return
 	}
-	s.chart = loaded
-	err = s.run(a, loaded)
-	return s.records.created, s.classify(err, s.request.Sensitive)
+	how := s.how()
+	c.Log = s.logf
+	c.terms = terms{idle: at.idle, superseded: s.slot.superseded, force: how.Force, timeout: s.within(how.Timeout), app: s.want.app, lenient: how.DisableOpenAPIValidation}
+	c.terms.takeOwnership = how.TakeOwnership && (s.plan.act == install || s.plan.act == upgrade)
+	last := s.state.last()
+	if last == nil {
+		return
+	}
+	c.terms.wary = last.status == helm.StatusFailed && (s.plan.act == rollback || s.state.deployed() == nil)
+	// What a failed attempt left is not what the deployed revision says.
+	changes := s.plan.act == upgrade || s.plan.act == uninstall
+	if changes && last.status == helm.StatusDeployed && s.request.knows(last) {
+		c.terms.unmoved = s.request.Unmoved
+	}
 }
 
-func (s *session) run(a act, c *chart.Chart) (err error) {
-	defer recovered(string(a), &err)
-	if a == upgrade {
-		return s.upgrade(c)
+// setRan tells the client the hooks that the revisions at hand ran.
+func (s *session) setRan() error {
+	c, ok := s.config.KubeClient.(*helmClient)
+	if !ok {
+		return nil
 	}
-	return s.install(c)
-}
-
-// beforeCreate stands between rendering and the first write. Once it has passed, the revision is recorded as ours.
-func (s *session) beforeCreate(history state, r *helm.Release) error {
-	if err := s.passHooks(r.Hooks); err != nil {
-		return err
-	}
-	if err := s.removeLeftovers(history, r.Manifest); err != nil {
-		return err
-	}
-	for _, old := range history.surplus(maxHistory - 1) {
-		if _, err := s.records.Delete(keyOf(old.record)); err != nil {
-			return fmt.Errorf("removing revision %d from the history: %w", old.number, err)
+	c.terms.ran = map[identity]bool{}
+	for _, h := range s.records.held {
+		for _, hook := range h.Hooks {
+			if hook.LastRun.StartedAt.IsZero() {
+				continue
+			}
+			docs, err := parse(hook.Manifest)
+			if err != nil {
+				return fmt.Errorf("reading the hooks of revision %d: %w", h.Version, err)
+			}
+			for _, u := range objectsOf(docs) {
+				c.terms.ran[c.release.identify(u)] = true
+			}
 		}
 	}
-	labels := map[string]string{}
-	maps.Copy(labels, r.Labels)
-	labels[appLabel] = labelValue(s.request.App.Name)
-	labels[digestLabel] = s.digest
-	labels[holderLabel] = s.holder
-	labels[attemptLabel] = strconv.Itoa(s.attempt)
-	labels[revisionLabel] = strconv.Itoa(r.Version)
-	r.Labels = labels
 	return nil
 }
 
-// removeLeftovers deletes what failed attempts made and neither the deployed revision nor the new manifest has. Helm
-// compares only with the deployed revision and would leave it behind.
-func (s *session) removeLeftovers(history state, manifest string) error {
-	failures := history.failures()
-	if len(failures) == 0 {
-		return nil
+// how the action is to be done.
+func (s *session) how() v1alpha1.HelmAction {
+	if s.plan.act == install {
+		return s.request.Actions.Install.HelmAction
 	}
-	keep := []string{manifest}
-	if deployed := history.deployed(); deployed != nil {
-		keep = append(keep, deployed.record.Manifest)
-	}
-	return s.objects().removeLeftovers(failures, keep)
+	return s.request.Actions.Upgrade.HelmAction
 }
 
+// look returns the version of a record, nothing when it is gone.
+func (s *session) look(ctx context.Context, record string) (string, error) {
+	secret, err := s.conn.secrets.Get(ctx, record, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return secret.ResourceVersion, nil
+}
+
+// later says which records Helm is not to write. What an action failed with is known, with its class, only when it has
+// ended; and of an uninstallation or a test only the end is worth a write.
+func (s *session) later(rel *helm.Release) bool {
+	switch s.plan.act {
+	case uninstall, probe:
+		return rel.Version == s.state.last().number
+	}
+	return rel == s.records.made && rel.Info.Status == helm.StatusFailed
+}
+
+// objects of the release in the cluster.
 func (s *session) objects() objects {
 	return objects{client: s.config.KubeClient, release: s.request.key()}
+}
+
+// revision returns a loaded revision.
+func (s *session) revision(number int) *helm.Release { return s.records.held[number].Release }
+
+// end turns the error of an action into its result. Helm's own error is mostly text; those of the client and of storage
+// have their types.
+func (s *session) end(err error) result {
+	switch {
+	case s.fence.isShut():
+		return result{err: ErrFenced, world: true}
+	case errors.Is(err, errAgain):
+		return result{}
+	}
+	s.storage = s.records.broken
+	if err == nil {
+		err = s.storage
+	}
+	if err == nil {
+		return result{stored: true}
+	}
+	failure := s.classify(s.explained(err), s.request.Sensitive)
+	return result{err: failure, world: s.worlds(err, failure), log: s.log.of(true, s.request.Sensitive)}
+}
+
+// worlds is whether the failure says nothing about the input.
+func (s *session) worlds(err, failure error) bool {
+	if s.unjudged != nil {
+		return true
+	}
+	if errors.Is(failure, ErrRender) || errors.As(failure, new(*NotAllowed)) {
+		return false
+	}
+	if s.storage != nil || worldly(err) {
+		return true
+	}
+	c, ok := s.config.KubeClient.(*helmClient)
+	return ok && worldly(c.fault())
 }
 
 // explained adds to Helm's summary the errors it swallowed.
@@ -110,4 +183,46 @@ func (s *session) explained(err error) error {
 		return fmt.Errorf("%w: %w", err, c.deletionFailed())
 	}
 	return err
+}
+
+func (s *session) logf(format string, args ...any) {
+	s.log.add(fmt.Sprintf(format, args...))
+	s.engine.logf(format, args...)
+}
+
+// maxLines is how many of Helm's last lines are kept.
+const maxLines = 10
+
+// lines are what Helm said last. An action speaks from several goroutines.
+type lines struct {
+	mu   sync.Mutex
+	last []string
+	// warned are the API server's warnings, each once.
+	warned []string
+}
+
+func (l *lines) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line = strings.TrimSpace(line)
+	l.last = append(l.last, line)
+	l.last = l.last[max(0, len(l.last)-maxLines):]
+	if strings.HasPrefix(line, warningPrefix) && len(l.warned) < maxLines && !slices.Contains(l.warned, line) {
+		l.warned = append(l.warned, line)
+	}
+}
+
+// of a failed action are its last lines; of another one the warnings.
+func (l *lines) of(failed bool, sensitive []string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	said := l.warned
+	if failed {
+		said = l.last
+	}
+	out := make([]string, len(said))
+	for i, line := range said {
+		out[i] = brief(plain(errors.New(line), sensitive)).Error()
+	}
+	return out
 }

@@ -1,50 +1,12 @@
 package release
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage"
-	"helm.sh/helm/v3/pkg/storage/driver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-func stored(t *testing.T, records ...*helm.Release) *storage.Storage {
-	t.Helper()
-	d := driver.NewMemory()
-	d.SetNamespace("team")
-	store := storage.Init(d)
-	for _, r := range records {
-		if err := store.Create(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return store
-}
-
-func TestReadNothing(t *testing.T) {
-	s, err := read(stored(t), "web")
-	if err != nil || s.last() != nil {
-		t.Fatalf("got %v, %v; want an empty state", s, err)
-	}
-	if got := s.info(); got != (Info{}) {
-		t.Errorf("info of nothing: %v", got)
-	}
-}
-
-func TestReadOnlyThisRelease(t *testing.T) {
-	other := record(7, helm.StatusDeployed, "x")
-	other.Name = "other"
-	s, err := read(stored(t, other, record(2, helm.StatusDeployed, "b"), record(1, helm.StatusSuperseded, "a")), "web")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]int{1, 2}, numbers(s)); diff != "" {
-		t.Error(diff)
-	}
-}
 
 func numbers(s state) []int {
 	var out []int
@@ -54,46 +16,47 @@ func numbers(s state) []int {
 	return out
 }
 
-func TestReadError(t *testing.T) {
-	broken := errors.New("forbidden")
-	_, err := read(storage.Init(failing{Driver: driver.NewMemory(), err: broken}), "web")
-	if !errors.Is(err, broken) {
-		t.Errorf("got %v, want %v", err, broken)
+func TestOnlyRecordsOfThisReleaseAreRevisions(t *testing.T) {
+	strange := func(name string) metav1.PartialObjectMetadata {
+		r := record(7, helm.StatusDeployed, "x")
+		r.Name = name
+		return r
+	}
+	s := stateOf("web", history(
+		record(2, helm.StatusDeployed, "b"), record(1, helm.StatusSuperseded, "a"), strange("sh.helm.release.v1.other.v7"),
+		strange("sh.helm.release.v1.web.v"), strange("sh.helm.release.v1.web.v0"), strange("sh.helm.release.v1.web.v-7"),
+		strange("sh.helm.release.v1.web.v09"), strange("sh.helm.release.v1.web.v+7"), strange("web")))
+	if diff := cmp.Diff([]int{1, 2}, numbers(s)); diff != "" {
+		t.Error(diff)
+	}
+	if last := state(nil).last(); last != nil {
+		t.Errorf("nothing has a revision %v", last)
 	}
 }
-
-// failing is a storage that does not answer.
-type failing struct {
-	driver.Driver
-	err error
-}
-
-func (f failing) Query(map[string]string) ([]*helm.Release, error) { return nil, f.err }
 
 func TestOnlyOurOwnRevisionSpeaks(t *testing.T) {
 	tests := map[string]struct {
-		record         *helm.Release
+		record         metav1.PartialObjectMetadata
 		ours           bool
 		digest, holder string
 	}{
-		"ours":              {record(3, helm.StatusDeployed, "d"), true, "d", "me"},
-		"carried on":        {record(3, helm.StatusDeployed, "d", label(revisionLabel, "2")), false, "", ""},
+		"ours":       {record(3, helm.StatusDeployed, "d"), true, "d", "me"},
+		"carried on": {record(3, helm.StatusDeployed, "d", label(revisionLabel, "2")), false, "", ""},
+		"a number written otherwise, which admission takes for another": {record(3, helm.StatusDeployed, "d", label(revisionLabel, "03")), false, "", ""},
 		"never ours":        {record(3, helm.StatusDeployed, ""), false, "", ""},
-		"digest taken away": {record(3, helm.StatusFailed, "d", func(r *helm.Release) { delete(r.Labels, digestLabel) }), true, "", "me"},
+		"digest taken away": {record(3, helm.StatusFailed, "d", interruptedly), true, "", "me"},
+		"forged counters":   {record(3, helm.StatusFailed, "d", label(attemptLabel, "-4"), label(blameLabel, "x")), true, "d", "me"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := revisionOf(test.record)
-			if r.ours != test.ours || r.digest != test.digest || r.holder != test.holder {
-				t.Errorf("got %v %q %q", r.ours, r.digest, r.holder)
+			r := revisionOf(3, &test.record.ObjectMeta)
+			if r.ours != test.ours || r.digest != test.digest || r.holder != test.holder || r.attempt < 0 || r.blame != 0 {
+				t.Errorf("got %+v", r)
+			}
+			if !r.since.Equal(noon) {
+				t.Errorf("written at %s, want the last time, %s", r.since, noon)
 			}
 		})
-	}
-}
-
-func TestRecordWithoutInfoIsNoRevision(t *testing.T) {
-	if s := stateOf(history(&helm.Release{Name: "web", Version: 9})); len(s) != 0 {
-		t.Errorf("got %d revisions", len(s))
 	}
 }
 
@@ -101,70 +64,47 @@ func TestSurplus(t *testing.T) {
 	failures := history(
 		record(1, helm.StatusSuperseded, "a"), record(2, helm.StatusDeployed, "b"), record(3, helm.StatusFailed, "c"),
 		record(4, helm.StatusFailed, "c"), record(5, helm.StatusFailed, "c"))
+	condemned := history(
+		record(1, helm.StatusSuperseded, "a", label(provenLabel, yes)), record(2, helm.StatusSuperseded, "b", label(provenLabel, no)),
+		record(3, helm.StatusFailed, "c"), record(4, helm.StatusFailed, "c"))
+	good := func(*revision) bool { return true }
 	tests := map[string]struct {
-		keep int
-		want []int
-	}{
-		"room":                      {5, nil},
-		"the oldest goes":           {4, []int{1}},
-		"the deployed one stays":    {2, []int{1, 3, 4}},
-		"even when nothing is kept": {0, []int{1, 3, 4, 5}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, numbers(stateOf(failures).surplus(test.keep))); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestFailures(t *testing.T) {
-	tests := map[string]struct {
-		history []*helm.Release
+		history []metav1.PartialObjectMetadata
+		keep    int
 		want    []int
 	}{
-		"none":              {history(record(1, helm.StatusDeployed, "a")), nil},
-		"all":               {history(record(1, helm.StatusFailed, "a"), record(2, helm.StatusFailed, "a")), []int{1, 2}},
-		"since the success": {history(record(1, helm.StatusFailed, "a"), record(2, helm.StatusDeployed, "a"), record(3, helm.StatusFailed, "b")), []int{3}},
+		"room":                             {failures, 5, nil},
+		"the oldest goes":                  {failures, 4, []int{1}},
+		"the deployed one stays":           {failures, 2, []int{1, 3, 4}},
+		"even when nothing is kept":        {failures, 0, []int{1, 3, 4, 5}},
+		"what a rollback returns to stays": {condemned, 2, []int{2, 3}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, numbers(stateOf(test.history).failures())); diff != "" {
+			if diff := cmp.Diff(test.want, numbers(stateOf("web", test.history).surplus(test.keep, good, nil))); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-func TestInfo(t *testing.T) {
-	r := record(4, helm.StatusDeployed, "d")
-	r.Chart = &chart.Chart{Metadata: &chart.Metadata{Name: "nginx", Version: "1.2.3", AppVersion: "9"}}
-	want := Info{Name: "web", Revision: 4, Status: "deployed", Chart: "nginx-1.2.3", AppVersion: "9", Digest: "d"}
-	if diff := cmp.Diff(want, stateOf(history(r)).info()); diff != "" {
-		t.Error(diff)
+func TestTally(t *testing.T) {
+	tests := map[string]struct {
+		history []metav1.PartialObjectMetadata
+		want    tally
+	}{
+		"no failure":        {history(record(1, helm.StatusDeployed, "new")), tally{}},
+		"another input's":   {history(record(1, helm.StatusFailed, "old", inputFailed(3))), tally{}},
+		"this input's":      {history(record(1, helm.StatusFailed, "new", inputFailed(3))), tally{attempts: 3, blame: 3, at: noon}},
+		"interrupted since": {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", interruptedly)), tally{attempts: 3, blame: 3}},
+		"succeeded since":   {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusDeployed, "old")), tally{}},
+		"failed by hand":    {history(record(1, helm.StatusFailed, "new", label(revisionLabel, "9"))), tally{}},
 	}
-}
-
-func TestInterruptedIsTriedAgainAtOnce(t *testing.T) {
-	store := stored(t, record(1, helm.StatusPendingInstall, "new"))
-	s, err := read(store, "web")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := interrupted(store, s.last()); err != nil {
-		t.Fatal(err)
-	}
-	again, err := read(store, "web")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, s := range map[string]state{"in memory": s, "in storage": again} {
-		if got := next(s, asWanted()); got.act != install || got.attempts != 0 {
-			t.Errorf("%s: next is %+v, want an install at once", name, got)
-		}
-		if s.last().status != helm.StatusFailed {
-			t.Errorf("%s: status %s", name, s.last().status)
-		}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, stateOf("web", test.history).tally("new"), cmp.AllowUnexported(tally{})); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -2,42 +2,68 @@ package release
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 
 	"helm.sh/helm/v3/pkg/action"
 	helm "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage/driver"
+	helmtime "helm.sh/helm/v3/pkg/time"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// uninstalling stands for the digest of an uninstallation: it has no other input.
+// uninstalling stands for the digests of an uninstallation: it has no other input.
 const uninstalling = "uninstall"
 
-// Uninstall brings the release to nothing, without waiting. It is done when its objects and its records are gone, or it
-// is another app's. While an action runs it returns (false, nil) and Notify follows. *Terminating names objects that
-// are still there; any other error is why the last try failed, or why none can be made now. Request.Retry holds here too.
+// Uninstall brings the release to nothing, without waiting, and every other release of the app (Options.Releases). It is
+// done when its objects are gone, and its records unless Actions.Uninstall.KeepHistory, or it is another app's. While an
+// action runs it returns (false, nil) and Notify follows; the action's waiting for objects is ended. *Terminating names
+// objects that are still there; any other error is why the last try failed, or why none can be made now. Request.Retry
+// holds here too.
 func (e *Engine) Uninstall(ctx context.Context, req Request) (done bool, err error) {
 	if err := req.check(); err != nil {
 		return false, err
 	}
+	former, err := e.former(ctx, req)
+	if err != nil {
+		return false, err
+	}
+	done = true
+	for _, name := range append(former, req.Name) {
+		gone, err := e.uninstall(ctx, req.named(name))
+		if err != nil {
+			return false, brief(err)
+		}
+		done = done && gone
+	}
+	return done, nil
+}
+
+// uninstall is Uninstall of one release.
+func (e *Engine) uninstall(ctx context.Context, req Request) (done bool, err error) {
 	slot := e.slot(req.key())
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
 	if slot.action != settled {
+		if slot.trial != uninstalling {
+			slot.supersede()
+		}
 		return false, nil
 	}
-	p := &pass{engine: e, slot: slot, request: req, want: e.want(req, uninstalling, slot.last)}
-	if p.conn, err = e.dial(req); err != nil {
-		return false, err
-	}
-	return p.remove(ctx)
-}
-
-func (p *pass) remove(ctx context.Context) (done bool, err error) {
-	s, err := read(p.store(ctx), p.request.Name)
+	p := e.pass(slot, req, uninstalling, uninstalling)
+	s, err := e.index(ctx, req)
 	if err != nil {
 		return false, err
 	}
+	done, err = p.remove(ctx, s)
+	if done {
+		e.leave(req.key())
+	}
+	return done, err
+}
+
+func (p *pass) remove(ctx context.Context, s state) (done bool, err error) {
+	keep := p.request.Actions.Uninstall.KeepHistory
 	d := removal(s, p.want)
 	switch d.act {
 	case settled:
@@ -48,71 +74,150 @@ func (p *pass) remove(ctx context.Context) (done bool, err error) {
 	case failed:
 		return false, p.want.last.err
 	case vacate:
-		if err := p.vacated(s); err != nil {
+		if err := p.vacated(ctx, s); err != nil {
 			return false, err
 		}
-		if err := p.purge(ctx, s); err != nil {
-			return false, err
+		if !keep {
+			if err := p.purge(ctx, s); err != nil {
+				return false, err
+			}
 		}
 		p.slot.last = attempt{}
 		return true, nil
 	}
-	_, err = p.start(ctx, job{act: uninstall, digest: uninstalling, run: p.uninstall})
+	d.act = uninstall
+	_, err = p.start(ctx, job{act: uninstall, trial: uninstalling, run: p.dismantle(d, !keep)})
 	return false, err
 }
 
 // vacated is nil when the objects of the uninstalled release are gone.
-func (p *pass) vacated(s state) error {
-	left, err := objects{client: p.conn.kube, release: p.request.key()}.remaining(s)
+func (p *pass) vacated(ctx context.Context, s state) error {
+	last := s.last()
+	if p.slot.gone == last.number {
+		return nil
+	}
+	conn, err := p.engine.dial(p.request)
 	if err != nil {
 		return err
 	}
-	if len(left) > 0 {
+	own := objects{client: conn.kube, release: p.request.key()}
+	if p.slot.leaving.version != last.version {
+		r := newRecords(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), &fence{now: p.engine.opts.Now}, s)
+		all, err := r.outline(own)
+		if err != nil {
+			return err
+		}
+		p.slot.leaving = leaving{version: last.version, objects: all}
+	}
+	if p.slot.leaving.objects, err = own.remaining(p.slot.leaving.objects); err != nil {
+		return err
+	}
+	if left := p.slot.leaving.names(); len(left) > 0 {
 		return &Terminating{Objects: left}
 	}
+	p.slot.gone, p.slot.leaving = last.number, leaving{}
 	return nil
+}
+
+// leaving are the objects that were still there when last looked for, of the release uninstalled by that version of a record.
+type leaving struct {
+	version string
+	objects []*unstructured.Unstructured
+}
+
+// names are "Kind/name", sorted.
+func (l leaving) names() []string {
+	var out []string
+	for _, u := range l.objects {
+		out = append(out, u.GetKind()+"/"+u.GetName())
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (p *pass) purge(ctx context.Context, s state) error {
-	d := p.conn.secrets(ctx)
-	for _, r := range s {
-		if _, err := d.Delete(keyOf(r.record)); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
-			return fmt.Errorf("removing revision %d from the history: %w", r.number, err)
+	conn, err := p.engine.dial(p.request)
+	if err != nil {
+		return err
+	}
+	r := newRecords(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), &fence{now: p.engine.opts.Now}, s)
+	return r.drop(ctx, s)
+}
+
+// dismantle deletes the objects. The history stays, and with it what to look for, until they are gone; if that is at once,
+// it goes too when purge says so.
+func (p *pass) dismantle(d decision, purge bool) func(context.Context, *place) result {
+	return func(ctx context.Context, at *place) result {
+		s, err := p.open(ctx, at, d)
+		if err != nil {
+			return result{err: err, world: true}
+		}
+		s.rendered = true // no error is a template's
+		if s.state.last() == nil {
+			return result{}
+		}
+		err = s.uninstall()
+		switch {
+		case err != nil:
+		case purge && s.fence.allGone():
+			err = s.records.drop(ctx, s.state)
+		default:
+			err = s.records.put(s.revision(s.state.last().number))
+		}
+		r := s.end(err)
+		r.stored = false // no revision counts the tries
+		if r.err == nil && s.fence.allGone() {
+			r.gone = s.state.last().number
+		}
+		return r
+	}
+}
+
+func (s *session) uninstall() (err error) {
+	defer recovered(string(uninstall), &err)
+	last, deployed := s.state.last(), s.state.deployed()
+	if err := s.records.load(last.number); err != nil {
+		return err
+	}
+	if deployed != nil {
+		if err := s.records.load(deployed.number); err != nil {
+			return err
 		}
 	}
-	return nil
-}
-
-// uninstall deletes the objects. The history stays, and with it what to look for, until they are gone.
-func (p *pass) uninstall(ctx context.Context) (stored bool, err error) {
-	s, err := p.engine.open(ctx, p.request, uninstalling, 0)
-	if err != nil {
-		return false, err
+	rel := s.revision(last.number)
+	checked := genuine(rel)
+	s.claim(rel)
+	rel.Info.Status, rel.Info.Description = helm.StatusUninstalling, "Uninstalling"
+	rel.Info.Deleted = helmtime.Time{Time: s.engine.opts.Now()}
+	s.fence.watch(keyOf(rel.Name, rel.Version), last.version)
+	if err := s.records.put(rel); err != nil {
+		return err
 	}
-	history, err := s.history()
-	if err != nil || history.last() == nil {
-		return false, err
+	if deployed != nil && deployed.number != last.number {
+		// Helm looks at the last revision alone, and when that one failed the deployed one's objects may still be there.
+		if err := s.objects().removeLeftovers([]*helm.Release{s.revision(deployed.number)}, []string{rel.Manifest}); err != nil {
+			return err
+		}
 	}
-	if err := s.removeOthers(history); err != nil {
-		return false, plain(err, p.request.Sensitive)
-	}
+	how := s.request.Actions.Uninstall
 	u := action.NewUninstall(s.config)
 	u.KeepHistory = true
-	u.Timeout = p.request.timeout()
-	_, err = u.Run(p.request.Name)
-	return false, plain(s.explained(err), p.request.Sensitive)
+	u.DisableHooks = how.DisableHooks || !checked
+	u.DeletionPropagation = how.DeletionPropagation
+	u.Timeout = s.within(how.Timeout)
+	_, err = u.Run(s.request.Name)
+	return err
 }
 
-// removeOthers deletes what only earlier revisions have: Helm looks at the last one alone, and when that one failed the
-// deployed one's objects may still be there.
-func (s *session) removeOthers(history state) error {
-	earlier := history[:len(history)-1]
-	live := earlier.failures()
-	if deployed := earlier.deployed(); deployed != nil {
-		live = append(state{*deployed}, live...)
+// claim notes on the revision who uninstalls it and, where that is so, because of which trial.
+func (s *session) claim(rel *helm.Release) {
+	if rel.Labels[revisionLabel] != strconv.Itoa(rel.Version) {
+		rel.Labels = notOurs(rel.Labels)
+		rel.Labels[revisionLabel] = strconv.Itoa(rel.Version)
 	}
-	if history.last().status == helm.StatusDeployed {
-		live = nil
+	rel.Labels[appLabel], rel.Labels[holderLabel] = s.want.app, s.want.holder
+	rel.Labels[actionLabel] = actionUninstall
+	if s.plan.mends && rel.Labels[heldLabel] == "" {
+		rel.Labels[heldLabel] = s.want.trial
 	}
-	return s.objects().removeLeftovers(live, []string{history.last().record.Manifest})
 }

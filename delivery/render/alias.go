@@ -9,9 +9,10 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// checkAliases refuses a YAML document whose aliases would make it grow by more than maxAliasBytes, without writing
-// them out.
-func checkAliases(data []byte) error {
+// CheckAliases refuses YAML documents, each of whose aliases would make it grow by more than 1 MiB, without writing them
+// out. Whoever reads YAML of a tenant asks it first: turned into JSON, an anchor is copied once for each of its aliases.
+// Its errors are ErrTooLarge or the parser's.
+func CheckAliases(data []byte) error {
 	if bytes.IndexByte(data, '&') < 0 || bytes.IndexByte(data, '*') < 0 {
 		return nil
 	}
@@ -28,6 +29,22 @@ func checkAliases(data []byte) error {
 		if err := (&aliases{sizes: map[*yamlv3.Node]int{}}).check(&node); err != nil {
 			return err
 		}
+	}
+}
+
+// aliasBytes is how many bytes the aliases of a file stand for that CheckAliases allows.
+func aliasBytes(data []byte) int {
+	if bytes.IndexByte(data, '&') < 0 || bytes.IndexByte(data, '*') < 0 {
+		return 0
+	}
+	decoder, sum := yamlv3.NewDecoder(bytes.NewReader(data)), 0
+	for {
+		var node yamlv3.Node
+		a := aliases{sizes: map[*yamlv3.Node]int{}}
+		if decoder.Decode(&node) != nil || a.check(&node) != nil {
+			return sum
+		}
+		sum += a.added
 	}
 }
 

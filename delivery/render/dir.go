@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // Dir reads the objects of a folder; files is its whole repository, so that a kustomization may use ../base.
@@ -24,6 +26,13 @@ import (
 // "file:line: why", all of them at once up to 20; of a kustomization they name the file. A path that does not exist is
 // an fs.ErrNotExist, a limit that is passed an ErrTooLarge, which names the limit.
 func Dir(files fs.FS, path string) ([]*unstructured.Unstructured, error) {
+	return Build(files, path, &v1alpha1.Build{})
+}
+
+// Build is Dir with the components, patches and images of an App's spec on top, in kustomize's order, as if a
+// kustomization named the folder as its resource. Components are folders relative to path, and must be in the repository.
+// A failed patch is named as "patches[i]". Substitution is left to Substitute.
+func Build(files fs.FS, path string, with *v1alpha1.Build) ([]*unstructured.Unstructured, error) {
 	folder, err := openFolder(files, path, "the repository")
 	if err != nil {
 		return nil, err
@@ -32,7 +41,16 @@ func Dir(files fs.FS, path string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	if name != "" {
+	switch {
+	case adjusts(with):
+		o := overlay{files: files, folder: folder, resources: []string{folder}, with: with}
+		if name == "" {
+			if o.resources, err = manifestFiles(files, folder); err != nil {
+				return nil, err
+			}
+		}
+		return o.build()
+	case name != "":
 		return build(files, folder)
 	}
 	return manifests(files, folder)
@@ -130,8 +148,37 @@ func isKustomization(name string) bool {
 // manifests reads every manifest below a folder.
 func manifests(files fs.FS, folder string) ([]*unstructured.Unstructured, error) {
 	var found objectSet
-	root := true
-	err := fs.WalkDir(files, folder, func(name string, entry fs.DirEntry, err error) error {
+	err := walk(files, folder, func(name string, entry fs.DirEntry) error { return found.file(files, name, entry) })
+	if err != nil {
+		return nil, err
+	}
+	return found.result()
+}
+
+// manifestFiles lists the manifests below a folder, as a kustomization names them.
+func manifestFiles(files fs.FS, folder string) ([]string, error) {
+	if _, err := manifests(files, folder); err != nil {
+		return nil, err
+	}
+	var names []string
+	err := walk(files, folder, func(name string, entry fs.DirEntry) error {
+		if isManifest(name) && !entry.IsDir() {
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+func isManifest(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
+}
+
+// walk calls each with every file and folder below a folder, in the order of their paths, but for those whose names start
+// with a dot.
+func walk(files fs.FS, folder string, each func(name string, entry fs.DirEntry) error) error {
+	root, entries := true, 0
+	return fs.WalkDir(files, folder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", name, err)
 		}
@@ -139,18 +186,17 @@ func manifests(files fs.FS, folder string) ([]*unstructured.Unstructured, error)
 			root = false
 			return nil
 		}
+		if entries++; entries > maxEntries {
+			return fmt.Errorf("%s: holds more than %d files and folders: %w", folder, maxEntries, ErrTooLarge)
+		}
 		if err := checkName(name, entry.Name()); err != nil {
 			return err
 		}
 		if strings.HasPrefix(entry.Name(), ".") {
 			return skip(entry)
 		}
-		return found.file(files, name, entry)
+		return each(name, entry)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return found.result()
 }
 
 // maxPathBytes is the longest path of a manifest, as on Linux.
@@ -184,7 +230,7 @@ func (s *objectSet) file(files fs.FS, name string, entry fs.DirEntry) error {
 		s.problems = append(s.problems, notPlain(name, entry.Type()))
 		return nil
 	}
-	if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+	if !isManifest(name) {
 		return nil
 	}
 	data, err := readFile(files, name)

@@ -105,7 +105,7 @@ func isMarker(line []byte, marker string) bool {
 // decodeYAML reads one document the way kubectl does (YAML 1.1: yes and on are true). toJSON decides whether a key that
 // is given twice is an error.
 func decodeYAML(doc document, toJSON func([]byte) ([]byte, error)) (any, error) {
-	if err := checkAliases(doc.data); err != nil {
+	if err := CheckAliases(doc.data); err != nil {
 		return nil, err
 	}
 	data, err := toJSON(doc.data)

@@ -3,15 +3,12 @@ package render
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -25,118 +22,89 @@ const (
 	versionLabel   = "app.kubernetes.io/version"
 )
 
-// Image returns the objects of an app of type Image, all named after it: a Deployment; with ports a Service; with a
-// host an Ingress, which sends everything to the first port. The namespace is left to delivery/own.
+// ImageSettings are what an image is rendered with beside the app's spec.
+type ImageSettings struct {
+	// Files are the app's folder, for spec.image.configFiles. Nil where the app has none.
+	Files fs.FS
+	// Reference is what the image policy chose; "" renders spec.image.reference.
+	Reference string
+	// Gateway serves the hosts; the zero value leaves them to an Ingress.
+	Gateway Gateway
+}
+
+// image is an app of type Image on its way to objects.
+type image struct {
+	*v1alpha1.ImageSource
+	app      *v1alpha1.App
+	settings ImageSettings
+	config   configFiles
+}
+
+// Image returns the objects of an app of type Image: a Deployment, or with schedule a CronJob, or with job a Job; with
+// ports a Service; with hosts an Ingress, or HTTPRoutes where the platform has a Gateway; what the pods mount of config
+// files and volumes; and what scales and protects several replicas. docs/image.md lists which field makes what. The
+// namespace is left to delivery/own.
 //
 // Fields that the API server would fill in are left to it, but for those that kubeop wants to stay: the replicas, and
 // what makes the pod pass Pod Security "restricted" (see podSpec).
-func Image(app *v1alpha1.App) ([]*unstructured.Unstructured, error) {
+func Image(app *v1alpha1.App, settings ImageSettings) ([]*unstructured.Unstructured, error) {
 	if app.Spec.Image == nil {
 		return nil, errors.New("spec.image is missing")
 	}
-	if err := checkImage(app); err != nil {
+	i := &image{ImageSource: app.Spec.Image, app: app, settings: settings}
+	if err := i.check(); err != nil {
 		return nil, err
 	}
-	typed := []runtime.Object{deployment(app)}
-	if len(app.Spec.Image.Ports) > 0 {
-		typed = append(typed, service(app))
+	config, err := readConfigFiles(i.ConfigFiles, settings.Files)
+	if err != nil {
+		return nil, err
 	}
-	if app.Spec.Host != "" {
-		typed = append(typed, ingress(app))
+	i.config = config
+	typed := i.claims()
+	if len(i.ConfigFiles) > 0 {
+		typed = append(typed, i.configMap())
 	}
-	objects := make([]*unstructured.Unstructured, 0, len(typed))
-	for _, o := range typed {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	typed = append(typed, i.workload()...)
+	if len(i.Ports) > 0 {
+		typed = append(typed, i.service())
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(typed)+1)
+	for _, o := range append(typed, i.ingress()...) {
+		object, err := plain(o)
 		if err != nil {
-			return nil, fmt.Errorf("converting the %s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)
+			return nil, err
 		}
-		objects = append(objects, withoutEmpty(content))
+		objects = append(objects, object)
 	}
-	return objects, nil
+	i.nameJob(objects)
+	return append(objects, i.routes()...), nil
 }
 
-// checkImage refuses what the API server would take and no pod or Ingress could work with.
-func checkImage(app *v1alpha1.App) error {
-	image := app.Spec.Image
-	probes := map[string]*v1alpha1.Probe{"readiness": image.Probes.Readiness, "liveness": image.Probes.Liveness, "startup": image.Probes.Startup}
-	for _, name := range []string{"readiness", "liveness", "startup"} {
-		if err := checkProbe(probes[name], image.Ports); err != nil {
-			return fmt.Errorf("spec.image.probes.%s: %w", name, err)
-		}
+func (i *image) reference() string {
+	if i.settings.Reference != "" {
+		return i.settings.Reference
 	}
-	if app.Spec.Host == "" {
-		return nil
-	}
-	if len(image.Ports) == 0 {
-		return errors.New("spec.host needs spec.image.ports: traffic goes to the first")
-	}
-	if first := image.Ports[0]; !isTCP(first) {
-		return fmt.Errorf("spec.host: traffic goes to the first port, which must be TCP; %s is %s", first.Name, first.Protocol)
-	}
-	return nil
+	return i.Reference
 }
 
-func deployment(app *v1alpha1.App) *appsv1.Deployment {
-	labels := labelsOf(app)
-	if version := versionOf(app.Spec.Image.Reference); version != "" {
-		labels[versionLabel] = version
-	}
-	replicas := int32(1)
-	if app.Spec.Image.Replicas != nil {
-		replicas = *app.Spec.Image.Replicas
-	}
-	return &appsv1.Deployment{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Name: app.Name, Labels: labels},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: labelsOf(app)},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       podSpec(app),
-			},
-		},
-	}
-}
-
-func service(app *v1alpha1.App) *corev1.Service {
-	ports := make([]corev1.ServicePort, 0, len(app.Spec.Image.Ports))
-	for _, p := range app.Spec.Image.Ports {
-		port := p.ServicePort
-		if port == 0 {
-			port = p.Port
-		}
-		ports = append(ports, corev1.ServicePort{Name: p.Name, Port: port, TargetPort: intstr.FromString(p.Name), Protocol: protocolOf(p)})
-	}
-	return &corev1.Service{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		ObjectMeta: metav1.ObjectMeta{Name: app.Name, Labels: labelsOf(app)},
-		Spec:       corev1.ServiceSpec{Selector: labelsOf(app), Ports: ports},
-	}
-}
-
-func ingress(app *v1alpha1.App) *networkingv1.Ingress {
-	prefix := networkingv1.PathTypePrefix
-	backend := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
-		Name: app.Name,
-		Port: networkingv1.ServiceBackendPort{Name: app.Spec.Image.Ports[0].Name},
-	}}
-	return &networkingv1.Ingress{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"},
-		ObjectMeta: metav1.ObjectMeta{Name: app.Name, Labels: labelsOf(app)},
-		Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{
-			Host: app.Spec.Host,
-			IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
-				Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &prefix, Backend: backend}},
-			}},
-		}}},
-	}
+// meta is the metadata of an object that has the app's name, and what is added to it.
+func (i *image) meta(suffix string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: i.app.Name + suffix, Labels: labelsOf(i.app)}
 }
 
 // labelsOf returns the labels that select the app's pods. A Deployment's selector can never be changed, so they must
 // hold nothing that can: no version, no tenant, no project.
 func labelsOf(app *v1alpha1.App) map[string]string {
 	return map[string]string{nameLabel: app.Name, managedByLabel: "kubeop"}
+}
+
+// versioned are the labels with the image's version, for what never selects.
+func (i *image) versioned() map[string]string {
+	labels := labelsOf(i.app)
+	if version := versionOf(i.reference()); version != "" {
+		labels[versionLabel] = version
+	}
+	return labels
 }
 
 // versionOf returns the tag of an image, or nothing when it has none or the tag cannot be a label.
@@ -149,21 +117,30 @@ func versionOf(reference string) string {
 	return tag
 }
 
-// withoutEmpty drops what typed objects always carry, and nobody wrote.
-func withoutEmpty(object map[string]any) *unstructured.Unstructured {
-	delete(object, "status")
-	if spec, ok := object["spec"].(map[string]any); ok {
-		if strategy, ok := spec["strategy"].(map[string]any); ok && len(strategy) == 0 {
-			delete(spec, "strategy")
+// plain converts a typed object, without what typed objects always carry and nobody wrote.
+func plain(o runtime.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("converting the %s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)
+	}
+	delete(content, "status")
+	dropEmpty(content)
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// dropEmpty takes out empty mappings, except that of an emptyDir, which says all there is to say.
+func dropEmpty(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			dropEmpty(inner)
+			if mapping, ok := inner.(map[string]any); inner == nil || ok && len(mapping) == 0 && key != "emptyDir" {
+				delete(value, key)
+			}
+		}
+	case []any:
+		for _, inner := range value {
+			dropEmpty(inner)
 		}
 	}
-	containers, _, _ := unstructured.NestedFieldNoCopy(object, "spec", "template", "spec", "containers")
-	list, _ := containers.([]any)
-	for _, c := range list {
-		container := c.(map[string]any)
-		if resources, ok := container["resources"].(map[string]any); ok && len(resources) == 0 {
-			delete(container, "resources")
-		}
-	}
-	return &unstructured.Unstructured{Object: object}
 }

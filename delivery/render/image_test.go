@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Each testdata/image/<case>.yaml is an App; <case>.golden.yaml is what it becomes.
+// Each testdata/image/<case>.app.yaml is an App, with its folder in <case>.files; <case>.golden.yaml is what it becomes.
 func TestImage(t *testing.T) {
 	cases, err := filepath.Glob("testdata/image/*.app.yaml")
 	if err != nil || len(cases) == 0 {
@@ -30,13 +30,25 @@ func TestImage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects, err := Image(app(t, string(manifest)))
+			settings := ImageSettings{}
+			if folder := strings.TrimSuffix(file, ".app.yaml") + ".files"; isFolder(folder) {
+				settings.Files = os.DirFS(folder)
+			}
+			if name == "gateway" {
+				settings.Gateway = GatewayOf("infra/public/https")
+			}
+			objects, err := Image(app(t, string(manifest)), settings)
 			if err != nil {
 				t.Fatal(err)
 			}
 			golden(t, strings.TrimSuffix(file, ".app.yaml")+".golden.yaml", stream(t, objects))
 		})
 	}
+}
+
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 func TestImageAlwaysRendersTheSame(t *testing.T) {
@@ -46,7 +58,7 @@ func TestImageAlwaysRendersTheSame(t *testing.T) {
 	}
 	var first []byte
 	for range 20 {
-		objects, err := Image(app(t, string(manifest)))
+		objects, err := Image(app(t, string(manifest)), ImageSettings{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +76,7 @@ func TestImageHasNoEmptyFields(t *testing.T) {
 		`{metadata: {name: web}, spec: {type: Image, image: {reference: nginx}}}`,
 		`{metadata: {name: web}, spec: {type: Image, host: a.example.com, image: {reference: nginx, ports: [{name: http, port: 80}]}}}`,
 	} {
-		objects, err := Image(app(t, manifest))
+		objects, err := Image(app(t, manifest), ImageSettings{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,11 +115,37 @@ func TestImageErrors(t *testing.T) {
 		"host without ports": {`{spec: {host: a.example.com, image: {reference: a}}}`,
 			"spec.host needs spec.image.ports: traffic goes to the first"},
 		"host to UDP": {`{spec: {host: a.example.com, image: {reference: a, ports: [{name: dns, port: 53, protocol: UDP}]}}}`,
-			"spec.host: traffic goes to the first port, which must be TCP; dns is UDP"},
+			"spec.host: traffic goes to port dns, which must be TCP; it is UDP"},
+		"a port that is not there": {`{spec: {hosts: [{host: a.example.com, port: web}], image: {reference: a, ports: [{name: http, port: 80}]}}}`,
+			`spec.hosts[0]: spec.image.ports has no port named "web"`},
+		"a host twice": {`{spec: {hosts: [{host: a.example.com}, {host: a.example.com, path: /a}, {host: a.example.com, path: /a/}], image: {reference: a, ports: [{name: http, port: 80}]}}}`,
+			"spec.hosts[2]: a.example.com/a/ is there twice"},
+		"a host with two certificates": {`{spec: {hosts: [{host: a.example.com, tlsSecretRef: {name: one}}, {host: a.example.com, path: /a, tlsSecretRef: {name: two}}], image: {reference: a, ports: [{name: http, port: 80}]}}}`,
+			"spec.hosts[1]: a.example.com has two certificates, one and two: name one"},
+		"one port of the container twice": {`{spec: {image: {reference: a, ports: [{name: http, port: 80}, {name: alt, port: 80, servicePort: 81}]}}}`,
+			"spec.image.ports: http and alt are both port 80/TCP of the container: keep one"},
+		"a mount twice": {`{spec: {image: {reference: a, secretFiles: [{secretRef: {name: s}, mountPath: /data/}], volumes: [{name: data, mountPath: /data}]}}}`,
+			"spec.image.volumes[data].mountPath: /data is where spec.image.secretFiles[0] is mounted already"},
+		"a mount over the image": {`{spec: {image: {reference: a, volumes: [{name: data, mountPath: /x/..}]}}}`,
+			"spec.image.volumes[data].mountPath: / is where the image itself is: choose a folder below it"},
+		"a colon in a mount": {`{spec: {image: {reference: a, volumes: [{name: data, mountPath: "/a:b"}]}}}`,
+			"spec.image.volumes[data].mountPath: /a:b must not hold a colon"},
+		"replicas of one volume": {`{spec: {image: {reference: a, replicas: 3, volumes: [{name: data, mountPath: /data, size: 1Gi}]}}}`,
+			"spec.image.volumes[data]: with accessMode ReadWriteOnce the pods of one node at most can use it, and spec.image.replicas asks for up to 3: " +
+				"set accessMode: ReadWriteMany where a storage class has it, or run one replica; for a volume per replica bring a StatefulSet with an app of type Raw"},
+		"autoscaling with one volume": {`{spec: {image: {reference: a, autoscale: {max: 2}, volumes: [{name: data, mountPath: /data, size: 1Gi, accessMode: ReadWriteOncePod}]}}}`,
+			"spec.image.volumes[data]: with accessMode ReadWriteOncePod the pods of one node at most can use it, and spec.image.autoscale asks for up to 2: " +
+				"set accessMode: ReadWriteMany where a storage class has it, or run one replica; for a volume per replica bring a StatefulSet with an app of type Raw"},
+		"config files without a repository": {`{spec: {image: {reference: a, configFiles: [{path: a.conf, mountPath: /a}]}}}`,
+			"spec.image.configFiles: the app was not declared in a repository, so there are no files beside it"},
+		"a long name with a schedule": {`{metadata: {name: ` + strings.Repeat("a", 53) + `}, spec: {image: {reference: a, schedule: "@daily"}}}`,
+			"spec.image.schedule: the name of the app has 53 characters; one with a schedule may have 52"},
+		"a Job that waits for itself": {`{spec: {image: {reference: a, job: {concurrencyPolicy: Forbid}}}}`,
+			"spec.image.job.concurrencyPolicy is for schedule: a Job runs once"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := Image(app(t, tc.app))
+			_, err := Image(app(t, tc.app), ImageSettings{})
 			wantError(t, err, tc.want)
 		})
 	}

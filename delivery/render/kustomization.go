@@ -13,23 +13,22 @@ import (
 )
 
 // checkKustomization refuses a kustomization that would make kustomize leave the repository, or that names a base or
-// resource which is not there. It reads the file with kustomize's own decoder, so that both see the same fields. It returns how
-// many objects the kustomization generates.
-func checkKustomization(files fs.FS, name string, data []byte) (generated int, err error) {
-	var k types.Kustomization
+// resource which is not there. It reads the file with kustomize's own decoder, so that both see the same fields.
+func checkKustomization(files fs.FS, name string, data []byte) (*types.Kustomization, error) {
+	k := &types.Kustomization{}
 	if err := k.Unmarshal(data); err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	k.FixKustomization()
-	if field := refusedField(&k); field != "" {
-		return 0, fmt.Errorf("%s: %s is refused: %s", name, field, refusedFields[field])
+	if field := refusedField(k); field != "" {
+		return nil, fmt.Errorf("%s: %s is refused: %s", name, field, refusedFields[field])
 	}
-	for _, use := range uses(&k) {
+	for _, use := range uses(k) {
 		if isRemoteFile(use.path) {
-			return 0, remote(name, use)
+			return nil, remote(name, use)
 		}
 	}
-	return len(k.ConfigMapGenerator) + len(k.SecretGenerator), checkBases(files, name, &k)
+	return k, checkBases(files, name, k)
 }
 
 func remote(name string, use use) error {

@@ -16,8 +16,12 @@ import (
 // outside of it: no remote bases or files, no plugins, no programs, no charts (an app of type Helm delivers those), no
 // schemas of one's own. See checkKustomization.
 func build(files fs.FS, folder string) ([]*unstructured.Unstructured, error) {
-	repository := &tree{files: files}
-	built, err := run(repository, path.Join(mount, folder))
+	return kustomized(&tree{files: files}, path.Join(mount, folder), folder)
+}
+
+// kustomized runs kustomize in a place of the repository; folder is what errors call it.
+func kustomized(repository *tree, place, folder string) ([]*unstructured.Unstructured, error) {
+	built, err := run(repository, place)
 	if repository.refused != nil {
 		return nil, repository.refused
 	}

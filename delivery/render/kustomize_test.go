@@ -69,6 +69,7 @@ func TestDirKustomize(t *testing.T) {
 
 func TestDirKustomizeErrors(t *testing.T) {
 	link := &fstest.MapFile{Data: []byte("../base"), Mode: fs.ModeSymlink}
+	long, aliases := strings.Repeat("x", 2000), strings.Repeat("*a, ", 1000)
 	tests := map[string]struct {
 		kustomization string
 		want          string
@@ -94,6 +95,19 @@ func TestDirKustomizeErrors(t *testing.T) {
 		"error in a base":              {"resources: [../broken]", "broken/kustomization.yml: resources: broken/a.yaml: not in the repository"},
 		"too large a file":             {"configMapGenerator: [{name: a, files: [../large]}]", "large: has 1048577 bytes; a file may have 1048576: too large"},
 		"aliases":                      {"resources: [../bomb.yaml]", "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in the kustomization": {"commonAnnotations: {a: &a " + long + ", b: [" + aliases + "]}", "app/kustomization.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in a written patch":   {"resources: [../base]\npatches: [{target: {kind: Deployment}, patch: '[{op: add, path: /x, value: [&a " + long + ", " + aliases + "]}]'}]", "app/kustomization.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in one, older fields": {"resources: [../base]\npatchesJson6902: [{target: {kind: Deployment, name: shop, version: v1}, patch: '[{op: add, path: /x, value: [&a " + long + ", " + aliases + "]}]'}]", "app/kustomization.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in one to merge":      {"resources: [../base]\npatchesStrategicMerge: ['{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop}, x: [&a " + long + ", " + aliases + "]}']", "app/kustomization.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in a text":            {"resources: [../text.yaml]", "text.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in a text of a patch": {"resources: [../base]\npatchesStrategicMerge: ['{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop, annotations: {x: \"{a: &a " + long + ", b: [" + aliases + "]}\"}}}']", "app/kustomization.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in a literal":         {"configMapGenerator: [{name: a, literals: ['x={a: &a " + long + ", b: [" + aliases + "]}']}]", "app/kustomization.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in a variable":        {"configMapGenerator: [{name: a, envs: [../bomb.env]}]", "bomb.env: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in a patch file":      {"resources: [../base]\npatches: [{target: {kind: Deployment}, path: ../bomb.yaml}]", "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in replacements":      {"resources: [../base]\nreplacements: [{path: ../bomb.yaml}]", "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in a CRD":             {"resources: [../base]\ncrds: [../bomb.yaml]", "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in configurations":    {"resources: [../base]\nconfigurations: [../bomb.yaml]", "bomb.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
+		"aliases in a base":            {"resources: [../bomb]", "bomb/kustomization.yaml: YAML aliases stand for more than 1048576 bytes: too large"},
 		"endless alias":                {"resources: [../endless.yaml]", `endless.yaml: line 5: YAML anchor "a" contains itself: too large`},
 		"object without a name":        {"resources: [../nameless.yaml]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../nameless.yaml': missing metadata.name in object {{example.com/v1 X} {{ } map[] map[]}}': must build at directory: '/repository/nameless.yaml': file is not directory"},
 		"a folder without manifests":   {"resources: [../shared]", "building app with kustomize: accumulating resources: accumulation err='accumulating resources from '../shared': shared: is a folder, not a file': couldn't make target for path '/repository/shared': unable to find one of 'kustomization.yaml', 'kustomization.yml' or 'Kustomization' in directory '/repository/shared'"},
@@ -109,6 +123,9 @@ func TestDirKustomizeErrors(t *testing.T) {
 				"broken/kustomization.yml":  "resources: [a.yaml]",
 				"large":                     strings.Repeat("x", maxFileBytes+1),
 				"bomb.yaml":                 "a: &a " + strings.Repeat("x", 2000) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]\n",
+				"bomb/kustomization.yaml":   "commonAnnotations: {a: &a " + long + ", b: [" + aliases + "]}",
+				"bomb.env":                  "# [\nx={a: &a " + long + ", b: [" + aliases + "]}\n",
+				"text.yaml":                 "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: '{a: &a " + long + ", b: [" + aliases + "]}'\n",
 				"endless.yaml":              manifest("a") + "data: &a {x: *a}\n",
 				"nameless.yaml":             "apiVersion: example.com/v1\nkind: X\n",
 				"number.yaml":               "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a, labels: {x: 1}}\n",

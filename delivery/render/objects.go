@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// objectSet gathers the objects of a source and what is wrong with it. Every problem is kept, so that one push can
-// mend them all.
+// objectSet gathers the objects of a source and what is wrong with it. As many problems are kept as are told, so that one
+// push can mend them all; a source can be made of nothing else.
 type objectSet struct {
 	repeats  bool // the same object may come more than once
 	objects  []*unstructured.Unstructured
 	problems []error
+	more     int // how many problems were not kept
 	seen     map[identity][]sighting
 }
 
@@ -78,6 +79,10 @@ func (s *objectSet) repeated(place string, object *unstructured.Unstructured) (s
 }
 
 func (s *objectSet) refuse(place string, why error) {
+	if len(s.problems) > maxProblems {
+		s.more++
+		return
+	}
 	s.problems = append(s.problems, fmt.Errorf("%s: %w", place, why))
 }
 
@@ -85,7 +90,7 @@ func (s *objectSet) result() ([]*unstructured.Unstructured, error) {
 	if len(s.objects) > maxObjects {
 		s.problems = append(s.problems, fmt.Errorf("%d objects; an app may hold %d: %w", len(s.objects), maxObjects, ErrTooLarge))
 	}
-	if more := len(s.problems) - maxProblems; more > 0 {
+	if more := len(s.problems) + s.more - maxProblems; more > 0 {
 		s.problems = append(s.problems[:maxProblems], fmt.Errorf("and %d more", more))
 	}
 	if len(s.problems) > 0 {

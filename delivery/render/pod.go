@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -14,39 +16,71 @@ import (
 // podSpec returns a pod that Pod Security "restricted" admits
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/): not as root, the runtime's seccomp profile,
 // no capabilities, no way to more privileges. It gets no credentials for the API server either.
-func podSpec(app *v1alpha1.App) corev1.PodSpec {
+func (i *image) podSpec() corev1.PodSpec {
 	yes, no := true, false
-	return corev1.PodSpec{
+	volumes, mounts := i.storage()
+	pod := corev1.PodSpec{
 		AutomountServiceAccountToken: &no,
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsNonRoot:   &yes,
+			RunAsUser:      i.Security.RunAsUser,
+			RunAsGroup:     i.Security.RunAsGroup,
+			FSGroup:        i.Security.FSGroup,
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
-		Containers: []corev1.Container{container(app)},
+		Containers:                    []corev1.Container{i.container(mounts)},
+		Volumes:                       volumes,
+		TerminationGracePeriodSeconds: i.TerminationGracePeriodSeconds,
 	}
+	if pod.SecurityContext.FSGroup == nil {
+		pod.SecurityContext.FSGroup = i.Security.RunAsGroup
+	}
+	for _, s := range i.PullSecrets {
+		pod.ImagePullSecrets = append(pod.ImagePullSecrets, corev1.LocalObjectReference{Name: s.Name})
+	}
+	if i.Schedule == "" && i.Job == nil && i.most() > 1 {
+		pod.TopologySpreadConstraints = i.spread()
+	}
+	return pod
 }
 
-func container(app *v1alpha1.App) corev1.Container {
-	image := app.Spec.Image
+// spread has the replicas of one revision go to different nodes and zones where there are any to choose from.
+func (i *image) spread() []corev1.TopologySpreadConstraint {
+	var constraints []corev1.TopologySpreadConstraint
+	for _, key := range []string{corev1.LabelHostname, corev1.LabelTopologyZone} {
+		constraints = append(constraints, corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector:  &metav1.LabelSelector{MatchLabels: labelsOf(i.app)},
+			MatchLabelKeys: []string{appsv1.DefaultDeploymentUniqueLabelKey},
+		})
+	}
+	return constraints
+}
+
+func (i *image) container(mounts []corev1.VolumeMount) corev1.Container {
 	no := false
 	c := corev1.Container{
-		Name:            app.Name,
-		Image:           image.Reference,
-		ImagePullPolicy: image.ImagePullPolicy,
-		Command:         image.Command,
-		Args:            image.Args,
-		Env:             image.Env,
-		EnvFrom:         image.EnvFrom,
-		Resources:       image.Resources,
-		ReadinessProbe:  readiness(image),
-		LivenessProbe:   probe(image.Probes.Liveness, image.Ports),
-		StartupProbe:    probe(image.Probes.Startup, image.Ports),
+		Name:            i.app.Name,
+		Image:           i.reference(),
+		ImagePullPolicy: i.ImagePullPolicy,
+		Command:         i.Command,
+		Args:            i.Args,
+		Env:             i.Env,
+		EnvFrom:         i.EnvFrom,
+		Resources:       i.Resources,
+		ReadinessProbe:  readiness(i.ImageSource),
+		LivenessProbe:   probe(i.Probes.Liveness, i.Ports),
+		StartupProbe:    probe(i.Probes.Startup, i.Ports),
+		VolumeMounts:    mounts,
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: &no,
 			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
-	for _, p := range image.Ports {
+	if i.Security.ReadOnlyRootFilesystem {
+		c.SecurityContext.ReadOnlyRootFilesystem = &i.Security.ReadOnlyRootFilesystem
+	}
+	for _, p := range i.Ports {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: p.Name, ContainerPort: p.Port, Protocol: protocolOf(p)})
 	}
 	return c

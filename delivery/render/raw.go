@@ -31,6 +31,16 @@ func Raw(app *v1alpha1.App, files fs.FS) ([]*unstructured.Unstructured, error) {
 }
 
 func inline(raw *v1alpha1.RawSource) ([]*unstructured.Unstructured, error) {
+	size := 0
+	for i := range raw.Manifests {
+		size += len(raw.Manifests[i].Raw)
+	}
+	switch {
+	case len(raw.Manifests) > maxInline:
+		return nil, fmt.Errorf("spec.raw.manifests: holds %d manifests; an app may have %d inline, more in a folder: %w", len(raw.Manifests), maxInline, ErrTooLarge)
+	case size > maxFileBytes:
+		return nil, fmt.Errorf("spec.raw.manifests: has %d bytes; inline manifests may have %d together: %w", size, maxFileBytes, ErrTooLarge)
+	}
 	var found objectSet
 	for i := range raw.Manifests {
 		place := fmt.Sprintf("spec.raw.manifests[%d]", i)

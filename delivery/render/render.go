@@ -20,10 +20,17 @@ func (e *absent) Unwrap() error { return e.kind }
 // ErrTooLarge is wrapped by every error that says a limit of this package was passed; the message names the limit.
 var ErrTooLarge = errors.New("too large")
 
+// ErrTimeout is wrapped by errors that say a build took longer than it may.
+var ErrTimeout = errors.New("took too long")
+
 // Limits of one source. They keep a tenant's repository from using up the memory that all tenants share.
 const (
 	// maxObjects is the number of objects one app may hold.
 	maxObjects = 5000
+	// maxInline is the number of manifests in an App itself.
+	maxInline = 256
+	// maxEntries is the number of files and folders that are looked at for one app.
+	maxEntries = 20_000
 	// maxFileBytes is the size of one manifest, kustomization or values file.
 	maxFileBytes = 1 << 20
 	// maxAliasBytes is what the YAML aliases of one document may add to it when they are written out. Aliases of aliases
@@ -34,6 +41,7 @@ const (
 	maxBuildObjects = 1000
 	maxBuildReads   = 1000
 	maxBuildBytes   = 32 << 20
+	maxBuildValues  = 150_000
 	// maxProblems is the number of errors reported at once.
 	maxProblems = 20
 )

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +10,10 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/provider"
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+	"sigs.k8s.io/yaml"
 )
 
 // mount is where kustomize sees the root of the repository. It is not "/", so that one ".." too many leaves the
@@ -21,10 +25,13 @@ var errReadOnly = errors.New("a repository cannot be written to")
 // tree is a repository as kustomize's file system. Nothing is copied or written, and no path leads outside. Every
 // kustomization file is checked before kustomize sees it, so whatever kustomize loads next was allowed here.
 type tree struct {
-	files   fs.FS
+	files fs.FS
+	// over is the kustomization above the repository; nil without one.
+	over    []byte
 	reads   int
 	bytes   int
-	objects int
+	values  int
+	spread  spread
 	refused error // the first refusal; kustomize itself reports such an error as a missing file, or not at all
 }
 
@@ -34,6 +41,9 @@ var _ filesys.FileSystem = (*tree)(nil)
 func (t *tree) ReadFile(name string) ([]byte, error) {
 	if t.refused != nil {
 		return nil, t.refused
+	}
+	if name == overlayFile && t.over != nil {
+		return t.over, nil
 	}
 	inside, err := t.inside(name)
 	if err != nil {
@@ -56,17 +66,34 @@ func (t *tree) ReadFile(name string) ([]byte, error) {
 // YAML, it says itself what is wrong.
 func (t *tree) check(name string, data []byte) error {
 	t.reads, t.bytes = t.reads+1, t.bytes+len(data)
-	if err := checkAliases(data); errors.Is(err, ErrTooLarge) {
+	if err := t.withinLimits(name); err != nil {
+		return err
+	}
+	if err := (&inside{}).check(data, deepest); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if isKustomization(path.Base(name)) {
-		generated, err := checkKustomization(t.files, name, data)
+		k, err := checkKustomization(t.files, name, data)
 		if err != nil {
 			return err
 		}
-		t.objects += generated
-	} else if objects, err := resources.SliceFromBytes(data); err == nil {
-		t.objects += len(objects)
+		t.spread.kustomization(data, k, t.sizeOfPatches(name, k))
+		t.spread.replace(t.replacements(name, k))
+	} else {
+		if suspicious(data) > maxBuildValues {
+			return tooMany(name, "values", maxBuildValues)
+		}
+		objects, err := resources.SliceFromBytes(data)
+		if err != nil {
+			objects = nil
+		}
+		t.spread.file(data, objects)
+		for _, o := range objects {
+			t.values += valuesIn(o.YNode())
+		}
+	}
+	if err := t.spread.check(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return t.withinLimits(name)
 }
@@ -79,15 +106,84 @@ func (t *tree) withinLimits(name string) error {
 		of        string
 		is, limit int
 	}{
-		{"objects", t.objects, maxBuildObjects},
+		{"objects", t.spread.all.count, maxBuildObjects},
 		{"files", t.reads, maxBuildReads},
 		{"bytes", t.bytes, maxBuildBytes},
+		{"values", t.values, maxBuildValues},
 	} {
 		if count.is > count.limit {
-			return fmt.Errorf("%s: a kustomize build may read %d %s, counted each time a base is used: %w", name, count.limit, count.of, ErrTooLarge)
+			return tooMany(name, count.of, count.limit)
 		}
 	}
 	return nil
+}
+
+func tooMany(name, of string, limit int) error {
+	return fmt.Errorf("%s: a kustomize build may read %d %s, counted each time a base is used: %w", name, limit, of, ErrTooLarge)
+}
+
+// suspicious counts the keys and values of a file that looks as if it had too many: kustomize takes a third of a gigabyte to read
+// a file of nothing else. Of any other file it is 0.
+func suspicious(data []byte) int {
+	if entriesIn(data) < maxBuildValues/2 {
+		return 0
+	}
+	decoder, count := kyaml.NewDecoder(bytes.NewReader(data)), 0
+	for {
+		var node kyaml.Node
+		if decoder.Decode(&node) != nil {
+			return count
+		}
+		count += valuesIn(&node)
+	}
+}
+
+// valuesIn counts the keys and values of an object: each takes kustomize about a kilobyte.
+func valuesIn(node *kyaml.Node) int {
+	count := 1
+	for _, inner := range node.Content {
+		count += valuesIn(inner)
+	}
+	return count
+}
+
+// sizeOfPatches is the size of the patch files of a kustomization. One that is not there is kustomize's to tell.
+func (t *tree) sizeOfPatches(name string, k *types.Kustomization) int {
+	size := 0
+	for _, use := range uses(&types.Kustomization{Patches: k.Patches, PatchesJson6902: k.PatchesJson6902, PatchesStrategicMerge: k.PatchesStrategicMerge}) {
+		file := path.Join(path.Dir(name), use.path)
+		if !fs.ValidPath(file) {
+			continue
+		}
+		if info, err := stat(t.files, file); err == nil && !info.IsDir() {
+			size += int(info.Size())
+		}
+	}
+	return size
+}
+
+// replacements are those of a kustomization, also those in files of their own.
+func (t *tree) replacements(name string, k *types.Kustomization) []types.Replacement {
+	var all []types.Replacement
+	for _, r := range k.Replacements {
+		all = append(all, r.Replacement)
+		file := path.Join(path.Dir(name), r.Path)
+		if r.Path == "" || !fs.ValidPath(file) {
+			continue
+		}
+		data, err := readFile(t.files, file)
+		if err != nil || CheckAliases(data) != nil {
+			continue // Kustomize says what is wrong with it.
+		}
+		var list []types.Replacement
+		var one types.Replacement
+		if yaml.Unmarshal(data, &list) == nil {
+			all = append(all, list...)
+		} else if yaml.Unmarshal(data, &one) == nil {
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 func (t *tree) refuse(err error) error {
@@ -101,6 +197,9 @@ func (t *tree) inside(name string) (string, error) {
 	if clean == mount {
 		return ".", nil
 	}
+	if t.over != nil && path.Dir(clean) == above {
+		return "", fs.ErrNotExist // kustomize tries names until one is there
+	}
 	inside, ok := strings.CutPrefix(clean, mount+"/")
 	if !ok {
 		return "", t.refuse(fmt.Errorf("%s: outside the repository", name))
@@ -110,6 +209,9 @@ func (t *tree) inside(name string) (string, error) {
 
 // CleanedAbs splits a path into its folder and, if it is no folder, its file.
 func (t *tree) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
+	if t.over != nil && path.Clean(name) == above {
+		return above, "", nil
+	}
 	inside, err := t.inside(name)
 	if err != nil {
 		return "", "", err

@@ -73,7 +73,7 @@ func valuesFile(files fs.FS, name string) (map[string]any, error) {
 }
 
 func readValues(data []byte) (map[string]any, error) {
-	if err := checkAliases(data); err != nil {
+	if err := CheckAliases(data); err != nil {
 		return nil, err
 	}
 	var layer map[string]any

@@ -3,7 +3,13 @@
 //
 //	PORT     to listen on; default 8080
 //	MESSAGE  to answer with; default "hello"
+//	FILE     to answer GET /file with
+//	STARTS   file that gets a line at each start; GET /starts answers how many it has
+//	-say     print the message and exit with status 0, as a job does
+//	-work    do nothing until it is told to stop, as a worker without work does
 //	-crash   exit at once with status 1, as an application with a broken configuration does
+//	-ask     URL to get, in place of serving, as a job or a chart's test does: print the answer and exit with status 0, or
+//	         1 when it is an error or there was none for 3 seconds
 package main
 
 import (
@@ -12,25 +18,85 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
 
 func main() {
+	message := cmp.Or(os.Getenv("MESSAGE"), "hello")
+	say := flag.Bool("say", false, "print the message and exit")
+	work := flag.Bool("work", false, "do nothing until it is told to stop")
 	crash := flag.Bool("crash", false, "exit at once with status 1")
+	address := flag.String("ask", "", "URL to get in place of serving")
 	flag.Parse()
 	if *crash {
 		log.Fatal("told to crash")
 	}
+	if *say {
+		fmt.Println(message)
+		return
+	}
+	if *address != "" {
+		answer, err := ask(*address, 3*time.Second)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(answer)
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, ":"+cmp.Or(os.Getenv("PORT"), "8080"), cmp.Or(os.Getenv("MESSAGE"), "hello")); err != nil {
+	if *work {
+		<-ctx.Done()
+		return
+	}
+	if err := start(os.Getenv("STARTS")); err != nil {
 		log.Fatal(err)
 	}
+	if err := serve(ctx, ":"+cmp.Or(os.Getenv("PORT"), "8080"), message); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// start adds a line to a file, where it has a name.
+func start(name string) error {
+	if name == "" {
+		return nil
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("telling of the start: %w", err)
+	}
+	_, err = fmt.Fprintln(file, time.Now().Format(time.RFC3339))
+	return errors.Join(err, file.Close())
+}
+
+// ask gets a URL, again while nobody answers. An answer other than 200 is an error.
+func ask(url string, within time.Duration) (string, error) {
+	began := time.Now()
+	response, err := http.Get(url)
+	for err != nil && time.Since(began) < within {
+		time.Sleep(100 * time.Millisecond)
+		response, err = http.Get(url)
+	}
+	if err != nil {
+		return "", fmt.Errorf("asking: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", fmt.Errorf("reading the answer of %s: %w", url, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("asking %s: %s: %s", url, response.Status, strings.TrimSpace(string(body)))
+	}
+	return string(body), nil
 }
 
 // serve answers until ctx ends, then lets open requests finish.
@@ -53,6 +119,15 @@ func handler(message string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, message) })
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /file", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, os.Getenv("FILE")) })
+	mux.HandleFunc("GET /starts", func(w http.ResponseWriter, _ *http.Request) {
+		lines, err := os.ReadFile(os.Getenv("STARTS"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		fmt.Fprintln(w, strings.Count(string(lines), "\n"))
+	})
 	mux.HandleFunc("GET /fail", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "failing as asked", http.StatusInternalServerError)
 	})

@@ -3,11 +3,21 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestHandler(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "starts")
+	t.Setenv("FILE", "main_test.go")
+	t.Setenv("STARTS", name)
+	for range 2 {
+		if err := start(name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	tests := map[string]struct {
 		path string
 		code int
@@ -16,6 +26,7 @@ func TestHandler(t *testing.T) {
 		"says the message":     {path: "/", code: http.StatusOK, body: "good morning"},
 		"is healthy":           {path: "/healthz", code: http.StatusOK, body: "ok"},
 		"fails when asked":     {path: "/fail", code: http.StatusInternalServerError, body: "failing as asked"},
+		"counts its starts":    {path: "/starts", code: http.StatusOK, body: "2"},
 		"knows no other paths": {path: "/else", code: http.StatusNotFound, body: "404 page not found"},
 	}
 	for name, test := range tests {
@@ -27,4 +38,25 @@ func TestHandler(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAsk(t *testing.T) {
+	server := httptest.NewServer(handler("good morning"))
+	tests := map[string]struct{ url, answer, complaint string }{
+		"prints the answer":  {url: server.URL + "/", answer: "good morning\n"},
+		"tells of an error":  {url: server.URL + "/fail", complaint: "500 Internal Server Error: failing as asked"},
+		"tells of no answer": {url: "http://127.0.0.1:1/", complaint: "connection refused"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			answer, err := ask(test.url, 10*time.Millisecond)
+			if answer != test.answer || (err != nil) != (test.complaint != "") {
+				t.Fatalf("ask() = %q, %v", answer, err)
+			}
+			if err != nil && !strings.Contains(err.Error(), test.complaint) {
+				t.Errorf("ask() complains %q, want %q", err, test.complaint)
+			}
+		})
+	}
+	server.Close()
 }

@@ -21,7 +21,9 @@ type Cluster struct {
 	APIServer    string  `json:"apiServer"`
 	CAFile       string  `json:"caFile"`
 	LogsDir      string  `json:"logsDir"`
-	Node         struct {
+	// AuditLog is "" unless Options.Audit asked for it.
+	AuditLog string `json:"auditLog"`
+	Node     struct {
 		Kind string `json:"kind"`
 		Why  string `json:"why"`
 	} `json:"node"`
@@ -39,11 +41,14 @@ type Cluster struct {
 // RealPods reports whether pods run, and not only say so.
 func (c *Cluster) RealPods() bool { return c.Node.Kind == "real" }
 
-// startCluster starts a cluster that also ends when this process is killed.
-func (s *Stage) startCluster(ctx context.Context, node string) error {
-	args := []string{"up", "--dir", s.clusterDir(), "--parent-pid", strconv.Itoa(os.Getpid())}
-	if node != "" {
-		args = append(args, "--node", node)
+// startCluster starts a cluster that also ends when this process is killed, unless it is to stay.
+func (s *Stage) startCluster(ctx context.Context, options Options) error {
+	args := []string{"up", "--dir", s.clusterDir(), "--registry", "--git", fmt.Sprintf("--audit=%t", options.Audit)}
+	if !options.Stays {
+		args = append(args, "--parent-pid", strconv.Itoa(os.Getpid()))
+	}
+	if options.Node != "" {
+		args = append(args, "--node", options.Node)
 	}
 	command := exec.CommandContext(ctx, s.bin.cluster, args...)
 	command.Stdout, command.Stderr = s.out, s.out

@@ -5,6 +5,10 @@ import (
 	"crypto/rand"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/kubeop/kubeop/gitops/examples"
 )
 
@@ -20,7 +24,12 @@ const (
 // CreateSamples makes the sample repositories, fills their clones and gives the operator the credentials. Nothing is
 // pushed yet. The operator has to be there before, because the Git server is told where its hook is.
 func (s *Stage) CreateSamples(ctx context.Context) (*Samples, error) {
-	if _, err := s.PushHello(ctx, "v1"); err != nil {
+	for _, tag := range []string{"v1", "1.0.0"} {
+		if _, err := s.PushHello(ctx, tag); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.offerVolume(ctx); err != nil {
 		return nil, err
 	}
 	samples := &Samples{}
@@ -56,7 +65,7 @@ func (x *Samples) Push(ctx context.Context, message string) error {
 }
 
 func (s *Stage) fill(r *Repository) error {
-	files, err := examples.Repository(r.Name, examples.Places{GitURL: s.GitURL(), Registry: s.Cluster.Registry.Host})
+	files, err := examples.Repository(r.Name, examples.Places{GitURL: s.GitURL(), Registry: s.registry()})
 	if err != nil {
 		return err
 	}
@@ -64,6 +73,31 @@ func (s *Stage) fill(r *Repository) error {
 		if err := r.Write(name, content); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// registry is an address of the registry at which the operator reaches it too.
+func (s *Stage) registry() string {
+	if s.inPods {
+		return s.Cluster.Registry.Pods
+	}
+	return s.Cluster.Registry.Host
+}
+
+// offerVolume makes a volume for the one claim of the samples: the cluster has nothing that makes volumes for claims. It is
+// the node's own /tmp, to which everybody may write: Kubernetes gives a folder of a node to nobody (fsGroup is not for it).
+func (s *Stage) offerVolume(ctx context.Context) error {
+	volume := &corev1.PersistentVolume{}
+	volume.Name = "samples"
+	volume.Spec = corev1.PersistentVolumeSpec{
+		Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("64Mi")},
+		AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}},
+	}
+	if err := client.IgnoreAlreadyExists(s.Client.Create(ctx, volume)); err != nil {
+		return fmt.Errorf("offering a volume: %w", err)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (s *Stage) Install(ctx context.Context, set ...string) error {
 	for _, value := range append([]string{
 		"image.repository=" + image[:cut], "image.tag=" + image[cut+1:], "gracefulTimeoutSeconds=30",
 		"platform.url=" + s.GitURL() + "/platform.git", "platform.secretRef=" + platformSecret,
-		"platform.hookSecretRef=" + platformHook, "platform.interval=30s",
+		"platform.hookSecretRef=" + platformHook, "platform.interval=30s", "plainRegistries={" + s.Cluster.Registry.Pods + "}",
 	}, set...) {
 		args = append(args, "--set", value)
 	}

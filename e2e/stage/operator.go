@@ -26,6 +26,9 @@ type Operator struct {
 	ended   chan error
 }
 
+// allowed is where the stage's Git server and registry listen, which sources may not reach elsewhere.
+const allowed = "127.0.0.0/8"
+
 // StartOperator installs the chart without a pod, for its CRDs and roles, and runs the operator on the host. env adds to
 // its environment.
 func (s *Stage) StartOperator(ctx context.Context, env ...string) (*Operator, error) {
@@ -46,7 +49,7 @@ func (s *Stage) StartOperator(ctx context.Context, env ...string) (*Operator, er
 		"KUBECONFIG=" + kubeconfig, "HOOK_ADDR=" + addresses[0], "HEALTH_ADDR=" + o.Health, "METRICS_ADDR=" + o.Metrics,
 		"DATA_DIR=" + s.Path("data"), "OPERATOR_NAMESPACE=" + Namespace, "LOG_FORMAT=console", "GRACEFUL_TIMEOUT=30s",
 		"PLATFORM_URL=" + s.GitURL() + "/platform.git", "PLATFORM_SECRET=" + platformSecret, "PLATFORM_HOOK_SECRET=" + platformHook,
-		"PLATFORM_INTERVAL=30s",
+		"PLATFORM_INTERVAL=30s", "ALLOWED_ADDRESSES=" + allowed, "PLAIN_REGISTRIES=" + s.Cluster.Registry.Host,
 	}, env...)
 	s.operator = o
 	return o, o.Start(ctx)
@@ -80,6 +83,14 @@ func (o *Operator) ready(ctx context.Context) error {
 	}
 	_, err := Ask(ctx, "http://"+o.Health+"/readyz")
 	return err
+}
+
+// PID is the number of the process, 0 when it does not run.
+func (o *Operator) PID() int {
+	if o.process == nil || o.process.Process == nil {
+		return 0
+	}
+	return o.process.Process.Pid
 }
 
 // Kill ends the process at once, as a crash does.

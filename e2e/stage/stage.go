@@ -29,8 +29,12 @@ const Namespace = "kubeop-system"
 type Options struct {
 	// Dir holds everything that is written. It is removed by Close, and by Up when an earlier stage could not.
 	Dir string
-	// Node is real or simulated; "" lets the cluster choose.
+	// Node is real, simulated or none; "" lets the cluster choose.
 	Node string
+	// Audit has the API server write Cluster.AuditLog, a line for every request.
+	Audit bool
+	// Stays lets the cluster outlive this process, for a caller that does not always call Close.
+	Stays bool
 	// Out receives the progress of the cluster.
 	Out io.Writer
 }
@@ -70,7 +74,7 @@ func Up(ctx context.Context, options Options) (*Stage, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory: %w", err)
 	}
-	if err := s.startCluster(ctx, options.Node); err != nil {
+	if err := s.startCluster(ctx, options); err != nil {
 		return s, err
 	}
 	s.Client, err = newClient(s.Cluster.Kubeconfig)

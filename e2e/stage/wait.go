@@ -77,10 +77,13 @@ func (s *Stage) Ready(ctx context.Context, object Conditioned, namespace, name s
 	return nil
 }
 
-// describe shows the first condition that is not true, else Ready.
+// exceptional are conditions that are true when something is out of the ordinary.
+var exceptional = map[string]bool{v1alpha1.DriftedCondition: true, v1alpha1.RemediatedCondition: true, v1alpha1.ImageKeptCondition: true}
+
+// describe shows the first condition that is not as it should be, else Ready.
 func describe(conditions []metav1.Condition) string {
 	for _, c := range conditions {
-		if c.Status != metav1.ConditionTrue && c.Type != v1alpha1.ReadyCondition {
+		if c.Status != metav1.ConditionTrue && c.Type != v1alpha1.ReadyCondition && !exceptional[c.Type] {
 			return fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}

@@ -2,6 +2,7 @@ package examples
 
 import (
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,12 @@ func TestAcmeDeclaresOneAppOfEachType(t *testing.T) {
 	got := read(t, "acme", tree.Scope{Repository: "acme", Tenant: "acme"})
 	types := map[string]v1alpha1.AppType{}
 	for _, a := range got.Apps {
+		if a.Namespace == "kubeop-acme-images" {
+			if a.Spec.Type != v1alpha1.AppImage {
+				t.Errorf("%s is of type %s", a.Name, a.Spec.Type)
+			}
+			continue
+		}
 		types[a.Namespace+"/"+a.Name] = a.Spec.Type
 	}
 	want := map[string]v1alpha1.AppType{
@@ -85,7 +92,7 @@ func TestPodsAreRestrictedAndReadyQuickly(t *testing.T) {
 		apps[a.Name] = a
 	}
 	renders := map[string]func() ([]*unstructured.Unstructured, error){
-		"web":  func() ([]*unstructured.Unstructured, error) { return render.Image(apps["web"]) },
+		"web":  func() ([]*unstructured.Unstructured, error) { return render.Image(apps["web"], render.ImageSettings{}) },
 		"docs": func() ([]*unstructured.Unstructured, error) { return render.Dir(repository(t, "docs").MapFS, ".") },
 		"tools": func() ([]*unstructured.Unstructured, error) {
 			beside, err := fs.Sub(acme.MapFS, "projects/shop/apps/tools")
@@ -103,6 +110,38 @@ func TestPodsAreRestrictedAndReadyQuickly(t *testing.T) {
 			}
 			checkServing(t, name, list)
 		})
+	}
+}
+
+// Each Image app of the project images shows a part of the API; together they show every field.
+func TestImagesShowEveryField(t *testing.T) {
+	acme := repository(t, "acme")
+	shown := map[string]bool{}
+	for _, a := range read(t, "acme", tree.Scope{Repository: "acme", Tenant: "acme"}).Apps {
+		if a.Namespace != "kubeop-acme-images" {
+			continue
+		}
+		beside, err := fs.Sub(acme.MapFS, "projects/images/apps/"+a.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := render.Image(a, render.ImageSettings{Files: beside, Gateway: render.GatewayOf("infra/public")}); err != nil {
+			t.Errorf("%s: %v", a.Name, err)
+		}
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.Spec.Image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for field := range fields {
+			shown[field] = true
+		}
+	}
+	api := reflect.TypeFor[v1alpha1.ImageSource]()
+	for i := range api.NumField() {
+		field, _, _ := strings.Cut(api.Field(i).Tag.Get("json"), ",")
+		if !shown[field] && field != "imagePullPolicy" && field != "replicas" {
+			t.Errorf("no example has %s", field)
+		}
 	}
 }
 

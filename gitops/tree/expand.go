@@ -76,18 +76,18 @@ func (e *expansion) exhausted(n *yaml.Node, line, depth int) bool {
 func (e *expansion) mapping(n *yaml.Node, depth int) map[string]any {
 	object := make(map[string]any, len(n.Content)/2)
 	first := make(map[string]int, len(n.Content)/2)
-	for i := 0; i+1 < len(n.Content) && !e.stopped; i += 2 {
+	for i := 0; i+1 < len(n.Content) && !e.stopped && e.text <= maxText; i += 2 {
 		key := n.Content[i]
 		name, ok := e.key(key)
 		if !ok {
 			continue
 		}
+		e.text += len(name) // of a key written again too: to look it up costs as much
 		if line, again := first[name]; again {
 			e.add(key.Line, "%q is written a second time; the first is in line %d", name, line)
 			continue
 		}
 		first[name] = key.Line
-		e.text += len(name)
 		object[name] = e.expand(n.Content[i+1], depth+1)
 	}
 	return object

@@ -105,6 +105,44 @@ func TestReadBounds(t *testing.T) {
 	}
 }
 
+// A chart's values are free in form, and so are inline manifests: nothing but the bounds keeps aliases there from growing.
+func TestReadBoundsAliasesInApps(t *testing.T) {
+	bomb := "[&a " + strings.Repeat("x", 100_000) + ", " + strings.Repeat("*a, ", 1900) + "]"
+	laughs := "{a: &a [x, x, x, x, x, x, x, x, x]"
+	for c := 'b'; c <= 'z'; c++ {
+		laughs += ", " + string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+string(c-1)+", ", 9) + "]"
+	}
+	const text, values = "the document holds more than 1024 KiB of text, aliases followed", "the document holds more than 100000 values, aliases followed"
+	tests := map[string]struct{ spec, why string }{
+		"values":                 {"{helm: {path: chart, values: {x: " + bomb + "}}}", text},
+		"values, billion laughs": {"{helm: {path: chart, values: {x: " + laughs + "}}}}", values},
+		"manifests":              {"{raw: {manifests: [{x: " + bomb + "}]}}", text},
+		"itself":                 {"{helm: {path: chart, values: &v {x: *v}}}", "the document is nested deeper than 64 levels"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			files := baseFiles(t, "tenant")
+			files["projects/shop/apps/web/app.yaml"].Data = []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: App\n" +
+				"metadata: {name: web}\nspec: " + tc.spec + "\n")
+			got := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
+			if len(got.Problems) != 1 || got.Problems[0].Why != tc.why || got.Problems[0].Err != nil {
+				t.Errorf("got %v, want one problem: %s", got.Problems, tc.why)
+			}
+		})
+	}
+}
+
+// A key is text as much as a value is, also one that is written again.
+func TestReadBoundsKeysByAlias(t *testing.T) {
+	files := baseFiles(t, "tenant")
+	files["projects/shop/project.yaml"].Data = []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata:\n  name: shop\nspec:\n  x: {? &k " +
+		strings.Repeat("k", maxText/2) + " : 1, " + strings.Repeat("*k : 1, ", 50_000) + "}\n")
+	got := fresh(files, Scope{Repository: "acme", Tenant: "acme"}).Problems
+	if len(got) != 1 || !strings.HasPrefix(got[0].Why, `"kkk`) {
+		t.Errorf("%d problems, want one: what comes after the bound is not read", len(got))
+	}
+}
+
 // A repository's name can be given to another tenant's later; what was said to the first is not said to the second.
 func TestReadRemembersForOneTenant(t *testing.T) {
 	r := &Reader{kinds: shared.kinds, seen: map[string]memory{}}

@@ -141,6 +141,9 @@ func (p *pass) judge(file string, at place) judged {
 		d.addAt("spec", "reading the %s: %s", at.kind, err)
 		return d
 	}
+	if app, ok := object.(*v1alpha1.App); ok {
+		d.checkOrder(app)
+	}
 	d.object = object
 	return d
 }

@@ -105,6 +105,7 @@ func (r *Reader) Forget(repository string) {
 func (r *Reader) Read(files Files, scope Scope) *Tree {
 	p := &pass{kinds: r.kinds, files: files, scope: scope, last: r.lastOf(scope.Repository), next: memory{}, tree: &Tree{}}
 	p.readRoot()
+	p.reportRings()
 	p.dropHeld()
 	p.sort()
 	r.remember(scope.Repository, p.next)

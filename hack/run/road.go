@@ -62,7 +62,7 @@ func (r *road) start(ctx context.Context) error {
 
 // ship pushes a tenant with one project and four apps, and waits for each.
 func (r *road) ship(ctx context.Context) error {
-	r.line.Title("First push: a tenant, a project, and four apps: an image, a Git folder, a chart, manifests")
+	r.line.Title("First push: a tenant, a project with an image, a Git folder, a chart and manifests, and one with what images may be")
 	if err := r.samples.Push(ctx, "Ship the shop"); err != nil {
 		return err
 	}

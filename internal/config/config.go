@@ -3,7 +3,11 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/sethvargo/go-envconfig"
@@ -20,6 +24,8 @@ type Operator struct {
 	MetricsAddr string `env:"METRICS_ADDR, default=:8080"`
 	HealthAddr  string `env:"HEALTH_ADDR, default=:8081"`
 	HookAddr    string `env:"HOOK_ADDR, default=:9292"`
+	// PprofAddr serves /debug/pprof, the profiles of Go's runtime, to whoever reaches it; "", the default, serves none.
+	PprofAddr string `env:"PPROF_ADDR"`
 
 	// DataDir holds the local stores of Git objects and charts. They can be lost: what is missing is fetched again.
 	DataDir string `env:"DATA_DIR, default=/data"`
@@ -27,16 +33,39 @@ type Operator struct {
 	Namespace string `env:"OPERATOR_NAMESPACE, default=kubeop-system"`
 	// LeaderElect lets several operators run of which one works.
 	LeaderElect bool `env:"LEADER_ELECT, default=true"`
+	// LeaseDuration is how long the others wait after the leader last renewed its lease, in whole seconds, as the lease
+	// records it. RenewDeadline is how long the leader tries to renew it before it ends, RetryPeriod the time between two
+	// tries, each at least a fifth less than the one before.
+	LeaseDuration time.Duration `env:"LEASE_DURATION, default=15s"`
+	RenewDeadline time.Duration `env:"RENEW_DEADLINE, default=10s"`
+	RetryPeriod   time.Duration `env:"RETRY_PERIOD, default=2s"`
 
 	// Concurrency is how many objects of each kind are reconciled at once; HelmWorkers how many Helm actions run at once.
 	Concurrency int `env:"CONCURRENCY, default=10"`
-	HelmWorkers int `env:"HELM_WORKERS, default=4"`
+	HelmWorkers int `env:"HELM_WORKERS, default=8"`
+	// GCPercent is how much the heap may grow between two collections, in percent of what is in use, as Go's GOGC. Half of
+	// Go's own default: the API server is slower than the collector, and memory is what operators are limited by.
+	GCPercent int `env:"GOGC, default=50"`
 	// GracefulTimeout is how long a stop waits for running work, Helm actions above all; at most 1h, as no Helm action
 	// takes longer. For the manager 0 would mean to wait for nothing, and less to wait for ever.
 	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=10m"`
 
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods.
 	IngressNamespace string `env:"INGRESS_NAMESPACE"`
+	// Gateway is the Gateway of the Gateway API that serves the hosts of Image apps, as "namespace/name", or as
+	// "namespace/name/section" to attach to one of its listeners. "", the default, leaves them to an Ingress.
+	Gateway string `env:"GATEWAY"`
+	// PlainRegistries are the registries that image policies ask over HTTP without TLS, as host or host:port, separated by
+	// commas: the same that the nodes pull from without TLS.
+	PlainRegistries []string `env:"PLAIN_REGISTRIES"`
+
+	// AllowedAddresses are networks, such as 127.0.0.0/8, that the URLs of tenants and repositories may lead to although they
+	// are refused by default: loopback, link-local and the like. See fetch.Network. Private networks need no mention.
+	AllowedAddresses []string `env:"ALLOWED_ADDRESSES"`
+	// FluxArtifactHosts are the hosts from which artifacts of Flux's sources are fetched; "*" stands for one label of a name.
+	FluxArtifactHosts []string `env:"FLUX_ARTIFACT_HOSTS, default=source-controller.*.svc,source-controller.*.svc.cluster.local"`
+	// Service is the name of the operator's own Service, which no URL of a tenant may reach, such as kubeop.kubeop-system.svc.
+	Service string `env:"OPERATOR_SERVICE"`
 
 	Platform Platform `env:", prefix=PLATFORM_"`
 }
@@ -69,6 +98,8 @@ func load(ctx context.Context, from envconfig.Lookuper) (*Operator, error) {
 	return c, c.check()
 }
 
+var gateway = regexp.MustCompile(`^([-a-z0-9]+/[-.a-z0-9]+(/[-.a-z0-9]+)?)?$`)
+
 func (c *Operator) check() error {
 	switch {
 	case c.LogLevel != "debug" && c.LogLevel != "info" && c.LogLevel != "error":
@@ -79,10 +110,50 @@ func (c *Operator) check() error {
 		return fmt.Errorf("CONCURRENCY is %d; it may be 1 to 1000", c.Concurrency)
 	case c.HelmWorkers < 1 || c.HelmWorkers > 100:
 		return fmt.Errorf("HELM_WORKERS is %d; it may be 1 to 100", c.HelmWorkers)
+	case c.GCPercent < 10 || c.GCPercent > 1000:
+		return fmt.Errorf("GOGC is %d; it may be 10 to 1000", c.GCPercent)
 	case c.GracefulTimeout <= 0 || c.GracefulTimeout > time.Hour:
 		return fmt.Errorf("GRACEFUL_TIMEOUT is %s; it must be more than 0s and at most 1h", c.GracefulTimeout)
 	case c.Platform.Interval < time.Second:
 		return fmt.Errorf("PLATFORM_INTERVAL is %s; it must be at least 1s", c.Platform.Interval)
+	}
+	return errors.Join(c.checkNetwork(), c.checkElection())
+}
+
+func (c *Operator) checkNetwork() error {
+	if !gateway.MatchString(c.Gateway) {
+		return fmt.Errorf("GATEWAY is %q; it may be namespace/name or namespace/name/section", c.Gateway)
+	}
+	_, err := c.Allowed()
+	return err
+}
+
+// Allowed are the AllowedAddresses; a single address is a network of one.
+func (c *Operator) Allowed() ([]netip.Prefix, error) {
+	var allowed []netip.Prefix
+	for _, written := range c.AllowedAddresses {
+		written = strings.TrimSpace(written)
+		network, err := netip.ParsePrefix(written)
+		if one, also := netip.ParseAddr(written); err != nil && also == nil {
+			network, err = one.Prefix(one.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ALLOWED_ADDRESSES holds %q; it may be addresses and networks such as 10.0.0.5 and 127.0.0.0/8, with commas between them", written)
+		}
+		allowed = append(allowed, network)
+	}
+	return allowed, nil
+}
+
+// checkElection leaves a renewal that fails time to be tried again, and requests that are under way time to arrive.
+func (c *Operator) checkElection() error {
+	switch {
+	case c.LeaseDuration < time.Second || c.LeaseDuration%time.Second != 0:
+		return fmt.Errorf("LEASE_DURATION is %s; it must be whole seconds and at least 1s", c.LeaseDuration)
+	case c.RenewDeadline <= 0 || c.RenewDeadline > c.LeaseDuration*4/5:
+		return fmt.Errorf("RENEW_DEADLINE is %s; it must be more than 0s and at most four fifths of LEASE_DURATION", c.RenewDeadline)
+	case c.RetryPeriod <= 0 || c.RetryPeriod > c.RenewDeadline*4/5:
+		return fmt.Errorf("RETRY_PERIOD is %s; it must be more than 0s and at most four fifths of RENEW_DEADLINE", c.RetryPeriod)
 	}
 	return nil
 }

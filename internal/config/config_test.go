@@ -16,8 +16,10 @@ func TestLoadDefaults(t *testing.T) {
 	}
 	want := &Operator{
 		LogLevel: "info", LogFormat: "json", MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", DataDir: "/data",
-		Namespace: "kubeop-system", LeaderElect: true, Concurrency: 10, HelmWorkers: 4, GracefulTimeout: 10 * time.Minute,
-		Platform: Platform{Interval: time.Minute},
+		Namespace: "kubeop-system", LeaderElect: true, Concurrency: 10, HelmWorkers: 8, GCPercent: 50, GracefulTimeout: 10 * time.Minute,
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+		FluxArtifactHosts: []string{"source-controller.*.svc", "source-controller.*.svc.cluster.local"},
+		Platform:          Platform{Interval: time.Minute},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
@@ -29,18 +31,30 @@ func TestLoad(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"a platform repository":    {env: map[string]string{"PLATFORM_URL": "https://git.example.com/platform", "PLATFORM_INTERVAL": "5s"}},
-		"an unknown level":         {env: map[string]string{"LOG_LEVEL": "loud"}, want: `LOG_LEVEL is "loud"`},
-		"an unknown format":        {env: map[string]string{"LOG_FORMAT": "xml"}, want: `LOG_FORMAT is "xml"`},
-		"no worker":                {env: map[string]string{"CONCURRENCY": "0"}, want: "CONCURRENCY is 0"},
-		"no Helm worker":           {env: map[string]string{"HELM_WORKERS": "0"}, want: "HELM_WORKERS is 0"},
-		"a poll that never rests":  {env: map[string]string{"PLATFORM_INTERVAL": "0s"}, want: "PLATFORM_INTERVAL is 0s"},
-		"a poll that hardly does":  {env: map[string]string{"PLATFORM_INTERVAL": "999ms"}, want: "PLATFORM_INTERVAL is 999ms"},
-		"a stop that waits for no": {env: map[string]string{"GRACEFUL_TIMEOUT": "0s"}, want: "GRACEFUL_TIMEOUT is 0s"},
-		"a stop that never ends":   {env: map[string]string{"GRACEFUL_TIMEOUT": "-1s"}, want: "GRACEFUL_TIMEOUT is -1s"},
-		"a stop of an hour":        {env: map[string]string{"GRACEFUL_TIMEOUT": "1h"}},
-		"a stop of more":           {env: map[string]string{"GRACEFUL_TIMEOUT": "1h0m1s"}, want: "GRACEFUL_TIMEOUT is 1h0m1s"},
-		"a number that is no such": {env: map[string]string{"CONCURRENCY": "many"}, want: "Concurrency"},
+		"a platform repository":        {env: map[string]string{"PLATFORM_URL": "https://git.example.com/platform", "PLATFORM_INTERVAL": "5s"}},
+		"an unknown level":             {env: map[string]string{"LOG_LEVEL": "loud"}, want: `LOG_LEVEL is "loud"`},
+		"a Gateway":                    {env: map[string]string{"GATEWAY": "infra/public/https", "PLAIN_REGISTRIES": "a:5000,b"}},
+		"a Gateway without namespace":  {env: map[string]string{"GATEWAY": "public"}, want: `GATEWAY is "public"; it may be namespace/name`},
+		"an unknown format":            {env: map[string]string{"LOG_FORMAT": "xml"}, want: `LOG_FORMAT is "xml"`},
+		"no worker":                    {env: map[string]string{"CONCURRENCY": "0"}, want: "CONCURRENCY is 0"},
+		"a collector that never rests": {env: map[string]string{"GOGC": "1"}, want: "GOGC is 1"},
+		"no Helm worker":               {env: map[string]string{"HELM_WORKERS": "0"}, want: "HELM_WORKERS is 0"},
+		"a poll that never rests":      {env: map[string]string{"PLATFORM_INTERVAL": "0s"}, want: "PLATFORM_INTERVAL is 0s"},
+		"a poll that hardly does":      {env: map[string]string{"PLATFORM_INTERVAL": "999ms"}, want: "PLATFORM_INTERVAL is 999ms"},
+		"a stop that waits for no":     {env: map[string]string{"GRACEFUL_TIMEOUT": "0s"}, want: "GRACEFUL_TIMEOUT is 0s"},
+		"a stop that never ends":       {env: map[string]string{"GRACEFUL_TIMEOUT": "-1s"}, want: "GRACEFUL_TIMEOUT is -1s"},
+		"a stop of an hour":            {env: map[string]string{"GRACEFUL_TIMEOUT": "1h"}},
+		"a stop of more":               {env: map[string]string{"GRACEFUL_TIMEOUT": "1h0m1s"}, want: "GRACEFUL_TIMEOUT is 1h0m1s"},
+		"a lease of part seconds":      {env: map[string]string{"LEASE_DURATION": "1500ms"}, want: "LEASE_DURATION is 1.5s"},
+		"a lease of no time":           {env: map[string]string{"LEASE_DURATION": "0s"}, want: "LEASE_DURATION is 0s"},
+		"a deadline past the lease":    {env: map[string]string{"RENEW_DEADLINE": "13s"}, want: "RENEW_DEADLINE is 13s"},
+		"a deadline of no time":        {env: map[string]string{"RENEW_DEADLINE": "0s"}, want: "RENEW_DEADLINE is 0s"},
+		"a try past the deadline":      {env: map[string]string{"RETRY_PERIOD": "9s"}, want: "RETRY_PERIOD is 9s"},
+		"a retry without a pause":      {env: map[string]string{"RETRY_PERIOD": "0s"}, want: "RETRY_PERIOD is 0s"},
+		"a short election":             {env: map[string]string{"LEASE_DURATION": "3s", "RENEW_DEADLINE": "2s", "RETRY_PERIOD": "500ms"}},
+		"addresses":                    {env: map[string]string{"ALLOWED_ADDRESSES": "127.0.0.0/8, ::1"}},
+		"an address that is no such":   {env: map[string]string{"ALLOWED_ADDRESSES": "::1,localhost"}, want: `ALLOWED_ADDRESSES holds "localhost"`},
+		"a number that is no such":     {env: map[string]string{"CONCURRENCY": "many"}, want: "Concurrency"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,6 @@
 // Package hook serves POST /hook/<repository>, by which a Git host reports a push. The call only has the repository
-// fetched at once; what is in it decides nothing, and polling finds the push without it.
+// fetched at once; what is in it decides nothing, and polling finds the push without it. With ?source=<URL> it reports a push
+// to another Git repository, from which apps of that tenant are made.
 package hook
 
 import (
@@ -24,6 +25,8 @@ const (
 	maxBody = 25 << 20
 	// maxCalls bounds how many calls are answered at once, and with them the look-ups of Secrets.
 	maxCalls = 16
+	// maxURL is the longest URL that an app may name.
+	maxURL = 2048
 )
 
 // Server answers calls on every replica, the leader or not: it leaves its mark on the Repository, which the leader sees.
@@ -58,7 +61,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// Handler answers POST /hook/{repository}: 202 when the fetch was asked for; 401 when the call is not signed with the
+// Handler answers POST /hook/{repository}: 202 when the fetch was asked for; 400 when source is too long; 401 when the call is not signed with the
 // repository's key or there is no such repository, which are not told apart; 413 when the body is past maxBody; 503
 // when maxCalls are under way. A call that carries no signature is refused before anything of it is looked at.
 func (s *Server) Handler() http.Handler {
@@ -86,6 +89,10 @@ func (s *Server) Handler() http.Handler {
 // not there too: a body left unread would tell it from one that is.
 func (s *Server) push(w http.ResponseWriter, r *http.Request, given proof) {
 	name := r.PathValue("repository")
+	if len(r.URL.Query().Get("source")) > maxURL {
+		http.Error(w, fmt.Sprintf("source has more than %d characters", maxURL), http.StatusBadRequest)
+		return
+	}
 	log := s.Log.WithValues("repository", name, "from", r.RemoteAddr)
 	repository, key, missing := s.find(r.Context(), name)
 	genuine, err := given.by(key, http.MaxBytesReader(w, r.Body, maxBody))
@@ -98,7 +105,7 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request, given proof) {
 		http.Error(w, "the call is not signed with this repository's key", http.StatusUnauthorized)
 		return
 	}
-	if err := s.request(r.Context(), repository); err != nil {
+	if err := s.request(r.Context(), repository, r.URL.Query().Get("source")); err != nil {
 		log.Error(err, "Asking for a fetch")
 		http.Error(w, "asking for a fetch did not succeed; polling will find the push", http.StatusServiceUnavailable)
 		return
@@ -141,12 +148,17 @@ func (s *Server) find(ctx context.Context, name string) (*v1alpha1.Repository, [
 	return repository, secret.Data["token"], nil
 }
 
-// request leaves Flux's annotation, as `kubectl annotate` would.
-func (s *Server) request(ctx context.Context, repository *v1alpha1.Repository) error {
+// request leaves Flux's annotation, as `kubectl annotate` would, or the one that names the source.
+func (s *Server) request(ctx context.Context, repository *v1alpha1.Repository, source string) error {
 	before := repository.DeepCopy()
 	if repository.Annotations == nil {
 		repository.Annotations = map[string]string{}
 	}
-	repository.Annotations[meta.ReconcileRequestAnnotation] = s.Clock.Now().UTC().Format(time.RFC3339Nano)
+	now := s.Clock.Now().UTC().Format(time.RFC3339Nano)
+	if source == "" {
+		repository.Annotations[meta.ReconcileRequestAnnotation] = now
+	} else {
+		repository.Annotations[v1alpha1.PushedAnnotation] = now + " " + source
+	}
 	return s.Client.Patch(ctx, repository, client.MergeFrom(before))
 }

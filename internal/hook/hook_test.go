@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,25 @@ func TestPush(t *testing.T) {
 				t.Errorf("requestedAt is %q after an answer of %d", asked, answer.Code)
 			}
 		})
+	}
+}
+
+// TestAPushToAnotherSource leaves the repository itself alone.
+func TestAPushToAnotherSource(t *testing.T) {
+	mac := sign([]byte(body), []byte(key))
+	for source, want := range map[string]int{"https://git.example.com/acme/manifests.git": 202, strings.Repeat("x", 2049): 400} {
+		s := newServer(t)
+		answer := call(s.Handler(), "/hook/acme?source="+url.QueryEscape(source), "X-Signature", mac, strings.NewReader(body))
+		if answer.Code != want || requestedAt(t, s) != "" {
+			t.Errorf("%.50s: got %d, want %d; requestedAt %q", source, answer.Code, want, requestedAt(t, s))
+		}
+		repository := &v1alpha1.Repository{}
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "acme"}, repository); err != nil {
+			t.Fatal(err)
+		}
+		if told := repository.Annotations[v1alpha1.PushedAnnotation]; strings.HasSuffix(told, " "+source) != (want == 202) {
+			t.Errorf("%.50s: the repository says %q", source, told)
+		}
 	}
 }
 

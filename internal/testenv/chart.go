@@ -22,10 +22,8 @@ const Namespace = "kubeop-system"
 // configuration that connects as the operator's service account: what its roles do not allow fails in the tests too.
 func (e *Env) InstallChart(ctx context.Context) (*rest.Config, error) {
 	chart := filepath.Join(e.bin, "..", "..", "charts", "kubeop")
-	install := exec.CommandContext(ctx, e.program("helm"), "install", "kubeop", chart, "--namespace", Namespace, "--create-namespace",
-		"--set", "replicas=0", "--kubeconfig", e.kubeconfig)
-	if out, err := install.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("helm install: %w\n%s", err, bytes.TrimSpace(out))
+	if _, err := e.Helm(ctx, "install", "kubeop", chart, "--namespace", Namespace, "--create-namespace", "--set", "replicas=0"); err != nil {
+		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(e.Config)
 	if err != nil {
@@ -39,6 +37,15 @@ func (e *Env) InstallChart(ctx context.Context) (*rest.Config, error) {
 	config.BearerToken = token.Status.Token
 	config.QPS, config.Burst = -1, -1
 	return config, nil
+}
+
+// Helm runs the helm command as administrator and returns what it prints.
+func (e *Env) Helm(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, e.program("helm"), append(args, "--kubeconfig", e.kubeconfig)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("helm %s: %w\n%s", args[0], err, bytes.TrimSpace(out))
+	}
+	return string(out), nil
 }
 
 // Kubeconfig writes a kubeconfig of a bearer token's configuration, for a program that is run beside the test.

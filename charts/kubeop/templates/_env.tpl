@@ -12,6 +12,13 @@
 - {name: HELM_WORKERS, value: {{ .Values.helmWorkers | quote }}}
 - {name: GRACEFUL_TIMEOUT, value: {{ printf "%ds" (int .Values.gracefulTimeoutSeconds) }}}
 - {name: INGRESS_NAMESPACE, value: {{ .Values.ingressNamespace | quote }}}
+- {name: OPERATOR_SERVICE, value: {{ printf "%s.%s.svc" .Release.Name .Release.Namespace | quote }}}
+- {name: ALLOWED_ADDRESSES, value: {{ join "," .Values.allowedAddresses | quote }}}
+{{- with .Values.fluxArtifactHosts }}
+- {name: FLUX_ARTIFACT_HOSTS, value: {{ join "," . | quote }}}
+{{- end }}
+- {name: GATEWAY, value: {{ .Values.gateway | quote }}}
+- {name: PLAIN_REGISTRIES, value: {{ join "," .Values.plainRegistries | quote }}}
 {{- with .Values.platform }}
 {{- if .url }}
 - {name: PLATFORM_URL, value: {{ .url | quote }}}

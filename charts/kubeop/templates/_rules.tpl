@@ -20,6 +20,9 @@ service account tokens, everything cluster-scoped) an app cannot hold. */ -}}
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]
   verbs: {{ . }}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [httproutes]
+  verbs: {{ . }}
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [roles, rolebindings]
   verbs: {{ . }}

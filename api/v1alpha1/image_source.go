@@ -1,0 +1,188 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// ImageSource runs a container image as a Deployment, with ports also as a Service; or as a CronJob or a Job.
+// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscale))",message="set replicas or autoscale, not both"
+// +kubebuilder:validation:XValidation:rule="!(has(self.schedule) || has(self.job)) || !(has(self.ports) || has(self.replicas) || has(self.autoscale) || has(self.strategy))",message="ports, replicas, autoscale and strategy are for what runs all the time, not for schedule and job"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || has(self.schedule)",message="timeZone is for schedule"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || !(self.reference.contains('@') || self.reference.split('/')[size(self.reference.split('/')) - 1].contains(':'))",message="with a policy, reference has no tag and no digest: the policy chooses them"
+// +kubebuilder:validation:XValidation:rule="has(self.ports) || !has(self.probes) || ((!has(self.probes.readiness) || has(self.probes.readiness.port) || has(self.probes.readiness.command)) && (!has(self.probes.liveness) || has(self.probes.liveness.port) || has(self.probes.liveness.command)) && (!has(self.probes.startup) || has(self.probes.startup.port) || has(self.probes.startup.command)))",message="a probe by path or tcp needs a port: set the probe's port, or image.ports"
+type ImageSource struct {
+	// Reference of the image, as "registry/name:tag" or "registry/name@sha256:…"; with a policy "registry/name" alone.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[^\s]+$`
+	Reference string `json:"reference"`
+	// Policy chooses the tag among those that the registry has, and pins its digest. Without it the reference is used as it
+	// is written.
+	// +optional
+	Policy *ImagePolicy `json:"policy,omitempty"`
+	// PullSecrets name Secrets of type kubernetes.io/dockerconfigjson in the app's namespace, for the registry.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	PullSecrets []LocalSecretReference `json:"pullSecrets,omitempty"`
+	// Replicas to run. Default 1.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Autoscale has a HorizontalPodAutoscaler choose the replicas.
+	// +optional
+	Autoscale *Autoscale `json:"autoscale,omitempty"`
+	// Ports the container listens on; each becomes a port of the Service, where no two may be the same.
+	// +kubebuilder:validation:XValidation:rule="!self.all(p, has(p.port)) || self.all(a, self.exists_one(b, (has(a.servicePort) ? a.servicePort : a.port) == (has(b.servicePort) ? b.servicePort : b.port) && a.protocol == b.protocol))",message="two of the ports are the same port of the Service; give them a different servicePort"
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Ports []ImagePort `json:"ports,omitempty"`
+	// Env are environment variables, as in a container.
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []corev1.EnvVar `json:"env,omitempty"`
+	// EnvFrom takes all keys of ConfigMaps and Secrets as environment variables.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
+	// Command replaces the image's entrypoint.
+	// +listType=atomic
+	// +optional
+	Command []string `json:"command,omitempty"`
+	// Args replaces the image's arguments.
+	// +listType=atomic
+	// +optional
+	Args []string `json:"args,omitempty"`
+	// Resources of the container. Default: the project's limits.
+	// +optional
+	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
+	// Probes of the container. Default: a TCP readiness probe of the first port.
+	// +optional
+	Probes Probes `json:"probes,omitzero"`
+	// ImagePullPolicy of the container. Default: the API server's (Always for the tag latest, else IfNotPresent).
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	// +optional
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+	// ConfigFiles are files beside app.yaml that the container sees; a change of one rolls the pods.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=mountPath
+	// +optional
+	ConfigFiles []ImageFiles `json:"configFiles,omitempty"`
+	// SecretFiles are Secrets of the app's namespace whose keys the container sees as files.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=mountPath
+	// +optional
+	SecretFiles []ImageSecretFiles `json:"secretFiles,omitempty"`
+	// Volumes keep data: with a size in a PersistentVolumeClaim, which outlives the app, without one as long as the pod.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Volumes []ImageVolume `json:"volumes,omitempty"`
+	// Schedule runs the image as a CronJob, as in crontab(5): "0 3 * * *", or @daily and the like.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Schedule string `json:"schedule,omitempty"`
+	// TimeZone of the schedule, such as "Europe/Berlin". Default: that of the cluster's controllers, mostly UTC.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+	// Job runs the image once for each revision, as a Job, or says how the Jobs of the schedule run.
+	// +optional
+	Job *ImageJob `json:"job,omitempty"`
+	// Strategy replaces old pods by new ones. Default RollingUpdate; Recreate where a volume can be mounted only once.
+	// +optional
+	Strategy *ImageStrategy `json:"strategy,omitempty"`
+	// Security is what the container may do beyond the defaults: no root, no capabilities, no more privileges.
+	// +optional
+	Security ImageSecurity `json:"security,omitzero"`
+	// TerminationGracePeriodSeconds is how long a pod has to stop. Default 30.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	// +optional
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+}
+
+// ImagePort is a port of the container and of the Service.
+type ImagePort struct {
+	// Name of the port.
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('[a-z]')",message="a port name needs a letter"
+	Name string `json:"name"`
+	// Port the container listens on.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+	// ServicePort is the Service's port. Default: port.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	ServicePort int32 `json:"servicePort,omitempty"`
+	// Protocol of the port. Default TCP.
+	// +kubebuilder:validation:Enum=TCP;UDP;SCTP
+	// +kubebuilder:default=TCP
+	// +optional
+	Protocol corev1.Protocol `json:"protocol,omitempty"`
+}
+
+// Probes are the container's probes, by HTTP path or as full probes.
+type Probes struct {
+	// Readiness decides whether the pod gets traffic.
+	// +optional
+	Readiness *Probe `json:"readiness,omitempty"`
+	// Liveness decides whether the container is restarted.
+	// +optional
+	Liveness *Probe `json:"liveness,omitempty"`
+	// Startup holds the other probes back until it succeeds.
+	// +optional
+	Startup *Probe `json:"startup,omitempty"`
+}
+
+// Probe asks the container how it is; exactly one of path, tcp and command is set.
+// +kubebuilder:validation:XValidation:rule="(has(self.path) ? 1 : 0) + (has(self.tcp) ? 1 : 0) + (has(self.command) ? 1 : 0) == 1",message="exactly one of path, tcp and command must be set"
+type Probe struct {
+	// Path to GET over HTTP.
+	// +kubebuilder:validation:Pattern=`^/`
+	// +optional
+	Path string `json:"path,omitempty"`
+	// TCP connects to the port when true.
+	// +kubebuilder:validation:Enum=true
+	// +optional
+	TCP bool `json:"tcp,omitempty"`
+	// Command to run in the container.
+	// +kubebuilder:validation:MinItems=1
+	// +listType=atomic
+	// +optional
+	Command []string `json:"command,omitempty"`
+	// Port by number or name, for path and tcp. Default: the first port.
+	// +optional
+	Port *intstr.IntOrString `json:"port,omitempty"`
+	// PeriodSeconds between two probes. Default 10.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
+	// FailureThreshold is how many failures in a row count. Default 3.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	FailureThreshold int32 `json:"failureThreshold,omitempty"`
+	// InitialDelaySeconds before the first probe. Default 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty"`
+	// TimeoutSeconds of one probe. Default 1.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+}

@@ -1,0 +1,452 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/fence"
+	"github.com/kubeop/kubeop/internal/testenv"
+)
+
+// TestAnOperatorThatLostItsLeaseWritesNothing stops the leader in the middle of its work for longer than its lease lasts.
+// The other one takes over and delivers the next commit. When the first goes on, it writes nothing and ends.
+func TestAnOperatorThatLostItsLeaseWritesNothing(t *testing.T) {
+	d := newDuel(t, "duel")
+	leader := d.fighter()
+	d.push(0, fewer)
+	d.converges(0)
+	refused := 0
+	// Each loser leaves a winner, which is the next to lose.
+	for round, c := range []struct {
+		name string
+		// at is the write after which the leader is put to sleep; nil for one in a hook.
+		at func(*http.Request) bool
+	}{
+		{name: "while a hook runs"},
+		{name: "once a revision is recorded", at: nth(1, "POST", "/secrets")},
+		{name: "between two objects", at: nth(9, "PATCH", "/configmaps")},
+		{name: "once the former revision is superseded", at: nth(1, "PUT", "/secrets")},
+	} {
+		standby := d.fighter()
+		term := d.lease()
+		if c.at == nil {
+			d.sleepInHook(leader, 2*round+1)
+		} else {
+			d.sleepAt(leader, 2*round+1, c.at)
+		}
+		d.eventually("the other one leads", func() error { return d.leads(term) })
+		d.push(2*round+2, fewer)
+		d.converges(2*round + 2)
+		d.quiet()
+		before, term := d.versions(), d.lease()
+		n := leader.wakes()
+		if diff := cmp.Diff(before, d.versions()); diff != "" {
+			t.Errorf("%s: the one that had lost its lease changed something (-before +after):\n%s", c.name, diff)
+		}
+		if diff := cmp.Diff(term, d.lease()); diff != "" {
+			t.Errorf("%s: the lease is not as it was (-before +after):\n%s", c.name, diff)
+		}
+		t.Logf("asleep %s: when it woke up it was refused %d times", c.name, n)
+		leader, refused = standby, refused+n
+	}
+	if refused == 0 {
+		t.Error("none of them ever tried to write, so nothing was shown")
+	}
+	leader.stops()
+	if l := d.lease(); l.Holder != "" {
+		t.Errorf("the leader stopped and left the lease as %+v", l)
+	}
+}
+
+// freeAddress returns an address outside the range from which the kernel gives ports to whoever asks for any, such as the
+// clusters of other tests that start meanwhile.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
+		if listener, err := net.Listen("tcp", address); err == nil {
+			listener.Close()
+			return address
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// TestAStandbyPassesAPushOn and writes nothing else: a Git host's call comes to any replica.
+func TestAStandbyPassesAPushOn(t *testing.T) {
+	d := newDuel(t, "standby")
+	leader := d.fighter()
+	d.push(0, fewer)
+	d.converges(0)
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: "standby-hook"}, StringData: map[string]string{"token": "key"}}
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "standby"}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"repository":{"hookSecretRef":{"name":"standby-hook"}}}}`))
+	if err := errors.Join(d.Create(t.Context(), key), d.Patch(t.Context(), tenant, patch)); err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	standby := d.fighter("HOOK_ADDR=" + address)
+	look := func(r *http.Request) {
+		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/repositories/standby") {
+			t.Errorf("the standby sent %s %s", r.Method, r.URL.Path)
+		}
+	}
+	standby.look.Store(&look)
+	d.eventually("the standby takes the call", func() error {
+		call, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/hook/standby", nil)
+		if err != nil {
+			return err
+		}
+		call.Header.Set("X-Gitlab-Token", "key")
+		answer, err := http.DefaultClient.Do(call)
+		if err != nil {
+			return err
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusAccepted {
+			return errors.New(answer.Status)
+		}
+		return nil
+	})
+	repository := &v1alpha1.Repository{}
+	if err := d.Get(t.Context(), client.ObjectKey{Name: "standby"}, repository); err != nil {
+		t.Fatal(err)
+	}
+	if repository.Annotations[meta.ReconcileRequestAnnotation] == "" {
+		t.Error("the leader was not asked to fetch")
+	}
+	standby.stops()
+	leader.stops()
+}
+
+// TestElectLeavesTheConnectionAlone but for the fence: what is right for a lease would end every watch within seconds.
+func TestElectLeavesTheConnectionAlone(t *testing.T) {
+	connection := &rest.Config{Host: env.Config.Host, UserAgent: "kubeop/test"}
+	want := rest.CopyConfig(connection)
+	c := &config.Operator{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
+	if err := elect(c, connection, &leaseEvents{}, &ctrl.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if connection.WrapTransport == nil {
+		t.Error("no fence stands before its writes")
+	}
+	connection.WrapTransport = nil
+	if diff := cmp.Diff(want.String(), connection.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// nth is the nth write of its kind.
+func nth(n int32, method, resource string) func(*http.Request) bool {
+	seen := &atomic.Int32{}
+	return func(r *http.Request) bool {
+		return r.Method == method && strings.Contains(r.URL.Path, resource) && seen.Add(1) == n
+	}
+}
+
+// duel is two operators on one cluster.
+type duel struct {
+	*killed
+	// hold leaves hooks running.
+	hold atomic.Bool
+	// tenant is how the names of the tenant's namespaces begin.
+	tenant   string
+	metadata metadata.Interface
+	kinds    []schema.GroupVersionResource
+}
+
+func newDuel(t *testing.T, tenant string) *duel {
+	t.Helper()
+	quiet := rest.CopyConfig(env.Config)
+	quiet.WarningHandler = rest.NoWarnings{} // Some of all kinds are deprecated.
+	d := &duel{killed: newKilled(t, tenant), metadata: metadata.NewForConfigOrDie(metadata.ConfigFor(quiet)), tenant: "kubeop-" + tenant}
+	lists, err := discovery.NewDiscoveryClientForConfigOrDie(env.Config).ServerPreferredNamespacedResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "get"}}, lists) {
+		group, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			d.kinds = append(d.kinds, group.WithResource(r.Name))
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { d.runHooks(ctx) })
+	t.Cleanup(func() { cancel(); ended.Wait() })
+	d.repo.Push(map[string]string{
+		"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile,
+		"projects/shop/apps/helm/chart/templates/hook.yaml": strings.Replace(hookPod, "pre-install", "'pre-install,pre-upgrade'", 1),
+	})
+	return d
+}
+
+// runHooks has hooks succeed unless they are held: there are no nodes.
+func (d *duel) runHooks(ctx context.Context) {
+	for ctx.Err() == nil {
+		pods := &corev1.PodList{}
+		if err := d.List(ctx, pods, client.InNamespace(d.namespace)); err != nil && ctx.Err() == nil {
+			d.t.Errorf("looking for hooks: %v", err)
+		}
+		for _, p := range pods.Items {
+			if p.Status.Phase == corev1.PodPending && !d.hold.Load() {
+				p.Status.Phase = corev1.PodSucceeded
+				_ = d.Status().Update(ctx, &p) // Its operator may just have deleted it.
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// sleepInHook ships a round and stops the leader while its hook runs.
+func (d *duel) sleepInHook(leader *fighter, round int) {
+	d.t.Helper()
+	d.hold.Store(true)
+	d.push(round, objects)
+	d.eventually("the hook runs", func() error {
+		pod := &corev1.Pod{}
+		if err := d.Get(d.t.Context(), client.ObjectKey{Namespace: d.namespace, Name: "before"}, pod); err != nil {
+			return err
+		}
+		if pod.Status.Phase != corev1.PodPending {
+			return errors.New("it is the hook of the round before")
+		}
+		return nil
+	})
+	leader.signal(syscall.SIGSTOP)
+	d.hold.Store(false)
+}
+
+// sleepAt ships a round and stops the leader at one of its writes.
+func (d *duel) sleepAt(leader *fighter, round int, at func(*http.Request) bool) {
+	d.t.Helper()
+	asleep := make(chan struct{})
+	look := func(r *http.Request) {
+		if strings.Contains(r.URL.Path, "/namespaces/"+d.namespace+"/") && at(r) {
+			leader.signal(syscall.SIGSTOP)
+			close(asleep)
+		}
+	}
+	leader.look.Store(&look)
+	d.push(round, objects)
+	select {
+	case <-asleep:
+	case <-time.After(time.Minute):
+		d.t.Fatal("the leader did not come to the write it was to be stopped at")
+	}
+}
+
+// term is what a lease says of its holder.
+type term struct {
+	Holder      string
+	Transitions int32
+}
+
+func (d *duel) lease() term {
+	d.t.Helper()
+	l := &coordinationv1.Lease{}
+	if err := d.Get(d.t.Context(), client.ObjectKey{Namespace: testenv.Namespace, Name: leaseName}, l); err != nil {
+		d.t.Fatal(err)
+	}
+	return term{Holder: *l.Spec.HolderIdentity, Transitions: *l.Spec.LeaseTransitions}
+}
+
+func (d *duel) leads(before term) error {
+	if now := d.lease(); now.Transitions == before.Transitions {
+		return fmt.Errorf("the lease is still %+v", now)
+	}
+	return nil
+}
+
+// versions returns the version of every object in the tenant's namespaces.
+func (d *duel) versions() map[string]string {
+	d.t.Helper()
+	out := map[string]string{}
+	for _, kind := range d.kinds {
+		list, err := d.metadata.Resource(kind).List(d.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		for _, o := range list.Items {
+			if strings.HasPrefix(o.Namespace, d.tenant) {
+				out[kind.Resource+" "+o.Namespace+"/"+o.Name] = o.ResourceVersion
+			}
+		}
+	}
+	return out
+}
+
+// quiet waits until nothing has changed for a while.
+func (d *duel) quiet() {
+	d.t.Helper()
+	before := d.versions()
+	for range 20 {
+		time.Sleep(time.Second)
+		now := d.versions()
+		if maps.Equal(before, now) {
+			return
+		}
+		before = now
+	}
+	d.t.Fatal("it never gets quiet")
+}
+
+// fighter is an operator whose requests are looked at on their way.
+type fighter struct {
+	*exec.Cmd
+	t      *testing.T
+	stderr bytes.Buffer
+	ended  chan error
+	// look is shown each write but those of the lease.
+	look atomic.Pointer[func(*http.Request)]
+}
+
+// fighter starts an operator with further settings.
+func (d *duel) fighter(settings ...string) *fighter {
+	d.t.Helper()
+	f := &fighter{t: d.t, ended: make(chan error, 1)}
+	proxy := f.proxy()
+	config, err := operatorConfig()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	config = rest.CopyConfig(config)
+	config.Host, config.TLSClientConfig = proxy.URL, rest.TLSClientConfig{CAData: certificate(proxy)}
+	dir := d.t.TempDir()
+	if err := testenv.Kubeconfig(filepath.Join(dir, "kubeconfig"), config); err != nil {
+		d.t.Fatal(err)
+	}
+	f.Cmd = d.command(append(settings, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "DATA_DIR="+filepath.Join(dir, "data"),
+		"LEADER_ELECT=true", "LEASE_DURATION=4s", "RENEW_DEADLINE=3s", "RETRY_PERIOD=500ms")...)
+	f.Stderr = &f.stderr
+	if err := f.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	go func() { f.ended <- f.Wait(); close(f.ended) }()
+	d.t.Cleanup(func() {
+		_ = f.Process.Kill() // In most cases it has ended long before.
+		for range f.ended {
+		}
+	})
+	return f
+}
+
+// proxy passes everything on to the API server, once look has seen it.
+func (f *fighter) proxy() *httptest.Server {
+	f.t.Helper()
+	server, err := url.Parse(env.Config.Host)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(server)
+	pass.FlushInterval = -1 // Watches are streams.
+	pass.ErrorLog = log.New(io.Discard, "", 0)
+	if pass.Transport, err = rest.TransportFor(rest.AnonymousClientConfig(env.Config)); err != nil {
+		f.t.Fatal(err)
+	}
+	proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if look := f.look.Load(); look != nil && r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/leases/"+leaseName) {
+			whole(r)
+			(*look)(r)
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	proxy.EnableHTTP2 = true
+	proxy.Config.ErrorLog = pass.ErrorLog
+	proxy.StartTLS()
+	f.t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })
+	return proxy
+}
+
+// whole reads a request to its end. One that breaks off before is none: the API server would not act on it either.
+func whole(r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+}
+
+func certificate(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
+func (f *fighter) signal(s os.Signal) {
+	if err := f.Process.Signal(s); err != nil {
+		f.t.Errorf("sending %s: %v", s, err)
+	}
+}
+
+// wakes has the operator go on and end, and returns how often it was refused a write.
+func (f *fighter) wakes() (refused int) {
+	f.t.Helper()
+	write := func(r *http.Request) { f.t.Errorf("it woke up and sent %s %s", r.Method, r.URL.Path) }
+	f.look.Store(&write)
+	f.signal(syscall.SIGCONT)
+	select {
+	case err := <-f.ended:
+		if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			f.t.Errorf("it ended with %v, want status 1", err)
+		}
+	case <-time.After(30 * time.Second):
+		f.t.Fatal("it did not end")
+	}
+	if said := f.stderr.String(); !strings.Contains(said, "leader election lost") {
+		f.t.Errorf("it ended for another reason: %s", said)
+	}
+	return strings.Count(f.stderr.String(), fence.ErrFenced.Error())
+}
+
+// stops asks the operator to stop in order.
+func (f *fighter) stops() {
+	f.t.Helper()
+	f.signal(syscall.SIGTERM)
+	select {
+	case err := <-f.ended:
+		if err != nil {
+			f.t.Errorf("it ended with %v: %s", err, f.stderr.String())
+		}
+	case <-time.After(30 * time.Second):
+		f.t.Fatal("it did not end")
+	}
+}

@@ -1,0 +1,120 @@
+package app
+
+import (
+	"context"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/release"
+)
+
+// fetchChart brings a Helm app's chart at hand: from a repository, from the app's own folder, or from one of another Git
+// repository.
+func (r *Reconciler) fetchChart(ctx context.Context, s *scope) error {
+	switch spec := s.app.Spec.Helm; {
+	case spec.Path != "":
+		s.revision = declaredRevision(s.app)
+		// What the chart depends on in other folders is the app's own, too: only that is in the digest of its input.
+		return r.chartFolder(ctx, s, fetch.ChartFolder{Root: s.folder, Path: spec.Path, Tenant: s.owner.Tenant})
+	case spec.Git != nil:
+		source := fetch.Git{URL: spec.Git.URL, Ref: spec.Git.Ref, Tenant: s.owner.Tenant}
+		commit, err := r.commit(ctx, s, source, spec.Git.SecretRef)
+		if err != nil {
+			return err
+		}
+		s.revision = commit.Revision
+		return r.chartFolder(ctx, s, fetch.ChartFolder{Root: commit.Root, Path: chartPath(spec.Git), URL: source.URL, Tenant: source.Tenant})
+	}
+	return r.chartArchive(ctx, s)
+}
+
+func chartPath(source *v1alpha1.ChartGitSource) string {
+	if source.Path == "" {
+		return "."
+	}
+	return source.Path
+}
+
+func (r *Reconciler) chartArchive(ctx context.Context, s *scope) error {
+	spec := s.app.Spec.Helm
+	question, err := r.question(ctx, s)
+	if err != nil {
+		return err
+	}
+	fetched := func() (fetch.ChartArchive, error) {
+		return r.Archives.Get(string(s.app.UID), question, func() (fetch.ChartArchive, error) {
+			auth, err := fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, spec.SecretRef)
+			if err != nil {
+				return fetch.ChartArchive{}, err
+			}
+			return r.Charts.Fetch(ctx, fetch.Chart{
+				Repository: spec.Repository, Name: spec.Chart, Version: spec.Version, Digest: spec.Digest, Insecure: spec.Insecure,
+				Auth: auth, Tenant: s.owner.Tenant,
+			})
+		})
+	}
+	archive, err := fetched()
+	if err == nil && !r.Charts.Has(archive) {
+		r.Archives.Forget(string(s.app.UID))
+		archive, err = fetched()
+	}
+	s.chart, s.revision = release.Chart{Archive: archive.Path, Digest: archive.Digest}, archive.Version
+	return err
+}
+
+// chartFolder takes a folder as the chart, with the dependencies that are not vendored in it.
+func (r *Reconciler) chartFolder(ctx context.Context, s *scope, chart fetch.ChartFolder) error {
+	needs, err := r.dependencies(ctx, s, chart)
+	if err != nil {
+		return err
+	}
+	files, err := fetch.Overlay(chart.Root, chart.Path, needs)
+	if err != nil {
+		return err
+	}
+	s.chart = release.Chart{Files: files, Digest: files.Digest()}
+	return nil
+}
+
+// dependencies fetches what a chart's folder lacks; a chart that has everything costs nothing here.
+func (r *Reconciler) dependencies(ctx context.Context, s *scope, chart fetch.ChartFolder) ([]fetch.Dependency, error) {
+	lacks, err := chart.Lacks()
+	if err != nil || lacks == "" {
+		return nil, err
+	}
+	question, err := r.question(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	question.Request += " " + lacks
+	fetched := func() ([]fetch.Dependency, error) {
+		return r.Dependencies.Get(string(s.app.UID), question, func() ([]fetch.Dependency, error) {
+			if chart.Auth, err = r.chartAuth(ctx, s); err != nil {
+				return nil, err
+			}
+			return r.Charts.Dependencies(ctx, chart)
+		})
+	}
+	needs, err := fetched()
+	if err == nil && !r.stillThere(needs) {
+		r.Dependencies.Forget(string(s.app.UID))
+		needs, err = fetched()
+	}
+	return needs, err
+}
+
+func (r *Reconciler) chartAuth(ctx context.Context, s *scope) (fetch.Auth, error) {
+	if source := s.app.Spec.Helm.Git; source != nil {
+		return fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, source.SecretRef)
+	}
+	return fetch.Auth{}, nil
+}
+
+func (r *Reconciler) stillThere(needs []fetch.Dependency) bool {
+	for _, d := range needs {
+		if (d.Path == "" && !r.Charts.Has(d.Archive)) || !r.stillThere(d.Needs) {
+			return false
+		}
+	}
+	return true
+}

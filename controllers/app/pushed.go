@@ -1,0 +1,97 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// pushes remembers the last push to each Git repository that apps are made from, as far as somebody told of it: the
+// repository that declares the apps, by its commit, and others by the push hook. An app asks its source again when there was
+// one, and else when its interval is over.
+type pushes struct {
+	mu   sync.Mutex
+	last map[pushedTo]string
+}
+
+// pushedTo is a Git repository as a tenant reads it; the platform's pushes are for all.
+type pushedTo struct{ tenant, url string }
+
+// note remembers a push.
+func (p *pushes) note(to pushedTo, what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = map[pushedTo]string{}
+	}
+	p.last[to] = what
+}
+
+// of returns what tells the last push to a repository from the one before, "" when there was none.
+func (p *pushes) of(tenant, url string) string {
+	url = sameURL(url)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last[pushedTo{tenant, url}] + p.last[pushedTo{"", url}]
+}
+
+// sameURL is a Git URL without what most hosts do not look at.
+func sameURL(url string) string {
+	return strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(url, "/"), ".git"))
+}
+
+// gitURL is the Git repository that an app is made from, "" when it is from none.
+func gitURL(spec *v1alpha1.AppSpec) string {
+	switch {
+	case spec.Git != nil:
+		return spec.Git.URL
+	case spec.Helm != nil && spec.Helm.Git != nil:
+		return spec.Helm.Git.URL
+	}
+	return ""
+}
+
+// pushTold lets a Repository through when it tells of a push, to itself or to a source of its tenant's apps.
+var pushTold = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.Repository), e.ObjectNew.(*v1alpha1.Repository)
+		return was.Status.LastAttemptedRevision != is.Status.LastAttemptedRevision ||
+			was.Annotations[v1alpha1.PushedAnnotation] != is.Annotations[v1alpha1.PushedAnnotation]
+	},
+}
+
+// pushed maps a Repository that tells of a push to the apps that are made from what was pushed to.
+func (r *Reconciler) pushed(ctx context.Context, o client.Object) []reconcile.Request {
+	repository := o.(*v1alpha1.Repository)
+	tenant := repository.Spec.Tenant
+	told := map[string]bool{sameURL(repository.Spec.URL): true}
+	r.pushes.note(pushedTo{tenant, sameURL(repository.Spec.URL)}, repository.Status.LastAttemptedRevision)
+	if when, url, ok := strings.Cut(repository.Annotations[v1alpha1.PushedAnnotation], " "); ok {
+		told[sameURL(url)] = true
+		r.pushes.note(pushedTo{tenant, sameURL(url)}, when)
+	}
+	apps := &v1alpha1.AppList{}
+	var of []client.ListOption
+	if tenant != "" {
+		of = append(of, client.MatchingLabels{v1alpha1.TenantLabel: tenant})
+	}
+	if err := r.Client.List(ctx, apps, of...); err != nil {
+		return nil // They ask when their interval is over.
+	}
+	var requests []reconcile.Request
+	for i := range apps.Items {
+		if url := gitURL(&apps.Items[i].Spec); url != "" && told[sameURL(url)] {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&apps.Items[i])})
+		}
+	}
+	return requests
+}

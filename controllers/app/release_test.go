@@ -1,0 +1,107 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/release"
+)
+
+// TestHowAReleaseEnds takes the step of a Helm app, and looks at what the queue, the condition and Stalled tell.
+func TestHowAReleaseEnds(t *testing.T) {
+	const interval, due = time.Hour, 7 * time.Second
+	now := time.Unix(0, 0)
+	failed := func(change func(*release.Outcome)) error {
+		outcome := release.Outcome{Failed: errors.New("it broke"), Deployed: 3, Attempts: 2, RetryAt: now.Add(due)}
+		change(&outcome)
+		return (&Reconciler{Clock: clocktesting.NewFakePassiveClock(now)}).releaseFailed(newScope(&v1alpha1.App{}, &memory{}), outcome)
+	}
+	mended := func(m *release.Remediation) func(*release.Outcome) {
+		return func(o *release.Outcome) { o.Held, o.Remediation = true, m }
+	}
+	because := func(err error) func(*release.Outcome) {
+		return func(o *release.Outcome) { o.Failed = fmt.Errorf("it broke: %w", err) }
+	}
+	cases := map[string]struct {
+		err     error
+		reason  string
+		says    string
+		after   time.Duration
+		stalled bool
+	}{
+		"an upgrade":            {err: failed(func(*release.Outcome) {}), reason: v1alpha1.UpgradeFailedReason, after: due},
+		"an install":            {err: failed(func(o *release.Outcome) { o.Deployed = 0 }), reason: v1alpha1.InstallFailedReason, after: due},
+		"the world":             {err: failed(func(o *release.Outcome) { o.World = true }), reason: v1alpha1.RetryingReason, after: due},
+		"a test":                {err: failed(func(o *release.Outcome) { o.Test = "Failed" }), reason: v1alpha1.TestFailedReason, after: due},
+		"one that is overdue":   {err: failed(func(o *release.Outcome) { o.RetryAt = now.Add(-due) }), reason: v1alpha1.UpgradeFailedReason, after: 100 * time.Millisecond},
+		"what may not be":       {err: failed(because(&release.NotAllowed{Err: errors.New("a Node")})), reason: v1alpha1.NotAllowedReason, says: "a Node", after: interval, stalled: true},
+		"what does not render":  {err: failed(because(release.ErrRender)), reason: v1alpha1.RenderFailedReason, after: interval, stalled: true},
+		"what is too large":     {err: failed(because(errors.Join(release.ErrRender, release.ErrTooLarge))), reason: v1alpha1.TooLargeReason, after: interval, stalled: true},
+		"given up":              {err: failed(mended(nil)), reason: v1alpha1.HeldReason, says: "failed 2 times and was left as it is", after: interval, stalled: true},
+		"given up, rolled back": {err: failed(mended(&release.Remediation{Kind: v1alpha1.RemediationRollback, To: 4})), reason: v1alpha1.HeldReason, says: "rolled back to revision 4; held until", after: interval, stalled: true},
+		"given up, uninstalled": {err: failed(mended(&release.Remediation{Kind: v1alpha1.RemediationUninstall})), reason: v1alpha1.HeldReason, says: "was uninstalled; held until", after: interval, stalled: true},
+		"another's lock":        {err: releaseError(fmt.Errorf("it broke: %w", release.ErrLocked)), reason: v1alpha1.ReleaseLockedReason, after: 10 * time.Second},
+		"another's release":     {err: releaseError(fmt.Errorf("it broke: %w", release.ErrTaken)), reason: v1alpha1.ReleaseTakenReason, after: interval, stalled: true},
+		"the operator's end":    {err: releaseError(fmt.Errorf("it broke: %w", release.ErrDraining)), reason: v1alpha1.ProgressingReason, after: 10 * time.Second},
+		"what is still leaving": {err: releaseError(&release.Terminating{Objects: []string{"it broke"}}), reason: v1alpha1.DeletingReason, after: 2 * time.Second},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app", Finalizers: []string{v1alpha1.Finalizer}},
+				Spec:       v1alpha1.AppSpec{Type: v1alpha1.AppHelm, Helm: &v1alpha1.HelmSource{Path: "chart"}},
+			}
+			app.Spec.Interval.Duration = interval
+			r, s := newReconciler(t, app)
+			do := func(context.Context, *scope) error { return tc.err }
+			result, err := r.Steps.Run(t.Context(), app, s, step.Of(v1alpha1.ReleasedCondition, s, do))
+			if err != nil {
+				t.Errorf("the queue is told %v, and would back off twice", err)
+			}
+			if d := result.RequeueAfter - tc.after; d < -tc.after/10 || d > tc.after/10 {
+				t.Errorf("looked at after %s, want about %s", result.RequeueAfter, tc.after)
+			}
+			is := conditions.Get(app, v1alpha1.ReleasedCondition)
+			if is == nil || is.Reason != tc.reason || !strings.Contains(is.Message, "it broke") || !strings.Contains(is.Message, tc.says) {
+				t.Errorf("got %v, want %s that says %q", is, tc.reason, tc.says)
+			}
+			if conditions.IsStalled(app) != tc.stalled {
+				t.Errorf("Stalled is %t", conditions.IsStalled(app))
+			}
+		})
+	}
+}
+
+// TestRemediated is about the condition that tells what became of an input that was given up.
+func TestRemediated(t *testing.T) {
+	cases := map[string]struct {
+		remediation          *release.Remediation
+		status               metav1.ConditionStatus
+		reason, event, words string
+	}{
+		"nothing":      {},
+		"rolled back":  {&release.Remediation{Kind: v1alpha1.RemediationRollback, To: 4}, metav1.ConditionTrue, v1alpha1.RollbackSucceededReason, "Warning", "rolled back to revision 4"},
+		"in vain":      {&release.Remediation{Kind: v1alpha1.RemediationRollback, To: 4, Err: errors.New("refused")}, metav1.ConditionFalse, v1alpha1.RollbackFailedReason, "Warning", "rolling back to revision 4: refused"},
+		"uninstalled":  {&release.Remediation{Kind: v1alpha1.RemediationUninstall}, metav1.ConditionTrue, v1alpha1.UninstallSucceededReason, "Warning", "uninstalled, because it kept failing"},
+		"not yet gone": {&release.Remediation{Kind: v1alpha1.RemediationUninstall, Err: errors.New("refused")}, metav1.ConditionFalse, v1alpha1.UninstallFailedReason, "Warning", "uninstalling what kept failing: refused"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := remediated(release.Outcome{Remediation: tc.remediation})
+			want := step.Note{Condition: v1alpha1.RemediatedCondition, Status: tc.status, Reason: tc.reason, Message: tc.words, Event: tc.event}
+			if got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+}

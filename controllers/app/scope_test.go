@@ -1,0 +1,91 @@
+package app
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release"
+)
+
+func TestHistoryFollowsStorage(t *testing.T) {
+	recorded := []v1alpha1.ReleaseSnapshot{{Revision: 3, Status: "deployed", Chart: "web"}, {Revision: 2, Status: "superseded"}, {Revision: 1, Status: "superseded"}}
+	outcome := &release.Outcome{
+		History:   []v1alpha1.ReleaseSnapshot{{Revision: 4, Status: "deployed", Chart: "web"}, {Revision: 9, Status: "failed"}},
+		Revisions: map[int]string{4: "deployed", 3: "superseded", 2: "superseded", 5: "failed"},
+	}
+	want := []v1alpha1.ReleaseSnapshot{{Revision: 4, Status: "deployed", Chart: "web"}, {Revision: 3, Status: "superseded", Chart: "web"}, {Revision: 2, Status: "superseded"}}
+	if diff := cmp.Diff(want, historyOf(recorded, outcome)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestWhatAReleaseOutcomeIsCalled(t *testing.T) {
+	broken := errors.New("Deployment/web: no")
+	cases := map[string]struct {
+		outcome release.Outcome
+		want    string
+	}{
+		"the world":               {release.Outcome{World: true, Deployed: 1}, v1alpha1.RetryingReason},
+		"a first install":         {release.Outcome{}, v1alpha1.InstallFailedReason},
+		"an upgrade":              {release.Outcome{Deployed: 2}, v1alpha1.UpgradeFailedReason},
+		"tests":                   {release.Outcome{Deployed: 2, Test: "Failed"}, v1alpha1.TestFailedReason},
+		"the world, after a test": {release.Outcome{World: true, Test: "Failed"}, v1alpha1.RetryingReason},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.outcome.Failed = broken
+			if got := failureReason(c.outcome); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestHeldSaysWhatWasDone(t *testing.T) {
+	rolledBack := &release.Remediation{Kind: v1alpha1.RemediationRollback, To: 3}
+	outcome := release.Outcome{Held: true, Attempts: 2, Failed: errors.New("Deployment/web: no"), Remediation: rolledBack}
+	const want = "failed 2 times and was rolled back to revision 3; held until chart or values change, or the annotation reconcile.fluxcd.io/forceAt asks for another try: Deployment/web: no"
+	if got := held(outcome).Error(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestPhases(t *testing.T) {
+	r := &remembered{}
+	at := time.Unix(100, 0)
+	if got := r.began("release", at); got != at {
+		t.Errorf("began at %s", got)
+	}
+	if got := r.began("release", at.Add(time.Minute)); got != at {
+		t.Errorf("the same phase began anew at %s", got)
+	}
+	if got := r.began("health of 2/1", at.Add(time.Minute)); got != at.Add(time.Minute) {
+		t.Errorf("another phase began at %s", got)
+	}
+}
+
+func TestWhatIsAskedByAnnotation(t *testing.T) {
+	cases := map[string]struct {
+		value, handled string
+		want           bool
+	}{
+		"nothing":             {"", "", false},
+		"for the first time":  {"1", "", true},
+		"what was done":       {"1", "1", false},
+		"again":               {"2", "1", true},
+		"the question is off": {"", "1", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{forceAnnotation: c.value}}}
+			if got := asks(app, forceAnnotation, c.handled); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/kustomize/api/konfig"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/render"
+)
+
+// fetched is what a Git app is made from: a commit, an artifact of a registry, or one of Flux.
+type fetched struct {
+	// files are the whole of it, without what the app ignores.
+	files fs.FS
+	// revision names it, for people; of the same digest are the same files, before any is ignored, as far as the app is made from them.
+	revision, digest string
+}
+
+func (r *Reconciler) fetchFiles(ctx context.Context, s *scope) error {
+	spec := s.app.Spec.Git
+	if len(spec.Components) == 0 {
+		r.folders.Store(client.ObjectKeyFromObject(s.app), path.Clean(spec.Path))
+	}
+	found, err := r.filesOf(ctx, s, spec)
+	if err != nil {
+		return err
+	}
+	if found.files, err = fetch.Ignore(found.files, spec.Path, spec.Ignore); err != nil {
+		return err
+	}
+	s.source, s.revision = found, found.revision
+	if was := &s.app.Status; was.ObservedGeneration == s.app.Generation && was.SourceDigest == found.digest && was.LastAttemptedRevision != "" {
+		s.revision = was.LastAttemptedRevision // A commit about other folders is none for this app.
+	}
+	return nil
+}
+
+func (r *Reconciler) filesOf(ctx context.Context, s *scope, spec *v1alpha1.GitSource) (fetched, error) {
+	switch {
+	case spec.OCI != nil:
+		return r.pull(ctx, s, spec.OCI)
+	case spec.SourceRef != nil:
+		return r.fromFlux(ctx, s, spec.SourceRef)
+	}
+	who, err := r.verification(ctx, s, spec.Verify)
+	if err != nil {
+		return fetched{}, err
+	}
+	commit, err := r.commit(ctx, s, fetch.Git{URL: spec.URL, Ref: spec.Ref, Tenant: s.owner.Tenant, WithTag: who.WantsTag()}, spec.SecretRef)
+	if err == nil && spec.Verify != nil {
+		err = commit.Verify(who)
+	}
+	if err != nil {
+		return fetched{}, err
+	}
+	digest, err := commit.Root.Digest(".")
+	if folder := path.Clean(spec.Path); len(spec.Components) == 0 && !kustomized(commit.Root, folder) {
+		if own, missing := commit.Root.Digest(folder); missing == nil {
+			digest = own
+		}
+	}
+	return fetched{files: commit.Root, revision: commit.Revision, digest: digest}, err
+}
+
+// verification reads the keys that may sign.
+func (r *Reconciler) verification(ctx context.Context, s *scope, spec *v1alpha1.GitVerification) (fetch.Verification, error) {
+	if spec == nil {
+		return fetch.Verification{}, nil
+	}
+	ref := spec.SecretRef.Name
+	keys, err := r.data(ctx, s, "Secret", ref)
+	if errors.Is(err, render.ErrMissing) {
+		return fetch.Verification{}, fmt.Errorf("secret %s/%s of verify.secretRef does not exist: create it", s.app.Namespace, ref)
+	}
+	return fetch.Verification{Mode: spec.Mode, Keys: keys, Now: r.Clock.Now}, err
+}
+
+func (r *Reconciler) commit(ctx context.Context, s *scope, from fetch.Git, secret *v1alpha1.LocalSecretReference) (fetch.Commit, error) {
+	return shared(ctx, r, s, asked[fetch.Commit]{
+		of: r.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), secret: secret,
+		fetch: func(auth fetch.Auth) (fetch.Commit, error) {
+			from.Auth = auth
+			return r.Git.Fetch(ctx, from)
+		},
+	})
+}
+
+func (r *Reconciler) pull(ctx context.Context, s *scope, spec *v1alpha1.OCISource) (fetched, error) {
+	found := func() (fetch.Artifact, error) {
+		return shared(ctx, r, s, asked[fetch.Artifact]{
+			of: r.Pulled, what: fmt.Sprintf("oci %q %t", []string{spec.URL, spec.Digest, spec.SemVer, spec.Tag}, spec.Insecure), secret: spec.SecretRef,
+			fetch: func(auth fetch.Auth) (fetch.Artifact, error) {
+				return r.Artifacts.Fetch(ctx, fetch.OCI{
+					URL: spec.URL, Digest: spec.Digest, SemVer: spec.SemVer, Tag: spec.Tag, Insecure: spec.Insecure,
+					Auth: auth, Tenant: s.owner.Tenant,
+				})
+			},
+		})
+	}
+	return r.unpacked(found, func() { s.memory.asked = fetch.Question{Request: "swept"} })
+}
+
+// asked is what a source is asked for: what, as whom, and how.
+type asked[T any] struct {
+	of     *fetch.Shared[T]
+	what   string
+	secret *v1alpha1.LocalSecretReference
+	fetch  func(fetch.Auth) (T, error)
+}
+
+// shared returns what the source last answered any app, or asks it: when the answer is older than the app's interval, or the
+// app's spec or reconcile request is new. Apps of one tenant share answers that were got with the same version of the same
+// Secret. Tenants share none: the timeout and the pace of one would decide what the source seems to say to the others.
+func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T, error) {
+	var none T
+	question, err := r.question(ctx, s)
+	if err != nil {
+		return none, err
+	}
+	a.what += " of " + s.owner.Tenant
+	if a.secret != nil {
+		version, err := r.Version(ctx, s.app.Namespace, "Secret", a.secret.Name)
+		if err != nil {
+			return none, err
+		}
+		a.what += fmt.Sprintf(" as %q", []string{s.app.Namespace, a.secret.Name, version})
+	}
+	s.memory.follows = a.what
+	r.refer(s)
+	answer, err := a.of.Get(ctx, a.what, question, s.isNew(question), func() (T, error) {
+		auth, err := fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, a.secret)
+		if err != nil {
+			return none, err
+		}
+		return a.fetch(auth)
+	})
+	if !errors.Is(err, fetch.ErrBusy) {
+		s.memory.asked = question
+	}
+	return answer, err
+}
+
+// isNew reports whether the app asks something that it did not before. After a restart its status says what was asked.
+func (s *scope) isNew(q fetch.Question) bool {
+	if (s.memory.asked != fetch.Question{}) {
+		return s.memory.asked != q
+	}
+	request, _ := meta.ReconcileAnnotationValue(s.app.Annotations)
+	return s.app.Status.ObservedGeneration != s.app.Generation || s.app.Status.LastHandledReconcileAt != request
+}
+
+// refer takes down what the app refers to, and which source it follows.
+func (r *Reconciler) refer(s *scope) {
+	refs := referencesOf(s.app)
+	if s.memory.follows != "" {
+		refs = append(refs, reference{kind: sourceKind, name: s.memory.follows})
+	}
+	r.unfollow(r.references.set(client.ObjectKeyFromObject(s.app), refs))
+}
+
+// unfollow drops what is remembered of sources that no app follows any more.
+func (r *Reconciler) unfollow(unused []reference) {
+	for _, ref := range unused {
+		if ref.kind == sourceKind {
+			r.Commits.Forget(ref.name)
+			r.Pulled.Forget(ref.name)
+		}
+	}
+}
+
+// wakeOnNews wakes the apps of a source when one of them found that it changed; of a commit, those whose folder changed. The
+// others take it up when they look next.
+func (r *Reconciler) wakeOnNews(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	r.queue.Store(&queue)
+	r.Commits.Changed = func(from string, was, is fetch.Commit) {
+		for _, app := range r.references.users(reference{kind: sourceKind, name: from}) {
+			if was.Hash != is.Hash && !r.sameFolder(app, was, is) {
+				queue.Add(reconcile.Request{NamespacedName: app})
+			}
+		}
+	}
+	r.Pulled.Changed = func(from string, was, is fetch.Artifact) {
+		for _, app := range r.references.users(reference{kind: sourceKind, name: from}) {
+			if was.Digest != is.Digest {
+				queue.Add(reconcile.Request{NamespacedName: app})
+			}
+		}
+	}
+}
+
+// wake has an app looked at.
+func (r *Reconciler) wake(app types.NamespacedName) {
+	if queue := r.queue.Load(); queue != nil {
+		(*queue).Add(reconcile.Request{NamespacedName: app})
+	}
+}
+
+// sameFolder reports whether a commit is about nothing that the app is made from, as far as that is sure: what is built with
+// kustomize may use any folder.
+func (r *Reconciler) sameFolder(app types.NamespacedName, was, is fetch.Commit) bool {
+	folder, known := r.folders.Load(app)
+	if !known {
+		return false
+	}
+	before, err := was.Root.Digest(folder.(string))
+	after, also := is.Root.Digest(folder.(string))
+	if err != nil || also != nil || before != after {
+		return false
+	}
+	return !kustomized(is.Root, folder.(string))
+}
+
+// kustomized reports whether a folder is built with kustomize, which may use any other.
+func kustomized(root *fetch.Folder, folder string) bool {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if _, err := root.Digest(path.Join(folder, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,133 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apply"
+)
+
+// An object that leaves one app of a project and appears in another is handed over, in three steps that each app takes for
+// itself and may take again: the one leaves it alone while a sibling declares it or has yet to say what it declares; the
+// other takes it over once the first no longer declares it, which writes the other's label; and with that label the first
+// lets go of it. Deletions are of the version that was looked at, so that none hits what was taken over meanwhile.
+
+// syncPatience is how long a commit that changed an app may take until all that it declares is there.
+const syncPatience = 30 * time.Second
+
+// wanted returns a function that says which other app declares an object, or may be about to. It costs one request, if it
+// is called at all.
+func (r *Reconciler) wanted(s *scope) func(context.Context, apply.ObjectID) (string, error) {
+	var once sync.Once
+	var others siblings
+	var failed error
+	return func(ctx context.Context, id apply.ObjectID) (string, error) {
+		once.Do(func() { others, failed = r.siblings(ctx, s) })
+		for name, was := range others.said {
+			if was.declares(id) {
+				return "app " + name, nil
+			}
+		}
+		return others.late, failed
+	}
+}
+
+// siblings are the other apps of a project.
+type siblings struct {
+	// said is what they declare, by name; late says whose word is missing, "" for nobody's.
+	said map[string]claim
+	late string
+}
+
+func (r *Reconciler) siblings(ctx context.Context, s *scope) (siblings, error) {
+	// What a commit declares is there before its repository says so: whoever is read afterwards is as the commit has it.
+	found := siblings{said: map[string]claim{}, late: r.syncing(ctx, s)}
+	apps := &metav1.PartialObjectMetadataList{}
+	apps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AppList"))
+	if err := r.Direct.List(ctx, apps, client.InNamespace(s.app.Namespace)); err != nil {
+		return found, fmt.Errorf("looking for apps that take objects over: %w", err)
+	}
+	wakes := s.memory.wakes(r.Clock.Now())
+	for i := range apps.Items {
+		now := &apps.Items[i]
+		if now.Name == s.app.Name || now.DeletionTimestamp != nil {
+			continue
+		}
+		// What it is made from is as good in the cache: a new one is another generation, which has said nothing.
+		sibling := &v1alpha1.App{}
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(now), sibling); client.IgnoreNotFound(err) != nil {
+			return found, fmt.Errorf("looking for apps that take objects over: %w", err)
+		}
+		if sibling.Spec.Helm != nil {
+			continue
+		}
+		sibling.ObjectMeta = now.ObjectMeta
+		was, ok := r.claims.of(sibling.Namespace, sibling.Name)
+		switch {
+		case ok:
+			found.said[sibling.Name] = was
+		case sibling.Spec.Suspend: // It keeps what it has.
+			found.said[sibling.Name] = claim{objects: hashesOf(&scope{inventory: sibling.Status.Inventory}, false)}
+		}
+		if !sibling.Spec.Suspend && (!ok || r.behind(s, sibling, was)) {
+			if wakes {
+				r.wake(client.ObjectKeyFromObject(sibling))
+			}
+			found.late = "whoever declares it: app " + sibling.Name + " has yet to say what it does"
+		}
+	}
+	if leaving := s.app.DeletionTimestamp; leaving != nil && r.Clock.Now().Sub(leaving.Time) > s.app.Spec.Within() {
+		found.late = "" // A removal waits only for those who said so.
+	}
+	return found, nil
+}
+
+// syncing says that the repository may not have declared yet all that its commit does, or "".
+func (r *Reconciler) syncing(ctx context.Context, s *scope) string {
+	repository := &v1alpha1.Repository{}
+	name := s.app.Labels[v1alpha1.RepositoryLabel]
+	if name == "" || r.Clock.Now().Sub(s.memory.declaredAt) > syncPatience || s.app.DeletionTimestamp != nil {
+		return ""
+	}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, repository); err != nil {
+		return ""
+	}
+	if repository.Status.LastAttemptedRevision == s.app.Annotations[v1alpha1.RevisionAnnotation] {
+		return ""
+	}
+	return "whoever declares it: repository " + name + " is being synced"
+}
+
+// behind reports whether a sibling has yet to look at what it is made from now: at its own spec or, where it is made from
+// the same Git repository, at the revision that this app has seen. It has until its next look for that.
+func (r *Reconciler) behind(s *scope, sibling *v1alpha1.App, was claim) bool {
+	if was.about != aboutOf(sibling) {
+		return true
+	}
+	source := sourceOf(s.app)
+	if source == "" || s.source.revision == "" || source != sourceOf(sibling) || was.revision == s.source.revision {
+		return false
+	}
+	return r.Clock.Now().Sub(s.memory.staleSince) < sibling.Spec.Every()*11/10+time.Minute
+}
+
+// yields returns a function that says whether the app whose label an object carries has given it up: it looked at what it
+// is made from now, and that does not declare the object. What belongs to an app that is gone belongs to nobody.
+func (r *Reconciler) yields(ctx context.Context, s *scope) func(apply.ObjectID, string) bool {
+	return func(id apply.ObjectID, owner string) bool {
+		other := &v1alpha1.App{}
+		err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.app.Namespace, Name: owner}, other)
+		if apierrors.IsNotFound(err) {
+			return s.app.Spec.TakeOwnership
+		}
+		was, ok := r.claims.of(s.app.Namespace, owner)
+		return err == nil && ok && other.Spec.Helm == nil && was.about == aboutOf(other) && !was.declares(id)
+	}
+}

@@ -1,0 +1,184 @@
+package controllers
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv"
+	"github.com/kubeop/kubeop/internal/testkeys"
+)
+
+// encryptedFile is a file of testdata that SOPS encrypted for the first of testkeys. What it encrypted is told by secretWords.
+func encryptedFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+var secretWords = []string{"correct horse battery", "second line", "secret-token-1234", "hunter22-variable"}
+
+// gitApp has an app "web" deliver the root of a repository of its own; spec is what else stands in spec.git.
+func (n *team) gitApp(files map[string]string, spec string) *testenv.Repo {
+	n.t.Helper()
+	source := env.Repo(n.t, n.name+"-source", "", "")
+	source.Push(files)
+	declared := shopFiles("shop")
+	declared["projects/shop/apps/web/app.yaml"] = fmt.Sprintf("apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: web}\n"+
+		"spec: {type: Git, retryInterval: 1s, interval: 5s, git: {url: '%s', secretRef: {name: login}, %s}}\n", source.URL, spec)
+	n.push(declared)
+	n.eventually(func() error {
+		return n.admin.Get(n.t.Context(), client.ObjectKey{Name: n.namespace()}, &corev1.Namespace{})
+	})
+	n.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "login"},
+		StringData: map[string]string{"username": source.User, "password": source.Password},
+	})
+	return source
+}
+
+// sopsKeys creates the Secret that decrypts the files of testdata.
+func (n *team) sopsKeys() {
+	n.t.Helper()
+	n.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "sops-keys"},
+		StringData: map[string]string{"age.agekey": testkeys.Age(testkeys.First)},
+	})
+}
+
+// TestAGitAppIsBuilt goes from a folder with a kustomization, an encrypted file and variables to what is in the cluster.
+func TestAGitAppIsBuilt(t *testing.T) {
+	n := newTeam(t, "built")
+	n.gitApp(map[string]string{
+		"kustomization.yaml": "resources: [secret.yaml, config.yaml]\nconfigMapGenerator: [{name: note, files: [note.txt], options: {disableNameSuffixHash: true}}]\n",
+		"config.yaml":        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {greeting: '${GREETING}', who: '${WHO:=you}'}\n",
+		"secret.yaml":        encryptedFile(t, "sops-secret.yaml"), "note.txt": encryptedFile(t, "sops-note.txt"),
+	}, `decryption: {provider: sops, secretRef: {name: sops-keys}}, substituteFrom: [{kind: ConfigMap, name: words}], `+
+		`patches: [{target: {kind: ConfigMap, name: web}, patch: '[{"op": "add", "path": "/data/patched", "value": "yes"}]'}]`)
+	app := n.app("shop", "web")
+	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.DecryptionFailedReason)
+	if want := "decryption.secretRef: Secret sops-keys does not exist"; !strings.Contains(message, want) {
+		t.Errorf("Ready says %q, want %q", message, want)
+	}
+	n.sopsKeys()
+	message = n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.ValuesFailedReason)
+	if want := "substituteFrom[0]: ConfigMap words does not exist"; !strings.Contains(message, want) {
+		t.Errorf("Ready says %q, want %q", message, want)
+	}
+	words := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "words"}, Data: map[string]string{"GREETING": "hello"}}
+	n.create(words)
+	n.ready(app)
+	n.greets("hello")
+	if data := n.configMap("shop", "web").Data; data["patched"] != "yes" || data["who"] != "you" {
+		t.Errorf("the ConfigMap holds %v", data)
+	}
+	if note := n.configMap("shop", "note").Data["note.txt"]; note != "just text\nof a file\n" {
+		t.Errorf("the generated ConfigMap holds %q", note)
+	}
+	db := &corev1.Secret{}
+	if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "db"}, db); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(db.Data["password"]); got != secretWords[0] {
+		t.Errorf("the password is %q", got)
+	}
+
+	words.Data["GREETING"] = "bye"
+	changed := time.Now()
+	if err := n.admin.Update(t.Context(), words); err != nil {
+		t.Fatal(err)
+	}
+	n.greets("bye")
+	t.Logf("a changed variable was applied after %s", time.Since(changed))
+	n.tellsNothing(app)
+}
+
+// TestASecretIsNeverTold has the API server and kustomize fail on decrypted values and on variables from a Secret, which
+// they put into their messages, and looks for them in all that is told.
+func TestASecretIsNeverTold(t *testing.T) {
+	n := newTeam(t, "discreet")
+	const variable = "apiVersion: v1\nkind: Service\nmetadata: {name: other}\nspec: {clusterIP: '${ADDRESS}', ports: [{port: 80}]}\n"
+	source := n.gitApp(map[string]string{"secret.yaml": encryptedFile(t, "sops-secret.yaml"), "service.yaml": encryptedFile(t, "sops-service.yaml")},
+		"decryption: {provider: sops, secretRef: {name: sops-keys}}, substituteFrom: [{kind: Secret, name: words}]")
+	n.sopsKeys()
+	n.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "words"}, StringData: map[string]string{"ADDRESS": "hunter22-variable"}})
+	app := n.app("shop", "web")
+	stages := []struct {
+		name         string
+		files        map[string]string
+		reason, want string
+	}{
+		{"a decrypted value that the API server refuses", nil, v1alpha1.ApplyFailedReason, `Invalid value: "***"`},
+		{"a variable that it refuses", map[string]string{"service.yaml": variable}, v1alpha1.ApplyFailedReason, `Invalid value: "***"`},
+		{"a decrypted patch that kustomize refuses", map[string]string{
+			"kustomization.yaml": "resources: [secret.yaml]\npatches: [{path: patch.yaml}]\n", "patch.yaml": encryptedFile(t, "sops-patch.yaml"),
+		}, v1alpha1.RenderFailedReason, "Nothing"},
+		{"a damaged file", map[string]string{"secret.yaml": strings.Replace(encryptedFile(t, "sops-secret.yaml"), "name: db", "name: da", 1)},
+			v1alpha1.DecryptionFailedReason, "reading secret.yaml: its MAC is not that of its values"},
+	}
+	for i, stage := range stages {
+		if i > 0 {
+			source.Push(stage.files)
+			n.annotate(app, "reconcile.fluxcd.io/requestedAt", stage.name)
+		}
+		n.eventually(func() error {
+			message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, "")
+			if !strings.Contains(message, stage.want) || conditions.GetReason(app, v1alpha1.ReadyCondition) != stage.reason {
+				return fmt.Errorf("%s: Ready says %q", stage.name, message)
+			}
+			return nil
+		})
+		n.tellsNothing(app)
+	}
+}
+
+// tellsNothing looks for the secret words in the log, in the metrics, and in every event and the status of the app.
+func (n *team) tellsNothing(app *v1alpha1.App) {
+	n.t.Helper()
+	told := map[string]string{"the log": n.log()}
+	status, err := json.Marshal(app)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	told["the app"] = string(status)
+	events := &eventsv1.EventList{}
+	if err := n.admin.List(n.t.Context(), events, client.InNamespace(n.namespace())); err != nil {
+		n.t.Fatal(err)
+	}
+	if len(events.Items) == 0 {
+		n.t.Error("no event tells anything")
+	}
+	for _, e := range events.Items {
+		told["the events"] += e.Note + "\n"
+	}
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, family := range families {
+		told["the metrics"] += family.String()
+	}
+	for where, text := range told {
+		for _, word := range secretWords {
+			if strings.Contains(text, word) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(word))) {
+				n.t.Errorf("%s tells %q", where, word)
+			}
+		}
+	}
+}

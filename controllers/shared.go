@@ -1,0 +1,263 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/jitter"
+	"github.com/fluxcd/pkg/runtime/metrics"
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/repository"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/health"
+	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// shared is what the controllers have in common.
+type shared struct {
+	Options
+	mgr     ctrl.Manager
+	clock   clock.PassiveClock
+	direct  client.Client
+	objects cache.Cache
+	watch   *kube.Watch
+	local   *kube.LocalWatch
+	applier *apply.Applier
+	// releases is set by engine.
+	releases *release.Engine
+	clients  *kube.Clients
+	served   discovery.CachedDiscoveryInterface
+	mapper   *restmapper.DeferredDiscoveryRESTMapper
+	git      *fetch.GitStore
+	charts   *fetch.ChartStore
+	// artifacts are those of OCI registries and of Flux's sources.
+	artifacts *fetch.ArtifactStore
+	network   *fetch.Network
+	metrics   *metrics.Recorder
+
+	// refreshed are called after each refresh.
+	refreshing sync.Mutex
+	refreshed  []func()
+}
+
+// background adds what runs beside the controllers.
+func (s *shared) background() error {
+	served, err := kube.NewDiscovery(s.mgr.GetConfig(), s.mgr.GetHTTPClient(), s.mgr.GetLogger().WithName("discovery"), clock.RealClock{}, s.refresh)
+	if err != nil {
+		return err
+	}
+	platform := func(ctx context.Context) error { return s.Platform.Declare(ctx, s.mgr.GetClient()) }
+	return errors.Join(s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)))
+}
+
+// forget drops what is held of a project's namespace that is gone.
+func (s *shared) forget(namespace string) {
+	s.releases.Forget(namespace)
+	s.clients.Forget(namespace)
+	s.local.Forget(namespace)
+}
+
+// refresh has asked anew what the API server serves.
+func (s *shared) refresh(ctx context.Context) {
+	s.mapper.Reset()
+	s.releases.Refresh()
+	if err := s.watch.Refresh(ctx); err != nil {
+		s.mgr.GetLogger().Error(err, "Looking at what the API server serves")
+	}
+	s.refreshing.Lock()
+	defer s.refreshing.Unlock()
+	for _, f := range s.refreshed {
+		f()
+	}
+}
+
+// onServed has f called after each refresh.
+func (s *shared) onServed(f func()) {
+	s.refreshing.Lock()
+	defer s.refreshing.Unlock()
+	s.refreshed = append(s.refreshed, f)
+}
+
+// sweep removes charts and artifacts that nobody uses any more, once a day.
+func (s *shared) sweep(ctx context.Context) error {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		now := s.clock.Now()
+		if err := errors.Join(s.charts.Sweep(ctx, now), s.artifacts.Sweep(ctx, now)); err != nil {
+			s.mgr.GetLogger().Error(err, "Sweeping charts and artifacts")
+		}
+	}, sweepEvery)
+	return nil
+}
+
+func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
+	jitter.SetGlobalIntervalJitter(intervalJitter, nil)
+	ours, err := labels.NewRequirement(v1alpha1.TenantLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("making the discovery client: %w", err)
+	}
+	// The manager's own mapper keeps kinds that are gone; this one forgets, and shares what was discovered with Helm.
+	served := memory.NewMemCacheClient(asked)
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(served)
+	objects, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper,
+		DefaultLabelSelector: labels.NewSelector().Add(*ours),
+		DefaultTransform:     kube.Hold(apply.Slim),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of delivered objects: %w", err)
+	}
+	direct, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("making the client past the cache: %w", err)
+	}
+	watch := kube.NewWatch(objects, mgr.GetClient(), direct, health.HasStatus)
+	local := kube.NewLocalWatch(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("local-watch"))
+	local.Mapper = mapper
+	if err := errors.Join(mgr.Add(everywhere{objects}), mgr.Add(local)); err != nil {
+		return nil, err
+	}
+	network := &fetch.Network{Allowed: o.AllowedAddresses, Own: ownHosts(mgr.GetConfig(), o.OwnService)}
+	return &shared{
+		served: served, mapper: mapper, Options: o, mgr: mgr, clock: clock.RealClock{}, direct: direct, objects: objects, watch: watch,
+		local: local, applier: &apply.Applier{Live: liveOf(watch, local)},
+		clients:   kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
+		git:       fetch.NewGitStore(filepath.Join(o.DataDir, "git"), network),
+		charts:    fetch.NewChartStore(filepath.Join(o.DataDir, "charts"), network),
+		artifacts: fetch.NewArtifactStore(filepath.Join(o.DataDir, "artifacts"), network, o.FluxArtifactHosts...),
+		network:   network,
+		metrics:   recorder,
+	}, nil
+}
+
+// ownHosts are those of the API server and of the operator's own Service.
+func ownHosts(config *rest.Config, service string) []string {
+	var hosts []string
+	if at, _, err := rest.DefaultServerUrlFor(config); err == nil {
+		hosts = append(hosts, at.Hostname())
+	}
+	if service != "" {
+		hosts = append(hosts, service)
+	}
+	return hosts
+}
+
+// liveOf knows Secrets by the version in which their namespace's deployer sees them, and other kinds by the operator's watch.
+func liveOf(watch *kube.Watch, local *kube.LocalWatch) apply.Live {
+	return func(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+		if kind != corev1.SchemeGroupVersion.WithKind("Secret") {
+			return watch.Live(ctx, kind, key)
+		}
+		version, err := local.Version(ctx, key.Namespace, kind.Kind, key.Name)
+		if err != nil || version == "" {
+			// Where the deployer may not watch, the request that follows says why.
+			return nil, err == nil, nil
+		}
+		return &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: version}, true, nil
+	}
+}
+
+// recorder is Flux's; it registers with the process's metrics once.
+var recorder = metrics.MustMakeRecorder()
+
+// everywhere runs a cache on every replica, so that a new leader starts with it warm.
+type everywhere struct{ cache.Cache }
+
+// NeedLeaderElection lets every replica run it.
+func (everywhere) NeedLeaderElection() bool { return false }
+
+func (s *shared) repositories() (*repository.Reconciler, error) {
+	reader, err := tree.NewReader()
+	if err != nil {
+		return nil, fmt.Errorf("compiling the schemas of the kinds: %w", err)
+	}
+	return &repository.Reconciler{
+		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
+		Steps: s.steps("repository"), Git: s.git, Tree: reader,
+		Commits: &fetch.Recent[fetch.Commit]{Now: s.clock.Now}, Namespace: s.Namespace,
+	}, nil
+}
+
+// engine makes the Helm engine and returns the channel over which it reports apps whose action has ended.
+func (s *shared) engine() <-chan event.GenericEvent {
+	released := make(chan event.GenericEvent)
+	s.releases = release.New(release.Options{
+		Config: s.mgr.GetConfig(), Discovery: s.served, Mapper: s.mapper,
+		Records: s.local.Records, Releases: s.local.Releases, Explain: s.explain,
+		Workers: s.HelmWorkers, Holder: uuid.NewString(), Now: s.clock.Now, Log: s.mgr.GetLogger().WithName("helm"),
+		Notify: func(name types.NamespacedName) {
+			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+			go func() { released <- event.GenericEvent{Object: app} }() // The engine is not held up by a full queue.
+		},
+	})
+	return released
+}
+
+// explainer says as a namespace's deployer what ails objects.
+func (s *shared) explainer(namespace string, mask func(string) string) (health.Explainer, error) {
+	deployer, err := s.clients.As(namespace)
+	if err != nil {
+		return health.Explainer{}, err
+	}
+	logs, err := health.LogsOf(s.clients.Config(namespace))
+	return health.Explainer{Client: deployer, Logs: logs, Mask: mask}, err
+}
+
+// explain is what the explainer says of one object, or nothing.
+func (s *shared) explain(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string {
+	explainer, err := s.explainer(namespace, mask)
+	if err != nil {
+		return ""
+	}
+	return explainer.Explain(ctx, o)
+}
+
+func (s *shared) steps(name string) *step.Runner {
+	return &step.Runner{
+		Client:  s.mgr.GetClient(),
+		Events:  s.mgr.GetEventRecorder("kubeop-" + name),
+		Metrics: controller.NewMetrics(s.mgr, s.metrics, v1alpha1.Finalizer),
+		Clock:   s.clock,
+	}
+}
+
+func (s *shared) options() ctrlcontroller.Options {
+	return ctrlcontroller.Options{
+		MaxConcurrentReconciles: s.Concurrency,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
+	}
+}

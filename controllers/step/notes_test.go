@@ -1,0 +1,104 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// noted are facts with a condition beside the steps' and details of a failure.
+type noted struct {
+	facts
+	note    Note
+	details string
+}
+
+func (n *noted) Notes() []Note   { return []Note{n.note} }
+func (n *noted) Details() string { return n.details }
+
+func TestSoonTellsNothing(t *testing.T) {
+	b := newBench(t, web())
+	if _, err := b.run(t, Stop("Wrong", errors.New("no"))); err != nil {
+		t.Fatal(err)
+	}
+	b.read(t, b.app)
+	before, events := b.app.Status.DeepCopy(), len(b.events.Events)
+	result, err := b.run(t, nil, Soon(2*time.Second), errors.New("must not run"))
+	if err != nil || result.RequeueAfter != 2*time.Second {
+		t.Errorf("got %+v and %v", result, err)
+	}
+	b.read(t, b.app)
+	if diff := cmp.Diff(before, &b.app.Status); diff != "" || b.patches != 1 || len(b.events.Events) != events {
+		t.Errorf("%d patches, %d events, status changed:\n%s", b.patches, len(b.events.Events)-events, diff)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	b := newBench(t, web())
+	run := func(n Note) {
+		t.Helper()
+		f := &noted{facts: facts{app: b.app}, note: n}
+		if _, err := b.Run(t.Context(), b.app, f, Of("First", f, func(context.Context, *noted) error { return nil })); err != nil {
+			t.Fatal(err)
+		}
+		b.read(t, b.app)
+	}
+	drifted := Note{Condition: "Drifted", Status: metav1.ConditionTrue, Reason: "DriftDetected", Message: "spec.replicas", Event: "Warning"}
+	run(drifted)
+	want := []string{"Ready=True Succeeded", "Drifted=True DriftDetected", "First=True Succeeded"}
+	if diff := cmp.Diff(want, told(b.app)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if got := <-b.events.Events; !strings.Contains(got, "DriftDetected spec.replicas") {
+		t.Errorf("the event says %q", got)
+	}
+	run(drifted)
+	if len(b.events.Events) != 0 {
+		t.Errorf("the same is told again: %q", <-b.events.Events)
+	}
+	run(Note{Condition: "Drifted"})
+	if diff := cmp.Diff([]string{"Ready=True Succeeded", "First=True Succeeded"}, told(b.app)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
+// eager are facts that want to be looked at again soon.
+type eager struct{ facts }
+
+func (*eager) Again() time.Duration { return 7 * time.Second }
+
+func TestWhatOnlyAChangeCanHelpIsLookedForAsSoonAsTheScopeSays(t *testing.T) {
+	for name, outcome := range map[string]error{"well": nil, "stopped": Stop("Wrong", errors.New("no"))} {
+		b := newBench(t, web())
+		f := &eager{facts{app: b.app}}
+		result, err := b.Run(t.Context(), b.app, f, Of("First", f, func(context.Context, *eager) error { return outcome }))
+		if err != nil || result.RequeueAfter != 7*time.Second {
+			t.Errorf("%s: looks again after %s, %v", name, result.RequeueAfter, err)
+		}
+	}
+}
+
+func TestDetailsAreInTheEventOnly(t *testing.T) {
+	b := newBench(t, web())
+	f := &noted{facts: facts{app: b.app}, details: "line 1\nline 2"}
+	stop := func(context.Context, *noted) error { return Stop(v1alpha1.UpgradeFailedReason, errors.New("no")) }
+	if _, err := b.Run(t.Context(), b.app, f, Of("First", f, stop)); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-b.events.Events; !strings.HasSuffix(got, "no\nline 1\nline 2") {
+		t.Errorf("the event says %q", got)
+	}
+	b.read(t, b.app)
+	for _, c := range b.app.Status.Conditions {
+		if strings.Contains(c.Message, "line") {
+			t.Errorf("%s says %q", c.Type, c.Message)
+		}
+	}
+}

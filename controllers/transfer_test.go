@@ -1,0 +1,149 @@
+package controllers
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// two pushes the shop with two apps of the given manifests.
+func (n *team) two(web, api []string) string {
+	n.t.Helper()
+	files := n.shop("web", web...)
+	maps.Copy(files, n.shop("api", api...))
+	return n.push(files)
+}
+
+const empty = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: moved}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}"
+
+// uids returns the UIDs of objects.
+func (n *team) uids(objects ...client.Object) []types.UID {
+	n.t.Helper()
+	var out []types.UID
+	for _, o := range objects {
+		n.there(o)
+		out = append(out, o.GetUID())
+	}
+	return out
+}
+
+// owned waits until objects are an app's.
+func (n *team) owned(app string, objects ...client.Object) {
+	n.t.Helper()
+	n.eventually(func() error {
+		for _, o := range objects {
+			if n.there(o); o.GetLabels()[v1alpha1.AppLabel] != app {
+				return fmt.Errorf("%T %s belongs to %s", o, o.GetName(), o.GetLabels()[v1alpha1.AppLabel])
+			}
+		}
+		return nil
+	})
+}
+
+// records waits until the app is ready and has recorded so many objects.
+func (n *team) records(name string, count int) {
+	n.t.Helper()
+	app := n.app("shop", name)
+	n.eventually(func() error {
+		if n.ready(app); len(app.Status.Inventory.Entries) != count || len(app.Status.Held) != 0 {
+			return fmt.Errorf("app %s recorded %v, held are %q", name, app.Status.Inventory.Entries, app.Status.Held)
+		}
+		return nil
+	})
+}
+
+func TestObjectsMoveBetweenApps(t *testing.T) {
+	n := newTeam(t, "moving")
+	n.volume()
+	secret := "{apiVersion: v1, kind: Secret, metadata: {name: moved}, stringData: {key: first}}"
+	moved := []client.Object{
+		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "moved"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "moved"}},
+		n.configMapOf("shop", "moved"), n.claimOf(),
+	}
+	web, api := []string{plain("web"), plain("moved"), empty, secret, claim}, []string{plain("api")}
+	first := n.two(web, api)
+	n.applied("web", first)
+	n.applied("api", first)
+	before := n.uids(moved...)
+
+	n.two(web[:1], append(api, web[1:]...))
+	n.owned("api", moved...)
+	n.records("web", 1)
+	n.records("api", 5)
+
+	// And back, in a commit that takes the app away.
+	files := n.shop("web", web...)
+	files["projects/shop/apps/api"] = "-"
+	n.push(files)
+	n.owned("web", moved...)
+	n.gone(n.app("shop", "api"), n.configMapOf("shop", "api"))
+	n.records("web", 5)
+	if diff := cmp.Diff(before, n.uids(moved...)); diff != "" {
+		t.Errorf("objects were made anew (-want +got):\n%s", diff)
+	}
+}
+
+func TestTwoAppsSwapObjects(t *testing.T) {
+	n := newTeam(t, "swapping")
+	one, two := n.configMapOf("shop", "one"), n.configMapOf("shop", "two")
+	revision := n.two([]string{plain("one"), plain("web")}, []string{plain("two"), plain("api")})
+	n.applied("web", revision)
+	n.applied("api", revision)
+	before := n.uids(one, two)
+	for i := range 6 {
+		web, api := "one", "two"
+		if i%2 == 0 {
+			web, api = api, web
+		}
+		n.two([]string{plain(web), plain("web")}, []string{plain(api), plain("api")})
+		n.owned("web", n.configMapOf("shop", web))
+		n.owned("api", n.configMapOf("shop", api))
+		n.records("web", 2)
+		n.records("api", 2)
+	}
+	if diff := cmp.Diff(before, n.uids(one, two)); diff != "" {
+		t.Errorf("objects were made anew (-want +got):\n%s", diff)
+	}
+}
+
+// TestNothingIsStolen declares an object in a second app, while the first one declares it and after that is gone.
+func TestNothingIsStolen(t *testing.T) {
+	n := newTeam(t, "stealing")
+	files := n.shop("web", plain("mine"))
+	files["projects/shop/apps/web/app.yaml"] += "  deletionPolicy: Orphan\n"
+	n.applied("web", n.push(files))
+	mine := n.configMapOf("shop", "mine")
+	before := n.uids(mine)
+	files = n.shop("api", plain("mine"), plain("api"))
+	n.push(files)
+	told := func() {
+		t.Helper()
+		message := n.until(n.app("shop", "api"), v1alpha1.AppliedCondition, metav1.ConditionFalse, v1alpha1.ApplyFailedReason)
+		if !strings.Contains(message, "ConfigMap/mine: belongs to app web") {
+			t.Errorf("the message is %s", message)
+		}
+		n.owned("web", mine)
+	}
+	told()
+	n.push(map[string]string{"projects/shop/apps/web": "-"})
+	n.gone(n.app("shop", "web"))
+	told()
+	files["projects/shop/apps/api/app.yaml"] += "  takeOwnership: true\n"
+	n.push(files)
+	n.owned("api", mine)
+	n.ready(n.app("shop", "api"))
+	if diff := cmp.Diff(before, n.uids(mine)); diff != "" {
+		t.Errorf("it was made anew (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,217 @@
+package apply
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func (b *bench) deployment(replicas int64, image string) *unstructured.Unstructured {
+	labels := map[string]any{"app": "web"}
+	return b.object("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
+		"replicas": replicas, "selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": labels},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": image}}},
+		},
+	}})
+}
+
+func (b *bench) autoscaler() *unstructured.Unstructured {
+	return b.object("autoscaling/v2", "HorizontalPodAutoscaler", "web", map[string]any{"spec": map[string]any{
+		"scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+		"minReplicas":    int64(2), "maxReplicas": int64(10),
+	}})
+}
+
+// scale sets the replicas as an autoscaler or `kubectl scale` does.
+func (b *bench) scale(manager string, replicas int32) {
+	b.t.Helper()
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}
+	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	if err := b.SubResource("scale").Update(b.t.Context(), d, client.WithSubResourceBody(scale), client.FieldOwner(manager)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) wantReplicas(when string, want int32) {
+	b.t.Helper()
+	d := &appsv1.Deployment{}
+	if err := b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "web"}, d); err != nil {
+		b.t.Fatal(err)
+	}
+	if *d.Spec.Replicas != want {
+		b.t.Errorf("%s: %d replicas, want %d", when, *d.Spec.Replicas, want)
+	}
+}
+
+func TestAnAutoscalerThatJoinsTheSetKeepsTheReplicas(t *testing.T) {
+	b := newBench(t)
+	b.must(1, b.deployment(3, "web:1"))
+	b.must(2, b.deployment(3, "web:1"), b.autoscaler())
+	b.wantReplicas("the autoscaler has not scaled yet", 3)
+	b.must(0, b.deployment(3, "web:1"), b.autoscaler())
+
+	b.scale("kube-controller-manager", 7)
+	b.must(0, b.deployment(3, "web:1"), b.autoscaler())
+	b.must(1, b.deployment(4, "web:2"), b.autoscaler())
+	b.wantReplicas("after a change of the image", 7)
+	b.scale("kubectl", 5)
+	b.must(0, b.deployment(4, "web:2"), b.autoscaler())
+	b.wantReplicas("after kubectl scale", 5)
+
+	b.must(1, b.deployment(4, "web:2"))
+	b.wantReplicas("without an autoscaler", 4)
+}
+
+func TestAnAutoscalerOutsideOfTheSet(t *testing.T) {
+	b := newBench(t)
+	b.must(1, b.deployment(3, "web:1"))
+	outside := b.autoscaler()
+	outside.SetLabels(nil)
+	if err := b.Create(t.Context(), outside); err != nil {
+		t.Fatal(err)
+	}
+	b.scale("kube-controller-manager", 7)
+	b.must(1, b.deployment(3, "web:1"))
+	b.wantReplicas("after the autoscaler scaled", 7)
+	b.scale("kubectl", 6)
+	b.must(0, b.deployment(3, "web:1"))
+	b.must(1, b.deployment(3, "web:2"))
+	b.wantReplicas("after a change of the image", 6)
+
+	b.must(1, b.deployment(5, "web:2"))
+	b.wantReplicas("after a change of the replicas beside the autoscaler", 6)
+	b.must(0, b.deployment(5, "web:2"))
+
+	// It changes what only people should: what it has set stays until the next change.
+	if err := b.Delete(t.Context(), outside); err != nil {
+		t.Fatal(err)
+	}
+	b.must(0, b.deployment(5, "web:2"))
+	b.must(1, b.deployment(3, "web:2"))
+	b.wantReplicas("without an autoscaler", 3)
+}
+
+func TestScalingByHandIsUndoneWithoutAnAutoscaler(t *testing.T) {
+	b := newBench(t)
+	b.must(1, b.deployment(3, "web:1"))
+	b.scale("kubectl", 7)
+	b.must(1, b.deployment(3, "web:1"))
+	b.wantReplicas("after kubectl scale", 3)
+	b.must(0, b.deployment(3, "web:1"))
+}
+
+func TestReplicasEditedByHandStayWithAnAutoscaler(t *testing.T) {
+	b := newBench(t)
+	b.must(2, b.deployment(3, "web:1"), b.autoscaler())
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}
+	edit := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":6,"paused":true}}`))
+	if err := b.Patch(t.Context(), d, edit, client.FieldOwner("kubectl-edit")); err != nil {
+		t.Fatal(err)
+	}
+	b.must(1, b.deployment(3, "web:1"), b.autoscaler())
+	b.wantReplicas("after kubectl edit", 6)
+	b.must(0, b.deployment(3, "web:1"), b.autoscaler())
+}
+
+func TestWhatOthersInjectStays(t *testing.T) {
+	b := newBench(t)
+	b.must(1, b.deployment(1, "web:1"))
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}
+	sidecar := client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"proxy","image":"proxy:1"}]}}}}`))
+	if err := b.Patch(t.Context(), d, sidecar, client.FieldOwner("injector")); err != nil {
+		t.Fatal(err)
+	}
+	b.must(0, b.deployment(1, "web:1"))
+	b.must(1, b.deployment(1, "web:2"))
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Fatal(err)
+	}
+	var images []string
+	for _, c := range d.Spec.Template.Spec.Containers {
+		images = append(images, c.Image)
+	}
+	slices.Sort(images)
+	if diff := cmp.Diff([]string{"proxy:1", "web:2"}, images); diff != "" {
+		t.Errorf("images (-want +got):\n%s", diff)
+	}
+}
+
+func TestWithoutWhatIsCeded(t *testing.T) {
+	hook := map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+		"metadata": map[string]any{"name": "web", "annotations": map[string]any{"cert-manager.io/inject-ca-from": "web/web"}},
+		"webhooks": []any{map[string]any{"name": "a.example.com", "clientConfig": map[string]any{"caBundle": "Cg==", "url": "https://a"}}},
+	}
+	o := &unstructured.Unstructured{Object: hook}
+	if !injected(o) {
+		t.Fatal("the annotation is not seen")
+	}
+	got := ceded{bundles: true}.without(o)
+	want := []any{map[string]any{"name": "a.example.com", "clientConfig": map[string]any{"url": "https://a"}}}
+	if diff := cmp.Diff(want, got.Object["webhooks"]); diff != "" {
+		t.Errorf("webhooks (-want +got):\n%s", diff)
+	}
+	if config, _, _ := unstructured.NestedSlice(o.Object, "webhooks"); config[0].(map[string]any)["clientConfig"].(map[string]any)["caBundle"] != "Cg==" {
+		t.Error("the manifest itself was changed")
+	}
+}
+
+func TestReleasedFields(t *testing.T) {
+	cases := map[string]struct {
+		ceded        ceded
+		manager      string
+		fields, want string
+		released     bool
+	}{
+		"replicas among others":  {ceded{replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:paused":{},"f:replicas":{}}}`, `{"f:spec":{"f:paused":{}}}`, true},
+		"nothing but replicas":   {ceded{replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:replicas":{}}}`, `{}`, true},
+		"no replicas":            {ceded{replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:paused":{}}}`, `{"f:spec":{"f:paused":{}}}`, false},
+		"another's":              {ceded{replicas: true}, "other", `{"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:replicas":{}}}`, false},
+		"nothing ceded":          {ceded{}, v1alpha1.FieldManager, `{"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:replicas":{}}}`, false},
+		"a bundle of a webhook":  {ceded{bundles: true}, v1alpha1.FieldManager, `{"f:webhooks":{"k:{\"name\":\"a\"}":{".":{},"f:clientConfig":{"f:caBundle":{}}}}}`, `{"f:webhooks":{"k:{\"name\":\"a\"}":{".":{}}}}`, true},
+		"what cannot be decoded": {ceded{replicas: true}, v1alpha1.FieldManager, `no JSON`, `no JSON`, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			entry := metav1.ManagedFieldsEntry{Manager: c.manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{}}
+			entry.FieldsV1.SetRawBytes([]byte(c.fields))
+			if got := c.ceded.release(&entry); got != c.released {
+				t.Errorf("released is %t, want %t", got, c.released)
+			}
+			if got := string(entry.FieldsV1.GetRawBytes()); got != c.want {
+				t.Errorf("fields are %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// counting returns the bench's client, which tells of every request. What stands for the watch asks by another.
+func (b *bench) counting(count func(verb string)) client.Client {
+	return interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			count("get")
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			count("list")
+			return c.List(ctx, list, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			count("patch")
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+}

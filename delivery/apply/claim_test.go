@@ -1,0 +1,96 @@
+package apply
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func TestWhoseAnObjectIs(t *testing.T) {
+	yes := true
+	ours := map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "web"}
+	cases := map[string]struct {
+		live metav1.ObjectMeta
+		take bool
+		err  error
+		want []string
+	}{
+		"nobody's":                     {metav1.ObjectMeta{}, false, ErrForeign, []string{"exists already, made by kubectl-create;", "takeOwnership: true"}},
+		"nobody's, taken":              {metav1.ObjectMeta{}, true, nil, nil},
+		"ours already":                 {metav1.ObjectMeta{Labels: ours}, false, nil, nil},
+		"of a Helm release":            {metav1.ObjectMeta{Annotations: map[string]string{helmRelease: "shop"}}, true, ErrForeign, []string{"belongs to Helm release shop"}},
+		"of a controller":              {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Widget", Name: "big", UID: "1", Controller: &yes}}}, true, ErrForeign, []string{"belongs to Widget/big"}},
+		"of another app":               {metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "api"}}, true, ErrContested, []string{"belongs to app api already"}},
+		"of an app of another project": {metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", v1alpha1.AppLabel: "web"}}, true, ErrContested, []string{"belongs to app web of project shop already"}},
+		"of another tenant":            {metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "evil", v1alpha1.AppLabel: "web"}}, true, ErrContested, []string{"belongs to app web of tenant evil already"}},
+		"the project's own":            {metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "acme"}}, true, ErrContested, []string{"belongs to tenant acme itself"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			c.live.Namespace, c.live.Name = b.namespace, "one"
+			theirs := &corev1.ConfigMap{ObjectMeta: c.live, Data: map[string]string{"theirs": "stays"}}
+			if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
+				t.Fatal(err)
+			}
+			result, err := b.Apply(t.Context(), Set{Client: b.Client, Objects: objectsOf(b.config("one", "a")), TakeOwnership: c.take})
+			if !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
+				t.Fatalf("got %v, want %v", err, c.err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the message does not say %q: %v", want, err)
+				}
+			}
+			if got := b.read("one"); c.err != nil && (got.ResourceVersion != theirs.ResourceVersion || len(result.Entries) != 0) {
+				t.Errorf("it was touched: %v, recorded %v", got, result.Entries)
+			}
+			if got := b.read("one"); c.err == nil && (got.Data["key"] != "a" || got.Labels[v1alpha1.AppLabel] != "web" || len(result.Entries) != 1) {
+				t.Errorf("it is not ours: %v, recorded %v", got, result.Entries)
+			}
+		})
+	}
+}
+
+// TestANewObjectCostsOneRequest counts those besides the look, which the watch answers.
+func TestANewObjectCostsOneRequest(t *testing.T) {
+	b := newBench(t)
+	var requests atomic.Int64
+	counted := b.counting(func(string) { requests.Add(1) })
+	objects := objectsOf(b.config("one", "a"), b.deployment(1, "web:1"), b.object("v1", "Secret", "s", map[string]any{"stringData": map[string]any{"a": "b"}}))
+	result, err := b.Apply(t.Context(), Set{Client: counted, Objects: objects})
+	if err != nil || requests.Load() != 3 || len(result.Entries) != 3 {
+		t.Errorf("%d requests, %v, %v", requests.Load(), result.Entries, err)
+	}
+}
+
+func TestWhatWasAnnouncedAndWrittenIsTakenUp(t *testing.T) {
+	b := newBench(t)
+	b.must(1, b.config("one", "a"))
+	b.recorded[0].Digest = "" // The process ended before it could record what it wrote.
+	b.must(1, b.config("one", "b"))
+	if got := b.read("one").Data["key"]; got != "b" {
+		t.Errorf("the value is %q", got)
+	}
+}
+
+func TestLabelsThatAreTakenAwayComeBack(t *testing.T) {
+	b := newBench(t)
+	b.must(1, b.config("one", "a"))
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))
+	if err := b.Patch(t.Context(), b.read("one"), patch, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+	b.must(1, b.config("one", "a"))
+	if got := b.read("one").Labels[v1alpha1.AppLabel]; got != "web" {
+		t.Errorf("the label is %q", got)
+	}
+}

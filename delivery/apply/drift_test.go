@@ -1,0 +1,169 @@
+package apply
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/differ"
+)
+
+// pass applies objects with what the set says beside them.
+func (b *bench) pass(set Set, objects ...*unstructured.Unstructured) (Result, int64) {
+	b.t.Helper()
+	before := b.writes.Load()
+	set.Client, set.Objects, set.Recorded = b.Client, objects, b.recorded
+	result, err := b.Apply(b.t.Context(), set)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.recorded = result.Entries
+	return result, b.writes.Load() - before
+}
+
+// by changes an object in somebody's name.
+func (b *bench) by(manager, patch string, o *unstructured.Unstructured) {
+	b.t.Helper()
+	if err := b.Patch(b.t.Context(), o.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(manager)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// get reads an object's field.
+func (b *bench) get(o *unstructured.Unstructured, path ...string) any {
+	b.t.Helper()
+	live := likeness(o)
+	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(o), live); err != nil {
+		b.t.Fatal(err)
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(live.Object, path...)
+	return value
+}
+
+func TestWhatOthersChangeIsLeft(t *testing.T) {
+	b := newBench(t)
+	config, gone := b.config("one", "a"), b.config("gone", "a")
+	b.pass(Set{Leave: true}, config, gone)
+	b.by("somebody", `{"data":{"key":"theirs"}}`, config)
+	if err := b.Delete(t.Context(), gone.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	result, writes := b.pass(Set{Leave: true}, config, gone)
+	if writes != 0 || len(result.Moved) != 2 || result.Moved[0].Entry.Digest != "" || result.Moved[1].Entry.Digest == "" {
+		t.Fatalf("%d writes, moved %+v", writes, result.Moved)
+	}
+	if live, _, err := b.Preview(t.Context(), b.Client, result.Moved[0]); live != nil || err != nil {
+		t.Errorf("what is gone is shown as %v, %v", live, err)
+	}
+	live, corrected, err := b.Preview(t.Context(), b.Client, result.Moved[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := differ.Compare(corrected, live, func(text string) string { return text })
+	if diff := cmp.Diff([]differ.Change{{Path: "/data/key", Want: `"a"`, Have: `"theirs"`}}, fields); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := b.get(config, "data", "key"); got != "theirs" {
+		t.Errorf("the value is %v", got)
+	}
+	// A new manifest is applied.
+	if _, writes := b.pass(Set{Leave: true}, b.config("one", "b")); writes != 1 || b.get(config, "data", "key") != "b" {
+		t.Errorf("%d writes, the value is %v", writes, b.get(config, "data", "key"))
+	}
+}
+
+func TestOnlyWhatWasPutBackIsToldOf(t *testing.T) {
+	b := newBench(t)
+	secret := func(name string) *unstructured.Unstructured {
+		return b.object("v1", "Secret", name, map[string]any{"stringData": map[string]any{"key": "a"}})
+	}
+	objects := []*unstructured.Unstructured{b.config("one", "a"), b.config("two", "a"), secret("noted"), secret("changed")}
+	if result, _ := b.pass(Set{}, objects...); len(result.Corrected) != 0 {
+		t.Errorf("new objects are told as put back: %+v", result.Corrected)
+	}
+	b.by("somebody", `{"data":{"key":"theirs"}}`, objects[0])
+	b.by("somebody", `{"metadata":{"annotations":{"a":"b"}}}`, objects[2])
+	b.by("somebody", `{"data":{"key":"eA=="}}`, objects[3])
+	objects[1] = b.config("two", "b")
+	result, writes := b.pass(Set{}, objects...)
+	if got := Names(result.Corrected); writes != 4 || got != "Secret/changed, ConfigMap/one" {
+		t.Errorf("%d writes, put back is %s", writes, got)
+	}
+}
+
+func TestSparedFieldsStay(t *testing.T) {
+	const image = "/spec/template/spec/containers/1/image"
+	deployment := func(b *bench, web, log string) *unstructured.Unstructured {
+		labels := map[string]any{"a": "b"}
+		return b.object("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
+			"replicas": int64(0), "selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{
+				map[string]any{"name": "web", "image": web}, map[string]any{"name": "log", "image": log},
+			}}},
+		}})
+	}
+	theirs := `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"log","image":"log:theirs"}]}}}}`
+	cases := map[string]struct {
+		patch   string
+		changed func(*bench) *unstructured.Unstructured
+		want    string
+		writes  int64
+	}{
+		"nobody changed it, and the source does": {"", func(b *bench) *unstructured.Unstructured { return deployment(b, "web:1", "log:2") }, "log:1", 0},
+		"somebody changed it":                    {theirs, func(b *bench) *unstructured.Unstructured { return deployment(b, "web:1", "log:1") }, "log:theirs", 0},
+		"somebody did, and the source another":   {theirs, func(b *bench) *unstructured.Unstructured { return deployment(b, "web:2", "log:2") }, "log:theirs", 1},
+		"nobody did, and the source another":     {"", func(b *bench) *unstructured.Unstructured { return deployment(b, "web:2", "log:2") }, "log:1", 1},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			rules, err := differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{image}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			set := Set{Ignore: rules}
+			first := deployment(b, "web:1", "log:1")
+			b.pass(set, first)
+			if c.patch != "" {
+				b.by("somebody", c.patch, first)
+			}
+			second := c.changed(b)
+			result, writes := b.pass(set, second)
+			if writes != c.writes || len(result.Corrected) != 0 {
+				t.Errorf("%d writes, want %d; put back is %s", writes, c.writes, Names(result.Corrected))
+			}
+			if _, writes := b.pass(set, second); writes != 0 {
+				t.Errorf("%d more writes", writes)
+			}
+			containers := b.get(first, "spec", "template", "spec", "containers").([]any)
+			if got := containers[1].(map[string]any)["image"]; got != c.want {
+				t.Errorf("the image is %v, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestASparedObjectIsLeft(t *testing.T) {
+	b := newBench(t)
+	rules, err := differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{"/"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := Set{Ignore: rules}
+	config := b.config("one", "a")
+	b.pass(set, config)
+	b.by("somebody", `{"data":{"key":"theirs"}}`, config)
+	if _, writes := b.pass(set, b.config("one", "b")); writes != 0 || b.get(config, "data", "key") != "theirs" {
+		t.Errorf("%d writes, the value is %v", writes, b.get(config, "data", "key"))
+	}
+	if err := b.Delete(t.Context(), config.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	if _, writes := b.pass(set, b.config("one", "b")); writes != 1 || b.get(config, "data", "key") != "b" {
+		t.Errorf("%d writes, the value is %v", writes, b.get(config, "data", "key"))
+	}
+}

@@ -1,0 +1,191 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+var web = map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "web"}
+
+// around returns the bench's client with functions round its requests.
+func (b *bench) around(f interceptor.Funcs) client.Client {
+	return interceptor.NewClient(b.Client.(client.WithWatch), f)
+}
+
+func TestADeleteThatIsRefusedIsNotForgotten(t *testing.T) {
+	b := newBench(t)
+	b.must(2, b.config("one", "a"), b.config("two", "a"))
+	refusing := b.around(interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if o.GetName() == "one" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "one", errors.New("no right"))
+			}
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	removed, err := b.Remove(t.Context(), Removal{Client: refusing, Entries: b.recorded, Owner: web, Guarded: true})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ConfigMap/one: ") {
+		t.Errorf("got %v", err)
+	}
+	if got := Names(removed.Left); got != "ConfigMap/one" {
+		t.Errorf("left is %s", got)
+	}
+	// The next pass goes on where this one ended, and so does one after the process was killed before it recorded anything.
+	removed, err = b.Remove(t.Context(), Removal{Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
+	if err != nil || len(removed.Left) != 0 {
+		t.Errorf("left is %v, %v", removed.Left, err)
+	}
+}
+
+// TestWhatIsTakenOverMeanwhileIsNotDeleted has another app take an object over after it was looked at, as a watch that lags
+// behind would show it.
+func TestWhatIsTakenOverMeanwhileIsNotDeleted(t *testing.T) {
+	b := newBench(t)
+	for name, taken := range map[string]func(*corev1.ConfigMap){
+		"taken over": func(o *corev1.ConfigMap) { o.Labels[v1alpha1.AppLabel] = "api" },
+		"protected": func(o *corev1.ConfigMap) {
+			o.Annotations = map[string]string{v1alpha1.PruneAnnotation: v1alpha1.PruneConfirm}
+		},
+		"written": func(o *corev1.ConfigMap) { o.Data["theirs"] = "x" },
+	} {
+		b.recorded = nil
+		b.must(1, b.config("one", "a"))
+		stale := b.read("one")
+		lagging := &Applier{Live: func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+			return stale, true, nil
+		}}
+		now := stale.DeepCopy()
+		taken(now)
+		if err := b.Update(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		removed, err := lagging.Remove(t.Context(), Removal{Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"taken over": "", "protected": "ConfigMap/one", "written": ""}[name]
+		if got := Names(removed.Held); got != want || Names(removed.Left) != want {
+			t.Errorf("%s: held is %q, left %q", name, got, Names(removed.Left))
+		}
+		err = b.Get(t.Context(), client.ObjectKeyFromObject(now), now)
+		if gone := apierrors.IsNotFound(err); gone != (name == "written") {
+			t.Errorf("%s: it is gone: %t", name, gone)
+		}
+		if err := b.Delete(t.Context(), now); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhatWasRecordedInAVersionThatIsGoneIsDeleted(t *testing.T) {
+	b := newBench(t)
+	b.must(1, b.config("one", "a"))
+	b.recorded[0].Version = "v1beta1"
+	removed, err := b.Remove(t.Context(), Removal{Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
+	if err != nil || len(removed.Left) != 0 {
+		t.Errorf("left is %s, %v", Names(removed.Left), err)
+	}
+	if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "one"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+func TestWhatIsHeldCostsNothing(t *testing.T) {
+	b := newBench(t)
+	protected := func(o *unstructured.Unstructured, value string) *unstructured.Unstructured {
+		o.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: value})
+		return o
+	}
+	objects := []*unstructured.Unstructured{
+		protected(b.config("held", "a"), "confirm"), protected(b.config("stays", "a"), "disabled"),
+		protected(b.object("v1", "Secret", "key", map[string]any{}), "confirm"),
+		b.object("v1", "PersistentVolumeClaim", "data", map[string]any{"spec": map[string]any{
+			"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Mi"}},
+		}}),
+	}
+	b.must(4, objects...)
+	Protect(b.recorded, objects)
+	// Of Secrets the operator knows the version alone.
+	watching := &Applier{Live: func(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+		live, known, err := b.live(ctx, kind, key)
+		if kind.Kind == "Secret" && live != nil {
+			live = &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: live.GetResourceVersion()}
+		}
+		return live, known, err
+	}}
+	var requests atomic.Int64
+	counting := b.around(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			requests.Add(1)
+			return c.Get(ctx, key, o, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			requests.Add(1)
+			return c.Delete(ctx, o, opts...)
+		},
+	})
+	r := Removal{Client: counting, Entries: b.recorded, Owner: web, Guarded: true}
+	removed, err := watching.Remove(t.Context(), r)
+	if err != nil || requests.Load() != 0 {
+		t.Errorf("%d requests, %v", requests.Load(), err)
+	}
+	got := fmt.Sprintf("held %s; kept %s; left %s", Names(removed.Held), Names(removed.Kept), Names(removed.Left))
+	const want = "held PersistentVolumeClaim/data, ConfigMap/held, Secret/key; kept ConfigMap/stays; left PersistentVolumeClaim/data, ConfigMap/held, Secret/key"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if err := b.Delete(t.Context(), objects[0].DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	r.Entries = removed.Left
+	if removed, err = watching.Remove(t.Context(), r); err != nil || Names(removed.Left) != "PersistentVolumeClaim/data, Secret/key" {
+		t.Errorf("what somebody deleted is still held: %s, %v", Names(removed.Left), err)
+	}
+	r.Entries, r.Confirmed = removed.Left, true
+	if removed, err = watching.Remove(t.Context(), r); err != nil || Names(removed.Left) != "PersistentVolumeClaim/data" || len(removed.Leaving) != 1 {
+		t.Errorf("after confirmation left is %s, leaving %q, %v", Names(removed.Left), removed.Leaving, err)
+	}
+}
+
+func TestWhatOthersWantIsLeftForThem(t *testing.T) {
+	b := newBench(t)
+	b.must(3, b.config("moved", "a"), b.config("unknown", "a"), b.config("one", "a"))
+	removed, err := b.Remove(t.Context(), Removal{Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true,
+		Wanted: func(_ context.Context, id ObjectID) (string, error) {
+			switch id.Name {
+			case "moved":
+				return "app api", nil
+			case "unknown":
+				return "", errors.New("who knows")
+			}
+			return "", nil
+		},
+	})
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap/unknown: who knows") {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff([]string{"ConfigMap/moved for app api"}, removed.Wanted); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := Names(removed.Left); got != "ConfigMap/moved, ConfigMap/unknown" {
+		t.Errorf("left is %s", got)
+	}
+	b.read("moved")
+	b.read("unknown")
+}

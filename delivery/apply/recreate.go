@@ -1,0 +1,136 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// goneWithin is how long a deleted object is waited for before the pass goes on; a later one makes it anew.
+	goneWithin = 2 * time.Second
+	// lookEvery is the time between two looks at something that is about to be there, or gone.
+	lookEvery = 100 * time.Millisecond
+)
+
+// precious are kinds whose deletion takes data along.
+var precious = map[schema.GroupKind]string{
+	{Kind: "PersistentVolumeClaim"}: "its volume goes with it: make a claim of another name and copy the data",
+	{Kind: "Namespace"}:             "everything in it goes with it: make a namespace of another name",
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "every object of the kind goes with it: add a version to the definition, or define another kind",
+}
+
+// owners are kinds whose pods are gone before the next generation of them is made.
+var owners = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true, {Group: "apps", Kind: "DaemonSet"}: true,
+	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "batch", Kind: "Job"}: true, {Group: "batch", Kind: "CronJob"}: true,
+}
+
+// immutable is a change that the API server refuses because the object exists.
+type immutable struct {
+	remedy string
+	err    error
+}
+
+func (e *immutable) Error() string {
+	return fmt.Sprintf("%s: %s", complaint(e.err), e.remedy)
+}
+func (e *immutable) Unwrap() error { return e.err }
+
+// complaint names the fields that an answer is about, and what it says of the last one, without their values: the API
+// server repeats whole pod templates, with all that their environment holds.
+func complaint(err error) string {
+	var status apierrors.APIStatus
+	var fields []string
+	why := ""
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			if cause.Field != "" && !slices.Contains(fields, cause.Field) {
+				fields = append(fields, cause.Field)
+			}
+			why = cause.Message
+		}
+	}
+	if strings.HasPrefix(why, "Invalid value: ") {
+		why = why[strings.LastIndex(why, ": ")+2:]
+	}
+	why, _, _ = strings.Cut(strings.TrimPrefix(why, "Forbidden: "), "\n")
+	return fmt.Sprintf("%s cannot be changed (%s)", strings.Join(fields, ", "), why)
+}
+
+// takesClaims reports whether the deletion of a StatefulSet would delete what holds its data, by the policy that it has now.
+func (t *target) takesClaims(ctx context.Context) (bool, error) {
+	if t.kind().GroupKind() != (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) {
+		return false, nil
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(t.kind())
+	if err := t.set.Client.Get(ctx, t.key(), live); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	when, _, err := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+	return when == "Delete", err
+}
+
+// recreate makes an object anew that refuses a change, where the set says so. Whether a change is refused for good, or the
+// object is wrong in itself, is asked of the API server: told to create it, without doing so, it finds what is wrong with an
+// object before it finds that one exists.
+func (t *target) recreate(ctx context.Context, refused error) (metav1.Object, error) {
+	err := t.set.Client.Create(ctx, t.object.DeepCopy(), client.DryRunAll)
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, refused
+	}
+	if loss, ok := precious[t.kind().GroupKind()]; ok {
+		return nil, &immutable{"force does not delete a " + t.object.GetKind() + ", because " + loss, refused}
+	}
+	if takes, err := t.takesClaims(ctx); takes || err != nil {
+		return nil, cmp.Or(err, error(&immutable{"force does not delete this StatefulSet, because its persistentVolumeClaimRetentionPolicy deletes its claims with it: set whenDeleted to Retain first, by itself", refused}))
+	}
+	if !t.set.Force {
+		return nil, &immutable{"set force: true to have it deleted and made anew, or give it another name", refused}
+	}
+	if err := t.delete(ctx); err != nil {
+		return nil, fmt.Errorf("%s, so it is made anew: %w", complaint(refused), err)
+	}
+	t.live = nil
+	return t.patch(ctx, "1")
+}
+
+// delete deletes exactly the object that is there and waits a moment until it is gone.
+func (t *target) delete(ctx context.Context) error {
+	live, err := ask(ctx, t.set.Client, t.kind(), t.key())
+	if live == nil || err != nil {
+		return err
+	}
+	t.live = live
+	if err := t.claim(); err != nil {
+		return err
+	}
+	uid, policy := live.GetUID(), metav1.DeletePropagationBackground
+	if owners[t.kind().GroupKind()] {
+		policy = metav1.DeletePropagationForeground
+	}
+	err = t.set.Client.Delete(ctx, t.reference(), client.Preconditions{UID: &uid}, client.PropagationPolicy(policy))
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, lookEvery, goneWithin, true, func(ctx context.Context) (bool, error) {
+		now, err := ask(ctx, t.set.Client, t.kind(), t.key())
+		return now == nil || now.GetUID() != uid, err
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("the old one is not gone yet: %w", ErrPending)
+	}
+	return err
+}

@@ -1,0 +1,125 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// establishedWithin is how long the API server may take to serve a kind whose definition it just took; a later pass
+	// applies what waited longer.
+	establishedWithin = 5 * time.Second
+	// settledWithin is how long it may go on answering by an earlier definition.
+	settledWithin = 2 * time.Second
+)
+
+// customResources is the kind that defines kinds.
+var customResources = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// definition is a CustomResourceDefinition of the set.
+type definition struct {
+	id   ObjectID
+	mu   sync.Mutex
+	seen map[string]error // By version of the kind: nil once it is served.
+}
+
+// definitions are those of a set, by the kind that each defines.
+type definitions map[schema.GroupKind]*definition
+
+func definitionsOf(objects []*unstructured.Unstructured) definitions {
+	found := definitions{}
+	for _, o := range objects {
+		if o.GroupVersionKind().GroupKind() != customResources.GroupKind() {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		found[schema.GroupKind{Group: group, Kind: kind}] = &definition{id: IDOf(o), seen: map[string]error{}}
+	}
+	return found
+}
+
+// served waits until the API server serves the kind that a definition of the set brings; each version once a run.
+func (r *run) served(ctx context.Context, kind schema.GroupVersionKind) error {
+	d := r.definitions[kind.GroupKind()]
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err, known := d.seen[kind.Version]; known {
+		return err
+	}
+	d.seen[kind.Version] = r.await(ctx, d, kind)
+	return d.seen[kind.Version]
+}
+
+func (r *run) await(ctx context.Context, d *definition, kind schema.GroupVersionKind) error {
+	mapper := r.set.Client.RESTMapper()
+	if _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil && !r.written(d.id) {
+		return nil
+	}
+	err := wait.PollUntilContextTimeout(ctx, lookEvery, establishedWithin, true, func(ctx context.Context) (bool, error) {
+		if ok, err := r.established(ctx, d.id); !ok {
+			return false, err
+		}
+		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			meta.MaybeResetRESTMapper(mapper)
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("waits for %s/%s, which the API server does not serve yet", d.id.Kind, d.id.Name)
+	}
+	return err
+}
+
+// established reports whether the API server says that it serves what the definition defines.
+func (r *run) established(ctx context.Context, id ObjectID) (bool, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(customResources)
+	if err := r.set.Client.Get(ctx, client.ObjectKey{Name: id.Name}, live); err != nil {
+		return false, fmt.Errorf("looking whether %s/%s is established: %w", id.Kind, id.Name, err)
+	}
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		if condition["type"] == "Established" && condition["status"] == "True" {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// whenServed writes an object, and again while the API server answers by a definition older than the one that this run
+// wrote: it takes a moment until every part of it knows the new one.
+func (r *run) whenServed(ctx context.Context, o *unstructured.Unstructured, write func() error) error {
+	d := r.definitions[o.GroupVersionKind().GroupKind()]
+	if d == nil || !r.written(d.id) {
+		return write()
+	}
+	err := context.Cause(ctx)
+	_ = wait.PollUntilContextTimeout(ctx, lookEvery, settledWithin, true, func(context.Context) (bool, error) {
+		err = write()
+		return err == nil || apierrors.IsConflict(err) || apierrors.IsForbidden(err), nil
+	})
+	return err
+}
+
+// written reports whether this run wrote an object.
+func (r *run) written(id ObjectID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.result.Written[id.String()] != ""
+}

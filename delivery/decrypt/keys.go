@@ -1,0 +1,118 @@
+package decrypt
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+	agearmor "filippo.io/age/armor"
+	"github.com/ProtonMail/go-crypto/openpgp"
+	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
+)
+
+// keyBytes is the length of a file's data key; maxEncBytes that of its encrypted form.
+const (
+	keyBytes    = 32
+	maxEncBytes = 16 << 10
+)
+
+// Keys are the private keys of one Secret.
+type Keys struct {
+	secret     string
+	identities []age.Identity
+	ring       openpgp.EntityList
+}
+
+// ReadKeys reads the private keys in the data of a Secret of that name: each key *.agekey holds age identities, one a line,
+// each key *.asc armored OpenPGP keys without a passphrase. Other keys are left alone. It is an ErrKeys when one cannot be
+// read or there is none.
+func ReadKeys(secret string, data map[string][]byte) (*Keys, error) {
+	k := &Keys{secret: secret}
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		if why := k.read(name, data[name]); why != "" {
+			return nil, fmt.Errorf("key %s of Secret %s %s: %w", name, secret, why, ErrKeys)
+		}
+	}
+	switch n := len(k.identities) + len(k.ring); {
+	case n == 0:
+		return nil, fmt.Errorf("the Secret %s has no key *.agekey or *.asc: what it should decrypt: %w", secret, ErrKeys)
+	case n > maxKeys:
+		return nil, fmt.Errorf("the Secret %s holds %d keys; it may hold %d: what it should decrypt: %w", secret, n, maxKeys, ErrKeys)
+	}
+	return k, nil
+}
+
+// read adds the keys in one key of the Secret and says what is wrong with them. What the parsers say may quote them.
+func (k *Keys) read(name string, content []byte) string {
+	switch {
+	case strings.HasSuffix(name, ".agekey"):
+		identities, err := age.ParseIdentities(bytes.NewReader(content))
+		if err != nil {
+			return "holds something else than age identities as age-keygen writes them, one a line"
+		}
+		k.identities = append(k.identities, identities...)
+	case strings.HasSuffix(name, ".asc"):
+		ring, err := openpgp.ReadArmoredKeyRing(bytes.NewReader(content))
+		if err != nil {
+			return "holds no armored OpenPGP key"
+		}
+		return k.addRing(ring)
+	}
+	return ""
+}
+
+func (k *Keys) addRing(ring openpgp.EntityList) string {
+	for _, entity := range ring {
+		if entity.PrivateKey == nil {
+			return "holds a public OpenPGP key; it takes the private one"
+		}
+		for _, sub := range entity.Subkeys {
+			if sub.PrivateKey != nil && sub.PrivateKey.Encrypted {
+				return "is protected by a passphrase; export the key without one"
+			}
+		}
+	}
+	k.ring = append(k.ring, ring...)
+	return ""
+}
+
+// age decrypts a data key for age; nil when that does not work.
+func (k *Keys) age(enc string) []byte {
+	if len(k.identities) == 0 || len(enc) > maxEncBytes {
+		return nil
+	}
+	in, err := age.Decrypt(agearmor.NewReader(strings.NewReader(enc)), k.identities...)
+	if err != nil {
+		return nil
+	}
+	return short(in)
+}
+
+// pgp decrypts a data key for OpenPGP; nil when that does not work.
+func (k *Keys) pgp(enc string) []byte {
+	if len(k.ring) == 0 || len(enc) > maxEncBytes {
+		return nil
+	}
+	block, err := pgparmor.Decode(strings.NewReader(enc))
+	if err != nil {
+		return nil
+	}
+	message, err := openpgp.ReadMessage(block.Body, k.ring, nil, nil)
+	if err != nil {
+		return nil
+	}
+	return short(message.UnverifiedBody)
+}
+
+// short reads a data key, and no more where a message goes on.
+func short(in io.Reader) []byte {
+	key, err := io.ReadAll(io.LimitReader(in, keyBytes+1))
+	if err != nil {
+		return nil
+	}
+	return key
+}

@@ -1,0 +1,119 @@
+// Package differ compares two states of an object, says where they differ without showing secrets, and knows the fields that
+// others may change.
+package differ
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Bounds of what is told about one object.
+const (
+	maxChanges     = 20
+	maxChangeValue = 100
+)
+
+// uncounted are fields that the API server itself writes.
+var uncounted = map[string]bool{
+	"/status": true, "/metadata/managedFields": true, "/metadata/resourceVersion": true, "/metadata/generation": true,
+}
+
+// Change is a field that differs.
+type Change struct {
+	// Path is a JSON pointer.
+	Path string
+	// Want and Have are what is declared and what is there, as JSON, cut to 100 characters; "" where there is nothing
+	// and "***" where it is secret.
+	Want, Have string
+}
+
+// Compare lists where two states of an object differ, sorted by path, at most 20 fields. What a Secret holds is not shown;
+// mask hides what else is secret in a text.
+func Compare(want, have *unstructured.Unstructured, mask func(string) string) []Change {
+	d := differ{mask: mask}
+	if want.GetKind() == "Secret" && want.GroupVersionKind().Group == "" {
+		d.secret = []string{"/data/", "/stringData/"}
+	}
+	d.compare("", want.Object, have.Object)
+	slices.SortFunc(d.out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	return d.out[:min(len(d.out), maxChanges)]
+}
+
+type differ struct {
+	mask func(string) string
+	// secret are the beginnings of paths whose values are not shown.
+	secret []string
+	out    []Change
+}
+
+func (d *differ) compare(path string, want, have any) {
+	if uncounted[path] || reflect.DeepEqual(want, have) {
+		return
+	}
+	wanted, ok := want.(map[string]any)
+	had, both := have.(map[string]any)
+	if ok && both {
+		for _, key := range slices.Sorted(maps.Keys(union(wanted, had))) {
+			d.compare(path+"/"+escaped(key), entry(wanted, key), entry(had, key))
+		}
+		return
+	}
+	list, ok := want.([]any)
+	old, both := have.([]any)
+	if ok && both && len(list) == len(old) {
+		for i := range list {
+			d.compare(path+"/"+strconv.Itoa(i), list[i], old[i])
+		}
+		return
+	}
+	d.out = append(d.out, Change{Path: path, Want: d.shown(path, want), Have: d.shown(path, have)})
+}
+
+// absent stands for a key that is not there, which null is not.
+type absent struct{}
+
+func entry(m map[string]any, key string) any {
+	if value, ok := m[key]; ok {
+		return value
+	}
+	return absent{}
+}
+
+func union(a, b map[string]any) map[string]any {
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]any{}
+	}
+	maps.Copy(out, b)
+	return out
+}
+
+func escaped(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+func (d *differ) shown(path string, value any) string {
+	if _, nothing := value.(absent); nothing {
+		return ""
+	}
+	for _, secret := range d.secret {
+		if strings.HasPrefix(path+"/", secret) {
+			return "***"
+		}
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	out := d.mask(string(text))
+	if len(out) > maxChangeValue {
+		out = strings.ToValidUTF8(out[:maxChangeValue], "") + "…"
+	}
+	return out
+}

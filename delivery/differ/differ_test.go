@@ -1,0 +1,104 @@
+package differ
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/apis/kustomize"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = u.UnmarshalJSON(data)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestDifferences(t *testing.T) {
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
+	tests := map[string]struct {
+		want, have string
+		changes    []Change
+	}{
+		"none":                 {configMap, configMap, nil},
+		"what the server does": {configMap + "status: {a: 1}\n", configMap + "status: {a: 2}\n", nil},
+		"changed":              {configMap + "data: {a: b}\n", configMap + "data: {a: c}\n", []Change{{"/data/a", `"b"`, `"c"`}}},
+		"taken away":           {configMap + "data: {a: b}\n", configMap, []Change{{"/data", `{"a":"b"}`, ""}}},
+		"added":                {configMap + "data: {a: b}\n", configMap + "data: {a: b, a/b~c: d}\n", []Change{{"/data/a~1b~0c", "", `"d"`}}},
+		"in a list":            {configMap + "x: [1, {z: 2}]\n", configMap + "x: [1, {z: 3}]\n", []Change{{"/x/1/z", "2", "3"}}},
+		"a list's length":      {configMap + "x: [1]\n", configMap + "x: [1, 2]\n", []Change{{"/x", "[1]", "[1,2]"}}},
+		"a secret":             {secret + "data: {a: Yg==}\n", secret + "data: {a: Yw==}\n", []Change{{"/data/a", "***", "***"}}},
+		"a whole secret":       {secret + "data: {a: Yg==}\n", secret, []Change{{"/data", "***", ""}}},
+		"a sensitive string":   {configMap + "x: pass=hunter22\n", configMap + "x: 1\n", []Change{{"/x", `"pass=***"`, "1"}}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := Compare(object(t, test.want), object(t, test.have), func(text string) string { return strings.ReplaceAll(text, "hunter22", "***") })
+			if diff := cmp.Diff(test.changes, got); diff != "" && len(test.changes)+len(got) > 0 {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestIgnore(t *testing.T) {
+	live := object(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: team, labels: {tier: front}, annotations: {x/y: z}}\nspec: {replicas: 7, list: [{a: 1}, {a: 2}]}\n")
+	want := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1, list: [{a: 1}, {a: 3}]}\n"
+	all := []v1alpha1.IgnoreRule{}
+	rule := func(path string, target *kustomize.Selector) []v1alpha1.IgnoreRule {
+		return append(all, v1alpha1.IgnoreRule{Paths: []string{path}, Target: target})
+	}
+	const yielded = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 7, list: [{a: 1}, {a: 3}]}\n"
+	tests := map[string]struct {
+		rules []v1alpha1.IgnoreRule
+		want  string
+		all   bool
+	}{
+		"no rule":               {nil, want, false},
+		"every object":          {rule("/spec/replicas", nil), yielded, false},
+		"by kind":               {rule("/spec/replicas", &kustomize.Selector{Group: "apps", Kind: "Deploy.*"}), yielded, false},
+		"anchored":              {rule("/spec/replicas", &kustomize.Selector{Kind: "Deploy"}), want, false},
+		"another name":          {rule("/spec/replicas", &kustomize.Selector{Name: "db"}), want, false},
+		"by namespace":          {rule("/spec/replicas", &kustomize.Selector{Namespace: "team"}), yielded, false},
+		"by label":              {rule("/spec/replicas", &kustomize.Selector{LabelSelector: "tier in (front)"}), yielded, false},
+		"by another label":      {rule("/spec/replicas", &kustomize.Selector{LabelSelector: "tier=back"}), want, false},
+		"by annotation":         {rule("/spec/replicas", &kustomize.Selector{AnnotationSelector: "x/y=z"}), yielded, false},
+		"in a list":             {rule("/spec/list/1/a", nil), "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1, list: [{a: 1}, {a: 2}]}\n", false},
+		"beyond the list":       {rule("/spec/list/9/a", nil), want, false},
+		"not in the chart":      {rule("/spec/nowhere/b", nil), want, false},
+		"not in the cluster":    {rule("/spec/list/1/b", nil), want, false},
+		"the object, empty":     {rule("", nil), want, true},
+		"the object, one slash": {rule("/", nil), want, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			rules, err := ReadRules(test.rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			paths, all := rules.Spared(live)
+			if all != test.all {
+				t.Errorf("all is %v", all)
+			}
+			if diff := cmp.Diff(object(t, test.want).Object, Yielding(object(t, want), live, paths).Object); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if _, err := ReadRules(rule("/a", &kustomize.Selector{Name: "("})); err == nil || !strings.Contains(err.Error(), "drift.ignore[0].target") {
+		t.Errorf("a broken pattern: %v", err)
+	}
+}

@@ -1,0 +1,196 @@
+// Package expr evaluates the CEL expressions that tenants write about objects. An expression is a hostile program: its
+// length, its nesting and what one evaluation may cost are bounded, and functions whose cost CEL does not count are not
+// there.
+package expr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/env"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+const (
+	// MaxLength is how many bytes an expression may have.
+	MaxLength = 2048
+	// MaxCost is what one evaluation may cost, in CEL's units: a tenth of what the API server allows a rule of a
+	// CustomResourceDefinition, some hundredths of a second, and texts of a megabyte at most. To go through the conditions
+	// of an object costs about ten for each.
+	MaxCost = 100_000
+	// maxDepth bounds the nesting of an expression.
+	maxDepth = 50
+	// maxTime is how long one evaluation may take; what is charged too little, such as comparing large objects, ends by it.
+	maxTime = time.Second
+	// checkEvery is after how many turns of a loop an evaluation looks at the time.
+	checkEvery = 10
+)
+
+// ErrMissing means that the object lacks, or lacks yet, a field, key or item that the expression reads without asking
+// has() first.
+var ErrMissing = errors.New("a field is not there")
+
+// Expr is a compiled expression. It is safe for concurrent use.
+type Expr struct {
+	program cel.Program
+}
+
+// vocabulary is CEL's standard library and optional values. What compares everything with everything is left out, regular
+// expressions and sets: it is charged only when it is over, and cannot be interrupted. So are the extended strings, whose
+// replace can multiply its input.
+var vocabulary = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewCustomEnv(
+		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: []*env.Function{env.NewFunction("matches")}})),
+		cel.OptionalTypes(),
+		cel.CrossTypeNumericComparisons(true), cel.DefaultUTCTimeZone(true),
+		cel.ParserRecursionLimit(maxDepth), cel.ParserExpressionSizeLimit(MaxLength),
+	)
+})
+
+// Compile compiles an expression over variables of any type. The error is one line and names the place as
+// "line:column: why".
+func Compile(text string, variables ...string) (*Expr, error) {
+	if len(text) > MaxLength {
+		return nil, fmt.Errorf("the expression has %d bytes, more than the limit of %d", len(text), MaxLength)
+	}
+	words, err := vocabulary()
+	if err != nil {
+		return nil, fmt.Errorf("making the CEL environment: %w", err)
+	}
+	var declared []cel.EnvOption
+	for _, name := range variables {
+		declared = append(declared, cel.Variable(name, cel.DynType))
+	}
+	if words, err = words.Extend(declared...); err != nil {
+		return nil, fmt.Errorf("declaring %s: %w", strings.Join(variables, ", "), err)
+	}
+	ast, issues := words.Compile(text)
+	if issues.Err() != nil {
+		return nil, located(issues)
+	}
+	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("1:1: the expression makes a %s; it must be true or false", t)
+	}
+	program, err := words.Program(ast, cel.CostTracking(sizes{}), cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(checkEvery))
+	if err != nil {
+		return nil, fmt.Errorf("planning the expression: %w", err)
+	}
+	return &Expr{program: program}, nil
+}
+
+// located words the first thing that is wrong; the rest mostly follows from it.
+func located(issues *cel.Issues) error {
+	first := issues.Errors()[0]
+	why := strings.ReplaceAll(first.Message, "\n", " ")
+	return fmt.Errorf("%d:%d: %s", first.Location.Line(), first.Location.Column()+1, strings.TrimSuffix(why, " (in container '')"))
+}
+
+// True reports whether the expression is true of the values of its variables. It returns ErrMissing where a value lacks
+// what the expression reads. An error may quote what the values hold: mask it before it is told.
+func (e *Expr) True(ctx context.Context, values map[string]any) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	result, _, err := e.program.ContextEval(ctx, values)
+	switch {
+	case err == nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return false, fmt.Errorf("the expression takes longer than the limit of %s", maxTime)
+	case missing(err):
+		return false, fmt.Errorf("%w: %w", ErrMissing, err)
+	case strings.Contains(err.Error(), "cost limit exceeded"):
+		return false, fmt.Errorf("the expression costs more than the limit of %d", MaxCost)
+	default:
+		return false, err
+	}
+	truth, ok := result.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("the expression makes a %s; it must be true or false", result.Type().TypeName())
+	}
+	return bool(truth), nil
+}
+
+// missing reports whether a value lacks what is read. CEL has no type for this error that others can compare with.
+func missing(err error) bool {
+	for _, said := range []string{"no such key: ", "no such attribute", "index out of bounds: "} {
+		if strings.Contains(err.Error(), said) {
+			return true
+		}
+	}
+	return false
+}
+
+// sizes charges for what a call goes through. CEL charges for texts whose type it knows beforehand, which is none here, and
+// for the entries of lists and maps, but not for what is in them.
+type sizes struct{}
+
+// CallCost returns the cost of a call, nil for CEL's own.
+func (sizes) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
+	cost := uint64(1)
+	switch {
+	case function == overloads.Size || function == operators.Index:
+		return nil
+	case function == operators.Add && result.Type() != types.StringType && result.Type() != types.BytesType && len(args) == 2:
+		// To append one item, as every map() does, costs little however long the list is.
+		cost += min(sizeOf(args[0]), sizeOf(args[1])) / 10
+	case function == operators.Add:
+		cost += sizeOf(result) / 10
+	default:
+		budget := 10 * MaxCost
+		for _, arg := range args {
+			budget = deduct(budget, arg)
+		}
+		cost += uint64(10*MaxCost-budget) / 10
+	}
+	return &cost
+}
+
+// deduct takes from a budget what it costs to go through a value, 1 for each byte and 10 for each entry, until nothing is left.
+func deduct(budget int, value any) int {
+	if of, ok := value.(ref.Val); ok {
+		value = of.Value()
+	}
+	switch v := value.(type) {
+	case string:
+		budget -= len(v)
+	case []byte:
+		budget -= len(v)
+	case []any:
+		for i := 0; i < len(v) && budget > 0; i++ {
+			budget = deduct(budget-10, v[i])
+		}
+	case []ref.Val:
+		for i := 0; i < len(v) && budget > 0; i++ {
+			budget = deduct(budget-10, v[i])
+		}
+	case map[string]any:
+		for key, each := range v {
+			if budget = deduct(budget-10-len(key), each); budget <= 0 {
+				break
+			}
+		}
+	case map[ref.Val]ref.Val:
+		for key, each := range v {
+			if budget = deduct(deduct(budget-10, key), each); budget <= 0 {
+				break
+			}
+		}
+	}
+	return max(budget, 0)
+}
+
+func sizeOf(value ref.Val) uint64 {
+	sized, ok := value.(interface{ Size() ref.Val })
+	if !ok {
+		return 1
+	}
+	size, _ := sized.Size().(types.Int)
+	return uint64(max(size, 1))
+}

@@ -1,0 +1,185 @@
+package fetch
+
+import (
+	"archive/zip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"weak"
+)
+
+// Artifact is an archive of manifests that is on disk, unpacked.
+type Artifact struct {
+	// Revision names it as Flux does, such as "latest@sha256:<hex>".
+	Revision string
+	// Digest is that of what it was named by: of the manifest of an OCI artifact, of the archive of a Flux source;
+	// "sha256:<hex>".
+	Digest string
+
+	path string
+}
+
+// ArtifactStore keeps archives of manifests on disk, unpacked and checked once for all who ask, in a folder for each pair of
+// source and credentials: what one credential fetched is never handed out to another. Safe for concurrent use; a directory
+// belongs to one process at a time.
+//
+//	<dir>/<source>/<sha256>.zip  an artifact
+//	<dir>/<source>/tmp-…         unfinished
+//
+// Limits, each ErrTooLarge: an archive of 64 MiB, 256 MiB unpacked; a file of 16 MiB; 50,000 files and folders, 32 of them
+// inside each other; a path of 1,024 bytes, and 8 MiB of paths. Links, devices and paths that lead elsewhere are ErrInvalid.
+type ArtifactStore struct {
+	shelved
+	network *Network
+	hosts   []string
+	limits  limits
+	gate    gate
+	// arrivals is the clock of the turns.
+	arrivals atomic.Int64
+	finds    turns[tagged]
+
+	mu sync.Mutex
+	// open are the artifacts that somebody reads.
+	open map[string]weak.Pointer[unpackedFiles]
+}
+
+// NewArtifactStore keeps artifacts below dir, as NewChartStore does charts. hosts are those from which Download may fetch;
+// "*" stands for one label of a name.
+func NewArtifactStore(dir string, network *Network, hosts ...string) *ArtifactStore {
+	s := &ArtifactStore{
+		shelved: shelved{dir: dir}, network: network, hosts: hosts, limits: defaultLimits(),
+		open: map[string]weak.Pointer[unpackedFiles]{},
+	}
+	s.finds.clock = &s.arrivals
+	return s
+}
+
+const artifactEnd = ".zip"
+
+// artifactPath is where an artifact is kept; digest is "sha256:<hex>".
+func artifactPath(folder, digest string) string {
+	return filepath.Join(folder, strings.TrimPrefix(digest, "sha256:")+artifactEnd)
+}
+
+// unpackedFiles are the files of an artifact. The file they are read from is closed when nobody holds them any more.
+type unpackedFiles struct{ zip *zip.Reader }
+
+// Open implements fs.FS.
+func (u *unpackedFiles) Open(name string) (fs.File, error) { return u.zip.Open(name) }
+
+// Files are those of an artifact, read-only. They stay readable when it is swept. It is ErrNotFound when it was swept
+// before: fetch it again.
+func (s *ArtifactStore) Files(a Artifact) (fs.FS, error) {
+	s.used.mark(a.path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if held := s.open[a.path].Value(); held != nil {
+		return held, nil
+	}
+	file, err := os.Open(a.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fail(ErrNotFound, "artifact %s is not in the store: fetch first", a.Digest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the artifact: %w", err)
+	}
+	about, err := file.Stat()
+	if err == nil {
+		var entries *zip.Reader
+		if entries, err = zip.NewReader(file, about.Size()); err == nil {
+			held := &unpackedFiles{zip: entries}
+			runtime.AddCleanup(held, func(f *os.File) { _ = f.Close() }, file)
+			s.forgetUnread()
+			s.open[a.path] = weak.Make(held)
+			return held, nil
+		}
+	}
+	_ = file.Close()
+	_ = os.Remove(a.path) // What a crash or a full disk spoiled is fetched anew.
+	return nil, fmt.Errorf("reading the artifact: %w", err)
+}
+
+// forgetUnread drops the entries of artifacts that nobody reads any more.
+func (s *ArtifactStore) forgetUnread() {
+	for path, held := range s.open {
+		if held.Value() == nil {
+			delete(s.open, path)
+		}
+	}
+}
+
+// archived is an archive on its way.
+type archived struct {
+	folder string
+	// name is the digest under which it is kept.
+	name string
+	// get begins the download, and says which digest the archive has to have.
+	get func(context.Context) (body io.ReadCloser, digest string, err error)
+}
+
+// keep downloads, checks and unpacks an archive unless it is there, once for all who ask.
+func (s *ArtifactStore) keep(ctx context.Context, a archived) (string, error) {
+	path := artifactPath(a.folder, a.name)
+	unlock, err := s.locks.lock(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	s.used.mark(path)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	body, digest, err := a.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	if err := os.MkdirAll(a.folder, 0o700); err != nil {
+		return "", writing(a.folder, err)
+	}
+	file, err := os.CreateTemp(a.folder, temporary)
+	if err != nil {
+		return "", writing(a.folder, err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if err := s.receive(file, body, digest); err != nil {
+		return "", downloadFailed("the artifact", a.folder, err)
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return "", writing(a.folder, err)
+	}
+	return path, nil
+}
+
+// receive unpacks an archive into a file and compares its digest.
+func (s *ArtifactStore) receive(file *os.File, body io.Reader, digest string) error {
+	sum := sha256.New()
+	archive := io.TeeReader(limit(body, "the artifact", s.limits.artifact), sum)
+	unpacked := unpack(archive, file, s.limits)
+	if errors.Is(unpacked, ErrTooLarge) {
+		return unpacked
+	}
+	// What follows the archive counts for its digest, too.
+	if _, err := io.Copy(io.Discard, archive); err != nil {
+		return err
+	}
+	if "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest {
+		// Which it has instead is not told: with it, somebody who may not see the artifact could ask for it.
+		return fail(errServer, "the artifact has another digest than the %s that is expected", printable(digest))
+	}
+	if unpacked != nil {
+		return unpacked
+	}
+	return file.Sync()
+}

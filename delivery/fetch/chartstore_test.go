@@ -1,0 +1,370 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestChartDigest(t *testing.T) {
+	server := serveHelm(t)
+	digests := server.publish(t, "1.0.0", "1.1.0")
+	archive, own := tgz(t, "x")
+	server.files["/bare/index.yaml"], server.files["/bare/x.tgz"] = []byte("entries: {web: [{version: 1.0.0, urls: [x.tgz]}]}"), archive
+	registry := serveOCI(t, httptest.NewServer)
+	pushed := registry.push(t, "1.0.0", chartMediaType)
+	manifest := digestOf(registry.manifests["1.0.0"])
+	other := "sha256:" + strings.Repeat("ab", 32)
+	cases := map[string]struct {
+		repository, version, digest string
+		kind                        error
+		says                        string
+	}{
+		"as listed":               {"/stable", "1.0.0", digests["1.0.0"], nil, ""},
+		"another than listed":     {"/stable", "1.0.0", digests["1.1.0"], ErrDigest, "version 1.0.0: its archive has the digest " + digests["1.0.0"]},
+		"the newest is another":   {"/stable", "1.x", digests["1.0.0"], ErrDigest, "version 1.1.0: its archive has the digest " + digests["1.1.0"]},
+		"not listed":              {"/bare", "", "sha256:" + own, nil, ""},
+		"not listed, another":     {"/bare", "", other, ErrDigest, "and the app pins " + other},
+		"no digest":               {"/stable", "", "sha256:ab", ErrInvalid, "is not of the form sha256:<64 hexadecimal digits>"},
+		"of the layer":            {"oci", "1.0.0", pushed, nil, ""},
+		"of another layer":        {"oci", "*", other, ErrDigest, "its archive has the digest " + pushed},
+		"of the manifest instead": {"oci", "1.0.0", manifest, ErrDigest, "is the digest of its manifest: write that of its archive, " + pushed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			src := Chart{Repository: server.URL + tc.repository, Name: "web", Version: tc.version, Digest: tc.digest}
+			if tc.repository == "oci" {
+				src.Repository, src.Insecure = registry.repository(), true
+			}
+			store := NewChartStore(t.TempDir(), loopback)
+			got, err := store.Fetch(t.Context(), src)
+			if tc.kind == nil {
+				if err != nil || got.Digest != tc.digest {
+					t.Errorf("%+v, %v", got, err)
+				}
+				return
+			}
+			wantError(t, err, tc.kind, tc.says)
+			if kept, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"+archiveEnd)); len(kept) != 0 {
+				t.Errorf("it was kept: %v", kept)
+			}
+		})
+	}
+}
+
+// What a server does not finish is never taken for the whole.
+func TestChartCutShort(t *testing.T) {
+	archive, digest := tgz(t, strings.Repeat("0123456789", 1000))
+	cut := func(w http.ResponseWriter, content []byte, silent bool) {
+		if !silent {
+			w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+			_, _ = w.Write(content[:len(content)/2])
+			return
+		}
+		// As HTTP/1.0 has it: the end of the connection is the end of the content.
+		connection, buffer, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = fmt.Fprintf(buffer, "HTTP/1.0 200 OK\r\n\r\n%s", content[:len(content)/2])
+		_ = buffer.Flush()
+		_ = connection.Close()
+	}
+	var what string
+	var silent bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		content := archive
+		if strings.HasSuffix(req.URL.Path, "index.yaml") {
+			content = []byte("entries:\n  web:\n  - {version: 1.0.0, urls: [listed.tgz], digest: " + digest + "}\n  bare:\n  - {version: 1.0.0, urls: [bare.tgz]}\n")
+		}
+		if strings.HasSuffix(req.URL.Path, what) {
+			cut(w, content, silent)
+			return
+		}
+		_, _ = w.Write(content)
+	}))
+	defer server.Close()
+	for name, tc := range map[string]struct {
+		chart, what string
+		silent      bool
+	}{
+		"index": {"bare", "index.yaml", false}, "index, silently": {"bare", "index.yaml", true},
+		"archive": {"web", ".tgz", false}, "archive, silently": {"web", ".tgz", true},
+		"archive without digest": {"bare", ".tgz", false}, "archive without digest, silently": {"bare", ".tgz", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			what, silent = tc.what, tc.silent
+			store := NewChartStore(t.TempDir(), loopback)
+			src := Chart{Repository: server.URL, Name: tc.chart, Version: "1.0.0"}
+			if got, err := store.Fetch(t.Context(), src); err == nil {
+				t.Errorf("got %+v", got)
+			} else if name != "index, silently" {
+				wantTransient(t, err)
+				wantError(t, err, ErrUnavailable, "")
+			}
+			if kept, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"+archiveEnd)); len(kept) != 0 {
+				t.Errorf("it was kept: %v", kept)
+			}
+			what = "nothing"
+			got, err := store.Fetch(t.Context(), src)
+			if err != nil || got.Digest != "sha256:"+digest {
+				t.Errorf("afterwards: %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestChartHealsADamagedIndex(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"cut short":   func(path string) error { return os.Truncate(path, 100) },
+		"empty":       func(path string) error { return os.Truncate(path, 0) },
+		"gone":        os.Remove,
+		"overwritten": func(path string) error { return overwrite(path, 40) },
+		"no index":    func(path string) error { return os.WriteFile(path, []byte("text"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := serveHelm(t)
+			server.publish(t, "1.0.0")
+			store := NewChartStore(t.TempDir(), loopback)
+			src := Chart{Repository: server.URL + "/stable", Name: "web"}
+			if _, err := store.Fetch(t.Context(), src); err != nil {
+				t.Fatal(err)
+			}
+			if err := spoil(onlyGlob(t, store.dir, "*", indexFile)); err != nil {
+				t.Fatal(err)
+			}
+			store = NewChartStore(store.dir, loopback)
+			got, err := store.Fetch(t.Context(), src)
+			if err != nil {
+				// What the server says has not changed may only then be found damaged.
+				wantTransient(t, err)
+				got, err = store.Fetch(t.Context(), src)
+			}
+			if err != nil || got.Version != "1.0.0" {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func overwrite(path string, at int64) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.WriteAt([]byte("damage"), at)
+	return err
+}
+
+func TestChartToAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skip("needs to mount a small file system: ", err)
+	}
+	defer func() { _ = syscall.Unmount(dir, 0) }()
+	server := serveHelm(t)
+	server.publish(t, "1.0.0")
+	var random strings.Builder
+	for i := range 30000 {
+		fmt.Fprintf(&random, "%x", i*i*7919)
+	}
+	server.files["/large/index.yaml"] = []byte("entries: {web: [{version: 1.0.0, urls: [x.tgz]}]}")
+	server.files["/large/x.tgz"], _ = tgz(t, random.String())
+	server.files["/list/index.yaml"] = []byte("entries:\n  web:\n  - version: 1.0.0\n    urls: [x.tgz]\n    description: " + random.String() + "\n")
+	store := NewChartStore(dir, loopback)
+	for _, repository := range []string{"/large", "/list"} {
+		_, err := store.Fetch(t.Context(), Chart{Repository: server.URL + repository, Name: "web"})
+		wantError(t, err, syscall.ENOSPC, "no space left below "+dir)
+		wantTransient(t, err)
+	}
+	if _, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web"}); err != nil {
+		t.Errorf("a small one does not fit any more: %v", err)
+	}
+}
+
+func TestChartStoreTidiesAfterACrash(t *testing.T) {
+	server := serveHelm(t)
+	server.publish(t, "1.0.0")
+	store := NewChartStore(t.TempDir(), loopback)
+	src := Chart{Repository: server.URL + "/stable", Name: "web"}
+	left := filepath.Join(store.source(src), "tmp-123")
+	if err := os.MkdirAll(filepath.Dir(left), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Fetch(t.Context(), src); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); err == nil {
+		t.Error("it is still there")
+	}
+}
+
+func TestSweep(t *testing.T) {
+	server := serveHelm(t)
+	server.publish(t, "1.0.0", "2.0.0")
+	store := NewChartStore(t.TempDir(), loopback)
+	now := time.Now()
+	fetch := func(version string) ChartArchive {
+		t.Helper()
+		got, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web", Version: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	sweep := func(after time.Duration) {
+		t.Helper()
+		if now = now.Add(after); store.Sweep(t.Context(), now) != nil {
+			t.Error("the sweep failed")
+		}
+	}
+	const day = 24 * time.Hour
+	old, kept := fetch("1.0.0"), fetch("2.0.0")
+	sweep(day)
+	for range 6 {
+		fetch("2.0.0")
+		sweep(day)
+	}
+	// A restart forgets what was used since the last sweep, not what the sweeps wrote down.
+	store = NewChartStore(store.dir, loopback)
+	sweep(day + time.Minute)
+	for _, archive := range []ChartArchive{old, kept} {
+		if _, err := os.Stat(archive.Path); (err == nil) != (archive == kept) {
+			t.Errorf("version %s: %v", archive.Version, err)
+		}
+	}
+	if store.Has(old) || !store.Has(kept) {
+		t.Error("the store does not know what it has")
+	}
+	sweep(6 * day)
+	if !store.Has(kept) {
+		t.Error("it was swept although it was used")
+	}
+	if again := fetch("1.0.0"); again.Path != old.Path || !store.Has(again) {
+		t.Error("what was swept does not come back")
+	}
+	sweep(0)
+	sweep(8 * day)
+	if left, _ := filepath.Glob(filepath.Join(store.dir, "*")); len(left) != 0 || len(store.indexes) != 0 {
+		t.Errorf("%v is left, and %d repositories", left, len(store.indexes))
+	}
+	fetch("1.0.0")
+}
+
+func TestSweepWhileFetching(t *testing.T) {
+	server := serveHelm(t)
+	server.publish(t, "1.0.0")
+	want, _ := tgz(t, "1.0.0")
+	store := NewChartStore(t.TempDir(), loopback)
+	later := time.Now().Add(30 * 24 * time.Hour)
+	done := make(chan error)
+	go func() {
+		var failed error
+		for range 200 {
+			failed = errors.Join(failed, store.Sweep(context.Background(), later))
+		}
+		done <- failed
+	}()
+	for {
+		got, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web"})
+		if err != nil {
+			// It was swept between two steps: the next try mends it.
+			wantTransient(t, err)
+		}
+		if content, err := os.ReadFile(got.Path); err == nil && string(content) != string(want) {
+			t.Error("not what was published")
+		}
+		select {
+		case failed := <-done:
+			if failed != nil {
+				t.Error(failed)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// A repository that is down is asked once for all who wait, and each is told.
+func TestChartFromRepositoryThatIsDown(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	for _, repository := range []string{"http://" + address, "oci://" + address + "/charts"} {
+		_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: repository, Name: "web"})
+		wantError(t, err, ErrUnavailable, address+" gives no answer")
+		wantTransient(t, err)
+	}
+}
+
+func TestChartFailureIsShared(t *testing.T) {
+	var mu sync.Mutex
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	store := NewChartStore(t.TempDir(), loopback)
+	src := Chart{Repository: server.URL, Name: "web"}
+	together(t, &store.refreshes, store.source(src), 20, func(int) {
+		_, err := store.Fetch(t.Context(), src)
+		wantError(t, err, ErrUnavailable, "answered 503")
+	})
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	if _, err := store.Fetch(t.Context(), src); err == nil || asked != 2 {
+		t.Errorf("asked %d times: a failure is nobody's answer who came after it; %v", asked, err)
+	}
+}
+
+// One who gives up says nothing to the others.
+func TestTurnOfOneWhoGivesUp(t *testing.T) {
+	store := NewChartStore(t.TempDir(), loopback)
+	gone, cancel := context.WithCancel(t.Context())
+	arrived := store.arrivals.Add(1)
+	began := make(chan struct{})
+	go func() {
+		_, _ = store.downloads.take(gone, "x", arrived, func() (string, error) {
+			close(began)
+			<-gone.Done()
+			return "", gone.Err()
+		})
+	}()
+	<-began
+	go cancel()
+	got, err := store.downloads.take(t.Context(), "x", arrived, func() (string, error) { return "mine", nil })
+	if got != "mine" || err != nil {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+func TestIndexTooLarge(t *testing.T) {
+	server := serveHelm(t)
+	server.publish(t, "1.0.0")
+	store := NewChartStore(t.TempDir(), loopback)
+	store.limits.index = 100
+	_, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web"})
+	wantError(t, err, ErrTooLarge, "the repository's index.yaml is larger than the limit of 100 bytes")
+}

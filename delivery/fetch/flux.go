@@ -1,0 +1,87 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrNotReady means that there is nothing to fetch yet: what is fetched has to be made by somebody else first.
+var ErrNotReady = errors.New("not ready")
+
+// FluxArtifact is what a source of Flux says in its status that it made.
+type FluxArtifact struct {
+	// URL of the archive, on one of the hosts of the store.
+	URL string
+	// Revision names what it was made from; Digest is that of the archive, "sha256:<hex>".
+	Revision, Digest string
+	// Namespace of the source. The path of the URL is that of its artifacts, "/<kind>/<namespace>/…".
+	Namespace string
+	// Tenant on whose behalf it is fetched: it may have a few fetches under way at once.
+	Tenant string
+}
+
+// Download fetches the archive of a Flux source unless it is on disk. It is fetched without credentials, from the hosts of
+// the store alone and below the source's own namespace: whoever may write the status of an object writes the URL, and Flux
+// hands the artifacts of all namespaces to anybody.
+//
+// Errors: ErrNotFound, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient.
+func (s *ArtifactStore) Download(ctx context.Context, src FluxArtifact) (Artifact, error) {
+	s.begin()
+	artifact, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (Artifact, error) {
+		return s.download(ctx, src)
+	})
+	if err != nil {
+		return Artifact{}, fmt.Errorf("fetching the artifact %s: %w", safeURL(src.URL), err)
+	}
+	return artifact, nil
+}
+
+func (s *ArtifactStore) download(ctx context.Context, src FluxArtifact) (Artifact, error) {
+	at, err := s.artifactURL(src)
+	if err != nil {
+		return Artifact{}, err
+	}
+	folder := filepath.Join(s.dir, Auth{}.digest("flux for "+src.Tenant))
+	kept, err := s.keep(ctx, archived{folder: folder, name: src.Digest, get: func(ctx context.Context) (io.ReadCloser, string, error) {
+		client, err := newHTTPClient(s.network, Auth{}, at, true)
+		if err != nil {
+			return nil, "", err
+		}
+		body, err := getArchive(ctx, client, Auth{}, at, "artifact")
+		return body, src.Digest, err
+	}})
+	return Artifact{Revision: printable(src.Revision), Digest: src.Digest, path: kept}, err
+}
+
+func (s *ArtifactStore) artifactURL(src FluxArtifact) (*url.URL, error) {
+	at, err := url.Parse(src.URL)
+	if err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") || at.User != nil {
+		return nil, fail(ErrInvalid, "its URL is not of the form http://host/path")
+	}
+	host := strings.TrimSuffix(strings.ToLower(at.Hostname()), ".")
+	if !slices.ContainsFunc(s.hosts, func(pattern string) bool { return matchesHost(strings.TrimSpace(pattern), host) }) {
+		return nil, fail(ErrInvalid, "%s is not a host from which artifacts are fetched: those are in the operator's setting FLUX_ARTIFACT_HOSTS", printable(host))
+	}
+	// As Flux writes it, there is nothing in it to be decoded or cleaned, by us or by the server.
+	parts := strings.Split(at.Path, "/")
+	if at.EscapedPath() != at.Path || path.Clean(at.Path) != at.Path || len(parts) < 4 || parts[2] != src.Namespace {
+		return nil, fail(ErrInvalid, "its URL is not that of an artifact of namespace %s: its path begins with /<kind>/%s/", src.Namespace, src.Namespace)
+	}
+	if !sha256Hex.MatchString(strings.TrimPrefix(src.Digest, "sha256:")) || !strings.HasPrefix(src.Digest, "sha256:") {
+		return nil, fail(ErrInvalid, "its digest %q is not of the form sha256:<64 hexadecimal digits>", printable(src.Digest))
+	}
+	return at, nil
+}
+
+// matchesHost compares label by label; "*" is any one.
+func matchesHost(pattern, host string) bool {
+	wanted, labels := strings.Split(strings.ToLower(pattern), "."), strings.Split(host, ".")
+	return slices.EqualFunc(wanted, labels, func(want, label string) bool { return want == label || (want == "*" && label != "") })
+}

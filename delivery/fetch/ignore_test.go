@@ -1,0 +1,127 @@
+package fetch
+
+import (
+	"errors"
+	"io/fs"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var ignoreFiles = []string{
+	"a.yaml", "b.yaml", "deep/a.yaml", "deep/deeper/a.yaml", "deep/deeper/b.txt", "test/x.yaml", "src/test/x.yaml", "src/test/keep.yaml",
+	"foo/bar", "x/foo/bar", "foo/x/bar", "foo/x/y/bar", "docs/readme.md", "docs/keep/readme.md", "a b", "a ", "#hash", "!bang", "[x]", "x1", "x2", "xa", "x-", "x]", "A.yaml",
+	"deploy/prod/web.yaml", "deploy/staging/web.yaml", "foo.d/web.yaml", "ab/c/ab/d", "star*", `back\slash`,
+}
+
+// TestIgnoreIsAsGitDoes compares with what git itself leaves out.
+func TestIgnoreIsAsGitDoes(t *testing.T) {
+	repo := newGitRepo(t)
+	files := fstest.MapFS{}
+	for _, name := range ignoreFiles {
+		repo.write(name, "x")
+		files[name] = &fstest.MapFile{Data: []byte("x")}
+		files["apps/web/"+name] = &fstest.MapFile{Data: []byte("x")}
+	}
+	for _, patterns := range []string{
+		"a.yaml", "/a.yaml", "*.yaml", "*.yaml\n!b.yaml", "deep", "deep/", "deep/*", "deep/**", "deep/**\n!deep/a.yaml", "**/a.yaml", "**/deeper/a.yaml",
+		"test/", "test/\n!keep.yaml", "src/test/*\n!keep.yaml", "foo/**/bar", "**/foo/bar", "foo/bar", "/foo", "/*\n!/deploy", "/*\n!/deploy\n/deploy/*\n!/deploy/prod",
+		"# a comment\n\n", `\#hash`, `\!bang`, "#hash", "a b", `a\ `, "a ", "[x]", `\[x\]`, "x[0-9]", "x[!0-9]", "x[^0-9]", "x[[:digit:]]", "x[]-]", "x?", "?.yaml", "[", "x[", "x[a",
+		"docs/**/readme.md", "**/readme.md", "**", "*", "!*", "/**", "/", "//", "foo*", "*/foo", "d*p", "d**p", "deep/**/b.txt", "ab/**/ab", "**/ab/d", "star\\*", `back\\slash`, "deep/deeper/", "a.yaml/", "*.yaml\r\nfoo\r\n",
+		"web.yaml\n!deploy/prod/web.yaml", "A.YAML", ".", "..", "./a.yaml", "deep//a.yaml", "[a-", "[b-a].yaml", "x[a-]", "x[\\]]",
+	} {
+		t.Run(patterns, func(t *testing.T) {
+			repo.write(".git/info/exclude", patterns)
+			var want []string
+			for name := range strings.SplitSeq(repo.git("-c", "core.quotePath=false", "ls-files", "-z", "--others", "--exclude-standard"), "\x00") {
+				if name != "" {
+					want = append(want, name)
+				}
+			}
+			slices.Sort(want)
+			left, err := Ignore(files, "apps/web", patterns)
+			if err != nil {
+				if slices.Contains([]string{"[b-a].yaml", "[", "x[", "x[a", "[a-"}, patterns) && errors.Is(err, ErrInvalid) {
+					return // Git takes no notice of it, and kubeop refuses it.
+				}
+				t.Fatal(err)
+			}
+			var got []string
+			err = fs.WalkDir(left, "apps/web", func(name string, d fs.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					got = append(got, strings.TrimPrefix(name, "apps/web/"))
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("git and kubeop (-want +got):\n%s", diff)
+			}
+			if entries, _ := fs.ReadDir(left, "."); len(entries) < 10 {
+				t.Errorf("files outside of the folder are left out, too")
+			}
+			for _, name := range ignoreFiles {
+				_, err := fs.ReadFile(left, "apps/web/"+name)
+				_, also := fs.Stat(left, "apps/web/"+name)
+				if there := slices.Contains(got, name); (err == nil) != there || (also == nil) != there {
+					t.Errorf("%s is listed: %t, and reading it says %v, %v", name, there, err, also)
+				}
+				if err != nil && !errors.Is(err, fs.ErrNotExist) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func TestIgnoredLinksAreNotThere(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("app/web.yaml", "kind: Service")
+	if err := os.Symlink("/etc/passwd", filepath.Join(repo.work, "app", "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	repo.push("first")
+	commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: serve(t, repo, httptest.NewServer).url()})
+	files, err := Ignore(commit.Root, "app", "link.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := fs.ReadDir(files, "app")
+	if err != nil || len(entries) != 1 || entries[0].Name() != "web.yaml" {
+		t.Errorf("got %v, %v", entries, err)
+	}
+	if _, err := fs.Stat(files, "app/link.yaml"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestIgnoreLimit(t *testing.T) {
+	if _, err := Ignore(fstest.MapFS{}, ".", strings.Repeat("a\n", maxIgnoreLines)); err != nil {
+		t.Error(err)
+	}
+	if _, err := Ignore(fstest.MapFS{}, ".", strings.Repeat("a\n", maxIgnoreLines+1)); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "100") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzIgnore(f *testing.F) {
+	f.Add("a/**/[b!-c]*\n!\\x")
+	f.Fuzz(func(t *testing.T, patterns string) {
+		files, err := Ignore(fstest.MapFS{"a/b/c": {Data: []byte("x")}}, "a", patterns)
+		if err != nil {
+			return
+		}
+		if _, err := fs.ReadDir(files, "."); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package fetch
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	cryptossh "golang.org/x/crypto/ssh"
+)
+
+// loopback is the Network of tests, whose servers are on this machine.
+var loopback = &Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
+
+func TestAddressesThatAreRefused(t *testing.T) {
+	network := &Network{Own: []string{"10.96.0.1"}}
+	for address, what := range map[string]string{
+		"127.0.0.1": "loopback", "127.9.9.9": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback",
+		"169.254.169.254": "link-local", "fe80::1": "link-local", "::ffff:169.254.169.254": "link-local", "64:ff9b::a9fe:a9fe": "link-local",
+		"0.0.0.0": "no host", "::": "no host", "224.0.0.1": "multicast", "ff02::1": "multicast", "255.255.255.255": "broadcast",
+		"fd00:ec2::254": "metadata", "168.63.129.16": "metadata",
+		"10.96.0.1": "API server", "::ffff:10.96.0.1": "API server",
+		"10.96.0.2": "", "192.168.1.1": "", "172.16.0.1": "", "100.64.0.1": "", "fd00::1": "", "1.1.1.1": "", "2606:4700::1111": "",
+	} {
+		t.Run(address, func(t *testing.T) {
+			err := network.check(t.Context(), "git.example", net.JoinHostPort(address, "443"))
+			if what == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatalf("got %v", err)
+			}
+			for _, says := range []string{"git.example leads to ", what, "ALLOWED_ADDRESSES"} {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("%q does not say %q", err, says)
+				}
+			}
+			all := &Network{Own: network.Own, Allowed: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
+			if err := all.check(t.Context(), "git.example", net.JoinHostPort(address, "443")); err != nil {
+				t.Errorf("refused though allowed: %v", err)
+			}
+		})
+	}
+}
+
+func TestAddressesOfThisMachineAreRefused(t *testing.T) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range addresses {
+		ip := netip.MustParsePrefix(at.String()).Addr()
+		if err := (&Network{}).check(t.Context(), ip.String(), net.JoinHostPort(ip.String(), "8080")); err == nil {
+			t.Errorf("%s is not refused", ip)
+		}
+	}
+}
+
+// TestEveryWayIsGuarded tries each kind of URL with a server on loopback that must not hear of it.
+func TestEveryWayIsGuarded(t *testing.T) {
+	heard := func(_ http.ResponseWriter, req *http.Request) { t.Errorf("%s was asked for %s", req.Host, req.URL) }
+	inner := httptest.NewServer(http.HandlerFunc(heard))
+	defer inner.Close()
+	host := strings.TrimPrefix(inner.URL, "http://")
+	_, port, _ := net.SplitHostPort(host)
+	signer, identity := newKey(t)
+	ssh := Auth{Identity: identity, KnownHosts: []byte("x " + string(cryptossh.MarshalAuthorizedKey(signer.PublicKey())))}
+	git := func(at string, auth Auth) error {
+		_, err := NewGitStore(t.TempDir(), nil).Fetch(t.Context(), Git{URL: at, Auth: auth})
+		return err
+	}
+	chart := func(at string) error {
+		_, err := NewChartStore(t.TempDir(), nil).Fetch(t.Context(), Chart{Repository: at, Name: "web", Insecure: true})
+		return err
+	}
+	for name, err := range map[string]error{
+		"git over http": git(inner.URL+"/a.git", Auth{}), "git over ssh": git("ssh://git@"+host+"/a.git", ssh),
+		"a name": git("http://localhost:"+port+"/a.git", Auth{}), "a chart": chart(inner.URL), "a chart in a registry": chart("oci://" + host + "/charts"),
+	} {
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "a loopback address") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestRedirectToARefusedAddress has an allowed server lead to another one.
+func TestRedirectToARefusedAddress(t *testing.T) {
+	inner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { t.Errorf("asked for %s", req.URL) }))
+	defer inner.Close()
+	listener, err := net.Listen("tcp", "127.0.0.2:0")
+	if err != nil {
+		t.Skip("no second address of loopback:", err)
+	}
+	outer := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.RedirectHandler(inner.URL, http.StatusFound)}}
+	outer.Start()
+	defer outer.Close()
+	network := &Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}
+	_, err = NewChartStore(t.TempDir(), network).Fetch(t.Context(), Chart{Repository: outer.URL, Name: "web"})
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "127.0.0.1 is a loopback address") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAProxyIsTheAdministrators(t *testing.T) {
+	network := &Network{}
+	network.proxies.Store("127.0.0.1:1", true)
+	if _, err := network.dial(t.Context(), "tcp", "127.0.0.1:1"); errors.Is(err, ErrInvalid) {
+		t.Errorf("the proxy is refused: %v", err)
+	}
+	at := &http.Request{URL: &url.URL{Scheme: "http", Host: "169.254.169.254"}}
+	if _, err := network.proxy(at); err != nil {
+		t.Errorf("without a proxy the dialer decides, got %v", err)
+	}
+}

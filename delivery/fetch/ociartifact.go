@@ -1,0 +1,182 @@
+package fetch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+)
+
+// OCI is an artifact of manifests in a registry, as somebody.
+type OCI struct {
+	// URL is oci://host/path, without tag and credentials.
+	URL string
+	// Digest, SemVer and Tag say which one, the first that is set: a digest "sha256:<hex>" of a manifest, the highest tag
+	// in a range of versions, a tag. Default: the tag latest.
+	Digest, SemVer, Tag string
+	// Insecure speaks to the registry without TLS.
+	Insecure bool
+	// Auth is sent to the registry only, or the host that checks it for the registry.
+	Auth Auth
+	// Tenant on whose behalf it is fetched: it may have a few fetches under way at once. Empty: no bound.
+	Tenant string
+}
+
+// tagged is the manifest that a tag names at this moment.
+type tagged struct{ tag, digest string }
+
+func (t tagged) revision() string {
+	if t.tag == "" {
+		return t.digest
+	}
+	return printable(t.tag) + "@" + t.digest
+}
+
+// Fetch finds what src means at this moment, and downloads it unless it is on disk. The registry is asked with one request
+// as long as nothing changed, and with none for a digest that is on disk; those who ask the same at the same time share the
+// answer. The time it may take is that of ctx, and 2 minutes at most.
+//
+// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient.
+func (s *ArtifactStore) Fetch(ctx context.Context, src OCI) (Artifact, error) {
+	s.begin()
+	// Before the gate: an answer that came while this one waited there is new enough.
+	arrived := s.arrivals.Add(1)
+	artifact, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (Artifact, error) {
+		return s.fetch(ctx, src, arrived)
+	})
+	if err != nil {
+		return Artifact{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
+	}
+	return artifact, nil
+}
+
+func (s *ArtifactStore) fetch(ctx context.Context, src OCI, arrived int64) (Artifact, error) {
+	at, err := src.check()
+	if err != nil {
+		return Artifact{}, err
+	}
+	registry, err := openRegistry(s.network, at.Host+at.Path, src.Insecure, src.Auth)
+	if err != nil {
+		return Artifact{}, err
+	}
+	defer registry.client.CloseIdleConnections()
+	folder := filepath.Join(s.dir, src.Auth.digest(fmt.Sprintf("%s %t", at, src.Insecure)))
+	now := tagged{digest: src.Digest}
+	if src.Digest == "" {
+		now, err = s.finds.take(ctx, strings.Join([]string{folder, src.SemVer, src.Tag}, " "), arrived, func() (tagged, error) {
+			return registry.resolve(ctx, src)
+		})
+	}
+	if err != nil {
+		return Artifact{}, err
+	}
+	path, err := s.keep(ctx, archived{folder: folder, name: now.digest, get: func(ctx context.Context) (io.ReadCloser, string, error) {
+		layer, err := registry.archive(ctx, now.digest, s.limits)
+		if err != nil {
+			return nil, "", err
+		}
+		body, err := registry.Blobs().Fetch(ctx, layer)
+		return body, layer.Digest.String(), registry.failed(err, "layer of the artifact")
+	}})
+	return Artifact{Revision: now.revision(), Digest: now.digest, path: path}, err
+}
+
+// check returns the URL without a slash at its end.
+func (o OCI) check() (*url.URL, error) {
+	at, err := url.Parse(o.URL)
+	switch {
+	case err != nil || at.Host == "" || at.Scheme != "oci":
+		return nil, fail(ErrInvalid, "the URL is not of the form oci://host/path")
+	case at.User != nil:
+		return nil, fail(ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
+	case at.RawQuery != "" || at.Fragment != "":
+		return nil, fail(ErrInvalid, "the URL has a query or fragment")
+	case o.Digest != "" && !sha256Hex.MatchString(strings.TrimPrefix(o.Digest, "sha256:")):
+		return nil, fail(ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", printable(o.Digest))
+	}
+	at.Path = strings.TrimSuffix(at.Path, "/")
+	return at, o.Auth.check()
+}
+
+// resolve asks what a tag names.
+func (c *ociChart) resolve(ctx context.Context, src OCI) (tagged, error) {
+	tag := src.Tag
+	if src.SemVer != "" {
+		var err error
+		if tag, err = c.highest(ctx, src.SemVer); err != nil {
+			return tagged{}, err
+		}
+	}
+	if tag == "" {
+		tag = "latest"
+	}
+	about, err := c.Resolve(ctx, tag)
+	if err := c.failed(err, "tag "+printable(tag)+" of the artifact"); err != nil {
+		return tagged{}, err
+	}
+	if !sha256Hex.MatchString(strings.TrimPrefix(about.Digest.String(), "sha256:")) {
+		return tagged{}, fail(ErrInvalid, "the registry names the artifact by %s, and only sha256 is known here", printable(about.Digest.String()))
+	}
+	return tagged{tag: tag, digest: about.Digest.String()}, nil
+}
+
+// highest is the highest tag in a range of versions.
+func (c *ociChart) highest(ctx context.Context, expression string) (string, error) {
+	wanted, err := semver.NewConstraint(expression)
+	if err != nil {
+		return "", fail(ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", printable(expression))
+	}
+	var tags []version
+	err = c.Tags(ctx, "", func(page []string) error {
+		for _, tag := range page {
+			tags = append(tags, version{Name: tag})
+		}
+		return nil
+	})
+	if err := c.failed(err, "artifact"); err != nil {
+		return "", err
+	}
+	for _, v := range newestFirst(tags) {
+		if wanted.Check(v.parsed) {
+			return v.Name, nil
+		}
+	}
+	return "", fail(ErrNotFound, "none of the artifact's %d tags matches semver %q", len(tags), printable(expression))
+}
+
+// archive reads a manifest and returns its layer with the archive: the first that is a tar within gzip.
+func (c *ociChart) archive(ctx context.Context, digest string, l limits) (ocispec.Descriptor, error) {
+	about, body, err := c.FetchReference(ctx, digest)
+	if err := c.failed(err, "artifact "+digest); err != nil {
+		return ocispec.Descriptor{}, err
+	}
+	defer body.Close()
+	if about.Size > 4*mebibyte {
+		return ocispec.Descriptor{}, tooLarge("the artifact's manifest", 4*mebibyte)
+	}
+	raw, err := content.ReadAll(body, about)
+	if err != nil || about.Digest.String() != digest {
+		return ocispec.Descriptor{}, fail(errServer, "what the registry serves as the manifest has another digest than %s", digest)
+	}
+	var manifest ocispec.Manifest
+	if err := json.Unmarshal(raw, &manifest); err != nil {
+		return ocispec.Descriptor{}, fail(ErrInvalid, "the artifact's manifest is not JSON")
+	}
+	for _, layer := range manifest.Layers {
+		if !strings.HasSuffix(layer.MediaType, "tar+gzip") && !strings.HasSuffix(layer.MediaType, "tar.gzip") {
+			continue
+		}
+		if layer.Size > l.artifact {
+			return ocispec.Descriptor{}, tooLarge("the artifact", l.artifact)
+		}
+		return layer, nil
+	}
+	return ocispec.Descriptor{}, fail(ErrInvalid, "the artifact has no layer whose type ends in tar+gzip: publish it as \"flux push artifact\" does")
+}

@@ -1,0 +1,93 @@
+package fetch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	pgperrors "github.com/ProtonMail/go-crypto/openpgp/errors"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
+)
+
+const openpgpKeyBegins = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
+
+// addOpenPGP reads armored public keys, of which there may be several behind each other.
+func (k *publicKeys) addOpenPGP(name string, text []byte) error {
+	blocks := bytes.Split(text, []byte(openpgpKeyBegins))
+	for _, block := range blocks[1:] {
+		keys, err := openpgp.ReadArmoredKeyRing(bytes.NewReader(append([]byte(openpgpKeyBegins), block...)))
+		if err != nil {
+			return unreadableKey(name)
+		}
+		k.openpgp = append(k.openpgp, keys...)
+	}
+	if len(blocks) == 1 {
+		return unreadableKey(name)
+	}
+	return nil
+}
+
+func unreadableKey(name string) error {
+	return fail(ErrInvalid, "%s of the Secret of verify cannot be read: *.asc are keys as \"gpg --armor --export\" prints them, *.pub lines as in authorized_keys without options", printable(name))
+}
+
+func (k *publicKeys) verifyOpenPGP(s signed) error {
+	block, err := armor.Decode(bytes.NewReader(s.signature))
+	if err != nil {
+		return unreadableSignature()
+	}
+	raw, err := io.ReadAll(io.LimitReader(block.Body, 64*kibibyte))
+	if err != nil {
+		return unreadableSignature()
+	}
+	id, err := issuer(raw)
+	if err != nil {
+		return unreadableSignature()
+	}
+	config := &packet.Config{Time: k.now}
+	signature, signer, err := openpgp.VerifyDetachedSignature(k.openpgp, bytes.NewReader(s.content), bytes.NewReader(raw), config)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, pgperrors.ErrUnknownIssuer):
+		return unknownKey(id)
+	case errors.Is(err, pgperrors.ErrKeyExpired):
+		return fail(ErrVerification, "is signed by key %s, which %s: sign with a key that is valid, or renew this one", id, expired(signer))
+	case errors.Is(err, pgperrors.ErrKeyRevoked):
+		return fail(ErrVerification, "is signed by key %s, which was revoked: sign with another key", id)
+	case errors.Is(err, pgperrors.ErrSignatureExpired):
+		return fail(ErrVerification, "has a signature by key %s that expired: sign it again", id)
+	case signature == nil:
+		return badSignature(id)
+	}
+	return fail(ErrVerification, "has a signature by key %s that does not count: %s", id, printable(err.Error()))
+}
+
+// issuer is the ID of the key that a signature says it was made with.
+func issuer(raw []byte) (string, error) {
+	read, err := packet.Read(bytes.NewReader(raw))
+	if err != nil {
+		return "", err
+	}
+	signature, ok := read.(*packet.Signature)
+	if !ok || signature.IssuerKeyId == nil {
+		return "", errors.New("not a signature")
+	}
+	return fmt.Sprintf("%016X", *signature.IssuerKeyId), nil
+}
+
+// expired says when a key did, as far as it is told.
+func expired(signer *openpgp.Entity) string {
+	if signer == nil {
+		return "expired"
+	}
+	if self, _ := signer.PrimarySelfSignature(); self != nil && self.KeyLifetimeSecs != nil {
+		at := signer.PrimaryKey.CreationTime.Add(time.Duration(*self.KeyLifetimeSecs) * time.Second)
+		return "expired on " + at.UTC().Format(time.DateOnly)
+	}
+	return "expired"
+}

@@ -1,0 +1,106 @@
+package fetch
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// maxNamed bounds, in bytes, the file whose name is looked for: its content has to be read for that.
+const maxNamed = 2 << 30
+
+// oversized says which file of a commit is too large, as far as that can be told without what is refused: a pack names nothing
+// by its path, so the file's hash is made from its content and looked up in the folders of the pack.
+func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile.Scanner, limit int64) error {
+	unnamed := fail(ErrTooLarge, "an object of %s in the commit is larger than the limit of %s", bytesText(big.Length), bytesText(limit))
+	if big.Type != plumbing.BlobObject || big.Length > maxNamed {
+		return unnamed
+	}
+	sum := hashOf(plumbing.BlobObject, big.Length)
+	if _, _, err := scanner.NextObject(sum); err != nil {
+		return unnamed
+	}
+	name, wanted := "", sumOf(sum)
+	for range maxNamedDepth {
+		in, err := parentOf(pack, wanted, big.Offset)
+		if err != nil || in.name == "" {
+			break
+		}
+		name, wanted = path.Join(in.name, name), in.folder
+	}
+	if name == "" {
+		return unnamed
+	}
+	return fail(ErrTooLarge, "the file %s has %s, and the limit is %s: take it out of the repository, or deliver from one that does not have it", printable(name), bytesText(big.Length), bytesText(limit))
+}
+
+// maxNamedDepth is how many folders of the name are looked for.
+const maxNamedDepth = 32
+
+// parent is a folder and the name of something in it.
+type parent struct {
+	folder plumbing.Hash
+	name   string
+}
+
+// parentOf looks for the folder that holds an object, among those that are whole in the pack before an offset: Git writes
+// folders before files.
+func parentOf(pack io.ReadSeeker, wanted plumbing.Hash, before int64) (parent, error) {
+	if _, err := pack.Seek(0, io.SeekStart); err != nil {
+		return parent{}, fmt.Errorf("reading the pack: %w", err)
+	}
+	scanner := packfile.NewScanner(pack)
+	_, count, err := scanner.Header()
+	if err != nil {
+		return parent{}, fmt.Errorf("reading the pack: %w", err)
+	}
+	for range count {
+		header, err := scanner.NextObjectHeader()
+		if err != nil || header.Offset >= before {
+			return parent{}, err
+		}
+		content := &bytes.Buffer{}
+		into := io.Writer(io.Discard)
+		if header.Type == plumbing.TreeObject && header.Length <= mebibyte {
+			into = content
+		}
+		if _, _, err := scanner.NextObject(into); err != nil {
+			return parent{}, err
+		}
+		if name := nameIn(content.Bytes(), wanted); name != "" {
+			sum := hashOf(plumbing.TreeObject, header.Length)
+			_, _ = sum.Write(content.Bytes())
+			return parent{folder: sumOf(sum), name: name}, nil
+		}
+	}
+	return parent{}, nil
+}
+
+func nameIn(content []byte, wanted plumbing.Hash) string {
+	tree := &object.Tree{}
+	if !bytes.Contains(content, wanted[:]) || tree.Decode(memoryObject(plumbing.TreeObject, content)) != nil {
+		return ""
+	}
+	for i := range tree.Entries {
+		if tree.Entries[i].Hash == wanted {
+			return tree.Entries[i].Name
+		}
+	}
+	return ""
+}
+
+// hashOf begins the name of an object, which its content then is written to.
+func hashOf(kind plumbing.ObjectType, size int64) hash.Hash {
+	sum := sha1.New()
+	_, _ = fmt.Fprintf(sum, "%s %d\x00", kind, size)
+	return sum
+}
+
+func sumOf(sum hash.Hash) plumbing.Hash { return plumbing.Hash(sum.Sum(nil)) }

@@ -1,0 +1,171 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// maxPatternCost bounds what a filter's pattern costs for each letter of a tag, in steps of its program.
+const maxPatternCost = 250
+
+// tagChooser is an image policy that is ready to be asked.
+type tagChooser struct {
+	filter  *regexp.Regexp
+	extract string
+	// parse turns what is compared into something with an order; false leaves the tag out.
+	parse func(text string) (tagRank, bool)
+	// lowest chooses the lowest in place of the highest.
+	lowest bool
+	// wants says what the policy takes, for a message; policy tells it from others.
+	wants, policy string
+}
+
+// tagRank is where a tag stands among others.
+type tagRank interface{ compare(other tagRank) int }
+
+type (
+	versionRank struct{ *semver.Version }
+	numberRank  struct{ *big.Rat }
+	textRank    string
+)
+
+func (r versionRank) compare(o tagRank) int { return r.Compare(o.(versionRank).Version) }
+func (r numberRank) compare(o tagRank) int  { return r.Cmp(o.(numberRank).Rat) }
+func (r textRank) compare(o tagRank) int    { return strings.Compare(string(r), string(o.(textRank))) }
+
+// newTagChooser reads a policy. What cannot be read is ErrInvalid, naming the field.
+func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
+	c := &tagChooser{policy: fmt.Sprintf("%q %q %q", p.SemVer, p.Alphabetical, p.Numerical)}
+	switch {
+	case p.SemVer != "":
+		wanted, err := semver.NewConstraint(p.SemVer)
+		if err != nil {
+			return nil, fail(ErrInvalid, "policy.semver %q is not a range of versions, such as \"^1.2\" or \">=1.2.0 <2.0.0\"", printable(p.SemVer))
+		}
+		c.wants = "semver " + printable(p.SemVer)
+		c.parse = func(text string) (tagRank, bool) { return versionIn(wanted, text) }
+	case p.Numerical != "":
+		c.wants, c.parse, c.lowest = "numbers", number, p.Numerical == v1alpha1.TagsDescending
+	default:
+		c.wants, c.lowest = "any text", p.Alphabetical == v1alpha1.TagsDescending
+		c.parse = func(text string) (tagRank, bool) { return textRank(text), true }
+	}
+	if p.FilterTags == nil {
+		return c, nil
+	}
+	filter, err := compilePattern(p.FilterTags.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	c.filter, c.extract = filter, p.FilterTags.Extract
+	c.policy += fmt.Sprintf(" %q %q", p.FilterTags.Pattern, p.FilterTags.Extract)
+	c.wants = fmt.Sprintf("tags that match %s, of them %s", printable(p.FilterTags.Pattern), c.wants)
+	return c, nil
+}
+
+// compilePattern refuses an expression whose repetitions make a program that is costly to hold and to run.
+func compilePattern(pattern string) (*regexp.Regexp, error) {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, fail(ErrInvalid, "policy.filterTags.pattern is not a regular expression (RE2): %s", printable(err.Error()))
+	}
+	if cost(parsed) > maxPatternCost {
+		return nil, fail(ErrInvalid, "policy.filterTags.pattern stands for more than the limit of %d steps, its repetitions written out", maxPatternCost)
+	}
+	return regexp.Compile(pattern)
+}
+
+// cost estimates the length of an expression with its repetitions written out; past the limit it may be any number above it.
+func cost(e *syntax.Regexp) int {
+	sum := 1
+	if e.Op == syntax.OpLiteral {
+		sum = len(e.Rune)
+	}
+	for _, sub := range e.Sub {
+		sum += cost(sub)
+	}
+	if e.Op == syntax.OpRepeat {
+		sum *= max(1, e.Min, e.Max)
+	}
+	return min(sum, maxPatternCost+1)
+}
+
+// versionIn wants all three numbers: a tag such as "1.2" or "20240131" is no version but moves, or means a day.
+func versionIn(wanted *semver.Constraints, text string) (tagRank, bool) {
+	version, err := semver.StrictNewVersion(strings.TrimPrefix(text, "v"))
+	if err != nil || !wanted.Check(version) {
+		return nil, false
+	}
+	return versionRank{version}, true
+}
+
+// decimal leaves out exponents: a few letters of them make numbers that fill any memory.
+var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
+func number(text string) (tagRank, bool) {
+	if !decimal.MatchString(text) {
+		return nil, false
+	}
+	value, ok := new(big.Rat).SetString(text)
+	return numberRank{value}, ok
+}
+
+// accepts reports whether the policy would take a tag were it the only one.
+func (c *tagChooser) accepts(tag string) bool {
+	_, ok := c.rank(tag)
+	return ok
+}
+
+func (c *tagChooser) rank(tag string) (tagRank, bool) {
+	if c.filter == nil {
+		return c.parse(tag)
+	}
+	match := c.filter.FindStringSubmatchIndex(tag)
+	if match == nil {
+		return nil, false
+	}
+	if c.extract != "" {
+		tag = string(c.filter.ExpandString(nil, c.extract, tag, match))
+	}
+	return c.parse(tag)
+}
+
+// choose returns the tag that the policy wants. Where two are equal, such as v1.0.0 and 1.0.0, the text decides, so that the
+// answer stays. No tag is ErrNoTag with the number that there were.
+func (c *tagChooser) choose(ctx context.Context, tags []string) (string, error) {
+	var best tagRank
+	var chosen string
+	for n, tag := range tags {
+		if n%1000 == 0 && ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		rank, ok := c.rank(tag)
+		if !ok {
+			continue
+		}
+		if best == nil || c.before(best, chosen, rank, tag) {
+			best, chosen = rank, tag
+		}
+	}
+	if best == nil {
+		return "", fail(ErrNoTag, "none of the %d tags is what the policy wants: %s", len(tags), c.wants)
+	}
+	return chosen, nil
+}
+
+// before reports whether the tag is to be chosen rather than the best so far.
+func (c *tagChooser) before(best tagRank, chosen string, rank tagRank, tag string) bool {
+	order := rank.compare(best)
+	if order == 0 {
+		return tag > chosen
+	}
+	return (order > 0) != c.lowest
+}

@@ -1,0 +1,106 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+)
+
+// imageRepository is the way to a repository of images.
+type imageRepository struct{ *ociChart }
+
+func (s *TagStore) open(ask *tagAsk) (*imageRepository, error) {
+	repository, err := openRegistry(s.network, ask.host+"/"+ask.path, slices.Contains(s.plain, ask.host), ask.auth)
+	if err != nil {
+		return nil, err
+	}
+	repository.TagListPageSize, repository.TagListMaxPages = 1000, maxTagPages
+	return &imageRepository{repository}, nil
+}
+
+// hub is the registry of images that name none.
+const hub = "docker.io"
+
+// splitImage tells the registry from the name as container runtimes do: what comes before the first slash is a registry when
+// it looks like a host.
+func splitImage(name string) (host, repository string) {
+	first, rest, found := strings.Cut(name, "/")
+	switch {
+	case !found:
+		return hub, "library/" + name
+	case first != "localhost" && !strings.ContainsAny(first, ".:"):
+		return hub, name
+	case (first == hub || first == "index."+hub) && !strings.Contains(rest, "/"):
+		return hub, "library/" + rest
+	}
+	return first, rest
+}
+
+// pullAuth returns the first pull secret that knows the place, with the authorities of all.
+func pullAuth(secrets []Auth, place string) (Auth, error) {
+	var chosen Auth
+	for _, s := range secrets {
+		chosen.CA = append(chosen.CA, s.CA...)
+		if len(chosen.DockerConfig) > 0 {
+			continue
+		}
+		// Other keys of the Secret are nothing that a node would pull with.
+		own, refresh, err := Auth{DockerConfig: s.DockerConfig}.forPlace(place)
+		if err != nil {
+			return Auth{}, err
+		}
+		if !own.anonymous() || refresh != "" {
+			chosen.DockerConfig = s.DockerConfig
+		}
+	}
+	return chosen, nil
+}
+
+// tags lists the tags, and says how many bytes they are.
+func (r *imageRepository) tags(ctx context.Context) ([]string, int, error) {
+	var all []string
+	size := 0
+	err := r.Tags(ctx, "", func(page []string) error {
+		for _, tag := range page {
+			size += len(tag) + 16 // what a text costs beside its letters
+			if len(all) == maxTags {
+				return tooMany("the number of tags of the repository", maxTags)
+			}
+			if size > maxTagBytes {
+				return tooLarge("the list of the repository's tags", maxTagBytes)
+			}
+			// The page is one text; a part of it would keep all of it.
+			all = append(all, strings.Clone(tag))
+		}
+		return nil
+	})
+	if errors.Is(err, errdef.ErrTooManyPages) {
+		err = tooMany("the number of pages in which the registry lists the repository's tags", maxTagPages)
+	}
+	return all, size, r.explain(err, "repository "+printable(r.Reference.Repository))
+}
+
+// explain words an error for somebody who has pull secrets.
+func (r *imageRepository) explain(err error, what string) error {
+	var (
+		ours   *failure
+		answer *errcode.ErrorResponse
+	)
+	if err == nil || errors.As(err, &ours) {
+		return err
+	}
+	refused := errors.Is(err, auth.ErrBasicCredentialNotFound) || errors.As(err, &answer) && answer.StatusCode == http.StatusUnauthorized
+	if refused && r.auth.anonymous() {
+		return fail(ErrAuthentication, "%s asks for credentials: name a Secret with .dockerconfigjson for it in spec.image.pullSecrets", r.Reference.Host())
+	}
+	if err = r.failed(err, what); errors.Is(err, ErrNotFound) {
+		return fail(ErrNotFound, "%s has no %s, or the credentials may not see it", r.Reference.Host(), what)
+	}
+	return err
+}

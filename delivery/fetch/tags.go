@@ -1,0 +1,289 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+const (
+	// maxTags and maxTagBytes bound the list of one repository, maxTagPages the requests it takes. Registries give 100 to
+	// 1000 tags at once.
+	maxTags     = 50_000
+	maxTagBytes = 10 * mebibyte
+	maxTagPages = 500
+	// maxTagsHeld bounds, in bytes, the lists that are remembered.
+	maxTagsHeld = 32 * mebibyte
+	// policyInterval is the time between two looks at a registry where the policy names none.
+	policyInterval = 5 * time.Minute
+)
+
+// Image is a repository of images, as somebody.
+type Image struct {
+	// Name of the repository as container runtimes read it, without tag and digest: "registry/name", or a name of the Docker
+	// Hub.
+	Name string
+	// Pull are the contents of pull secrets: .dockerconfigjson, and ca.crt where the registry's authority is not the system's.
+	// The first that knows the registry is used.
+	Pull []Auth
+	// Tenant on whose behalf it is asked. Empty: no bound.
+	Tenant string
+}
+
+// ChosenImage is what an image policy chose.
+type ChosenImage struct {
+	// Reference is "name:tag@digest".
+	Reference string
+	Tag       string
+	// Until is when the registry is to be asked again.
+	Until time.Time
+}
+
+// TagStore lists the tags of image repositories and remembers them for the interval of the policy, one list for all of a
+// tenant who ask with the same credentials: tenants wait for no answer that another may give up. Safe for concurrent use.
+type TagStore struct {
+	network *Network
+	now     func() time.Time
+	plain   []string
+
+	limits   limits
+	gate     gate
+	arrivals atomic.Int64
+	asks     turns[*tagList]
+	heads    turns[string]
+
+	mu    sync.Mutex
+	lists *Recent[*tagList]
+	// sizes are those of the lists, held is their sum.
+	sizes map[string]int
+	held  int
+}
+
+// tagList is what a registry said of one repository.
+type tagList struct {
+	at   time.Time
+	tags []string
+
+	mu sync.Mutex
+	// digests are those of tags, chosen the tags by policy.
+	digests, chosen map[string]string
+}
+
+// NewTagStore makes a store that reaches registries over the network, tells the time by now and speaks to the plain registries
+// without TLS.
+func NewTagStore(network *Network, now func() time.Time, plain []string) *TagStore {
+	s := &TagStore{network: network, now: now, plain: plain, limits: defaultLimits(), lists: &Recent[*tagList]{Now: now}, sizes: map[string]int{}}
+	s.asks.clock, s.heads.clock = &s.arrivals, &s.arrivals
+	return s
+}
+
+// PolicyInterval is the time between two looks at the registry.
+func PolicyInterval(p *v1alpha1.ImagePolicy) time.Duration {
+	if p.Interval == nil {
+		return policyInterval
+	}
+	return p.Interval.Duration
+}
+
+// Accepts reports whether a reference that Choose returned once is still one that the policy may choose from the repository.
+func Accepts(name string, p *v1alpha1.ImagePolicy, reference, tag string) bool {
+	c, err := newTagChooser(p)
+	return err == nil && strings.HasPrefix(reference, name+":"+tag+"@") && c.accepts(tag)
+}
+
+// Choose returns the image that the policy wants, with the digest that its tag has now. The registry is asked when what it
+// said is older than the policy's interval; anew asks it in any case.
+//
+// Errors: ErrNoTag, ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient. They do not name
+// the repository.
+func (s *TagStore) Choose(ctx context.Context, image Image, p *v1alpha1.ImagePolicy, anew bool) (ChosenImage, error) {
+	ask, err := newTagAsk(image, p, anew)
+	if err != nil {
+		return ChosenImage{}, err
+	}
+	if chosen, ok := s.recall(ask); ok {
+		return chosen, nil
+	}
+	// Who does not ask anew is served by any answer.
+	if anew {
+		ask.arrived = s.arrivals.Add(1)
+	}
+	leave, err := s.gate.enter(ctx, image.Tenant, s.limits)
+	if err != nil {
+		return ChosenImage{}, err
+	}
+	defer leave()
+	ctx, done := watched(ctx, s.limits)
+	defer done()
+	chosen, err := s.choose(ctx, ask)
+	if err != nil && ctx.Err() != nil {
+		return ChosenImage{}, fmt.Errorf("the time for it is over: %w", context.Cause(ctx))
+	}
+	return chosen, err
+}
+
+// tagAsk is one question.
+type tagAsk struct {
+	chooser *tagChooser
+	// name is how the app writes the repository, host and path are how it is asked, and by whom.
+	name, host, path string
+	auth             Auth
+	// key tells the list of tags from others: by the repository, the credentials, the tenant, and how long it serves.
+	key     string
+	every   time.Duration
+	arrived int64
+	anew    bool
+}
+
+func newTagAsk(image Image, p *v1alpha1.ImagePolicy, anew bool) (*tagAsk, error) {
+	chooser, err := newTagChooser(p)
+	if err != nil {
+		return nil, err
+	}
+	host, repository := splitImage(image.Name)
+	place := host + "/" + repository
+	auth, err := pullAuth(image.Pull, place)
+	if err != nil {
+		return nil, err
+	}
+	every := PolicyInterval(p)
+	return &tagAsk{
+		chooser: chooser, name: image.Name, host: host, path: repository, auth: auth, every: every, anew: anew,
+		key: strings.Join([]string{auth.digest(place), image.Tenant, every.String()}, " "),
+	}, nil
+}
+
+// recall answers from what is remembered, without anything that waits.
+func (s *TagStore) recall(ask *tagAsk) (ChosenImage, bool) {
+	s.mu.Lock()
+	lists := s.lists
+	s.mu.Unlock()
+	list, _, known := lists.Last(ask.key)
+	if !known || ask.anew || s.now().Sub(list.at) >= ask.every {
+		return ChosenImage{}, false
+	}
+	list.mu.Lock()
+	defer list.mu.Unlock()
+	tag := list.chosen[ask.chooser.policy]
+	digest := list.digests[tag]
+	return ask.answer(list, tag, digest), digest != ""
+}
+
+func (a *tagAsk) answer(list *tagList, tag, digest string) ChosenImage {
+	return ChosenImage{Reference: a.name + ":" + tag + "@" + digest, Tag: tag, Until: list.at.Add(a.every)}
+}
+
+func (s *TagStore) choose(ctx context.Context, ask *tagAsk) (ChosenImage, error) {
+	list, err := s.list(ctx, ask)
+	if err != nil {
+		return ChosenImage{}, err
+	}
+	tag, err := list.choose(ctx, ask.chooser)
+	if err != nil {
+		return ChosenImage{}, err
+	}
+	digest, err := s.digest(ctx, ask, list, tag)
+	if err != nil {
+		return ChosenImage{}, err
+	}
+	return ask.answer(list, tag, digest), nil
+}
+
+// choose asks the policy, once for all who have the same.
+func (l *tagList) choose(ctx context.Context, chooser *tagChooser) (string, error) {
+	l.mu.Lock()
+	tag, known := l.chosen[chooser.policy]
+	l.mu.Unlock()
+	if known {
+		return tag, nil
+	}
+	tag, err := chooser.choose(ctx, l.tags)
+	if err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.chosen[chooser.policy] = tag
+	return tag, nil
+}
+
+// list returns the tags of the repository. A list is remembered by the interval too: who wants to know more often does not
+// have others ask more often.
+func (s *TagStore) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
+	s.mu.Lock()
+	lists := s.lists
+	s.mu.Unlock()
+	// One after the other, so that who comes second finds what the first was told.
+	return s.asks.take(ctx, ask.key, ask.arrived, func() (*tagList, error) {
+		if ask.anew {
+			lists.Forget(ask.key)
+		}
+		return lists.Get(ask.key, Question{MaxAge: ask.every}, func() (*tagList, error) {
+			list, err := s.fetch(ctx, ask)
+			if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow) {
+				err = errors.Join(err, context.Canceled) // What ended with the time of who asked is not remembered for others.
+			}
+			return list, err
+		})
+	})
+}
+
+func (s *TagStore) fetch(ctx context.Context, ask *tagAsk) (*tagList, error) {
+	r, err := s.open(ask)
+	if err != nil {
+		return nil, err
+	}
+	defer r.client.CloseIdleConnections()
+	at := s.now()
+	tags, size, err := r.tags(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.hold(ask.key, size)
+	return &tagList{at: at, tags: tags, digests: map[string]string{}, chosen: map[string]string{}}, nil
+}
+
+// hold counts what is remembered. When there is too much, everything is forgotten: it is asked again when it is needed.
+func (s *TagStore) hold(key string, size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held += size - s.sizes[key]
+	s.sizes[key] = size
+	if s.held > maxTagsHeld {
+		s.lists, s.sizes, s.held = &Recent[*tagList]{Now: s.now}, map[string]int{}, 0
+	}
+}
+
+// digest returns the digest of a tag, as old as the list at most.
+func (s *TagStore) digest(ctx context.Context, ask *tagAsk, list *tagList, tag string) (string, error) {
+	return s.heads.take(ctx, ask.key+" "+tag, ask.arrived, func() (string, error) {
+		if known := list.digestOf(tag); known != "" {
+			return known, nil
+		}
+		r, err := s.open(ask)
+		if err != nil {
+			return "", err
+		}
+		defer r.client.CloseIdleConnections()
+		about, err := r.Resolve(ctx, tag)
+		if err != nil {
+			return "", r.explain(err, "tag "+printable(tag)+", which it lists")
+		}
+		list.mu.Lock()
+		defer list.mu.Unlock()
+		list.digests[tag] = about.Digest.String()
+		return about.Digest.String(), nil
+	})
+}
+
+func (l *tagList) digestOf(tag string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.digests[tag]
+}

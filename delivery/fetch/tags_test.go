@@ -1,0 +1,358 @@
+package fetch
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// imageServer is a registry with the repository acme/web, and faults of all kinds.
+type imageServer struct {
+	*httptest.Server
+	mu       sync.Mutex
+	tags     map[string]string // digest by tag
+	password string
+	fault    http.HandlerFunc
+	seen     []string
+}
+
+func serveImages(t *testing.T, start func(http.Handler) *httptest.Server, tags ...string) *imageServer {
+	t.Helper()
+	s := &imageServer{tags: map[string]string{}}
+	for _, tag := range tags {
+		s.tags[tag] = digestOf([]byte(tag))
+	}
+	s.Server = start(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *imageServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, req.Method+" "+req.URL.Path)
+	if s.fault != nil {
+		s.fault(w, req)
+		return
+	}
+	if _, password, _ := req.BasicAuth(); password != s.password {
+		w.Header().Set("WWW-Authenticate", "Basic")
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	name, of, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/v2/acme/web/"), "/")
+	switch {
+	case name == "tags":
+		s.page(w, req)
+	case name == "manifests" && s.tags[of] != "":
+		w.Header().Set("Content-Type", "application/vnd.oci.image.index.v1+json")
+		w.Header().Set("Docker-Content-Digest", s.tags[of])
+		w.Header().Set("Content-Length", "2")
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// page lists three tags at a time, whatever it is asked for.
+func (s *imageServer) page(w http.ResponseWriter, req *http.Request) {
+	var tags []string
+	for tag := range s.tags {
+		if tag > req.URL.Query().Get("last") {
+			tags = append(tags, tag)
+		}
+	}
+	slices.Sort(tags)
+	if len(tags) > 3 {
+		tags = tags[:3]
+		w.Header().Set("Link", fmt.Sprintf(`</v2/acme/web/tags/list?last=%s>; rel="next"`, tags[2]))
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"name": "acme/web", "tags": tags})
+}
+
+func (s *imageServer) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// requests returns what was asked since the last time.
+func (s *imageServer) requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.seen
+	s.seen = nil
+	return seen
+}
+
+func (s *imageServer) host() string { return s.Listener.Addr().String() }
+
+// tagBench is a store with a clock that tests move.
+type tagBench struct {
+	*TagStore
+	*imageServer
+	clock atomic.Int64
+}
+
+func newTagBench(t *testing.T, tags ...string) *tagBench {
+	t.Helper()
+	b := &tagBench{imageServer: serveImages(t, httptest.NewServer, tags...)}
+	b.TagStore = NewTagStore(loopback, func() time.Time { return time.Unix(b.clock.Load(), 0) }, []string{b.host()})
+	return b
+}
+
+func (b *tagBench) image() Image { return Image{Name: b.host() + "/acme/web", Tenant: "acme"} }
+
+func (b *tagBench) pass(d time.Duration) { b.clock.Add(int64(d / time.Second)) }
+
+var anyVersion = &v1alpha1.ImagePolicy{SemVer: "*"}
+
+func TestChooseAsksOncePerInterval(t *testing.T) {
+	b := newTagBench(t, "1.0.0", "1.1.0", "1.2.0", "1.3.0", "latest")
+	b.limits.perTenant = 100 // else the gate has some come back later
+	want := b.host() + "/acme/web:1.3.0@" + digestOf([]byte("1.3.0"))
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			got, err := b.Choose(t.Context(), b.image(), anyVersion, false)
+			if err != nil || got.Reference != want || got.Tag != "1.3.0" || !got.Until.Equal(time.Unix(300, 0)) {
+				t.Errorf("got %+v and %v, want %s", got, err, want)
+			}
+		})
+	}
+	all.Wait()
+	asked := []string{"GET /v2/acme/web/tags/list", "GET /v2/acme/web/tags/list", "HEAD /v2/acme/web/manifests/1.3.0"}
+	if diff := cmp.Diff(asked, b.requests()); diff != "" {
+		t.Errorf("requests of 100 apps (-want +got):\n%s", diff)
+	}
+
+	b.set(func() { b.tags["1.4.0"] = digestOf([]byte("new")) })
+	b.pass(299 * time.Second)
+	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); err != nil || got.Tag != "1.3.0" || len(b.requests()) > 0 {
+		t.Errorf("within the interval: %+v, %v", got, err)
+	}
+	if got, err := b.Choose(t.Context(), b.image(), anyVersion, true); err != nil || got.Tag != "1.4.0" {
+		t.Errorf("asked anew: %+v, %v", got, err)
+	}
+	b.requests()
+	b.set(func() { b.tags["1.4.0"] = digestOf([]byte("moved")) })
+	b.pass(300 * time.Second)
+	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); err != nil || !strings.HasSuffix(got.Reference, digestOf([]byte("moved"))) {
+		t.Errorf("a tag that was moved: %+v, %v", got, err)
+	}
+}
+
+// TestARegistryIsNotFailedByOneWithLittleTime: apps of many tenants share what a public registry answers.
+func TestARegistryIsNotFailedByOneWithLittleTime(t *testing.T) {
+	b := newTagBench(t, "1.0.0")
+	hurried, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	b.set(func() { b.fault = func(http.ResponseWriter, *http.Request) { <-hurried.Done() } })
+	if _, err := b.Choose(hurried, b.image(), anyVersion, false); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	b.set(func() { b.fault = nil })
+	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); err != nil || got.Tag != "1.0.0" {
+		t.Errorf("another gets %+v, %v", got, err)
+	}
+}
+
+func TestChooseFaults(t *testing.T) {
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"errors":[{"message":"tiger"}]}`, code) }
+	}
+	list := func(count int, next bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if next {
+				w.Header().Set("Link", `</v2/acme/web/tags/list?last=a>; rel="next"`)
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"tags": slices.Repeat([]string{strings.Repeat("a", 60)}, count)})
+		}
+	}
+	tests := map[string]struct {
+		fault http.HandlerFunc
+		kind  error
+		want  string
+	}{
+		"401":       {status(401), ErrAuthentication, "HOST asks for credentials: name a Secret with .dockerconfigjson for it in spec.image.pullSecrets"},
+		"403":       {status(403), ErrAuthentication, "HOST denies access (403): check what the credentials of the Secret may read"},
+		"404":       {status(404), ErrNotFound, "HOST has no repository acme/web, or the credentials may not see it"},
+		"500":       {status(500), ErrUnavailable, "HOST answered 500 Internal Server Error"},
+		"429":       {status(429), ErrUnavailable, "HOST answered 429 Too Many Requests"},
+		"garbage":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>tiger")) }, ErrUnavailable, "HOST answers what cannot be used"},
+		"no tags":   {list(0, false), ErrNoTag, "none of the 0 tags is what the policy wants: semver *"},
+		"endless":   {list(0, true), ErrTooLarge, "the number of pages in which the registry lists the repository's tags is over the limit of 500"},
+		"many tags": {list(1000, true), ErrTooLarge, "the number of tags of the repository is over the limit of 50000"},
+		"large":     {list(200_000, false), ErrUnavailable, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newTagBench(t)
+			b.set(func() { b.fault = tc.fault })
+			_, err := b.Choose(t.Context(), b.image(), anyVersion, false)
+			if err == nil || !errors.Is(err, tc.kind) {
+				t.Fatalf("got %v, want %v", err, tc.kind)
+			}
+			if got := strings.ReplaceAll(err.Error(), b.host(), "HOST"); !strings.HasPrefix(got, tc.want) || strings.Contains(got, "tiger") {
+				t.Errorf("it says %q, want %q", got, tc.want)
+			}
+			b.requests()
+			if _, again := b.Choose(t.Context(), b.image(), anyVersion, false); again == nil || len(b.requests()) > 0 && !errors.Is(err, ErrNoTag) {
+				t.Errorf("asked again at once: %v", again)
+			}
+		})
+	}
+}
+
+func TestChooseWithoutAnAnswer(t *testing.T) {
+	b := newTagBench(t)
+	b.Close()
+	_, err := b.Choose(t.Context(), b.image(), anyVersion, false)
+	if !errors.Is(err, ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestChooseForEachTenant has a tenant give up on a registry, and another ask the same.
+func TestChooseForEachTenant(t *testing.T) {
+	b := newTagBench(t, "1.0.0")
+	hasty, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	other := b.image()
+	other.Tenant = "mallory"
+	if _, err := b.Choose(hasty, other, anyVersion, false); err == nil {
+		t.Fatal("it did not give up")
+	}
+	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); err != nil || got.Tag != "1.0.0" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestChooseGivesUpASilentServer(t *testing.T) {
+	b := newTagBench(t)
+	b.limits.answer = 50 * time.Millisecond
+	hang := make(chan struct{})
+	b.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang })
+	defer close(hang)
+	_, err := b.Choose(t.Context(), b.image(), anyVersion, false)
+	if err == nil || !strings.Contains(err.Error(), "the server gave no answer within the limit of 50ms") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestChooseWithoutADigest(t *testing.T) {
+	b := newTagBench(t, "1.0.0")
+	b.set(func() { b.tags["1.0.0"] = "sha256:short" })
+	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func dockerConfig(place, password string) Auth {
+	auth := base64.StdEncoding.EncodeToString([]byte("dev:" + password))
+	return Auth{DockerConfig: fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, place, auth)}
+}
+
+func TestChooseWithPullSecrets(t *testing.T) {
+	b := newTagBench(t, "1.0.0")
+	b.set(func() { b.password = "tiger-word" })
+	image := b.image()
+	image.Pull = []Auth{dockerConfig("elsewhere.example", "wrong"), dockerConfig(b.host()+"/acme", "tiger-word")}
+	if got, err := b.Choose(t.Context(), image, anyVersion, false); err != nil || got.Tag != "1.0.0" {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	// What one credential showed is not handed to another, nor to nobody.
+	for name, pull := range map[string][]Auth{"nobody": nil, "another": {dockerConfig(b.host(), "tiger-food")}} {
+		image.Pull = pull
+		_, err := b.Choose(t.Context(), image, anyVersion, false)
+		if !errors.Is(err, ErrAuthentication) || strings.Contains(err.Error(), "tiger") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestChooseTrustsTheSecretsAuthority(t *testing.T) {
+	s := serveImages(t, httptest.NewTLSServer, "1.0.0")
+	store := NewTagStore(loopback, time.Now, nil)
+	image := Image{Name: s.host() + "/acme/web"}
+	if _, err := store.Choose(t.Context(), image, anyVersion, false); !errors.Is(err, ErrAuthentication) {
+		t.Errorf("an unknown authority: %v", err)
+	}
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	image.Pull = []Auth{{CA: ca}}
+	if got, err := store.Choose(t.Context(), image, anyVersion, false); err != nil || got.Tag != "1.0.0" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestTagListsHeldAreBounded(t *testing.T) {
+	s := NewTagStore(loopback, time.Now, nil)
+	ask := func() (*tagList, error) { return &tagList{}, nil }
+	if _, err := s.lists.Get("old", Question{MaxAge: time.Hour}, ask); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		s.hold("same", maxTagBytes)
+	}
+	if _, _, known := s.lists.Last("old"); !known {
+		t.Error("one list, asked again and again, drove out another")
+	}
+	for n := range 4 {
+		s.hold(fmt.Sprint(n), maxTagBytes)
+	}
+	if _, _, known := s.lists.Last("old"); known || s.held > maxTagsHeld {
+		t.Errorf("%d bytes are held, the limit is %d", s.held, maxTagsHeld)
+	}
+}
+
+func TestSplitImage(t *testing.T) {
+	tests := map[string][2]string{
+		"nginx":                      {"docker.io", "library/nginx"},
+		"acme/web":                   {"docker.io", "acme/web"},
+		"docker.io/nginx":            {"docker.io", "library/nginx"},
+		"registry.example/web":       {"registry.example", "web"},
+		"registry.example/team/web":  {"registry.example", "team/web"},
+		"localhost/web":              {"localhost", "web"},
+		"registry:5000/team/web/api": {"registry:5000", "team/web/api"},
+	}
+	for name, want := range tests {
+		if host, path := splitImage(name); host != want[0] || path != want[1] {
+			t.Errorf("%s is %s and %s", name, host, path)
+		}
+	}
+}
+
+func TestAccepts(t *testing.T) {
+	const digest = "@sha256:0"
+	tests := map[string]struct {
+		name, semver, reference, tag string
+		want                         bool
+	}{
+		"the same":           {"r/web", "^1", "r/web:1.2.0" + digest, "1.2.0", true},
+		"another range":      {"r/web", "^2", "r/web:1.2.0" + digest, "1.2.0", false},
+		"another repository": {"r/api", "^1", "r/web:1.2.0" + digest, "1.2.0", false},
+		"a broken range":     {"r/web", "one", "r/web:1.2.0" + digest, "1.2.0", false},
+		"no digest":          {"r/web", "^1", "r/web:1.2.0", "1.2.0", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := Accepts(tc.name, &v1alpha1.ImagePolicy{SemVer: tc.semver}, tc.reference, tc.tag); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

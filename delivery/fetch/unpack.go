@@ -1,0 +1,144 @@
+package fetch
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// unpacking is an archive of manifests that is being read: a tar within gzip, by somebody nobody has to trust. It is
+// written as a zip file, because of that a part can be read without the rest, and nothing is ever laid out on the disk
+// under a name that the archive chose. Memory is that of the names.
+type unpacking struct {
+	limits limits
+	to     *zip.Writer
+	// known are the files, and the folders they are in, which are true.
+	known map[string]bool
+	names int64
+	// bytes are those of the files together: of a sparse one, more than the archive holds.
+	bytes int64
+}
+
+// unpack reads the archive to its end, or to the first limit it passes.
+//
+// Errors: ErrTooLarge, which names the limit; ErrInvalid for what is no such archive, and for links, devices and paths that
+// lead elsewhere.
+func unpack(from io.Reader, to io.Writer, l limits) error {
+	inflated, err := gzip.NewReader(from)
+	if err != nil {
+		return unreadableArchive(err)
+	}
+	u := &unpacking{limits: l, to: zip.NewWriter(to), known: map[string]bool{}}
+	archive := tar.NewReader(limit(inflated, "the unpacked artifact", l.unpacked))
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return unreadableArchive(err)
+		}
+		if err := u.entry(header, archive); err != nil {
+			return err
+		}
+	}
+	if err := u.to.Close(); err != nil {
+		return fmt.Errorf("writing the artifact: %w", err)
+	}
+	return nil
+}
+
+func unreadableArchive(err error) error {
+	var ours *failure
+	switch {
+	case errors.As(err, &ours):
+		return ours
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, tar.ErrHeader), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fail(ErrInvalid, "the artifact is not a whole tar archive compressed with gzip: publish it as \"flux push artifact\" does")
+	}
+	return err
+}
+
+func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
+	switch header.Typeflag {
+	case tar.TypeXGlobalHeader:
+		return nil
+	case tar.TypeReg, tar.TypeDir:
+	default:
+		return fail(ErrInvalid, "the artifact holds %s, which is a link or a device: publish files and folders only", printable(header.Name))
+	}
+	name, err := u.place(header.Name)
+	if err != nil || name == "." {
+		return err
+	}
+	if header.Typeflag == tar.TypeDir {
+		return u.know(name, true)
+	}
+	if header.Size > u.limits.unpackedFile {
+		return tooLarge("the file "+printable(name)+" of the artifact", u.limits.unpackedFile)
+	}
+	if u.bytes += header.Size; u.bytes > u.limits.unpacked {
+		return tooLarge("the unpacked artifact", u.limits.unpacked)
+	}
+	if _, twice := u.known[name]; twice {
+		return fail(ErrInvalid, "the artifact holds %s twice", printable(name))
+	}
+	if err := u.know(name, false); err != nil {
+		return err
+	}
+	about := &zip.FileHeader{Name: name, Method: zip.Deflate}
+	about.SetMode(0o444)
+	file, err := u.to.CreateHeader(about)
+	if err != nil {
+		return fmt.Errorf("writing the artifact: %w", err)
+	}
+	if _, err := io.Copy(file, content); err != nil {
+		return unreadableArchive(err)
+	}
+	return nil
+}
+
+// place is the path of an entry as fs.FS wants it.
+func (u *unpacking) place(written string) (string, error) {
+	if len(written) > u.limits.path {
+		return "", tooMany("the length in bytes of a path in the artifact", int64(u.limits.path))
+	}
+	name := path.Clean(written)
+	if strings.HasPrefix(written, "/") || !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") {
+		return "", fail(ErrInvalid, "the artifact holds the path %q, which leads out of it: publish relative paths only", printable(written))
+	}
+	if strings.Count(name, "/") >= u.limits.depth {
+		return "", tooMany("the number of folders inside each other in the artifact", int64(u.limits.depth))
+	}
+	return name, nil
+}
+
+// know takes down a file, or a folder, and the folders it is in.
+func (u *unpacking) know(name string, folder bool) error {
+	for at := name; at != "."; at, folder = path.Dir(at), true {
+		was, known := u.known[at]
+		if known && was == folder {
+			if folder {
+				return nil
+			}
+			continue
+		}
+		if known {
+			return fail(ErrInvalid, "the artifact holds %s as a file and as a folder", printable(at))
+		}
+		if u.names += int64(len(at)); u.names > u.limits.paths {
+			return tooLarge("all the paths of the artifact together", u.limits.paths)
+		}
+		if len(u.known) >= u.limits.files {
+			return tooMany("the number of files and folders in the artifact", int64(u.limits.files))
+		}
+		u.known[at] = folder
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package health
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/apis/kustomize"
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func checks(t *testing.T, change func(*kustomize.CustomHealthCheck)) *Checks {
+	t.Helper()
+	spec := kustomize.CustomHealthCheck{APIVersion: "apps/v1", Kind: "Deployment", HealthCheckExpressions: kustomize.HealthCheckExpressions{
+		InProgress: "has(metadata.annotations) && metadata.annotations['state'] == 'busy'",
+		Failed:     "has(metadata.annotations) && metadata.annotations['state'] == 'broken'",
+		Current:    "metadata.annotations['state'] == 'done'",
+	}}
+	if change != nil {
+		change(&spec)
+	}
+	made, err := NewChecks([]kustomize.CustomHealthCheck{spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func in(state string) *appsv1.Deployment {
+	return deployment(func(d *appsv1.Deployment) { d.Annotations = map[string]string{"state": state} })
+}
+
+func TestChecksJudgeInThePlaceOfKstatus(t *testing.T) {
+	cases := map[string]struct {
+		live   client.Object
+		change func(*kustomize.CustomHealthCheck)
+		want   Verdict
+	}{
+		"current":          {live: in("done")},
+		"in progress":      {live: in("busy"), want: Verdict{Waiting: []string{"Deployment/web: is in progress, as healthCheckExprs say"}}},
+		"failed":           {live: in("broken"), want: Verdict{Failed: []string{"Deployment/web: failed, as healthCheckExprs say"}, Final: true}},
+		"nothing is true":  {live: in("odd"), want: Verdict{Waiting: []string{"Deployment/web: is in progress, as healthCheckExprs say"}}},
+		"lacks the field":  {live: deployment(available), want: Verdict{Waiting: []string{"Deployment/web: is in progress, as healthCheckExprs say"}}},
+		"cannot be judged": {live: in("1"), change: func(c *kustomize.CustomHealthCheck) { c.Failed = "metadata.name > 1" }, want: Verdict{Failed: []string{"Deployment/web: cannot be judged by healthCheckExprs: failed: no such overload"}}},
+		"a bomb":           {live: in("1"), change: func(c *kustomize.CustomHealthCheck) { c.Failed = bomb }, want: Verdict{Failed: []string{"Deployment/web: cannot be judged by healthCheckExprs: failed: the expression costs more than the limit of 100000"}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &world{objects: []client.Object{c.live}}
+			e := w.explainer(t)
+			e.Checks = checks(t, c.change)
+			for range 3 {
+				got, err := Look(t.Context(), e, watch(t, c.live), []Ref{refTo(c.live)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+			}
+			if asked := w.told(); asked != "Get:1" {
+				t.Errorf("three looks at one version asked %s", asked)
+			}
+		})
+	}
+}
+
+const bomb = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, " +
+	"[1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, a + b + c + d + e + f > 0))))))"
+
+func TestWrongChecksAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec kustomize.CustomHealthCheck
+		want string
+	}{
+		"a syntax error": {kustomize.CustomHealthCheck{APIVersion: "a.io/v1", Kind: "B", HealthCheckExpressions: kustomize.HealthCheckExpressions{Current: "status.x =="}}, "healthCheckExprs[0].current: 1:12: Syntax error"},
+		"no kind":        {kustomize.CustomHealthCheck{APIVersion: "a.io/v1", HealthCheckExpressions: kustomize.HealthCheckExpressions{Current: "true"}}, "healthCheckExprs[0].kind: is required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := NewChecks([]kustomize.CustomHealthCheck{c.spec}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}

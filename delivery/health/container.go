@@ -1,0 +1,121 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// shortRun is the run after which the kubelet forgets earlier crashes; a container that ended sooner is in a loop.
+const shortRun = 10 * time.Minute
+
+// harmless are reasons of a waiting container that only say it is on its way.
+var harmless = map[string]bool{"": true, "ContainerCreating": true, "PodInitializing": true}
+
+// ended returns how the run ended that a container in trouble is to be judged by, and whether that was the run before the
+// present one. It is the same at each turn of a loop in which a container runs, ends and is waited for.
+func ended(c *corev1.ContainerStatus) (end *corev1.ContainerStateTerminated, previous bool) {
+	last := c.LastTerminationState.Terminated
+	switch {
+	case c.State.Terminated != nil:
+		return c.State.Terminated, false
+	case c.State.Waiting != nil && c.State.Waiting.Reason == "CrashLoopBackOff":
+		return last, true
+	case c.State.Running != nil && !c.Ready && last != nil && last.FinishedAt.Sub(last.StartedAt.Time) < shortRun:
+		return last, true
+	}
+	return nil, false
+}
+
+// endsBadly reports whether a container crashes; init containers end well.
+func endsBadly(c *corev1.ContainerStatus) bool {
+	end, _ := ended(c)
+	return end != nil && end.ExitCode != 0
+}
+
+// endsWrongly reports whether a container crashes, or ends at all where it should run for ever.
+func (s suspect) endsWrongly(c *corev1.ContainerStatus) bool {
+	end, _ := ended(c)
+	return end != nil && (end.ExitCode != 0 || s.pod.Spec.RestartPolicy == corev1.RestartPolicyAlways)
+}
+
+func stopped(c *corev1.ContainerStatus) bool {
+	return c.State.Waiting != nil && !harmless[c.State.Waiting.Reason]
+}
+
+// crashCause says how a container ends, in the words of its probe, of the runtime, or its own last ones.
+func (e Explainer) crashCause(ctx context.Context, s suspect) (string, error) {
+	end, previous := ended(s.container)
+	if end.Reason == "OOMKilled" {
+		return fmt.Sprintf("is killed for using more memory than its limit (exit code %d, OOMKilled)", end.ExitCode), nil
+	}
+	if stoppable[end.ExitCode] {
+		events, err := e.events(ctx, s.pod)
+		if err != nil {
+			return "", err
+		}
+		if said := events.killing(end.StartedAt.Time); said != "" {
+			return "is restarted: " + e.saying(said), nil
+		}
+	}
+	words := e.lastWords(end.Message)
+	if words == "" {
+		words = e.lastLine(ctx, s.pod, s.container.Name, previous)
+	}
+	return strings.TrimSuffix(exit(end)+": "+words, ": "), nil
+}
+
+// stoppable are the exit codes of a container that was told to stop: it obeyed, or died of SIGTERM or SIGKILL.
+var stoppable = map[int32]bool{0: true, 137: true, 143: true}
+
+func exit(end *corev1.ContainerStateTerminated) string {
+	switch {
+	case end.ExitCode == 0:
+		return "ends with exit code 0 and should keep running"
+	case end.Reason == "" || end.Reason == "Error":
+		return fmt.Sprintf("crashes with exit code %d", end.ExitCode)
+	}
+	return fmt.Sprintf("crashes with exit code %d (%s)", end.ExitCode, end.Reason)
+}
+
+// blockedCause says why a container cannot be made.
+func (e Explainer) blockedCause(ctx context.Context, s suspect) (string, error) {
+	reason, message := s.container.State.Waiting.Reason, s.container.State.Waiting.Message
+	switch reason {
+	case "ErrImagePull", "ImagePullBackOff":
+		return e.pullCause(ctx, s, message)
+	case "CrashLoopBackOff":
+		return "ends again and again", nil
+	case "CreateContainerConfigError":
+		return "lacks configuration: " + e.saying(message), nil
+	}
+	return strings.TrimSuffix("cannot be started: "+reason+": "+e.saying(message), ": "), nil
+}
+
+// pullCause takes the kubelet's reason from what it says while it tries and while it waits. Before Kubernetes 1.32 it does
+// not repeat the reason while it waits, but an event has it.
+func (e Explainer) pullCause(ctx context.Context, s suspect, message string) (string, error) {
+	if _, cause, ok := strings.Cut(message, "ErrImagePull: "); ok {
+		message = cause
+	}
+	if message == "" || strings.HasPrefix(message, "Back-off") {
+		events, err := e.events(ctx, s.pod)
+		if err != nil {
+			return "", err
+		}
+		said := events.latest(func(e corev1.Event) bool {
+			return e.Reason == "Failed" && strings.HasPrefix(e.Message, "Failed to pull image")
+		})
+		message = ""
+		if said != nil {
+			_, message, _ = strings.Cut(said.Message, `": `)
+		}
+	}
+	if _, desc, ok := strings.Cut(message, " desc = "); ok && strings.HasPrefix(message, "rpc error: ") {
+		message = desc
+	}
+	return strings.TrimSuffix(fmt.Sprintf("waits for the image %s, which cannot be pulled: %s", s.container.Image, e.saying(message)), ": "), nil
+}

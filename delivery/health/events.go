@@ -1,0 +1,97 @@
+package health
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxEvents bounds the events read of an object.
+const maxEvents = 200
+
+// eventList holds the events of one object.
+type eventList []corev1.Event
+
+// events lists the events of an object. The core API holds those of events.k8s.io too.
+func (e Explainer) events(ctx context.Context, o client.Object) (eventList, error) {
+	if o.GetUID() == "" {
+		return nil, nil
+	}
+	list := &corev1.EventList{}
+	of := client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("involvedObject.uid", string(o.GetUID()))}
+	err := e.list(ctx, list, client.InNamespace(o.GetNamespace()), of, client.Limit(maxEvents))
+	return list.Items, err
+}
+
+// first returns the message of the first of the reasons that there is an event of. Of several events of one reason it is
+// the one that began last: those that go on take turns in being the newest, and the message with them.
+func (l eventList) first(reasons ...string) string {
+	for _, reason := range reasons {
+		if e := l.latest(func(e corev1.Event) bool { return e.Reason == reason }); e != nil {
+			return e.Message
+		}
+	}
+	return ""
+}
+
+// warning returns the message of the warning that began last.
+func (l eventList) warning() string {
+	if e := l.latest(func(e corev1.Event) bool { return e.Type == corev1.EventTypeWarning }); e != nil {
+		return e.Message
+	}
+	return ""
+}
+
+// killing returns the message about the probe for which the kubelet restarted a container after some moment.
+func (l eventList) killing(after time.Time) string {
+	e := l.latest(func(e corev1.Event) bool {
+		return e.Reason == "Unhealthy" && !strings.HasPrefix(e.Message, "Readiness") && !seenLast(e).Before(after)
+	})
+	if e == nil {
+		return ""
+	}
+	return e.Message
+}
+
+func (l eventList) latest(match func(corev1.Event) bool) *corev1.Event {
+	var latest *corev1.Event
+	for i := range l {
+		if !match(l[i]) || latest != nil && !later(&l[i], latest) {
+			continue
+		}
+		latest = &l[i]
+	}
+	return latest
+}
+
+// later orders by the beginning, then by name so that the choice is the same each time.
+func later(x, y *corev1.Event) bool {
+	if a, b := began(x), began(y); !a.Equal(b) {
+		return a.After(b)
+	}
+	return x.Name > y.Name
+}
+
+func began(e *corev1.Event) time.Time {
+	switch {
+	case !e.FirstTimestamp.IsZero():
+		return e.FirstTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	}
+	return e.CreationTimestamp.Time
+}
+
+func seenLast(e corev1.Event) time.Time {
+	switch {
+	case e.Series != nil:
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	}
+	return began(&e)
+}

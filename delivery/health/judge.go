@@ -1,0 +1,154 @@
+package health
+
+import (
+	"slices"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// state is what an object says of itself, in rising order of trouble.
+type state int
+
+const (
+	healthy state = iota
+	waiting
+	// failed: waiting alone is not expected to mend it.
+	failed
+	// final: nobody tries any more.
+	final
+)
+
+// judgment is the health of one object by its own status.
+type judgment struct {
+	state state
+	why   string
+	// settled reports that its controller has seen its last change, so that its pods are those of that change.
+	settled bool
+}
+
+// judge judges by kstatus, and by own rules where that is content too early: with a Job once it runs, a Pod that failed,
+// and a load balancer without an address.
+func judge(o *unstructured.Unstructured) (judgment, error) {
+	result, err := status.Compute(o)
+	if err != nil {
+		return judgment{}, err
+	}
+	if result.Status == status.TerminatingStatus {
+		return judgment{state: waiting, why: "is being deleted"}, nil
+	}
+	reason := reasonOf(result)
+	if _, observed, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration"); reason == "LatestGenerationNotObserved" || o.GroupVersionKind().Group == "apps" && !observed {
+		return judgment{state: waiting, why: "its controller has not seen the last change yet"}, nil
+	}
+	j := judgment{settled: true, why: result.Message}
+	switch o.GroupVersionKind().GroupKind().String() {
+	case "Job.batch":
+		j.state, j.why = judgeJob(o)
+		return j, nil
+	case "Pod":
+		j.state, j.why = judgePod(o)
+		return j, nil
+	case "Service":
+		j.state, j.why = judgeService(o)
+		return j, nil
+	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "PersistentVolumeClaim":
+		j.why = inWords(o, reason, result.Message)
+	}
+	switch result.Status {
+	case status.CurrentStatus:
+		j.state = healthy
+	case status.FailedStatus:
+		j.state = final
+	default:
+		j.state = waiting
+	}
+	return j, nil
+}
+
+func reasonOf(result *status.Result) string {
+	if len(result.Conditions) == 0 {
+		return ""
+	}
+	return result.Conditions[0].Reason
+}
+
+// words say what kstatus counts. The counts change with each pod that comes, and with them the message.
+var words = map[string]string{
+	"LessReplicas":             "not all of its pods are made yet",
+	"LessLabelled":             "not all of its pods are made yet",
+	"LessCurrent":              "not all of its pods are made yet",
+	"NoDesiredNumber":          "its controller has not counted the nodes yet",
+	"LessUpdated":              "not all of its pods are of the last change yet",
+	"PartitionRollout":         "not all of its pods are of the last change yet",
+	"RevisionMismatch":         "not all of its pods are of the last change yet",
+	"LessAvailable":            "not all of its pods are available yet",
+	"LessReady":                "not all of its pods are ready yet",
+	"ExtraPods":                "pods of before the last change are still there",
+	"ReplicaSetNotAvailable":   "not all of its pods are available yet",
+	"DeploymentNotAvailable":   "too few of its pods are available",
+	"ReplicaFailure":           "its pods are refused",
+	"ProgressDeadlineExceeded": "made no progress within its deadline (progressDeadlineSeconds)",
+	"NotBound":                 "is not bound to a volume yet",
+}
+
+func inWords(o *unstructured.Unstructured, reason, message string) string {
+	if paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused"); paused {
+		return "is paused (spec.paused)"
+	}
+	if said, ok := words[reason]; ok {
+		return said
+	}
+	return message
+}
+
+// judgeJob waits for the end of a Job, as Helm does with --wait-for-jobs.
+func judgeJob(o *unstructured.Unstructured) (state, string) {
+	if _, ok := condition(o, "Complete"); ok {
+		return healthy, ""
+	}
+	if message, ok := condition(o, "Failed"); ok {
+		return final, "failed: " + message
+	}
+	if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); suspended {
+		return waiting, "is suspended (spec.suspend)"
+	}
+	return waiting, "has not completed yet"
+}
+
+func judgePod(o *unstructured.Unstructured) (state, string) {
+	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
+	_, ready := condition(o, string(corev1.PodReady))
+	switch {
+	case phase == string(corev1.PodSucceeded), phase == string(corev1.PodRunning) && ready:
+		return healthy, ""
+	case phase == string(corev1.PodFailed):
+		return final, "failed"
+	}
+	return waiting, "is not ready yet"
+}
+
+// judgeService wants an address for a load balancer, as Helm's --wait does.
+func judgeService(o *unstructured.Unstructured) (state, string) {
+	addresses, _, _ := unstructured.NestedSlice(o.Object, "status", "loadBalancer", "ingress")
+	external, _, _ := unstructured.NestedSlice(o.Object, "spec", "externalIPs")
+	if !isLoadBalancer(o) || len(addresses)+len(external) > 0 {
+		return healthy, ""
+	}
+	return waiting, "no load balancer has been given to it yet"
+}
+
+// condition returns the message of a condition; false when it is not true.
+func condition(o *unstructured.Unstructured, kind string) (string, bool) {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	i := slices.IndexFunc(all, func(item any) bool {
+		c, _ := item.(map[string]any)
+		return c["type"] == kind && c["status"] == string(corev1.ConditionTrue)
+	})
+	if i < 0 {
+		return "", false
+	}
+	message, _ := all[i].(map[string]any)["message"].(string)
+	return message, true
+}

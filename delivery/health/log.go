@@ -1,0 +1,69 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Logs returns the end of a container's log, that of its previous run if asked for. It may hold secrets.
+type Logs func(ctx context.Context, namespace, pod, container string, previous bool) (string, error)
+
+const (
+	logLines = 20
+	// logBytes holds 20 long lines: the API server cuts at the end, where the last words are.
+	logBytes = 64 << 10
+	// logPatience bounds a node that does not answer.
+	logPatience = 5 * time.Second
+)
+
+// LogsOf returns Logs that read with the connection of config, at most 20 lines and 64 KiB within 5 seconds.
+func LogsOf(config *rest.Config) (Logs, error) {
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of logs: %w", err)
+	}
+	return func(ctx context.Context, namespace, pod, container string, previous bool) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, logPatience)
+		defer cancel()
+		options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: new(int64(logLines)), LimitBytes: new(int64(logBytes))}
+		stream, err := core.Pods(namespace).GetLogs(pod, options).Stream(ctx)
+		if err != nil {
+			return "", fmt.Errorf("reading the log of pod %s: %w", pod, err)
+		}
+		defer stream.Close()
+		text, err := io.ReadAll(io.LimitReader(stream, logBytes))
+		if err != nil {
+			return "", fmt.Errorf("reading the log of pod %s: %w", pod, err)
+		}
+		return untorn(string(text)), nil
+	}, nil
+}
+
+// untorn drops a last line that the limit cut, unless it is all there is.
+func untorn(text string) string {
+	whole := strings.LastIndexByte(text, '\n')
+	if len(text) < logBytes || whole < 0 {
+		return text
+	}
+	return text[:whole]
+}
+
+// lastLine returns the last words of a run of a container. A log that cannot be read, because the node is away or the
+// container's remains were removed, leaves the exit code to speak for itself.
+func (e Explainer) lastLine(ctx context.Context, pod *corev1.Pod, container string, previous bool) string {
+	if e.Logs == nil {
+		return ""
+	}
+	text, err := e.Logs(ctx, pod.Namespace, pod.Name, container, previous)
+	if err != nil {
+		return ""
+	}
+	return e.lastWords(text)
+}

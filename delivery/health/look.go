@@ -1,0 +1,157 @@
+package health
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Object returns an object as a watch last saw it, nil when there is none; known is false where no watch sees the kind.
+// What it returns is only read. Pod templates, annotations and others' managed fields may be missing from it.
+type Object func(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (object *unstructured.Unstructured, known bool, err error)
+
+// maxExplained is how many objects a look asks about, which bounds its requests: at most a list of pods, a list of events
+// and a log for each. A verdict names no more than three in any case.
+const maxExplained = 3
+
+// finding is what one object looks like.
+type finding struct {
+	ref    Ref
+	object *unstructured.Unstructured // nil when there is none to ask about
+	state  state
+	why    string
+	pends  bool
+}
+
+func (f *finding) line() string { return f.ref.String() + ": " + f.why }
+
+// Look judges the objects. What a watch knows costs no request, other objects are read with the deployer's client, and so
+// are the pods and events of those that are not healthy. A nil Object knows nothing.
+func Look(ctx context.Context, e Explainer, object Object, refs []Ref) (Verdict, error) {
+	var found []*finding
+	for _, ref := range refs {
+		f, err := e.look(ctx, object, ref)
+		if err != nil {
+			return Verdict{}, err
+		}
+		found = append(found, f)
+	}
+	if err := e.explain(ctx, found); err != nil {
+		return Verdict{}, err
+	}
+	var v Verdict
+	for _, f := range found {
+		switch {
+		case f.pends:
+			v.Pending = append(v.Pending, f.line())
+		case f.state >= failed:
+			v.Failed = append(v.Failed, f.line())
+			v.Final = v.Final || f.state == final
+		case f.state == waiting:
+			v.Waiting = append(v.Waiting, f.line())
+		}
+	}
+	return v, nil
+}
+
+// explain asks what is wrong with the objects that are not healthy, those first that Kubernetes gave up on.
+func (e Explainer) explain(ctx context.Context, found []*finding) error {
+	asked := 0
+	for _, turn := range []state{final, waiting} {
+		for _, f := range found {
+			if f.state != turn || f.object == nil || !explicable(f.object) || asked == maxExplained {
+				continue
+			}
+			asked++
+			if err := e.enrich(ctx, f); err != nil {
+				return fmt.Errorf("asking why %s is not healthy: %w", f.ref, err)
+			}
+		}
+	}
+	return nil
+}
+
+// look reads one object, from the watch if that knows it, and judges it by what it says of itself.
+func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, error) {
+	live, known, err := seen(ctx, object, ref)
+	if err != nil {
+		return nil, fmt.Errorf("looking at %s: %w", ref, err)
+	}
+	if known && behind(live, ref.Floor) {
+		return &finding{ref: ref, pends: true, why: "its last change has not been seen yet"}, nil
+	}
+	if check := e.Checks.of(ref.Kind.GroupKind()); check != nil && (live != nil || !known) {
+		return e.checked(ctx, ref, check, live)
+	}
+	if !known && ref.unsure {
+		return &finding{ref: ref}, nil
+	}
+	if !known {
+		if live, err = e.read(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	if live == nil {
+		return gone(ref), nil
+	}
+	return e.judged(ref, live)
+}
+
+func seen(ctx context.Context, object Object, ref Ref) (*unstructured.Unstructured, bool, error) {
+	if object == nil {
+		return nil, false, nil
+	}
+	return object(ctx, ref.Kind, ref.Key)
+}
+
+// behind reports whether the watch has yet to bring the version; an object it does not hold may be on its way.
+// Kubernetes defines the order of resource versions of one kind (KEP-5504).
+func behind(live *unstructured.Unstructured, floor string) bool {
+	if floor == "" {
+		return false
+	}
+	if live == nil {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), floor)
+	return err != nil || order < 0
+}
+
+// read returns the object from the API server, nil when there is none.
+func (e Explainer) read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(ref.Kind)
+	err := e.Client.Get(ctx, ref.Key, o)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", ref, err)
+	}
+	return o, nil
+}
+
+// gone judges an object that is not there. A Job with a time to live is deleted once it has ended.
+func gone(ref Ref) *finding {
+	if ref.Kind.GroupKind() == jobs {
+		return &finding{ref: ref}
+	}
+	return &finding{ref: ref, state: waiting, why: "was deleted"}
+}
+
+func (e Explainer) judged(ref Ref, live *unstructured.Unstructured) (*finding, error) {
+	judgment, err := judge(live)
+	if err != nil {
+		return nil, fmt.Errorf("judging %s: %w", ref, err)
+	}
+	f := &finding{ref: ref, state: judgment.state, why: e.text(judgment.why)}
+	if judgment.settled {
+		f.object = live
+	}
+	return f, nil
+}

@@ -1,0 +1,226 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// blind is a watch that sees no kind.
+func blind(context.Context, schema.GroupVersionKind, client.ObjectKey) (*unstructured.Unstructured, bool, error) {
+	return nil, false, nil
+}
+
+func floored(o client.Object, floor string) Ref {
+	ref := refTo(o)
+	ref.Floor = floor
+	return ref
+}
+
+func TestLook(t *testing.T) {
+	well, ill := deployment(available), deployment()
+	plain := RefsOf([]v1alpha1.InventoryEntry{{ID: "team_web__Service", Version: "v1"}}, nil)[0]
+	shared := service(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
+	const unseen = "Deployment/web: its last change has not been seen yet"
+	cases := map[string]struct {
+		watched []client.Object
+		unwatch bool
+		live    []client.Object
+		ref     Ref
+		want    Verdict
+		asked   string
+	}{
+		"held in an older version":                {watched: []client.Object{well}, ref: floored(well, "101"), want: Verdict{Pending: []string{unseen}}},
+		"held in an older version of less digits": {watched: []client.Object{well}, ref: floored(well, "1000"), want: Verdict{Pending: []string{unseen}}},
+		"held in the very version":                {watched: []client.Object{well}, ref: floored(well, "100")},
+		"held in a newer version":                 {watched: []client.Object{well}, ref: floored(well, "99")},
+		"held in any version":                     {watched: []client.Object{ill}, ref: refTo(ill), want: Verdict{Waiting: []string{"Deployment/web: not all of its pods are available yet"}}, asked: "PodList:1"},
+		"not held though just written":            {ref: floored(well, "100"), want: Verdict{Pending: []string{unseen}}},
+		"not held":                                {ref: refTo(well), want: Verdict{Waiting: []string{"Deployment/web: was deleted"}}},
+		"not held, a Job":                         {ref: refTo(job())},
+		"not watched":                             {unwatch: true, live: []client.Object{well}, ref: floored(well, "101"), asked: "Get:1"},
+		"not watched, and not there":              {unwatch: true, ref: refTo(well), want: Verdict{Waiting: []string{"Deployment/web: was deleted"}}, asked: "Get:1"},
+		"not watched, and not well":               {unwatch: true, live: []client.Object{ill}, ref: refTo(ill), want: Verdict{Waiting: []string{"Deployment/web: not all of its pods are available yet"}}, asked: "Get:1 PodList:1"},
+		"a Service of unknown type, watched":      {watched: []client.Object{service(nil)}, ref: plain, want: Verdict{Waiting: []string{"Service/web: no load balancer has been given to it yet"}}, asked: "EventList:1"},
+		"one without a load balancer, watched":    {watched: []client.Object{shared}, ref: plain},
+		"one of unknown type, not watched":        {unwatch: true, live: []client.Object{service(nil)}, ref: plain},
+		"a load balancer, not watched":            {unwatch: true, live: []client.Object{service(nil)}, ref: refTo(service(nil)), want: Verdict{Waiting: []string{"Service/web: no load balancer has been given to it yet"}}, asked: "EventList:1 Get:1"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &world{objects: c.live}
+			object := watch(t, c.watched...)
+			if c.unwatch {
+				object = blind
+			}
+			got, err := Look(t.Context(), w.explainer(t), object, []Ref{c.ref})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if asked := w.told(); asked != c.asked {
+				t.Errorf("asked %q, want %q", asked, c.asked)
+			}
+		})
+	}
+}
+
+func TestLookWithoutAWatchReads(t *testing.T) {
+	w := &world{objects: []client.Object{deployment(available)}}
+	v, err := Look(t.Context(), w.explainer(t), nil, []Ref{refTo(deployment())})
+	if err != nil || !v.Healthy() || w.told() != "Get:1" {
+		t.Errorf("got %v, %v, asked %q", v, err, w.told())
+	}
+}
+
+func TestWhatIsWell(t *testing.T) {
+	running := pod(corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}, named("web", 0))
+	cases := map[string]client.Object{
+		"a Job that completed":           job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}),
+		"a Pod that ended well":          pod(corev1.PodStatus{Phase: corev1.PodSucceeded}, named("web", 0), never),
+		"a Pod that is ready":            running,
+		"a load balancer's address":      service(func(s *corev1.Service) { s.Status.LoadBalancer = addressed }),
+		"a load balancer made by hand":   service(func(s *corev1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.5"} }),
+		"a DaemonSet that no node wants": func() client.Object { d := daemonSet(0); d.Status.DesiredNumberScheduled = 0; return d }(),
+		"a Deployment scaled to zero": deployment(available, func(d *appsv1.Deployment) {
+			d.Spec.Replicas, d.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: d.Status.Conditions}
+		}),
+	}
+	for name, o := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &world{}
+			v, err := Look(t.Context(), w.explainer(t), watch(t, o), []Ref{refTo(o)})
+			if err != nil || !v.Healthy() || w.told() != "" {
+				t.Errorf("got %v, %v, asked %q", v, err, w.told())
+			}
+		})
+	}
+}
+
+func TestLookAsksAboutThreeAtMost(t *testing.T) {
+	var objects []client.Object
+	var refs []Ref
+	for i := range 5 {
+		d := deployment()
+		d.Name = fmt.Sprintf("web-%d", i)
+		if i == 4 {
+			says(appsv1.DeploymentProgressing, corev1.ConditionFalse, "ProgressDeadlineExceeded", "")(d)
+		}
+		objects, refs = append(objects, d), append(refs, refTo(d))
+	}
+	w := &world{objects: []client.Object{pod(looping(2, "Error", ""))}}
+	v, err := Look(t.Context(), w.explainer(t), watch(t, objects...), refs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "Logs:3 PodList:3"; w.told() != want {
+		t.Errorf("asked %q, want %q", w.told(), want)
+	}
+	if !v.Final || len(v.Failed) != 3 || !strings.HasPrefix(v.Failed[2], "Deployment/web-4") || !strings.Contains(v.Failed[2], "exit code 2") || len(v.Waiting) != 2 {
+		t.Errorf("what Kubernetes gave up on is not asked about first: %+v", v)
+	}
+}
+
+func TestLookFails(t *testing.T) {
+	broken := errors.New("the API server is away")
+	creating := pod(waitingFor("ContainerCreating", ""))
+	watched := func(t *testing.T) Object { return watch(t, deployment()) }
+	cases := map[string]struct {
+		object func(*testing.T) Object
+		fails  map[string]error
+		want   string
+	}{
+		"the watch": {func(*testing.T) Object {
+			return func(context.Context, schema.GroupVersionKind, client.ObjectKey) (*unstructured.Unstructured, bool, error) {
+				return nil, false, broken
+			}
+		}, nil, "looking at Deployment/web: "},
+		"reading the object": {func(*testing.T) Object { return blind }, map[string]error{"Get": broken}, "reading Deployment/web: "},
+		"listing pods":       {watched, map[string]error{"PodList": broken}, "asking why Deployment/web is not healthy: listing its pods: "},
+		"listing events":     {watched, map[string]error{"EventList": broken}, "asking why Deployment/web is not healthy: listing its events: "},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &world{objects: []client.Object{creating}, fails: c.fails}
+			_, err := Look(t.Context(), w.explainer(t), c.object(t), []Ref{refTo(deployment())})
+			if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got %v, want %q…", err, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatTheDeployerMayNotListGoesUnsaid(t *testing.T) {
+	for _, what := range []string{"PodList", "EventList"} {
+		w := &world{objects: []client.Object{pod(waitingFor("ContainerCreating", ""))}, fails: map[string]error{what: forbidden}}
+		v, err := Look(t.Context(), w.explainer(t), watch(t, deployment()), []Ref{refTo(deployment())})
+		if want := "Deployment/web: not all of its pods are available yet"; err != nil || v.String() != want {
+			t.Errorf("%s: got %q, %v, want %q", what, v, err, want)
+		}
+	}
+}
+
+// told lists what was asked, in one line.
+func (w *world) told() string {
+	var all []string
+	for what, times := range w.asked {
+		all = append(all, fmt.Sprintf("%s:%d", what, times))
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func TestExplain(t *testing.T) {
+	out := jobFailed("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+	culprit := pod(containers(container(ends(1, "Error", ""), noState)), never)
+	manifest := object("batch/v1", "Job", "")
+	logs := map[string]string{"web-1/main": "relation users exists\n"}
+	const why = "Job/web: failed: Job has reached the specified backoff limit; its last pod crashes with exit code 1: relation users exists"
+	cases := map[string]struct {
+		of    *unstructured.Unstructured
+		live  []client.Object
+		fails map[string]error
+		want  string
+	}{
+		"the manifest of a failed hook":     {of: manifest, live: []client.Object{out, culprit}, want: why},
+		"the live object":                   {of: unstructuredOf(t, out), live: []client.Object{culprit}, want: why},
+		"a hook that ended well":            {of: manifest, live: []client.Object{job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue})}},
+		"a hook that is gone":               {of: manifest},
+		"a hook that cannot be read":        {of: manifest, live: []client.Object{out}, fails: map[string]error{"Get": errors.New("away")}},
+		"one whose pods cannot be listed":   {of: manifest, live: []client.Object{out}, fails: map[string]error{"PodList": errors.New("away")}, want: "Job/web: failed: Job has reached the specified backoff limit"},
+		"one that waits for its image":      {of: manifest, live: []client.Object{job(), pod(waitingFor("ErrImagePull", "not found"), never)}, want: "Job/web: its last pod waits for the image r.example/web:v1, which cannot be pulled: not found"},
+		"a kind whose presence is all":      {of: object("v1", "ConfigMap", ""), live: nil},
+		"a custom resource that says why":   {of: custom("the bucket is taken"), want: "Bucket/web: the bucket is taken"},
+		"a custom resource that says a lot": {of: custom("one\ntwo\x00\t" + strings.Repeat("x", 400)), want: "Bucket/web: one two " + strings.Repeat("x", 291) + "…"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &world{objects: c.live, logs: logs, fails: c.fails}
+			if got := w.explainer(t).Explain(t.Context(), c.of); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+func custom(message string) *unstructured.Unstructured {
+	o := object("example.org/v1", "Bucket", "")
+	o.SetUID("bucket-uid")
+	o.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": message}}}
+	return o
+}

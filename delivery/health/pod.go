@@ -1,0 +1,202 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// trouble is what a pod's own status says of what is wrong with it, the worst first.
+type trouble int
+
+const (
+	// crashing: a container ends again and again, or ended for good.
+	crashing trouble = iota
+	// blocked: a container cannot be made, for its image or its configuration.
+	blocked
+	// lost: the pod as a whole failed, such as by eviction.
+	lost
+	unscheduled
+	// unready: a container runs and its probe does not succeed.
+	unready
+	// starting: on a node, and nothing runs: volumes and network come first.
+	starting
+	// initializing: an init container runs.
+	initializing
+	noTrouble
+)
+
+// suspect is a pod that may be why something is not healthy.
+type suspect struct {
+	pod *corev1.Pod
+	// kind of the object that the pod is asked about for.
+	kind      string
+	trouble   trouble
+	container *corev1.ContainerStatus
+}
+
+// before orders pods in the same trouble.
+func (s suspect) before(other suspect) bool {
+	mine, others := s.pod.CreationTimestamp, other.pod.CreationTimestamp
+	if mine.Equal(&others) {
+		return s.pod.Name < other.pod.Name
+	}
+	return mine.Before(&others) != (s.kind == "Job")
+}
+
+// examined fills in what is wrong with the pod, and with which of its containers.
+func (s suspect) examined() suspect {
+	status := &s.pod.Status
+	replaced := s.kind != "Job" && s.kind != "Pod"
+	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed && replaced {
+		// The controller has made another one.
+		s.trouble = noTrouble
+		return s
+	}
+	if s.container = find(status.InitContainerStatuses, endsBadly); s.container == nil {
+		s.container = find(status.ContainerStatuses, s.endsWrongly)
+	}
+	if s.container != nil {
+		s.trouble = crashing
+		return s
+	}
+	if s.container = find(status.InitContainerStatuses, stopped); s.container == nil {
+		s.container = find(status.ContainerStatuses, stopped)
+	}
+	if s.container != nil {
+		s.trouble = blocked
+		return s
+	}
+	s.trouble, s.container = s.late()
+	return s
+}
+
+// late says what a pod in which nothing went wrong waits for.
+func (s suspect) late() (trouble, *corev1.ContainerStatus) {
+	status := &s.pod.Status
+	initial := find(status.InitContainerStatuses, s.initializes)
+	running := find(status.ContainerStatuses, func(c *corev1.ContainerStatus) bool { return c.State.Running != nil && !c.Ready })
+	made := find(status.InitContainerStatuses, begun) != nil || find(status.ContainerStatuses, begun) != nil
+	switch {
+	case status.Phase == corev1.PodFailed:
+		return lost, nil
+	case slices.ContainsFunc(status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+	}):
+		return unscheduled, nil
+	case running != nil:
+		return unready, running
+	case initial != nil:
+		return initializing, initial
+	case status.Phase == corev1.PodPending && !made:
+		return starting, nil
+	}
+	return noTrouble, nil
+}
+
+func find(statuses []corev1.ContainerStatus, is func(*corev1.ContainerStatus) bool) *corev1.ContainerStatus {
+	for i := range statuses {
+		if is(&statuses[i]) {
+			return &statuses[i]
+		}
+	}
+	return nil
+}
+
+func begun(c *corev1.ContainerStatus) bool {
+	return c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+}
+
+// initializes reports whether an init container holds the others back; one that restarts always is a sidecar.
+func (s suspect) initializes(c *corev1.ContainerStatus) bool {
+	sidecar := slices.ContainsFunc(s.pod.Spec.InitContainers, func(i corev1.Container) bool {
+		return i.Name == c.Name && i.RestartPolicy != nil && *i.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	})
+	return c.State.Running != nil && !sidecar
+}
+
+// podCause says what is wrong with a pod.
+func (e Explainer) podCause(ctx context.Context, s suspect) (cause, error) {
+	switch s.trouble {
+	case crashing:
+		why, err := e.crashCause(ctx, s)
+		return cause{s.say(why), true}, err
+	case blocked:
+		why, err := e.blockedCause(ctx, s)
+		return cause{s.say(why), true}, err
+	case lost:
+		return cause{s.say("failed: " + e.text(strings.TrimPrefix(s.pod.Status.Reason+": "+s.pod.Status.Message, ": "))), true}, nil
+	case unscheduled:
+		return cause{why: s.say("is not scheduled" + e.unscheduled(s.pod))}, nil
+	case initializing:
+		return cause{why: s.say(fmt.Sprintf("waits for its init container %s to end", s.container.Name))}, nil
+	case unready, starting:
+		return e.eventCause(ctx, s)
+	}
+	return cause{}, nil
+}
+
+func (e Explainer) unscheduled(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Message != "" {
+			// What follows is about pods that might have to go for this one.
+			message, _, _ := strings.Cut(c.Message, " preemption: ")
+			return ": " + e.saying(message)
+		}
+	}
+	return ""
+}
+
+// eventCause says what only events tell: which probe fails, or which volume is not there.
+func (e Explainer) eventCause(ctx context.Context, s suspect) (cause, error) {
+	events, err := e.events(ctx, s.pod)
+	if err != nil {
+		return cause{}, err
+	}
+	if s.trouble == unready {
+		why := "runs and is not ready yet"
+		if said := events.first("Unhealthy"); said != "" {
+			why = "runs and is not ready: " + e.saying(said)
+		}
+		return cause{why: s.say(why)}, nil
+	}
+	// The kubelet sums up after a while that some volumes are missing; which and why it said before.
+	detailed := slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return strings.HasPrefix(e.Message, "Unable to attach or mount") })
+	for _, known := range []eventList{detailed, events} {
+		if said := known.first("FailedAttachVolume", "FailedMount"); said != "" {
+			return cause{why: s.say("waits for a volume: " + e.saying(said))}, nil
+		}
+	}
+	if said := events.warning(); said != "" {
+		return cause{why: s.say("does not start: " + e.saying(said))}, nil
+	}
+	return cause{}, nil
+}
+
+// say puts the pod before what is wrong with it, by name where the name lasts as long as the trouble, and the container
+// where there are several.
+func (s suspect) say(why string) string {
+	subject := ""
+	switch s.kind {
+	case "Pod":
+	case "StatefulSet":
+		subject = "pod " + s.pod.Name
+	case "DaemonSet":
+		subject = "its pod"
+		if node := s.pod.Spec.NodeName; node != "" {
+			subject += " on node " + node
+		}
+	case "Job":
+		subject = "its last pod"
+	default:
+		subject = "its pod"
+	}
+	several := len(s.pod.Status.InitContainerStatuses)+len(s.pod.Status.ContainerStatuses) > 1
+	if s.container != nil && several && s.trouble != initializing {
+		subject = strings.TrimSuffix("container "+s.container.Name+" of "+subject, " of ")
+	}
+	return strings.TrimSpace(subject + " " + why)
+}

@@ -1,0 +1,84 @@
+package health
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// maxText is how many characters of what others wrote are told.
+const maxText = 300
+
+// text returns what somebody else wrote on one line, without what must not be shown and without control characters. It is
+// masked before it is cut: half a secret is not recognized.
+func (e Explainer) text(written string) string { return short(oneLine(e.masked(written))) }
+
+// saying is text without what is different each time the same is said.
+func (e Explainer) saying(written string) string { return short(steady(oneLine(e.masked(written)))) }
+
+// lastWords returns the last line that says something.
+func (e Explainer) lastWords(written string) string {
+	lines := strings.Split(strings.ReplaceAll(e.masked(written), "\r", "\n"), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if line := steady(oneLine(lines[i])); line != "" {
+			return short(line)
+		}
+	}
+	return ""
+}
+
+func (e Explainer) masked(written string) string {
+	if e.Mask == nil {
+		return written
+	}
+	return e.Mask(written)
+}
+
+// escape is a terminal's color or cursor command (ECMA-48); without its first character it would be litter.
+var escape = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
+
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, escape.ReplaceAllString(s, ""))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+func short(s string) string {
+	characters := []rune(s)
+	if len(characters) <= maxText {
+		return s
+	}
+	return strings.TrimSpace(string(characters[:maxText-1])) + "…"
+}
+
+// fleeting is what differs between two tellings of the same: times, in the forms that loggers write; the header of klog
+// with its process; seconds since 1970; random identifiers; addresses in memory; the port a connection came from.
+var fleeting = regexp.MustCompile(strings.Join([]string{
+	`\b[IWEF]\d{4} \d{2}:\d{2}:\d{2}\.\d+ +\d+ `,
+	`\b\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?: ?(?:Z\b|UTC\b|[+-]\d{2}:?\d{2}\b))?`,
+	`\b\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\b`,
+	`\b1\d{9}(?:\d{3})?(?:\.\d+)?\b`,
+	`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`,
+	`\b[0-9a-f]{32,}\b`,
+	`\b0x[0-9a-f]+\b`,
+	`:\d{4,5}->`,
+}, "|"))
+
+// leading is what remains of a time at the beginning of a line.
+var leading = regexp.MustCompile(`^(?:[\[(]?…[\])]?[ :|,-]*)+`)
+
+func steady(s string) string {
+	return leading.ReplaceAllString(fleeting.ReplaceAllStringFunc(s, func(found string) string {
+		if strings.HasSuffix(found, "->") {
+			return "->"
+		}
+		return "…"
+	}), "")
+}

@@ -1,0 +1,211 @@
+// Package jobs makes the Jobs that run the hooks of apps, and reads how they ended. What a Job runs for is in its name, so
+// that it is made once, however often it is asked for.
+package jobs
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/render"
+)
+
+// Kind of what runs hooks.
+var Kind = batchv1.SchemeGroupVersion.WithKind("Job")
+
+// The phases of hooks, as status.hooks names them.
+const (
+	Pre  = "pre"
+	Post = "post"
+)
+
+const (
+	// maxName is how long a Job's name may be: its pods carry it in a label.
+	maxName = 63
+	// grace is how much longer than its pod a Job has. A Job out of time takes its pod away, and the log with it, so that
+	// is for pods that no node takes.
+	grace = 15 * time.Second
+	// revisionVariable is the environment variable that names the revision.
+	revisionVariable = "KUBEOP_REVISION"
+)
+
+// Run is one run of a hook.
+type Run struct {
+	App   *v1alpha1.App
+	Phase string
+	Hook  *v1alpha1.Hook
+	// Image is what an app of type Image runs, for hooks that name none.
+	Image string
+	// Input is what the hook runs for; see InputOf.
+	Input string
+	// Revision is what people call it.
+	Revision string
+}
+
+// InputOf names what a hook runs for: what is delivered, by its digest, and the hook itself.
+func InputOf(delivered, phase string, hook *v1alpha1.Hook) (string, error) {
+	text, err := json.Marshal(hook)
+	if err != nil {
+		return "", fmt.Errorf("encoding hook %s: %w", hook.Name, err)
+	}
+	return digest(delivered, phase, string(text))[:16], nil
+}
+
+// Again names another run for the same input, which somebody asked for by a word.
+func Again(input, word string) string { return input + "." + digest(word)[:8] }
+
+// Digest of anything that JSON can hold.
+func Digest(delivered any) (string, error) {
+	text, err := json.Marshal(delivered)
+	if err != nil {
+		return "", fmt.Errorf("encoding what is delivered: %w", err)
+	}
+	return digest(string(text)), nil
+}
+
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}
+
+// String names the hook as messages do: "pre hook migrate".
+func (r *Run) String() string { return r.Phase + " hook " + r.Hook.Name }
+
+// Label is the value of the label HookLabel.
+func (r *Run) Label() string { return r.Phase + "-" + r.Hook.Name }
+
+// Name of the Job: "<app>-<hook>-<digest>", cut so that it fits.
+func (r *Run) Name() string {
+	tail := "-" + digest(r.App.Name, r.Phase, r.Hook.Name, r.Input)[:8]
+	head := r.App.Name + "-" + r.Hook.Name
+	return strings.TrimRight(head[:min(len(head), maxName-len(tail))], "-") + tail
+}
+
+// Job returns the Job without kubeop's own marks; Mark sets those once the rest was checked.
+func (r *Run) Job() (*unstructured.Unstructured, error) {
+	image := &v1alpha1.ImageSource{Env: r.Hook.Env, EnvFrom: r.Hook.EnvFrom, Command: r.Hook.Command, Args: r.Hook.Args}
+	if own := r.App.Spec.Image; own != nil {
+		image.PullSecrets, image.ImagePullPolicy = own.PullSecrets, own.ImagePullPolicy
+	}
+	if image.Reference = cmp.Or(r.Hook.Image, r.Image); image.Reference == "" {
+		return nil, fmt.Errorf("%s has no image: set it, unless the app is of type Image", r)
+	}
+	pod := render.Pod(r.Hook.Name, image)
+	pod.Containers[0].Env = r.environment()
+	timeout := r.timeout()
+	pod.ActiveDeadlineSeconds = seconds(timeout)
+	job := &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: Kind.GroupVersion().String(), Kind: Kind.Kind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.App.Namespace, Name: r.Name(),
+			// The app's deletion takes it away.
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.AppKind, Name: r.App.Name, UID: r.App.UID}},
+		},
+		Spec: batchv1.JobSpec{
+			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: seconds(timeout + grace),
+			Template: corev1.PodTemplateSpec{Spec: pod},
+		},
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the Job of %s: %w", r, err)
+	}
+	delete(content, "status")
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// environment is the hook's, with the revision in the place of any the hook sets itself.
+func (r *Run) environment() []corev1.EnvVar {
+	env := []corev1.EnvVar{{Name: revisionVariable, Value: r.Revision}}
+	for _, e := range r.Hook.Env {
+		if e.Name != revisionVariable {
+			env = append(env, e)
+		}
+	}
+	return env
+}
+
+func (r *Run) timeout() time.Duration {
+	if r.Hook.Timeout != nil {
+		return r.Hook.Timeout.Duration
+	}
+	return r.App.Spec.Within()
+}
+
+func seconds(d time.Duration) *int64 {
+	return new(int64((d + time.Second - 1) / time.Second))
+}
+
+// Mark sets the marks by which the Job is known again.
+func (r *Run) Mark(job *unstructured.Unstructured) {
+	labels := job.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.HookLabel] = r.Label()
+	job.SetLabels(labels)
+	job.SetAnnotations(map[string]string{v1alpha1.HookInputAnnotation: r.Input})
+}
+
+// Is reports whether a Job is this run.
+func (r *Run) Is(job *unstructured.Unstructured) bool {
+	return job.GetName() == r.Name() && job.GetLabels()[v1alpha1.HookLabel] == r.Label() &&
+		job.GetLabels()[v1alpha1.AppLabel] == r.App.Name && job.GetAnnotations()[v1alpha1.HookInputAnnotation] == r.Input
+}
+
+// Ended tells how a Job ended, and why it failed.
+func Ended(job *unstructured.Unstructured) (ended, failed bool, why string) {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	for _, each := range conditions {
+		c, _ := each.(map[string]any)
+		if c["status"] != string(corev1.ConditionTrue) {
+			continue
+		}
+		switch c["type"] {
+		case string(batchv1.JobComplete):
+			return true, false, ""
+		case string(batchv1.JobFailed):
+			why, _ = c["message"].(string)
+			return true, true, why
+		}
+	}
+	return false, false, ""
+}
+
+// templates are where the kinds that an app of type Image becomes keep their pod.
+var templates = map[schema.GroupKind][]string{
+	{Group: "apps", Kind: "Deployment"}: {"spec", "template", "spec", "containers"},
+	{Group: "batch", Kind: "Job"}:       {"spec", "template", "spec", "containers"},
+	{Group: "batch", Kind: "CronJob"}:   {"spec", "jobTemplate", "spec", "template", "spec", "containers"},
+}
+
+// ImageOf returns the image of the first container among objects, which is that of an app of type Image as it is delivered.
+func ImageOf(objects []*unstructured.Unstructured) string {
+	for _, o := range objects {
+		path, ok := templates[o.GroupVersionKind().GroupKind()]
+		if !ok {
+			continue
+		}
+		containers, _, _ := unstructured.NestedSlice(o.Object, path...)
+		if len(containers) == 0 {
+			continue
+		}
+		first, _ := containers[0].(map[string]any)
+		if image, _ := first["image"].(string); image != "" {
+			return image
+		}
+	}
+	return ""
+}

@@ -1,0 +1,125 @@
+package jobs
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func run(change func(*Run)) *Run {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
+	r := &Run{App: app, Phase: Pre, Hook: &v1alpha1.Hook{Name: "migrate", Image: "none.example/m"}, Input: "0123", Revision: "main@sha1:1"}
+	if change != nil {
+		change(r)
+	}
+	return r
+}
+
+func TestNames(t *testing.T) {
+	plain := run(nil).Name()
+	if !strings.HasPrefix(plain, "web-migrate-") || len(plain) != len("web-migrate-")+8 || plain != run(nil).Name() {
+		t.Errorf("got %s", plain)
+	}
+	seen := map[string]string{plain: "plain"}
+	for name, change := range map[string]func(*Run){
+		"another input": func(r *Run) { r.Input = "4567" },
+		"another phase": func(r *Run) { r.Phase = Post },
+		"a second try":  func(r *Run) { r.Input = Again(r.Input, "now") },
+		"long names":    func(r *Run) { r.App.Name, r.Hook.Name = strings.Repeat("a", 53), strings.Repeat("b", 40) },
+		"long, other":   func(r *Run) { r.App.Name, r.Hook.Name = strings.Repeat("a", 53), strings.Repeat("b", 39)+"c" },
+	} {
+		got := run(change).Name()
+		if len(got) > maxName || seen[got] != "" {
+			t.Errorf("%s: got %s, of %d characters, as %s has it", name, got, len(got), seen[got])
+		}
+		seen[got] = name
+	}
+}
+
+func TestTheInputIsWhatIsDeliveredAndTheHook(t *testing.T) {
+	hook := &v1alpha1.Hook{Name: "migrate", Image: "none.example/m"}
+	of := func(delivered any, phase string, hook *v1alpha1.Hook) string {
+		t.Helper()
+		sum, err := Digest(delivered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, err := InputOf(sum, phase, hook)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return input
+	}
+	first := of(map[string]any{"a": 1, "b": 2}, Pre, hook)
+	if first != of(map[string]any{"b": 2, "a": 1}, Pre, hook.DeepCopy()) {
+		t.Error("the same twice is not the same")
+	}
+	changed := hook.DeepCopy()
+	changed.Args = []string{"up"}
+	for name, other := range map[string]string{
+		"other objects": of(map[string]any{"a": 1, "b": 3}, Pre, hook), "another phase": of(map[string]any{"a": 1, "b": 2}, Post, hook),
+		"another hook": of(map[string]any{"a": 1, "b": 2}, Pre, changed),
+	} {
+		if other == first {
+			t.Errorf("%s make no other input", name)
+		}
+	}
+}
+
+func TestJob(t *testing.T) {
+	r := run(func(r *Run) {
+		r.Hook.Timeout = &metav1.Duration{Duration: 90 * time.Second}
+		r.Hook.Env = []corev1.EnvVar{{Name: "KUBEOP_REVISION", Value: "forged"}, {Name: "A", Value: "b"}}
+	})
+	made, err := r.Job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &batchv1.Job{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(made.Object, job); err != nil {
+		t.Fatal(err)
+	}
+	pod := job.Spec.Template.Spec
+	c := pod.Containers[0]
+	if *job.Spec.BackoffLimit != 0 || pod.RestartPolicy != corev1.RestartPolicyNever || *pod.ActiveDeadlineSeconds != 90 || *job.Spec.ActiveDeadlineSeconds != 105 {
+		t.Errorf("the Job is %+v", job.Spec)
+	}
+	if !*pod.SecurityContext.RunAsNonRoot || *pod.AutomountServiceAccountToken || *c.SecurityContext.AllowPrivilegeEscalation {
+		t.Errorf("the pod may too much: %+v", pod)
+	}
+	if len(c.Env) != 2 || c.Env[0].Value != "main@sha1:1" || c.Env[1].Value != "b" {
+		t.Errorf("the environment is %+v", c.Env)
+	}
+	if r.Is(made) {
+		t.Error("it is known before it is marked")
+	}
+	made.SetLabels(map[string]string{v1alpha1.AppLabel: "web"})
+	r.Mark(made)
+	if !r.Is(made) || run(func(r *Run) { r.Input = "4567" }).Is(made) {
+		t.Error("it is not known again")
+	}
+	if _, err := run(func(r *Run) { r.Hook.Image = "" }).Job(); err == nil || !strings.Contains(err.Error(), "pre hook migrate has no image") {
+		t.Errorf("without an image: %v", err)
+	}
+}
+
+func TestImageOf(t *testing.T) {
+	container := []any{map[string]any{"image": "web:1"}}
+	deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": container}}}}}
+	service := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service"}}
+	if got := ImageOf([]*unstructured.Unstructured{service, deployment}); got != "web:1" {
+		t.Errorf("got %q", got)
+	}
+	if got := ImageOf([]*unstructured.Unstructured{service}); got != "" {
+		t.Errorf("got %q", got)
+	}
+}

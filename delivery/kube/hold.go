@@ -1,0 +1,105 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// maxSpec is how many bytes of spec are held of a kind that is not Kubernetes' own.
+const maxSpec = 4 << 10
+
+// workloads are the API groups whose kinds are judged by their spec, too. What is large in it says how pods are made.
+var workloads = map[string]bool{"": true, "apps": true, "batch": true, "autoscaling": true, "policy": true, "networking.k8s.io": true}
+
+// held is an object as a Watch keeps it. The rest stays encoded: most objects are looked at seldom, and decoded they are
+// several times as large.
+type held struct {
+	metav1.PartialObjectMetadata
+	rest []byte // {"spec": …, "status": …}
+}
+
+// DeepCopyObject is what makes it an object.
+func (h *held) DeepCopyObject() runtime.Object {
+	return &held{PartialObjectMetadata: *h.DeepCopy(), rest: h.rest}
+}
+
+// Hold returns the transform of a Watch's cache. It has slim take from the metadata what nobody needs; of whole objects
+// it keeps besides the status and the spec: without the templates that pods and volume claims are made from, and of kinds
+// outside of Kubernetes' own groups only where it is at most 4 KiB.
+func Hold(slim toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(object any) (any, error) {
+		whole, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			return slim(object)
+		}
+		h := &held{}
+		h.SetGroupVersionKind(whole.GroupVersionKind())
+		metadata, _ := whole.Object["metadata"].(map[string]any)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, &h.ObjectMeta); err != nil {
+			return nil, fmt.Errorf("reading the metadata of %s %s: %w", whole.GetKind(), whole.GetName(), err)
+		}
+		if _, err := slim(h); err != nil {
+			return nil, err
+		}
+		var err error
+		h.rest, err = restOf(whole)
+		return h, err
+	}
+}
+
+func restOf(whole *unstructured.Unstructured) ([]byte, error) {
+	rest := map[string]any{}
+	if status, ok := whole.Object["status"]; ok {
+		rest["status"] = status
+	}
+	spec, err := specOf(whole)
+	if err != nil {
+		return nil, err
+	}
+	if spec != nil {
+		rest["spec"] = spec
+	}
+	return json.Marshal(rest)
+}
+
+func specOf(whole *unstructured.Unstructured) (any, error) {
+	spec, ok := whole.Object["spec"].(map[string]any)
+	if !ok {
+		return nil, nil
+	}
+	if workloads[whole.GroupVersionKind().Group] {
+		spec = maps.Clone(spec)
+		for _, template := range []string{"template", "volumeClaimTemplates", "jobTemplate"} {
+			delete(spec, template)
+		}
+		return spec, nil
+	}
+	encoded, err := json.Marshal(spec)
+	if err != nil || len(encoded) > maxSpec {
+		return nil, err
+	}
+	return json.RawMessage(encoded), nil
+}
+
+// object returns what is held as the object it is part of.
+func (h *held) object() (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(h.rest, &u.Object); err != nil {
+		return nil, fmt.Errorf("decoding what is held: %w", err)
+	}
+	metadata, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&h.ObjectMeta)
+	if err != nil {
+		return nil, fmt.Errorf("decoding what is held: %w", err)
+	}
+	u.Object["metadata"] = metadata
+	u.SetGroupVersionKind(schema.FromAPIVersionAndKind(h.APIVersion, h.Kind))
+	return u, nil
+}

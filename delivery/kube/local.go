@@ -1,0 +1,255 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+)
+
+// refusals is how many times in a row the API server may refuse a first list before callers hear of it at once. By retries,
+// and since a list is tried in two ways each time, that is in the first second or two, in which a new deployer's rights
+// come into force.
+const refusals = 8
+
+// local are the kinds a LocalWatch knows besides the sources of Flux.
+var local = map[string]schema.GroupVersionResource{
+	"ConfigMap": corev1.SchemeGroupVersion.WithResource("configmaps"), "Secret": corev1.SchemeGroupVersion.WithResource("secrets"),
+}
+
+// LocalWatch knows the metadata of Secrets, ConfigMaps and, where they are served, the sources of Flux in the namespaces of projects, each namespace by the eyes of its
+// deployer: the operator itself may not see Secrets. A kind is watched in a namespace from the first time it is asked for
+// until Forget. It is one watch request and as much memory as its metadata without annotations needs, packed.
+//
+// Callers wait for the first list, at most 30 seconds and not at all where the API server keeps refusing it; the error
+// says why. From then on they get what was seen last, also while the watch is interrupted.
+type LocalWatch struct {
+	// Mapper finds the version in which a source of Flux is served. Without it there is none. It is set before the first look.
+	Mapper meta.RESTMapper
+
+	config    *rest.Config
+	transport http.RoundTripper
+	log       logr.Logger
+	patience  time.Duration
+
+	mu       sync.Mutex
+	places   map[place]*localWatch
+	onChange []func(namespace, kind, name string, labels map[string]string)
+}
+
+// place is one kind in one namespace.
+type place struct{ namespace, kind string }
+
+// NewLocalWatch returns a LocalWatch over the operator's own connection and its HTTP client, whose connections all
+// namespaces share.
+func NewLocalWatch(config *rest.Config, shared *http.Client, log logr.Logger) *LocalWatch {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // A watch is one request in minutes, but there may be a thousand of them to start.
+	return &LocalWatch{config: config, transport: shared.Transport, log: log, patience: syncPatience, places: map[place]*localWatch{}}
+}
+
+// OnChange has f called for each object that is added, changed or removed after the first list of its kind in its
+// namespace, with its labels; of what is gone, the last ones. An object whose labels now name another release or app is
+// told of with those it had, too. f is called once for every change the API server tells of and must not block: bursts
+// are for a queue to even out. It is called before the first look.
+func (w *LocalWatch) OnChange(f func(namespace, kind, name string, labels map[string]string)) {
+	w.onChange = append(w.onChange, f)
+}
+
+// Records returns the metadata of the Secrets that Helm keeps of a release, in no particular order.
+func (w *LocalWatch) Records(ctx context.Context, namespace, release string) ([]metav1.PartialObjectMetadata, error) {
+	secrets, err := w.known(ctx, place{namespace, "Secret"})
+	if err != nil {
+		return nil, err
+	}
+	return secrets.records(namespace, release), nil
+}
+
+// Releases returns the names, sorted, of the releases that are an app's by the labels of their records.
+func (w *LocalWatch) Releases(ctx context.Context, namespace, app string) ([]string, error) {
+	secrets, err := w.known(ctx, place{namespace, "Secret"})
+	if err != nil {
+		return nil, err
+	}
+	return secrets.releases(app), nil
+}
+
+// Version returns the resourceVersion of a ConfigMap, Secret or source of Flux as last seen, "" when there is none of that name.
+func (w *LocalWatch) Version(ctx context.Context, namespace, kind, name string) (string, error) {
+	objects, err := w.known(ctx, place{namespace, kind})
+	if err != nil {
+		return "", err
+	}
+	return objects.version(name), nil
+}
+
+// Forget ends the watches of a namespace; the next look begins them anew.
+func (w *LocalWatch) Forget(namespace string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for at, watched := range w.places {
+		if at.namespace == namespace {
+			watched.stop()
+			delete(w.places, at)
+		}
+	}
+}
+
+// Start ends all watches, for good, when the context ends.
+func (w *LocalWatch) Start(ctx context.Context) error {
+	<-ctx.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, watched := range w.places {
+		watched.stop()
+	}
+	w.places = nil
+	return nil
+}
+
+// known returns what is known of a place, once that is all there is.
+func (w *LocalWatch) known(ctx context.Context, at place) (*rows, error) {
+	watched, err := w.started(at)
+	if err == nil {
+		err = watched.wait(ctx, w.patience)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watching %ss of namespace %s as its deployer: %w", at.kind, at.namespace, err)
+	}
+	return watched.rows, nil
+}
+
+func (w *LocalWatch) started(at place) (*localWatch, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if watched, ok := w.places[at]; ok {
+		return watched, nil
+	}
+	if w.places == nil {
+		return nil, errors.New("the operator is about to end")
+	}
+	resource, err := w.resource(at.kind)
+	if err != nil {
+		return nil, err
+	}
+	client, err := metadata.NewForConfigAndClient(w.config, &http.Client{Transport: deployer{DeployerOf(at.namespace), w.transport}})
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	watched := &localWatch{
+		stop: stop, stopped: ctx.Done(), refused: make(chan struct{}),
+		log: w.log.WithValues("namespace", at.namespace, "kind", at.kind),
+	}
+	watched.rows = newRows(func(name string, labels map[string]string) {
+		for _, f := range w.onChange {
+			if ctx.Err() == nil {
+				f(at.namespace, at.kind, name, labels)
+			}
+		}
+	})
+	objects := client.Resource(resource).Namespace(at.namespace)
+	go follow(ctx, objects, watched.rows, watched.note)
+	w.places[at] = watched
+	return watched, nil
+}
+
+// resource is where objects of a kind are.
+func (w *LocalWatch) resource(kind string) (schema.GroupVersionResource, error) {
+	if resource, ok := local[kind]; ok {
+		return resource, nil
+	}
+	if w.Mapper == nil {
+		return schema.GroupVersionResource{}, errors.New("only ConfigMaps and Secrets are")
+	}
+	mapping, err := w.Mapper.RESTMapping(schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: kind})
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	return mapping.Resource, nil
+}
+
+// deployer sends requests as a namespace's deployer. Answers come as they are: a watch that is compressed holds 40 KiB to
+// be inflated with for as long as it lasts.
+type deployer struct {
+	user string
+	http.RoundTripper
+}
+
+// RoundTrip sends a request.
+func (d deployer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set(transport.ImpersonateUserHeader, d.user)
+	r.Header.Set("Accept-Encoding", "identity")
+	return d.RoundTripper.RoundTrip(r)
+}
+
+// localWatch is the watch of one place.
+type localWatch struct {
+	*rows
+	stop    context.CancelFunc
+	stopped <-chan struct{}
+	log     logr.Logger
+	// refused is closed when the API server keeps refusing the first list.
+	refused chan struct{}
+
+	noted    sync.Mutex
+	err      error // of the last list or watch
+	failures int   // before the first list
+}
+
+// wait returns when the first list is here, or with the reason why it is not.
+func (w *localWatch) wait(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-w.synced:
+	case <-w.refused:
+	case <-w.stopped:
+	case <-ctx.Done():
+	}
+	w.noted.Lock()
+	defer w.noted.Unlock()
+	switch {
+	case w.inStep():
+		return nil
+	case w.err != nil:
+		return w.err
+	case ctx.Err() != nil:
+		return fmt.Errorf("the first list has not arrived yet: %w", ctx.Err())
+	}
+	return errors.New("the namespace was given up")
+}
+
+// note takes in how a list or watch went. That the API server refuses what it allowed before is logged, once.
+func (w *localWatch) note(err error) {
+	w.noted.Lock()
+	defer w.noted.Unlock()
+	was := w.err
+	w.err = err
+	switch {
+	case w.inStep():
+		if refused(err) && !refused(was) {
+			w.log.Info("The deployer may not watch any more; what was seen last stands until it may again", "reason", err.Error())
+		}
+	case err != nil:
+		if w.failures++; w.failures == refusals {
+			close(w.refused)
+		}
+	}
+}
+
+func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }

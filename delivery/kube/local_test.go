@@ -1,0 +1,356 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// newLocal returns a LocalWatch over a line, and what it logs.
+func newLocal(t *testing.T) (*LocalWatch, *line, *text) {
+	t.Helper()
+	l, log := newLine(t), &text{}
+	return NewLocalWatch(env.Config, l.client, log.logger()), l, log
+}
+
+// heard collects what a LocalWatch tells of.
+type heard struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+func listen(w *LocalWatch) *heard {
+	h := &heard{}
+	w.OnChange(func(_, kind, name string, labels map[string]string) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.calls = append(h.calls, strings.TrimSpace(kind+"/"+name+" "+labels["paas.kubeop.io/app"]))
+	})
+	return h
+}
+
+func (h *heard) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.calls)
+}
+
+func TestARefusedNamespaceIsToldAtOnceAndMends(t *testing.T) {
+	t.Parallel()
+	namespace := project(t)
+	revoke(t, namespace)
+	w, l, log := newLocal(t)
+	defer w.Forget(namespace)
+	eventually(t, "the API server refuses the deployer", func() bool {
+		_, err := w.Records(t.Context(), namespace, "web")
+		w.Forget(namespace)
+		return err != nil
+	})
+
+	_, err := w.Records(t.Context(), namespace, "web")
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "Secrets of namespace "+namespace) {
+		t.Fatalf("got %v", err)
+	}
+	before := l.requests.Load()
+	for range 100 {
+		if _, err := w.Records(t.Context(), namespace, "web"); !apierrors.IsForbidden(err) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if asked := l.requests.Load() - before; asked > 4 {
+		t.Errorf("100 looks at a namespace that is refused made %d requests", asked)
+	}
+	grant(t, namespace)
+	eventually(t, "the watch comes about", func() bool {
+		_, err := w.Records(t.Context(), namespace, "web")
+		return err == nil
+	})
+	if log.String() != "" {
+		t.Errorf("logged what the callers were told:\n%s", log)
+	}
+}
+
+func TestRightsRevokedLater(t *testing.T) {
+	t.Parallel()
+	namespace := project(t)
+	secret(t, namespace, "sh.helm.release.v1.web.v1", "owner", "helm", "name", "web")
+	w, l, log := newLocal(t)
+	defer w.Forget(namespace)
+	h := listen(w)
+	if _, err := w.Records(t.Context(), namespace, "web"); err != nil {
+		t.Fatal(err)
+	}
+	revoke(t, namespace)
+	eventually(t, "the API server refuses the watch", func() bool { // once it knows, and the watch has to begin anew
+		l.cut()
+		time.Sleep(100 * time.Millisecond)
+		return log.String() != ""
+	})
+	before := l.requests.Load()
+	time.Sleep(3 * time.Second)
+	if asked := l.requests.Load() - before; asked > 12 {
+		t.Errorf("asked %d times in 3s for what it is refused", asked)
+	}
+	records, err := w.Records(t.Context(), namespace, "web")
+	if err != nil || len(records) != 1 {
+		t.Errorf("got %v, %v; what was seen last is to stand", records, err)
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 1 {
+		t.Errorf("logged %d lines:\n%s", lines, log)
+	}
+
+	secret(t, namespace, "sh.helm.release.v1.web.v2", "owner", "helm", "name", "web", "paas.kubeop.io/app", "shop")
+	grant(t, namespace)
+	eventually(t, "what happened meanwhile is told", func() bool { return len(h.all()) == 1 })
+	if diff := cmp.Diff([]string{"Secret/sh.helm.release.v1.web.v2 shop"}, h.all()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnAPIServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	w, l, _ := newLocal(t)
+	defer w.Forget("kubeop-acme-dev")
+	if w.patience != 30*time.Second {
+		t.Errorf("waits %s", w.patience)
+	}
+	w.patience = 200 * time.Millisecond
+	l.silent.Store(true)
+	_, err := w.Version(t.Context(), "kubeop-acme-dev", "ConfigMap", "values")
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "kubeop-acme-dev") {
+		t.Errorf("got %v", err)
+	}
+	w.patience = time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := w.Version(ctx, "kubeop-acme-dev", "ConfigMap", "values"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the caller's own deadline: got %v", err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { w.Forget("kubeop-acme-dev") })
+	if _, err := w.Version(t.Context(), "kubeop-acme-dev", "ConfigMap", "values"); err == nil {
+		t.Error("waits on for a namespace that was given up")
+	}
+}
+
+func TestADeletedNamespace(t *testing.T) {
+	t.Parallel()
+	namespace := project(t)
+	secret(t, namespace, "sh.helm.release.v1.web.v1", "owner", "helm", "name", "web", "paas.kubeop.io/app", "shop")
+	w, l, log := newLocal(t)
+	h := listen(w)
+	if _, err := w.Records(t.Context(), namespace, "web"); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin(t).CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Secret's end is told", func() bool { return slices.Contains(h.all(), "Secret/sh.helm.release.v1.web.v1 shop") })
+	if records, err := w.Records(t.Context(), namespace, "web"); err != nil || len(records) != 0 {
+		t.Errorf("got %v, %v", records, err)
+	}
+	w.Forget(namespace)
+	before := l.requests.Load()
+	l.cut()
+	time.Sleep(time.Second)
+	if asked := l.requests.Load() - before; asked != 0 || log.String() != "" {
+		t.Errorf("after Forget: %d requests, log %q", asked, log)
+	}
+}
+
+func TestForgetLeavesNothingBehind(t *testing.T) {
+	w, _, _ := newLocal(t)
+	namespaces := make([]string, 5)
+	for i := range namespaces {
+		namespaces[i] = project(t)
+	}
+	look := func() {
+		for _, namespace := range namespaces {
+			for _, kind := range []string{"Secret", "ConfigMap"} {
+				if _, err := w.Version(t.Context(), namespace, kind, "any"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	look() // opens the connection
+	for _, namespace := range namespaces {
+		w.Forget(namespace)
+	}
+	time.Sleep(time.Second)
+	before := runtime.NumGoroutine()
+	look()
+	if runtime.NumGoroutine() < before+10 {
+		t.Fatal("the test sees no goroutines of ten watches")
+	}
+	for _, namespace := range namespaces {
+		w.Forget(namespace)
+	}
+	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+
+	look()
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if err := w.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "no goroutine is left at the end", func() bool { return runtime.NumGoroutine() <= before })
+	if _, err := w.Version(t.Context(), namespaces[0], "Secret", "any"); err == nil {
+		t.Error("begins a watch after its end")
+	}
+}
+
+func TestABurst(t *testing.T) {
+	t.Parallel()
+	namespace := project(t)
+	secret(t, namespace, "values")
+	w, _, _ := newLocal(t)
+	defer w.Forget(namespace)
+	h := listen(w)
+	if _, err := w.Version(t.Context(), namespace, "Secret", "values"); err != nil {
+		t.Fatal(err)
+	}
+	last := ""
+	for i := range 100 {
+		patch := fmt.Appendf(nil, `{"stringData":{"n":"%d"}}`, i)
+		s, err := admin(t).CoreV1().Secrets(namespace).Patch(t.Context(), "values", types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = s.ResourceVersion
+	}
+	eventually(t, "the last version is known", func() bool {
+		version, err := w.Version(t.Context(), namespace, "Secret", "values")
+		return err == nil && version == last
+	})
+	eventually(t, "each change is told", func() bool { return len(h.all()) == 100 })
+}
+
+func TestLocalWatch(t *testing.T) {
+	t.Parallel()
+	namespace := project(t)
+	secret(t, namespace, "sh.helm.release.v1.web.v1", "owner", "helm", "name", "web", "version", "1", "paas.kubeop.io/app", "shop")
+	secret(t, namespace, "sh.helm.release.v1.web.v2", "owner", "helm", "name", "web", "version", "2", "paas.kubeop.io/app", "shop")
+	secret(t, namespace, "sh.helm.release.v1.db.v1", "owner", "helm", "name", "db", "paas.kubeop.io/app", "shop")
+	secret(t, namespace, "sh.helm.release.v1.old.v1", "owner", "helm", "name", "old")
+	secret(t, namespace, "mine", "owner", "me", "name", "web", "paas.kubeop.io/app", "shop")
+	w, l, _ := newLocal(t)
+	defer w.Forget(namespace)
+	h := listen(w)
+
+	records, err := w.Records(t.Context(), namespace, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := admin(t).CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "owner=helm,name=web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]metav1.ObjectMeta{}
+	for _, s := range live.Items {
+		want[s.Name] = metav1.ObjectMeta{
+			Name: s.Name, Namespace: s.Namespace, UID: s.UID, ResourceVersion: s.ResourceVersion, Labels: s.Labels, CreationTimestamp: s.CreationTimestamp,
+		}
+	}
+	got := map[string]metav1.ObjectMeta{}
+	for _, r := range records {
+		got[r.Name] = r.ObjectMeta
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for app, want := range map[string][]string{"shop": {"db", "web"}, "": {"old"}, "none": nil} {
+		if got, err := w.Releases(t.Context(), namespace, app); err != nil || !slices.Equal(got, want) {
+			t.Errorf("releases of app %q: %v, %v", app, got, err)
+		}
+	}
+	if l.requests.Load() != 1 {
+		t.Errorf("%d requests; ConfigMaps are not to be watched unasked", l.requests.Load())
+	}
+	if _, err := w.Version(t.Context(), namespace, "Pod", "x"); err == nil {
+		t.Error("watches Pods")
+	}
+	if version, err := w.Version(t.Context(), namespace, "ConfigMap", "none"); version != "" || err != nil {
+		t.Errorf("got %q, %v", version, err)
+	}
+	if calls := h.all(); len(calls) > 1 { // kube-root-ca.crt may come late
+		t.Errorf("told of what was there: %v", calls)
+	}
+}
+
+func TestWhatChangesHandsIsToldToBoth(t *testing.T) {
+	t.Parallel()
+	namespace := project(t)
+	w, _, _ := newLocal(t)
+	defer w.Forget(namespace)
+	h := listen(w)
+	if _, err := w.Records(t.Context(), namespace, "web"); err != nil {
+		t.Fatal(err)
+	}
+	name := "sh.helm.release.v1.web.v1"
+	secret(t, namespace, name, "owner", "helm", "name", "web", "paas.kubeop.io/app", "shop")
+	patch := []byte(`{"metadata":{"labels":{"paas.kubeop.io/app":"store"}}}`)
+	if _, err := admin(t).CoreV1().Secrets(namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin(t).CoreV1().Secrets(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"Secret/" + name + " shop", "Secret/" + name + " shop", "Secret/" + name + " store", "Secret/" + name + " store"}
+	eventually(t, "all is told", func() bool { return len(h.all()) >= len(want) })
+	if diff := cmp.Diff(want, h.all()); diff != "" {
+		t.Error(diff)
+	}
+	for _, app := range []string{"shop", "store"} {
+		if got, err := w.Releases(t.Context(), namespace, app); err != nil || len(got) != 0 {
+			t.Errorf("releases of %s: %v, %v", app, got, err)
+		}
+	}
+}
+
+// TestWhatRecordsCost holds what is known of one record to 800 bytes: an app keeps up to ten.
+func TestWhatRecordsCost(t *testing.T) {
+	const count = 2500
+	namespace := project(t)
+	var all sync.WaitGroup
+	for part := range 8 {
+		all.Go(func() {
+			for i := part; i < count; i += 8 {
+				secret(t, namespace, fmt.Sprintf("sh.helm.release.v1.shop-%d.v%d", i/10, i%10),
+					"owner", "helm", "name", fmt.Sprintf("shop-%d", i/10), "status", "superseded", "version", fmt.Sprint(i%10),
+					"createdAt", "1795183000", "modifiedAt", "1795183009", "paas.kubeop.io/app", fmt.Sprintf("shop-%d", i/10),
+					"paas.kubeop.io/digest", "9f86d081884c7d65", "paas.kubeop.io/holder", "8d3d2ab4-2f5c-44f7-9a4e-2f4f5e3a9b0c",
+					"paas.kubeop.io/attempt", "1", "paas.kubeop.io/release-revision", fmt.Sprint(i%10),
+					"paas.kubeop.io/tenant", "acme", "paas.kubeop.io/project", "dev")
+			}
+		})
+	}
+	all.Wait()
+	w, _, _ := newLocal(t)
+	if _, err := w.Version(t.Context(), namespace, "ConfigMap", ""); err != nil { // opens the connection
+		t.Fatal(err)
+	}
+	defer w.Forget(namespace)
+	before := heap()
+	began := time.Now()
+	if records, err := w.Records(t.Context(), namespace, "shop-7"); err != nil || len(records) != 10 {
+		t.Fatalf("got %d records, %v", len(records), err)
+	}
+	took := time.Since(began)
+	each := (heap() - before) / count
+	t.Logf("%d bytes for each of %d records; the first list took %s", each, count, took)
+	if each > 800 {
+		t.Errorf("%d bytes for each record", each)
+	}
+	runtime.KeepAlive(w)
+}

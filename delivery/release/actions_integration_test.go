@@ -1,0 +1,265 @@
+package release
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v3/pkg/action"
+	helm "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func TestANewerInputEndsAWait(t *testing.T) {
+	tm := newTeam(t)
+	never := tm.request(folder(fourObjects(map[string]string{"templates/deployment.yaml": strings.Replace(web(nil)["templates/deployment.yaml"], "replicas: 0", "replicas: 1", 1)})))
+	never.Actions.Wait, never.Timeout = true, time.Minute
+	if out, err := tm.Reconcile(t.Context(), never); err != nil || !out.Running {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	for tm.versions()["deployments/web"] == "" || len(tm.tokens) > 0 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	next := tm.good("green")
+	began := time.Now()
+	if out, err := tm.Reconcile(t.Context(), next); err != nil || !out.Running {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	tm.await(next)
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the wait ended after %s", took)
+	}
+	if out := tm.deploy(next); tm.color() != "green" || out.Release.Revision != 2 {
+		t.Errorf("got %+v", out)
+	}
+}
+
+func TestTests(t *testing.T) {
+	hook := func(object string) string {
+		return strings.Replace(object, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: test\n", 1)
+	}
+	good, bad := hook(configMap), hook(refused)
+	tests := map[string]struct {
+		files  map[string]string
+		change func(*v1alpha1.HelmTest)
+		test   string
+		failed bool
+		ran    bool
+	}{
+		"none":         {nil, nil, testSucceeded, false, false},
+		"success":      {map[string]string{"templates/t.yaml": good}, nil, testSucceeded, false, true},
+		"failure":      {map[string]string{"templates/t.yaml": bad}, nil, testFailed, true, false},
+		"ignored":      {map[string]string{"templates/t.yaml": bad}, func(h *v1alpha1.HelmTest) { h.IgnoreFailures = true }, testFailed, false, false},
+		"left out":     {map[string]string{"templates/t.yaml": bad + "---\n" + good}, func(h *v1alpha1.HelmTest) { h.Filters = []v1alpha1.TestFilter{{Name: "bad", Exclude: true}} }, testSucceeded, false, true},
+		"only chosen":  {map[string]string{"templates/t.yaml": bad + "---\n" + good}, func(h *v1alpha1.HelmTest) { h.Filters = []v1alpha1.TestFilter{{Name: "a"}} }, testSucceeded, false, true},
+		"chosen badly": {map[string]string{"templates/t.yaml": bad + "---\n" + good}, func(h *v1alpha1.HelmTest) { h.Filters = []v1alpha1.TestFilter{{Name: "bad"}} }, testFailed, true, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeam(t)
+			r := tm.request(folder(fourObjects(test.files)))
+			r.Actions.Test.Enable = true
+			if test.change != nil {
+				test.change(&r.Actions.Test)
+			}
+			r.Retry = later
+			if out := tm.deploy(r); out.Test != "" {
+				t.Errorf("before the tests: %q", out.Test)
+			}
+			if out, err := tm.Test(t.Context(), r); !out.Running || err != nil {
+				t.Fatal(out, err)
+			}
+			tm.await(r)
+			out := tm.settle(r)
+			if out.Test != test.test || (out.Failed != nil) != test.failed || (out.TestWhy != "") != (test.test == testFailed) {
+				t.Errorf("got %+v", out)
+			}
+			if test.failed && (out.World || out.Attempts != 1 || !strings.HasPrefix(out.Failed.Error(), "tests failed: ")) {
+				t.Errorf("failed with %v: %+v", out.Failed, out)
+			}
+			if ran := tm.versions()["configmaps/a"] != ""; ran != test.ran {
+				t.Errorf("the good test ran: %v", ran)
+			}
+			tm.requests.take()
+			if out, err := tm.Test(t.Context(), r); out.Running || err != nil || len(tm.requests.take()) > 0 || len(tm.notified) > 0 {
+				t.Errorf("the tests ran again: %v", err)
+			}
+		})
+	}
+}
+
+func TestTestsThatTheWorldPreventsArePaused(t *testing.T) {
+	tm := newTeam(t)
+	tm.now = func() time.Time { return noon }
+	tm.restart("me")
+	hook := strings.Replace(configMap, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: test\n", 1)
+	r := tm.request(folder(fourObjects(map[string]string{"templates/t.yaml": hook})))
+	r.Actions.Test.Enable, r.Retry = true, minutes
+	tm.deploy(r)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("0")},
+	}}
+	if _, err := tm.admin.CoreV1().ResourceQuotas(tm.namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := tm.Test(t.Context(), r); !out.Running || err != nil {
+		t.Fatal(out, err)
+	}
+	tm.await(r)
+	for range 2 {
+		if out := tm.deploy(r); out.Test != "" {
+			t.Errorf("got %+v", out)
+		}
+		out, err := tm.Test(t.Context(), r)
+		if err != nil || out.Running || out.Failed == nil || !out.World || !out.RetryAt.Equal(noon.Add(time.Minute)) {
+			t.Fatalf("got %+v, %v", out, err)
+		}
+	}
+}
+
+func TestRenames(t *testing.T) {
+	fixed := map[string]string{"templates/fixed.yaml": strings.Replace(configMap, "name: a", "name: fixed", 1)}
+	for name, takeOver := range map[string]bool{"uninstall, then install": false, "take over": true} {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeam(t)
+			r := tm.request(folder(fourObjects(fixed)))
+			r.Actions.Install.TakeOwnership = takeOver
+			tm.deploy(r)
+			before := tm.configMap("fixed")
+			tm.catchUp()
+			r.Name = "new"
+			out := tm.deploy(r)
+			after := tm.configMap("fixed")
+			if kept := before.UID == after.UID; kept != takeOver || after.Annotations[nameAnnotation] != "new" {
+				t.Errorf("kept: %v, annotations %v", kept, after.Annotations)
+			}
+			left := tm.versions()
+			for key := range left {
+				if strings.HasSuffix(key, "/web") || strings.Contains(key, ".web.") {
+					t.Errorf("left of the former release: %s", key)
+				}
+			}
+			if out.Release.Name != "new" || out.Release.Revision != 1 || out.Why != renamed || out.Ended.IsZero() {
+				t.Errorf("got %+v", out)
+			}
+			tm.catchUp()
+			tm.uninstall(r)
+			if left := tm.versions(); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+func TestKeptHistory(t *testing.T) {
+	for name, replace := range map[string]bool{"begins anew": false, "goes on": true} {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeam(t)
+			r := tm.good("blue")
+			r.Actions.Uninstall.KeepHistory, r.Actions.Install.Replace = true, replace
+			tm.deploy(r)
+			tm.uninstall(r)
+			status, err := action.NewStatus(tm.helm().config).Run("web")
+			if err != nil || status.Info.Status != helm.StatusUninstalled {
+				t.Fatalf("helm status: %+v, %v", status, err)
+			}
+			if left := tm.versions(); len(left) != 1 {
+				t.Errorf("left: %v", left)
+			}
+			tm.requests.take()
+			tm.uninstall(r)
+			if got := tm.requests.take(); len(got) > 0 {
+				t.Errorf("it is gone, and was asked for by %v", got)
+			}
+			out := tm.deploy(r)
+			if !out.Installed {
+				t.Error("it was installed")
+			}
+			if want := 1; replace && out.Release.Revision != 2 || !replace && out.Release.Revision != want {
+				t.Errorf("revision %d", out.Release.Revision)
+			}
+		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	tm := newTeam(t)
+	files := folder(fourObjects(map[string]string{"values-prod.yaml": "color: prod\n"}))
+	r := tm.request(files)
+	r.ChartValuesFiles = []string{"values-prod.yaml"}
+	tm.deploy(r)
+	if got := tm.color(); got != "prod" {
+		t.Errorf("with a values file of the chart: %s", got)
+	}
+	r.Values = map[string]any{"color": "red"}
+	tm.deploy(r)
+	if got := tm.color(); got != "red" {
+		t.Errorf("with a value over it: %s", got)
+	}
+	r.Values, r.ChartValuesFiles = map[string]any{"other": 1}, nil
+	r.Actions.Upgrade.PreserveValues = true
+	tm.deploy(r)
+	if got := tm.color(); got != "red" {
+		t.Errorf("with the last values preserved: %s", got)
+	}
+	r.Values, r.Actions.Upgrade.PreserveValues = map[string]any{}, false
+	tm.deploy(r)
+	if got := tm.color(); got != "blue" {
+		t.Errorf("with no values: %s", got)
+	}
+}
+
+func TestAFormerReleaseOfWhichTheHistoryIsKeptIsLeftAlone(t *testing.T) {
+	tm := newTeam(t)
+	r := tm.good("blue")
+	r.Actions.Uninstall.KeepHistory = true
+	tm.deploy(r)
+	tm.catchUp()
+	r.Name = "new"
+	tm.deploy(r)
+	r = tm.knowing(r)
+	tm.restart("restarted")
+	tm.requests.take()
+	tm.deploy(r)
+	if got := tm.requests.take(); len(got) > 0 {
+		t.Errorf("asked %v", got)
+	}
+	if tm.versions()["secrets/"+keyOf("web", 1)] == "" {
+		t.Error("the history is gone")
+	}
+}
+
+func TestAHeldRemovalAsksOnlyForWhatIsLeft(t *testing.T) {
+	tm := newTeam(t)
+	r := tm.good("blue")
+	tm.deploy(r)
+	held := tm.configMap("web")
+	held.Finalizers = []string{"example.com/hold"}
+	tm.update(held)
+	if done, err := tm.Uninstall(t.Context(), r); done || err != nil {
+		t.Fatal(done, err)
+	}
+	tm.await(r)
+	for n := range 3 {
+		tm.requests.take()
+		_, err := tm.Uninstall(t.Context(), r)
+		if left := (*Terminating)(nil); !errors.As(err, &left) || len(left.Objects) != 1 {
+			t.Fatal(err)
+		}
+		if got := tm.requests.take(); n > 0 && len(got) != 1 {
+			t.Errorf("asked %v", got)
+		}
+	}
+	held = tm.configMap("web")
+	held.Finalizers = nil
+	tm.update(held)
+	tm.uninstall(r)
+	if left := tm.versions(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,145 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// adopt changes an object that is there already. What it has beyond the manifest stays: nothing says that this release
+// put it there.
+func (ch *change) adopt(exists error) error {
+	own := ch.client.release
+	if !own.owns(ch.want) {
+		return fmt.Errorf("%s exists: an earlier run left this hook, and its helm.sh/hook-delete-policy keeps it: %w", nameOf(ch.info), exists)
+	}
+	live, err := ch.get()
+	if err != nil {
+		return fmt.Errorf("reading: %w", err)
+	}
+	if ch.client.hookLeft(live) {
+		return ch.remake(live)
+	}
+	if !ch.client.mayTake(live) {
+		return ch.foreign(live, exists)
+	}
+	return ch.merge(ch.want, live)
+}
+
+// mayTake is whether this action may change an object that is there. What the whole cluster shares may be another tenant's
+// or the administrators', so takeOwnership takes it over only from nobody.
+func (c *helmClient) mayTake(live *unstructured.Unstructured) bool {
+	if c.anotherApp(live) != "" {
+		return false
+	}
+	nobodys := live.GetAnnotations()[nameAnnotation] == "" && live.GetLabels()[v1alpha1.TenantLabel] == ""
+	return c.release.owns(live) || c.terms.takeOwnership && (live.GetNamespace() != "" || nobodys)
+}
+
+// anotherApp names the app that kubeop has marked an object as, if it is not this one. Only kubeop sets that mark; no
+// takeOwnership and no hook's deletion goes past it. Of what is in no namespace an app of the same name may be another
+// project's.
+func (c *helmClient) anotherApp(live *unstructured.Unstructured) string {
+	labels := live.GetLabels()
+	home := v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
+	if labels[appLabel] == c.terms.app && (live.GetNamespace() != "" || home == c.release.release.Namespace) {
+		return ""
+	}
+	return labels[appLabel]
+}
+
+// hookLeft is whether an object is what a hook of an earlier revision left: Helm does not mark it, but kubeop labels it.
+func (c *helmClient) hookLeft(live *unstructured.Unstructured) bool {
+	unmarked := live.GetAnnotations()[nameAnnotation] == ""
+	return unmarked && c.terms.ran[c.release.identify(live)] && live.GetLabels()[appLabel] == c.terms.app
+}
+
+// remake deletes an object and creates what is wanted in its place.
+func (ch *change) remake(live *unstructured.Unstructured) error {
+	if err := ch.client.deleteAndWait(ch.info, live); err != nil {
+		return err
+	}
+	return ch.create()
+}
+
+// foreign is an object that exists and is not the release's, or another app's.
+type foreign struct {
+	object, phase, app string
+	err                error
+}
+
+func (ch *change) foreign(live *unstructured.Unstructured, err error) error {
+	return &foreign{object: nameOf(ch.info), phase: ch.phase, app: ch.client.anotherApp(live), err: err}
+}
+
+func (e *foreign) Error() string {
+	if e.app != "" {
+		return fmt.Sprintf("%s exists and belongs to app %s; delete it, or take the label %s off if there is no such app", e.object, e.app, appLabel)
+	}
+	return fmt.Sprintf("%s exists and does not belong to this release; delete it, or set %s.takeOwnership", e.object, e.phase)
+}
+func (e *foreign) Unwrap() error { return e.err }
+
+// replace deletes an object that refuses a change and makes it anew. An object that the API server would refuse anew is
+// left: asked to create it, without doing so, the server names what is wrong with it before it finds that it exists.
+func (ch *change) replace(refused error) error {
+	_, err := ch.helper().DryRun(true).Create(ch.info.Namespace, true, ch.want.DeepCopy())
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return refused
+	}
+	live, err := ch.get()
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading: %w", err)
+	}
+	if err == nil && ch.client.release.owns(ch.want) && !ch.client.mayTake(live) {
+		return refused
+	}
+	if err == nil {
+		err = ch.client.deleteAndWait(ch.info, live)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("replacing, because it refuses the change (%w): %w", refused, err)
+	}
+	return ch.create()
+}
+
+// deleteAndWait deletes exactly this object and waits until it is gone.
+func (c *helmClient) deleteAndWait(info *resource.Info, live *unstructured.Unstructured) error {
+	if err := deleteLive(info, live, metav1.DeletePropagationBackground); err != nil {
+		return err
+	}
+	err := c.await(c.patience(), nil, func() (bool, error) {
+		now, err := helper(info).Get(info.Namespace, info.Name)
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		u, err := unstructuredOf(now)
+		return err == nil && u.GetUID() != live.GetUID(), err
+	})
+	if errors.Is(err, errTimeUp) {
+		return &Terminating{Objects: []string{nameOf(info)}}
+	}
+	return err
+}
+
+// deleteLive deletes exactly this object, if its UID is known, else what has its name.
+func deleteLive(info *resource.Info, live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
+	options := &metav1.DeleteOptions{PropagationPolicy: &policy}
+	if uid := live.GetUID(); uid != "" {
+		options.Preconditions = metav1.NewUIDPreconditions(string(uid))
+	}
+	_, err := helper(info).DeleteWithOptions(info.Namespace, info.Name, options)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,206 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+)
+
+// parent is a chart whose subchart can be switched off and hands values up.
+func parent() fstest.MapFS {
+	return folder(map[string]string{
+		"Chart.yaml":                 chartYAML + "dependencies:\n- name: db\n  version: 1.0.0\n  condition: db.enabled\n  import-values: [exports]\n",
+		"values.yaml":                "color: blue\ndb: {enabled: true}\n",
+		"values-prod.yaml":           "color: red\nnested: {a: 1}\n",
+		"values-eu.yaml":             "nested: {b: 2}\n",
+		"templates/a.yaml":           "color: {{ .Values.color }}\nport: {{ .Values.port }}\n",
+		"charts/db/Chart.yaml":       "apiVersion: v2\nname: db\nversion: 1.0.0\n",
+		"charts/db/values.yaml":      "exports: {exports: {port: 5432}}\n",
+		"charts/db/templates/b.yaml": "color: {{ .Values.color }}\n",
+	})
+}
+
+// rendered is the chart as Helm renders it.
+func rendered(t *testing.T, c *chart.Chart, values map[string]any) map[string]string {
+	t.Helper()
+	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
+		t.Fatal(err)
+	}
+	all, err := chartutil.ToRenderValues(c, values, chartutil.ReleaseOptions{Name: "web"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := engine.Render(c, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Run it with -race: the SDK changes the chart it works on.
+func TestActionsDoNotSeeEachOther(t *testing.T) {
+	e := &Engine{}
+	source := Chart{Files: parent(), Digest: "1"}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			c, _, err := e.chart(source, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			color := fmt.Sprintf("c%d", i)
+			got := rendered(t, c, map[string]any{"color": color, "db": map[string]any{"enabled": i%2 == 0, "color": color}})
+			_, sub := got["web/charts/db/templates/b.yaml"]
+			if !strings.Contains(got["web/templates/a.yaml"], color) || sub != (i%2 == 0) {
+				t.Errorf("action %d rendered %v", i, got)
+			}
+			c.Values["color"], c.Metadata.Version = "spoilt", "0.0.0"
+			c.Metadata.Dependencies = nil
+		})
+	}
+	all.Wait()
+	c, _, err := e.chart(source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := source.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fresh.Values, c.Values); diff != "" {
+		t.Errorf("values: %s", diff)
+	}
+	if diff := cmp.Diff(fresh.Metadata, c.Metadata); diff != "" {
+		t.Errorf("metadata: %s", diff)
+	}
+	want, got := rendered(t, fresh, map[string]any{}), rendered(t, c, map[string]any{})
+	if diff := cmp.Diff(want, got); diff != "" || !strings.Contains(got["web/templates/a.yaml"], "port: 5432") {
+		t.Errorf("rendered: %s\n%v", diff, got)
+	}
+}
+
+// sortAlpha sorts a list of strings where it is.
+func TestATemplateDoesNotSortTheNextOnesLists(t *testing.T) {
+	e := &Engine{}
+	source := Chart{Digest: "1", Files: folder(map[string]string{
+		"Chart.yaml":       chartYAML + "keywords: [b, a]\nsources: [d, c]\n",
+		"templates/a.yaml": "{{ sortAlpha .Chart.Keywords }} {{ sortAlpha .Chart.Sources }}",
+	})}
+	first, _, err := e.chart(source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rendered(t, first, map[string]any{})["web/templates/a.yaml"]; got != "[a b] [c d]" {
+		t.Fatalf("rendered %q", got)
+	}
+	second, _, err := e.chart(source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]string{{"b", "a"}, {"d", "c"}}, [][]string{second.Metadata.Keywords, second.Metadata.Sources}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestChartValuesFiles(t *testing.T) {
+	e := &Engine{}
+	source := Chart{Files: parent(), Digest: "1"}
+	_, got, err := e.chart(source, []string{"values-prod.yaml", "./values-eu.yaml"})
+	want := map[string]any{"color": "red", "nested": map[string]any{"a": 1.0, "b": 2.0}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
+	}
+	_, _, err = e.chart(source, []string{"values-us.yaml"})
+	if !errors.Is(err, ErrRender) || !strings.Contains(err.Error(), "chart web has no values file values-us.yaml") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// opened counts how often the chart is read.
+type opened struct {
+	fstest.MapFS
+	reads *atomic.Int32
+}
+
+func (o opened) ReadFile(name string) ([]byte, error) {
+	if name == "Chart.yaml" {
+		o.reads.Add(1)
+	}
+	return fs.ReadFile(o.MapFS, name)
+}
+
+func TestAChartIsReadOnce(t *testing.T) {
+	var reads atomic.Int32
+	source := Chart{Files: opened{parent(), &reads}, Digest: "1"}
+	e := &Engine{}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, _, err := e.chart(source, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if reads.Load() != 1 {
+		t.Errorf("read %d times", reads.Load())
+	}
+}
+
+func TestABadChartIsReadAgain(t *testing.T) {
+	files := fstest.MapFS{}
+	e := &Engine{}
+	if _, _, err := e.chart(Chart{Files: files, Digest: "1"}, nil); !errors.Is(err, ErrRender) {
+		t.Fatalf("got %v", err)
+	}
+	if _, _, err := e.chart(Chart{Files: parent(), Digest: "1"}, nil); err != nil {
+		t.Errorf("a failure is remembered: %v", err)
+	}
+}
+
+func TestTheCacheIsBounded(t *testing.T) {
+	big := strings.Repeat("x", 4<<20)
+	e := &Engine{}
+	for i := range 12 {
+		c := Chart{Files: folder(map[string]string{"a.txt": big}), Digest: fmt.Sprint(i)}
+		if _, _, err := e.chart(c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if total := e.charts.total(); total > maxCachedBytes || total < maxCachedBytes/2 {
+		t.Errorf("%d bytes are kept", total)
+	}
+	if e.charts.known["11"] == nil || e.charts.known["0"] != nil {
+		t.Error("not the oldest went")
+	}
+}
+
+func TestCRDsOfADisabledSubchart(t *testing.T) {
+	files := parent()
+	files["charts/db/crds/a.yaml"] = &fstest.MapFile{Data: []byte("kind: x\n")}
+	c, err := Chart{Files: files}.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for enabled, want := range map[bool]int{true: 1, false: 0} {
+		values := map[string]any{"db": map[string]any{"enabled": enabled}}
+		got, err := resolved(c, values)
+		if err != nil || len(got.CRDObjects()) != want {
+			t.Errorf("enabled %v: %d, %v", enabled, len(got.CRDObjects()), err)
+		}
+	}
+	if len(c.CRDObjects()) != 1 {
+		t.Error("the chart itself was changed")
+	}
+}

@@ -1,0 +1,226 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/kube"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// maxEstablishing is how long new CustomResourceDefinitions may take to be served.
+const maxEstablishing = time.Minute
+
+// installCRDs brings the CustomResourceDefinitions in the chart's crds folders into the cluster, as the user, before
+// anything is rendered: templates ask which kinds there are, and the chart may hold instances. What exists is brought to
+// what the chart says, or left alone, as the policy has it; empty is CreateReplace. The chart is a resolved one: those of
+// a disabled subchart are not installed. What the user may not write comes back as a *NotAllowed.
+func (e *Engine) installCRDs(ctx context.Context, conn *connection, c *chart.Chart, policy v1alpha1.CRDsPolicy) error {
+	if policy == v1alpha1.CRDsSkip {
+		return nil
+	}
+	client, ok := conn.kube.(*helmClient)
+	crds := c.CRDObjects()
+	if !ok || len(crds) == 0 {
+		return nil
+	}
+	changes, err := client.definitions(crds, policy)
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	var fresh kube.ResourceList
+	for _, d := range changes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := d.apply(); err != nil {
+			return client.note(forbidden(err, changes))
+		}
+		if d.live != nil {
+			fresh = append(fresh, d.info)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := client.established(fresh); err != nil {
+		return err
+	}
+	return e.discovered(client, fresh)
+}
+
+// discovered waits until discovery knows the new kinds, which follows a moment after they are served.
+func (e *Engine) discovered(client *helmClient, list kube.ResourceList) error {
+	left := list
+	err := client.await(maxEstablishing, nil, func() (bool, error) {
+		e.Refresh()
+		for len(left) > 0 {
+			known, err := e.knows(left[0].Object.(*unstructured.Unstructured))
+			if !known || err != nil {
+				return false, err
+			}
+			left = left[1:]
+		}
+		return true, nil
+	})
+	if errors.Is(err, errTimeUp) {
+		err = fmt.Errorf("%s: discovery did not show its kind within %s", nameOf(left[0]), maxEstablishing)
+	}
+	return client.note(err)
+}
+
+// knows reports that the mapper knows a definition's kind.
+func (e *Engine) knows(crd *unstructured.Unstructured) (bool, error) {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	_, err := e.opts.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// definition is a CustomResourceDefinition on its way into the cluster.
+type definition struct {
+	change
+	file    string
+	replace bool
+}
+
+// definitions reads the CRDs' files. Whatever else is in them is refused: it would pass by the admission.
+func (c *helmClient) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) ([]*definition, error) {
+	var out []*definition
+	for _, crd := range crds {
+		docs, err := parse(string(crd.File.Data))
+		if err != nil {
+			return nil, renderError(fmt.Errorf("%s: %w", crd.Filename, err))
+		}
+		for _, u := range objectsOf(docs) {
+			if !isKind(u, apiextensionsv1.GroupName, "CustomResourceDefinition") {
+				return nil, &NotAllowed{Err: fmt.Errorf("%s/%s in %s is no CustomResourceDefinition; it belongs into templates/", u.GetKind(), u.GetName(), crd.Filename)}
+			}
+			if group, _, _ := unstructured.NestedString(u.Object, "spec", "group"); systemGroup(group) {
+				return nil, &NotAllowed{Err: fmt.Errorf("%s/%s in %s belongs to the API group %s, which no app may define", u.GetKind(), u.GetName(), crd.Filename, group)}
+			}
+			info, err := c.info(u)
+			if err != nil {
+				return nil, c.note(fmt.Errorf("%s: %w", crd.Filename, err))
+			}
+			out = append(out, &definition{
+				change:  change{client: c, info: info, want: u},
+				file:    crd.Filename,
+				replace: policy != v1alpha1.CRDsCreate,
+			})
+		}
+	}
+	return out, nil
+}
+
+// systemGroup tells the groups whose kinds the platform trusts: kubeop's own, and those of Kubernetes' community
+// (https://kubernetes.io/docs/reference/labels-annotations-taints/#api-approved-kubernetes-io).
+func systemGroup(group string) bool {
+	return slices.ContainsFunc([]string{v1alpha1.Group, "k8s.io", "kubernetes.io"}, func(domain string) bool {
+		return group == domain || strings.HasSuffix(group, "."+domain)
+	})
+}
+
+// apply creates or changes the definition, and marks it as the release's, as Helm does with what is in templates. What exists
+// is merged with: another's webhook keeps the certificate that was put in. Versions are a list without keys and so are the
+// chart's alone.
+func (d *definition) apply() error {
+	live, err := d.get()
+	switch {
+	case apierrors.IsNotFound(err):
+		d.client.release.claim(d.want)
+		o, err := helper(d.info).Create("", true, d.want)
+		if apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("%s: it was created by someone else just now: %w", d.file, apierrors.NewConflict(d.info.Mapping.Resource.GroupResource(), d.info.Name, err))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.file, err)
+		}
+		return d.answered(o)
+	case err != nil:
+		return fmt.Errorf("%s: %w", d.file, err)
+	case !d.replace:
+		return nil
+	case !d.client.mayTake(live):
+		return d.leave(live)
+	}
+	d.client.release.claim(d.want)
+	if err := d.merge(d.want, live); err != nil {
+		return fmt.Errorf("%s: %w", d.file, err)
+	}
+	return nil
+}
+
+// leave refuses to change a definition that another made, for that changes it for all who have such objects. Where the chart
+// says the same, there is nothing to change.
+func (d *definition) leave(live *unstructured.Unstructured) error {
+	differs, err := threeWay(d.want, d.want, live)
+	if err != nil {
+		return fmt.Errorf("%s: comparing: %w", d.file, err)
+	}
+	if differs.empty() {
+		return nil
+	}
+	return &NotAllowed{Err: fmt.Errorf("%s (%s) exists, does not belong to this release and is not as the chart has it: set crds: Create to leave it as it is, "+
+		"or install.takeOwnership to take it over if it is no other release's", nameOf(d.info), d.file)}
+}
+
+// forbidden turns a refusal for lack of rights into what the tenant can do about it.
+func forbidden(err error, all []*definition) error {
+	if !apierrors.IsForbidden(err) || worldly(err) {
+		return err
+	}
+	var names []string
+	for _, d := range all {
+		names = append(names, fmt.Sprintf("%s (%s)", nameOf(d.info), d.file))
+	}
+	slices.Sort(names)
+	return &NotAllowed{Err: fmt.Errorf("the chart brings %s, which the whole cluster shares and the project's deployer may not write: "+
+		"an administrator installs them and the app sets crds: Skip, or gives the deployer the right", strings.Join(names, ", "))}
+}
+
+// established waits until the API server serves the kinds.
+func (c *helmClient) established(list kube.ResourceList) error {
+	left := list
+	err := c.await(maxEstablishing, nil, func() (bool, error) {
+		for len(left) > 0 {
+			o, err := helper(left[0]).Get("", left[0].Name)
+			if err != nil {
+				return false, named(left[0], err)
+			}
+			u, err := unstructuredOf(o)
+			if err != nil || !isTrue(u, string(apiextensionsv1.Established)) {
+				return false, err
+			}
+			left = left[1:]
+		}
+		return true, nil
+	})
+	if errors.Is(err, errTimeUp) {
+		return c.note(fmt.Errorf("%s: the API server did not serve its kind within %s", nameOf(left[0]), maxEstablishing))
+	}
+	return c.note(err)
+}
+
+// isTrue reports whether a condition is.
+func isTrue(u *unstructured.Unstructured, kind string) bool {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(item any) bool {
+		condition, _ := item.(map[string]any)
+		return condition["type"] == kind && condition["status"] == "True"
+	})
+}

@@ -1,0 +1,277 @@
+package release
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// definitionOf is a CustomResourceDefinition in a group of the team's own.
+func (t *team) definitionOf(field string) string {
+	return `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.` + t.namespace + `.example.com}
+spec:
+  group: ` + t.namespace + `.example.com
+  scope: Namespaced
+  names: {kind: Thing, plural: things}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {` + field + `: {type: string}}}}}}
+`
+}
+
+// mayDefine gives the deployer the right to write definitions and what they define.
+func (t *team) mayDefine() {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: t.namespace}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"*"}},
+		{APIGroups: []string{t.namespace + ".example.com"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: t.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: t.namespace},
+		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: deployer(t.namespace)}},
+	}
+	_, first := t.admin.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
+	_, second := t.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})
+	if err := errors.Join(first, second); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		_, err := t.crd("none")
+		if apierrors.IsNotFound(err) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// crd reads a definition as the deployer.
+func (t *team) crd(name string) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
+	u.SetName(name)
+	info, err := t.cluster().info(u)
+	if err != nil {
+		return nil, err
+	}
+	return (&change{info: info}).get()
+}
+
+func (t *team) withCRD(field string) fstest.MapFS {
+	return folder(map[string]string{
+		"crds/thing.yaml":     t.definitionOf(field),
+		"templates/inst.yaml": "apiVersion: " + t.namespace + ".example.com/v1\nkind: Thing\nmetadata: {name: one}\nspec: {" + field + ": x}\n",
+	})
+}
+
+func TestAChartWithCRDsAndInstances(t *testing.T) {
+	tm := newTeam(t)
+	out := tm.settle(tm.request(tm.withCRD("old")))
+	for _, want := range []string{"CustomResourceDefinition/things." + tm.namespace + ".example.com (web/crds/thing.yaml)", "the whole cluster shares", "crds: Skip"} {
+		if !errors.As(out.Failed, new(*NotAllowed)) || !strings.Contains(out.Failed.Error(), want) {
+			t.Errorf("without the right: %v, want NotAllowed with %q", out.Failed, want)
+		}
+	}
+	tm.mayDefine()
+	out = tm.deploy(tm.request(tm.withCRD("old"), "again=1"))
+	if len(out.Objects) != 1 {
+		t.Errorf("objects %v", out.Objects)
+	}
+	tm.deploy(tm.request(tm.withCRD("new")))
+	crd, err := tm.crd("things." + tm.namespace + ".example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	properties, _, _ := unstructured.NestedMap(versions[0].(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "properties")
+	if properties["new"] == nil || properties["old"] != nil {
+		t.Errorf("the upgrade left %v", properties)
+	}
+	if !slices.ContainsFunc(crd.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "helm" }) {
+		t.Errorf("managed by %v", crd.GetManagedFields())
+	}
+}
+
+func TestCRDsPolicies(t *testing.T) {
+	tm := newTeam(t)
+	tm.mayDefine()
+	install := func(field string, policy v1alpha1.CRDsPolicy) error {
+		c, err := Chart{Files: tm.withCRD(field)}.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := tm.dial(tm.request(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tm.installCRDs(t.Context(), conn, c, policy)
+	}
+	name := "things." + tm.namespace + ".example.com"
+	if err := install("a", v1alpha1.CRDsSkip); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tm.crd(name); !apierrors.IsNotFound(err) {
+		t.Errorf("Skip: %v", err)
+	}
+	var versions []int64
+	for _, step := range []struct {
+		field  string
+		policy v1alpha1.CRDsPolicy
+	}{{"a", v1alpha1.CRDsCreate}, {"a", v1alpha1.CRDsCreateReplace}, {"b", v1alpha1.CRDsCreate}, {"b", v1alpha1.CRDsCreateReplace}} {
+		if err := install(step.field, step.policy); err != nil {
+			t.Fatal(err)
+		}
+		crd, err := tm.crd(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, crd.GetGeneration())
+	}
+	if want := []int64{1, 1, 1, 2}; !slices.Equal(versions, want) {
+		t.Errorf("generations %v, want %v", versions, want)
+	}
+	c, err := Chart{Files: folder(map[string]string{"crds/a.yaml": configMap})}.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := tm.dial(tm.request(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tm.installCRDs(t.Context(), conn, c, ""); !errors.As(err, new(*NotAllowed)) || !strings.Contains(err.Error(), "ConfigMap/a in web/crds/a.yaml") {
+		t.Errorf("what is no definition: %v", err)
+	}
+}
+
+// TestForeignDefinitionsStay has a chart bring a definition that others made, by hand, as another release or as an app of the
+// same name in another project.
+func TestForeignDefinitionsStay(t *testing.T) {
+	tm := newTeam(t)
+	tm.mayDefine()
+	name := "things." + tm.namespace + ".example.com"
+	install := func(field string, take bool) error {
+		c, err := Chart{Files: tm.withCRD(field)}.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := tm.dial(tm.request(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.kube.(*helmClient).terms.takeOwnership = take
+		conn.kube.(*helmClient).terms.app = "web"
+		return tm.installCRDs(t.Context(), conn, c, "")
+	}
+	if err := install("a", false); err != nil {
+		t.Fatal(err)
+	}
+	mark := func(labels, annotations map[string]any) {
+		crd, err := tm.crd(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := tm.cluster().info(crd)
+		if err == nil {
+			_, err = helper(info).Patch("", name, types.MergePatchType, data, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	none := map[string]any{nameAnnotation: nil, namespaceAnnotation: nil}
+	for _, step := range []struct {
+		what                string
+		labels, annotations map[string]any
+		take, allowed       bool
+	}{
+		{"another release's", nil, map[string]any{nameAnnotation: "web", namespaceAnnotation: "kubeop-other-shop"}, true, false},
+		{"another app's", map[string]any{v1alpha1.TenantLabel: "other", v1alpha1.ProjectLabel: "shop", appLabel: "web"}, none, true, false},
+		{"made by hand", map[string]any{v1alpha1.TenantLabel: nil, v1alpha1.ProjectLabel: nil, appLabel: nil}, none, false, false},
+		{"made by hand and taken", nil, none, true, true},
+	} {
+		mark(step.labels, step.annotations)
+		if err := install("a", false); err != nil {
+			t.Errorf("%s, as the chart has it: %v", step.what, err)
+		}
+		if err := install("b", step.take); step.allowed != (err == nil) || err != nil && !errors.As(err, new(*NotAllowed)) {
+			t.Errorf("%s: %v", step.what, err)
+		}
+	}
+}
+
+// asked lists the paths that were asked for.
+type asked struct {
+	mu    sync.Mutex
+	paths []string
+}
+
+func (a *asked) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.paths = append(a.paths, r.URL.Path)
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestCapabilitiesAreAskedForOnce(t *testing.T) {
+	t.Parallel()
+	var all asked
+	config := rest.CopyConfig(env.Config)
+	config.Wrap(all.wrap)
+	plain, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached := memory.NewMemCacheClient(plain)
+	e := New(Options{Config: config, Discovery: cached, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached), Holder: "me"})
+	for range 3 {
+		caps, err := e.capabilities()
+		if err != nil || !caps.APIVersions.Has("apps/v1/Deployment") || caps.KubeVersion.Version == "" {
+			t.Fatalf("%v, %v", caps, err)
+		}
+	}
+	if want := []string{"/version", "/api", "/apis"}; !slices.Equal(all.paths, want) {
+		t.Errorf("asked %v, want %v", all.paths, want)
+	}
+	e.Refresh()
+	if len(all.paths) != 3 {
+		t.Errorf("Refresh itself asked %v", all.paths[3:])
+	}
+	if _, err := e.capabilities(); err != nil || len(all.paths) != 6 {
+		t.Errorf("after Refresh: %v, %v", err, all.paths)
+	}
+}

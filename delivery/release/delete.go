@@ -1,0 +1,124 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"helm.sh/helm/v3/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// removeOld deletes an object that left the chart, unless the chart wanted it kept.
+func (c *helmClient) removeOld(info *resource.Info) error {
+	if kept(info.Object) {
+		return nil
+	}
+	if err := c.deleteOwn(info, metav1.DeletePropagationBackground, kept); err != nil {
+		return fmt.Errorf("deleting what left the chart: %w", err)
+	}
+	return nil
+}
+
+// deleteOwn deletes an object of a manifest if what is there is this release's own: that a manifest has it does not say so.
+// An install that was refused because the object is somebody else's leaves such a manifest, and another release may have
+// taken the object over. What spare reports is left, too.
+func (c *helmClient) deleteOwn(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
+	old, err := unstructuredOf(info.Object)
+	if err != nil {
+		return err
+	}
+	if unmoved := c.terms.unmoved; unmoved != nil && unmoved(old) {
+		// It is as this release left it. It has no UID here; nobody has replaced it.
+		return deleteLive(info, old, policy)
+	}
+	if info.Namespace != c.release.release.Namespace {
+		c.Log("%s stays: it is not of this namespace", nameOf(info))
+		return nil
+	}
+	live, err := liveOf(info)
+	if err != nil || live == nil || spare(live) {
+		return err
+	}
+	if !c.release.owns(live) && !c.hooked[live.GetUID()] || c.anotherApp(live) != "" {
+		c.Log("%s stays: it does not belong to this release", nameOf(info))
+		return nil
+	}
+	return deleteLive(info, live, policy)
+}
+
+// liveOf returns what is there, nil for nothing.
+func liveOf(info *resource.Info) (*unstructured.Unstructured, error) {
+	o, err := helper(info).Get(info.Namespace, info.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading: %w", err)
+	}
+	return unstructuredOf(o)
+}
+
+// Delete deletes hooks, whatever has their name unless it is another app's, and what the action itself has created.
+func (c *helmClient) Delete(list kube.ResourceList) (*kube.Result, []error) {
+	return c.delete(list, func(info *resource.Info) error {
+		if info.Name == "" {
+			return errors.New("a hook with generateName has no name to be deleted by; its helm.sh/hook-delete-policy can only be hook-failed")
+		}
+		live, err := liveOf(info)
+		if err != nil || live == nil {
+			return err
+		}
+		if app := c.anotherApp(live); app != "" {
+			return &foreign{object: nameOf(info), app: app}
+		}
+		return deleteLive(info, live, metav1.DeletePropagationBackground)
+	})
+}
+
+// DeleteWithPropagationPolicy deletes the objects of a release that is uninstalled.
+func (c *helmClient) DeleteWithPropagationPolicy(list kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	return c.delete(list, func(info *resource.Info) error {
+		return c.deleteOwn(info, policy, func(any) bool { return false })
+	})
+}
+
+// delete keeps the errors: Helm's uninstall says no more than that there were some.
+func (c *helmClient) delete(list kube.ResourceList, remove func(*resource.Info) error) (*kube.Result, []error) {
+	errs := each(asking(list), func(info *resource.Info) error {
+		if err := remove(info); err != nil {
+			return fmt.Errorf("deleting: %w", err)
+		}
+		return nil
+	})
+	if err := c.note(listed(errs...)); err != nil {
+		c.deleting = append(c.deleting, err)
+		return nil, []error{err}
+	}
+	return &kube.Result{Deleted: list}, nil
+}
+
+// deletionFailed returns why objects could not be deleted.
+func (c *helmClient) deletionFailed() error { return listed(c.deleting...) }
+
+// WaitForDelete waits until the objects are gone. Helm calls it for hooks it deleted, mostly things that are gone at once.
+func (c *helmClient) WaitForDelete(list kube.ResourceList, timeout time.Duration) error {
+	left := asking(list)
+	err := c.await(timeout, nil, func() (bool, error) {
+		for len(left) > 0 {
+			_, err := helper(left[0]).Get(left[0].Namespace, left[0].Name)
+			if !apierrors.IsNotFound(err) {
+				return false, named(left[0], err)
+			}
+			left = left[1:]
+		}
+		return true, nil
+	})
+	if errors.Is(err, errTimeUp) {
+		return fmt.Errorf("waiting up to %s for %s to be gone: %w", timeout, nameOf(left[0]), err)
+	}
+	return c.note(err)
+}

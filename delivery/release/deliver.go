@@ -1,0 +1,192 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// deliver installs, upgrades or rolls back as decided.
+func (p *pass) deliver(d decision) func(context.Context, *place) result {
+	return func(ctx context.Context, at *place) (r result) {
+		if p.slot.isSuperseded() {
+			return result{} // while it was queued
+		}
+		s, err := p.open(ctx, at, d)
+		if err != nil {
+			return result{err: err, world: true}
+		}
+		if now := next(s.state, p.want); now.act != d.act && (now.act != vacate || d.act != install) || now.to != d.to {
+			return result{} // the next pass decides anew
+		}
+		return s.concluded(s.deliver(ctx))
+	}
+}
+
+func (s *session) deliver(ctx context.Context) (err error) {
+	defer recovered(string(s.plan.act), &err)
+	if s.plan.act == rollback {
+		return s.rollback()
+	}
+	if err := s.records.load(s.needed()...); err != nil {
+		return err
+	}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if s.plan.act == upgrade {
+		return s.upgrade(s.chart)
+	}
+	return s.install(s.chart)
+}
+
+// needed are the revisions whose payloads an install or upgrade works on: what is deployed, and what the last attempt may
+// have left.
+func (s *session) needed() []int {
+	var out []int
+	if deployed := s.state.deployed(); deployed != nil {
+		out = append(out, deployed.number)
+	}
+	if last := s.state.last(); last != nil && (last.status == helm.StatusFailed || s.plan.act == upgrade) {
+		out = append(out, last.number)
+	}
+	return out
+}
+
+// prepare reads the chart and its values and brings the chart's CustomResourceDefinitions, those of enabled subcharts, into
+// the cluster, so that templates can ask for their kinds.
+func (s *session) prepare(ctx context.Context) error {
+	c, files, err := s.engine.chart(s.request.Chart, s.request.ChartValuesFiles)
+	if err != nil {
+		return err
+	}
+	s.chart, s.values = c, layered(files, s.request.Values)
+	if len(c.CRDObjects()) == 0 {
+		return nil
+	}
+	whole, err := resolved(c, s.values)
+	if err != nil {
+		return err
+	}
+	if err := s.engine.installCRDs(ctx, s.conn, whole, s.how().CRDs); err != nil {
+		return err
+	}
+	s.config.Capabilities, err = s.engine.capabilities()
+	return err
+}
+
+// beforeCreate stands between rendering and the first write. Once it has passed, the revision is recorded as ours.
+func (s *session) beforeCreate(rel *helm.Release) error {
+	if s.plan.act == rollback {
+		if err := s.readmit(rel); err != nil {
+			return err
+		}
+	}
+	if err := s.passHooks(rel.Hooks); err != nil {
+		return err
+	}
+	if err := listed(s.setRan(), s.removeLeftovers(rel.Manifest)); err != nil {
+		return err
+	}
+	surplus := s.state.surplus(maxHistory-1, s.want.proven, s.want.trusts)
+	if err := s.records.drop(s.records.ctx, surplus); err != nil {
+		return err
+	}
+	return s.mark(rel)
+}
+
+// mark labels a new revision as ours.
+func (s *session) mark(rel *helm.Release) error {
+	text, err := content(rel)
+	if err != nil {
+		return err
+	}
+	labels := notOurs(rel.Labels)
+	labels[appLabel] = s.want.app
+	labels[holderLabel] = s.want.holder
+	labels[revisionLabel] = strconv.Itoa(rel.Version)
+	labels[contentLabel] = text
+	labels[attemptLabel] = strconv.Itoa(s.plan.attempts + 1)
+	labels[digestLabel], labels[trialLabel] = s.want.digest, s.want.trial
+	if s.request.Asked != "" {
+		labels[askedLabel] = labelValue(s.request.Asked)
+	}
+	if s.plan.blame > 0 {
+		labels[blameLabel] = strconv.Itoa(s.plan.blame)
+	}
+	switch s.plan.act {
+	case install:
+		labels[actionLabel] = actionInstall
+	case rollback:
+		target := rel.Labels
+		labels[digestLabel], labels[trialLabel] = target[digestLabel], target[trialLabel]
+		labels[actionLabel], labels[toLabel], labels[heldLabel] = actionRollback, strconv.Itoa(s.plan.to), s.want.trial
+	}
+	rel.Labels = labels
+	return nil
+}
+
+// notOurs returns the labels that are not kubeop's.
+func notOurs(labels map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range labels {
+		if !strings.HasPrefix(k, v1alpha1.Group+"/") {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// removeLeftovers deletes what the last attempt made, if it failed, and neither the deployed revision nor the new manifest
+// has: Helm compares only with the deployed revision and would leave it behind. Earlier attempts' leftovers went when the
+// last one began.
+func (s *session) removeLeftovers(manifest string) error {
+	last := s.state.last()
+	if last == nil || last.status != helm.StatusFailed {
+		return nil
+	}
+	keep := []string{manifest}
+	if deployed := s.state.deployed(); deployed != nil {
+		keep = append(keep, s.revision(deployed.number).Manifest)
+	}
+	return s.objects().removeLeftovers([]*helm.Release{s.revision(last.number)}, keep)
+}
+
+// concluded records how an install, upgrade or rollback ended, where Helm did not.
+func (s *session) concluded(err error) result {
+	r := s.end(err)
+	made := s.records.made
+	if r.err == nil && made != nil {
+		r.applied = s.deployedObjects(made)
+		r.applied.log = s.log.of(false, s.request.Sensitive)
+	}
+	if r.err == nil || made == nil || errors.Is(r.err, ErrFenced) {
+		return r
+	}
+	if made.Info.Status != helm.StatusFailed {
+		made.SetStatus(helm.StatusFailed, fmt.Sprintf("Failed %s: %v", s.plan.act, brief(err)))
+	}
+	faulted(made, r.world, s.plan.blame)
+	if err := s.records.put(made); err != nil {
+		// It stays pending, and this process will find that it was its own.
+		return result{err: plain(err, s.request.Sensitive), world: true, log: r.log}
+	}
+	r.stored = true
+	return r
+}
+
+// faulted notes whose fault a failure was.
+func faulted(rel *helm.Release, world bool, blame int) {
+	rel.Labels[faultLabel] = faultWorld
+	if !world {
+		blame++
+		rel.Labels[faultLabel] = faultInput
+	}
+	rel.Labels[blameLabel] = strconv.Itoa(blame)
+}

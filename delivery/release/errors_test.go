@@ -1,0 +1,51 @@
+package release
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func TestBadInputReadsWell(t *testing.T) {
+	tests := map[string]struct{ err, want string }{
+		"a template": {
+			`template: web/templates/a.yaml:3:7: executing "web/templates/a.yaml" at <.Values.a.b>: nil pointer evaluating interface {}.b`,
+			"rendering the chart: web/templates/a.yaml:3:7: at <.Values.a.b>: nil pointer evaluating interface {}.b",
+		},
+		"a template in another": {
+			`template: web/templates/a.yaml:1:3: executing "web/templates/a.yaml" at <include "x" .>: error calling include: template: web/templates/_h.tpl:2:4: executing "x" at <fail "no">: error calling fail: no`,
+			`rendering the chart: web/templates/a.yaml:1:3: at <include "x" .>: error calling include: web/templates/_h.tpl:2:4: at <fail "no">: error calling fail: no`,
+		},
+		"a schema": {
+			"values don't meet the specifications of the schema(s) in the following chart(s):\nweb:\n- at '/replicas': got string, want integer\n- at '/color': 'x1' does not match pattern\n",
+			"rendering the chart: values don't meet the specifications of the schema(s) in the following chart(s): web: at '/replicas': got string, want integer; at '/color': 'x1' does not match pattern",
+		},
+		"said already": {"rendering the chart: no", "rendering the chart: no"},
+		"a list":       {"2 errors occurred:\n\t* one\n\t* two\n\n", "rendering the chart: 2 errors occurred: one; two"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := (&gate{}).classify(errors.New(test.err), nil)
+			if !errors.Is(got, ErrRender) || got.Error() != test.want {
+				t.Errorf("got  %v\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	if err := renderError(errTooLarge); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) {
+		t.Errorf("the chart: %v", err)
+	}
+	got := (&gate{rendered: true, storage: tooLargeForASecret()}).classify(errors.New("no"), nil)
+	if !errors.Is(got, ErrTooLarge) || !errors.Is(got, ErrRender) {
+		t.Errorf("the record: %v", got)
+	}
+}
+
+func tooLargeForASecret() error {
+	return apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "sh.helm.release.v1.web.v1", field.ErrorList{field.TooLong(field.NewPath("data"), "", 1<<20)})
+}

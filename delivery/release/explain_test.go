@@ -1,0 +1,121 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/action"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/delivery/health"
+)
+
+// explain is as the operator does it.
+func (t *team) explain(ctx context.Context, _ string, mask func(string) string, o *unstructured.Unstructured) string {
+	reader, err := client.New(env.Config, client.Options{})
+	if err != nil {
+		return err.Error()
+	}
+	return health.Explainer{Client: reader, Mask: mask}.Explain(ctx, o)
+}
+
+func TestHowAHookFailed(t *testing.T) {
+	condition := func(fields string) string {
+		return "status: {conditions: [{type: Failed, status: \"True\"" + fields + "}]}\n"
+	}
+	tests := map[string]struct{ status, want string }{
+		"with a message":      {condition(", reason: Late, message: past its deadline"), "failed: past its deadline"},
+		"with a reason":       {condition(", reason: Late"), "failed: Late"},
+		"with an empty one":   {condition(", message: \"\""), "failed"},
+		"with nothing at all": {condition(""), "failed"},
+		"not yet":             {"status: {}\n", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			done, err := jobDone(object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate}\n"+test.status))
+			if done != (test.want != "") || err != nil != done || err != nil && err.Error() != test.want {
+				t.Errorf("got %t, %v", done, err)
+			}
+		})
+	}
+}
+
+func TestBrief(t *testing.T) {
+	if err := errors.New(strings.Repeat("a", maxMessage)); brief(err).Error() != err.Error() {
+		t.Error("an error that is short enough was changed")
+	}
+	cause := &Terminating{Objects: []string{"first", strings.Repeat("ä", 40<<10), "last"}}
+	err := brief(cause)
+	text := err.Error()
+	if len(text) > maxMessage || !utf8.ValidString(text) || !strings.HasPrefix(text, "waiting for first") || !strings.HasSuffix(text, "last to be gone") {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+	if !errors.As(err, new(*Terminating)) {
+		t.Error("what it is was lost")
+	}
+	if brief(nil) != nil {
+		t.Error("nothing became something")
+	}
+}
+
+func TestAHookSaysWhatItsObjectDoes(t *testing.T) {
+	tm := newTeam(t)
+	c := tm.cluster()
+	list, err := c.Build(bytes.NewBufferString(strings.ReplaceAll(stuck, "EVENT", "pre-install")), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Create(list); err != nil {
+		t.Fatal(err)
+	}
+	c.explain = func(_ context.Context, o *unstructured.Unstructured) string {
+		return o.GetKind() + "/" + o.GetName() + ": no node has room"
+	}
+	err = c.WatchUntilReady(list, 200*time.Millisecond)
+	if err == nil || err.Error() != "hook Job/stuck has not ended after 200ms: no node has room" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWarningsAreTold(t *testing.T) {
+	tm := newTeam(t)
+	r := tm.request(folder(map[string]string{"templates/a.yaml": configMap + "date: Hunter22\nHunter22: 1\n"}))
+	r.Sensitive = []string{"Hunter22"}
+	out := tm.deploy(r)
+	if diff := cmp.Diff([]string{`warning of the API server: unknown field "***"`, `warning of the API server: unknown field "date"`}, slices.Sorted(slices.Values(out.Log))); diff != "" {
+		t.Error(diff)
+	}
+	r.Known, r.KnownContent = out.Deployed, out.Content
+	if again := tm.deploy(r); len(again.Log) > 0 {
+		t.Errorf("told again: %q", again.Log)
+	}
+}
+
+func TestARevisionByHandOverAHeldInput(t *testing.T) {
+	tm := newTeam(t)
+	tm.deploy(tm.good("blue"))
+	bad := tm.broken()
+	bad.Actions.Remediation.Retries = new(int32)
+	if out := tm.settleProven(bad); !out.Held || out.Why != "" {
+		t.Fatalf("got %+v", out)
+	}
+	tm.catchUp()
+	again := action.NewRollback(tm.helm().config)
+	again.Version = 1
+	if err := again.Run("web"); err != nil {
+		t.Fatal(err)
+	}
+	tm.catchUp()
+	out := tm.settle(bad)
+	if !out.Held || out.Failed == nil || !strings.Contains(out.Why, "was made by hand") || !strings.HasSuffix(out.Why, "; this input is held and not returned to") {
+		t.Errorf("got %+v", out)
+	}
+}

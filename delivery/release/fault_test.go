@@ -1,0 +1,88 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestWorldly(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	kind := schema.GroupKind{Group: "example.com", Kind: "Thing"}
+	forbidden := func(why string) error { return apierrors.NewForbidden(pods, "web", errors.New(why)) }
+	ending := apierrors.NewForbidden(pods, "web", errors.New("namespace team is being terminated"))
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	invalid := apierrors.NewInvalid(kind, "web", nil)
+	timeout := apierrors.NewTimeoutError("slow", 1)
+	refused := &url.Error{Op: "Post", URL: "https://api", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}
+	tests := map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":                      {nil, false},
+		"text":                         {errors.New("no"), false},
+		"timeout":                      {timeout, true},
+		"server timeout":               {apierrors.NewServerTimeout(pods, "list", 1), true},
+		"too many requests":            {apierrors.NewTooManyRequests("slow down", 1), true},
+		"webhook down":                 {apierrors.NewInternalError(errors.New("failed calling webhook")), true},
+		"service unavailable":          {apierrors.NewServiceUnavailable("starting"), true},
+		"conflict":                     {apierrors.NewConflict(pods, "web", errors.New("changed")), true},
+		"a proxy's 502":                {apierrors.NewGenericServerResponse(502, "GET", pods, "web", "", 0, true), true},
+		"quota":                        {forbidden("exceeded quota: small, requested: pods=2, used: pods=1, limited: pods=1"), true},
+		"quota not counted yet":        {forbidden("status unknown for quota: small, resources: pods"), true},
+		"namespace terminating":        {ending, true},
+		"not allowed":                  {forbidden("User cannot create pods"), false},
+		"a policy":                     {forbidden("ValidatingAdmissionPolicy 'images' denied request"), false},
+		"invalid":                      {invalid, false},
+		"bad request":                  {apierrors.NewBadRequest("strict decoding error"), false},
+		"already exists":               {apierrors.NewAlreadyExists(pods, "web"), false},
+		"gone between two requests":    {apierrors.NewNotFound(pods, "web"), true},
+		"refused connection":           {refused, true},
+		"reset connection":             {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
+		"unknown host":                 {&net.DNSError{Err: "no such host"}, true},
+		"cut answer":                   {io.ErrUnexpectedEOF, true},
+		"deadline of a request":        {context.DeadlineExceeded, true},
+		"kind not served":              {&meta.NoKindMatchError{GroupKind: kind}, true},
+		"resource not served":          {&meta.NoResourceMatchError{}, true},
+		"on its way out":               {&Terminating{Objects: []string{"Job/a"}}, true},
+		"superseded":                   {ErrSuperseded, true},
+		"deep in a chain":              {fmt.Errorf("a: %w", fmt.Errorf("b: %w", timeout)), true},
+		"joined, both the world's":     {listed(timeout, refused), true},
+		"joined, one is the input's":   {listed(timeout, invalid), false},
+		"joined with text":             {errors.Join(errors.New("failed post-install: slow"), timeout), true},
+		"rendering, whatever is in it": {renderError(timeout), false},
+		"refused, whatever is in it":   {&NotAllowed{Err: timeout}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := worldly(test.err); got != test.want {
+				t.Errorf("worldly is %v for %v", got, test.err)
+			}
+		})
+	}
+}
+
+func TestFaultsKeepTheirTypes(t *testing.T) {
+	var f faults
+	if err := f.fault(); err != nil {
+		t.Errorf("nothing was noted: %v", err)
+	}
+	cause := apierrors.NewServiceUnavailable("starting")
+	if err := f.note(named(info("Service", "web"), cause)); !errors.Is(err, cause) {
+		t.Errorf("noting returns %v", err)
+	}
+	if !worldly(errors.Join(errors.New("failed post-install"), f.fault())) {
+		t.Error("the type is lost")
+	}
+}

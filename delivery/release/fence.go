@@ -1,0 +1,141 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"helm.sh/helm/v3/pkg/storage"
+)
+
+// ErrFenced says that another process took the release over: the action writes no more.
+var ErrFenced = errors.New("another process took the release over")
+
+// trust is how long an action believes that the release is its own after it last saw so. A process whose leadership ended
+// while it was stopped has been silent for longer.
+const trust = 5 * time.Second
+
+// fence stands between one action and the API server: no write passes once another process has the release. Records guard
+// themselves by their version; objects have no such guard, so that before they are written a record that was not looked at
+// for some time is looked at again.
+type fence struct {
+	now  func() time.Time
+	look func(ctx context.Context, record string) (version string, err error)
+
+	mu              sync.Mutex
+	closed          bool
+	record, version string
+	seen            time.Time
+	// leaving are objects whose deletion has begun and not ended, as "Kind/name".
+	leaving []string
+}
+
+func (f *fence) watch(record, version string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.record, f.version, f.seen = record, version, f.now()
+}
+
+func (f *fence) watches(record string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.record == record
+}
+
+func (f *fence) shut() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+}
+
+func (f *fence) isShut() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
+// pass is nil while the release is this action's.
+func (f *fence) pass(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return ErrFenced
+	}
+	if f.record == "" || f.now().Sub(f.seen) < trust {
+		return nil
+	}
+	version, err := f.look(ctx, f.record)
+	if err != nil {
+		return fmt.Errorf("looking who has the release: %w", err)
+	}
+	if version != f.version {
+		f.closed = true
+		return ErrFenced
+	}
+	f.seen = f.now()
+	return nil
+}
+
+// wrap puts the fence round a transport.
+func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return fenced{f, next} }
+
+type fenced struct {
+	*fence
+	next http.RoundTripper
+}
+
+// RoundTrip lets a request pass that may.
+func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return f.next.RoundTrip(r)
+	}
+	if strings.Contains(r.URL.Path, "/secrets/"+storage.HelmStorageType+".") {
+		if f.isShut() {
+			return nil, ErrFenced
+		}
+		return f.next.RoundTrip(r)
+	}
+	if err := f.pass(r.Context()); err != nil {
+		return nil, err
+	}
+	answer, err := f.next.RoundTrip(r)
+	if err == nil && r.Method == http.MethodDelete && answer.StatusCode < http.StatusMultipleChoices {
+		f.observe(answer)
+	}
+	return answer, err
+}
+
+// maxAnswer is more than any answer to a deletion.
+const maxAnswer = 4 << 20
+
+// observe notes an object that is not gone with the answer to its deletion: the API server then answers with the object as
+// it is, being deleted. What is gone it answers with a status or, for some kinds, the object as it was.
+func (f *fence) observe(answer *http.Response) {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	answer.Body.Close()
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	var object struct {
+		Kind     string
+		Metadata struct{ Name, DeletionTimestamp string }
+	}
+	if err == nil && json.Unmarshal(body, &object) == nil && object.Metadata.DeletionTimestamp == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leaving = append(f.leaving, object.Kind+"/"+object.Metadata.Name)
+}
+
+// allGone is whether nothing whose deletion was asked for is still there.
+func (f *fence) allGone() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.leaving) == 0
+}

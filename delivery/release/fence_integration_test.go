@@ -1,0 +1,240 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	helm "helm.sh/helm/v3/pkg/release"
+)
+
+// pause holds one process's nth write, counted from when it is set, until it goes on: the process looks dead, and then was
+// only stopped.
+type pause struct {
+	mu       sync.Mutex
+	nth      int
+	reached  chan struct{}
+	going    chan struct{}
+	released bool
+	// after are the writes that succeeded since it went on.
+	after []string
+}
+
+func newPause(nth int) *pause {
+	return &pause{nth: nth, reached: make(chan struct{}), going: make(chan struct{})}
+}
+
+func (p *pause) wrap(next http.RoundTripper) http.RoundTripper { return paused{p, next} }
+
+func (p *pause) goOn() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.released {
+		p.released = true
+		close(p.going)
+	}
+}
+
+type paused struct {
+	*pause
+	next http.RoundTripper
+}
+
+func (p paused) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return p.next.RoundTrip(r)
+	}
+	p.mu.Lock()
+	p.nth--
+	hold := p.nth == 0
+	if p.nth < 0 && !p.released {
+		hold = true // the whole process stands still
+	}
+	if p.nth == 0 {
+		close(p.reached)
+	}
+	p.mu.Unlock()
+	if hold {
+		<-p.going
+	}
+	answer, err := p.next.RoundTrip(r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.released && err == nil && answer.StatusCode < http.StatusMultipleChoices {
+		p.after = append(p.after, r.Method+" "+r.URL.Path)
+	}
+	return answer, err
+}
+
+// interrupted begins an action in a process that stops at its nth write, and reports false when it ended before.
+func (t *team) interrupted(p *pause, begin func()) bool {
+	t.Helper()
+	begin()
+	select {
+	case <-p.reached:
+		return true
+	case <-t.notified:
+		return false
+	case <-time.After(time.Minute):
+		t.Fatal("neither held nor ended")
+	}
+	return false
+}
+
+// writesOfDelivery and writesOfUninstall are how many writes the actions of the tests below have: with a hook, four objects
+// and their records.
+const (
+	writesOfDelivery  = 8
+	writesOfUninstall = 6
+)
+
+// TestStoppedProcesses stops a process at each of its writes. The next one brings the release to its end by itself; and
+// when the first goes on, as a leader that was only paused does, it finds that the release is another's.
+func TestStoppedProcesses(t *testing.T) {
+	hooks := map[string]string{"templates/hook.yaml": strings.Replace(web(nil)["templates/hook.yaml"], "pre-install", "pre-install,pre-upgrade,pre-rollback,pre-delete", 1)}
+	good := func(tm *team, color string) Request {
+		r := tm.request(folder(fourObjects(hooks)), "color="+color)
+		r.Retry = soon
+		return r
+	}
+	broken := func(tm *team) Request {
+		files := map[string]string{"templates/z.yaml": refused}
+		for k, v := range hooks {
+			files[k] = v
+		}
+		r := tm.request(folder(fourObjects(files)), "color=broken")
+		return r
+	}
+	actions := map[string]struct {
+		before  func(*team)
+		request func(*team) Request
+		color   string
+		// revisions there may be, with the one that the interruption costs.
+		revisions int
+		held      bool
+	}{
+		"install": {func(*team) {}, func(tm *team) Request { return good(tm, "blue") }, "blue", 2, false},
+		"upgrade": {func(tm *team) { tm.deploy(good(tm, "blue")) }, func(tm *team) Request { return good(tm, "red") }, "red", 3, false},
+		"rollback": {func(tm *team) {
+			tm.deploy(good(tm, "blue"))
+			tm.bad = broken(tm)
+			tm.settle(tm.bad)
+		}, func(tm *team) Request {
+			r := tm.knowing(tm.bad)
+			r.Proven = true
+			r.Retry, r.Actions.Remediation.Retries = soon, new(int32(0))
+			return r
+		}, "blue", 4, true},
+	}
+	for name, action := range actions {
+		for nth := 1; nth <= writesOfDelivery+1; nth++ {
+			t.Run(fmt.Sprintf("%s at write %d", name, nth), func(t *testing.T) {
+				tm := newTeam(t)
+				action.before(tm)
+				r := action.request(tm)
+				first, p := tm.stopped(nth)
+				begin := func() {
+					if out, err := first.Reconcile(t.Context(), r); err != nil || !out.Running {
+						t.Fatalf("%+v, %v", out, err)
+					}
+				}
+				if got, want := tm.interrupted(p, begin), nth <= writesOfDelivery; got != want {
+					t.Fatalf("stopped at this write: %t, want %t", got, want)
+				} else if !got {
+					return
+				}
+				tm.restart("second")
+				out := tm.settle(r)
+				if out.Held != action.held || !action.held && out.Failed != nil || tm.color() != action.color || out.Release.Revision > action.revisions {
+					t.Errorf("the second process: %+v, color %s", out, tm.color())
+				}
+				before := tm.statuses()
+				tm.resume(first, p, r)
+				out = tm.settle(r)
+				after := tm.statuses()
+				if out.Held != action.held || tm.color() != action.color || len(after) != len(before) || pendingIn(after) {
+					t.Errorf("after the first went on: %+v, %v, before %v", out, after, before)
+				}
+			})
+		}
+	}
+}
+
+func pendingIn(statuses map[int]string) bool {
+	for _, s := range statuses {
+		if helm.Status(s).IsPending() || s == helm.StatusUninstalling.String() {
+			return true
+		}
+	}
+	return false
+}
+
+func TestStoppedUninstallations(t *testing.T) {
+	for nth := 1; nth <= writesOfUninstall+1; nth++ {
+		t.Run(fmt.Sprintf("at write %d", nth), func(t *testing.T) {
+			tm := newTeam(t)
+			r := tm.good("blue")
+			tm.deploy(r)
+			first, p := tm.stopped(nth)
+			stopped := tm.interrupted(p, func() {
+				if _, err := first.Uninstall(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if want := nth <= writesOfUninstall; stopped != want {
+				t.Fatalf("stopped at this write: %t, want %t", stopped, want)
+			} else if !stopped {
+				return
+			}
+			tm.restart("second")
+			tm.uninstall(r)
+			tm.resume(first, p, r)
+			if left := tm.versions(); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// stopped is a process that stops at its nth write from now on. Its clock goes on when it does.
+func (t *team) stopped(nth int) (*Engine, *pause) {
+	t.Helper()
+	t.catchUp()
+	p := newPause(nth)
+	t.Cleanup(p.goOn)
+	t.between = p.wrap
+	began := time.Now()
+	t.now = func() time.Time {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.released {
+			return began.Add(time.Hour)
+		}
+		return time.Now()
+	}
+	first := t.engine("first")
+	t.between, t.now = nil, nil
+	return first, p
+}
+
+// resume lets the first process go on, and checks that it wrote no more than what was under way.
+func (t *team) resume(first *Engine, p *pause, r Request) {
+	t.Helper()
+	p.goOn()
+	t.await(r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.after) > atOnce {
+		t.Errorf("it wrote on: %q", p.after)
+	}
+	slot := first.slot(r.key())
+	slot.mu.Lock()
+	defer slot.mu.Unlock()
+	if slot.last.err != nil && !errors.Is(slot.last.err, ErrFenced) {
+		t.Logf("it ended with %v", slot.last.err)
+	}
+}

@@ -1,0 +1,46 @@
+package release
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	helm "helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// snapshot is what the status tells of a revision.
+func snapshot(rel *helm.Release, labels map[string]string) v1alpha1.ReleaseSnapshot {
+	snap := v1alpha1.ReleaseSnapshot{
+		Revision:      rel.Version,
+		Status:        rel.Info.Status.String(),
+		ValuesDigest:  valuesDigest(rel.Config),
+		FirstDeployed: metav1.NewTime(rel.Info.FirstDeployed.Time),
+		LastDeployed:  metav1.NewTime(rel.Info.LastDeployed.Time),
+		Test:          labels[testLabel],
+		Digest:        labels[contentLabel],
+	}
+	if snap.Digest == "" {
+		// A person's revision has none; what cannot be digested has none either.
+		snap.Digest, _ = content(rel)
+	}
+	if c := rel.Chart; c != nil && c.Metadata != nil {
+		snap.Chart, snap.ChartVersion, snap.AppVersion = c.Metadata.Name, c.Metadata.Version, c.Metadata.AppVersion
+	}
+	return snap
+}
+
+// valuesDigest is of the values' JSON, which sorts keys.
+func valuesDigest(values map[string]any) string {
+	if values == nil {
+		values = map[string]any{}
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return ""
+	}
+	hash := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(hash[:])
+}

@@ -1,0 +1,137 @@
+package release
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// patch changes an object on the API server; empty for nothing to change.
+type patch struct {
+	data []byte
+	kind types.PatchType
+}
+
+func (p patch) empty() bool { return len(p.data) == 0 || string(p.data) == "{}" }
+
+// threeWay returns what brings live to want: what differs from live, and the removal of what was before and is no longer
+// wanted. What others set is left alone. Lists are merged by their keys for built-in kinds, replaced for custom ones.
+// Objects of another version than want's would not be compared but taken for changes: the caller sees to it.
+func threeWay(before, want, live *unstructured.Unstructured) (patch, error) {
+	var texts [3][]byte
+	for i, u := range []*unstructured.Unstructured{before, want, live} {
+		text, err := json.Marshal(u.Object)
+		if err != nil {
+			return patch{}, err
+		}
+		texts[i] = text
+	}
+	typed, err := builtIn().New(want.GroupVersionKind())
+	if runtime.IsNotRegisteredError(err) {
+		data, err := jsonmergepatch.CreateThreeWayJSONMergePatch(texts[0], texts[1], texts[2],
+			mergepatch.RequireKeyUnchanged("apiVersion"), mergepatch.RequireKeyUnchanged("kind"))
+		return patch{data, types.MergePatchType}, err
+	}
+	if err != nil {
+		return patch{}, err
+	}
+	schema, err := strategicpatch.NewPatchMetaFromStruct(typed)
+	if err != nil {
+		return patch{}, err
+	}
+	data, err := strategicpatch.CreateThreeWayMergePatch(texts[0], texts[1], texts[2], schema, true)
+	return patch{data, types.StrategicMergePatchType}, err
+}
+
+// builtIn are the kinds whose Go types say how their lists are merged. It is not client-go's own scheme: whatever else is
+// registered there has no such marks.
+var builtIn = sync.OnceValue(func() *runtime.Scheme {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		if err := add(s); err != nil {
+			panic(fmt.Sprintf("registering Kubernetes' own kinds: %v", err))
+		}
+	}
+	return s
+})
+
+// scaled returns the paths of the fields that somebody set through the scale subresource, as an autoscaler does.
+func scaled(live *unstructured.Unstructured) [][]string {
+	var out [][]string
+	for _, entry := range live.GetManagedFields() {
+		if entry.Subresource != "scale" || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields map[string]any
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil {
+			out = append(out, fieldPaths(fields, nil)...)
+		}
+	}
+	return out
+}
+
+// fieldPaths lists the paths in a set of fields that lead through no list.
+func fieldPaths(fields map[string]any, path []string) [][]string {
+	var out [][]string
+	for key, inner := range fields {
+		name, ok := strings.CutPrefix(key, "f:")
+		if !ok {
+			continue
+		}
+		below, _ := inner.(map[string]any)
+		here := append(slices.Clone(path), name)
+		if len(below) == 0 {
+			out = append(out, here)
+			continue
+		}
+		out = append(out, fieldPaths(below, here)...)
+	}
+	return out
+}
+
+// leaveScaled returns want with the live values of the fields that were scaled, where the chart did not change its mind
+// about them.
+func leaveScaled(before, want, live *unstructured.Unstructured) *unstructured.Unstructured {
+	paths := scaled(live)
+	if len(paths) == 0 {
+		return want
+	}
+	out := want.DeepCopy()
+	for _, path := range paths {
+		old, hadOld, _ := unstructured.NestedFieldNoCopy(before.Object, path...)
+		wanted, wants, _ := unstructured.NestedFieldNoCopy(want.Object, path...)
+		now, is, _ := unstructured.NestedFieldCopy(live.Object, path...)
+		if hadOld && wants && is && reflect.DeepEqual(old, wanted) {
+			_ = unstructured.SetNestedField(out.Object, now, path...)
+		}
+	}
+	return out
+}
+
+// sameMeaning compares two objects of a manifest.
+func sameMeaning(a, b *unstructured.Unstructured) bool { return reflect.DeepEqual(a.Object, b.Object) }
+
+// unstructuredOf is an object of a list that Build made, or an answer of the API server to its clients.
+func unstructuredOf(o runtime.Object) (*unstructured.Unstructured, error) {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("the API server answered with a %T", o)
+	}
+	return u, nil
+}
+
+// terminating reports that an object is on its way out.
+func terminating(o metav1.Object) bool { return o.GetDeletionTimestamp() != nil }

@@ -1,0 +1,115 @@
+package release
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// object reads one object.
+func object(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	docs, err := parse(text)
+	if err != nil || len(objectsOf(docs)) != 1 {
+		t.Fatalf("%d objects, %v, in %s", len(objectsOf(docs)), err, text)
+	}
+	return objectsOf(docs)[0]
+}
+
+const deploymentHead = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+
+func TestThreeWay(t *testing.T) {
+	const thing = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: web}\n"
+	tests := map[string]struct {
+		before, want, live string
+		patch              string
+		kind               types.PatchType
+	}{
+		"nothing differs": {configMap + "data: {a: b}\n", configMap + "data: {a: b}\n", configMap + "data: {a: b, c: d}\n", "{}", types.StrategicMergePatchType},
+		"changed":         {configMap + "data: {a: b}\n", configMap + "data: {a: c}\n", configMap + "data: {a: b}\n", `{"data":{"a":"c"}}`, types.StrategicMergePatchType},
+		"left the chart":  {configMap + "data: {a: b, c: d}\n", configMap + "data: {a: b}\n", configMap + "data: {a: b, c: d, e: f}\n", `{"data":{"c":null}}`, types.StrategicMergePatchType},
+		"edited by hand":  {configMap + "data: {a: b}\n", configMap + "data: {a: b}\n", configMap + "data: {a: x}\n", `{"data":{"a":"b"}}`, types.StrategicMergePatchType},
+		"a list with keys": {
+			deploymentHead + "spec: {template: {spec: {containers: [{name: a, image: a:1}]}}}\n",
+			deploymentHead + "spec: {template: {spec: {containers: [{name: a, image: a:2}]}}}\n",
+			deploymentHead + "spec: {template: {spec: {containers: [{name: a, image: a:1}, {name: injected, image: b:1}]}}}\n",
+			`{"spec":{"template":{"spec":{"$setElementOrder/containers":[{"name":"a"}],"containers":[{"image":"a:2","name":"a"}]}}}}`, types.StrategicMergePatchType,
+		},
+		"a custom kind": {thing + "spec: {a: [1], b: 2}\n", thing + "spec: {a: [2]}\n", thing + "spec: {a: [1], b: 2, c: 3}\n", `{"spec":{"a":[2],"b":null}}`, types.MergePatchType},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := threeWay(object(t, test.before), object(t, test.want), object(t, test.live))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got.data) != test.patch || got.kind != test.kind || got.empty() != (test.patch == "{}") {
+				t.Errorf("got %s of %s, want %s", got.data, got.kind, test.patch)
+			}
+		})
+	}
+}
+
+// The patch against the manifest before does to the live object what the patch against the live object does.
+func TestTheManifestBeforeStandsForTheLiveObject(t *testing.T) {
+	before := object(t, deploymentHead+"spec: {replicas: 1, template: {spec: {containers: [{name: a, image: a:1, env: [{name: X, value: x}, {name: Y, value: y}]}, {name: old, image: o:1}]}}}\n")
+	want := object(t, deploymentHead+"spec: {template: {spec: {containers: [{name: new, image: n:1}, {name: a, image: a:2, env: [{name: Y, value: z}]}]}}}\n")
+	live := object(t, deploymentHead+"status: {replicas: 1}\nspec: {replicas: 1, strategy: {type: RollingUpdate}, template: {spec: {dnsPolicy: ClusterFirst, containers: [{name: a, image: a:1, imagePullPolicy: Always, env: [{name: X, value: x}, {name: Y, value: y}]}, {name: old, image: o:1, imagePullPolicy: Always}]}}}\n")
+	var results []*unstructured.Unstructured
+	for _, stand := range []*unstructured.Unstructured{live, before} {
+		p, err := threeWay(before, want, stand)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := live.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		typed, err := builtIn().New(live.GroupVersionKind())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err = strategicpatch.StrategicMergePatch(text, p.data, typed); err != nil {
+			t.Fatal(err)
+		}
+		results = append(results, object(t, string(text)))
+	}
+	if diff := cmp.Diff(results[0].Object, results[1].Object); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLeaveScaled(t *testing.T) {
+	const scaledBy = `  managedFields:
+  - {manager: helm, operation: Update, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:paused": {}}}}
+  - {manager: hpa, operation: Update, subresource: scale, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:replicas": {}}}}
+`
+	live := func(fields string) string {
+		return "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n" + fields + "spec: {replicas: 7}\n"
+	}
+	tests := map[string]struct {
+		before, want, live string
+		replicas           int64
+	}{
+		"scaled":                        {"{replicas: 1}", "{replicas: 1}", live(scaledBy), 7},
+		"scaled, but the chart changed": {"{replicas: 1}", "{replicas: 2}", live(scaledBy), 2},
+		"edited by hand":                {"{replicas: 1}", "{replicas: 1}", live(""), 1},
+		"scaled, not in the chart":      {"{}", "{}", live(scaledBy), 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			want := object(t, deploymentHead+"spec: "+test.want+"\n")
+			got := leaveScaled(object(t, deploymentHead+"spec: "+test.before+"\n"), want, object(t, test.live))
+			replicas, _, _ := unstructured.NestedInt64(got.Object, "spec", "replicas")
+			if replicas != test.replicas {
+				t.Errorf("replicas %d, want %d", replicas, test.replicas)
+			}
+			if diff := cmp.Diff(object(t, deploymentHead+"spec: "+test.want+"\n").Object, want.Object); diff != "" {
+				t.Errorf("the manifest was changed: %s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package release
+
+import (
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// maxOutlined is how many revisions are looked into for objects that may be left: more than kubeop keeps, and as many as
+// the helm command does.
+const maxOutlined = 10
+
+// outline names the objects of the newest revisions, each once. Payloads are large: no two are at hand at once, unless they
+// were before.
+func (r *records) outline(own objects) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	seen := map[identity]bool{}
+	for i := len(r.state) - 1; i >= max(0, len(r.state)-maxOutlined); i-- {
+		docs, err := r.documents(r.state[i].number)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range objectsOf(docs) {
+			if id := own.identify(u); !seen[id] {
+				seen[id] = true
+				all = append(all, outlined(u))
+			}
+		}
+	}
+	return all, nil
+}
+
+// documents of a revision, whose payload is not kept for it.
+func (r *records) documents(number int) ([]document, error) {
+	h := r.held[number]
+	loaded, known := h.loaded, *h.Release
+	if err := r.load(number); err != nil {
+		return nil, err
+	}
+	manifest := h.Manifest
+	if !loaded {
+		*h.Release, h.loaded = known, false
+	}
+	docs, err := parse(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("reading revision %d: %w", number, err)
+	}
+	return docs, nil
+}
+
+// outlined is an object's name, and whether it is to be kept.
+func outlined(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{}
+	out.SetAPIVersion(u.GetAPIVersion())
+	out.SetKind(u.GetKind())
+	out.SetNamespace(u.GetNamespace())
+	out.SetName(u.GetName())
+	if policy, ok := u.GetAnnotations()[kube.ResourcePolicyAnno]; ok {
+		out.SetAnnotations(map[string]string{kube.ResourcePolicyAnno: policy})
+	}
+	return out
+}

@@ -1,0 +1,186 @@
+package release
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/apis/kustomize"
+	helm "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func anything([]*unstructured.Unstructured) error { return nil }
+
+func patches(all ...kustomize.Patch) []v1alpha1.PostRenderer {
+	return []v1alpha1.PostRenderer{{Kustomize: v1alpha1.KustomizePostRenderer{Patches: all}}}
+}
+
+const podDocument = "---\n# Source: web/templates/pod.yaml\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: registry/app:1}]\n  initContainers: [{name: i, image: other:1}]\n  big: 12345678901234567\n"
+
+func TestPostRenderers(t *testing.T) {
+	pods := &kustomize.Selector{Kind: "Pod", Name: "w.*"}
+	tests := map[string]struct {
+		renderers []v1alpha1.PostRenderer
+		want      []string
+	}{
+		"strategic, by its own name": {
+			patches(kustomize.Patch{Patch: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, tty: true}]}"}),
+			[]string{"tty: true", "image: registry/app:1"},
+		},
+		"strategic, by target": {
+			patches(kustomize.Patch{Patch: "kind: x\nmetadata: {name: ignored, labels: {a: b}}", Target: pods}),
+			[]string{"a: b", "name: web", "kind: Pod"},
+		},
+		"JSON 6902": {
+			patches(kustomize.Patch{Patch: "- {op: replace, path: /spec/containers/0/name, value: z}", Target: pods}),
+			[]string{"name: z"},
+		},
+		"not selected": {
+			patches(kustomize.Patch{Patch: "metadata: {labels: {a: b}}", Target: &kustomize.Selector{Kind: "Po"}}),
+			[]string{"name: a"},
+		},
+		"images": {
+			[]v1alpha1.PostRenderer{{Kustomize: v1alpha1.KustomizePostRenderer{Images: []kustomize.Image{{Name: "registry/app", NewName: "mirror/app", NewTag: "2"}}}}},
+			[]string{"image: mirror/app:2", "image: other:1"},
+		},
+		"in order": {
+			append(patches(kustomize.Patch{Patch: "metadata: {labels: {a: first}}", Target: pods}), patches(kustomize.Patch{Patch: "metadata: {labels: {a: second}}", Target: pods})...),
+			[]string{"a: second"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			g := &gate{renderers: test.renderers, admit: anything}
+			out, err := g.Run(bytes.NewBufferString(podDocument))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range append(test.want, "# Source: web/templates/pod.yaml", "big: 12345678901234567") {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("no %q in %s", want, out)
+				}
+			}
+			if strings.Contains(out.String(), "config.kubernetes.io") {
+				t.Errorf("kustomize left marks: %s", out)
+			}
+		})
+	}
+}
+
+func TestPostRenderersThatCannotBe(t *testing.T) {
+	tests := map[string]struct{ patch, want string }{
+		"no YAML":           {"a: [", "postRenderers[1].kustomize.patches[0]: "},
+		"empty":             {"# nothing", "the patch is empty"},
+		"text":              {"hello", "neither a strategic merge patch nor a JSON 6902 patch"},
+		"nameless":          {"metadata: {labels: {a: b}}", "needs the apiVersion, kind and metadata.name"},
+		"6902, no target":   {"- {op: remove, path: /a}", "needs a target"},
+		"aimed at nothing":  {"apiVersion: v1\nkind: Pod\nmetadata: {name: wbe}", "the chart has no Pod/wbe"},
+		"alias bomb":        {aliasBomb, "YAML aliases stand for more than"},
+		"the object's name": {"", "postRenderers[1].kustomize.patches[0]: Pod/web: "},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := kustomize.Patch{Patch: test.patch}
+			if name == "the object's name" {
+				p = kustomize.Patch{Patch: "- {op: remove, path: /spec/nowhere}", Target: &kustomize.Selector{}}
+			}
+			g := &gate{renderers: append([]v1alpha1.PostRenderer{{}}, patches(p)...), admit: stamping}
+			_, err := g.Run(bytes.NewBufferString(podDocument))
+			if err == nil {
+				err = g.passHooks(nil)
+			}
+			if !errors.Is(err, ErrRender) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want ErrRender with %q", err, test.want)
+			}
+		})
+	}
+}
+
+// aliasBomb is 20 KiB of YAML and 2 MiB of JSON.
+var aliasBomb = "a: &a " + strings.Repeat("x", 20<<10) + "\nb: [*a" + strings.Repeat(",*a", 100) + "]\n"
+
+func TestPatchesAreBounded(t *testing.T) {
+	maps := &kustomize.Selector{Kind: "ConfigMap"}
+	big := func(size int) string { return configMap + "data: {a: " + strings.Repeat("x", size) + "}\n" }
+	copies := func(patches, perPatch int) (all []kustomize.Patch) {
+		for i := range patches {
+			var text strings.Builder
+			for j := range perPatch {
+				fmt.Fprintf(&text, "- {op: copy, from: /data/a, path: /data/b%d-%d}\n", i, j)
+			}
+			all = append(all, kustomize.Patch{Patch: text.String(), Target: maps})
+		}
+		return all
+	}
+	step := "---\nmetadata: {labels: {a: b}}\n"
+	image := []v1alpha1.PostRenderer{{Kustomize: v1alpha1.KustomizePostRenderer{Images: []kustomize.Image{{Name: "a", NewTag: "2"}}}}}
+	tests := map[string]struct {
+		manifest  string
+		renderers []v1alpha1.PostRenderer
+		tooLarge  bool
+	}{
+		"copies of four patches":      {big(1 << 20), patches(copies(4, 3)...), true},
+		"copies in many objects":      {strings.Repeat("---\n"+big(1<<19), 10), patches(copies(1, 4)...), true},
+		"one large object":            {big(1 << 20), patches(copies(1, 1)...), false},
+		"documents":                   {configMap, patches(kustomize.Patch{Patch: strings.Repeat(step, maxSteps), Target: maps}), false},
+		"too many documents":          {configMap, patches(kustomize.Patch{Patch: strings.Repeat(step, maxSteps+1), Target: maps}), true},
+		"too many with the image":     {configMap, append(patches(kustomize.Patch{Patch: strings.Repeat(step, maxSteps), Target: maps}), image...), true},
+		"too many in several patches": {configMap, patches(slices.Repeat([]kustomize.Patch{{Patch: strings.Repeat(step, 2), Target: maps}}, maxSteps/2+1)...), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := (&gate{renderers: test.renderers, admit: anything}).pass(test.manifest)
+			if tooLarge := errors.Is(err, ErrTooLarge) && errors.Is(err, ErrRender); tooLarge != test.tooLarge || !tooLarge && err != nil {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestPostRenderersReachHooks(t *testing.T) {
+	remove := kustomize.Patch{Patch: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n$patch: delete"}
+	mark := kustomize.Patch{Patch: "metadata: {labels: {mine: x}}", Target: &kustomize.Selector{Kind: "ConfigMap"}}
+	hooks := func() []*helm.Hook {
+		return []*helm.Hook{
+			{Path: "a.yaml", Manifest: configMap, Events: []helm.HookEvent{helm.HookTest}},
+			{Path: "b.yaml", Manifest: strings.Replace(configMap, "name: a", "name: b", 1), Events: []helm.HookEvent{helm.HookTest}},
+		}
+	}
+	g := &gate{renderers: patches(mark, remove), common: &v1alpha1.CommonMetadata{Annotations: map[string]string{"team": "shop"}}, admit: anything}
+	if _, err := g.Run(bytes.NewBufferString(podDocument)); err != nil {
+		t.Fatal(err)
+	}
+	got := hooks()
+	if err := g.passHooks(got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got[0].Events) > 0 || got[0].Manifest != "" {
+		t.Errorf("a hook that was patched away would run: %v", got[0])
+	}
+	if !strings.Contains(got[1].Manifest, "mine: x") || !strings.Contains(got[1].Manifest, "team: shop") || len(got[1].Events) == 0 {
+		t.Errorf("the other hook: %s", got[1].Manifest)
+	}
+}
+
+func TestCommonMetadata(t *testing.T) {
+	g := &gate{common: &v1alpha1.CommonMetadata{Labels: map[string]string{"a": "over"}}, admit: anything}
+	out, err := g.Run(bytes.NewBufferString("---\n" + strings.Replace(configMap, "name: a", "name: a\n  labels: {a: chart, b: chart}", 1)))
+	if err != nil || !strings.Contains(out.String(), "a: over\n    b: chart") {
+		t.Errorf("got %v, %s", err, out)
+	}
+	for _, common := range []*v1alpha1.CommonMetadata{
+		{Labels: map[string]string{v1alpha1.TenantLabel: "other"}},
+		{Annotations: map[string]string{"x." + v1alpha1.Group + "/y": "z"}},
+	} {
+		g := &gate{common: common, admit: anything}
+		if _, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err == nil || !errors.As(g.classify(err, nil), new(*NotAllowed)) {
+			t.Errorf("%v was let through: %v", common, err)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package release
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestAQuotaIsFoughtFor: a namespace's quota counts what is made, and the API server answers with a conflict when others
+// are counted at the same time. That is no attempt, and costs no revision.
+func TestAQuotaIsFoughtFor(t *testing.T) {
+	tm := newTeam(t)
+	f := &fought{times: map[string]int{}}
+	tm.between = func(next http.RoundTripper) http.RoundTripper { f.next = next; return f }
+	tm.restart("me")
+	r := tm.request(folder(web(nil)))
+	began, err := tm.Reconcile(t.Context(), r)
+	if err != nil || !began.Running {
+		t.Fatalf("got %+v, %v", began, err)
+	}
+	tm.await(r)
+	out, err := tm.Reconcile(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Running || out.Failed != nil || out.Release.Status != "deployed" || out.Release.Revision != 1 {
+		t.Errorf("after one action it is %+v", out)
+	}
+	if n := len(f.times); n != 4 {
+		t.Errorf("of %d kinds objects were made, want those of the chart and Secrets, for the record: %v", n, f.times)
+	}
+}
+
+// fought refuses the first two creations of each kind.
+type fought struct {
+	next  http.RoundTripper
+	mu    sync.Mutex
+	times map[string]int
+}
+
+func (f *fought) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPost || !strings.Contains(r.URL.Path, "/namespaces/") {
+		return f.next.RoundTrip(r)
+	}
+	f.mu.Lock()
+	f.times[r.URL.Path]++
+	n := f.times[r.URL.Path]
+	f.mu.Unlock()
+	if n > 2 {
+		return f.next.RoundTrip(r)
+	}
+	status := apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "kubeop", errors.New("the object has been modified")).Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	answer, err := json.Marshal(status)
+	return &http.Response{
+		StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(answer)), Request: r,
+	}, err
+}

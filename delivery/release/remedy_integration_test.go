@@ -1,0 +1,405 @@
+package release
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v3/pkg/action"
+	helm "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// refused is an object that the API server does not take.
+const refused = "apiVersion: v1\nkind: Service\nmetadata:\n  name: bad\nspec:\n  ports:\n  - port: 99999\n"
+
+// broken is the request for an upgrade that always fails at once.
+func (t *team) broken() Request {
+	r := t.request(folder(fourObjects(map[string]string{"templates/z.yaml": refused})), "color=broken")
+	r.Retry = soon
+	return r
+}
+
+// good is the request that deploys a color.
+func (t *team) good(color string) Request {
+	r := t.request(folder(fourObjects(nil)), "color="+color)
+	r.Retry = soon
+	return r
+}
+
+// knowing is the request of a caller that has recorded what is deployed.
+func (t *team) knowing(r Request) Request {
+	t.Helper()
+	t.catchUp()
+	r.Known, r.KnownContent = 0, ""
+	if d := stateOf(r.Name, t.indexed("name", r.Name)).deployed(); d != nil {
+		r.Known, r.KnownContent = d.number, d.content
+	}
+	return r
+}
+
+// settleProven settles a request that tells of what is deployed that it was good.
+func (t *team) settleProven(r Request) Outcome {
+	t.Helper()
+	r = t.knowing(r)
+	r.Proven = true
+	return t.settle(r)
+}
+
+func (t *team) color() string {
+	t.Helper()
+	return t.configMap("web").Data["color"]
+}
+
+func (t *team) statuses() map[int]string {
+	t.Helper()
+	t.catchUp()
+	return stateOf("web", t.indexed("name", "web")).statuses()
+}
+
+func TestAnUpgradeThatKeepsFailingIsRolledBackAndHeld(t *testing.T) {
+	tm := newTeam(t)
+	tm.deploy(tm.good("blue"))
+	bad := tm.broken()
+	out := tm.settleProven(bad)
+	if !out.Held || out.World || out.Failed == nil || !strings.Contains(out.Failed.Error(), "bad") {
+		t.Fatalf("got %+v", out)
+	}
+	if r := out.Remediation; r == nil || r.Kind != v1alpha1.RemediationRollback || r.To != 1 || r.Err != nil {
+		t.Errorf("remediation %+v", out.Remediation)
+	}
+	// One install, one try, one retry, the rollback.
+	if out.Release.Revision != 4 || out.Deployed != 4 || tm.color() != "blue" || len(out.Log) == 0 || len(out.Log) > maxLines {
+		t.Errorf("release %+v, color %s, log %q", out.Release, tm.color(), out.Log)
+	}
+	bad = tm.knowing(bad)
+	bad.Proven = true
+	tm.requests.take()
+	tm.settle(bad)
+	if got := tm.requests.take(); len(got) > 0 {
+		t.Errorf("a held release asked %v", got)
+	}
+
+	tm.restart("restarted")
+	tm.requests.take()
+	again := tm.settle(bad)
+	if !again.Held || again.Failed == nil || !strings.Contains(again.Failed.Error(), "bad") || again.Remediation == nil {
+		t.Errorf("after a restart: %+v", again)
+	}
+	if got := tm.requests.take(); len(got) != 1 {
+		t.Errorf("after a restart it asked %v, want only for why it failed", got)
+	}
+
+	forced := bad
+	forced.Force, forced.Asked = true, "once more"
+	if out = tm.settle(forced); !out.Accepted || !out.Held || out.Release.Revision != 6 || tm.color() != "blue" {
+		t.Errorf("forced once, it is %+v with color %s; want one more try and the rollback", out.Release, tm.color())
+	}
+
+	reset := bad
+	reset.Reset, reset.Asked = true, "anew"
+	if out = tm.settle(reset); !out.Accepted || !out.Held || out.Release.Revision != 9 {
+		t.Errorf("reset, it is %+v; want two more tries and the rollback", out.Release)
+	}
+
+	if out = tm.deploy(tm.good("green")); tm.color() != "green" || out.Held || out.Remediation != nil {
+		t.Errorf("another input: %+v", out)
+	}
+}
+
+func TestStrategies(t *testing.T) {
+	tests := map[string]struct {
+		strategy v1alpha1.RemediationStrategy
+		status   helm.Status
+		color    string
+	}{
+		"none":      {v1alpha1.RemediationNone, helm.StatusFailed, "broken"},
+		"uninstall": {v1alpha1.RemediationUninstall, helm.StatusUninstalled, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeam(t)
+			tm.deploy(tm.good("blue"))
+			bad := tm.broken()
+			bad.Actions.Remediation.Strategy = test.strategy
+			for range 2 {
+				out := tm.settle(bad)
+				if !out.Held || out.Failed == nil || out.Release.Revision != 3 || out.Release.Status != test.status.String() {
+					t.Errorf("got %+v", out)
+				}
+				if _, there := tm.versions()["configmaps/web"]; there != (test.color != "") || there && tm.color() != test.color {
+					t.Errorf("objects %v", tm.versions())
+				}
+				tm.restart("restarted")
+			}
+			out := tm.deploy(tm.good("green"))
+			if tm.color() != "green" || out.Held {
+				t.Errorf("another input: %+v", out)
+			}
+		})
+	}
+}
+
+func TestTheWorldsFailuresAreRetriedForEver(t *testing.T) {
+	tm := newTeam(t)
+	tm.deploy(tm.good("blue"))
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("0")},
+	}}
+	if _, err := tm.admin.CoreV1().ResourceQuotas(tm.namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r := tm.request(folder(fourObjects(map[string]string{"templates/new.yaml": strings.Replace(configMap, "name: a", "name: new", 1)})))
+	var tries atomic.Int32
+	r.Retry = func(attempts int) time.Duration {
+		if tries.Store(int32(attempts)); attempts < 7 {
+			return 0
+		}
+		return time.Hour
+	}
+	out := tm.settle(r)
+	if !out.World || out.Held || out.Attempts != 7 || out.RetryAt.IsZero() || !strings.Contains(out.Failed.Error(), "quota") {
+		t.Errorf("got %+v", out)
+	}
+	if n := len(tm.statuses()); n > maxHistory {
+		t.Errorf("%d revisions are kept", n)
+	}
+}
+
+func TestCondemnedRevisionsAreMended(t *testing.T) {
+	tm := newTeam(t)
+	tm.deploy(tm.good("blue"))
+	r := tm.good("red")
+	if out := tm.settleProven(r); out.Failed != nil {
+		t.Fatal(out.Failed)
+	}
+	for n := range 2 {
+		if done, err := tm.Condemn(t.Context(), r, "Deployment/web is not ready"); !done || err != nil {
+			t.Fatal(done, err)
+		}
+		if n == 0 {
+			tm.deploy(r)
+		}
+	}
+	out := tm.settle(r)
+	if !out.Held || out.Failed.Error() != "Deployment/web is not ready" || out.Remediation == nil || out.Remediation.To != 1 || tm.color() != "blue" {
+		t.Errorf("got %+v, color %s", out, tm.color())
+	}
+	if done, err := tm.Condemn(t.Context(), r, "no more"); done || err != nil {
+		t.Errorf("condemned: %v, %v", done, err)
+	}
+	if again := tm.settle(r); again.Release != out.Release {
+		t.Errorf("a rollback was condemned: %+v", again.Release)
+	}
+}
+
+func TestAnInstallIsKept(t *testing.T) {
+	tm := newTeam(t)
+	bad := tm.broken()
+	bad.Retry = later
+	if out := tm.settle(bad); out.Failed == nil || out.Deployed != 0 {
+		t.Fatalf("got %+v", out)
+	}
+	r := tm.good("blue")
+	for range 2 {
+		out := tm.deploy(r)
+		if !out.Installed || out.Deployed != 2 {
+			t.Errorf("installed after a failure: %+v", out)
+		}
+		if done, err := tm.Condemn(t.Context(), r, "not ready"); done || err != nil {
+			t.Errorf("condemned: %v, %v", done, err)
+		}
+		tm.restart("restarted")
+	}
+	if out := tm.deploy(tm.good("red")); out.Installed {
+		t.Errorf("upgraded: %+v", out)
+	}
+}
+
+func TestATamperedRevisionIsNoTarget(t *testing.T) {
+	tm := newTeam(t)
+	for _, color := range []string{"one", "two"} {
+		tm.settleProven(tm.good(color))
+	}
+	person := tm.helm().config.Releases
+	second, err := person.Get("web", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Manifest = strings.ReplaceAll(second.Manifest, "two", "evil")
+	if err := person.Update(second); err != nil {
+		t.Fatal(err)
+	}
+	tm.catchUp()
+	out := tm.settleProven(tm.broken())
+	if !out.Held || out.Remediation == nil || out.Remediation.To != 1 || tm.color() != "one" {
+		t.Errorf("got %+v, color %s", out, tm.color())
+	}
+}
+
+func TestARollbackIsAdmittedToo(t *testing.T) {
+	tm := newTeam(t)
+	tm.deploy(tm.good("blue"))
+	bad := tm.knowing(tm.broken())
+	bad.Proven = true
+	admit := bad.Admit
+	var refuse atomic.Bool
+	bad.Admit = func(objects []*unstructured.Unstructured) error {
+		if refuse.Load() && objects[0].GetName() == "web" && len(objects) == 4 {
+			return errors.New("no longer allowed")
+		}
+		refuse.Store(true)
+		return admit(objects)
+	}
+	bad.Retry = func(attempts int) time.Duration {
+		if attempts > 1 {
+			return time.Hour
+		}
+		return 0
+	}
+	out := tm.settle(bad)
+	if r := out.Remediation; r == nil || r.Err == nil || !strings.Contains(r.Err.Error(), "no longer allowed") || out.RetryAt.IsZero() {
+		t.Errorf("got %+v, %+v", out, out.Remediation)
+	}
+}
+
+func TestNoLoopFillsTheHistory(t *testing.T) {
+	hook := strings.Replace(refused, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: pre-rollback\n", 1)
+	tests := map[string]struct {
+		before  map[string]string
+		retries int32
+		tries   int
+	}{
+		"installs":  {nil, 1, 20},
+		"upgrades":  {map[string]string{}, 10, 9},
+		"rollbacks": {map[string]string{"templates/y.yaml": hook}, 0, 8},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeam(t)
+			now := noon
+			tm.now = func() time.Time { return now }
+			tm.restart("me")
+			if test.before != nil {
+				tm.deploy(tm.request(folder(fourObjects(test.before))))
+			}
+			r := tm.knowing(tm.broken())
+			r.Proven = true
+			r.Actions.Remediation.Retries, r.Retry = &test.retries, minutes
+			most, last := 0, 0
+			for range test.tries {
+				out := tm.settle(r)
+				if out.Held || out.Release.Revision <= last {
+					t.Fatalf("after revision %d: %+v, %+v", last, out, out.Remediation)
+				}
+				last, most = out.Release.Revision, max(most, len(tm.statuses()))
+				now = now.Add(time.Hour)
+			}
+			if most != maxHistory {
+				t.Errorf("%d revisions were kept, want %d: %v", most, maxHistory, tm.statuses())
+			}
+			if test.before != nil && tm.statuses()[1] != helm.StatusDeployed.String() {
+				t.Errorf("what a rollback returns to is gone: %v", tm.statuses())
+			}
+		})
+	}
+}
+
+func TestOnlyWhatWasSeenToBeGoodIsReturnedTo(t *testing.T) {
+	for name, condemned := range map[string]bool{"not yet judged": false, "condemned, then superseded by Helm": true} {
+		t.Run(name, func(t *testing.T) {
+			tm := newTeam(t)
+			tm.deploy(tm.good("blue"))
+			unhealthy := tm.good("red")
+			tm.settleProven(unhealthy)
+			if condemned {
+				if done, err := tm.Condemn(t.Context(), unhealthy, "not ready"); !done || err != nil {
+					t.Fatal(done, err)
+				}
+				tm.deploy(tm.knowing(tm.good("green")))
+				if got := tm.statuses()[2]; got != helm.StatusFailed.String() {
+					t.Errorf("the condemned revision is %s", got)
+				}
+			}
+			out := tm.settle(tm.knowing(tm.broken()))
+			if !out.Held || out.Remediation == nil || out.Remediation.To != 1 || tm.color() != "blue" {
+				t.Errorf("got %+v, color %s, statuses %v", out, tm.color(), tm.statuses())
+			}
+		})
+	}
+}
+
+func TestAnotherInstallationIsNotTheKnownOne(t *testing.T) {
+	tm := newTeam(t)
+	r := tm.good("blue")
+	out := tm.deploy(r)
+	r.Known, r.KnownContent = out.Deployed, out.Content
+	if _, err := action.NewUninstall(tm.helm().config).Run("web"); err != nil {
+		t.Fatal(err)
+	}
+	tm.restart("restarted")
+	again := tm.deploy(r)
+	if again.Deployed != 1 || again.Content == out.Content || len(again.Objects) != 4 {
+		t.Errorf("installed anew it is revision %d with content %s and %d objects", again.Deployed, again.Content, len(again.Objects))
+	}
+}
+
+func TestARequestToForceIsHeededOnce(t *testing.T) {
+	tm := newTeam(t)
+	tm.deploy(tm.good("blue"))
+	bad := tm.knowing(tm.broken())
+	bad.Proven = true
+	if out := tm.settle(bad); !out.Held || out.Release.Revision != 4 {
+		t.Fatalf("got %+v", out)
+	}
+	bad = tm.knowing(bad)
+	bad.Force, bad.Asked, bad.Retry = true, "2026-05-04T12:00:00Z", later
+
+	// An operator that stops starts nothing.
+	if err := tm.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tm.Reconcile(t.Context(), bad); !errors.Is(err, ErrDraining) {
+		t.Fatal(err)
+	}
+	tm.restart("second")
+	away := bad
+	away.Admit = func([]*unstructured.Unstructured) error { return errors.New("discovery: not known yet") }
+	away.Refused = func(error) bool { return false }
+	for range 2 {
+		if out := tm.settle(away); out.Accepted || out.Held || !out.World || out.RetryAt.IsZero() || out.Release.Revision != 4 {
+			t.Errorf("the world stood in the way: %+v", out)
+		}
+	}
+	tm.restart("third")
+	if out := tm.settle(bad); !out.Accepted || !out.Held || out.Release.Revision != 6 {
+		t.Errorf("forced: %+v", out)
+	}
+	tm.restart("fourth")
+	if out := tm.settle(bad); !out.Accepted || !out.Held || out.Release.Revision != 6 {
+		t.Errorf("the same request in another process: %+v", out)
+	}
+	bad.Asked = "2026-05-04T13:00:00Z"
+	if out := tm.settle(bad); !out.Accepted || out.Release.Revision != 8 {
+		t.Errorf("another request: %+v", out)
+	}
+}
+
+func TestARefusedForceIsAccepted(t *testing.T) {
+	tm := newTeam(t)
+	r := tm.good("blue")
+	tm.deploy(r)
+	r.Force, r.Asked, r.Retry = true, "1", later
+	r.Admit = func([]*unstructured.Unstructured) error { return errors.New("not allowed") }
+	out := tm.settle(r)
+	if !out.Accepted || out.Release.Revision != 1 {
+		t.Errorf("got %+v", out)
+	}
+}

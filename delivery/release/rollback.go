@@ -1,0 +1,89 @@
+package release
+
+import (
+	"maps"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/action"
+	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// rollback returns to an earlier revision, after it was seen to hold what it was recorded with: people and programs of the
+// namespace can write the records. Its objects are checked again as those of a new chart are.
+func (s *session) rollback() error {
+	needed := append(s.needed(), s.state.last().number, s.plan.to)
+	if err := s.records.load(needed...); err != nil {
+		return err
+	}
+	target := s.records.held[s.plan.to]
+	text, err := content(target.Release)
+	if err != nil {
+		return err
+	}
+	if text != target.Labels[contentLabel] {
+		s.slot.memory.distrust(s.plan.to, target.version)
+		return errAgain
+	}
+	s.chart = target.Chart
+	how := s.request.Actions.Upgrade
+	r := action.NewRollback(s.config)
+	r.Version = s.plan.to
+	r.Timeout = s.within(how.Timeout)
+	r.DisableHooks = how.DisableHooks
+	r.Wait = s.request.Actions.Wait && !how.DisableWait
+	r.WaitForJobs = !how.DisableWaitForJobs
+	r.Force = how.Force
+	r.CleanupOnFail = how.CleanupOnFail
+	return r.Run(s.request.Name)
+}
+
+// readmit has the objects of an earlier revision pass the gate once more. What the app changes after rendering is in them
+// already; what kubeop puts on them is taken off, as it would be refused.
+func (s *session) readmit(rel *helm.Release) error {
+	s.renderers, s.common = nil, nil
+	bare, err := unstamped(rel.Manifest)
+	if err != nil {
+		return err
+	}
+	if rel.Manifest, err = s.gate.pass(bare); err != nil {
+		return err
+	}
+	hooks := make([]*helm.Hook, len(rel.Hooks))
+	for i, h := range rel.Hooks {
+		own := *h // the earlier revision keeps its own
+		own.LastRun = helm.HookExecution{}
+		if own.Manifest, err = unstamped(h.Manifest); err != nil {
+			return err
+		}
+		hooks[i] = &own
+	}
+	rel.Hooks = hooks
+	return nil
+}
+
+// unstamped is a manifest without the labels of kubeop, on objects and on the templates in them.
+func unstamped(manifest string) (string, error) {
+	docs, err := parse(manifest)
+	if err != nil {
+		return "", err
+	}
+	for _, u := range objectsOf(docs) {
+		unstamp(u.Object)
+	}
+	return write(docs)
+}
+
+func unstamp(node map[string]any) {
+	if metadata, ok := node["metadata"].(map[string]any); ok {
+		if labels, ok := metadata["labels"].(map[string]any); ok {
+			maps.DeleteFunc(labels, func(k string, _ any) bool { return strings.HasPrefix(k, v1alpha1.Group+"/") })
+		}
+	}
+	for _, child := range node {
+		if inner, ok := child.(map[string]any); ok {
+			unstamp(inner)
+		}
+	}
+}

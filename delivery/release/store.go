@@ -1,0 +1,236 @@
+package release
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	helm "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// store reads and writes single records in the form of Helm 3, and has the slot remember what it wrote.
+type store struct {
+	client  typedcorev1.SecretInterface
+	release types.NamespacedName
+	memory  *memo
+	now     func() time.Time
+}
+
+// store opens the records of one release.
+func (c *connection) store(release string, m *memo, now func() time.Time) store {
+	return store{client: c.secrets, release: types.NamespacedName{Namespace: c.namespace, Name: release}, memory: m, now: now}
+}
+
+// recordType is the type of Helm 3's Secrets.
+const recordType corev1.SecretType = "helm.sh/release.v1"
+
+// maxRecordBytes is how large one record may be once inflated. Tenants can write Secrets: small ones could else inflate to
+// more than the operator's memory.
+const maxRecordBytes = 16 << 20
+
+// maxRecordNodes is how many values one record may have: each takes some twenty times the three bytes it can be written in.
+// Large charts with all their values have some ten thousand.
+const maxRecordNodes = 300_000
+
+// decoding is held while a record is inflated and read: what that takes at most is taken once, not once for every action.
+var decoding sync.Mutex
+
+// read gets the payload of one revision and the metadata of its record.
+func (s store) read(ctx context.Context, number int) (*helm.Release, *metav1.ObjectMeta, error) {
+	secret, err := s.client.Get(ctx, keyOf(s.release.Name, number), metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading revision %d of release %s: %w", number, s.release.Name, err)
+	}
+	rel, err := decode(secret)
+	if err != nil {
+		return nil, nil, err
+	}
+	if rel.Name != s.release.Name || rel.Version != number {
+		return nil, nil, fmt.Errorf("secret %s is no record of revision %d of release %s; delete it", secret.Name, number, s.release.Name)
+	}
+	// It may have been copied from elsewhere; what Helm works on is this namespace's.
+	rel.Namespace = s.release.Namespace
+	s.memory.saw(rel, secret.Labels)
+	return rel, &secret.ObjectMeta, nil
+}
+
+// insert makes a record. One that exists means that somebody else took the number: ErrFenced.
+func (s store) insert(ctx context.Context, rel *helm.Release) (*metav1.ObjectMeta, error) {
+	secret, err := s.encode(rel, "createdAt")
+	if err != nil {
+		return nil, err
+	}
+	var made *corev1.Secret
+	err = inQuota(func() (err error) {
+		made, err = s.client.Create(ctx, secret, metav1.CreateOptions{})
+		return err
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, ErrFenced)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, err)
+	}
+	s.memory.wrote(&made.ObjectMeta, s.now())
+	s.memory.saw(rel, made.Labels)
+	return &made.ObjectMeta, nil
+}
+
+// replace writes a record over that version of it. Another version means that somebody else wrote: ErrFenced.
+func (s store) replace(ctx context.Context, rel *helm.Release, version string) (*metav1.ObjectMeta, error) {
+	secret, err := s.encode(rel, "modifiedAt")
+	if err != nil {
+		return nil, err
+	}
+	secret.ResourceVersion = version
+	put, err := s.client.Update(ctx, secret, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, ErrFenced)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, err)
+	}
+	s.memory.wrote(&put.ObjectMeta, s.now())
+	s.memory.saw(rel, put.Labels)
+	return &put.ObjectMeta, nil
+}
+
+// remove deletes that version of a record, if it is there.
+func (s store) remove(ctx context.Context, number int, version string) error {
+	name := keyOf(s.release.Name, number)
+	err := s.client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
+	switch {
+	case apierrors.IsConflict(err):
+		return ErrFenced
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	}
+	s.memory.removed(name, version, s.now())
+	return nil
+}
+
+// packers are used again: each has more than a megabyte.
+var packers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+func (s store) encode(rel *helm.Release, at string) (*corev1.Secret, error) {
+	data, err := json.Marshal(rel)
+	if err != nil {
+		return nil, renderError(fmt.Errorf("recording the release: %w", err))
+	}
+	var packed bytes.Buffer
+	out := packers.Get().(*gzip.Writer)
+	defer func() {
+		out.Reset(io.Discard)
+		packers.Put(out)
+	}()
+	out.Reset(&packed)
+	if _, err := out.Write(data); err != nil {
+		return nil, err
+	}
+	if err := out.Close(); err != nil {
+		return nil, err
+	}
+	labels := maps.Clone(rel.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["name"], labels["owner"] = rel.Name, "helm"
+	labels["status"], labels["version"] = rel.Info.Status.String(), strconv.Itoa(rel.Version)
+	labels[at] = strconv.FormatInt(s.now().Unix(), 10)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: keyOf(rel.Name, rel.Version), Labels: labels},
+		Type:       recordType,
+		Data:       map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(packed.Bytes()))},
+	}, nil
+}
+
+// decode reads a record within its bounds.
+func decode(secret *corev1.Secret) (*helm.Release, error) {
+	rel, err := inflate(secret.Data["release"])
+	if err != nil {
+		return nil, fmt.Errorf("secret %s is no record of a release; delete it: %w", secret.Name, err)
+	}
+	rel.Labels = map[string]string{}
+	for k, v := range secret.Labels {
+		// Helm takes those by which it finds its Secrets for none of the release's own.
+		if !driver.ContainsSystemLabels(map[string]string{k: ""}) {
+			rel.Labels[k] = v
+		}
+	}
+	return rel, nil
+}
+
+func inflate(data []byte) (*helm.Release, error) {
+	decoding.Lock()
+	defer decoding.Unlock()
+	unzipped, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(data)))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(unzipped, maxRecordBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxRecordBytes {
+		return nil, fmt.Errorf("it inflates to more than %d MiB", maxRecordBytes>>20)
+	}
+	if nodes(text) > maxRecordNodes {
+		return nil, fmt.Errorf("it has more than %d values", maxRecordNodes)
+	}
+	rel := &helm.Release{}
+	if err := json.Unmarshal(text, rel); err != nil {
+		return nil, err
+	}
+	if rel.Info == nil {
+		return nil, errors.New("it tells no status")
+	}
+	return rel, nil
+}
+
+// nodes counts the signs of a JSON text that precede a value or a key.
+func nodes(text []byte) int {
+	n, quoted := 1, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '{', c == '[', c == ',', c == ':':
+			n++
+		}
+	}
+	return n
+}
+
+// keyOf names the record of a revision as Helm does.
+func keyOf(release string, number int) string {
+	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, release, number)
+}
+
+// numberOf is keyOf backwards.
+func numberOf(release, key string) (int, bool) {
+	prefix := storage.HelmStorageType + "." + release + ".v"
+	if len(key) <= len(prefix) || key[:len(prefix)] != prefix {
+		return 0, false
+	}
+	n := count(key[len(prefix):])
+	return n, n > 0
+}

@@ -1,0 +1,207 @@
+package release
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart"
+	helm "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// zipped is what Helm keeps in a record.
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(out.Bytes())
+}
+
+func storeOn(client typedcorev1.SecretInterface) store {
+	return store{
+		client: client, release: types.NamespacedName{Namespace: "team", Name: "web"}, memory: &memo{},
+		now: func() time.Time { return noon },
+	}
+}
+
+func TestForgedRecordsAreRefused(t *testing.T) {
+	tests := map[string]struct{ payload, want string }{
+		"no base64":        {"%", "delete it"},
+		"not zipped":       {base64.StdEncoding.EncodeToString([]byte("hello, this is nothing")), "delete it"},
+		"cut off":          {zipped(t, strings.Repeat(" ", 1000))[:20], "delete it"},
+		"a bomb":           {zipped(t, strings.Repeat(" ", maxRecordBytes+1)), "inflates to more than 16 MiB"},
+		"a bomb of values": {zipped(t, `{"name":"web","version":1,"info":{},"config":{"a":[`+strings.Repeat("{},", maxRecordNodes)+`{}]}}`), "more than 300000 values"},
+		"no JSON":          {zipped(t, "hello"), "delete it"},
+		"null":             {zipped(t, "null"), "it tells no status"},
+		"no status":        {zipped(t, `{"name":"web","version":1}`), "it tells no status"},
+		"another release":  {zipped(t, `{"name":"other","version":1,"info":{}}`), "is no record of revision 1 of release web"},
+		"another number":   {zipped(t, `{"name":"web","version":2,"info":{}}`), "is no record of revision 1 of release web"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewClientset(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Name: keyOf("web", 1), Namespace: "team"},
+				Data:       map[string][]byte{"release": []byte(test.payload)},
+			})
+			_, _, err := storeOn(client.CoreV1().Secrets("team")).read(t.Context(), 1)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// kept is a release as kubeop records it.
+func recorded(number int, status helm.Status) *helm.Release {
+	return &helm.Release{
+		Name: "web", Namespace: "team", Version: number, Info: &helm.Info{Status: status}, Manifest: "kind: ConfigMap",
+		Chart:  &chart.Chart{Metadata: &chart.Metadata{Name: "web", Version: "1.2.3", AppVersion: "9"}},
+		Config: map[string]any{"a": 1}, Labels: map[string]string{appLabel: "shop"},
+	}
+}
+
+func TestHelmReadsWhatIsStored(t *testing.T) {
+	client := fake.NewClientset().CoreV1().Secrets("team")
+	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusDeployed)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := storage.Init(driver.NewSecrets(client)).Deployed("web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{
+		appLabel: "shop", "owner": "helm", "name": "web", "status": "deployed", "version": "1", "createdAt": "1777896000",
+	}
+	if diff := cmp.Diff(labels, got.Labels); diff != "" {
+		t.Error(diff)
+	}
+	if got.Manifest != "kind: ConfigMap" || got.Chart.Metadata.Version != "1.2.3" || got.Version != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhatHelmStoresIsRead(t *testing.T) {
+	client := fake.NewClientset().CoreV1().Secrets("team")
+	if err := storage.Init(driver.NewSecrets(client)).Create(recorded(3, helm.StatusFailed)); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := storeOn(client).read(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Info.Status != helm.StatusFailed || !maps.Equal(got.Labels, map[string]string{appLabel: "shop"}) {
+		t.Errorf("got %+v with labels %v", got.Info, got.Labels)
+	}
+}
+
+func TestATakenNumberIsFenced(t *testing.T) {
+	client := fake.NewClientset().CoreV1().Secrets("team")
+	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall)); !errors.Is(err, ErrFenced) {
+		t.Errorf("got %v, want ErrFenced", err)
+	}
+	if _, err := storeOn(client).replace(t.Context(), recorded(2, helm.StatusFailed), "1"); !errors.Is(err, ErrFenced) {
+		t.Errorf("a record that is gone: got %v, want ErrFenced", err)
+	}
+}
+
+func TestContentIsTheSameBeforeAndAfterStorage(t *testing.T) {
+	rel := recorded(1, helm.StatusDeployed)
+	rel.Config = map[string]any{"big": int64(9007199254740993), "float": 1e21, "list": []any{1, "x", nil}, "bad": "a\xffb"}
+	rel.Manifest = "kind: \xff\xfe"
+	rel.Hooks = []*helm.Hook{{Path: "b", Manifest: "2"}, {Path: "a", Manifest: "1"}}
+	before, err := content(rel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := fake.NewClientset().CoreV1().Secrets("team")
+	if _, err := storeOn(client).insert(t.Context(), rel); err != nil {
+		t.Fatal(err)
+	}
+	read, _, err := storeOn(client).read(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Hooks[0], read.Hooks[1] = read.Hooks[1], read.Hooks[0]
+	read.Hooks[0].LastRun.Phase, read.Hooks[0].DeletePolicies = helm.HookPhaseFailed, []helm.HookDeletePolicy{helm.HookFailed}
+	if after, err := content(read); err != nil || after != before {
+		t.Errorf("before %s, after %s, %v", before, after, err)
+	}
+	for name, tamper := range map[string]func(){
+		"manifest": func() { read.Manifest += " " },
+		"hook":     func() { read.Hooks[0].Manifest += " " },
+		"values":   func() { read.Config["new"] = true },
+	} {
+		tamper()
+		if after, err := content(read); err != nil || after == before {
+			t.Errorf("%s changed and the content is the same, %v", name, err)
+		}
+	}
+}
+
+func TestSignsInTextAreNoValues(t *testing.T) {
+	rel := recorded(1, helm.StatusDeployed)
+	rel.Manifest = strings.Repeat(`- {"a": [1, 2], 'b': "\\"}`+"\n", maxRecordNodes)
+	client := fake.NewClientset().CoreV1().Secrets("team")
+	if _, err := storeOn(client).insert(t.Context(), rel); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := storeOn(client).read(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnOutlineHoldsNoPayloads(t *testing.T) {
+	client := fake.NewClientset().CoreV1().Secrets("team")
+	var known state
+	for n := 1; n <= 12; n++ {
+		rel := recorded(n, helm.StatusSuperseded)
+		name := strconv.Itoa(n % 2)
+		rel.Manifest = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: c" + strconv.Itoa(n) + "}\ndata: {a: much}\n---\n" +
+			"kind: Secret\napiVersion: v1\nmetadata: {name: s" + name + ", annotations: {helm.sh/resource-policy: keep}}\n"
+		meta, err := storeOn(client).insert(t.Context(), rel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known = append(known, revision{number: n, version: meta.ResourceVersion, status: helm.StatusSuperseded})
+	}
+	r := newRecords(t.Context(), storeOn(client), &fence{now: func() time.Time { return noon }}, known)
+	if err := r.load(12); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.outline(objects{release: r.release})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := write([]document{{objects: got}})
+	if err != nil || len(got) != maxOutlined+2 || strings.Contains(text, "much") || strings.Count(text, "keep") != 2 {
+		t.Errorf("got %d objects: %s", len(got), text)
+	}
+	for n, h := range r.held {
+		if h.loaded != (n == 12) || (h.Manifest != "") != (n == 12) {
+			t.Errorf("the payload of revision %d is at hand: %t", n, h.loaded)
+		}
+	}
+}

@@ -1,0 +1,2 @@
+{{- define "who" }}alpha{{ end }}
+{{- define "late" }}alpha{{ end }}

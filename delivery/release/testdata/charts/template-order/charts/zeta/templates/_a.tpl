@@ -1,0 +1,2 @@
+{{- define "who" }}zeta{{ end }}
+{{- define "late" }}zeta{{ end }}

@@ -1,0 +1,1 @@
+{{- define "who" }}parent a{{ end }}

@@ -1,0 +1,293 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"helm.sh/helm/v3/pkg/kube"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// errTimeUp ends a wait.
+var errTimeUp = errors.New("time is up")
+
+// The pauses between two looks at what is waited for grow from the first to the last.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = time.Second
+)
+
+func (c *helmClient) patience() time.Duration {
+	if c.terms.timeout <= 0 {
+		return defaultTimeout
+	}
+	return c.terms.timeout
+}
+
+// await looks, at once and then again and again, until look is done or fails for another reason than the world's. It ends
+// with errTimeUp, and with ErrSuperseded once ended is closed. Only what does not come at the first look is waited for
+// idly.
+func (c *helmClient) await(timeout time.Duration, ended <-chan struct{}, look func() (bool, error)) error {
+	done, err := look()
+	if done || err != nil && !worldly(err) {
+		return err
+	}
+	return c.whileIdle(func() error {
+		deadline := c.clock.NewTimer(timeout)
+		defer deadline.Stop()
+		for pause := firstPause; ; pause = min(2*pause, lastPause) {
+			again := c.clock.NewTimer(pause)
+			select {
+			case <-ended:
+				again.Stop()
+				return ErrSuperseded
+			case <-deadline.C():
+				again.Stop()
+				return errTimeUp
+			case <-again.C():
+			}
+			if done, err := look(); done || err != nil && !worldly(err) {
+				return err
+			}
+		}
+	})
+}
+
+// Wait waits until the objects are ready; a Job is when it has begun.
+func (c *helmClient) Wait(list kube.ResourceList, timeout time.Duration) error {
+	return c.waitFor(list, timeout, false)
+}
+
+// WaitWithJobs waits until the objects are ready and the Jobs have completed.
+func (c *helmClient) WaitWithJobs(list kube.ResourceList, timeout time.Duration) error {
+	return c.waitFor(list, timeout, true)
+}
+
+func (c *helmClient) waitFor(list kube.ResourceList, timeout time.Duration, jobs bool) error {
+	left := asking(list)
+	why := ""
+	var last *unstructured.Unstructured
+	err := c.await(timeout, c.terms.superseded, func() (bool, error) {
+		for len(left) > 0 {
+			o, err := helper(left[0]).Get(left[0].Namespace, left[0].Name)
+			if err != nil {
+				why = err.Error()
+				return false, named(left[0], err)
+			}
+			if last, err = unstructuredOf(o); err != nil {
+				return false, err
+			}
+			ready, message, err := ready(last, jobs)
+			if err != nil || !ready {
+				why = message
+				return false, named(left[0], err)
+			}
+			left = left[1:]
+		}
+		return true, nil
+	})
+	if !errors.Is(err, errTimeUp) {
+		return c.note(err)
+	}
+	if culprit := c.reason(last); culprit != "" {
+		why = culprit
+	}
+	return c.note(fmt.Errorf("%s is not ready after %s: %s", nameOf(left[0]), timeout, why))
+}
+
+// ready judges an object as kstatus does, and what it waits for. It fails when time alone will not make it ready.
+func ready(u *unstructured.Unstructured, jobs bool) (bool, string, error) {
+	if isKind(u, batchv1.GroupName, "Job") && jobs {
+		done, err := jobDone(u)
+		return done, "it has not completed", err
+	}
+	result, err := status.Compute(u)
+	if err != nil {
+		return false, "", fmt.Errorf("judging: %w", err)
+	}
+	if result.Status == status.FailedStatus {
+		return false, "", errors.New(result.Message)
+	}
+	return result.Status == status.CurrentStatus, result.Message, nil
+}
+
+func isKind(u *unstructured.Unstructured, group, kind string) bool {
+	gk := u.GroupVersionKind().GroupKind()
+	return gk.Group == group && gk.Kind == kind
+}
+
+// WatchUntilReady waits for hooks: Jobs until they have completed, Pods until they have succeeded; other kinds are done
+// once they are there. One that was deleted meanwhile is taken for done, as Helm does.
+func (c *helmClient) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {
+	var work kube.ResourceList
+	for _, info := range asking(list) {
+		if u, err := unstructuredOf(info.Object); err == nil && ends(u) != nil {
+			work = append(work, info)
+		}
+	}
+	if len(work) == 0 {
+		return nil
+	}
+	return c.note(c.whileIdle(func() error {
+		return listed(each(work, func(info *resource.Info) error { return c.hookDone(info, timeout) })...)
+	}))
+}
+
+// ends returns how to see that a hook has ended; nil for kinds that just are.
+func ends(u *unstructured.Unstructured) func(*unstructured.Unstructured) (bool, error) {
+	switch {
+	case isKind(u, batchv1.GroupName, "Job"):
+		return jobDone
+	case isKind(u, corev1.GroupName, "Pod"):
+		return podDone
+	}
+	return nil
+}
+
+func jobDone(u *unstructured.Unstructured) (bool, error) {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		if condition["status"] != string(corev1.ConditionTrue) {
+			continue
+		}
+		switch condition["type"] {
+		case string(batchv1.JobComplete):
+			return true, nil
+		case string(batchv1.JobFailed):
+			return true, ended(condition)
+		}
+	}
+	return false, nil
+}
+
+// ended is why a Job failed, as far as it says.
+func ended(condition map[string]any) error {
+	for _, key := range []string{"message", "reason"} {
+		if said, _ := condition[key].(string); said != "" {
+			return fmt.Errorf("failed: %s", said)
+		}
+	}
+	return errors.New("failed")
+}
+
+func podDone(u *unstructured.Unstructured) (bool, error) {
+	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
+	if phase == string(corev1.PodFailed) {
+		return true, errors.New("failed")
+	}
+	return phase == string(corev1.PodSucceeded), nil
+}
+
+func (c *helmClient) hookDone(info *resource.Info, timeout time.Duration) error {
+	u, err := unstructuredOf(info.Object)
+	if err != nil {
+		return err
+	}
+	err = c.follow(info, timeout, ends(u))
+	if err == nil || worldly(err) {
+		return err
+	}
+	why := c.reason(unread(u))
+	switch {
+	case !errors.Is(err, errTimeUp) && strings.HasPrefix(err.Error(), why):
+		return fmt.Errorf("hook %s %w", nameOf(info), err)
+	case !errors.Is(err, errTimeUp):
+		return fmt.Errorf("hook %s: %s", nameOf(info), why) // which begins with what the object itself says
+	case why != "":
+		why = ": " + why
+	}
+	return fmt.Errorf("hook %s has not ended after %s%s", nameOf(info), timeout, why)
+}
+
+// unread is an object without its status, which is not the last any more.
+func unread(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	delete(u.Object, "status")
+	return u
+}
+
+// follow watches an object from where the info knows it. When the watch ends, it looks and begins anew.
+func (c *helmClient) follow(info *resource.Info, timeout time.Duration, done func(*unstructured.Unstructured) (bool, error)) error {
+	deadline := c.clock.NewTimer(timeout)
+	defer deadline.Stop()
+	for version := info.ResourceVersion; ; {
+		w, err := helper(info).WatchSingle(info.Namespace, info.Name, version)
+		if err == nil {
+			ended, err := until(w, deadline.C(), done)
+			w.Stop()
+			if ended || err != nil {
+				return err
+			}
+		}
+		pause := c.clock.NewTimer(firstPause)
+		select {
+		case <-deadline.C():
+			pause.Stop()
+			return errTimeUp
+		case <-pause.C():
+		}
+		o, err := helper(info).Get(info.Namespace, info.Name)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil && !worldly(err) {
+			return err
+		}
+		u, err := unstructuredOf(o)
+		if err != nil {
+			continue
+		}
+		if ended, err := done(u); ended {
+			return err
+		}
+		version = u.GetResourceVersion()
+	}
+}
+
+// until reads a watch until the object has ended or is gone. It reports false when the watch ended first.
+func until(w watch.Interface, deadline <-chan time.Time, done func(*unstructured.Unstructured) (bool, error)) (bool, error) {
+	for {
+		select {
+		case <-deadline:
+			return false, errTimeUp
+		case event, ok := <-w.ResultChan():
+			switch {
+			case !ok || event.Type == watch.Error:
+				return false, nil
+			case event.Type == watch.Deleted:
+				return true, nil
+			}
+			u, err := unstructuredOf(event.Object)
+			if err != nil {
+				return false, nil
+			}
+			if ended, err := done(u); ended {
+				return true, err
+			}
+		}
+	}
+}
+
+// reasonTime bounds the requests that look for a reason.
+const reasonTime = 5 * time.Second
+
+// reason says why an object is not as far as it should be, or nothing.
+func (c *helmClient) reason(u *unstructured.Unstructured) string {
+	if u == nil || c.explain == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reasonTime)
+	defer cancel()
+	why := c.explain(ctx, u)
+	return strings.TrimRight(strings.TrimPrefix(why, u.GetKind()+"/"+u.GetName()+": "), ": ")
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// clientCounts are what a controller says about itself.
+type clientCounts struct {
+	// Requests is how many API requests its client had answered, of any kind; Methods are the same by HTTP method.
+	Requests int
+	Methods  map[string]int
+	// Reconciles is how often it looked at an app; Pending is how many apps wait for a look or are being looked at.
+	Reconciles, Pending int
+	// CPU is in seconds, RSS in bytes.
+	CPU float64
+	RSS int64
+}
+
+// scrape reads the metrics at a URL. The names are those of client-go, controller-runtime and client_golang, which
+// kubeop and Flux share.
+func scrape(ctx context.Context, url, controller string) (clientCounts, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return clientCounts{}, fmt.Errorf("asking for metrics: %w", err)
+	}
+	response, err := scraper.Do(request)
+	if err != nil {
+		return clientCounts{}, fmt.Errorf("asking for metrics: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return clientCounts{}, fmt.Errorf("asking for metrics: %s: %s", url, response.Status)
+	}
+	return parseMetrics(response.Body, controller)
+}
+
+// scraper takes its time: a controller has metrics of each of thousands of apps.
+var scraper = &http.Client{Timeout: 30 * time.Second}
+
+func parseMetrics(text io.Reader, controller string) (clientCounts, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(text)
+	if err != nil {
+		return clientCounts{}, fmt.Errorf("reading metrics: %w", err)
+	}
+	c := clientCounts{Methods: map[string]int{}}
+	for _, m := range families["rest_client_requests_total"].GetMetric() {
+		// A request that got no answer has a code that is no number, and no API server knows of it.
+		if _, err := strconv.Atoi(labelOf(m, "code")); err == nil {
+			c.Requests += int(m.GetCounter().GetValue())
+			c.Methods[strings.ToLower(labelOf(m, "method"))] += int(m.GetCounter().GetValue())
+		}
+	}
+	for _, m := range families["controller_runtime_reconcile_total"].GetMetric() {
+		if labelOf(m, "controller") == controller {
+			c.Reconciles += int(m.GetCounter().GetValue())
+		}
+	}
+	for _, gauge := range []string{"workqueue_depth", "controller_runtime_active_workers"} {
+		for _, m := range families[gauge].GetMetric() {
+			if labelOf(m, "controller") == controller {
+				c.Pending += int(m.GetGauge().GetValue())
+			}
+		}
+	}
+	for _, m := range families["process_cpu_seconds_total"].GetMetric() {
+		c.CPU += m.GetCounter().GetValue()
+	}
+	for _, m := range families["process_resident_memory_bytes"].GetMetric() {
+		c.RSS += int64(m.GetGauge().GetValue())
+	}
+	return c, nil
+}
+
+func labelOf(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}

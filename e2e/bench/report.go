@@ -1,0 +1,171 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// report is everything that was measured, as -json writes it.
+type report struct {
+	Driver string `json:"driver"`
+	// Type of the apps.
+	Type string `json:"type"`
+	// Chart is where the chart comes from; Values is how many bytes of values each app has.
+	Chart  string `json:"chart"`
+	Values int    `json:"valuesBytes"`
+	// Kubernetes is the API server's version, CPUs what it and the controllers share.
+	Kubernetes string `json:"kubernetes,omitempty"`
+	CPUs       int    `json:"cpus"`
+	Runs       []run  `json:"runs"`
+	// GrowthPerApp is by how many bytes the peak of memory grows with each app, where there is more than one run.
+	GrowthPerApp float64 `json:"growthPerApp,omitempty"`
+	// Broken are the budgets that were not kept, and Doubts where the two counts of requests differ.
+	Broken []string `json:"broken"`
+	Doubts []string `json:"doubts"`
+}
+
+// run is one set of apps taken through the phases.
+type run struct {
+	Apps   int     `json:"apps"`
+	Phases []phase `json:"phases"`
+}
+
+// conclude fills in what follows from the runs.
+func (r *report) conclude() {
+	if len(r.Runs) > 1 {
+		r.GrowthPerApp = growth(r.Runs)
+	}
+	r.Broken, r.Doubts = r.broken(), []string{}
+	for _, one := range r.Runs {
+		for _, p := range one.Phases {
+			if doubt := p.disagreement(); doubt != "" {
+				r.Doubts = append(r.Doubts, doubt)
+			}
+		}
+	}
+}
+
+// writeJSON writes the report into a file.
+func (r *report) writeJSON(path string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// print writes the tables for people.
+func (r *report) print(out io.Writer) {
+	for _, one := range r.Runs {
+		_, _ = fmt.Fprintf(out, "\n%d apps of type %s, driver %s, chart from %s, %d bytes of values\n\n", one.Apps, r.Type, r.Driver, r.Chart, r.Values)
+		one.printTotals(out)
+		_, _ = fmt.Fprintf(out, "\nRequests per app, watches and leases left out\n\n")
+		one.printKinds(out, func(p phase) []line { return p.Requests }, func(l line) string { return fixed(l.PerApp) })
+		_, _ = fmt.Fprintf(out, "\nWatches opened, in all\n\n")
+		one.printKinds(out, func(p phase) []line { return p.Watches }, func(l line) string { return strconv.Itoa(l.Count) })
+	}
+	if r.GrowthPerApp != 0 {
+		_, _ = fmt.Fprintf(out, "\nThe peak of memory grows by %.1f KiB per app.\n", r.GrowthPerApp/(1<<10))
+	}
+	for _, doubt := range r.Doubts {
+		_, _ = fmt.Fprintf(out, "\nThe counts do not agree: %s\n", doubt)
+	}
+}
+
+// printTotals writes a line for each phase.
+func (r *run) printTotals(out io.Writer) {
+	t := newTable(out)
+	t.row("phase", "apps", "seconds", "p50", "p99", "reads", "writes", "requests", "looks", "watches", "leases", "audit", "client", "CPU s", "RSS", "peak")
+	for _, p := range r.Phases {
+		watches := 0
+		for _, l := range p.Watches {
+			watches += l.Count
+		}
+		t.row(p.Name, strconv.Itoa(p.Apps), fixed(p.Seconds), fixed(p.P50), fixed(p.P99),
+			fixed(perApp(p.Reads, p.Apps)), fixed(perApp(p.Writes, p.Apps)), fixed(perApp(p.Reads+p.Writes, p.Apps)),
+			strconv.Itoa(p.Reconciles), strconv.Itoa(watches), strconv.Itoa(p.Leases), strconv.Itoa(p.Audit), strconv.Itoa(p.Client),
+			fixed(p.CPUSeconds), mib(p.RSS), mib(p.PeakRSS))
+	}
+	t.end()
+	_, _ = fmt.Fprintln(out, "\nSeconds from the push: until all apps are ready, and until half (p50) and nearly all (p99) are applied. Reads, writes\n"+
+		"and requests per app; the rest in all. Audit and client are all requests as the API server and the client count them.")
+}
+
+// printKinds writes a column for each phase and a line for each kind of request, first those that read, the most
+// frequent first.
+func (r *run) printKinds(out io.Writer, of func(phase) []line, show func(line) string) {
+	cells, total := map[request]map[string]string{}, map[request]int{}
+	header := []string{"verb and resource"}
+	for _, p := range r.Phases {
+		header = append(header, p.Name)
+		for _, l := range of(p) {
+			kind := request{Verb: l.Verb, Resource: l.Resource}
+			if cells[kind] == nil {
+				cells[kind] = map[string]string{}
+			}
+			cells[kind][p.Name] = show(l)
+			total[kind] += l.Count
+		}
+	}
+	t := newTable(out)
+	t.row(header...)
+	for _, kind := range slices.SortedFunc(maps.Keys(cells), func(a, b request) int {
+		switch {
+		case a.writes() == b.writes():
+			return cmp.Or(total[b]-total[a], cmp.Compare(a.String(), b.String()))
+		case b.writes():
+			return -1
+		}
+		return 1
+	}) {
+		row := []string{kind.String()}
+		for _, p := range r.Phases {
+			row = append(row, cells[kind][p.Name])
+		}
+		t.row(row...)
+	}
+	t.end()
+}
+
+// table aligns columns, the first to the left and numbers to the right.
+type table struct {
+	out  io.Writer
+	rows [][]string
+}
+
+func newTable(out io.Writer) *table { return &table{out: out} }
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) end() {
+	first := 0
+	for _, row := range t.rows {
+		first = max(first, len(row[0]))
+	}
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range t.rows {
+		_, _ = fmt.Fprintf(w, "%-*s\t%s\t\n", first, row[0], strings.Join(row[1:], "\t"))
+	}
+	_ = w.Flush()
+}
+
+// fixed shows a number with two decimals, and nothing for nothing.
+func fixed(value float64) string {
+	if value == 0 {
+		return "0"
+	}
+	return strconv.FormatFloat(value, 'f', 2, 64)
+}
+
+func mib(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20)) }

@@ -1,0 +1,40 @@
+package tree
+
+import (
+	"fmt"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/expr"
+)
+
+// checkOrder checks what the schema cannot: expressions, what may be depended on, and that hooks have an image.
+func (d judged) checkOrder(app *v1alpha1.App) {
+	for i := range app.Spec.DependsOn {
+		on, at := &app.Spec.DependsOn[i], fmt.Sprintf("spec.dependsOn[%d]", i)
+		if kind := on.GroupVersionKind(); kind.Group == "" && kind.Kind == "Secret" {
+			d.addAt(at+".kind", "%s.kind: no app may depend on a Secret", at)
+		}
+		if on.ReadyExpr == "" {
+			continue
+		}
+		if _, err := expr.Compile(on.ReadyExpr, expr.Dependency...); err != nil {
+			d.addAt(at+".readyExpr", "%s.readyExpr: %s", at, err)
+		}
+	}
+	for i := range app.Spec.HealthCheckExprs {
+		if _, err := expr.NewCheck(&app.Spec.HealthCheckExprs[i]); err != nil {
+			at := fmt.Sprintf("spec.healthCheckExprs[%d]", i)
+			d.addAt(at, "%s.%s", at, err)
+		}
+	}
+	d.checkHooks("spec.hooks.pre", app, app.Spec.Hooks.Pre)
+	d.checkHooks("spec.hooks.post", app, app.Spec.Hooks.Post)
+}
+
+func (d judged) checkHooks(at string, app *v1alpha1.App, hooks []v1alpha1.Hook) {
+	for i, hook := range hooks {
+		if hook.Image == "" && app.Spec.Image == nil {
+			d.addAt(fmt.Sprintf("%s[%d]", at, i), "%s[%d].image is required unless the app is of type Image", at, i)
+		}
+	}
+}

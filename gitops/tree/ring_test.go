@@ -1,0 +1,137 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// ordered is a tenant's repository in which each app, named project/app, depends on others, named as in dependsOn.
+func ordered(needs map[string][]string) repository {
+	r := repository{"kubeop.yaml": {Data: []byte("layout: v1\n")}}
+	put := func(name, text string) { r[name] = &fstest.MapFile{Data: []byte(text)} }
+	for app, on := range needs {
+		project, name, _ := strings.Cut(app, "/")
+		put("projects/"+project+"/project.yaml", "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: "+project+"}\n")
+		text := "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: " + name + "}\nspec:\n  type: Image\n  image: {reference: nginx}\n"
+		if len(on) > 0 {
+			text += "  dependsOn:\n"
+		}
+		for _, d := range on {
+			text += "  - " + d + "\n"
+		}
+		put("projects/"+project+"/apps/"+name+"/app.yaml", text)
+	}
+	return r
+}
+
+func TestRings(t *testing.T) {
+	cases := map[string]struct {
+		needs map[string][]string
+		// problems and apps are what is left.
+		problems, apps []string
+	}{
+		"a line": {
+			needs: map[string][]string{"a/x": {"name: y"}, "a/y": {"{name: z, project: b}"}, "b/z": {"name: elsewhere"}},
+			apps:  []string{"x", "y", "z"},
+		},
+		"a diamond": {
+			needs: map[string][]string{"a/x": {"name: y", "name: z"}, "a/y": {"name: w"}, "a/z": {"name: w"}, "a/w": nil},
+			apps:  []string{"w", "x", "y", "z"},
+		},
+		"an app on itself": {
+			needs:    map[string][]string{"a/x": {"name: w", "name: x"}, "a/w": nil, "b/z": nil},
+			problems: []string{"projects/a/apps/x/app.yaml:9: dependsOn makes a ring: x → x"},
+			apps:     []string{"z"},
+		},
+		"two apps, and one that waits for them": {
+			needs: map[string][]string{"a/x": {"name: y"}, "a/y": {"{kind: App, name: x, project: a}"}, "b/z": {"{name: x, project: a}"}},
+			problems: []string{
+				"projects/a/apps/x/app.yaml:8: dependsOn makes a ring: x → y → x",
+				"projects/a/apps/y/app.yaml:8: dependsOn makes a ring: y → x → y",
+			},
+			apps: []string{"z"},
+		},
+		"over projects": {
+			needs: map[string][]string{"a/x": {"{name: y, project: b}"}, "b/y": {"{name: x, project: a}"}, "c/z": nil},
+			problems: []string{
+				"projects/a/apps/x/app.yaml:8: dependsOn makes a ring: x → b/y → x",
+				"projects/b/apps/y/app.yaml:8: dependsOn makes a ring: y → a/x → y",
+			},
+			apps: []string{"z"},
+		},
+		"other kinds make none": {
+			needs: map[string][]string{"a/x": {"{apiVersion: batch/v1, kind: Job, name: x}", "{kind: Project, name: x}", "{apiVersion: other.io/v1, kind: App, name: x}"}},
+			apps:  []string{"x"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			tree := fresh(ordered(c.needs), Scope{Repository: "acme", Tenant: "acme", Revision: "main@sha1:1"})
+			var problems, apps []string
+			for _, p := range tree.Problems {
+				problems = append(problems, p.String())
+			}
+			for _, a := range tree.Apps {
+				apps = append(apps, a.Name)
+			}
+			if diff := cmp.Diff(c.problems, problems); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.apps, apps); diff != "" {
+				t.Errorf("apps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestARingBelowAPath names the file from the root of the repository.
+func TestARingBelowAPath(t *testing.T) {
+	tree := fresh(ordered(map[string][]string{"a/x": {"name: x"}}), Scope{Repository: "acme", Tenant: "acme", Path: "deploy"})
+	if len(tree.Problems) != 1 || tree.Problems[0].String() != "deploy/projects/a/apps/x/app.yaml:8: dependsOn makes a ring: x → x" {
+		t.Errorf("got %v", tree.Problems)
+	}
+}
+
+func TestALargeRingIsFoundInTime(t *testing.T) {
+	const size = 1500
+	needs := map[string][]string{}
+	for i := range size {
+		needs[fmt.Sprintf("a/x%d", i)] = []string{fmt.Sprintf("name: x%d", (i+1)%size)}
+	}
+	files := ordered(needs)
+	began := time.Now()
+	tree := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
+	if len(tree.Problems) != size || len(tree.Apps) != 0 {
+		t.Errorf("%d problems, %d apps", len(tree.Problems), len(tree.Apps))
+	}
+	if longest := len(tree.Problems[0].Why); longest > 300 {
+		t.Errorf("a message has %d bytes: %s", longest, tree.Problems[0].Why)
+	}
+	t.Logf("a ring of %d apps is read in %s", size, time.Since(began))
+}
+
+func TestOrderIsChecked(t *testing.T) {
+	cases := map[string]struct{ spec, want string }{
+		"an expression about a dependency": {"dependsOn: [{name: y, readyExpr: 'dep.status.x =='}]", "app.yaml:7: spec.dependsOn[0].readyExpr: 1:16: Syntax error"},
+		"a Secret":                         {"dependsOn: [{apiVersion: v1, kind: Secret, name: y}]", "app.yaml:7: spec.dependsOn[0].kind: no app may depend on a Secret"},
+		"an expression about health":       {"healthCheckExprs: [{apiVersion: a.io/v1, kind: Db, current: 'statos.x == 1'}]", "app.yaml:7: spec.healthCheckExprs[0].current: 1:1: undeclared reference to 'statos'"},
+		"health of a Secret":               {"healthCheckExprs: [{apiVersion: v1, kind: Secret, current: 'true'}]", "spec.healthCheckExprs[0].kind: no expression may read a Secret"},
+		"a hook without an image":          {"hooks: {pre: [{name: migrate}]}", "app.yaml:7: spec.hooks.pre[0].image is required unless the app is of type Image"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			files := ordered(map[string][]string{"a/x": nil})
+			files["projects/a/apps/x/app.yaml"].Data = []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: x}\nspec:\n" +
+				"  type: Raw\n  raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}]}\n  " + c.spec + "\n")
+			tree := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
+			if len(tree.Problems) != 1 || !strings.Contains(tree.Problems[0].String(), c.want) {
+				t.Errorf("got %v, want %s", tree.Problems, c.want)
+			}
+		})
+	}
+}
