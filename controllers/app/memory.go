@@ -175,6 +175,12 @@ func (r *Reconciler) wait(s *scope, phase string, limit time.Duration, message e
 	return r.waitLooking(s, phase, limit, func(time.Duration) time.Duration { return lastLook }, message)
 }
 
+// waitInLine is wait for an action that has not begun. The engine calls the app when its turn comes, and there may be
+// thousands before it.
+func (r *Reconciler) waitInLine(s *scope, phase string, message error) error {
+	return r.waitLooking(s, phase+" in line", patienceInLine, func(time.Duration) time.Duration { return time.Minute }, message)
+}
+
 // waitLooking is wait for what no event ends: how soon to look again depends on how long it lasts.
 func (r *Reconciler) waitLooking(s *scope, phase string, limit time.Duration, look func(waited time.Duration) time.Duration, message error) error {
 	now := r.Clock.Now()

@@ -66,7 +66,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 // waitForAction waits for an action that may not have begun.
 func (r *Reconciler) waitForAction(s *scope, phase string, outcome release.Outcome, message error) error {
 	if outcome.Queued {
-		return r.wait(s, phase+" in line", patienceInLine, message)
+		return r.waitInLine(s, phase, message)
 	}
 	return r.wait(s, phase, patience, message)
 }

@@ -114,7 +114,10 @@ func (r *Reconciler) delete(ctx context.Context, s *scope, entries, kept []v1alp
 	return nil
 }
 
-// units groups objects by what succeeds or fails together: all tenants, then each project with its apps.
+// batch bounds a unit: what is applied at once is in memory at once, in a form ten times as large as in the file.
+const batch = 100
+
+// units groups objects by what succeeds or fails together: all tenants, then each project with its apps, at most a batch.
 func units(objects []client.Object) [][]client.Object {
 	var groups [][]client.Object
 	at := map[string]int{}
@@ -123,7 +126,7 @@ func units(objects []client.Object) [][]client.Object {
 		if _, ok := o.(*v1alpha1.Tenant); ok {
 			key = ""
 		}
-		if _, ok := at[key]; !ok {
+		if i, ok := at[key]; !ok || len(groups[i]) == batch {
 			at[key] = len(groups)
 			groups = append(groups, nil)
 		}

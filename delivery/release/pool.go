@@ -256,17 +256,26 @@ func (p *place) enter(app types.NamespacedName) bool {
 	return false
 }
 
-// leave gives the room back and calls as many from the line as there are rooms: some may want nothing any more.
+// leave gives the room back.
 func (p *place) leave() {
 	<-p.rooms
-	e := p.engine
+	p.engine.callNext(p.quarter)
+}
+
+// call ends a look. Who was called and wants nothing any more has left rooms for the next in line.
+func (e *Engine) call(req *Request) {
+	e.callNext(e.quarter(cmp.Or(req.Tenant, req.App.Namespace)))
+}
+
+// callNext has as many from the line look anew as there are rooms.
+func (e *Engine) callNext(q *quarter) {
 	e.mu.Lock()
-	called := p.line[:min(len(p.line), cap(p.rooms)-len(p.rooms))]
-	if p.line = p.line[len(called):]; e.draining {
+	called := q.line[:min(len(q.line), cap(q.rooms)-len(q.rooms))]
+	if q.line = q.line[len(called):]; e.draining {
 		called = nil
 	}
 	for _, app := range called {
-		delete(p.inLine, app)
+		delete(q.inLine, app)
 	}
 	e.mu.Unlock()
 	for _, app := range called {

@@ -345,3 +345,17 @@ func TestWhatIsQueuedInAForgottenNamespaceNeverBegins(t *testing.T) {
 		t.Errorf("%d slots and %d quarters are remembered, want those of the other namespace", len(e.slots), len(e.quarters))
 	}
 }
+
+// An app that is called and wants nothing any more starts no action whose end would call the next.
+func TestWhoWantsNothingHasTheNextCalled(t *testing.T) {
+	e, notified := pool(1)
+	next := types.NamespacedName{Namespace: "team", Name: "next"}
+	q := e.quarter("acme")
+	q.line, q.inLine[next] = []types.NamespacedName{next}, true
+	if _, err := e.Reconcile(t.Context(), Request{App: app, Tenant: "acme"}); err == nil {
+		t.Fatal("an empty request was taken")
+	}
+	if got := <-notified; got != next || len(q.line)+len(q.inLine) != 0 {
+		t.Errorf("called %s, left %v", got, q.line)
+	}
+}

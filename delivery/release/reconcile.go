@@ -15,6 +15,7 @@ const defaultRetries = 1
 // later. A failed attempt is no error but Outcome.Failed. When nothing is to be done no request is made, except those that
 // tell what this process does not know: the objects, unless Request.Known, and why an input failed before it started.
 func (e *Engine) Reconcile(ctx context.Context, req Request) (Outcome, error) {
+	defer e.call(&req)
 	out, err := e.whole(ctx, req)
 	return out, brief(err)
 }

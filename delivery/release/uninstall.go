@@ -24,6 +24,7 @@ func (e *Engine) Uninstall(ctx context.Context, req Request) (done bool, err err
 	if err := req.check(); err != nil {
 		return false, err
 	}
+	defer e.call(&req)
 	former, err := e.former(ctx, req)
 	if err != nil {
 		return false, err

@@ -176,13 +176,14 @@ func (k *kubeop) appFile(a app) []byte {
 	return declare("App", a.Name, spec)
 }
 
-// writeManifests writes what an app without a chart delivers, and removes what it delivered the turn before.
+// writeManifests writes what an app without a chart delivers. What it delivered the turn before stays, as the app is still
+// made from it until its new app.yaml is pushed as well, and what was before that goes.
 func (k *kubeop) writeManifests(a app) error {
 	in, folder := k.repository, func(turn int) string { return path.Join("projects", project, "apps", a.Name, turnFolder(turn)) }
 	if k.kind == v1alpha1.AppGit {
 		in, folder = k.manifests, func(turn int) string { return path.Join(turnFolder(turn), a.Name) }
 	}
-	if err := in.Remove(folder(a.Turn - 1)); err != nil {
+	if err := in.Remove(folder(a.Turn - 2)); err != nil {
 		return err
 	}
 	files, err := manifests(a, folder(a.Turn))

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -53,23 +54,23 @@ func (p *pass) addTenant(dir, tenant string, withProjects bool) {
 	file := join(dir, tenantFile)
 	v, _ := p.recall(file, func() verdict { return p.judgeFile(file, place{v1alpha1.TenantKind, tenant, u}) })
 	p.report(u, v.findings...)
-	object, ok := v.object.(*v1alpha1.Tenant)
-	if !ok {
+	if v.object == nil {
 		return
 	}
+	object := stamp(p, v, &v1alpha1.Tenant{}, u, dir)
 	if withProjects && object.Spec.Repository != nil {
 		p.report(u, finding{file: file, line: p.read(file).line("spec.repository"), why: "spec.repository binds the " +
 			"tenant's own repository, but its projects are here, in " + join(dir, projectsFolder) + "; keep one of the two"})
 	}
-	p.tree.Tenants = append(p.tree.Tenants, stamp(p, object, v1alpha1.TenantKind, u, dir))
+	p.tree.Tenants = append(p.tree.Tenants, object)
 }
 
 func (p *pass) addProject(dir string, u unit) {
 	file := join(dir, projectFile)
 	v, _ := p.recall(file, func() verdict { return p.judgeFile(file, place{v1alpha1.ProjectKind, u.project, u}) })
 	p.report(u, v.findings...)
-	if object, ok := v.object.(*v1alpha1.Project); ok {
-		p.tree.Projects = append(p.tree.Projects, stamp(p, object, v1alpha1.ProjectKind, u, dir))
+	if v.object != nil {
+		p.tree.Projects = append(p.tree.Projects, stamp(p, v, &v1alpha1.Project{}, u, dir))
 	}
 }
 
@@ -77,11 +78,10 @@ func (p *pass) addProject(dir string, u unit) {
 func (p *pass) addApp(dir string, u unit, name string) {
 	v, digest := p.recall(dir, func() verdict { return p.judgeApp(dir, place{v1alpha1.AppKind, name, u}) })
 	p.report(u, v.findings...)
-	object, ok := v.object.(*v1alpha1.App)
-	if !ok {
+	if v.object == nil {
 		return
 	}
-	app := stamp(p, object, v1alpha1.AppKind, u, dir)
+	app := stamp(p, v, &v1alpha1.App{}, u, dir)
 	app.Annotations[v1alpha1.TreeAnnotation] = digest
 	app.Annotations[v1alpha1.RevisionAnnotation] = p.scope.Revision
 	p.tree.Apps = append(p.tree.Apps, app)
@@ -152,13 +152,19 @@ func (d judged) verdict() verdict {
 	if len(d.findings) > 0 {
 		return verdict{findings: d.findings}
 	}
-	return verdict{object: d.object}
+	text, err := json.Marshal(d.object)
+	if err != nil {
+		return verdict{findings: []finding{{file: d.file, why: err.Error()}}}
+	}
+	return verdict{object: text}
 }
 
-// stamp copies a remembered object and writes on it what only the path and the repository decide.
-func stamp[T client.Object](p *pass, remembered T, kind string, u unit, dir string) T {
-	object := remembered.DeepCopyObject().(T)
-	object.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+// stamp fills object with what is remembered and writes on it what only the path and the repository decide.
+func stamp[T client.Object](p *pass, v verdict, object T, u unit, dir string) T {
+	if err := json.Unmarshal(v.object, object); err != nil {
+		panic(err) // judged.verdict wrote it from such an object.
+	}
+	kind := object.GetObjectKind().GroupVersionKind().Kind
 	object.SetNamespace(namespaceOf(kind, u))
 
 	labels := map[string]string{v1alpha1.TenantLabel: u.tenant, v1alpha1.RepositoryLabel: p.scope.Repository}
