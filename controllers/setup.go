@@ -6,12 +6,16 @@ import (
 	"net/netip"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/controllers/app"
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/tenant"
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/render"
@@ -49,6 +53,17 @@ type Options struct {
 	PlainRegistries []string
 	// Platform is where the platform repository is; without a URL whoever applies the Repository named platform decides.
 	Platform repository.Platform
+}
+
+// ManagerOptions are what the controllers rely on in their manager: a Reconcile reads what the one before it wrote, or waits for
+// the cache to have it; and the cache holds of the fields' owners those that matter here.
+func ManagerOptions(scheme *runtime.Scheme) ctrl.Options {
+	consistent := true
+	return ctrl.Options{
+		Scheme: scheme,
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
+		Cache:  cache.Options{DefaultTransform: apply.SlimFields},
+	}
 }
 
 // Setup adds every controller to the manager: the one list of what the operator runs. The Engine it returns is to be

@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -72,11 +71,9 @@ func startOperator() (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	consistent := true
-	mgr, err := ctrl.NewManager(rest, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
-	})
+	options := ManagerOptions(scheme)
+	options.Metrics.BindAddress = "0"
+	mgr, err := ctrl.NewManager(rest, options)
 	if err != nil {
 		return nil, err
 	}

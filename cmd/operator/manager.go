@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/hook"
@@ -39,16 +40,10 @@ func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, cl
 	connection.QPS, connection.Burst = -1, -1
 	connection.UserAgent = "kubeop/" + version.Version
 	unfenced := rest.CopyConfig(connection)
-	consistent := true
-	options := ctrl.Options{
-		Scheme:                  scheme,
-		Metrics:                 metricsserver.Options{BindAddress: c.MetricsAddr, ExtraHandlers: map[string]http.Handler{"/version": version.Handler()}},
-		HealthProbeBindAddress:  c.HealthAddr,
-		PprofBindAddress:        c.PprofAddr,
-		GracefulShutdownTimeout: &c.GracefulTimeout,
-		// A Reconcile reads what the one before it wrote, or waits for the cache to have it.
-		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
-	}
+	options := controllers.ManagerOptions(scheme)
+	options.Metrics = metricsserver.Options{BindAddress: c.MetricsAddr, ExtraHandlers: map[string]http.Handler{"/version": version.Handler()}}
+	options.HealthProbeBindAddress, options.PprofBindAddress = c.HealthAddr, c.PprofAddr
+	options.GracefulShutdownTimeout = &c.GracefulTimeout
 	events := &leaseEvents{}
 	if c.LeaderElect {
 		if err := elect(c, connection, events, &options); err != nil {

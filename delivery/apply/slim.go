@@ -7,14 +7,21 @@ import (
 )
 
 // Slim takes from an object's metadata what nobody here reads before a cache holds it: annotations, but for what protects it
-// from deletion, and the fields that belong to other controllers, but for the one that scaling writes. Tenants write both,
-// as large as they like. Fields that many objects have alike are held once.
+// from deletion, and what SlimFields takes. Tenants write both, as large as they like.
 func Slim(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		o.SetAnnotations(protecting(o))
+	}
+	return SlimFields(object)
+}
+
+// SlimFields takes from an object's metadata the fields that belong to other controllers, but for the one that scaling writes.
+// Fields that many objects have alike are held once.
+func SlimFields(object any) (any, error) {
 	o, ok := object.(metav1.Object)
 	if !ok {
 		return object, nil
 	}
-	o.SetAnnotations(protecting(o))
 	var kept []metav1.ManagedFieldsEntry
 	for _, f := range o.GetManagedFields() {
 		if owns(f) || byHand(f) || scales(f) {
