@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +30,16 @@ func (n *team) edit(o client.Object, patch string) {
 	n.t.Helper()
 	if err := n.admin.Patch(n.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody")); err != nil {
 		n.t.Fatal(err)
+	}
+}
+
+// delete deletes objects.
+func (n *team) delete(objects ...client.Object) {
+	n.t.Helper()
+	for _, o := range objects {
+		if err := n.admin.Delete(n.t.Context(), o); err != nil {
+			n.t.Fatal(err)
+		}
 	}
 }
 
@@ -65,6 +78,106 @@ func TestDriftOfManifestsIsTold(t *testing.T) {
 	if message != "put back: Secret/key, ConfigMap/one" {
 		t.Errorf("the message is %s", message)
 	}
+}
+
+// TestWhatPeopleAddIsTold adds fields with kubectl, which others may add without a word.
+func TestWhatPeopleAddIsTold(t *testing.T) {
+	n := newTeam(t, "additions")
+	const secret = "{apiVersion: v1, kind: Secret, metadata: {name: key}, stringData: {key: first}}"
+	app := n.applied("web", n.drifting("{mode: Warn}", plain("one"), secret))
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "key"}}
+	for o, patch := range map[client.Object]string{n.configMapOf("shop", "one"): `{"data":{"more":"x"}}`, key: `{"data":{"more":"aHVudGVyMjI="}}`} {
+		if err := n.admin.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl-edit")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.eventually(func() error {
+		message := n.until(app, v1alpha1.DriftedCondition, metav1.ConditionTrue, v1alpha1.DriftDetectedReason)
+		if message != `Secret/key: /data/more is ***, the source has none; ConfigMap/one: /data/more is "x", the source has none` {
+			return errors.New(message)
+		}
+		return nil
+	})
+	n.ready(app)
+}
+
+// TestARefusedDryRunIsNoFailure has a policy refuse what an app that only warns never does.
+func TestARefusedDryRunIsNoFailure(t *testing.T) {
+	n := newTeam(t, "refusals")
+	app := n.applied("web", n.drifting("{mode: Warn}", plain("one")))
+	one := n.configMapOf("shop", "one")
+	policy, binding := n.refuseDryRuns()
+	n.eventually(func() error {
+		err := n.admin.Patch(t.Context(), one.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"data":{"x":"y"}}`)), client.DryRunAll)
+		if err == nil {
+			return errors.New("dry runs are not refused yet")
+		}
+		return nil
+	})
+	n.edit(one, `{"data":{"a":"theirs"}}`)
+	message := n.until(app, v1alpha1.DriftedCondition, metav1.ConditionUnknown, v1alpha1.NotComparedReason)
+	if !strings.Contains(message, "ConfigMap/one: asking what would change: ") || !strings.Contains(message, "no rehearsals") {
+		t.Errorf("the message is %s", message)
+	}
+	n.ready(app)
+	n.delete(binding, policy)
+	n.eventually(func() error {
+		n.reconcile(app)
+		for _, c := range app.Status.Conditions {
+			if c.Type == v1alpha1.DriftedCondition && strings.Contains(c.Message, `/data/a is "theirs"`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the conditions are %+v", app.Status.Conditions)
+	})
+}
+
+// refuseDryRuns has dry runs of changes to the shop's ConfigMaps refused.
+func (n *team) refuseDryRuns() (policy *admissionregistrationv1.ValidatingAdmissionPolicy, binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+	n.t.Helper()
+	always, shop := admissionregistrationv1.Fail, &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: n.namespace()}}
+	policy = &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: n.name + ".example.com"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: &always,
+			MatchConstraints: &admissionregistrationv1.MatchResources{NamespaceSelector: shop, ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				},
+			}}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "!(has(request.dryRun) && request.dryRun)", Message: "no rehearsals"}},
+		},
+	}
+	binding = &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: policy.ObjectMeta,
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+	n.create(policy.DeepCopy())
+	n.create(binding.DeepCopy())
+	return policy, binding
+}
+
+// TestWhatIsDeletedBeforeItIsHealthyIsGone deletes a Deployment whose pods no node runs.
+func TestWhatIsDeletedBeforeItIsHealthyIsGone(t *testing.T) {
+	n := newTeam(t, "untimely")
+	app := n.app("shop", "web")
+	n.drifting("{mode: Warn}", strings.Replace(empty, "replicas: 0", "replicas: 1", 1))
+	moved := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "moved"}}
+	n.eventually(func() error { return n.admin.Get(t.Context(), client.ObjectKeyFromObject(moved), moved) })
+	n.delete(moved)
+	n.eventually(func() error {
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(app), app); err != nil {
+			return err
+		}
+		const want = "Deployment/moved: was deleted, and stays away until its manifest changes, because drift.mode is Warn"
+		if message := conditions.GetMessage(app, v1alpha1.HealthyCondition); message != want {
+			return fmt.Errorf("the message is %q", message)
+		}
+		return nil
+	})
 }
 
 func TestDriftIsNotLookedForOrIgnored(t *testing.T) {

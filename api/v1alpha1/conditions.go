@@ -172,6 +172,9 @@ const (
 	DriftCorrectedReason = "DriftCorrected"
 	// NoDriftDetectedReason: every object is as the source or the release says.
 	NoDriftDetectedReason = "NoDriftDetected"
+	// NotComparedReason: others changed the app's objects, and the API server refused to say what putting that back would
+	// change; the message says why.
+	NotComparedReason = "NotCompared"
 	// InstallFailedReason: the first Helm install failed; it is tried again.
 	InstallFailedReason = "InstallFailed"
 	// UpgradeFailedReason: the Helm upgrade failed; it is tried again.

@@ -39,7 +39,7 @@ type InventoryEntry struct {
 	// +optional
 	Digest string `json:"d,omitempty"`
 	// Policy is what the object's annotation paas.kubeop.io/prune said when it was applied: "c" for confirm, "d" for
-	// disabled, empty for none.
+	// disabled, empty for none. Of a Secret, and of what no watch shows, it is "c" too once it was found to wait.
 	// +optional
 	Policy PrunePolicy `json:"p,omitempty"`
 }

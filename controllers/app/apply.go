@@ -34,7 +34,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 	stale := apply.Stale(recorded, result.Entries)
 	s.inventory = apply.Inventory(result.Entries, stale)
 	if len(result.Written) > 0 {
-		s.unhealthySince = nil
+		s.unhealthySince, s.wrote = nil, true
 		s.memory.writes(result, r.Clock.Now())
 	}
 	// Two apps that each want what the other has both have to let go first, and what goes gives the quota room.

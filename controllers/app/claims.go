@@ -20,6 +20,8 @@ type claims struct {
 	mu sync.Mutex
 	// projects are by namespace, and in it by the app's name.
 	projects map[string]map[string]claim
+	// waiting are, by namespace, the apps that leave objects for others until these say or do something.
+	waiting map[string]map[string]bool
 }
 
 // claim is what an app declared when its source could last be rendered.
@@ -56,14 +58,14 @@ func sourceOf(app *v1alpha1.App) string {
 }
 
 // note takes down what a pass found the app to declare. A pass that did not get to its source, because it waits for a
-// dependency, says nothing; one whose source is broken says that it stays as it was.
-func (c *claims) note(s *scope) {
+// dependency, says nothing; one whose source is broken says that it stays as it was. It reports whether that is news.
+func (c *claims) note(s *scope) (news bool) {
 	app := s.app
 	broken := conditions.IsFalse(app, v1alpha1.DependenciesReadyCondition) || conditions.IsFalse(app, v1alpha1.SourceReadyCondition) ||
 		conditions.IsFalse(app, v1alpha1.RenderedCondition)
 	rendered := s.objects != nil || s.declared
 	if app.Spec.Helm != nil || app.Spec.Suspend || (!rendered && !broken) {
-		return
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,6 +81,7 @@ func (c *claims) note(s *scope) {
 		now.objects = hashesOf(s, rendered)
 	}
 	c.projects[app.Namespace][app.Name] = now
+	return !known || now.about != was.about || now.revision != was.revision || !slices.Equal(now.objects, was.objects)
 }
 
 // hashesOf returns what a pass found the app to declare or, where it found nothing out, what is recorded: after a restart
@@ -112,6 +115,41 @@ func (c *claims) forget(app metav1.Object) {
 	if len(c.projects[app.GetNamespace()]) == 0 {
 		delete(c.projects, app.GetNamespace())
 	}
+	delete(c.waiting[app.GetNamespace()], app.GetName())
+}
+
+// await notes that an app waits for others of its namespace, or that it no longer does.
+func (c *claims) await(namespace, app string, waits bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !waits {
+		delete(c.waiting[namespace], app)
+		return
+	}
+	if c.waiting == nil {
+		c.waiting = map[string]map[string]bool{}
+	}
+	if c.waiting[namespace] == nil {
+		c.waiting[namespace] = map[string]bool{}
+	}
+	c.waiting[namespace][app] = true
+}
+
+// awaiting returns the apps of a namespace that wait, but for one, and takes them down as told.
+func (c *claims) awaiting(namespace, but string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for name := range c.waiting[namespace] {
+		if name != but {
+			names = append(names, name)
+			delete(c.waiting[namespace], name)
+		}
+	}
+	if len(c.waiting[namespace]) == 0 {
+		delete(c.waiting, namespace)
+	}
+	return names
 }
 
 // declares reports whether the app declared an object.

@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 		}
 		return r.Steps.Finalize(ctx, app, s, step.Of(v1alpha1.RemovedCondition, s, r.remove))
 	}
-	defer r.claims.note(s)
+	defer r.said(s)
 	defer s.keep()
 	return r.Steps.Run(ctx, app, s, r.steps(s)...)
 }

@@ -144,7 +144,7 @@ func (r *Reconciler) declared(ctx context.Context, s *scope, key client.ObjectKe
 	case on.GetDeletionTimestamp() != nil:
 		return standing{lacks: ", which is being deleted", seen: true}, nil
 	case ready == nil:
-		return standing{lacks: unready(on), seen: true}, nil
+		return standing{lacks: s.quoted(unready(on)), seen: true}, nil
 	}
 	object, err := unstructuredOf(on)
 	if err != nil {
@@ -166,7 +166,7 @@ func unready(on step.Object) string {
 	case now.Status != metav1.ConditionTrue && now.Reason == v1alpha1.DependencyNotReadyReason:
 		return ", which waits for what it depends on itself" // Quoting it in turn would have a ring of apps talk for ever.
 	case now.Status != metav1.ConditionTrue:
-		return ": " + quoted(now.Message)
+		return ": " + now.Message
 	case now.ObservedGeneration != on.GetGeneration(),
 		app != nil && app.Status.ObservedTree != app.Annotations[v1alpha1.TreeAnnotation]:
 		if on.GetSchedule().Suspend {
@@ -177,7 +177,9 @@ func unready(on step.Object) string {
 	return ""
 }
 
-func quoted(message string) string {
+// quoted returns the beginning of what others wrote. It is masked before it is cut: half a secret is not recognized.
+func (s *scope) quoted(message string) string {
+	message = s.Mask(message)
 	characters := []rune(message)
 	if len(characters) > maxQuoted {
 		return string(characters[:maxQuoted-1]) + "…"

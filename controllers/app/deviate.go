@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -26,6 +27,7 @@ func (r *Reconciler) driftSet(s *scope, set *apply.Set) error {
 // state of it twice.
 func (r *Reconciler) deviations(ctx context.Context, s *scope, result apply.Result) error {
 	mode, m := s.app.Spec.DriftMode(), s.memory
+	m.unclear = nil
 	switch {
 	case mode == v1alpha1.DriftOff:
 		s.helm.notes = append(s.helm.notes, step.Note{Condition: v1alpha1.DriftedCondition})
@@ -46,26 +48,36 @@ func (r *Reconciler) deviations(ctx context.Context, s *scope, result apply.Resu
 	return nil
 }
 
-// deviates remembers how objects differ from the source.
+// deviates remembers how objects differ from the source. Nothing is applied, so that the API server refuses to say it, for a
+// quota or a webhook, is no failure of the app: it is told, and asked again.
 func (r *Reconciler) deviates(ctx context.Context, s *scope, moved []apply.Deviation) error {
 	key := driftKey(s.app, entriesOf(moved))
 	if key == s.memory.driftKey {
 		return nil
 	}
-	var found []string
+	var found, unclear []string
+	mask := maskOf(s.sensitive)
 	for _, d := range moved {
 		live, corrected, err := r.Applier.Preview(ctx, s.client, d)
-		if err != nil {
-			return err
-		}
 		name := d.Manifest.GetKind() + "/" + d.Manifest.GetName()
-		if live == nil {
+		switch {
+		case errors.Is(err, context.Canceled): // The operator is stopping.
+			return err
+		case err != nil:
+			unclear = append(unclear, s.quoted(err.Error()))
+		case live == nil:
 			found = append(found, inWords(name, true, nil, ""))
-		} else if fields := differ.Compare(corrected, live, maskOf(s.sensitive)); len(fields) > 0 {
-			found = append(found, inWords(name, false, fields, "the source"))
+		default:
+			if fields := differ.Compare(corrected, live, mask); len(fields) > 0 {
+				found = append(found, inWords(name, false, fields, "the source"))
+			}
 		}
 	}
-	s.memory.driftKey, s.memory.drift = key, found
+	s.memory.driftKey, s.memory.drift, s.memory.unclear = key, found, unclear
+	if len(unclear) > 0 {
+		s.memory.driftKey = ""
+		s.soon(lastRetry)
+	}
 	return nil
 }
 

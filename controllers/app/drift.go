@@ -26,7 +26,11 @@ func (r *Reconciler) drift(ctx context.Context, s *scope, request release.Reques
 		s.helm.notes = append(s.helm.notes, note)
 		return nil
 	}
-	moved, err := r.Applier.Moved(ctx, s.client, s.inventory.Entries, s.memory.floors)
+	floors := s.memory.floors
+	if s.memory.late(r.Clock.Now()) {
+		floors = nil
+	}
+	moved, err := r.Applier.Moved(ctx, s.client, s.inventory.Entries, floors)
 	if err != nil {
 		return err
 	}
@@ -144,10 +148,12 @@ func driftNote(s *scope, mode v1alpha1.DriftMode) step.Note {
 	case s.memory.corrected != "":
 		note.Reason, note.Message, note.Event = v1alpha1.DriftCorrectedReason, s.memory.corrected, "Normal"
 	case len(s.memory.drift) > 0:
-		note.Status, note.Reason, note.Message, note.Event = "True", v1alpha1.DriftDetectedReason, describe(s.memory.drift), "Warning"
+		note.Status, note.Reason, note.Message, note.Event = "True", v1alpha1.DriftDetectedReason, describe(slices.Concat(s.memory.drift, s.memory.unclear)), "Warning"
 		if mode == v1alpha1.DriftCorrect {
 			note.Message = fmt.Sprintf("changed again after it was put back %s; somebody else keeps changing it: %s", times(s.memory.corrections), note.Message)
 		}
+	case len(s.memory.unclear) > 0:
+		note.Status, note.Reason, note.Message, note.Event = "Unknown", v1alpha1.NotComparedReason, describe(s.memory.unclear), "Warning"
 	case was != nil && was.Reason == v1alpha1.DriftCorrectedReason && was.ObservedGeneration == s.app.Generation:
 		note.Reason, note.Message = was.Reason, was.Message
 	}

@@ -76,8 +76,20 @@ func (r *Reconciler) look(ctx context.Context, s *scope) (health.Verdict, error)
 	if err != nil {
 		return health.Verdict{}, err
 	}
-	explainer.Checks = s.memory.checks
+	explainer.Checks, explainer.Late, explainer.Fate = s.memory.checks, s.memory.late(r.Clock.Now()), fate(&s.app.Spec)
 	return health.Look(ctx, explainer, r.Watch.Object, refs)
+}
+
+// fate says what becomes of an object that somebody deleted.
+func fate(spec *v1alpha1.AppSpec) string {
+	until := "its manifest changes"
+	if spec.Helm != nil {
+		until = "the release is upgraded"
+	}
+	if mode := spec.DriftMode(); mode != v1alpha1.DriftCorrect {
+		return fmt.Sprintf(", and stays away until %s, because drift.mode is %s", until, mode)
+	}
+	return ", and is put back"
 }
 
 // actionOf returns how the deployed revision was made.

@@ -56,6 +56,8 @@ type remembered struct {
 	declared               about
 	source                 string
 	declaredAt, staleSince time.Time
+	// silent are siblings that were found to have said nothing of what they are about.
+	silent map[string]silence
 	// wokeAt is when siblings that have yet to say what they declare were last woken.
 	wokeAt time.Time
 	// compiled are the expressions of dependsOn, by their text, and checks those of healthCheckExprs, both of the
@@ -75,12 +77,20 @@ type remembered struct {
 	// drift is what was found to differ when the objects were in the state that the key stands for.
 	driftKey string
 	drift    []string
+	// unclear are objects that others changed, with why it could not be found out what.
+	unclear []string
 	// corrected is what was put back, until the status tells it; corrections counts how often that was in a row, and
 	// correctedAt is when it last was.
 	corrected   string
 	corrections int
 	correctedAt time.Time
 	image       imageMemory
+}
+
+// silence is what somebody says nothing of, and since when that is known.
+type silence struct {
+	about about
+	since time.Time
 }
 
 func (m *memory) of(app *v1alpha1.App) *remembered {
@@ -117,9 +127,12 @@ func (r *remembered) settle() { r.phase, r.floors = "", nil }
 // lag is how far a watch may be behind what was written.
 const lag = 10 * time.Second
 
+// late reports whether a watch had the time to show what was written last.
+func (r *remembered) late(now time.Time) bool { return now.Sub(r.written) > lag }
+
 // recent returns the floors of what this process wrote a moment ago, and forgets older ones.
 func (r *remembered) recent(now time.Time) map[string]string {
-	if now.Sub(r.written) > lag {
+	if r.late(now) {
 		r.wrote = nil
 	}
 	return r.wrote
@@ -156,6 +169,20 @@ func (r *remembered) wakes(now time.Time) bool {
 	}
 	r.wokeAt = now
 	return true
+}
+
+// silence returns for how long a sibling has been heard saying nothing of what it is about, while what left the source is
+// the same.
+func (r *remembered) silence(sibling string, what about, now time.Time) time.Duration {
+	was := r.silent[sibling]
+	if was.about != what || was.since.Before(r.staleSince) {
+		was = silence{what, now}
+		if r.silent == nil {
+			r.silent = map[string]silence{}
+		}
+		r.silent[sibling] = was
+	}
+	return now.Sub(was.since)
 }
 
 // told forgets what the status now says.

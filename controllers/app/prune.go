@@ -36,15 +36,16 @@ func (r *Reconciler) prune(ctx context.Context, s *scope, made, stale []v1alpha1
 	return nil
 }
 
-// handOver looks again soon at objects that are left for other apps. That is no reason not to be ready: the others may
-// depend on this app.
+// handOver waits for other apps to say or take what they have, and looks again in between. That is no reason not to be
+// ready: the others may depend on this app.
 func (r *Reconciler) handOver(s *scope, objects []string) {
 	if len(objects) == 0 {
+		r.claims.await(s.app.Namespace, s.app.Name, false)
 		return
 	}
 	waited := r.Clock.Now().Sub(s.memory.staleSince)
 	s.ceded = len(objects)
-	s.soon(nextLook(waited))
+	s.soon(nextWord(waited, s.hears))
 	if waited >= patience {
 		s.waiting = objects
 	}

@@ -51,7 +51,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 // folder out of Git costs no data.
 func (r *Reconciler) removeObjects(ctx context.Context, s *scope) error {
 	s.declared, s.memory.inventory = true, nil
-	r.claims.note(s) // It declares nothing any more.
+	r.said(s) // It declares nothing any more.
 	removed, err := r.Applier.Remove(ctx, apply.Removal{
 		Client: s.client, Entries: s.inventory.Entries, Owner: ownerLabels(s.owner), Guarded: true,
 		Confirmed:  confirmed(s.app, v1alpha1.ConfirmAll) || confirmed(s.app, s.app.Status.LastAttemptedRevision),
@@ -66,7 +66,9 @@ func (r *Reconciler) removeObjects(ctx context.Context, s *scope) error {
 		return err
 	}
 	if len(removed.Wanted) > 0 {
-		return step.Wait(v1alpha1.DeletingReason, r.nextLookAt(s, "taken over"), "leaves %s, and waits until that is taken over", describe(removed.Wanted))
+		now := r.Clock.Now()
+		again := nextWord(now.Sub(s.memory.began("taken over", now)), s.app.Spec.Within()-now.Sub(s.app.DeletionTimestamp.Time))
+		return step.Wait(v1alpha1.DeletingReason, again, "leaves %s, and waits until that is taken over", describe(removed.Wanted))
 	}
 	r.tellKept(ctx, s.app, apply.Inventory(removed.Kept, removed.Held).Entries, "are protected from deletion")
 	return nil
@@ -92,6 +94,7 @@ func (r *Reconciler) namespace(ctx context.Context, name string) (metav1.Object,
 func (r *Reconciler) forget(s *scope) {
 	r.memory.forget(s.app)
 	r.claims.forget(s.app)
+	r.wakeWaiting(s.app)
 	r.unfollow(r.references.set(client.ObjectKeyFromObject(s.app), nil))
 	r.dependents.set(client.ObjectKeyFromObject(s.app), nil)
 	r.Archives.Forget(string(s.app.UID))

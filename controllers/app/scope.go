@@ -41,11 +41,15 @@ type scope struct {
 	// inventory and applied are set by apply and release; applied once the revision is in the cluster as a whole.
 	inventory v1alpha1.Inventory
 	applied   bool
+	// wrote is set when apply wrote objects.
+	wrote bool
 	// declared is set when objects are all that the source declares. ceded counts objects that left it and are left for
 	// other apps; waiting names them when that lasts.
 	declared bool
 	ceded    int
 	waiting  []string
+	// hears is how long siblings may still take to say what they declare.
+	hears time.Duration
 	// held are the objects that left the source and wait for somebody to confirm their deletion, set by apply.
 	held []string
 	// unhealthySince is set by health.

@@ -3,6 +3,8 @@ package app
 import (
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestMaskHidesSecretsInEveryForm(t *testing.T) {
@@ -36,5 +38,20 @@ func TestMaskOfAliases(t *testing.T) {
 	bomb := "a: &a hunter22\nb: &b [" + strings.Repeat("*a, ", 1000) + "]\nc: [" + strings.Repeat("*b, ", 1000) + "]\n"
 	if got := maskOf(sensitiveIn([]byte(bomb)))("a: &a hunter22"); got != "***" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestWhatIsQuotedIsMaskedBeforeItIsCut has the cut fall into a secret.
+func TestWhatIsQuotedIsMaskedBeforeItIsCut(t *testing.T) {
+	s := &scope{sensitive: []string{"hunter22hunter22"}}
+	before := strings.Repeat("x", maxQuoted-8)
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": "a"},
+		"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": before + "hunter22hunter22"}}},
+	}}
+	for name, got := range map[string]string{"a text": s.quoted(before + "hunter22hunter22"), "a status": s.judged(object).lacks} {
+		if !strings.Contains(got, before) || strings.Contains(got, "hunt") {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }

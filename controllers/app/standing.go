@@ -50,7 +50,7 @@ func (r *Reconciler) other(ctx context.Context, s *scope, q question) (standing,
 		return now, err
 	}
 	if q.ready == nil {
-		return judged(held), nil
+		return s.judged(held), nil
 	}
 	version := held.GetResourceVersion()
 	if last, ok := s.memory.answers[q.id()]; ok && last.version == version {
@@ -83,19 +83,19 @@ func (r *Reconciler) inquire(ctx context.Context, s *scope, q question) (standin
 	case err != nil:
 		return standing{}, fmt.Errorf("reading %s: %w", q, err)
 	case q.ready == nil:
-		return judged(object), nil
+		return s.judged(object), nil
 	}
 	return r.judge(ctx, s, q.ready, object)
 }
 
 // judged judges an object by kstatus.
-func judged(object *unstructured.Unstructured) standing {
+func (s *scope) judged(object *unstructured.Unstructured) standing {
 	lacks, err := health.Lacks(object)
 	if err != nil {
 		lacks = "judging it: " + err.Error()
 	}
 	if lacks != "" {
-		lacks = ": " + quoted(lacks)
+		lacks = ": " + s.quoted(lacks)
 	}
 	return standing{lacks: lacks, seen: true}
 }
@@ -110,9 +110,9 @@ func (r *Reconciler) judge(ctx context.Context, s *scope, ready *expr.Expr, obje
 	is, err := ready.True(ctx, map[string]any{"dep": object.Object, "self": self.Object})
 	switch {
 	case errors.Is(err, expr.ErrMissing):
-		return standing{lacks: ": readyExpr is not true yet: " + quoted(err.Error())}, nil
+		return standing{lacks: ": readyExpr is not true yet: " + s.quoted(err.Error())}, nil
 	case err != nil:
-		return standing{lacks: ": readyExpr cannot be evaluated: " + quoted(err.Error())}, nil
+		return standing{lacks: ": readyExpr cannot be evaluated: " + s.quoted(err.Error())}, nil
 	case !is:
 		return standing{lacks: ": readyExpr is not true yet"}, nil
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,35 @@ import (
 // itself and may take again: the one leaves it alone while a sibling declares it or has yet to say what it declares; the
 // other takes it over once the first no longer declares it, which writes the other's label; and with that label the first
 // lets go of it. Deletions are of the version that was looked at, so that none hits what was taken over meanwhile.
+
+// siblingPatience is how long what left an app waits for siblings that do not say what they declare now, because their
+// dependency does not come or their Flux source is not there. Afterwards only what they declared last, and what is recorded
+// of them, is left for them.
+const siblingPatience = 5 * time.Minute
+
+// nextWord is when to look again at what is left for others, which costs a request: after half of the time waited, from one
+// second to five minutes, and when their time is up. What they say or take wakes the app before.
+func nextWord(waited, left time.Duration) time.Duration {
+	next := min(max(waited/2, time.Second), lastRetry)
+	if left > 0 {
+		next = min(next, left)
+	}
+	return next
+}
+
+// said takes down what a pass found the app to declare. Where that is news, or objects were written, and when the app is
+// suspended, it wakes the siblings that wait for that.
+func (r *Reconciler) said(s *scope) {
+	if r.claims.note(s) || s.wrote || s.app.Spec.Suspend {
+		r.wakeWaiting(s.app)
+	}
+}
+
+func (r *Reconciler) wakeWaiting(app *v1alpha1.App) {
+	for _, name := range r.claims.awaiting(app.Namespace, app.Name) {
+		r.wake(client.ObjectKey{Namespace: app.Namespace, Name: name})
+	}
+}
 
 // syncPatience is how long a commit that changed an app may take until all that it declares is there.
 const syncPatience = 30 * time.Second
@@ -47,6 +77,7 @@ type siblings struct {
 }
 
 func (r *Reconciler) siblings(ctx context.Context, s *scope) (siblings, error) {
+	r.claims.await(s.app.Namespace, s.app.Name, true) // What is said from now on is news.
 	// What a commit declares is there before its repository says so: whoever is read afterwards is as the commit has it.
 	found := siblings{said: map[string]claim{}, late: r.syncing(ctx, s)}
 	apps := &metav1.PartialObjectMetadataList{}
@@ -69,24 +100,39 @@ func (r *Reconciler) siblings(ctx context.Context, s *scope) (siblings, error) {
 			continue
 		}
 		sibling.ObjectMeta = now.ObjectMeta
-		was, ok := r.claims.of(sibling.Namespace, sibling.Name)
-		switch {
-		case ok:
-			found.said[sibling.Name] = was
-		case sibling.Spec.Suspend: // It keeps what it has.
-			found.said[sibling.Name] = claim{objects: hashesOf(&scope{inventory: sibling.Status.Inventory}, false)}
-		}
-		if !sibling.Spec.Suspend && (!ok || r.behind(s, sibling, was)) {
-			if wakes {
-				r.wake(client.ObjectKeyFromObject(sibling))
-			}
+		said, late := r.heard(s, sibling)
+		found.said[sibling.Name] = said
+		if late > 0 {
 			found.late = "whoever declares it: app " + sibling.Name + " has yet to say what it does"
+			s.hears = max(s.hears, late)
+		}
+		if late > 0 && wakes {
+			r.wake(client.ObjectKeyFromObject(sibling))
 		}
 	}
 	if leaving := s.app.DeletionTimestamp; leaving != nil && r.Clock.Now().Sub(leaving.Time) > s.app.Spec.Within() {
 		found.late = "" // A removal waits only for those who said so.
 	}
 	return found, nil
+}
+
+// heard returns what a sibling declares as far as is known, and how long it may still take to say what it declares now. Until
+// it has, what is recorded of it counts too.
+func (r *Reconciler) heard(s *scope, sibling *v1alpha1.App) (said claim, late time.Duration) {
+	said, known := r.claims.of(sibling.Namespace, sibling.Name)
+	behind := !sibling.Spec.Suspend && r.behind(s, sibling, said)
+	if behind || !known { // A suspended app keeps what it has.
+		said.objects = append(hashesOf(&scope{inventory: sibling.Status.Inventory}, false), said.objects...)
+		slices.Sort(said.objects)
+	}
+	switch now := aboutOf(sibling); {
+	case !behind:
+		return said, 0
+	case said.about == now || s.app.DeletionTimestamp != nil: // There is another limit.
+		return said, siblingPatience
+	default:
+		return said, siblingPatience - s.memory.silence(sibling.Name, now, r.Clock.Now())
+	}
 }
 
 // syncing says that the repository may not have declared yet all that its commit does, or "".

@@ -143,14 +143,21 @@ func (r *Runner) patch(ctx context.Context, before, obj Object) error {
 	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, diff))
 }
 
-// tell emits an event when Ready is false and says something else than before, and when it is true and was false just before.
-// Any other success is told by Ready alone: thousands of objects that do as they should are no events.
+// tell emits an event when Ready is false and says something else than before, and when it is true and the last that it said
+// was a failure, be it that it waited since. Any other success is told by Ready alone: thousands of objects that do as they
+// should are no events. A restart of the operator between failure and success forgets a failure that was followed by waiting.
 func (r *Runner) tell(before, obj Object, details string) {
 	is := conditions.Get(obj, v1alpha1.ReadyCondition)
-	if is == nil || is.Status == metav1.ConditionUnknown || same(before, obj, v1alpha1.ReadyCondition) {
+	if is == nil || is.Status == metav1.ConditionUnknown {
 		return
 	}
-	if was := conditions.Get(before, v1alpha1.ReadyCondition); is.Status == metav1.ConditionTrue && (was == nil || was.Status != metav1.ConditionFalse) {
+	failed := conditions.IsFalse(before, v1alpha1.ReadyCondition)
+	if is.Status == metav1.ConditionFalse {
+		r.failing.Store(obj.GetUID(), nil)
+	} else if _, known := r.failing.LoadAndDelete(obj.GetUID()); !failed && !known {
+		return
+	}
+	if same(before, obj, v1alpha1.ReadyCondition) {
 		return
 	}
 	kind, message := corev1.EventTypeNormal, is.Message

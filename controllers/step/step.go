@@ -5,6 +5,7 @@ package step
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -84,6 +85,9 @@ type Runner struct {
 	Events  events.EventRecorder
 	Metrics controller.Metrics
 	Clock   clock.PassiveClock
+
+	// failing are the UIDs of objects whose last word was a failure.
+	failing sync.Map
 }
 
 // Run brings obj to what its spec says: it takes hold of it with the finalizer, runs the steps in order until one does
@@ -116,6 +120,7 @@ func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Ste
 			return r.finish(ctx, before, obj, s, v)
 		}
 	}
+	r.failing.Delete(obj.GetUID())
 	controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer)
 	if err := r.Client.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -268,7 +268,8 @@ func TestFinalize(t *testing.T) {
 // TestSuccessIsAnEventAfterAFailure tells that an app works again, and of one that never failed nothing.
 func TestSuccessIsAnEventAfterAFailure(t *testing.T) {
 	b := newBench(t, web())
-	for _, outcome := range []error{nil, Stop("Wrong", errors.New("no")), nil} {
+	rain := Wait("NotYet", time.Second, "rain")
+	for _, outcome := range []error{rain, nil, rain, nil, Stop("Wrong", errors.New("no")), rain, nil, rain, nil} {
 		if _, err := b.run(t, outcome); err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,7 @@ func (t *target) claim() error {
 		return nil
 	}
 	theirs, ours := t.live.GetLabels(), t.object.GetLabels()
-	for _, mark := range []string{v1alpha1.TenantLabel, v1alpha1.ProjectLabel, v1alpha1.AppLabel, v1alpha1.RepositoryLabel} {
+	for _, mark := range marks {
 		if theirs[mark] != "" && theirs[mark] != ours[mark] && (mark != v1alpha1.AppLabel || !t.yielded(theirs[mark])) {
 			return &claimed{fmt.Sprintf("belongs to %s already; remove it there first, or give this one another name", whose(theirs, ours)), ErrContested}
 		}
@@ -63,6 +63,9 @@ func (t *target) claim() error {
 	}
 	return nil
 }
+
+// marks are the labels that say whose an object is.
+var marks = []string{v1alpha1.TenantLabel, v1alpha1.ProjectLabel, v1alpha1.AppLabel, v1alpha1.RepositoryLabel}
 
 // marked reports whether labels name the same app, or what else made an object.
 func marked(theirs, ours map[string]string) bool {

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/differ"
 )
 
 // Deviation is a recorded object that others changed while its manifest is the same.
@@ -23,6 +23,7 @@ type Deviation struct {
 	Entry v1alpha1.InventoryEntry
 	// Manifest is what was applied, without what is left to others.
 	Manifest *unstructured.Unstructured
+	left     ceded
 }
 
 // sort brings what was found at the same time into one order.
@@ -42,7 +43,7 @@ func (t *target) moved() bool {
 }
 
 // leave reports whether the object is left as others changed it, which is told.
-func (t *target) leave() bool {
+func (t *target) leave(c ceded) bool {
 	if !t.set.Leave || !t.moved() {
 		return false
 	}
@@ -52,7 +53,7 @@ func (t *target) leave() bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.result.Moved = append(t.result.Moved, Deviation{Entry: now, Manifest: t.object})
+	t.result.Moved = append(t.result.Moved, Deviation{Entry: now, Manifest: t.object, left: c})
 	return true
 }
 
@@ -71,28 +72,38 @@ func (t *target) corrected(now v1alpha1.InventoryEntry, written metav1.Object) {
 // Preview returns a deviating object as it is, nil when there is none, and as putting it back would make it. It costs two
 // requests.
 func (a *Applier) Preview(ctx context.Context, c client.Client, d Deviation) (live, corrected *unstructured.Unstructured, err error) {
-	data, err := json.Marshal(withVersion(d.Manifest.Object, ""))
-	if err != nil {
-		return nil, nil, fmt.Errorf("encoding: %w", err)
-	}
 	for range maxLooks {
 		live, corrected = likeness(d.Manifest), likeness(d.Manifest)
-		err = c.Get(ctx, client.ObjectKeyFromObject(d.Manifest), live)
-		if apierrors.IsNotFound(err) {
+		if err = c.Get(ctx, client.ObjectKeyFromObject(d.Manifest), live); missing(err) {
 			return nil, nil, nil
 		}
 		if err == nil {
-			err = c.Patch(ctx, corrected, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership, client.DryRunAll)
+			err = d.rehearse(ctx, c, live, corrected)
 		}
 		if err != nil {
 			return nil, nil, objectError(IDOf(d.Manifest), fmt.Errorf("asking what would change: %w", err))
 		}
 		// A dry run answers with the version it began from. Another than the one read would show somebody else's write.
 		if live.GetResourceVersion() == corrected.GetResourceVersion() {
-			return live, corrected, nil
+			corrected, err = withoutHands(corrected, d.left)
+			return live, corrected, objectError(IDOf(d.Manifest), err)
 		}
 	}
 	return nil, nil, objectError(IDOf(d.Manifest), errors.New("it changes all the time, so it could not be compared"))
+}
+
+// rehearse asks what applying the manifest would make of the object. What is spared is applied as it is: where it is ours
+// still, leaving it out would take it away.
+func (d *Deviation) rehearse(ctx context.Context, c client.Client, live, corrected *unstructured.Unstructured) error {
+	manifest := d.Manifest
+	if d.left.manifest != nil {
+		manifest = differ.Yielding(d.left.manifest, live, d.left.paths)
+	}
+	data, err := json.Marshal(withVersion(manifest.Object, ""))
+	if err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	return c.Patch(ctx, corrected, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership, client.DryRunAll)
 }
 
 func likeness(o *unstructured.Unstructured) *unstructured.Unstructured {

@@ -97,15 +97,7 @@ func TestOnlyWhatWasPutBackIsToldOf(t *testing.T) {
 
 func TestSparedFieldsStay(t *testing.T) {
 	const image = "/spec/template/spec/containers/1/image"
-	deployment := func(b *bench, web, log string) *unstructured.Unstructured {
-		labels := map[string]any{"a": "b"}
-		return b.object("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
-			"replicas": int64(0), "selector": map[string]any{"matchLabels": labels},
-			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{
-				map[string]any{"name": "web", "image": web}, map[string]any{"name": "log", "image": log},
-			}}},
-		}})
-	}
+	deployment := func(b *bench, web, log string) *unstructured.Unstructured { return b.workload(web, log) }
 	theirs := `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"log","image":"log:theirs"}]}}}}`
 	cases := map[string]struct {
 		patch   string
@@ -165,5 +157,142 @@ func TestASparedObjectIsLeft(t *testing.T) {
 	}
 	if _, writes := b.pass(set, b.config("one", "b")); writes != 1 || b.get(config, "data", "key") != "b" {
 		t.Errorf("%d writes, the value is %v", writes, b.get(config, "data", "key"))
+	}
+}
+
+// deviates returns how an object that was left differs from its manifest.
+func (b *bench) deviates(set Set, objects ...*unstructured.Unstructured) []differ.Change {
+	b.t.Helper()
+	set.Leave = true
+	result, writes := b.pass(set, objects...)
+	if writes != 0 || len(result.Moved) != 1 {
+		b.t.Fatalf("%d writes, moved %+v", writes, result.Moved)
+	}
+	live, corrected, err := b.Preview(b.t.Context(), b.Client, result.Moved[0])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return differ.Compare(corrected, live, func(text string) string { return text })
+}
+
+// workload is a Deployment without pods, with a container for each image.
+func (b *bench) workload(images ...string) *unstructured.Unstructured {
+	labels, containers := map[string]any{"a": "b"}, []any{}
+	for i, image := range images {
+		containers = append(containers, map[string]any{"name": []string{"web", "log"}[i], "image": image})
+	}
+	return b.object("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
+		"replicas": int64(0), "selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": containers}},
+	}})
+}
+
+// TestWhatIsAddedByHandIsTold compares objects to which people added fields, which applying the manifest alone leaves.
+func TestWhatIsAddedByHandIsTold(t *testing.T) {
+	deployment := func(b *bench) *unstructured.Unstructured { return b.workload("web:1") }
+	config := func(b *bench) *unstructured.Unstructured { return b.config("one", "a") }
+	secret := func(b *bench) *unstructured.Unstructured {
+		return b.object("v1", "Secret", "one", map[string]any{"stringData": map[string]any{"key": "a"}})
+	}
+	cases := map[string]struct {
+		object        func(*bench) *unstructured.Unstructured
+		ignore        string
+		theirs, patch string
+		want          []differ.Change
+	}{
+		"a value": {object: config, patch: `{"data":{"more":"x"}}`, want: []differ.Change{{Path: "/data/more", Have: `"x"`}}},
+		"a value beside a changed one": {object: config, patch: `{"data":{"key":"y","more":"x"}}`, want: []differ.Change{
+			{Path: "/data/key", Want: `"a"`, Have: `"y"`}, {Path: "/data/more", Have: `"x"`},
+		}},
+		"a secret value":                                {object: secret, patch: `{"data":{"more":"eA=="}}`, want: []differ.Change{{Path: "/data/more", Have: "***"}}},
+		"a value and a label":                           {object: config, patch: `{"metadata":{"labels":{"x":"y"}},"data":{"more":"x"}}`, want: []differ.Change{{Path: "/data/more", Have: `"x"`}}},
+		"what is ignored, beside others":                {object: config, ignore: "/data/more", patch: `{"data":{"more":"x","else":"z"}}`, want: []differ.Change{{Path: "/data/else", Have: `"z"`}}},
+		"a changed value, while one of ours is ignored": {object: config, ignore: "/data/key", patch: `{"data":{"more":"x"}}`, want: []differ.Change{{Path: "/data/more", Have: `"x"`}}},
+		"what another controller has, too":              {object: config, theirs: `{"data":{"else":"z"}}`, patch: `{"data":{"more":"x"}}`, want: []differ.Change{{Path: "/data/more", Have: `"x"`}}},
+		"a field and a map": {object: deployment, patch: `{"spec":{"paused":true,"template":{"spec":{"nodeSelector":{"disk":"ssd"}}}}}`, want: []differ.Change{
+			{Path: "/spec/paused", Have: "true"}, {Path: "/spec/template/spec/nodeSelector", Have: `{"disk":"ssd"}`},
+		}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			set, object := Set{}, c.object(b)
+			if c.ignore != "" {
+				var err error
+				if set.Ignore, err = differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{c.ignore}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.pass(set, object)
+			if c.theirs != "" {
+				b.by("somebody", c.theirs, object)
+			}
+			b.by("kubectl-edit", c.patch, object)
+			if diff := cmp.Diff(c.want, b.deviates(set, c.object(b))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAContainerAddedByHandIsTold(t *testing.T) {
+	b := newBench(t)
+	b.pass(Set{}, b.workload("web:1"))
+	b.by("kubectl-patch", `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"log","image":"log:theirs"}]}}}}`, b.workload("web:1"))
+	result, _ := b.pass(Set{Leave: true}, b.workload("web:1"))
+	_, corrected, err := b.Preview(t.Context(), b.Client, result.Moved[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	containers, _, _ := unstructured.NestedSlice(corrected.Object, "spec", "template", "spec", "containers")
+	if len(containers) != 1 || containers[0].(map[string]any)["image"] != "web:1" {
+		t.Errorf("putting it back would leave %v", containers)
+	}
+}
+
+// TestASparedObjectIsLeftWithoutItsLabels has somebody take away the labels by which the watch finds an object.
+func TestASparedObjectIsLeftWithoutItsLabels(t *testing.T) {
+	b := newBench(t)
+	rules, err := differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{"/"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := b.config("one", "a")
+	b.pass(Set{Ignore: rules}, config)
+	b.by("somebody", `{"metadata":{"labels":null},"data":{"key":"theirs"}}`, config)
+	if _, writes := b.pass(Set{Ignore: rules}, b.config("one", "b")); writes != 0 || b.get(config, "data", "key") != "theirs" {
+		t.Errorf("%d writes, the value is %v", writes, b.get(config, "data", "key"))
+	}
+}
+
+// TestSparedMetadataIsLeft spares what also says which object it is and whose.
+func TestSparedMetadataIsLeft(t *testing.T) {
+	for _, path := range []string{"/metadata", "/metadata/labels", "/metadata/labels/theirs"} {
+		t.Run(path, func(t *testing.T) {
+			b := newBench(t)
+			rules, err := differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{path}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			labelled := func(value string) *unstructured.Unstructured {
+				o := b.config("one", value)
+				labels := o.GetLabels()
+				labels["theirs"] = "first"
+				o.SetLabels(labels)
+				return o
+			}
+			set := Set{Ignore: rules}
+			b.pass(set, labelled("a"))
+			b.by("somebody", `{"metadata":{"labels":{"theirs":"changed"}}}`, labelled("a"))
+			if _, writes := b.pass(set, labelled("a")); writes != 0 {
+				t.Errorf("%d writes", writes)
+			}
+			if _, writes := b.pass(set, labelled("b")); writes != 1 || b.get(labelled("b"), "data", "key") != "b" {
+				t.Errorf("%d writes, the value is %v", writes, b.get(labelled("b"), "data", "key"))
+			}
+			if got := b.get(labelled("b"), "metadata", "labels", "theirs"); got != "changed" {
+				t.Errorf("the label is %v", got)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -103,6 +104,138 @@ func TestWhatWasRecordedInAVersionThatIsGoneIsDeleted(t *testing.T) {
 	}
 	if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "one"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// outdated is a mapper that knows ConfigMaps in a version that was served once, until it is reset.
+type outdated struct {
+	meta.RESTMapper
+	now meta.RESTMapper
+}
+
+func (m *outdated) Reset() { m.RESTMapper = m.now }
+
+func newOutdated(now meta.RESTMapper) *outdated {
+	was := meta.NewDefaultRESTMapper(nil)
+	was.Add(schema.GroupVersionKind{Version: "v1beta1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	return &outdated{was, now}
+}
+
+// TestAVersionThatIsNoLongerServedSaysNothing asks in a version that the API server ceased to serve a moment ago, while a watch of
+// it shows the object still, and while there is none.
+func TestAVersionThatIsNoLongerServedSaysNothing(t *testing.T) {
+	for name, watched := range map[string]bool{"asked for": false, "watched": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.must(1, b.config("one", "a"))
+			b.recorded[0].Version = "v1beta1"
+			stale := b.read("one")
+			a := &Applier{Live: func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+				if watched {
+					return stale, true, nil
+				}
+				return nil, false, nil
+			}}
+			mapper := newOutdated(b.RESTMapper())
+			c, err := client.New(env.Config, client.Options{Mapper: mapper})
+			if err != nil {
+				t.Fatal(err)
+			}
+			removed, err := a.Remove(t.Context(), Removal{Client: c, Entries: b.recorded, Owner: web, Guarded: true})
+			if err != nil || len(removed.Left) != 0 {
+				t.Errorf("left is %s, %v", Names(removed.Left), err)
+			}
+			if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "one"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+				t.Errorf("it is still there: %v", err)
+			}
+		})
+	}
+}
+
+// TestAPathThatStaysUnservedIsNoDeletion asks an API server that says it serves the version and does not.
+func TestAPathThatStaysUnservedIsNoDeletion(t *testing.T) {
+	b := newBench(t)
+	b.must(1, b.config("one", "a"))
+	b.recorded[0].Version = "v1beta1"
+	mapper := newOutdated(nil)
+	mapper.now = mapper.RESTMapper
+	c, err := client.New(env.Config, client.Options{Mapper: mapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed, err := b.Remove(t.Context(), Removal{Client: c, Entries: b.recorded, Owner: web, Guarded: true})
+	if err == nil || !strings.HasPrefix(err.Error(), "ConfigMap/one: the API server does not serve v1beta1 at present") || Names(removed.Left) != "ConfigMap/one" {
+		t.Errorf("left is %q, %v", Names(removed.Left), err)
+	}
+	b.read("one")
+}
+
+// TestWhatTheLiveObjectSaysIsRecordedAsItIs annotates objects that a watch sees, and others that have to be asked for.
+func TestWhatTheLiveObjectSaysIsRecordedAsItIs(t *testing.T) {
+	cases := map[string]struct {
+		watched    bool
+		kind, says string
+		want       string
+		policy     v1alpha1.PrunePolicy
+	}{
+		"watched, to be confirmed":         {true, "ConfigMap", "confirm", "held", ""},
+		"watched, never":                   {true, "ConfigMap", "disabled", "kept", ""},
+		"asked for, to be confirmed":       {false, "ConfigMap", "confirm", "held", v1alpha1.PolicyConfirm},
+		"asked for, never":                 {false, "ConfigMap", "disabled", "kept", ""},
+		"asked for, a kind that has data":  {false, "PersistentVolumeClaim", "", "held", v1alpha1.PolicyConfirm},
+		"a kind that has data, but never":  {false, "PersistentVolumeClaim", "disabled", "kept", ""},
+		"of a kind that has data, watched": {true, "PersistentVolumeClaim", "disabled", "kept", ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			object := b.config("one", "a")
+			if c.kind != "ConfigMap" {
+				object = b.object("v1", c.kind, "one", map[string]any{"spec": map[string]any{
+					"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Mi"}},
+				}})
+			}
+			b.must(1, object)
+			b.by("somebody", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.PruneAnnotation, c.says), object)
+			a := &Applier{Live: func(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
+				if !c.watched {
+					return nil, false, nil
+				}
+				return b.live(ctx, kind, key)
+			}}
+			var requests atomic.Int64
+			counting := b.around(interceptor.Funcs{Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				requests.Add(1)
+				return under.Get(ctx, key, o, opts...)
+			}})
+			r := Removal{Client: counting, Entries: b.recorded, Owner: web, Guarded: true}
+			removed, err := a.Remove(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[bool]string{true: "held", false: "kept"}[len(removed.Held) == 1]
+			if got != c.want || len(removed.Held)+len(removed.Kept) != 1 {
+				t.Fatalf("held %s, kept %s", Names(removed.Held), Names(removed.Kept))
+			}
+			if all := append(removed.Held, removed.Kept...); all[0].Policy != c.policy {
+				t.Errorf("recorded is %q, want %q", all[0].Policy, c.policy)
+			}
+			if c.want != "held" {
+				return
+			}
+			requests.Store(0)
+			r.Entries = removed.Left
+			if removed, err = a.Remove(t.Context(), r); err != nil || len(removed.Held) != 1 || requests.Load() != 0 {
+				t.Errorf("the next look takes %d requests and holds %s, %v", requests.Load(), Names(removed.Held), err)
+			}
+			// Whoever takes the annotation away lets it go.
+			if b.by("somebody", `{"metadata":{"annotations":null}}`, object); !c.watched {
+				return
+			}
+			if removed, err = a.Remove(t.Context(), r); err != nil || len(removed.Held) != 0 {
+				t.Errorf("held is %s, %v", Names(removed.Held), err)
+			}
+		})
 	}
 }
 

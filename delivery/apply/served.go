@@ -2,12 +2,14 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -123,3 +125,17 @@ func (r *run) written(id ObjectID) bool {
 	defer r.mu.Unlock()
 	return r.result.Written[id.String()] != ""
 }
+
+// unserved reports whether a request failed because the API server serves nothing at its path, which says nothing about the
+// object. Such an answer names none, or is none of the API at all, which client-go marks.
+func unserved(err error) bool {
+	var answer apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
+		return false
+	}
+	about := answer.Status().Details
+	return about == nil || about.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// missing reports whether the API server answered that there is no such object.
+func missing(err error) bool { return apierrors.IsNotFound(err) && !unserved(err) }

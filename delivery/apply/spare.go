@@ -1,7 +1,9 @@
 package apply
 
 import (
+	"context"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -19,15 +21,22 @@ type spared struct {
 	manifest *unstructured.Unstructured
 }
 
-// spare takes from the object what others may change, and reports whether that is all of an object that was applied.
-func (t *target) spare(c *ceded) (all bool) {
+// spare takes from the object what others may change, and reports whether that is all of an object that was applied. All of
+// it are its labels, too: without them the watch shows none.
+func (t *target) spare(ctx context.Context, c *ceded) (all bool, err error) {
 	var paths [][]string
 	if paths, all = t.set.Ignore.Spared(t.object); len(paths) > 0 {
 		t.spared = spared{paths: paths, manifest: t.object}
 		c.spared = t.spared
 		t.object = c.strip(t.object)
 	}
-	return all && t.live != nil && t.entry.Digest != ""
+	if !all || t.entry.Digest == "" {
+		return false, nil
+	}
+	if t.live == nil {
+		t.live, err = ask(ctx, t.set.Client, t.kind(), t.key())
+	}
+	return t.live != nil, err
 }
 
 // whole is the object as it is to be applied: with what is spared while there is none.
@@ -52,16 +61,30 @@ func (t *target) digest(manifest *unstructured.Unstructured, live metav1.Object)
 	return digestOf(manifest, seen)
 }
 
-// strip returns the object without the fields.
+// strip returns the object without the fields, but for what says which object it is and whose.
 func (s spared) strip(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if len(s.paths) == 0 {
 		return o
 	}
-	o = o.DeepCopy()
+	out := o.DeepCopy()
 	for _, path := range s.paths {
-		cut(o.Object, path)
+		cut(out.Object, path)
 	}
-	return o
+	if _, ok := out.Object["metadata"]; !ok {
+		out.Object["metadata"] = map[string]any{}
+	}
+	out.SetGroupVersionKind(o.GroupVersionKind())
+	out.SetNamespace(o.GetNamespace())
+	out.SetName(o.GetName())
+	labels := map[string]string{}
+	for _, mark := range marks {
+		if value, ok := o.GetLabels()[mark]; ok {
+			labels[mark] = value
+		}
+	}
+	maps.Copy(labels, out.GetLabels())
+	out.SetLabels(labels)
+	return out
 }
 
 // cut deletes what is at a path; an item of a list stays, for the ones after it would move up.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,7 +82,7 @@ func (t *target) apply(ctx context.Context) (metav1.Object, error) {
 		return nil, err
 	}
 	ceded, err := t.cede(ctx)
-	if err != nil || ceded == nil || t.leave() {
+	if err != nil || ceded == nil || t.leave(*ceded) {
 		return nil, err
 	}
 	if t.live == nil && !t.ours {
@@ -109,9 +110,9 @@ func (t *target) justWritten() bool {
 func (t *target) cede(ctx context.Context) (*ceded, error) {
 	c := ceded{replicas: t.scalers.scale(t.object), bundles: injected(t.object)}
 	t.object = c.without(t.object)
-	all := t.spare(&c)
-	if t.manifest = t.object; all || t.settled(t.manifest) {
-		return nil, nil
+	all, err := t.spare(ctx, &c)
+	if t.manifest = t.object; all || err != nil || t.settled(t.manifest) {
+		return nil, err
 	}
 	if c.replicas || t.live == nil || !scaled(t.live) || !hasReplicas(t.object) {
 		return &c, nil
@@ -256,4 +257,13 @@ func ask(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key
 func ofQuota(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsConflict(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "resourcequotas"
+}
+
+// look reads an object's metadata and reports whether there is none; a kind that is no longer served holds nothing.
+func look(ctx context.Context, c client.Client, key client.ObjectKey, object *metav1.PartialObjectMetadata) (bool, error) {
+	err := c.Get(ctx, key, object)
+	if missing(err) || meta.IsNoMatchError(err) {
+		return true, nil
+	}
+	return false, err
 }

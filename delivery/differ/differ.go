@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -38,7 +39,7 @@ type Change struct {
 func Compare(want, have *unstructured.Unstructured, mask func(string) string) []Change {
 	d := differ{mask: mask}
 	if want.GetKind() == "Secret" && want.GroupVersionKind().Group == "" {
-		d.secret = []string{"/data/", "/stringData/"}
+		d.secret = []string{"/data", "/stringData", "/metadata/annotations/" + escaped(corev1.LastAppliedConfigAnnotation)}
 	}
 	d.compare("", want.Object, have.Object)
 	slices.SortFunc(d.out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
@@ -47,7 +48,7 @@ func Compare(want, have *unstructured.Unstructured, mask func(string) string) []
 
 type differ struct {
 	mask func(string) string
-	// secret are the beginnings of paths whose values are not shown.
+	// secret are paths whose values are not shown, nor what is below.
 	secret []string
 	out    []Change
 }
@@ -102,10 +103,8 @@ func (d *differ) shown(path string, value any) string {
 	if _, nothing := value.(absent); nothing {
 		return ""
 	}
-	for _, secret := range d.secret {
-		if strings.HasPrefix(path+"/", secret) {
-			return "***"
-		}
+	if value = d.veiled(path, value); value == veil {
+		return veil
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -114,6 +113,27 @@ func (d *differ) shown(path string, value any) string {
 	out := d.mask(string(text))
 	if len(out) > maxChangeValue {
 		out = strings.ToValidUTF8(out[:maxChangeValue], "") + "…"
+	}
+	return out
+}
+
+// veil stands for what is secret.
+const veil = "***"
+
+// veiled returns a value without what is secret in it.
+func (d *differ) veiled(path string, value any) any {
+	for _, secret := range d.secret {
+		if strings.HasPrefix(path+"/", secret+"/") {
+			return veil
+		}
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	out := make(map[string]any, len(object))
+	for key, inner := range object {
+		out[key] = d.veiled(path+"/"+escaped(key), inner)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package differ
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,6 +30,8 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 
 func TestDifferences(t *testing.T) {
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
+	annotated := "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {%s}}\n"
+	const kept = `kubectl.kubernetes.io/last-applied-configuration: "data: Yg=="`
 	tests := map[string]struct {
 		want, have string
 		changes    []Change
@@ -42,7 +45,14 @@ func TestDifferences(t *testing.T) {
 		"a list's length":      {configMap + "x: [1]\n", configMap + "x: [1, 2]\n", []Change{{"/x", "[1]", "[1,2]"}}},
 		"a secret":             {secret + "data: {a: Yg==}\n", secret + "data: {a: Yw==}\n", []Change{{"/data/a", "***", "***"}}},
 		"a whole secret":       {secret + "data: {a: Yg==}\n", secret, []Change{{"/data", "***", ""}}},
-		"a sensitive string":   {configMap + "x: pass=hunter22\n", configMap + "x: 1\n", []Change{{"/x", `"pass=***"`, "1"}}},
+		"what kubectl keeps of a secret": {
+			fmt.Sprintf(annotated, "x: z"), fmt.Sprintf(annotated, "x: z, "+kept),
+			[]Change{{"/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration", "", "***"}},
+		},
+		"all that it keeps": {secret, fmt.Sprintf(annotated, "x: z, "+kept), []Change{
+			{"/metadata/annotations", "", `{"kubectl.kubernetes.io/last-applied-configuration":"***","x":"z"}`},
+		}},
+		"a sensitive string": {configMap + "x: pass=hunter22\n", configMap + "x: 1\n", []Change{{"/x", `"pass=***"`, "1"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

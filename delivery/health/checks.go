@@ -68,7 +68,7 @@ func (e Explainer) checked(ctx context.Context, ref Ref, check *expr.Check, held
 	}
 	whole, err := e.read(ctx, ref)
 	if whole == nil || err != nil {
-		return gone(ref), err
+		return e.gone(ref), err
 	}
 	now := said{version: whole.GetResourceVersion()}
 	now.state, now.why = e.say(ctx, check, whole)

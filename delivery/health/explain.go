@@ -22,6 +22,10 @@ type Explainer struct {
 	// Mask hides what no message may show. Logs, events and statuses hold what tenants' programs wrote, secrets included;
 	// each text goes through it whole, before it is put on one line and cut. Nil: nothing is hidden.
 	Mask func(string) string
+	// Late: the watch had time to show every Floor, so that an object that it does not show so is read.
+	Late bool
+	// Fate is what becomes of an object that was deleted, in words that follow that; "" says nothing.
+	Fate string
 	// Checks judge some kinds in the place of kstatus when objects are looked at. Nil: none.
 	Checks *Checks
 }

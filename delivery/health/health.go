@@ -29,7 +29,7 @@ type Verdict struct {
 	// Waiting are the objects that are not there yet, each with what it waits for.
 	Waiting []string
 	// Pending are the objects that the watch has not seen in the version that was asked for. They are neither well nor
-	// unwell: look again when the watch brings them. Should that take long, look without the watch.
+	// unwell: look again when the watch brings them. Should that take long, look with Explainer.Late.
 	Pending []string
 }
 

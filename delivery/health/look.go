@@ -82,13 +82,17 @@ func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, 
 	if err != nil {
 		return nil, fmt.Errorf("looking at %s: %w", ref, err)
 	}
-	if known && behind(live, ref.Floor) {
+	late := known && behind(live, ref.Floor)
+	if late && !e.Late {
 		return &finding{ref: ref, pends: true, why: "its last change has not been seen yet"}, nil
+	}
+	if late {
+		live, known = nil, false
 	}
 	if check := e.Checks.of(ref.Kind.GroupKind()); check != nil && (live != nil || !known) {
 		return e.checked(ctx, ref, check, live)
 	}
-	if !known && ref.unsure {
+	if !known && !late && ref.unsure {
 		return &finding{ref: ref}, nil
 	}
 	if !known {
@@ -97,7 +101,7 @@ func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, 
 		}
 	}
 	if live == nil {
-		return gone(ref), nil
+		return e.gone(ref), nil
 	}
 	return e.judged(ref, live)
 }
@@ -137,11 +141,11 @@ func (e Explainer) read(ctx context.Context, ref Ref) (*unstructured.Unstructure
 }
 
 // gone judges an object that is not there. A Job with a time to live is deleted once it has ended.
-func gone(ref Ref) *finding {
+func (e Explainer) gone(ref Ref) *finding {
 	if ref.Kind.GroupKind() == jobs {
 		return &finding{ref: ref}
 	}
-	return &finding{ref: ref, state: waiting, why: "was deleted"}
+	return &finding{ref: ref, state: waiting, why: "was deleted" + e.Fate}
 }
 
 func (e Explainer) judged(ref Ref, live *unstructured.Unstructured) (*finding, error) {

@@ -38,6 +38,7 @@ func TestLook(t *testing.T) {
 	cases := map[string]struct {
 		watched []client.Object
 		unwatch bool
+		late    bool
 		live    []client.Object
 		ref     Ref
 		want    Verdict
@@ -50,6 +51,10 @@ func TestLook(t *testing.T) {
 		"held in any version":                     {watched: []client.Object{ill}, ref: refTo(ill), want: Verdict{Waiting: []string{"Deployment/web: not all of its pods are available yet"}}, asked: "PodList:1"},
 		"not held though just written":            {ref: floored(well, "100"), want: Verdict{Pending: []string{unseen}}},
 		"not held":                                {ref: refTo(well), want: Verdict{Waiting: []string{"Deployment/web: was deleted"}}},
+		"deleted after it was written":            {late: true, ref: floored(well, "100"), want: Verdict{Waiting: []string{"Deployment/web: was deleted, and is put back"}}, asked: "Get:1"},
+		"held in an older version for long":       {late: true, watched: []client.Object{well}, live: []client.Object{ill}, ref: floored(well, "101"), want: Verdict{Waiting: []string{"Deployment/web: not all of its pods are available yet"}}, asked: "Get:1 PodList:1"},
+		"held in the very version, for long":      {late: true, watched: []client.Object{well}, ref: floored(well, "100")},
+		"a Service that was deleted":              {late: true, ref: Ref{Kind: plain.Kind, Key: plain.Key, Floor: "100", unsure: true}, want: Verdict{Waiting: []string{"Service/web: was deleted, and is put back"}}, asked: "Get:1"},
 		"not held, a Job":                         {ref: refTo(job())},
 		"not watched":                             {unwatch: true, live: []client.Object{well}, ref: floored(well, "101"), asked: "Get:1"},
 		"not watched, and not there":              {unwatch: true, ref: refTo(well), want: Verdict{Waiting: []string{"Deployment/web: was deleted"}}, asked: "Get:1"},
@@ -66,7 +71,11 @@ func TestLook(t *testing.T) {
 			if c.unwatch {
 				object = blind
 			}
-			got, err := Look(t.Context(), w.explainer(t), object, []Ref{c.ref})
+			explainer := w.explainer(t)
+			if explainer.Late = c.late; c.late {
+				explainer.Fate = ", and is put back"
+			}
+			got, err := Look(t.Context(), explainer, object, []Ref{c.ref})
 			if err != nil {
 				t.Fatal(err)
 			}
