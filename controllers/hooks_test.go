@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,8 +51,9 @@ func (n *team) hookJob(project, app, label string) *batchv1.Job {
 	return found
 }
 
-// over has the pod of a Job end, as a kubelet would tell it, and waits for the Job's controller to hear of it.
-func (n *team) over(job *batchv1.Job, phase corev1.PodPhase) {
+// over has the pod of a Job end, as a kubelet would tell it, and waits for the Job's controller to hear of it. A reason is
+// that of a pod that was stopped as a whole.
+func (n *team) over(job *batchv1.Job, phase corev1.PodPhase, reason ...string) {
 	n.t.Helper()
 	n.eventually(func() error {
 		pods := &corev1.PodList{}
@@ -62,7 +64,7 @@ func (n *team) over(job *batchv1.Job, phase corev1.PodPhase) {
 			return fmt.Errorf("%d pods of Job %s", len(pods.Items), job.Name)
 		}
 		pod := &pods.Items[0]
-		pod.Status.Phase = phase
+		pod.Status.Phase, pod.Status.Reason = phase, strings.Join(reason, "")
 		return n.admin.Status().Update(n.t.Context(), pod)
 	})
 	n.eventually(func() error {
@@ -252,6 +254,42 @@ func TestAHookThatFails(t *testing.T) {
 			}
 		}
 		return nil
+	})
+}
+
+// TestAHookOutOfTime holds the revision of one app and is passed over by the other.
+func TestAHookOutOfTime(t *testing.T) {
+	n := newTeam(t, "late")
+	files := shopFiles("shop", "web", "lax")
+	const timed = "  hooks:\n    pre:\n    - {name: migrate, image: none.example/migrate, timeout: 20m, onFailure: %s}\n"
+	files["projects/shop/apps/web/app.yaml"] += fmt.Sprintf(timed, "Stop")
+	files["projects/shop/apps/lax/app.yaml"] += fmt.Sprintf(timed, "Continue")
+	n.push(files)
+	for _, app := range []string{"web", "lax"} {
+		n.over(n.hookJob("shop", app, "pre-migrate"), corev1.PodFailed, "DeadlineExceeded")
+	}
+	const why = "its last pod did not end within 20m0s and was stopped"
+	web, lax := n.app("shop", "web"), n.app("shop", "lax")
+	if got := n.until(web, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.PreHookFailedReason); !strings.Contains(got, why) || !conditions.IsStalled(web) {
+		t.Errorf("it says %q", got)
+	}
+	n.absent("shop", "web")
+	n.ready(lax)
+	n.configMap("shop", "lax")
+	if h := lax.Status.Hooks; len(h) != 1 || h[0].Result != v1alpha1.HookFailed || !strings.Contains(h[0].Message, why) {
+		t.Errorf("status.hooks is %+v", h)
+	}
+	n.eventually(func() error {
+		events := &eventsv1.EventList{}
+		if err := n.admin.List(t.Context(), events, client.InNamespace(lax.Namespace)); err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.Regarding.Name == "lax" && e.Reason == v1alpha1.PreHookFailedReason && strings.Contains(e.Note, "the app goes on (onFailure): ") && strings.Contains(e.Note, why) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event tells of it among %d", len(events.Items))
 	})
 }
 

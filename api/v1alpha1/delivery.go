@@ -34,8 +34,8 @@ type Delivery struct {
 	// +optional
 	Force bool `json:"force,omitempty"`
 	// TakeOwnership has the app take over objects that exist already and belong to nobody: to no app, no Helm release and
-	// no other kubeop object. Not for type Helm, which has helm.install.takeOwnership. Default false: the app says which
-	// object is in its way.
+	// no other kubeop object. What is cluster-scoped is the administrators' to hand over. Not for type Helm, which has
+	// helm.install.takeOwnership. Default false: the app says which object is in its way.
 	// +optional
 	TakeOwnership bool `json:"takeOwnership,omitempty"`
 }

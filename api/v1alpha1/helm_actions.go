@@ -56,10 +56,12 @@ type HelmAction struct {
 	// the project's deployer must have been given the right to write them; Skip needs none. Default CreateReplace.
 	// +optional
 	CRDs CRDsPolicy `json:"crds,omitempty"`
-	// Force deletes and makes anew the objects that the API server refuses to change, such as a Job. Default false.
+	// Force deletes and makes anew the objects that the API server refuses to change, such as a Job; never a
+	// CustomResourceDefinition. Default false.
 	// +optional
 	Force bool `json:"force,omitempty"`
-	// TakeOwnership adopts objects that exist and belong to no release, or to another one of this app. Default false.
+	// TakeOwnership adopts objects that exist and belong to no release, or to another one of this app, if they are in its
+	// namespace. Default false.
 	// +optional
 	TakeOwnership bool `json:"takeOwnership,omitempty"`
 }

@@ -2,9 +2,12 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -100,13 +103,15 @@ func (r *Reconciler) startHook(ctx context.Context, s *scope, h *hookRun, earlie
 	return r.whileHookRuns(ctx, s, h, job)
 }
 
-// clearHooks deletes Jobs that are not of the present revision.
+// clearHooks deletes Jobs that are not of the present revision, exactly those that were looked at: of another Job in the
+// place of one nobody knows yet whether it runs.
 func (r *Reconciler) clearHooks(ctx context.Context, s *scope, ended []*unstructured.Unstructured) error {
 	for _, job := range ended {
 		if s.ranBy(job) {
 			continue
 		}
-		err := s.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		uid := job.GetUID()
+		err := s.client.Delete(ctx, job, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting Job/%s of an earlier revision: %w", job.GetName(), err)
 		}
@@ -137,7 +142,7 @@ func (s *scope) ranBy(job *unstructured.Unstructured) bool {
 // whileHookRuns waits for the Job's event.
 func (r *Reconciler) whileHookRuns(ctx context.Context, s *scope, h *hookRun, job *unstructured.Unstructured) error {
 	phase, now := "hook "+job.GetName(), r.Clock.Now()
-	message := fmt.Errorf("running %s", h)
+	message := errors.New(h.running())
 	if now.Sub(s.memory.began(phase, now)) >= patience {
 		// Why it lasts may be in the words of its program.
 		if err := r.maskHook(ctx, s, h); err != nil {
@@ -145,7 +150,7 @@ func (r *Reconciler) whileHookRuns(ctx context.Context, s *scope, h *hookRun, jo
 		}
 		if explainer, err := r.Explainer(s.app.Namespace, maskOf(s.sensitive)); err == nil {
 			if why := explainer.Explain(ctx, job); why != "" && !strings.HasSuffix(why, notYet) {
-				message = fmt.Errorf("running %s: %s", h, why)
+				message = fmt.Errorf("%s: %s", h.running(), why)
 			}
 		}
 	}
@@ -177,24 +182,33 @@ func (r *Reconciler) tellHook(ctx context.Context, s *scope, h *hookRun, job *un
 		return err
 	}
 	h.told.Result = v1alpha1.HookFailed
-	if explained := explainer.Explain(ctx, job); explained != "" {
+	if jobs.OutOfTime(job) {
+		why = h.outOfTime()
+	} else if explained := explainer.Explain(ctx, job); explained != "" {
 		why = explained
 	}
 	h.told.Message = strings.Join(append([]string{maskOf(s.sensitive)(why)}, explainer.LastLines(ctx, job, logLines)...), " | ")
 	return nil
 }
 
-// maskHook reads the Secrets that the hook was given, so that none of them is told with its log.
-func (r *Reconciler) maskHook(ctx context.Context, s *scope, h *hookRun) error {
-	var names []string
-	for _, from := range h.Hook.EnvFrom {
-		if from.SecretRef != nil {
-			names = append(names, from.SecretRef.Name)
-		}
+// outOfTime says that a hook's pod did not end in time. The pod is gone by then, so what was told of it last is the cause.
+func (h *hookRun) outOfTime() string {
+	why := fmt.Sprintf("no pod of it ended within its timeout of %s", h.Timeout())
+	if _, last, told := strings.Cut(conditions.GetMessage(h.App, v1alpha1.ReadyCondition), h.running()+": "); told {
+		why += "; before that: " + last
 	}
-	for _, e := range h.Hook.Env {
-		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
-			names = append(names, e.ValueFrom.SecretKeyRef.Name)
+	return why
+}
+
+func (h *hookRun) running() string { return "running " + h.String() }
+
+// maskHook reads the Secrets that the hook or the app's own pods were given, so that none of them is told with its log.
+func (r *Reconciler) maskHook(ctx context.Context, s *scope, h *hookRun) error {
+	names := secretsIn(h.Hook.Env, h.Hook.EnvFrom)
+	if image := s.app.Spec.Image; image != nil {
+		names = append(names, secretsIn(image.Env, image.EnvFrom)...)
+		for _, files := range image.SecretFiles {
+			names = append(names, files.SecretRef.Name)
 		}
 	}
 	for _, name := range names {
@@ -207,4 +221,20 @@ func (r *Reconciler) maskHook(ctx context.Context, s *scope, h *hookRun) error {
 		}
 	}
 	return nil
+}
+
+// secretsIn names the Secrets that an environment is made from.
+func secretsIn(env []corev1.EnvVar, from []corev1.EnvFromSource) []string {
+	var names []string
+	for _, source := range from {
+		if source.SecretRef != nil {
+			names = append(names, source.SecretRef.Name)
+		}
+	}
+	for _, e := range env {
+		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+			names = append(names, e.ValueFrom.SecretKeyRef.Name)
+		}
+	}
+	return names
 }

@@ -21,8 +21,11 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	if err := s.made.Apply(ctx, objects...); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err)
 	}
-	if err := r.grantCluster(ctx, s); err != nil {
-		return err
+	if !s.hadCluster() {
+		s.cluster = r.grantCluster(ctx, s)
+	}
+	if s.cluster != nil {
+		return s.cluster
 	}
 	return s.made.Prune(ctx, s.labels())
 }

@@ -2,14 +2,18 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	rbac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -22,43 +26,89 @@ func clusterRole(namespace string) string {
 	return "kubeop-cluster-" + strings.TrimPrefix(namespace, "kubeop-")
 }
 
-// grantCluster lets the project's deployer write the cluster-scoped kinds that the tenant may have, and nothing where
-// there are none. The API server lets the operator hand out only what it holds itself.
+// grantCluster lets the project's deployer write the cluster-scoped kinds that the tenant may have, and nothing where there
+// are none. The API server lets the operator hand out only what it holds itself. Kinds that cannot be granted hold up neither
+// the others nor the end of those that were taken off the list.
 func (r *Reconciler) grantCluster(ctx context.Context, s *scope) error {
-	if len(s.tenant.Spec.ClusterKinds) == 0 {
-		return nil
+	rules, amiss := r.clusterRules(s.tenant.Spec.ClusterKinds)
+	err := r.applyCluster(ctx, s, rules)
+	if notGranted(err) {
+		granted, failed := r.grantable(ctx, s, rules)
+		if failed == nil {
+			failed = r.applyCluster(ctx, s, granted)
+		}
+		err = errors.Join(err, failed)
 	}
-	name := clusterRole(s.namespace)
-	role := rbac.ClusterRole(name).WithLabels(s.labels())
+	if err != nil {
+		return step.Refused(v1alpha1.ApplyFailedReason, fmt.Errorf(
+			"granting spec.clusterKinds of the Tenant; a ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds has to give the operator what it hands out: %w", err))
+	}
+	return amiss
+}
+
+type rule = rbac.PolicyRuleApplyConfiguration
+
+// clusterRules returns the rights to kinds, a rule for each, and what is amiss with those that have none.
+func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, amiss error) {
 	var unserved, namespaced []string
-	for _, kind := range s.tenant.Spec.ClusterKinds {
+	var failed error
+	for _, kind := range kinds {
 		mapping, err := r.clusterMapping(kind)
 		switch {
 		case meta.IsNoMatchError(err):
 			unserved = append(unserved, kind)
-			continue
 		case err != nil:
-			return fmt.Errorf("finding the resource of %s: %w", kind, err)
+			failed = errors.Join(failed, fmt.Errorf("finding the resource of %s: %w", kind, err))
 		case mapping.Scope.Name() != meta.RESTScopeNameRoot:
 			namespaced = append(namespaced, kind) // Granted here, it would be everybody's.
-			continue
+		default:
+			rules = append(rules, rbac.PolicyRule().WithAPIGroups(mapping.Resource.Group).WithResources(mapping.Resource.Resource).
+				WithVerbs("get", "list", "watch", "create", "update", "patch", "delete"))
 		}
-		resource := mapping.Resource
-		role.WithRules(rbac.PolicyRule().WithAPIGroups(resource.Group).WithResources(resource.Resource).
-			WithVerbs("get", "list", "watch", "create", "update", "patch", "delete"))
 	}
-	if err := s.made.Apply(ctx, role, access.Cluster(name, s.namespace, s.labels())); err != nil {
-		return step.Refused(v1alpha1.ApplyFailedReason, fmt.Errorf(
-			"granting spec.clusterKinds of the Tenant; a ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds has to give the operator what it hands out: %w", err))
-	}
-	if len(namespaced) > 0 {
-		return step.Stop(v1alpha1.ApplyFailedReason, fmt.Errorf("spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: %s",
+	switch {
+	case failed != nil:
+		return rules, failed
+	case len(namespaced) > 0:
+		return rules, step.Stop(v1alpha1.ApplyFailedReason, fmt.Errorf("spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: %s",
 			strings.Join(namespaced, ", ")))
+	case len(unserved) > 0:
+		return rules, step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute, "spec.clusterKinds of the Tenant names what the cluster does not serve: %s", strings.Join(unserved, ", "))
 	}
-	if len(unserved) > 0 {
-		return step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute, "spec.clusterKinds of the Tenant names what the cluster does not serve: %s", strings.Join(unserved, ", "))
+	return rules, nil
+}
+
+// applyCluster has the deployer have these rights and no others in the whole cluster.
+func (r *Reconciler) applyCluster(ctx context.Context, s *scope, rules []*rule) error {
+	if len(rules) == 0 && !s.hadCluster() {
+		return nil
 	}
-	return nil
+	if len(rules) == 0 {
+		return r.revokeCluster(ctx, s)
+	}
+	return s.made.Apply(ctx, roleOf(s, rules...), access.Cluster(clusterRole(s.namespace), s.namespace, s.labels()))
+}
+
+func roleOf(s *scope, rules ...*rule) *rbac.ClusterRoleApplyConfiguration {
+	return rbac.ClusterRole(clusterRole(s.namespace)).WithLabels(s.labels()).WithRules(rules...)
+}
+
+// notGranted reports whether the API server refused rights: those that the operator lacks, or that a policy forbids.
+func notGranted(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
+
+// grantable returns the rules that the API server lets the operator hand out, asked for each without doing it.
+func (r *Reconciler) grantable(ctx context.Context, s *scope, rules []*rule) ([]*rule, error) {
+	var granted []*rule
+	for _, each := range rules {
+		err := r.Direct.Apply(ctx, roleOf(s, each), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership, client.DryRunAll)
+		if err != nil && !notGranted(err) {
+			return nil, err
+		}
+		if err == nil {
+			granted = append(granted, each)
+		}
+	}
+	return granted, nil
 }
 
 // clusterMapping returns the resource of a kind given as "<Kind>.<group>", and its scope.
@@ -71,9 +121,17 @@ func (r *Reconciler) clusterMapping(name string) (*meta.RESTMapping, error) {
 func (r *Reconciler) revokeCluster(ctx context.Context, s *scope) error {
 	var entries []v1alpha1.InventoryEntry
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
-		id := apply.ObjectID{Name: clusterRole(s.namespace), Group: rbacv1.GroupName, Kind: kind}
-		entries = append(entries, v1alpha1.InventoryEntry{ID: id.String(), Version: "v1"})
+		entries = append(entries, v1alpha1.InventoryEntry{ID: s.clusterID(kind), Version: "v1"})
 	}
 	_, err := r.Applier.Prune(ctx, r.Direct, entries, s.labels())
 	return err
+}
+
+// hadCluster reports whether the deployer may have rights in the whole cluster from before.
+func (s *scope) hadCluster() bool {
+	return slices.ContainsFunc(s.project.Status.Inventory.Entries, func(e v1alpha1.InventoryEntry) bool { return e.ID == s.clusterID("ClusterRole") })
+}
+
+func (s *scope) clusterID(kind string) string {
+	return apply.ObjectID{Name: clusterRole(s.namespace), Group: rbacv1.GroupName, Kind: kind}.String()
 }

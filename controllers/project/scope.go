@@ -25,6 +25,9 @@ type scope struct {
 	made *apply.Ledger
 	// apps is counted by resolve.
 	apps int
+	// cluster is how the granting of cluster-scoped kinds ended, in resolve where some were granted before, else in grant,
+	// which tells of it.
+	cluster error
 }
 
 func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
@@ -74,5 +77,9 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
 	}
 	s.tenant, s.apps = tenant, len(apps.Items)
+	if s.hadCluster() {
+		// What administrators take back must not last as long as a failure of what follows, which is up to the tenant's files.
+		s.cluster = r.grantCluster(ctx, s)
+	}
 	return nil
 }

@@ -46,7 +46,7 @@ type Set struct {
 	Before func(context.Context, []v1alpha1.InventoryEntry) error
 	// Force deletes an object that refuses a change for good, and makes it anew; never one that holds data.
 	Force bool
-	// TakeOwnership takes over objects that exist and that nobody owns.
+	// TakeOwnership takes over objects that exist and that nobody owns; never a cluster-scoped one.
 	TakeOwnership bool
 	// Yields says whether the app of that name, of the same project, has given up an object that carries its label. Nil: no.
 	Yields func(id ObjectID, app string) bool

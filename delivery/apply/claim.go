@@ -31,7 +31,7 @@ func (e *claimed) Error() string { return e.why }
 func (e *claimed) Unwrap() error { return e.kind }
 
 // claim refuses an object that is there and that its owner did not apply. With TakeOwnership one that belongs to nobody is
-// taken over.
+// taken over, if it is in a namespace.
 func (t *target) claim() error {
 	if t.live == nil {
 		return nil
@@ -54,14 +54,23 @@ func (t *target) claim() error {
 	if held := heldBy(t.live); held != "" {
 		return &claimed{fmt.Sprintf("exists and belongs to %s, from which nothing takes it over; remove it there first, or give this one another name", held), ErrForeign}
 	}
-	if !t.set.TakeOwnership {
-		advice := "set takeOwnership: true to take it over"
-		if ours[v1alpha1.AppLabel] == "" {
-			advice = "remove it first"
-		}
-		return &claimed{fmt.Sprintf("exists already%s; %s, or give this one another name", managers(t.live), advice), ErrForeign}
+	return t.takeOver()
+}
+
+// takeOver refuses an object that belongs to nobody, unless the set takes it over. What the whole cluster shares is the
+// administrators': they hand it over by its labels.
+func (t *target) takeOver() error {
+	shared := t.object.GetNamespace() == ""
+	advice := "set takeOwnership: true to take it over"
+	switch {
+	case t.set.TakeOwnership && !shared:
+		return nil
+	case t.object.GetLabels()[v1alpha1.AppLabel] == "":
+		advice = "remove it first"
+	case shared:
+		advice = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over: ask them to remove it or to label it as this app's"
 	}
-	return nil
+	return &claimed{fmt.Sprintf("exists already%s; %s, or give this one another name", managers(t.live), advice), ErrForeign}
 }
 
 // marks are the labels that say whose an object is.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,6 +61,40 @@ func TestWhoseAnObjectIs(t *testing.T) {
 	}
 }
 
+// TestWhatIsClusterScopedIsNotTakenOver has an app meet what administrators made, and have it once they say so.
+func TestWhatIsClusterScopedIsNotTakenOver(t *testing.T) {
+	b := newBench(t)
+	theirs := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Description: "theirs"}
+	if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
+		t.Fatal(err)
+	}
+	ours := b.object("scheduling.k8s.io/v1", "PriorityClass", b.namespace, map[string]any{"value": int64(0), "description": "ours"})
+	ours.SetNamespace("")
+	take := func() error {
+		_, err := b.Apply(t.Context(), Set{Client: b.Client, Objects: objectsOf(ours), TakeOwnership: true, Force: true})
+		return err
+	}
+	if err := take(); !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "made by kubectl-create; it is cluster-scoped and so the administrators'") {
+		t.Errorf("got %v", err)
+	}
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || theirs.Description != "theirs" {
+		t.Errorf("it was taken over: %+v, %v", theirs, err)
+	}
+	theirs.Labels = ours.GetLabels()
+	if err := b.Update(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(); err != nil {
+		t.Error(err)
+	}
+	if err := b.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || theirs.Description != "ours" {
+		t.Errorf("it was not handed over: %+v, %v", theirs, err)
+	}
+	if err := b.Delete(t.Context(), theirs); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestANewObjectCostsOneRequest counts those besides the look, which the watch answers.
 func TestANewObjectCostsOneRequest(t *testing.T) {
 	b := newBench(t)
@@ -92,5 +127,19 @@ func TestLabelsThatAreTakenAwayComeBack(t *testing.T) {
 	b.must(1, b.config("one", "a"))
 	if got := b.read("one").Labels[v1alpha1.AppLabel]; got != "web" {
 		t.Errorf("the label is %q", got)
+	}
+}
+
+// TestALedgerRecordsAnObjectOnce applies one twice, as a step does that falls back to less.
+func TestALedgerRecordsAnObjectOnce(t *testing.T) {
+	b := newBench(t)
+	l := NewLedger(b.Applier, b.Client, v1alpha1.Inventory{})
+	for _, value := range []string{"a", "b"} {
+		if err := l.Apply(t.Context(), b.config("one", value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := l.Inventory().Entries; len(got) != 1 {
+		t.Errorf("recorded are %v", got)
 	}
 }

@@ -38,7 +38,7 @@ func (l *Ledger) Apply(ctx context.Context, objects ...any) error {
 		set.Objects = append(set.Objects, u)
 	}
 	result, err := l.applier.Apply(ctx, set)
-	l.made = append(l.made, result.Entries...)
+	l.made = append(Stale(l.made, result.Entries), result.Entries...)
 	return err
 }
 

@@ -130,6 +130,11 @@ func workloads() map[string]situation {
 	crashed := looping(2, "Error", "no config")
 	isReady := corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Ready: true, State: runs}}}
 	evicted := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory."}
+	outOfTime, imageless := containers(container(ends(137, "Error", ""), noState)), waitingFor("ErrImagePull", "not found")
+	for _, status := range []*corev1.PodStatus{&outOfTime, &imageless} {
+		status.Phase, status.Reason, status.Message = corev1.PodFailed, "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"
+	}
+	limited := func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(90)) }
 	attempt := containers(container(ends(1, "Error", ""), noState))
 	attempt.Phase = corev1.PodFailed
 	logs := map[string]string{"web-2/main": "the second attempt\n", "web-1/main": "the first attempt\n"}
@@ -165,6 +170,8 @@ func workloads() map[string]situation {
 		"job: past its deadline, its pod gone": {jobFailed("DeadlineExceeded", "Job was active longer than specified deadline"), nil, nil},
 		"job: fails and tries again":           {running, tries, logs},
 		"job: its pod was evicted":             {running, []client.Object{pod(evicted, never)}, nil},
+		"job: its pod was out of time":         {jobFailed("BackoffLimitExceeded", "Job has reached the specified backoff limit"), []client.Object{pod(outOfTime, never, limited)}, map[string]string{"web-1/main": "step 1 of 2\n"}},
+		"job: out of time, without its image":  {jobFailed("BackoffLimitExceeded", "Job has reached the specified backoff limit"), []client.Object{pod(imageless, never, limited)}, nil},
 		"job: runs":                            {running, []client.Object{pod(isReady, never)}, nil},
 		"job: suspended":                       {suspended, nil, nil},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -17,7 +18,7 @@ const (
 	crashing trouble = iota
 	// blocked: a container cannot be made, for its image or its configuration.
 	blocked
-	// lost: the pod as a whole failed, such as by eviction.
+	// lost: the pod as a whole failed, such as by eviction or for being out of time.
 	lost
 	unscheduled
 	// unready: a container runs and its probe does not succeed.
@@ -56,10 +57,7 @@ func (s suspect) examined() suspect {
 		s.trouble = noTrouble
 		return s
 	}
-	if s.container = find(status.InitContainerStatuses, endsBadly); s.container == nil {
-		s.container = find(status.ContainerStatuses, s.endsWrongly)
-	}
-	if s.container != nil {
+	if s.container = s.crashed(); s.container != nil {
 		s.trouble = crashing
 		return s
 	}
@@ -72,6 +70,19 @@ func (s suspect) examined() suspect {
 	}
 	s.trouble, s.container = s.late()
 	return s
+}
+
+// crashed returns the container that ended as it should not. Of a pod that was stopped as a whole the reason says more than
+// with which signal its containers died.
+func (s suspect) crashed() *corev1.ContainerStatus {
+	status := &s.pod.Status
+	if status.Phase == corev1.PodFailed && status.Reason != "" {
+		return nil
+	}
+	if c := find(status.InitContainerStatuses, endsBadly); c != nil {
+		return c
+	}
+	return find(status.ContainerStatuses, s.endsWrongly)
 }
 
 // late says what a pod in which nothing went wrong waits for.
@@ -128,7 +139,7 @@ func (e Explainer) podCause(ctx context.Context, s suspect) (cause, error) {
 		why, err := e.blockedCause(ctx, s)
 		return cause{s.say(why), true}, err
 	case lost:
-		return cause{s.say("failed: " + e.text(strings.TrimPrefix(s.pod.Status.Reason+": "+s.pod.Status.Message, ": "))), true}, nil
+		return cause{s.say(e.lostCause(s.pod)), true}, nil
 	case unscheduled:
 		return cause{why: s.say("is not scheduled" + e.unscheduled(s.pod))}, nil
 	case initializing:
@@ -137,6 +148,16 @@ func (e Explainer) podCause(ctx context.Context, s suspect) (cause, error) {
 		return e.eventCause(ctx, s)
 	}
 	return cause{}, nil
+}
+
+// lostCause says why a pod as a whole failed.
+func (e Explainer) lostCause(pod *corev1.Pod) string {
+	status := &pod.Status
+	// The kubelet's name for it; there is no constant.
+	if limit := pod.Spec.ActiveDeadlineSeconds; status.Reason == "DeadlineExceeded" && limit != nil {
+		return fmt.Sprintf("did not end within %s and was stopped", time.Duration(*limit)*time.Second)
+	}
+	return "failed: " + e.text(strings.TrimPrefix(status.Reason+": "+status.Message, ": "))
 }
 
 func (e Explainer) unscheduled(pod *corev1.Pod) string {

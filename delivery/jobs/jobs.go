@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,7 +105,7 @@ func (r *Run) Job() (*unstructured.Unstructured, error) {
 	}
 	pod := render.Pod(r.Hook.Name, image)
 	pod.Containers[0].Env = r.environment()
-	timeout := r.timeout()
+	timeout := r.Timeout()
 	pod.ActiveDeadlineSeconds = seconds(timeout)
 	job := &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: Kind.GroupVersion().String(), Kind: Kind.Kind},
@@ -137,7 +138,8 @@ func (r *Run) environment() []corev1.EnvVar {
 	return env
 }
 
-func (r *Run) timeout() time.Duration {
+// Timeout is how long the pod may run.
+func (r *Run) Timeout() time.Duration {
 	if r.Hook.Timeout != nil {
 		return r.Hook.Timeout.Duration
 	}
@@ -182,6 +184,16 @@ func Ended(job *unstructured.Unstructured) (ended, failed bool, why string) {
 		}
 	}
 	return false, false, ""
+}
+
+// OutOfTime reports whether a Job failed because no pod of it ended in time. A pod that runs has less time, and tells itself
+// how it ended; here it is gone, and its log with it.
+func OutOfTime(job *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(each any) bool {
+		c, _ := each.(map[string]any)
+		return c["type"] == string(batchv1.JobFailed) && c["status"] == string(corev1.ConditionTrue) && c["reason"] == batchv1.JobReasonDeadlineExceeded
+	})
 }
 
 // templates are where the kinds that an app of type Image becomes keep their pod.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,14 +33,13 @@ func (ch *change) adopt(exists error) error {
 	return ch.merge(ch.want, live)
 }
 
-// mayTake is whether this action may change an object that is there. What the whole cluster shares may be another tenant's
-// or the administrators', so takeOwnership takes it over only from nobody.
+// mayTake is whether this action may change an object that is there. What the whole cluster shares is another tenant's or the
+// administrators', so takeOwnership does not take it over.
 func (c *helmClient) mayTake(live *unstructured.Unstructured) bool {
 	if c.anotherApp(live) != "" {
 		return false
 	}
-	nobodys := live.GetAnnotations()[nameAnnotation] == "" && live.GetLabels()[v1alpha1.TenantLabel] == ""
-	return c.release.owns(live) || c.terms.takeOwnership && (live.GetNamespace() != "" || nobodys)
+	return c.release.owns(live) || c.terms.takeOwnership && live.GetNamespace() != ""
 }
 
 // anotherApp names the app that kubeop has marked an object as, if it is not this one. Only kubeop sets that mark; no
@@ -57,7 +57,7 @@ func (c *helmClient) anotherApp(live *unstructured.Unstructured) string {
 // hookLeft is whether an object is what a hook of an earlier revision left: Helm does not mark it, but kubeop labels it.
 func (c *helmClient) hookLeft(live *unstructured.Unstructured) bool {
 	unmarked := live.GetAnnotations()[nameAnnotation] == ""
-	return unmarked && c.terms.ran[c.release.identify(live)] && live.GetLabels()[appLabel] == c.terms.app
+	return unmarked && c.terms.ran[c.release.identify(live)] && live.GetLabels()[appLabel] == c.terms.app && c.anotherApp(live) == ""
 }
 
 // remake deletes an object and creates what is wanted in its place.
@@ -71,24 +71,36 @@ func (ch *change) remake(live *unstructured.Unstructured) error {
 // foreign is an object that exists and is not the release's, or another app's.
 type foreign struct {
 	object, phase, app string
-	err                error
+	// shared: it is in no namespace.
+	shared bool
+	err    error
 }
 
 func (ch *change) foreign(live *unstructured.Unstructured, err error) error {
-	return &foreign{object: nameOf(ch.info), phase: ch.phase, app: ch.client.anotherApp(live), err: err}
+	return &foreign{object: nameOf(ch.info), phase: ch.phase, app: ch.client.anotherApp(live), shared: live.GetNamespace() == "", err: err}
 }
+
+// notTaken is what there is to say of a cluster-scoped object that this release did not make.
+const notTaken = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over: ask them to remove it, or to annotate it as this release's"
 
 func (e *foreign) Error() string {
 	if e.app != "" {
 		return fmt.Sprintf("%s exists and belongs to app %s; delete it, or take the label %s off if there is no such app", e.object, e.app, appLabel)
+	}
+	if e.shared {
+		return fmt.Sprintf("%s exists and does not belong to this release; %s", e.object, notTaken)
 	}
 	return fmt.Sprintf("%s exists and does not belong to this release; delete it, or set %s.takeOwnership", e.object, e.phase)
 }
 func (e *foreign) Unwrap() error { return e.err }
 
 // replace deletes an object that refuses a change and makes it anew. An object that the API server would refuse anew is
-// left: asked to create it, without doing so, the server names what is wrong with it before it finds that it exists.
+// left: asked to create it, without doing so, the server names what is wrong with it before it finds that it exists. A
+// definition is left too: every object of its kind would go with it, be it whose it may.
 func (ch *change) replace(refused error) error {
+	if isKind(ch.want, apiextensionsv1.GroupName, "CustomResourceDefinition") {
+		return fmt.Errorf("%w; force does not delete a CustomResourceDefinition, because every object of the kind goes with it: add a version to the definition, or define another kind", refused)
+	}
 	_, err := ch.helper().DryRun(true).Create(ch.info.Namespace, true, ch.want.DeepCopy())
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return refused

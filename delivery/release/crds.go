@@ -175,8 +175,8 @@ func (d *definition) leave(live *unstructured.Unstructured) error {
 	if differs.empty() {
 		return nil
 	}
-	return &NotAllowed{Err: fmt.Errorf("%s (%s) exists, does not belong to this release and is not as the chart has it: set crds: Create to leave it as it is, "+
-		"or install.takeOwnership to take it over if it is no other release's", nameOf(d.info), d.file)}
+	return &NotAllowed{Err: fmt.Errorf("%s (%s) exists, does not belong to this release and is not as the chart has it: set crds: Create to leave it as it is; %s",
+		nameOf(d.info), d.file, notTaken)}
 }
 
 // forbidden turns a refusal for lack of rights into what the tenant can do about it.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,11 +42,12 @@ spec:
 `
 }
 
-// mayDefine gives the deployer the right to write definitions and what they define.
+// mayDefine gives the deployer the right to write definitions and what they define, and PriorityClasses.
 func (t *team) mayDefine() {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: t.namespace}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"scheduling.k8s.io"}, Resources: []string{"priorityclasses"}, Verbs: []string{"*"}},
 		{APIGroups: []string{t.namespace + ".example.com"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 	}}
 	binding := &rbacv1.ClusterRoleBinding{
@@ -216,15 +218,80 @@ func TestForeignDefinitionsStay(t *testing.T) {
 		{"another release's", nil, map[string]any{nameAnnotation: "web", namespaceAnnotation: "kubeop-other-shop"}, true, false},
 		{"another app's", map[string]any{v1alpha1.TenantLabel: "other", v1alpha1.ProjectLabel: "shop", appLabel: "web"}, none, true, false},
 		{"made by hand", map[string]any{v1alpha1.TenantLabel: nil, v1alpha1.ProjectLabel: nil, appLabel: nil}, none, false, false},
-		{"made by hand and taken", nil, none, true, true},
+		{"made by hand, with takeOwnership", nil, none, true, false},
+		{"handed over", nil, map[string]any{nameAnnotation: "web", namespaceAnnotation: tm.namespace}, false, true},
 	} {
 		mark(step.labels, step.annotations)
 		if err := install("a", false); err != nil {
 			t.Errorf("%s, as the chart has it: %v", step.what, err)
 		}
-		if err := install("b", step.take); step.allowed != (err == nil) || err != nil && !errors.As(err, new(*NotAllowed)) {
+		err := install("b", step.take)
+		if step.allowed != (err == nil) || err != nil && (!errors.As(err, new(*NotAllowed)) || !strings.Contains(err.Error(), "administrators', and takeOwnership does not")) {
 			t.Errorf("%s: %v", step.what, err)
 		}
+	}
+}
+
+// TestForceDeletesNoDefinition has a chart bring a change that the API server refuses for good.
+func TestForceDeletesNoDefinition(t *testing.T) {
+	tm := newTeam(t)
+	tm.mayDefine()
+	install := func(definition string) error {
+		c, err := Chart{Files: folder(map[string]string{"crds/thing.yaml": definition})}.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := tm.dial(tm.request(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.kube.(*helmClient).terms.force = true
+		return tm.installCRDs(t.Context(), conn, c, "")
+	}
+	if err := install(tm.definitionOf("a")); err != nil {
+		t.Fatal(err)
+	}
+	before, err := tm.crd("things." + tm.namespace + ".example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = install(strings.Replace(tm.definitionOf("a"), "scope: Namespaced", "scope: Cluster", 1))
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "force does not delete a CustomResourceDefinition") {
+		t.Errorf("got %v", err)
+	}
+	if after, err := tm.crd(before.GetName()); err != nil || after.GetUID() != before.GetUID() || terminating(after) {
+		t.Errorf("the definition was replaced: %v, %v", after, err)
+	}
+}
+
+// TestAHookDeletesNothingOfEverybodys has a chart's hook carry the name of a cluster-scoped object that administrators made.
+// Helm deletes what has a hook's name before it creates the hook.
+func TestAHookDeletesNothingOfEverybodys(t *testing.T) {
+	tm := newTeam(t)
+	tm.mayDefine()
+	classes := tm.admin.SchedulingV1().PriorityClasses()
+	before, err := classes.Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: tm.namespace}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: " + tm.namespace + ", annotations: {helm.sh/hook: pre-install}}\nvalue: 1\n"
+	r := tm.request(folder(fourObjects(map[string]string{"templates/hook.yaml": hook})))
+	r.Admit = func(objects []*unstructured.Unstructured) error {
+		for _, o := range objects {
+			o.SetLabels(map[string]string{appLabel: "shop"})
+		}
+		return nil
+	}
+	r.Actions.Install.TakeOwnership = true
+	r.Actions.Remediation = v1alpha1.HelmRemediation{Retries: new(int32), Strategy: v1alpha1.RemediationNone}
+	if out := tm.settle(r); out.Failed == nil || !strings.Contains(out.Failed.Error(), "administrators', and takeOwnership does not") {
+		t.Errorf("got %v", out.Failed)
+	}
+	if after, err := classes.Get(t.Context(), tm.namespace, metav1.GetOptions{}); err != nil || after.UID != before.UID {
+		t.Errorf("it was replaced: %v, %v", after, err)
+	}
+	if err := classes.Delete(t.Context(), tm.namespace, metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
 	}
 }
 

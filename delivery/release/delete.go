@@ -62,7 +62,8 @@ func liveOf(info *resource.Info) (*unstructured.Unstructured, error) {
 	return unstructuredOf(o)
 }
 
-// Delete deletes hooks, whatever has their name unless it is another app's, and what the action itself has created.
+// Delete deletes hooks, whatever has their name unless it is another app's, or nobody's and in no namespace, and what the
+// action itself has created.
 func (c *helmClient) Delete(list kube.ResourceList) (*kube.Result, []error) {
 	return c.delete(list, func(info *resource.Info) error {
 		if info.Name == "" {
@@ -74,6 +75,9 @@ func (c *helmClient) Delete(list kube.ResourceList) (*kube.Result, []error) {
 		}
 		if app := c.anotherApp(live); app != "" {
 			return &foreign{object: nameOf(info), app: app}
+		}
+		if live.GetNamespace() == "" && live.GetLabels()[appLabel] != c.terms.app && !c.release.owns(live) && !c.hooked[live.GetUID()] {
+			return &foreign{object: nameOf(info), shared: true}
 		}
 		return deleteLive(info, live, metav1.DeletePropagationBackground)
 	})

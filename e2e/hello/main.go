@@ -7,6 +7,7 @@
 //	STARTS   file that gets a line at each start; GET /starts answers how many it has
 //	-say     print the message and exit with status 0, as a job does
 //	-work    do nothing until it is told to stop, as a worker without work does
+//	-for     how long to work before it ends by itself, as a migration does; with -work
 //	-crash   exit at once with status 1, as an application with a broken configuration does
 //	-ask     URL to get, in place of serving, as a job or a chart's test does: print the answer and exit with status 0, or
 //	         1 when it is an error or there was none for 3 seconds
@@ -32,6 +33,7 @@ func main() {
 	message := cmp.Or(os.Getenv("MESSAGE"), "hello")
 	say := flag.Bool("say", false, "print the message and exit")
 	work := flag.Bool("work", false, "do nothing until it is told to stop")
+	last := flag.Duration("for", 0, "how long to work before it ends by itself")
 	crash := flag.Bool("crash", false, "exit at once with status 1")
 	address := flag.String("ask", "", "URL to get in place of serving")
 	flag.Parse()
@@ -53,7 +55,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if *work {
-		<-ctx.Done()
+		workFor(ctx, *last)
 		return
 	}
 	if err := start(os.Getenv("STARTS")); err != nil {
@@ -61,6 +63,19 @@ func main() {
 	}
 	if err := serve(ctx, ":"+cmp.Or(os.Getenv("PORT"), "8080"), message); err != nil {
 		log.Fatal(err)
+	}
+}
+
+// workFor waits until it is told to stop or, where that is given, the time is over.
+func workFor(ctx context.Context, last time.Duration) {
+	if last == 0 {
+		<-ctx.Done()
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(last):
+		fmt.Println("worked for", last)
 	}
 }
 

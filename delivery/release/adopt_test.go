@@ -1,0 +1,32 @@
+package release
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// TestWhoseHookIsLeft tells apart what hooks of apps of one name left, in the cluster as in a namespace.
+func TestWhoseHookIsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespace, tenant string
+		left              bool
+	}{
+		"in the namespace":          {"kubeop-acme-shop", "acme", true},
+		"cluster-scoped":            {"", "acme", true},
+		"another tenant's, as wide": {"", "other", false},
+	} {
+		live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}}
+		live.SetNamespace(c.namespace)
+		live.SetName("one")
+		live.SetLabels(map[string]string{v1alpha1.TenantLabel: c.tenant, v1alpha1.ProjectLabel: "shop", appLabel: "web"})
+		client := &helmClient{release: objects{release: types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}}, terms: terms{app: "web"}}
+		client.terms.ran = map[identity]bool{client.release.identify(live): true}
+		if got := client.hookLeft(live); got != c.left {
+			t.Errorf("%s: %t, want %t", name, got, c.left)
+		}
+	}
+}
