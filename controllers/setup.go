@@ -24,8 +24,8 @@ import (
 const (
 	firstBackoff = time.Second
 	lastBackoff  = 5 * time.Minute
-	// sweepEvery is the time between two searches for charts that nobody uses any more.
-	sweepEvery = 24 * time.Hour
+	// sweepEvery is the time between two searches for what nobody uses any more in the stores.
+	sweepEvery = time.Hour
 	// intervalJitter spreads the intervals of objects that were made at the same time.
 	intervalJitter = 0.05
 )
@@ -88,9 +88,9 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	apps := &app.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,
 		Watch: s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
-		Steps: s.steps("app"), Clock: s.clock, Folder: repositories.Folder, Git: s.git,
-		Charts:        s.charts,
-		Artifacts:     s.artifacts,
+		Steps: s.steps("app"), Clock: s.clock, Folder: repositories.Folder, Git: s.stores.Git,
+		Charts:        s.stores.Charts,
+		Artifacts:     s.stores.Artifacts,
 		Commits:       fetch.NewShared[fetch.Commit](s.clock.Now),
 		Pulled:        fetch.NewShared[fetch.Artifact](s.clock.Now),
 		FluxArtifacts: &fetch.Recent[fetch.Artifact]{Now: s.clock.Now},

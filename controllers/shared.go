@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 
 	"github.com/fluxcd/pkg/runtime/controller"
@@ -59,12 +58,9 @@ type shared struct {
 	clients  *kube.Clients
 	served   discovery.CachedDiscoveryInterface
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
-	git      *fetch.GitStore
-	charts   *fetch.ChartStore
-	// artifacts are those of OCI registries and of Flux's sources.
-	artifacts *fetch.ArtifactStore
-	network   *fetch.Network
-	metrics   *metrics.Recorder
+	stores   *fetch.Stores
+	network  *fetch.Network
+	metrics  *metrics.Recorder
 
 	// refreshed are called after each refresh.
 	refreshing sync.Mutex
@@ -109,12 +105,11 @@ func (s *shared) onServed(f func()) {
 	s.refreshed = append(s.refreshed, f)
 }
 
-// sweep removes charts and artifacts that nobody uses any more, once a day.
+// sweep removes from the stores what nobody uses any more.
 func (s *shared) sweep(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		now := s.clock.Now()
-		if err := errors.Join(s.charts.Sweep(ctx, now), s.artifacts.Sweep(ctx, now)); err != nil {
-			s.mgr.GetLogger().Error(err, "Sweeping charts and artifacts")
+		if err := s.stores.Sweep(ctx); err != nil {
+			s.mgr.GetLogger().Error(err, "Sweeping the stores")
 		}
 	}, sweepEvery)
 	return nil
@@ -155,12 +150,10 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	return &shared{
 		served: served, mapper: mapper, Options: o, mgr: mgr, clock: clock.RealClock{}, direct: direct, objects: objects, watch: watch,
 		local: local, applier: &apply.Applier{Live: liveOf(watch, local)},
-		clients:   kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
-		git:       fetch.NewGitStore(filepath.Join(o.DataDir, "git"), network),
-		charts:    fetch.NewChartStore(filepath.Join(o.DataDir, "charts"), network),
-		artifacts: fetch.NewArtifactStore(filepath.Join(o.DataDir, "artifacts"), network, o.FluxArtifactHosts...),
-		network:   network,
-		metrics:   recorder,
+		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
+		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
+		network: network,
+		metrics: recorder,
 	}, nil
 }
 
@@ -207,7 +200,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	}
 	return &repository.Reconciler{
 		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
-		Steps: s.steps("repository"), Git: s.git, Tree: reader,
+		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader,
 		Commits: &fetch.Recent[fetch.Commit]{Now: s.clock.Now}, Namespace: s.Namespace,
 	}, nil
 }

@@ -17,6 +17,9 @@ import (
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, s.app.Spec.Within())
 	defer cancel()
+	if !followsSource(&s.app.Spec) {
+		s.memory.follows = ""
+	}
 	r.refer(s)
 	r.folders.Delete(client.ObjectKeyFromObject(s.app)) // Only the files of a Git app bring it back.
 	if usesFolder(&s.app.Spec) {
@@ -27,6 +30,11 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 		s.folder = folder
 	}
 	return sourceOutcome(r.fetchSource(ctx, s))
+}
+
+// followsSource reports whether the app is made from a source that it shares with others; see shared.
+func followsSource(spec *v1alpha1.AppSpec) bool {
+	return (spec.Git != nil && spec.Git.SourceRef == nil) || (spec.Helm != nil && spec.Helm.Git != nil)
 }
 
 // usesFolder reports whether the spec names files beside app.yaml.
@@ -44,7 +52,7 @@ func (r *Reconciler) fetchSource(ctx context.Context, s *scope) error {
 	case s.app.Spec.Helm != nil:
 		return r.fetchChart(ctx, s)
 	}
-	s.revision, s.memory.follows = declaredRevision(s.app), ""
+	s.revision = declaredRevision(s.app)
 	return nil
 }
 

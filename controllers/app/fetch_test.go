@@ -89,6 +89,26 @@ func TestSourcesAreAskedForEachTenant(t *testing.T) {
 	}
 }
 
+// TestAnAppFollowsWhatItIsMadeFrom moves an app from a Git repository to a source of Flux.
+func TestAnAppFollowsWhatItIsMadeFrom(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
+	r, s := newReconciler(t, app)
+	if _, err := shared(t.Context(), r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(fetch.Auth) (fetch.Commit, error) { return fetch.Commit{}, nil }}); err != nil {
+		t.Fatal(err)
+	}
+	source := reference{kind: sourceKind, name: s.memory.follows}
+	if len(r.references.users(source)) != 1 {
+		t.Fatal("it does not follow its repository")
+	}
+	app.Spec.Git = &v1alpha1.GitSource{SourceRef: &v1alpha1.FluxSourceReference{Kind: "GitRepository", Name: "web"}}
+	if err := r.fetch(t.Context(), s); err == nil {
+		t.Fatal("there is no such source")
+	}
+	if s.memory.follows != "" || len(r.references.users(source)) != 0 {
+		t.Errorf("it still follows %q", s.memory.follows)
+	}
+}
+
 func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -31,8 +31,8 @@ const (
 	maxRecipients = 64
 	// maxKeys is how many private keys a Secret may hold: each is tried on each data key.
 	maxKeys = 64
-	// maxTries is how often a data key is tried to be decrypted for all files of one app together: once for each file and
-	// recipient.
+	// maxTries is how often a private key is tried for all files of one app together: each key on each encrypted form of a data
+	// key that it may fit. A file holds several of these for each recipient, if its author wants.
 	maxTries = 5000
 	// maxRegex is the length in bytes of a regular expression that says what is encrypted. Compiled it takes hundreds of times
 	// as much memory.
@@ -154,20 +154,26 @@ func (f *Files) dataKey(about *metadata) ([]byte, error) {
 	if err := about.check(); err != nil {
 		return nil, err
 	}
-	if f.tries += len(about.Age) + len(about.PGP); f.tries > maxTries {
-		return nil, fmt.Errorf("the encrypted files of an app may have %d recipients together: %w", maxTries, ErrKeys)
-	}
 	for _, r := range about.Age {
-		if key := f.keys.age(r.Enc); len(key) == keyBytes {
+		if key := f.keys.age(r.Enc, f.try); len(key) == keyBytes {
 			return key, nil
 		}
 	}
 	for _, r := range about.PGP {
-		if key := f.keys.pgp(r.Enc); len(key) == keyBytes {
+		if key := f.keys.pgp(r.Enc, f.try); len(key) == keyBytes {
 			return key, nil
 		}
 	}
+	if f.tries > maxTries {
+		return nil, fmt.Errorf("to decrypt the files of an app, keys may be tried %d times together, each key of the Secret on each recipient of each file: use fewer of them: %w", maxTries, ErrKeys)
+	}
 	return nil, fmt.Errorf("no key in Secret %s decrypts it; it is encrypted for %s: %w", f.keys.secret, strings.Join(about.recipients(), ", "), ErrKeys)
+}
+
+// try counts tries, and says whether they may be made.
+func (f *Files) try(n int) bool {
+	f.tries = min(f.tries+n, maxTries+1)
+	return f.tries <= maxTries
 }
 
 func formatOf(name string) format {

@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"filippo.io/age"
+	agearmor "filippo.io/age/armor"
 	"github.com/google/go-cmp/cmp"
 	yamlv3 "go.yaml.in/yaml/v3"
 
@@ -199,11 +202,41 @@ func TestReadFileErrors(t *testing.T) {
 	}
 }
 
+// TestTriesAreBounded reads a file for one recipient, as it says, whose data key is encrypted a hundred times for nobody.
 func TestTriesAreBounded(t *testing.T) {
-	files := Open(one("a.yaml", read(t, "secret.yaml")), keysOf(t, "two.agekey"))
-	files.tries = maxTries
-	if _, err := fs.ReadFile(files, "a.yaml"); err == nil || !strings.Contains(err.Error(), "may have 5000 recipients together") {
+	var identities strings.Builder
+	for range 60 {
+		identity, err := age.GenerateX25519Identity()
+		if err != nil {
+			t.Fatal(err)
+		}
+		identities.WriteString(identity.String() + "\n")
+	}
+	keys, err := ReadKeys("k", map[string][]byte{"a.agekey": []byte(identities.String())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var enc bytes.Buffer
+	armored := agearmor.NewWriter(&enc)
+	out, err := age.Encrypt(armored, slices.Repeat([]age.Recipient{nobody.Recipient()}, 100)...)
+	if err = errors.Join(err, out.Close(), armored.Close()); err != nil {
+		t.Fatal(err)
+	}
+	about := &metadata{Age: []ageRecipient{{Recipient: "somebody", Enc: enc.String()}}}
+	files := Open(nil, keys)
+	if _, err := files.dataKey(about); !errors.Is(err, ErrKeys) || !strings.Contains(err.Error(), "keys may be tried 5000 times together") {
 		t.Errorf("got %v", err)
+	}
+	for name, key := range map[string]string{"secret.yaml": "one.agekey", "pgp.yaml": "pgp.asc"} {
+		files := Open(os.DirFS("testdata"), keysOf(t, key))
+		files.tries = maxTries
+		if _, err := fs.ReadFile(files, name); err == nil || !strings.Contains(err.Error(), "5000 times together") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package decrypt
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -80,20 +81,40 @@ func (k *Keys) addRing(ring openpgp.EntityList) string {
 	return ""
 }
 
-// age decrypts a data key for age; nil when that does not work.
-func (k *Keys) age(enc string) []byte {
+// age decrypts a data key for age; nil when that does not work. Each key is tried on each stanza.
+func (k *Keys) age(enc string, try func(int) bool) []byte {
 	if len(k.identities) == 0 || len(enc) > maxEncBytes {
 		return nil
 	}
-	in, err := age.Decrypt(agearmor.NewReader(strings.NewReader(enc)), k.identities...)
+	counted := make([]age.Identity, 0, len(k.identities))
+	for _, identity := range k.identities {
+		counted = append(counted, countedIdentity{identity, try})
+	}
+	in, err := age.Decrypt(agearmor.NewReader(strings.NewReader(enc)), counted...)
 	if err != nil {
 		return nil
 	}
 	return short(in)
 }
 
-// pgp decrypts a data key for OpenPGP; nil when that does not work.
-func (k *Keys) pgp(enc string) []byte {
+// errTried ends decryption when no more may be tried.
+var errTried = errors.New("tried too often")
+
+type countedIdentity struct {
+	age.Identity
+	try func(int) bool
+}
+
+// Unwrap implements age.Identity.
+func (c countedIdentity) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
+	if !c.try(len(stanzas)) {
+		return nil, errTried
+	}
+	return c.Identity.Unwrap(stanzas)
+}
+
+// pgp decrypts a data key for OpenPGP; nil when that does not work. A key is tried where its ID is named, and where none is.
+func (k *Keys) pgp(enc string, try func(int) bool) []byte {
 	if len(k.ring) == 0 || len(enc) > maxEncBytes {
 		return nil
 	}
@@ -101,11 +122,32 @@ func (k *Keys) pgp(enc string) []byte {
 	if err != nil {
 		return nil
 	}
-	message, err := openpgp.ReadMessage(block.Body, k.ring, nil, nil)
+	message, err := openpgp.ReadMessage(block.Body, countedRing{k.ring, try}, nil, nil)
 	if err != nil {
 		return nil
 	}
 	return short(message.UnverifiedBody)
+}
+
+// countedRing hands out keys to be tried, as many as may be.
+type countedRing struct {
+	openpgp.EntityList
+	try func(int) bool
+}
+
+// KeysById implements openpgp.KeyRing.
+//
+//nolint:revive // it is the library's name
+func (r countedRing) KeysById(id uint64) []openpgp.Key { return r.counted(r.EntityList.KeysById(id)) }
+
+// DecryptionKeys implements openpgp.KeyRing.
+func (r countedRing) DecryptionKeys() []openpgp.Key { return r.counted(r.EntityList.DecryptionKeys()) }
+
+func (r countedRing) counted(keys []openpgp.Key) []openpgp.Key {
+	if !r.try(len(keys)) {
+		return nil
+	}
+	return keys
 }
 
 // short reads a data key, and no more where a message goes on.

@@ -31,6 +31,7 @@ func (s *ChartStore) archive(ctx context.Context, r request, v version, get func
 		if err != nil {
 			return "", err
 		}
+		body = s.disk.room(ctx, r.Tenant, body)
 		defer body.Close()
 		return s.keep(r.folder, expected, body)
 	}
@@ -45,6 +46,7 @@ func (s *ChartStore) archive(ctx context.Context, r request, v version, get func
 	}
 	found := ChartArchive{Path: archivePath(r.folder, sum), Name: r.Name, Version: v.Name, Digest: "sha256:" + sum}
 	s.used.mark(found.Path)
+	s.disk.claim(r.Tenant, found.Path)
 	return found, nil
 }
 

@@ -122,7 +122,8 @@ func (s *ArtifactStore) forgetUnread() {
 type archived struct {
 	folder string
 	// name is the digest under which it is kept.
-	name string
+	name   string
+	tenant string
 	// get begins the download, and says which digest the archive has to have.
 	get func(context.Context) (body io.ReadCloser, digest string, err error)
 }
@@ -137,12 +138,14 @@ func (s *ArtifactStore) keep(ctx context.Context, a archived) (string, error) {
 	defer unlock()
 	s.used.mark(path)
 	if _, err := os.Stat(path); err == nil {
+		s.disk.claim(a.tenant, path)
 		return path, nil
 	}
 	body, digest, err := a.get(ctx)
 	if err != nil {
 		return "", err
 	}
+	body = s.disk.room(ctx, a.tenant, body)
 	defer body.Close()
 	if err := os.MkdirAll(a.folder, 0o700); err != nil {
 		return "", writing(a.folder, err)
@@ -159,6 +162,7 @@ func (s *ArtifactStore) keep(ctx context.Context, a archived) (string, error) {
 	if err := os.Rename(file.Name(), path); err != nil {
 		return "", writing(a.folder, err)
 	}
+	s.disk.claim(a.tenant, path)
 	return path, nil
 }
 

@@ -170,7 +170,7 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	held := filesOf(t, store, got)
 	// What is unused goes, and what is read meanwhile stays readable.
 	for _, day := range []time.Duration{0, 8} {
-		if err := store.Sweep(t.Context(), time.Now().Add(day*24*time.Hour)); err != nil {
+		if err := sweepStore(t.Context(), store, time.Now().Add(day*24*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -229,7 +229,7 @@ func TestSweep(t *testing.T) {
 	}
 	sweep := func(after time.Duration) {
 		t.Helper()
-		if now = now.Add(after); store.Sweep(t.Context(), now) != nil {
+		if now = now.Add(after); sweepStore(t.Context(), store, now) != nil {
 			t.Error("the sweep failed")
 		}
 	}
@@ -276,7 +276,7 @@ func TestSweepWhileFetching(t *testing.T) {
 	go func() {
 		var failed error
 		for range 200 {
-			failed = errors.Join(failed, store.Sweep(context.Background(), later))
+			failed = errors.Join(failed, sweepStore(context.Background(), store, later))
 		}
 		done <- failed
 	}()

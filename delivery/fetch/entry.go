@@ -60,7 +60,7 @@ func (i *info) measure() error {
 	if i.measured || i.entry.Mode == filemode.Dir || i.entry.Mode == filemode.Submodule {
 		return nil
 	}
-	size, err := i.store.size(i.entry.Hash)
+	size, err := i.store.blobSize(i.entry.Hash)
 	if i.store.broken(err) != nil {
 		return err
 	}

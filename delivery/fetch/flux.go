@@ -49,7 +49,7 @@ func (s *ArtifactStore) download(ctx context.Context, src FluxArtifact) (Artifac
 		return Artifact{}, err
 	}
 	folder := filepath.Join(s.dir, Auth{}.digest("flux for "+src.Tenant))
-	kept, err := s.keep(ctx, archived{folder: folder, name: src.Digest, get: func(ctx context.Context) (io.ReadCloser, string, error) {
+	kept, err := s.keep(ctx, archived{folder: folder, name: src.Digest, tenant: src.Tenant, get: func(ctx context.Context) (io.ReadCloser, string, error) {
 		client, err := newHTTPClient(s.network, Auth{}, at, true)
 		if err != nil {
 			return nil, "", err

@@ -102,7 +102,7 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, pathError("read", name, err)
 	}
-	size, err := f.trees.store.size(entry.Hash)
+	size, err := f.trees.store.blobSize(entry.Hash)
 	if f.trees.store.broken(err) != nil {
 		return nil, pathError("read", name, err)
 	}

@@ -27,6 +27,8 @@ type generation struct {
 	dir       string
 	limits    limits
 	unpacking chan struct{}
+	// of is what it is a generation of, which is not removed while somebody reads from it.
+	of *repository
 	// damaged is set when an object that has to be there cannot be read; the next fetch then starts a fresh store.
 	damaged atomic.Bool
 
@@ -71,6 +73,18 @@ func (g *generation) packCount() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.packs
+}
+
+// size is that of the packs, in bytes.
+func (g *generation) size() int64 {
+	var sum int64
+	packs, _ := filepath.Glob(filepath.Join(g.dir, packFolder, "*"))
+	for _, path := range packs {
+		if about, err := os.Stat(path); err == nil {
+			sum += about.Size()
+		}
+	}
+	return sum
 }
 
 // order is what to fetch.
@@ -163,8 +177,8 @@ func memoryObject(kind plumbing.ObjectType, content []byte) plumbing.EncodedObje
 	return encoded
 }
 
-// size is that of a blob, in bytes, without reading it.
-func (g *generation) size(hash plumbing.Hash) (int64, error) {
+// blobSize is that of a blob, in bytes, without reading it.
+func (g *generation) blobSize(hash plumbing.Hash) (int64, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	size, err := g.objects.EncodedObjectSize(hash)

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"time"
+	"weak"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -65,11 +69,14 @@ type GitStore struct {
 	limits  limits
 	locks   locks
 	gate    gate
+	disk    *disk
+	used    usage
 	// unpacking bounds how many packs are unpacked at once, and so the memory hostile ones can take together.
 	unpacking chan struct{}
 
-	mu           sync.Mutex
-	repositories map[string]*repository
+	mu sync.Mutex
+	// repositories are those of which somebody holds a commit or a folder. On disk there may be more.
+	repositories map[string]weak.Pointer[repository]
 }
 
 // NewGitStore keeps its stores below dir, which is created when it is first needed. What an earlier process left
@@ -80,7 +87,7 @@ func NewGitStore(dir string, network *Network) *GitStore {
 		network:      network,
 		limits:       defaultLimits(),
 		unpacking:    make(chan struct{}, 2),
-		repositories: map[string]*repository{},
+		repositories: map[string]weak.Pointer[repository]{},
 	}
 }
 
@@ -116,6 +123,8 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
+	from.room = func(pack io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, src.Tenant, pack) }
+	defer func() { s.disk.adopt(src.Tenant, repo.packs()) }()
 	refs, err := from.open(ctx)
 	if err != nil {
 		return Commit{}, err
@@ -145,12 +154,42 @@ func (s *GitStore) repository(src Git) *repository {
 	key := src.Auth.digest(src.URL)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	repo := s.repositories[key]
+	s.used.mark(filepath.Join(s.dir, key))
+	repo := s.repositories[key].Value()
 	if repo == nil {
 		repo = &repository{dir: filepath.Join(s.dir, key), network: s.network, limits: s.limits, unpacking: s.unpacking}
-		s.repositories[key] = repo
+		s.repositories[key] = weak.Make(repo)
 	}
 	return repo
+}
+
+// kept are the stores of all sources.
+func (s *GitStore) kept() ([]string, error) {
+	sources, err := filepath.Glob(filepath.Join(s.dir, "*"))
+	if err != nil {
+		return nil, fmt.Errorf("sweeping %s: %w", s.dir, err)
+	}
+	return sources, nil
+}
+
+// clear removes the store of a source that was not asked for in that time and that nobody reads from.
+func (s *GitStore) clear(_ context.Context, path string, now time.Time, unused time.Duration) error {
+	below, ours := strings.CutPrefix(path, s.dir+string(filepath.Separator))
+	if !ours {
+		return nil
+	}
+	key, _, _ := strings.Cut(below, string(filepath.Separator))
+	source := filepath.Join(s.dir, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.repositories[key].Value() != nil {
+		s.used.mark(source)
+	}
+	if old, err := s.used.stale(source, now, unused); err != nil || !old {
+		return err
+	}
+	delete(s.repositories, key)
+	return present(os.RemoveAll(source))
 }
 
 // safeURL is a URL for messages: without user, because a token may be written as one.

@@ -8,15 +8,21 @@ import (
 	"strings"
 )
 
-// maxIgnoreLines bounds the patterns of one app: each is tried on each file.
-const maxIgnoreLines = 100
+const (
+	// maxIgnoreLines bounds the patterns of one app: each is tried on each file.
+	maxIgnoreLines = 100
+	// maxIgnoreSteps bounds what that takes: for each try the length of the path, as often as the pattern has stars, and once. A step
+	// is up to 200 ns.
+	maxIgnoreSteps = 100_000_000
+)
 
 // Ignore leaves out the files and folders below folder that patterns name, in the syntax of gitignore(5). A link that is left
-// out is as little there as a file. Without patterns it is files itself.
+// out is as little there as a file. Without patterns it is files itself. It is for one reading at a time.
 //
-// Errors: ErrInvalid for a pattern that cannot be read, ErrTooLarge for more than 100 of them.
+// Errors: ErrInvalid for a pattern that cannot be read, ErrTooLarge for more than 100 of them. Reading is ErrTooLarge once the
+// patterns took 100 million steps.
 func Ignore(files fs.FS, folder, patterns string) (fs.FS, error) {
-	f := &filtered{files: files, folder: path.Clean(folder)}
+	f := &filtered{files: files, folder: path.Clean(folder), known: map[tried]bool{}}
 	for line := range strings.Lines(patterns) {
 		rule, err := ignoreRule(strings.TrimRight(line, "\r\n"))
 		if err != nil {
@@ -40,6 +46,8 @@ type rule struct {
 	match *regexp.Regexp
 	// keep is set of a pattern that begins with "!", folders of one that ends with "/".
 	keep, folders bool
+	// stars are those in the line, and one.
+	stars int
 }
 
 // ignoreRule reads a line. It becomes a regular expression, which takes no longer for a pattern that is made to take long.
@@ -52,6 +60,7 @@ func ignoreRule(line string) (rule, error) {
 		return r, nil
 	}
 	pattern := line
+	r.stars = strings.Count(line, "*") + 1
 	pattern, r.keep = strings.CutPrefix(pattern, "!")
 	pattern, r.folders = strings.CutSuffix(pattern, "/")
 	if pattern == "" {
@@ -140,6 +149,15 @@ type filtered struct {
 	files  fs.FS
 	folder string
 	rules  []rule
+	// known is what was decided of paths below the folder, and steps what that took.
+	known map[tried]bool
+	steps int
+}
+
+// tried is a path as a folder or as something else.
+type tried struct {
+	path   string
+	folder bool
 }
 
 var (
@@ -149,30 +167,45 @@ var (
 )
 
 // ignored says whether something is left out. What is in a folder that is left out cannot be kept, as in Git.
-func (f *filtered) ignored(name string, folder bool) bool {
+func (f *filtered) ignored(name string, folder bool) (bool, error) {
 	below, inside := name, true
 	if f.folder != "." {
 		below, inside = strings.CutPrefix(name, f.folder+"/")
 	}
 	if !inside || below == "." {
-		return false
+		return false, nil
 	}
 	for i, c := range below {
-		if c == '/' && f.excluded(below[:i], true) {
-			return true
+		if c != '/' {
+			continue
+		}
+		if out, err := f.excluded(tried{below[:i], true}); out || err != nil {
+			return out, err
 		}
 	}
-	return f.excluded(below, folder)
+	return f.excluded(tried{below, folder})
 }
 
-// excluded decides by the last pattern that matches.
-func (f *filtered) excluded(below string, folder bool) bool {
+// excluded decides by the last pattern that matches, once for each path.
+func (f *filtered) excluded(of tried) (bool, error) {
+	if out, known := f.known[of]; known {
+		return out, nil
+	}
+	out := false
 	for _, r := range slices.Backward(f.rules) {
-		if (folder || !r.folders) && r.match.MatchString(below) {
-			return !r.keep
+		if r.folders && !of.folder {
+			continue
+		}
+		if f.steps += len(of.path) * r.stars; f.steps > maxIgnoreSteps {
+			return false, fail(ErrTooLarge, "to match the patterns of ignore with all paths takes more than the limit of %d steps, which are the letters of each path for each star of each pattern: write fewer patterns, or with fewer stars", maxIgnoreSteps)
+		}
+		if r.match.MatchString(of.path) {
+			out = !r.keep
+			break
 		}
 	}
-	return false
+	f.known[of] = out
+	return out, nil
 }
 
 // seen is nil for what is not left out.
@@ -180,10 +213,18 @@ func (f *filtered) seen(op, name string) error {
 	if !fs.ValidPath(name) {
 		return pathError(op, name, fs.ErrInvalid)
 	}
-	if f.ignored(name, false) {
+	asFile, err := f.ignored(name, false)
+	if err != nil {
+		return pathError(op, name, err)
+	}
+	if asFile {
 		return pathError(op, name, missing{})
 	}
-	if f.ignored(name, true) {
+	asFolder, err := f.ignored(name, true)
+	if err != nil {
+		return pathError(op, name, err)
+	}
+	if asFolder {
 		// Only as a folder: so it matters what it is.
 		if about, err := fs.Lstat(f.files, name); err == nil && about.IsDir() {
 			return pathError(op, name, missing{})
@@ -235,5 +276,15 @@ func (f *filtered) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return f.ignored(path.Join(name, e.Name()), e.IsDir()) }), nil
+	var left []fs.DirEntry
+	for _, e := range entries {
+		out, err := f.ignored(path.Join(name, e.Name()), e.IsDir())
+		if err != nil {
+			return nil, pathError("readdir", name, err)
+		}
+		if !out {
+			left = append(left, e)
+		}
+	}
+	return left, nil
 }

@@ -2,9 +2,11 @@ package fetch
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -110,6 +112,50 @@ func TestIgnoreLimit(t *testing.T) {
 	}
 	if _, err := Ignore(fstest.MapFS{}, ".", strings.Repeat("a\n", maxIgnoreLines+1)); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "100") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestIgnoreTakesLimitedSteps reads a folder of many paths with patterns that are slow to match, and one of as many with the same
+// patterns as people write them.
+func TestIgnoreTakesLimitedSteps(t *testing.T) {
+	files := fstest.MapFS{}
+	for n := range 100 {
+		files[fmt.Sprintf("long/%s%d", strings.Repeat("a", 1000), n)] = &fstest.MapFile{}
+		files[fmt.Sprintf("short/%d.yaml", n)] = &fstest.MapFile{}
+	}
+	for folder, pattern := range map[string]string{"long": strings.Repeat("*a", 100) + "b\n", "short": "/docs/**/*.md\n"} {
+		left, err := Ignore(files, ".", strings.Repeat(pattern, maxIgnoreLines))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left.(*filtered).steps = maxIgnoreSteps * 19 / 20 // All of them take seconds.
+		_, err = fs.ReadDir(left, folder)
+		if folder == "long" {
+			wantError(t, err, ErrTooLarge, "100000000 steps")
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestIgnoreDecidesOncePerPath lists a folder inside many others, which are not matched again for each file.
+func TestIgnoreDecidesOncePerPath(t *testing.T) {
+	files := fstest.MapFS{}
+	deep := strings.Repeat("a/", 30)
+	for n := range 100 {
+		files[fmt.Sprintf("%s%d", deep, n)] = &fstest.MapFile{}
+	}
+	left, err := Ignore(files, ".", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := fs.ReadDir(left, path.Clean(deep)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if steps := left.(*filtered).steps; steps > 100*(len(deep)+2)+30*len(deep) {
+		t.Errorf("it took %d steps", steps)
 	}
 }
 

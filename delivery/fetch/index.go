@@ -35,10 +35,12 @@ func (s *ChartStore) fromIndex(ctx context.Context, r request) (ChartArchive, er
 	}
 	s.used.mark(known.file)
 	if _, err := s.refreshes.take(ctx, r.folder, r.arrived, func() (struct{}, error) {
-		return struct{}{}, known.refresh(ctx, r.base, s.limits)
+		room := func(index io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, r.Tenant, index) }
+		return struct{}{}, known.refresh(ctx, r.base, s.limits, room)
 	}); err != nil {
 		return ChartArchive{}, err
 	}
+	s.disk.claim(r.Tenant, known.file)
 	chosen, err := known.choose(wish{r.Name, r.Version}, s.limits)
 	if err != nil {
 		return ChartArchive{}, err
@@ -133,7 +135,7 @@ func (s *ChartStore) index(r request) (*index, error) {
 const indexFile = "index.zip"
 
 // refresh downloads the index unless it is as it was.
-func (i *index) refresh(ctx context.Context, base *url.URL, limits limits) error {
+func (i *index) refresh(ctx context.Context, base *url.URL, limits limits, room func(io.ReadCloser) io.ReadCloser) error {
 	at := *base
 	at.Path, at.RawPath = strings.TrimSuffix(at.Path, "/")+"/index.yaml", ""
 	kept, conditions := stampOf(i.file), http.Header{}
@@ -147,6 +149,7 @@ func (i *index) refresh(ctx context.Context, base *url.URL, limits limits) error
 	if err != nil {
 		return err
 	}
+	res.Body = room(res.Body)
 	defer res.Body.Close()
 	switch {
 	case res.StatusCode == http.StatusNotModified && len(conditions) > 0:

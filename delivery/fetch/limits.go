@@ -10,6 +10,7 @@ import (
 const (
 	kibibyte = 1 << 10
 	mebibyte = 1 << 20
+	gibibyte = 1 << 30
 )
 
 // limits bound what one source can cost. They are fields so that tests can lower them; sizes are in bytes, and what a
@@ -93,6 +94,8 @@ func tooSlow(what string, limit time.Duration) error {
 
 func bytesText(n int64) string {
 	switch {
+	case n >= gibibyte && n%gibibyte == 0:
+		return fmt.Sprintf("%d GiB", n/gibibyte)
 	case n >= mebibyte && n%mebibyte == 0:
 		return fmt.Sprintf("%d MiB", n/mebibyte)
 	case n >= kibibyte && n%kibibyte == 0:

@@ -77,7 +77,7 @@ func (s *ArtifactStore) fetch(ctx context.Context, src OCI, arrived int64) (Arti
 	if err != nil {
 		return Artifact{}, err
 	}
-	path, err := s.keep(ctx, archived{folder: folder, name: now.digest, get: func(ctx context.Context) (io.ReadCloser, string, error) {
+	path, err := s.keep(ctx, archived{folder: folder, name: now.digest, tenant: src.Tenant, get: func(ctx context.Context) (io.ReadCloser, string, error) {
 		layer, err := registry.archive(ctx, now.digest, s.limits)
 		if err != nil {
 			return nil, "", err

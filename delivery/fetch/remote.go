@@ -38,6 +38,8 @@ type remote struct {
 	limits limits
 	// network is the way to the server.
 	network *Network
+	// room holds what is received to the tenant's part of the disk.
+	room func(io.ReadCloser) io.ReadCloser
 	// scratch is a folder for temporary files.
 	scratch string
 	// http is nil for SSH.
@@ -210,6 +212,7 @@ var errRefused = errors.New("refused by the server")
 // packOf reads the answer up to where the pack begins and returns the pack. Closing it closes the answer.
 func (r *remote) packOf(answer io.ReadCloser, request *packp.UploadPackRequest) (io.ReadCloser, error) {
 	response := packp.NewUploadPackResponse(request)
+	answer = r.room(answer)
 	bounded := readCloser{limit(answer, "the commit's pack", r.limits.pack), answer}
 	if err := response.Decode(bounded); err != nil {
 		_ = answer.Close()

@@ -94,13 +94,24 @@ func sweep(dir string) {
 }
 
 func (r *repository) openGeneration(name string) (*generation, error) {
-	return openGeneration(filepath.Join(r.dir, name), r.limits, r.unpacking)
+	g, err := openGeneration(filepath.Join(r.dir, name), r.limits, r.unpacking)
+	if err == nil {
+		g.of = r
+	}
+	return g, err
 }
 
-// usable is the generation to add to, nil when a fresh one is due.
+// packs are the files that the room is taken by.
+func (r *repository) packs() []string {
+	packs, _ := filepath.Glob(filepath.Join(r.dir, "*", packFolder, "pack-*"))
+	return packs
+}
+
+// usable is the generation to add to, nil when a fresh one is due: so two of them and the pack on its way take no more than
+// seven packs may.
 func (r *repository) usable() *generation {
 	all := r.generations()
-	if len(all) == 0 || all[0].damaged.Load() || all[0].packCount() >= r.limits.packs {
+	if len(all) == 0 || all[0].damaged.Load() || all[0].packCount() >= r.limits.packs || all[0].size() >= 2*r.limits.pack {
 		return nil
 	}
 	return all[0]

@@ -7,16 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
 
-// unusedFor is how long a chart is kept that nobody asks for. It is longer than the interval of most apps, which ask anew
-// each time; an app that finds its archive gone fetches it again, see Has.
-const unusedFor = 7 * 24 * time.Hour
-
 // usage is what was used since the last sweep. In memory, because a write for each use would cost more than it tells; a
-// crash loses a day of it at most.
+// crash loses an hour of it at most.
 type usage struct {
 	mu   sync.Mutex
 	used map[string]struct{}
@@ -40,10 +37,21 @@ func (u *usage) take(path string) bool {
 	return was
 }
 
+// stale says whether a file or folder was not used for that long, and writes down when one was that was used since it was last
+// asked. What is not there is not stale.
+func (u *usage) stale(path string, now time.Time, unused time.Duration) (bool, error) {
+	if u.take(path) {
+		return false, present(os.Chtimes(path, now, now))
+	}
+	about, err := os.Stat(path)
+	return err == nil && now.Sub(about.ModTime()) >= unused, present(err)
+}
+
 // shelved is a folder of files that were fetched, <dir>/<source>/<file>, each whole or not there. What is not used for 7 days
 // is swept.
 type shelved struct {
 	dir    string
+	disk   *disk
 	locks  locks
 	used   usage
 	tidied sync.Once
@@ -81,39 +89,31 @@ func (s *ChartStore) HasAll(needs []Dependency) bool {
 	return all
 }
 
-// Sweep removes what was not used for 7 days: archives, artifacts and indexes of repositories. Call it daily: a use counts for as
-// long as the sweep after it sees it. What one fetches meanwhile stays, or is downloaded again.
-func (s *shelved) Sweep(ctx context.Context, now time.Time) error {
+// kept are all files.
+func (s *shelved) kept() ([]string, error) {
 	s.begin()
-	var failures []error
 	files, err := filepath.Glob(filepath.Join(s.dir, "*", "*"))
 	if err != nil {
-		return fmt.Errorf("sweeping %s: %w", s.dir, err)
+		return nil, fmt.Errorf("sweeping %s: %w", s.dir, err)
 	}
-	for _, path := range files {
-		if unfinished, _ := filepath.Match(temporary, filepath.Base(path)); unfinished {
-			continue
-		}
-		if err := s.sweepFile(ctx, path, now); err != nil {
-			failures = append(failures, err)
-		}
-	}
-	return errors.Join(failures...)
+	return slices.DeleteFunc(files, func(path string) bool {
+		unfinished, _ := filepath.Match(temporary, filepath.Base(path))
+		return unfinished
+	}), nil
 }
 
-// sweepFile writes down that a file was used, or removes it.
-func (s *shelved) sweepFile(ctx context.Context, path string, now time.Time) error {
+// clear removes a file that was not used for that long.
+func (s *shelved) clear(ctx context.Context, path string, now time.Time, unused time.Duration) error {
+	if filepath.Dir(filepath.Dir(path)) != s.dir {
+		return nil
+	}
 	unlock, err := s.locks.lock(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if s.used.take(path) {
-		return present(os.Chtimes(path, now, now))
-	}
-	about, err := os.Stat(path)
-	if err != nil || now.Sub(about.ModTime()) < unusedFor {
-		return present(err)
+	if old, err := s.used.stale(path, now, unused); err != nil || !old {
+		return err
 	}
 	if err := present(os.Remove(path)); err != nil {
 		return err

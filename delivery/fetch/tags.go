@@ -18,8 +18,6 @@ const (
 	maxTags     = 50_000
 	maxTagBytes = 10 * mebibyte
 	maxTagPages = 500
-	// maxTagsHeld bounds, in bytes, the lists that are remembered.
-	maxTagsHeld = 32 * mebibyte
 	// policyInterval is the time between two looks at a registry where the policy names none.
 	policyInterval = 5 * time.Minute
 )
@@ -58,11 +56,9 @@ type TagStore struct {
 	asks     turns[*tagList]
 	heads    turns[string]
 
-	mu    sync.Mutex
-	lists *Recent[*tagList]
-	// sizes are those of the lists, held is their sum.
-	sizes map[string]int
-	held  int
+	mu sync.Mutex
+	// lists are those of each tenant.
+	lists map[string]*tagLists
 }
 
 // tagList is what a registry said of one repository.
@@ -78,7 +74,7 @@ type tagList struct {
 // NewTagStore makes a store that reaches registries over the network, tells the time by now and speaks to the plain registries
 // without TLS.
 func NewTagStore(network *Network, now func() time.Time, plain []string) *TagStore {
-	s := &TagStore{network: network, now: now, plain: plain, limits: defaultLimits(), lists: &Recent[*tagList]{Now: now}, sizes: map[string]int{}}
+	s := &TagStore{network: network, now: now, plain: plain, limits: defaultLimits(), lists: map[string]*tagLists{}}
 	s.asks.clock, s.heads.clock = &s.arrivals, &s.arrivals
 	return s
 }
@@ -135,10 +131,10 @@ type tagAsk struct {
 	name, host, path string
 	auth             Auth
 	// key tells the list of tags from others: by the repository, the credentials, the tenant, and how long it serves.
-	key     string
-	every   time.Duration
-	arrived int64
-	anew    bool
+	key, tenant string
+	every       time.Duration
+	arrived     int64
+	anew        bool
 }
 
 func newTagAsk(image Image, p *v1alpha1.ImagePolicy, anew bool) (*tagAsk, error) {
@@ -154,17 +150,14 @@ func newTagAsk(image Image, p *v1alpha1.ImagePolicy, anew bool) (*tagAsk, error)
 	}
 	every := PolicyInterval(p)
 	return &tagAsk{
-		chooser: chooser, name: image.Name, host: host, path: repository, auth: auth, every: every, anew: anew,
+		chooser: chooser, name: image.Name, host: host, path: repository, auth: auth, every: every, anew: anew, tenant: image.Tenant,
 		key: strings.Join([]string{auth.digest(place), image.Tenant, every.String()}, " "),
 	}, nil
 }
 
 // recall answers from what is remembered, without anything that waits.
 func (s *TagStore) recall(ask *tagAsk) (ChosenImage, bool) {
-	s.mu.Lock()
-	lists := s.lists
-	s.mu.Unlock()
-	list, _, known := lists.Last(ask.key)
+	list, _, known := s.of(ask.tenant).Last(ask.key)
 	if !known || ask.anew || s.now().Sub(list.at) >= ask.every {
 		return ChosenImage{}, false
 	}
@@ -216,9 +209,7 @@ func (l *tagList) choose(ctx context.Context, chooser *tagChooser) (string, erro
 // list returns the tags of the repository. A list is remembered by the interval too: who wants to know more often does not
 // have others ask more often.
 func (s *TagStore) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
-	s.mu.Lock()
-	lists := s.lists
-	s.mu.Unlock()
+	lists := s.of(ask.tenant)
 	// One after the other, so that who comes second finds what the first was told.
 	return s.asks.take(ctx, ask.key, ask.arrived, func() (*tagList, error) {
 		if ask.anew {
@@ -245,19 +236,8 @@ func (s *TagStore) fetch(ctx context.Context, ask *tagAsk) (*tagList, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.hold(ask.key, size)
+	s.hold(ask, size)
 	return &tagList{at: at, tags: tags, digests: map[string]string{}, chosen: map[string]string{}}, nil
-}
-
-// hold counts what is remembered. When there is too much, everything is forgotten: it is asked again when it is needed.
-func (s *TagStore) hold(key string, size int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held += size - s.sizes[key]
-	s.sizes[key] = size
-	if s.held > maxTagsHeld {
-		s.lists, s.sizes, s.held = &Recent[*tagList]{Now: s.now}, map[string]int{}, 0
-	}
 }
 
 // digest returns the digest of a tag, as old as the list at most.

@@ -301,21 +301,36 @@ func TestChooseTrustsTheSecretsAuthority(t *testing.T) {
 
 func TestTagListsHeldAreBounded(t *testing.T) {
 	s := NewTagStore(loopback, time.Now, nil)
-	ask := func() (*tagList, error) { return &tagList{}, nil }
-	if _, err := s.lists.Get("old", Question{MaxAge: time.Hour}, ask); err != nil {
-		t.Fatal(err)
+	remember := func(tenant, key string) {
+		t.Helper()
+		s.hold(&tagAsk{tenant: tenant, key: key}, maxTagBytes)
+		if _, err := s.of(tenant).Get(key, Question{MaxAge: time.Hour}, func() (*tagList, error) { return &tagList{}, nil }); err != nil {
+			t.Fatal(err)
+		}
 	}
+	known := func(tenant, key string) bool {
+		_, _, known := s.of(tenant).Last(key)
+		return known
+	}
+	remember("acme", "its only one")
 	for range 100 {
-		s.hold("same", maxTagBytes)
+		remember("greedy", "same")
 	}
-	if _, _, known := s.lists.Last("old"); !known {
-		t.Error("one list, asked again and again, drove out another")
+	if !known("greedy", "same") {
+		t.Error("one list, asked again and again, drove itself out")
 	}
-	for n := range 4 {
-		s.hold(fmt.Sprint(n), maxTagBytes)
+	for n := range 40 {
+		remember("greedy", fmt.Sprint(n))
+		held := 0
+		for _, lists := range s.lists {
+			held += lists.held
+		}
+		if held > maxTagsHeld {
+			t.Fatalf("%d bytes are held, the limit is %d", held, maxTagsHeld)
+		}
 	}
-	if _, _, known := s.lists.Last("old"); known || s.held > maxTagsHeld {
-		t.Errorf("%d bytes are held, the limit is %d", s.held, maxTagsHeld)
+	if !known("acme", "its only one") || known("greedy", "same") {
+		t.Error("the lists of a tenant with many drove out those of one with few")
 	}
 }
 

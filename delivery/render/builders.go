@@ -18,37 +18,59 @@ const (
 // ErrBusy is returned when no build may begin at this moment.
 var ErrBusy = errors.New("too many builds at once")
 
-// Builders bounds how many builds run at once, and how many of one tenant's. The zero value is ready.
+// Builders bounds how many builds run at once, and how many of one tenant's. The last place is kept for tenants of whom none runs,
+// and a tenant of whom one runs on past its time begins no other: so those who make theirs take long stand in their own way. The
+// zero value is ready.
 type Builders struct {
 	mu     sync.Mutex
 	all    int
-	of     map[string]int
+	of     map[string]builds
 	waiter chan struct{} // closed when a place becomes free
 }
 
+// builds are those of one tenant: that run, and those among them whose time is over.
+type builds struct{ running, late int }
+
 // Do runs a build and waits for it, at most patience for its turn, and then until ctx ends. A build cannot be stopped: when
 // ctx ends, which is an ErrTimeout, its place stays taken until the build is done, and it must not touch what the caller
-// still uses. An ErrBusy says that its turn did not come.
+// still uses. An ErrBusy says that its turn did not come, and why.
 func (b *Builders) Do(ctx context.Context, tenant string, patience time.Duration, build func() error) error {
+	if err := b.turn(ctx, tenant, patience); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- safely(build) }()
+	select {
+	case err := <-done:
+		b.count(tenant, -1, 0)
+		return err
+	case <-ctx.Done():
+		b.count(tenant, 0, 1)
+		go func() {
+			<-done
+			b.count(tenant, -1, -1)
+		}()
+		return fmt.Errorf("building the manifests %w, and until it ends no other build of the tenant begins: make what is built smaller, or spec.timeout longer", ErrTimeout)
+	}
+}
+
+// turn takes a place.
+func (b *Builders) turn(ctx context.Context, tenant string, patience time.Duration) error {
 	turn, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for free := b.enter(tenant); free != nil; free = b.enter(tenant) {
+	for {
+		free, late := b.enter(tenant)
+		switch {
+		case late > 0:
+			return fmt.Errorf("waits for builds of the tenant that run on past their timeout: %d: %w", late, ErrBusy)
+		case free == nil:
+			return nil
+		}
 		select {
 		case <-free:
 		case <-turn.Done():
-			return fmt.Errorf("waits for its turn: %d builds may run at once, %d of a tenant: %w", maxBuilds, maxTenantBuilds, ErrBusy)
+			return fmt.Errorf("waits for its turn: %d builds may run at once, %d of a tenant, and the last place is for tenants of whom none runs: %w", maxBuilds, maxTenantBuilds, ErrBusy)
 		}
-	}
-	done := make(chan error, 1)
-	go func() {
-		defer b.leave(tenant)
-		done <- safely(build)
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("building the manifests %w: make what is built smaller, or spec.timeout longer", ErrTimeout)
 	}
 }
 
@@ -62,33 +84,45 @@ func safely(build func() error) (err error) {
 	return build()
 }
 
-// enter takes a place, or returns what is closed when one becomes free.
-func (b *Builders) enter(tenant string) <-chan struct{} {
+// enter takes a place, or returns what is closed when one becomes free, or how many builds of the tenant are late.
+func (b *Builders) enter(tenant string) (free <-chan struct{}, late int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.of == nil {
-		b.of = map[string]int{}
+	own, places := b.of[tenant], maxBuilds
+	if own.running > 0 {
+		places--
 	}
-	if b.all < maxBuilds && b.of[tenant] < maxTenantBuilds {
-		b.all++
-		b.of[tenant]++
-		return nil
+	switch {
+	case own.late > 0:
+		return nil, own.late
+	case b.all < places && own.running < maxTenantBuilds:
+		b.add(tenant, 1, 0)
+		return nil, 0
 	}
 	if b.waiter == nil {
 		b.waiter = make(chan struct{})
 	}
-	return b.waiter
+	return b.waiter, 0
 }
 
-func (b *Builders) leave(tenant string) {
+// count changes how many run and are late, and has those who wait look again.
+func (b *Builders) count(tenant string, running, late int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.all--
-	if b.of[tenant]--; b.of[tenant] == 0 {
-		delete(b.of, tenant)
-	}
+	b.add(tenant, running, late)
 	if b.waiter != nil {
 		close(b.waiter)
 		b.waiter = nil
+	}
+}
+
+func (b *Builders) add(tenant string, running, late int) {
+	if b.of == nil {
+		b.of = map[string]builds{}
+	}
+	own := b.of[tenant]
+	b.all, own.running, own.late = b.all+running, own.running+running, own.late+late
+	if b.of[tenant] = own; own.running == 0 {
+		delete(b.of, tenant)
 	}
 }

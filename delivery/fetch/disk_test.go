@@ -1,0 +1,176 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// noise is text that no compression makes smaller.
+func noise(n, size int) string {
+	text := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(text)
+	return string(text)
+}
+
+// storesOf returns stores in which a tenant may take that many bytes, and sets their clock forward.
+func storesOf(dir string, limit int64) (stores *Stores, later func(time.Duration)) {
+	now := time.Now()
+	stores = NewStores(dir, loopback, func() time.Time { return now })
+	stores.disk.limit = limit
+	return stores, func(d time.Duration) { now = now.Add(d) }
+}
+
+// noisySources serves sources of that many bytes, each number another, and returns how each store fetches one.
+func noisySources(t *testing.T, size int) map[string]func(s *Stores, tenant string, n int) error {
+	charts, registry := serveHelm(t), serveOCI(t, httptest.NewServer)
+	index, git := "entries: {web: [", map[int]*gitServer{}
+	for n := range 4 {
+		archive, digest := tgz(t, noise(n, size))
+		charts.files[fmt.Sprintf("/stable/%d.tgz", n)] = archive
+		index += fmt.Sprintf("{version: 1.0.%d, digest: %s, urls: [%d.tgz]},", n, digest, n)
+		registry.publish(t, fmt.Sprint(n), fluxLayer, archiveOf(t, entry{name: "a", text: noise(n, size)}))
+		repo := newGitRepo(t)
+		repo.write("a", noise(n, size))
+		repo.push("first")
+		git[n] = serve(t, repo, httptest.NewServer)
+	}
+	charts.files["/stable/index.yaml"] = []byte(index + "]}")
+	return map[string]func(s *Stores, tenant string, n int) error{
+		"git": func(s *Stores, tenant string, n int) error {
+			_, err := s.Git.Fetch(t.Context(), Git{URL: git[n].url(), Tenant: tenant})
+			return err
+		},
+		"charts": func(s *Stores, tenant string, n int) error {
+			_, err := s.Charts.Fetch(t.Context(), Chart{Repository: charts.URL + "/stable", Name: "web", Version: fmt.Sprintf("1.0.%d", n), Tenant: tenant})
+			return err
+		},
+		"artifacts": func(s *Stores, tenant string, n int) error {
+			src := registry.artifact()
+			src.Tag, src.Tenant = fmt.Sprint(n), tenant
+			_, err := s.Artifacts.Fetch(t.Context(), src)
+			return err
+		},
+	}
+}
+
+func TestATenantHasItsPartOfTheDisk(t *testing.T) {
+	for name, fetch := range noisySources(t, 60*kibibyte) {
+		t.Run(name, func(t *testing.T) {
+			const limit = 150 * kibibyte
+			dir := t.TempDir()
+			stores, _ := storesOf(dir, limit)
+			for _, n := range []int{0, 1} {
+				wantError(t, fetch(stores, "acme", n), nil, "")
+			}
+			refused := "the sources of tenant acme take more disk together than the limit of 150 KiB"
+			wantError(t, fetch(stores, "acme", 2), ErrTooLarge, refused)
+			wantError(t, fetch(stores, "acme", 0), nil, "") // It is there.
+			wantError(t, fetch(stores, "other", 2), nil, "")
+			wantError(t, fetch(stores, "other", 3), nil, "")
+			wantError(t, fetch(stores, "acme", 2), nil, "") // Others brought it.
+
+			stores, later := storesOf(dir, limit)
+			for _, n := range []int{0, 1} {
+				wantError(t, fetch(stores, "acme", n), nil, "") // A restart has it counted for who asks.
+			}
+			stores.disk.limit = limit / 2
+			wantError(t, stores.disk.check(t.Context(), "acme"), ErrTooLarge, "75 KiB")
+			runtime.GC()
+			later(idleFor + time.Minute)
+			wantError(t, stores.disk.check(t.Context(), "acme"), nil, "") // What it did not use made room.
+			later(idleFor + time.Minute)
+			if err := stores.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "*", "*")); len(left) > 0 {
+				t.Errorf("%v is left", left)
+			}
+		})
+	}
+}
+
+// TestStoresShareADisk adds up what a tenant takes in all of them, and what is on its way.
+func TestStoresShareADisk(t *testing.T) {
+	stores, _ := storesOf(t.TempDir(), 150*kibibyte)
+	fetches := noisySources(t, 60*kibibyte)
+	wantError(t, fetches["git"](stores, "acme", 0), nil, "")
+	wantError(t, fetches["charts"](stores, "acme", 0), nil, "")
+	wantError(t, fetches["artifacts"](stores, "acme", 0), ErrTooLarge, "150 KiB")
+
+	endless := stores.disk.room(t.Context(), "other", io.NopCloser(zeros{}))
+	if n, err := io.Copy(io.Discard, endless); n > 2*measureEvery || !errors.Is(err, ErrTooLarge) {
+		t.Errorf("%d bytes came, and then %v", n, err)
+	}
+	if err := endless.Close(); err != nil || len(stores.disk.coming) > 0 {
+		t.Errorf("what was broken off still counts: %v, %v", stores.disk.coming, err)
+	}
+}
+
+// TestWhatIsReadIsNotRemoved holds a commit of a source that nobody asked for in a long time.
+func TestWhatIsReadIsNotRemoved(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", "text")
+	repo.push("first")
+	url := serve(t, repo, httptest.NewServer).url()
+	stores, later := storesOf(t.TempDir(), 1)
+	sweep := func() (left int) {
+		t.Helper()
+		for range 2 {
+			runtime.GC()
+			later(unusedFor + time.Hour)
+			if err := stores.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sources, _ := filepath.Glob(filepath.Join(stores.Git.dir, "*"))
+		return len(sources)
+	}
+	held, err := fetchOK(t, stores.Git, Git{URL: url}).Root.Sub(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sweep() != 1 {
+		t.Error("it was removed while it was read")
+	}
+	if text, err := held.ReadFile("a"); err != nil || string(text) != "text" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if held = nil; sweep() != 0 {
+		t.Error("it is left though nobody reads it")
+	}
+	fetchOK(t, stores.Git, Git{URL: url})
+}
+
+// TestAStoreIsStartedAfreshBeforeItIsLarge pushes commits that have nothing in common.
+func TestAStoreIsStartedAfreshBeforeItIsLarge(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.git("commit", "--quiet", "--allow-empty", "--message", "first")
+	server := serve(t, repo, httptest.NewServer)
+	store := NewGitStore(t.TempDir(), loopback)
+	store.limits.pack = 100 * kibibyte // seven of them are the bound
+	for n := range 20 {
+		repo.write("a", noise(n, 90*kibibyte))
+		repo.push("more")
+		last := fetchOK(t, store, Git{URL: server.url()})
+		var size int64
+		for _, g := range last.from.generations() {
+			size += g.size()
+		}
+		if size > 7*store.limits.pack {
+			t.Fatalf("after %d pushes it takes %d KiB", n+1, size/kibibyte)
+		}
+	}
+}
+
+// sweepStore sweeps one store, at that time.
+func sweepStore(ctx context.Context, store keeper, now time.Time) error {
+	return (&disk{now: func() time.Time { return now }, began: now, stores: []keeper{store}}).sweep(ctx)
+}
