@@ -73,6 +73,9 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := (&states{reader: mgr.GetClient(), elected: mgr.Elected()}).register(); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
 	repositories, err := s.repositories()
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/controller"
 	"github.com/fluxcd/pkg/runtime/jitter"
-	"github.com/fluxcd/pkg/runtime/metrics"
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +59,6 @@ type shared struct {
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
 	stores   *fetch.Stores
 	network  *fetch.Network
-	metrics  *metrics.Recorder
 
 	// refreshed are called after each refresh.
 	refreshing sync.Mutex
@@ -153,7 +151,6 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
 		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
 		network: network,
-		metrics: recorder,
 	}, nil
 }
 
@@ -183,9 +180,6 @@ func liveOf(watch *kube.Watch, local *kube.LocalWatch) apply.Live {
 		return &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: version}, true, nil
 	}
 }
-
-// recorder is Flux's; it registers with the process's metrics once.
-var recorder = metrics.MustMakeRecorder()
 
 // everywhere runs a cache on every replica, so that a new leader starts with it warm.
 type everywhere struct{ cache.Cache }
@@ -243,7 +237,7 @@ func (s *shared) steps(name string) *step.Runner {
 	return &step.Runner{
 		Client:  s.mgr.GetClient(),
 		Events:  s.mgr.GetEventRecorder("kubeop-" + name),
-		Metrics: controller.NewMetrics(s.mgr, s.metrics, v1alpha1.Finalizer),
+		Metrics: controller.NewMetrics(s.mgr, durations, v1alpha1.Finalizer),
 		Clock:   s.clock,
 	}
 }

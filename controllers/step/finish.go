@@ -20,7 +20,7 @@ import (
 const maxMessage = 1000
 
 // finish tells how a Reconcile ended: Ready and its companions, one status patch where anything changed, one event where
-// Ready changed, metrics, and when to look again.
+// Ready changed, and when to look again.
 func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *verdict) (ctrl.Result, error) {
 	if v != nil && v.kind == quiet {
 		return ctrl.Result{RequeueAfter: v.after}, nil
@@ -37,7 +37,6 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 	if token, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
 		obj.GetReconcileStatus().SetLastHandledReconcileRequest(token)
 	}
-	r.Metrics.RecordReadiness(ctx, obj)
 
 	if err := r.patch(ctx, before, obj); err != nil {
 		return ctrl.Result{}, errors.Join(err, errOf(v))

@@ -93,7 +93,6 @@ type Runner struct {
 // Run brings obj to what its spec says: it takes hold of it with the finalizer, runs the steps in order until one does
 // not succeed, and tells the outcome. A suspended object is left as it is.
 func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
-	r.Metrics.RecordSuspend(ctx, obj, obj.GetSchedule().Suspend)
 	if obj.GetSchedule().Suspend {
 		return ctrl.Result{}, r.suspended(ctx, obj)
 	}
@@ -126,7 +125,6 @@ func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Ste
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	r.Metrics.RecordDuration(ctx, obj, r.Clock.Now())
-	r.Metrics.RecordReadiness(ctx, obj)
 	return ctrl.Result{}, nil
 }
 

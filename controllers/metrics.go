@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/fluxcd/pkg/runtime/metrics"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+)
+
+// durations are recorded by Flux's recorder. What it would hold of conditions and suspension, states reads off the cache.
+var durations = newDurations()
+
+func newDurations() *metrics.Recorder {
+	r := metrics.NewRecorder()
+	for _, c := range r.Collectors() {
+		if histogram, ok := c.(*prometheus.HistogramVec); ok {
+			ctrlmetrics.Registry.MustRegister(histogram)
+		}
+	}
+	return r
+}
+
+// states tells, each time it is asked, what the objects in the cache are like, under the names that Flux's dashboards and
+// alerts know. Nothing is held between two times, as there are thousands, and nothing is left of an object that is gone. Of a
+// condition only the status that it has is told, with the value 1, and suspension only where there is any.
+type states struct {
+	reader client.Reader
+	// elected is closed when this replica leads: the others would tell everything again.
+	elected <-chan struct{}
+}
+
+var (
+	conditionState = prometheus.NewDesc("gotk_reconcile_condition", "The condition of an object: 1 for the status that it has.",
+		[]string{"kind", "name", "namespace", "type", "status"}, nil)
+	suspendState = prometheus.NewDesc("gotk_suspend_status", "1 for an object that is suspended.",
+		[]string{"kind", "name", "namespace"}, nil)
+)
+
+// register has s asked in the place of an earlier one of this process.
+func (s *states) register() error {
+	ctrlmetrics.Registry.Unregister(s)
+	return ctrlmetrics.Registry.Register(s)
+}
+
+// Describe is for the registry.
+func (*states) Describe(out chan<- *prometheus.Desc) {
+	out <- conditionState
+	out <- suspendState
+}
+
+// Collect is for the registry.
+func (s *states) Collect(out chan<- prometheus.Metric) {
+	select {
+	case <-s.elected:
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	lists := map[string]client.ObjectList{
+		v1alpha1.RepositoryKind: &v1alpha1.RepositoryList{}, v1alpha1.TenantKind: &v1alpha1.TenantList{},
+		v1alpha1.ProjectKind: &v1alpha1.ProjectList{}, v1alpha1.AppKind: &v1alpha1.AppList{},
+	}
+	for kind, list := range lists {
+		err := s.reader.List(ctx, list, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			err = meta.EachListItem(list, func(o runtime.Object) error {
+				tell(out, kind, o.(step.Object))
+				return nil
+			})
+		}
+		if err != nil {
+			out <- prometheus.NewInvalidMetric(conditionState, err)
+		}
+	}
+}
+
+func tell(out chan<- prometheus.Metric, kind string, o step.Object) {
+	status := metav1.ConditionUnknown
+	if ready := conditions.Get(o, v1alpha1.ReadyCondition); ready != nil {
+		status = ready.Status
+	}
+	out <- prometheus.MustNewConstMetric(conditionState, prometheus.GaugeValue, 1,
+		kind, o.GetName(), o.GetNamespace(), v1alpha1.ReadyCondition, string(status))
+	if o.GetSchedule().Suspend {
+		out <- prometheus.MustNewConstMetric(suspendState, prometheus.GaugeValue, 1, kind, o.GetName(), o.GetNamespace())
+	}
+}

@@ -1,0 +1,64 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func TestTheMetricsTellWhatTheObjectsAreLike(t *testing.T) {
+	failing := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	conditions.MarkFalse(failing, v1alpha1.ReadyCondition, "Broken", "broken")
+	held := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	held.Spec.Suspend = true
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(failing, held).WithStatusSubresource().Build()
+	elected := make(chan struct{})
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(&states{reader: reader, elected: elected}); err != nil {
+		t.Fatal(err)
+	}
+	told := func() []string {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, family := range families {
+			for _, m := range family.Metric {
+				var labels []string
+				for _, l := range m.Label {
+					labels = append(labels, l.GetValue())
+				}
+				all = append(all, fmt.Sprint(family.GetName(), " ", strings.Join(labels, ","), " ", m.GetGauge().GetValue()))
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	if got := told(); len(got) != 0 {
+		t.Errorf("a replica that does not lead tells %v", got)
+	}
+	close(elected)
+	want := []string{
+		"gotk_reconcile_condition App,web,shop,False,Ready 1",
+		"gotk_reconcile_condition Repository,acme,,Unknown,Ready 1",
+		"gotk_suspend_status Repository,acme, 1",
+	}
+	if diff := cmp.Diff(want, told()); diff != "" {
+		t.Error(diff)
+	}
+}
