@@ -130,6 +130,15 @@ func TestWhatIsTakenBackIsGone(t *testing.T) {
 	n.until(project, v1alpha1.GuardrailsReadyCondition, metav1.ConditionFalse, v1alpha1.QuotaExceededReason)
 	n.clusterKinds()
 	n.gone(role, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name}})
+	n.eventually(func() error {
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(project), project); err != nil {
+			return err
+		}
+		if recorded := fmt.Sprint(project.Status.Inventory); strings.Contains(recorded, role.Name) {
+			return fmt.Errorf("what is gone is recorded: %s", recorded)
+		}
+		return nil
+	})
 }
 
 const (

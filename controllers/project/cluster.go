@@ -30,8 +30,11 @@ func clusterRole(namespace string) string {
 // are none. The API server lets the operator hand out only what it holds itself. Kinds that cannot be granted hold up neither
 // the others nor the end of those that were taken off the list.
 func (r *Reconciler) grantCluster(ctx context.Context, s *scope) error {
-	rules, amiss := r.clusterRules(s.tenant.Spec.ClusterKinds)
-	err := r.applyCluster(ctx, s, rules)
+	rules, amiss, err := r.clusterRules(s.tenant.Spec.ClusterKinds)
+	if err != nil {
+		return err // What could not be found out takes no rights away.
+	}
+	err = r.applyCluster(ctx, s, rules)
 	if notGranted(err) {
 		granted, failed := r.grantable(ctx, s, rules)
 		if failed == nil {
@@ -49,16 +52,15 @@ func (r *Reconciler) grantCluster(ctx context.Context, s *scope) error {
 type rule = rbac.PolicyRuleApplyConfiguration
 
 // clusterRules returns the rights to kinds, a rule for each, and what is amiss with those that have none.
-func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, amiss error) {
+func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, amiss, err error) {
 	var unserved, namespaced []string
-	var failed error
 	for _, kind := range kinds {
 		mapping, err := r.clusterMapping(kind)
 		switch {
 		case meta.IsNoMatchError(err):
 			unserved = append(unserved, kind)
 		case err != nil:
-			failed = errors.Join(failed, fmt.Errorf("finding the resource of %s: %w", kind, err))
+			return nil, nil, fmt.Errorf("finding the resource of %s: %w", kind, err)
 		case mapping.Scope.Name() != meta.RESTScopeNameRoot:
 			namespaced = append(namespaced, kind) // Granted here, it would be everybody's.
 		default:
@@ -67,15 +69,13 @@ func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, amiss error) {
 		}
 	}
 	switch {
-	case failed != nil:
-		return rules, failed
 	case len(namespaced) > 0:
-		return rules, step.Stop(v1alpha1.ApplyFailedReason, fmt.Errorf("spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: %s",
+		amiss = step.Stop(v1alpha1.ApplyFailedReason, fmt.Errorf("spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: %s",
 			strings.Join(namespaced, ", ")))
 	case len(unserved) > 0:
-		return rules, step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute, "spec.clusterKinds of the Tenant names what the cluster does not serve: %s", strings.Join(unserved, ", "))
+		amiss = step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute, "spec.clusterKinds of the Tenant names what the cluster does not serve: %s", strings.Join(unserved, ", "))
 	}
-	return rules, nil
+	return rules, amiss, nil
 }
 
 // applyCluster has the deployer have these rights and no others in the whole cluster.
@@ -123,8 +123,7 @@ func (r *Reconciler) revokeCluster(ctx context.Context, s *scope) error {
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
 		entries = append(entries, v1alpha1.InventoryEntry{ID: s.clusterID(kind), Version: "v1"})
 	}
-	_, err := r.Applier.Prune(ctx, r.Direct, entries, s.labels())
-	return err
+	return s.made.Remove(ctx, s.labels(), entries...)
 }
 
 // hadCluster reports whether the deployer may have rights in the whole cluster from before.

@@ -49,6 +49,13 @@ func (l *Ledger) Prune(ctx context.Context, owner map[string]string) error {
 	return err
 }
 
+// Remove deletes some of what was recorded at once, where it carries the owner's labels.
+func (l *Ledger) Remove(ctx context.Context, owner map[string]string, entries ...v1alpha1.InventoryEntry) error {
+	left, err := l.applier.Prune(ctx, l.client, entries, owner)
+	l.recorded = append(Stale(l.recorded, entries), left...)
+	return err
+}
+
 // Inventory returns what is now recorded.
 func (l *Ledger) Inventory() v1alpha1.Inventory {
 	return Inventory(l.made, Stale(l.recorded, l.made))
