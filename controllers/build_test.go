@@ -3,6 +3,7 @@ package controllers
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -158,12 +159,15 @@ func (n *team) tellsNothing(app *v1alpha1.App) {
 	}
 	told["the app"] = string(status)
 	events := &eventsv1.EventList{}
-	if err := n.admin.List(n.t.Context(), events, client.InNamespace(n.namespace())); err != nil {
-		n.t.Fatal(err)
-	}
-	if len(events.Items) == 0 {
-		n.t.Error("no event tells anything")
-	}
+	n.eventually(func() error { // Events come after the status.
+		if err := n.admin.List(n.t.Context(), events, client.InNamespace(n.namespace())); err != nil {
+			return err
+		}
+		if len(events.Items) == 0 {
+			return errors.New("no event tells anything")
+		}
+		return nil
+	})
 	for _, e := range events.Items {
 		told["the events"] += e.Note + "\n"
 	}
