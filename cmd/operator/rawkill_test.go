@@ -33,7 +33,7 @@ func TestKillRaw(t *testing.T) {
 	k.restRaw(0)
 	for round := 1; round <= rawKills; round++ {
 		k.pushRaw(round)
-		k.momentRaw(round)
+		k.momentRaw(round, []string{"", "applying", "applying", "pruning"}[round%4])
 		k.kill(operator)
 		found[k.phaseRaw(round)]++
 		operator = k.start()
@@ -70,19 +70,21 @@ func (k *killed) pushRaw(round int) {
 	k.commit = k.repo.Push(files)
 }
 
-// momentRaw lets a random time pass: after the push, or of most rounds, once the first object of the commit is there.
-func (k *killed) momentRaw(round int) {
-	if round%4 == 0 {
+// momentRaw lets a random time pass: after the push, or once the delivery of the commit has come to a phase.
+func (k *killed) momentRaw(round int, phase string) {
+	if phase == "" {
 		time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
 		return
 	}
 	k.eventually("the commit is being delivered", func() error {
-		if k.phaseRaw(round) == "waiting" {
-			return fmt.Errorf("nothing of round %d is there", round)
+		if now := k.phaseRaw(round); now != phase && now != "pruning" && now != "done" {
+			return fmt.Errorf("round %d is %s", round, now)
 		}
 		return nil
 	})
-	time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
+	if phase == "applying" {
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
+	}
 }
 
 // phaseRaw says how far the delivery of a round's commit has come, by the app that is farthest.

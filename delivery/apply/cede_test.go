@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -42,6 +43,21 @@ func (b *bench) scale(manager string, replicas int32) {
 	scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
 	if err := b.SubResource("scale").Update(b.t.Context(), d, client.WithSubResourceBody(scale), client.FieldOwner(manager)); err != nil {
 		b.t.Fatal(err)
+	}
+}
+
+// rest waits until the Deployment's controller has written all it has to say: what it writes between a look and a write
+// makes the write a conflict, which is tried again in the next pass.
+func (b *bench) rest(d *appsv1.Deployment) {
+	b.t.Helper()
+	for quiet, version := 0, ""; quiet < 5; quiet++ {
+		time.Sleep(100 * time.Millisecond)
+		if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+			b.t.Fatal(err)
+		}
+		if d.ResourceVersion != version || d.Status.ObservedGeneration != d.Generation {
+			quiet, version = 0, d.ResourceVersion
+		}
 	}
 }
 
@@ -121,6 +137,7 @@ func TestReplicasEditedByHandStayWithAnAutoscaler(t *testing.T) {
 	if err := b.Patch(t.Context(), d, edit, client.FieldOwner("kubectl-edit")); err != nil {
 		t.Fatal(err)
 	}
+	b.rest(d)
 	b.must(1, b.deployment(3, "web:1"), b.autoscaler())
 	b.wantReplicas("after kubectl edit", 6)
 	b.must(0, b.deployment(3, "web:1"), b.autoscaler())
