@@ -14,8 +14,10 @@ import (
 )
 
 // removeApps deletes the project's apps and waits for them while their deployer is still there. Under the policy Orphan
-// the apps are told to leave everything running first.
+// the apps are told to leave everything running first. What administrators take back meanwhile is gone at once: how long the
+// apps stay is up to the tenant, who may put a finalizer on any object of theirs.
 func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
+	amiss := r.retract(ctx, s)
 	apps := &v1alpha1.AppList{}
 	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace)); err != nil {
 		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
@@ -32,8 +34,11 @@ func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 		return nil
 	}
 	slices.Sort(left)
-	return step.Wait(v1alpha1.DeletingReason, time.Second, "waits for apps %s; kubectl get apps -n %s says what holds them",
-		strings.Join(left, ", "), s.namespace)
+	message := fmt.Sprintf("waits for apps %s; kubectl get apps -n %s says what holds them", strings.Join(left, ", "), s.namespace)
+	if amiss != nil {
+		message += "; " + amiss.Error()
+	}
+	return step.Wait(v1alpha1.DeletingReason, time.Second, "%s", message)
 }
 
 func (r *Reconciler) removeApp(ctx context.Context, s *scope, app *v1alpha1.App) error {

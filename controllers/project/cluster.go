@@ -117,6 +117,19 @@ func (r *Reconciler) clusterMapping(name string) (*meta.RESTMapping, error) {
 	return r.Direct.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: kind})
 }
 
+// retract keeps the rights of a project that is being deleted to the cluster-scoped kinds that its tenant may have now: its
+// apps need them to remove their objects. Without a tenant nothing says which those are.
+func (r *Reconciler) retract(ctx context.Context, s *scope) error {
+	if !s.hadCluster() {
+		return nil
+	}
+	s.tenant = &v1alpha1.Tenant{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: tenantOf(s.project)}, s.tenant); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return r.grantCluster(ctx, s)
+}
+
 // revokeCluster takes away what grantCluster gave.
 func (r *Reconciler) revokeCluster(ctx context.Context, s *scope) error {
 	var entries []v1alpha1.InventoryEntry

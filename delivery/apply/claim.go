@@ -30,8 +30,8 @@ type claimed struct {
 func (e *claimed) Error() string { return e.why }
 func (e *claimed) Unwrap() error { return e.kind }
 
-// claim refuses an object that is there and that its owner did not apply. With TakeOwnership one that belongs to nobody is
-// taken over, if it is in a namespace.
+// claim refuses an object that is there and that its owner did not apply; of what the whole cluster shares, one without its
+// owner's marks. With TakeOwnership one that belongs to nobody is taken over, if it is in a namespace.
 func (t *target) claim() error {
 	if t.live == nil {
 		return nil
@@ -42,7 +42,7 @@ func (t *target) claim() error {
 			return &claimed{fmt.Sprintf("belongs to %s already; remove it there first, or give this one another name", whose(theirs, ours)), ErrContested}
 		}
 	}
-	if t.ours {
+	if t.ours && !t.shared() {
 		return nil
 	}
 	if theirs[v1alpha1.TenantLabel] != "" {
@@ -60,17 +60,22 @@ func (t *target) claim() error {
 // takeOver refuses an object that belongs to nobody, unless the set takes it over. What the whole cluster shares is the
 // administrators': they hand it over by its labels.
 func (t *target) takeOver() error {
-	shared := t.object.GetNamespace() == ""
 	advice := "set takeOwnership: true to take it over"
 	switch {
-	case t.set.TakeOwnership && !shared:
+	case t.set.TakeOwnership && !t.shared():
 		return nil
 	case t.object.GetLabels()[v1alpha1.AppLabel] == "":
 		advice = "remove it first"
-	case shared:
+	case t.shared():
 		advice = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over: ask them to remove it or to label it as this app's"
 	}
 	return &claimed{fmt.Sprintf("exists already%s; %s, or give this one another name", managers(t.live), advice), ErrForeign}
+}
+
+// shared reports whether it is an app's object that is in no namespace. That one of its name was applied before does not make
+// it the app's: administrators may have put their own in its place. What kubeop makes for itself stays kubeop's.
+func (t *target) shared() bool {
+	return t.object.GetNamespace() == "" && t.object.GetLabels()[v1alpha1.AppLabel] != ""
 }
 
 // marks are the labels that say whose an object is.

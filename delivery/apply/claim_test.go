@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,8 +71,7 @@ func TestWhatIsClusterScopedIsNotTakenOver(t *testing.T) {
 	if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
 		t.Fatal(err)
 	}
-	ours := b.object("scheduling.k8s.io/v1", "PriorityClass", b.namespace, map[string]any{"value": int64(0), "description": "ours"})
-	ours.SetNamespace("")
+	ours := b.priority("ours")
 	take := func() error {
 		_, err := b.Apply(t.Context(), Set{Client: b.Client, Objects: objectsOf(ours), TakeOwnership: true, Force: true})
 		return err
@@ -90,9 +92,89 @@ func TestWhatIsClusterScopedIsNotTakenOver(t *testing.T) {
 	if err := b.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || theirs.Description != "ours" {
 		t.Errorf("it was not handed over: %+v, %v", theirs, err)
 	}
-	if err := b.Delete(t.Context(), theirs); err != nil {
-		t.Error(err)
+}
+
+// priority is a cluster-scoped object of the app web.
+func (b *bench) priority(description string) *unstructured.Unstructured {
+	o := b.object("scheduling.k8s.io/v1", "PriorityClass", b.namespace, map[string]any{"value": int64(0), "description": description})
+	o.SetNamespace("")
+	b.t.Cleanup(func() { _ = b.Delete(context.Background(), o) })
+	return o
+}
+
+// TestWhatTookTheAppsPlaceInTheClusterIsNotOverwritten has administrators delete what an app made in the whole cluster and
+// make their own of the same name, under drift Off; the app then changes its manifest.
+func TestWhatTookTheAppsPlaceInTheClusterIsNotOverwritten(t *testing.T) {
+	for name, watched := range map[string]bool{"of a kind that is watched": true, "of one that is not": false} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			if !watched {
+				b.Applier = &Applier{Live: func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+					return nil, false, nil
+				}}
+			}
+			b.must(1, b.priority("ours"))
+			if err := b.Delete(t.Context(), b.priority("ours")); err != nil {
+				t.Fatal(err)
+			}
+			theirs := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Description: "theirs"}
+			if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
+				t.Fatal(err)
+			}
+			for _, description := range []string{"ours", "changed", "changed"} {
+				set := Set{Client: b.Client, Objects: objectsOf(b.priority(description)), Recorded: b.recorded, Leave: true, TakeOwnership: true, Force: true}
+				result, err := b.Apply(t.Context(), set)
+				if left := description == "ours" && err == nil && len(result.Moved) == 1; !left && !Only(err, ErrForeign) {
+					t.Errorf("%s: got %v", description, err)
+				}
+				b.recorded = result.Entries
+			}
+			if live := (&schedulingv1.PriorityClass{}); b.Get(t.Context(), client.ObjectKeyFromObject(theirs), live) != nil || live.ResourceVersion != theirs.ResourceVersion {
+				t.Errorf("it was touched: %+v", live)
+			}
+			if len(b.recorded) != 0 {
+				t.Errorf("recorded is %v", b.recorded)
+			}
+		})
 	}
+}
+
+// TestAnObjectInTheClusterCostsWhatOthersDo counts the requests besides the look, which the watch answers.
+func TestAnObjectInTheClusterCostsWhatOthersDo(t *testing.T) {
+	b := newBench(t)
+	var requests atomic.Int64
+	counted := b.counting(func(string) { requests.Add(1) })
+	pass := func(what string, want int64, o *unstructured.Unstructured) {
+		t.Helper()
+		requests.Store(0)
+		result, err := b.Apply(t.Context(), Set{Client: counted, Objects: objectsOf(o), Recorded: b.recorded})
+		if err != nil || requests.Load() != want {
+			t.Errorf("%s: %d requests and %v, want %d", what, requests.Load(), err, want)
+		}
+		b.recorded = result.Entries
+	}
+	pass("made", 1, b.priority("a"))
+	pass("unchanged", 0, b.priority("a"))
+	pass("changed", 1, b.priority("b"))
+	if err := b.Delete(t.Context(), b.priority("b")); err != nil {
+		t.Fatal(err)
+	}
+	pass("made anew", 1, b.priority("b"))
+}
+
+// TestKubeopsOwnInTheClusterComesBack takes the labels off what kubeop makes for itself.
+func TestKubeopsOwnInTheClusterComesBack(t *testing.T) {
+	b := newBench(t)
+	own := func() *unstructured.Unstructured {
+		o := b.priority("a")
+		o.SetLabels(map[string]string{v1alpha1.TenantLabel: "acme"})
+		return o
+	}
+	b.must(1, own())
+	if err := b.Patch(t.Context(), own(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	b.must(1, own())
 }
 
 // TestANewObjectCostsOneRequest counts those besides the look, which the watch answers.

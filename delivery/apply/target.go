@@ -85,7 +85,7 @@ func (t *target) apply(ctx context.Context) (metav1.Object, error) {
 	if err != nil || ceded == nil || t.leave(*ceded) {
 		return nil, err
 	}
-	if t.live == nil && !t.ours {
+	if t.live == nil && (!t.ours || t.shared()) {
 		return t.create(ctx, *ceded)
 	}
 	if t.live != nil && IDOf(t.object).isSecret() {
@@ -142,7 +142,8 @@ func (t *target) settled(manifest *unstructured.Unstructured) bool {
 	return IDOf(manifest).isSecret() || marked(t.live.GetLabels(), manifest.GetLabels())
 }
 
-// create makes an object that was not recorded. That it exists is found out by asking the API server to change it from a
+// create makes an object that was not recorded, or that the whole cluster shares: the watch shows none without marks, such as
+// administrators put in the place of an app's. That it exists is found out by asking the API server to change it from a
 // version that no object has: it then refuses, where it would otherwise make the object. That spares a read.
 func (t *target) create(ctx context.Context, c ceded) (metav1.Object, error) {
 	written, err := t.patch(ctx, "1")
