@@ -160,6 +160,27 @@ func (n *team) refuseDryRuns() (policy *admissionregistrationv1.ValidatingAdmiss
 	return policy, binding
 }
 
+// TestASparedObjectIsJudgedWithoutItsLabels takes the labels away by which the watch finds a Deployment, and has it want a pod
+// that no node runs.
+func TestASparedObjectIsJudgedWithoutItsLabels(t *testing.T) {
+	n := newTeam(t, "unlabelled")
+	app := n.applied("web", n.drifting("{ignore: [{paths: [/]}]}", empty))
+	moved := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "moved"}}
+	n.edit(moved, `{"metadata":{"labels":null},"spec":{"replicas":1}}`)
+	n.eventually(func() error {
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(app), app); err != nil {
+			return err
+		}
+		message := conditions.GetMessage(app, v1alpha1.HealthyCondition)
+		if !strings.HasPrefix(message, "Deployment/moved: ") || strings.Contains(message, "deleted") {
+			return fmt.Errorf("the message is %q", message)
+		}
+		return nil
+	})
+	n.edit(moved, `{"spec":{"replicas":0}}`)
+	n.ready(app)
+}
+
 // TestWhatIsDeletedBeforeItIsHealthyIsGone deletes a Deployment whose pods no node runs.
 func TestWhatIsDeletedBeforeItIsHealthyIsGone(t *testing.T) {
 	n := newTeam(t, "untimely")

@@ -86,6 +86,8 @@ const (
 	SucceededReason = meta.SucceededReason
 	// ProgressingReason: work is under way; nothing is wrong.
 	ProgressingReason = meta.ProgressingReason
+	// WaitingForTurnReason: as many fetches or builds are under way as may be at once; nothing is wrong.
+	WaitingForTurnReason = "WaitingForTurn"
 	// ProgressingWithRetryReason: the last try failed; another follows.
 	ProgressingWithRetryReason = meta.ProgressingWithRetryReason
 	// FailedReason: the step failed in a way that has no reason of its own.

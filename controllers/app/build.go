@@ -149,7 +149,7 @@ func (r *Reconciler) lookup(ctx context.Context, s *scope) render.Lookup {
 func renderOutcome(err error) error {
 	switch {
 	case errors.Is(err, render.ErrBusy):
-		return step.Wait(v1alpha1.ProgressingReason, nextTurn, "%w", err)
+		return step.Wait(v1alpha1.WaitingForTurnReason, nextTurn, "%w", err)
 	case errors.Is(err, errNoKeys):
 		return step.Fail(v1alpha1.DecryptionFailedReason, err)
 	case errors.Is(err, errReading), errors.Is(err, render.ErrMissing):

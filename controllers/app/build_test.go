@@ -92,7 +92,7 @@ func TestWhatAFailedBuildIsCalled(t *testing.T) {
 		err  error
 		want error
 	}{
-		"its turn did not come":      {about(render.ErrBusy), step.Wait(v1alpha1.ProgressingReason, nextTurn, "%w", about(render.ErrBusy))},
+		"its turn did not come":      {about(render.ErrBusy), step.Wait(v1alpha1.WaitingForTurnReason, nextTurn, "%w", about(render.ErrBusy))},
 		"no Secret with keys yet":    {about(errNoKeys), step.Fail(v1alpha1.DecryptionFailedReason, about(errNoKeys))},
 		"a missing variable object":  {about(render.ErrMissing), step.Fail(v1alpha1.ValuesFailedReason, about(render.ErrMissing))},
 		"the API server's fault":     {about(errReading), step.Fail(v1alpha1.ValuesFailedReason, about(errReading))},

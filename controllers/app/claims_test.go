@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	testclock "k8s.io/utils/clock/testing"
@@ -85,6 +86,13 @@ func TestABrokenAppKeepsItsObjectsOverARestart(t *testing.T) {
 	}
 }
 
+// kept is an app that waits for its turn.
+func kept(condition string) *v1alpha1.App {
+	app := gitApp(1)
+	conditions.MarkUnknown(app, condition, v1alpha1.WaitingForTurnReason, "too many at once")
+	return app
+}
+
 func TestASiblingIsBehind(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	other := gitApp(1)
@@ -101,6 +109,7 @@ func TestASiblingIsBehind(t *testing.T) {
 		"it has yet to look at the commit":      {gitApp(1), gitApp(1), "one", 0, true},
 		"it has yet to, and the time is not up": {gitApp(1), gitApp(1), "one", 11 * time.Minute, true},
 		"it had the time to":                    {gitApp(1), gitApp(1), "one", 13 * time.Minute, false},
+		"it waits for its turn to fetch it":     {kept(v1alpha1.SourceReadyCondition), gitApp(1), "one", 13 * time.Minute, true},
 		"it is made from something else":        {other, other, "one", 0, false},
 	}
 	for name, c := range cases {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,8 +22,8 @@ import (
 // lets go of it. Deletions are of the version that was looked at, so that none hits what was taken over meanwhile.
 
 // siblingPatience is how long what left an app waits for siblings that do not say what they declare now, because their
-// dependency does not come or their Flux source is not there. Afterwards only what they declared last, and what is recorded
-// of them, is left for them.
+// dependency does not come or their Flux source is not there; while they wait for their turn it does not pass. Afterwards
+// only what they declared last, and what is recorded of them, is left for them.
 const siblingPatience = 5 * time.Minute
 
 // nextWord is when to look again at what is left for others, which costs a request: after half of the time waited, from one
@@ -128,11 +129,20 @@ func (r *Reconciler) heard(s *scope, sibling *v1alpha1.App) (said claim, late ti
 	switch now := aboutOf(sibling); {
 	case !behind:
 		return said, 0
+	case waitsForTurn(sibling): // Its time begins when it has its turn.
+		delete(s.memory.silent, sibling.Name)
+		return said, siblingPatience
 	case said.about == now || s.app.DeletionTimestamp != nil: // There is another limit.
 		return said, siblingPatience
 	default:
 		return said, siblingPatience - s.memory.silence(sibling.Name, now, r.Clock.Now())
 	}
+}
+
+// waitsForTurn reports whether it is kubeop that keeps an app from its source.
+func waitsForTurn(app *v1alpha1.App) bool {
+	return conditions.GetReason(app, v1alpha1.SourceReadyCondition) == v1alpha1.WaitingForTurnReason ||
+		conditions.GetReason(app, v1alpha1.RenderedCondition) == v1alpha1.WaitingForTurnReason
 }
 
 // syncing says that the repository may not have declared yet all that its commit does, or "".
@@ -152,7 +162,7 @@ func (r *Reconciler) syncing(ctx context.Context, s *scope) string {
 }
 
 // behind reports whether a sibling has yet to look at what it is made from now: at its own spec or, where it is made from
-// the same Git repository, at the revision that this app has seen. It has until its next look for that.
+// the same Git repository, at the revision that this app has seen. It has until its next look for that, and until its turn.
 func (r *Reconciler) behind(s *scope, sibling *v1alpha1.App, was claim) bool {
 	if was.about != aboutOf(sibling) {
 		return true
@@ -161,7 +171,7 @@ func (r *Reconciler) behind(s *scope, sibling *v1alpha1.App, was claim) bool {
 	if source == "" || s.source.revision == "" || source != sourceOf(sibling) || was.revision == s.source.revision {
 		return false
 	}
-	return r.Clock.Now().Sub(s.memory.staleSince) < sibling.Spec.Every()*11/10+time.Minute
+	return waitsForTurn(sibling) || r.Clock.Now().Sub(s.memory.staleSince) < sibling.Spec.Every()*11/10+time.Minute
 }
 
 // yields returns a function that says whether the app whose label an object carries has given it up: it looked at what it

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -99,6 +100,35 @@ func TestASiblingThatSaysNothingIsWaitedForAWhile(t *testing.T) {
 			}
 			p.after(time.Second)
 			if got := p.wantedBy(); got != c.late {
+				t.Errorf("after the time is up it is left for %q", got)
+			}
+		})
+	}
+}
+
+// TestTheTimeDoesNotPassWhileASiblingWaitsForItsTurn lets the sibling wait for a dependency before and afterwards.
+func TestTheTimeDoesNotPassWhileASiblingWaitsForItsTurn(t *testing.T) {
+	for _, condition := range []string{v1alpha1.SourceReadyCondition, v1alpha1.RenderedCondition} {
+		t.Run(condition, func(t *testing.T) {
+			p := newProject(t, has())
+			passes := func(reason string) {
+				t.Helper()
+				conditions.MarkUnknown(p.api, condition, reason, "it waits")
+				if err := p.Client.Status().Update(t.Context(), p.api); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					if got := p.wantedBy(); got != silentAPI {
+						t.Errorf("%s: it is left for %q", reason, got)
+					}
+					p.after(siblingPatience - time.Second)
+				}
+			}
+			passes(v1alpha1.WaitingForTurnReason)
+			passes(v1alpha1.ProgressingReason)
+			passes(v1alpha1.WaitingForTurnReason)
+			passes(v1alpha1.ProgressingReason)
+			if got := p.wantedBy(); got != "" {
 				t.Errorf("after the time is up it is left for %q", got)
 			}
 		})

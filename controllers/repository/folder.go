@@ -29,7 +29,7 @@ func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*fetch.Fold
 	case errors.Is(err, errUnfetched):
 		return nil, step.Wait(v1alpha1.ProgressingReason, time.Second, "waits for its repository: %w", err)
 	case errors.Is(err, fetch.ErrBusy):
-		return nil, step.Wait(v1alpha1.ProgressingReason, 5*time.Second, "%w", err)
+		return nil, step.Wait(v1alpha1.WaitingForTurnReason, 5*time.Second, "%w", err)
 	}
 	return nil, step.Fail(v1alpha1.FetchFailedReason, err)
 }

@@ -97,7 +97,8 @@ func (a *Applier) Preview(ctx context.Context, c client.Client, d Deviation) (li
 func (d *Deviation) rehearse(ctx context.Context, c client.Client, live, corrected *unstructured.Unstructured) error {
 	manifest := d.Manifest
 	if d.left.manifest != nil {
-		manifest = differ.Yielding(d.left.manifest, live, d.left.paths)
+		others := ceded{replicas: d.left.replicas, bundles: d.left.bundles}
+		manifest = differ.Yielding(others.without(d.left.manifest), live, d.left.paths)
 	}
 	data, err := json.Marshal(withVersion(manifest.Object, ""))
 	if err != nil {

@@ -235,6 +235,28 @@ func TestWhatIsAddedByHandIsTold(t *testing.T) {
 	}
 }
 
+// TestReplicasOfAnAutoscalerAreNoDrift compares an object of which the app spares something, too.
+func TestReplicasOfAnAutoscalerAreNoDrift(t *testing.T) {
+	b := newBench(t)
+	rules, err := differ.ReadRules([]v1alpha1.IgnoreRule{{Paths: []string{"/spec/minReadySeconds"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := b.autoscaler()
+	outside.SetLabels(nil)
+	if err := b.Create(t.Context(), outside); err != nil {
+		t.Fatal(err)
+	}
+	b.pass(Set{Ignore: rules}, b.deployment(3, "web:1"))
+	b.scale("kube-controller-manager", 7)
+	b.pass(Set{Ignore: rules}, b.deployment(3, "web:1")) // It gives the replicas up.
+	b.by("somebody", `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:theirs"}]}}}}`, b.deployment(3, "web:1"))
+	want := []differ.Change{{Path: "/spec/template/spec/containers/0/image", Want: `"web:1"`, Have: `"web:theirs"`}}
+	if diff := cmp.Diff(want, b.deviates(Set{Ignore: rules}, b.deployment(3, "web:1"))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestAContainerAddedByHandIsTold(t *testing.T) {
 	b := newBench(t)
 	b.pass(Set{}, b.workload("web:1"))

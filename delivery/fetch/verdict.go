@@ -17,7 +17,7 @@ import (
 func Verdict(err error) (reason string, final bool) {
 	switch {
 	case errors.Is(err, ErrBusy):
-		return v1alpha1.ProgressingReason, false
+		return v1alpha1.WaitingForTurnReason, false
 	case errors.Is(err, ErrNotReady):
 		return v1alpha1.DependencyNotReadyReason, false
 	case errors.Is(err, ErrAuthentication):

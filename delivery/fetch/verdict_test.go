@@ -21,7 +21,7 @@ func TestVerdict(t *testing.T) {
 		reason string
 		final  bool
 	}{
-		"busy":              {fail(ErrBusy, "x"), v1alpha1.ProgressingReason, false},
+		"busy":              {fail(ErrBusy, "x"), v1alpha1.WaitingForTurnReason, false},
 		"credentials":       {fail(ErrAuthentication, "x"), v1alpha1.AuthenticationFailedReason, true},
 		"nothing there":     {fmt.Errorf("fetching: %w", fail(ErrNotFound, "x")), v1alpha1.SourceNotFoundReason, true},
 		"a bad URL":         {fail(ErrInvalid, "x"), v1alpha1.InvalidSourceReason, true},

@@ -30,7 +30,7 @@ type finding struct {
 
 func (f *finding) line() string { return f.ref.String() + ": " + f.why }
 
-// Look judges the objects. What a watch knows costs no request, other objects are read with the deployer's client, and so
+// Look judges the objects. What a watch shows costs no request, other objects are read with the deployer's client, and so
 // are the pods and events of those that are not healthy. A nil Object knows nothing.
 func Look(ctx context.Context, e Explainer, object Object, refs []Ref) (Verdict, error) {
 	var found []*finding
@@ -82,17 +82,19 @@ func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, 
 	if err != nil {
 		return nil, fmt.Errorf("looking at %s: %w", ref, err)
 	}
-	late := known && behind(live, ref.Floor)
-	if late && !e.Late {
+	reads := known && behind(live, ref.Floor)
+	if reads && !e.Late {
 		return &finding{ref: ref, pends: true, why: "its last change has not been seen yet"}, nil
 	}
-	if late {
+	// A watch finds objects by kubeop's labels, which people may take away: what it does not show may be there.
+	reads = reads || (known && live == nil && ref.Kind.GroupKind() != jobs)
+	if reads {
 		live, known = nil, false
 	}
 	if check := e.Checks.of(ref.Kind.GroupKind()); check != nil && (live != nil || !known) {
 		return e.checked(ctx, ref, check, live)
 	}
-	if !known && !late && ref.unsure {
+	if !known && !reads && ref.unsure {
 		return &finding{ref: ref}, nil
 	}
 	if !known {
