@@ -34,7 +34,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 // source returns where to fetch from and as whom.
 func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository) (fetch.Git, error) {
 	auth, err := fetch.ReadAuth(ctx, r.Direct, r.Namespace, repository.Spec.SecretRef)
-	return fetch.Git{URL: repository.Spec.URL, Ref: repository.Spec.Ref, Auth: auth}, err
+	return fetch.Git{URL: repository.Spec.URL, Ref: repository.Spec.Ref, Auth: auth, Tenant: fetch.RepositoryTenant(repository.Name)}, err
 }
 
 // forget drops what is remembered of a repository that goes.

@@ -287,3 +287,12 @@ func (b *bench) message() string {
 	}
 	return ""
 }
+
+// TestTheRepositoryDoesNotCountForItsTenant so that apps which take all of the tenant's room do not stop the push that mends them.
+func TestTheRepositoryDoesNotCountForItsTenant(t *testing.T) {
+	b := newBench(t)
+	source, err := b.source(t.Context(), b.repository)
+	if err != nil || source.Tenant != fetch.RepositoryTenant("acme") || source.Tenant == "acme" {
+		t.Errorf("it counts for %q, %v", source.Tenant, err)
+	}
+}

@@ -5,11 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -18,31 +14,54 @@ const (
 	// maxTenantDisk bounds, in bytes, what is kept on disk for one tenant, in all stores together. It is more than one Git
 	// repository takes that is within its own limits, see repository.usable.
 	maxTenantDisk = 2 * gibibyte
-	// measureEvery is how many bytes of a download may come until the disk is measured again.
-	measureEvery = 16 * mebibyte
+	// maxTenantFiles bounds the files of one tenant: what is not used is looked for file by file.
+	maxTenantFiles = 20_000
+	// maxDisk bounds, in bytes, what tenants with more than an even share of it may add to. When a sixth more is there, nobody may:
+	// the chart's volume holds 4 GiB, and a fuller one would cost the operator its pod.
+	maxDisk = 3 * gibibyte
 	// unusedFor is how long is kept what nobody asks for. It is longer than the interval of most apps, which ask anew each time;
 	// an app that finds its source gone fetches it again, see Has.
 	unusedFor = 7 * 24 * time.Hour
-	// idleFor is how long is kept what nobody asks for, when its tenant needs the room, or when nobody asked for it since the
-	// process started.
+	// idleFor is how long is kept what nobody asks for, when the room is needed, or when nobody asked for it since the process
+	// started.
 	idleFor = time.Hour
+	// clearEvery is the least time between two looks for what a tenant does not use.
+	clearEvery = time.Minute
 )
 
 // disk is what the stores share, and each tenant may take a part of. What is in a store counts for one tenant: a chart or an artifact
-// for the one that asked for it last, a pack for the one whose fetch brought it, or after a restart asked first. So no tenant can
-// make another pay for what it does not use itself. Sizes are measured, not remembered: whatever sweeps, crashes or deletes by
-// hand, they are right. A nil disk has no limit.
+// for the one that asked for it last, a pack for the one whose fetch brought it; what a restart found, for nobody until then. So no
+// tenant can make another pay for what it does not use itself. A nil disk has no limit.
 type disk struct {
-	limit  int64
-	now    func() time.Time
-	began  time.Time
-	stores []keeper
+	charges
+	// limit and files bound a tenant, total bounds all.
+	limit, total int64
+	files        int
+	now          func() time.Time
+	began        time.Time
+	stores       []keeper
 
-	mu sync.Mutex
-	// owner is the tenant that a file counts for.
-	owner map[string]string
-	// coming are the bytes of each tenant that are on their way.
-	coming map[string]int64
+	clearing sync.Mutex
+	// cleared is when it was last looked for what a tenant does not use.
+	cleared map[string]time.Time
+}
+
+func newDisk(now func() time.Time, stores ...keeper) *disk {
+	return &disk{
+		charges: charges{owner: map[string]string{}, shares: map[string]*share{}},
+		limit:   maxTenantDisk, total: maxDisk, files: maxTenantFiles,
+		now: now, began: now(), stores: stores, cleared: map[string]time.Time{},
+	}
+}
+
+// find counts for nobody what an earlier process left.
+func (d *disk) find(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			d.count(nobody, path)
+		}
+		return nil // What cannot be read cannot be counted.
+	})
 }
 
 // keeper is a store as its disk sees it.
@@ -51,6 +70,8 @@ type keeper interface {
 	kept() ([]string, error)
 	// clear removes the piece that a path is of, if it is of this store and nobody used it for that long.
 	clear(ctx context.Context, path string, now time.Time, unused time.Duration) error
+	// tidy drops what is held in memory of what is not there or was not used since it was last called.
+	tidy()
 }
 
 // claim counts files for a tenant.
@@ -58,34 +79,9 @@ func (d *disk) claim(tenant string, paths ...string) {
 	if d == nil || tenant == "" {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	for _, path := range paths {
-		d.owner[path] = tenant
+		d.count(tenant, path)
 	}
-}
-
-// adopt counts those of the files for a tenant that count for none.
-func (d *disk) adopt(tenant string, paths []string) {
-	if d == nil {
-		return
-	}
-	d.claim(tenant, slices.DeleteFunc(paths, d.owned)...)
-}
-
-// owned says whether something counts for a tenant, or a part of it does.
-func (d *disk) owned(path string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.owner[path] != "" {
-		return true
-	}
-	for file := range d.owner {
-		if strings.HasPrefix(file, path+string(filepath.Separator)) {
-			return true
-		}
-	}
-	return false
 }
 
 // room returns what is downloaded for a tenant in a form that ends with ErrTooLarge when the tenant has no room left for it.
@@ -96,67 +92,89 @@ func (d *disk) room(ctx context.Context, tenant string, from io.ReadCloser) io.R
 	return &metered{ReadCloser: from, ctx: ctx, disk: d, tenant: tenant}
 }
 
-// check is an error when a tenant takes more than it may, also after what it does not use has gone.
+// check is an error when a tenant takes more than it may, also after what is not used has gone.
 func (d *disk) check(ctx context.Context, tenant string) error {
-	files, taken := d.taken(tenant)
-	if taken <= d.limit {
-		return nil
+	for _, of := range d.tight(tenant) {
+		d.empty(ctx, of)
 	}
-	for _, file := range files {
-		for _, store := range d.stores {
-			_ = store.clear(ctx, file, d.now(), idleFor) // What cannot be removed still counts.
-		}
-	}
-	if _, taken = d.taken(tenant); taken <= d.limit {
-		return nil
-	}
-	return fail(ErrTooLarge, "the sources of tenant %s take more disk together than the limit of %s: remove apps, or have them made from less; what no app uses goes after an hour", printable(tenant), bytesText(d.limit))
+	return d.refusal(tenant)
 }
 
-// taken are the files that count for a tenant, and their bytes with those on their way.
-func (d *disk) taken(tenant string) (files []string, sum int64) {
-	d.mu.Lock()
-	owner := maps.Clone(d.owner)
-	sum = d.coming[tenant]
-	d.mu.Unlock()
-	for file, of := range owner {
-		if of != tenant {
-			continue
-		}
-		if about, err := os.Stat(file); err == nil {
-			files, sum = append(files, file), sum+about.Size()
-		} else if errors.Is(err, fs.ErrNotExist) {
-			d.mu.Lock()
-			delete(d.owner, file)
-			d.mu.Unlock()
-		}
-	}
-	return files, sum
-}
-
-func (d *disk) arrive(tenant string, n int64) {
+// tight are those whose unused files have to go before the tenant takes more.
+func (d *disk) tight(tenant string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.coming[tenant] += n; d.coming[tenant] == 0 {
-		delete(d.coming, tenant)
+	var of []string
+	if files, bytes := d.take(tenant); bytes > d.limit || files >= d.files {
+		of = append(of, tenant)
 	}
+	if d.sum > d.total {
+		of = append(of, nobody, d.most())
+	}
+	return of
+}
+
+// empty removes what counts for a tenant and was not used for an hour.
+func (d *disk) empty(ctx context.Context, tenant string) {
+	now := d.now()
+	d.clearing.Lock()
+	due := now.Sub(d.cleared[tenant]) >= clearEvery
+	if due {
+		d.cleared[tenant] = now
+	}
+	d.clearing.Unlock()
+	if !due {
+		return
+	}
+	for _, file := range d.filesOf(tenant) {
+		if !d.recount(file) {
+			continue
+		}
+		for _, store := range d.stores {
+			_ = store.clear(ctx, file, now, idleFor) // What cannot be removed still counts.
+		}
+		d.recount(file)
+	}
+}
+
+// refusal is why a tenant may not take more.
+func (d *disk) refusal(tenant string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	files, bytes := d.take(tenant)
+	switch {
+	case bytes > d.limit:
+		return fail(ErrTooLarge, "the sources of %s take more disk together than the limit of %s: remove what is not needed; what nobody uses goes after an hour", whose(tenant), bytesText(d.limit))
+	case files >= d.files:
+		return fail(ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", whose(tenant), d.files)
+	case d.sum > d.total && bytes > d.total/int64(len(d.shares)), d.sum > d.total+d.total/6:
+		return fail(errDisk, "the sources of all tenants take more disk together than the limit of %s: nothing more is fetched for %s until others need less; what nobody uses goes after an hour", bytesText(d.total), whose(tenant))
+	}
+	return nil
 }
 
 // sweep removes from the stores what nobody uses any more.
 func (d *disk) sweep(ctx context.Context) error {
-	now := d.now()
+	now, owned := d.now(), d.owned()
 	var failures []error
 	for _, store := range d.stores {
 		pieces, err := store.kept()
 		failures = append(failures, err)
 		for _, piece := range pieces {
 			unused := unusedFor
-			if now.Sub(d.began) >= idleFor && !d.owned(piece) {
+			if now.Sub(d.began) >= idleFor && !owned[piece] {
 				unused = idleFor
 			}
 			failures = append(failures, store.clear(ctx, piece, now, unused))
 		}
+		store.tidy()
 	}
+	for _, path := range d.all() {
+		d.recount(path)
+	}
+	d.clearing.Lock()
+	defer d.clearing.Unlock()
+	clear(d.cleared)
 	return errors.Join(failures...)
 }
 
@@ -166,18 +184,16 @@ type metered struct {
 	ctx    context.Context
 	disk   *disk
 	tenant string
-	// got are the bytes that came, checked those at which room was last looked for.
-	got, checked int64
+	// got are the bytes that came.
+	got int64
 }
 
 func (m *metered) Read(p []byte) (int, error) {
 	n, err := m.ReadCloser.Read(p)
+	m.got += int64(n)
 	m.disk.arrive(m.tenant, int64(n))
-	if m.got += int64(n); m.checked == 0 || m.got-m.checked >= measureEvery || errors.Is(err, io.EOF) {
-		m.checked = m.got
-		if full := m.disk.check(m.ctx, m.tenant); full != nil {
-			return 0, full
-		}
+	if full := m.disk.check(m.ctx, m.tenant); full != nil {
+		return 0, full
 	}
 	return n, err
 }

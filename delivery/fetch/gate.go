@@ -50,7 +50,7 @@ func (g *gate) enter(ctx context.Context, tenant string, l limits) (leave func()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return nil, fail(ErrBusy, "it waits its turn: %d fetches of tenant %s are under way, the most at once, and slow", l.perTenant, printable(tenant))
+	return nil, fail(ErrBusy, "it waits its turn: %d fetches of %s are under way, the most at once, and slow", l.perTenant, whose(tenant))
 }
 
 // within does a fetch in its turn and within the limits of time.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -124,7 +126,6 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 		return Commit{}, err
 	}
 	from.room = func(pack io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, src.Tenant, pack) }
-	defer func() { s.disk.adopt(src.Tenant, repo.packs()) }()
 	refs, err := from.open(ctx)
 	if err != nil {
 		return Commit{}, err
@@ -146,7 +147,15 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	if commit, ok := repo.commit(wanted); ok {
 		return commit, nil
 	}
+	before := repo.packs()
+	// Before the lock is given up, so that only what this fetch brought counts for its tenant.
+	defer func() { s.disk.claim(src.Tenant, added(before, repo.packs())...) }()
 	return repo.bring(ctx, refs, wanted, from.open)
+}
+
+// added are the paths that are not among those before.
+func added(before, after []string) []string {
+	return slices.DeleteFunc(after, func(path string) bool { return slices.Contains(before, path) })
 }
 
 // repository is the store for one pair of URL and credentials.
@@ -190,6 +199,14 @@ func (s *GitStore) clear(_ context.Context, path string, now time.Time, unused t
 	}
 	delete(s.repositories, key)
 	return present(os.RemoveAll(source))
+}
+
+// tidy forgets the sources of which nobody holds anything.
+func (s *GitStore) tidy() {
+	s.used.tidy()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.repositories, func(_ string, held weak.Pointer[repository]) bool { return held.Value() == nil })
 }
 
 // safeURL is a URL for messages: without user, because a token may be written as one.

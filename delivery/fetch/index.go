@@ -15,6 +15,8 @@ type index struct {
 	http *http.Client
 	auth Auth
 	file string
+	// idle is set when nobody asked for it since the last sweep; ChartStore.mu guards it.
+	idle bool
 
 	mu     sync.Mutex
 	chosen map[wish]version
@@ -117,6 +119,7 @@ func (s *ChartStore) index(r request) (*index, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.indexes[r.folder]; known != nil {
+		known.idle = false
 		return known, nil
 	}
 	auth, _, err := r.Auth.forPlace(r.base.Host + r.base.Path)

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Stores are what the operator keeps on one disk, of which the sources of each tenant may take 2 GiB. For more, what nobody used for an
-// hour goes, and where that is not enough a fetch for the tenant that has to download is ErrTooLarge.
+// Stores are what the operator keeps on one disk, of which the sources of each tenant may take 2 GiB and 20,000 files. For more, what
+// nobody used for an hour goes, and where that is not enough a fetch for the tenant that has to download is ErrTooLarge. All together
+// may take 3 GiB; for more, what nobody used goes, too, and a fetch for a tenant with more than an even share fails until there is room.
 type Stores struct {
 	Git       *GitStore
 	Charts    *ChartStore
@@ -23,10 +24,8 @@ func NewStores(dir string, network *Network, now func() time.Time, hosts ...stri
 		Charts:    NewChartStore(filepath.Join(dir, "charts"), network),
 		Artifacts: NewArtifactStore(filepath.Join(dir, "artifacts"), network, hosts...),
 	}
-	s.disk = &disk{
-		limit: maxTenantDisk, now: now, began: now(), stores: []keeper{s.Git, s.Charts, s.Artifacts},
-		owner: map[string]string{}, coming: map[string]int64{},
-	}
+	s.disk = newDisk(now, s.Git, s.Charts, s.Artifacts)
+	s.disk.find(dir)
 	s.Git.disk, s.Charts.disk, s.Artifacts.disk = s.disk, s.disk, s.disk
 	return s
 }

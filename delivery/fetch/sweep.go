@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,18 @@ func (u *usage) take(path string) bool {
 	_, was := u.used[path]
 	delete(u.used, path)
 	return was
+}
+
+// tidy forgets the uses of what is not there: of fetches that failed.
+func (u *usage) tidy() {
+	u.mu.Lock()
+	paths := slices.Collect(maps.Keys(u.used))
+	u.mu.Unlock()
+	for _, path := range paths {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			u.take(path)
+		}
+	}
 }
 
 // stale says whether a file or folder was not used for that long, and writes down when one was that was used since it was last
@@ -124,6 +137,9 @@ func (s *shelved) clear(ctx context.Context, path string, now time.Time, unused 
 	return nil
 }
 
+// tidy forgets the uses of what is not there.
+func (s *shelved) tidy() { s.used.tidy() }
+
 // present makes it no failure that a file went by itself.
 func present(err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -139,5 +155,19 @@ func (s *ChartStore) forget(folder string) {
 	if known := s.indexes[folder]; known != nil {
 		known.http.CloseIdleConnections()
 		delete(s.indexes, folder)
+	}
+}
+
+// tidy drops the repositories that nobody asked since it was last called: those that never answered have nothing to be swept.
+func (s *ChartStore) tidy() {
+	s.shelved.tidy()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for folder, known := range s.indexes {
+		if known.idle {
+			known.http.CloseIdleConnections()
+			delete(s.indexes, folder)
+		}
+		known.idle = true
 	}
 }

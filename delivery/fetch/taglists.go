@@ -1,15 +1,33 @@
 package fetch
 
+import "time"
+
 // maxTagsHeld bounds, in bytes, the lists that are remembered. Past that, those of the tenant that has most are forgotten: so no
 // tenant loses what others do not leave of an even share.
 const maxTagsHeld = 32 * mebibyte
 
+// tagListCost is about what a list takes beside its tags and its key, in bytes: so that empty ones are not for free.
+const tagListCost = 512
+
 // tagLists are what is remembered for one tenant.
 type tagLists struct {
 	*Recent[*tagList]
-	// sizes are those of the lists, held is their sum.
-	sizes map[string]int
+	// lists are what each key's list takes, held is their sum.
+	lists map[string]heldList
 	held  int
+}
+
+// heldList is how many bytes a list takes, and until when it serves.
+type heldList struct {
+	size  int
+	until time.Time
+}
+
+// drop forgets a list.
+func (l *tagLists) drop(key string) {
+	l.Forget(key)
+	l.held -= l.lists[key].size
+	delete(l.lists, key)
 }
 
 // of is what is remembered for a tenant.
@@ -21,7 +39,7 @@ func (s *TagStore) of(tenant string) *tagLists {
 
 func (s *TagStore) ofLocked(tenant string) *tagLists {
 	if s.lists[tenant] == nil {
-		s.lists[tenant] = &tagLists{Recent: &Recent[*tagList]{Now: s.now}, sizes: map[string]int{}}
+		s.lists[tenant] = &tagLists{Recent: &Recent[*tagList]{Now: s.now}, lists: map[string]heldList{}}
 	}
 	return s.lists[tenant]
 }
@@ -31,16 +49,40 @@ func (s *TagStore) hold(ask *tagAsk, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.ofLocked(ask.tenant)
-	own.held += size - own.sizes[ask.key]
-	own.sizes[ask.key] = size
-	sum, most := 0, ask.tenant
+	taken := heldList{size: size + 2*len(ask.key) + tagListCost, until: s.now().Add(ask.every)}
+	own.held += taken.size - own.lists[ask.key].size
+	own.lists[ask.key] = taken
+	if sum, _ := s.mostLocked(); sum <= maxTagsHeld {
+		return
+	}
+	s.dropOldLocked()
+	if sum, most := s.mostLocked(); sum > maxTagsHeld {
+		delete(s.lists, most)
+	}
+}
+
+// mostLocked is what is held in all, and the tenant with most of it.
+func (s *TagStore) mostLocked() (sum int, most string) {
 	for tenant, lists := range s.lists {
 		sum += lists.held
-		if lists.held > s.lists[most].held {
+		if s.lists[most] == nil || lists.held > s.lists[most].held {
 			most = tenant
 		}
 	}
-	if sum > maxTagsHeld {
-		delete(s.lists, most)
+	return sum, most
+}
+
+// dropOldLocked forgets the lists that would be asked for anew.
+func (s *TagStore) dropOldLocked() {
+	now := s.now()
+	for tenant, lists := range s.lists {
+		for key, list := range lists.lists {
+			if !now.Before(list.until) {
+				lists.drop(key)
+			}
+		}
+		if len(lists.lists) == 0 {
+			delete(s.lists, tenant)
+		}
 	}
 }

@@ -303,7 +303,7 @@ func TestTagListsHeldAreBounded(t *testing.T) {
 	s := NewTagStore(loopback, time.Now, nil)
 	remember := func(tenant, key string) {
 		t.Helper()
-		s.hold(&tagAsk{tenant: tenant, key: key}, maxTagBytes)
+		s.hold(&tagAsk{tenant: tenant, key: key, every: time.Hour}, maxTagBytes)
 		if _, err := s.of(tenant).Get(key, Question{MaxAge: time.Hour}, func() (*tagList, error) { return &tagList{}, nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -331,6 +331,33 @@ func TestTagListsHeldAreBounded(t *testing.T) {
 	}
 	if !known("acme", "its only one") || known("greedy", "same") {
 		t.Error("the lists of a tenant with many drove out those of one with few")
+	}
+}
+
+// TestEmptyTagListsAreHeldToo has tags nowhere, and lists that are too old to serve.
+func TestEmptyTagListsAreHeldToo(t *testing.T) {
+	now := time.Now()
+	s := NewTagStore(loopback, func() time.Time { return now }, nil)
+	hold := func(tenant, key string, size int) {
+		s.hold(&tagAsk{tenant: tenant, key: key, every: time.Hour}, size)
+	}
+	const many = maxTagsHeld / tagListCost
+	most := 0
+	for n := range many + 1 {
+		hold("acme", fmt.Sprint(n), 0)
+		most = max(most, len(s.of("acme").lists))
+	}
+	if most >= many {
+		t.Errorf("%d empty lists are held, want less than %d", most, many)
+	}
+	hold("idle", "old", 10*mebibyte)
+	hold("acme", "old", 0)
+	now = now.Add(time.Hour)
+	hold("busy", "1", 10*mebibyte)
+	hold("busy", "2", 10*mebibyte)
+	hold("busy", "3", 10*mebibyte)
+	if len(s.lists) != 1 || len(s.lists["busy"].lists) != 3 {
+		t.Errorf("%d tenants are left, want the one whose lists serve", len(s.lists))
 	}
 }
 

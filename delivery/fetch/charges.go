@@ -1,0 +1,175 @@
+package fetch
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+const (
+	// blockSize is what the smallest file takes, in bytes; each takes as much again for its name and its inode, so that many small
+	// ones are not for free.
+	blockSize = 4 * kibibyte
+	// nobody is whom files count for that an earlier process left and that were not asked for since.
+	nobody = ""
+)
+
+// charges are what is kept on disk, and for whom. The sums are kept up to date by those who say what came; what went is
+// found by counting again.
+type charges struct {
+	mu sync.Mutex
+	// owner is the tenant that a file counts for.
+	owner  map[string]string
+	shares map[string]*share
+	// sum is that of all shares, in bytes.
+	sum int64
+}
+
+// share is what counts for one tenant.
+type share struct {
+	files map[string]int64
+	// kept are the bytes of the files, coming those that are on their way.
+	kept, coming int64
+}
+
+// count counts a file for a tenant, and for nobody else.
+func (c *charges) count(tenant, path string) {
+	size, known := charge(path)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known {
+		c.put(tenant, path, size)
+	}
+}
+
+// recount counts a file as it is now, and says whether it is there.
+func (c *charges) recount(path string) bool {
+	size, known := charge(path)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if tenant, counts := c.owner[path]; counts && known {
+		c.put(tenant, path, size)
+	}
+	return size > 0
+}
+
+// charge is what a file takes on disk, 0 when it is not there.
+func charge(path string) (size int64, known bool) {
+	about, err := os.Stat(path)
+	if err != nil {
+		return 0, errors.Is(err, fs.ErrNotExist)
+	}
+	return max(about.Size(), blockSize) + blockSize, true
+}
+
+func (c *charges) put(tenant, path string, size int64) {
+	if before, counts := c.owner[path]; counts {
+		share := c.shares[before]
+		share.kept -= share.files[path]
+		c.sum -= share.files[path]
+		delete(share.files, path)
+		delete(c.owner, path)
+		c.drop(before)
+	}
+	if size == 0 {
+		return
+	}
+	share := c.of(tenant)
+	share.files[path] = size
+	share.kept += size
+	c.sum += size
+	c.owner[path] = tenant
+}
+
+// arrive counts bytes that are on their way.
+func (c *charges) arrive(tenant string, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of(tenant).coming += n
+	c.sum += n
+	c.drop(tenant)
+}
+
+func (c *charges) of(tenant string) *share {
+	if c.shares[tenant] == nil {
+		c.shares[tenant] = &share{files: map[string]int64{}}
+	}
+	return c.shares[tenant]
+}
+
+// drop forgets a tenant for whom nothing counts.
+func (c *charges) drop(tenant string) {
+	if share := c.shares[tenant]; len(share.files) == 0 && share.coming == 0 {
+		delete(c.shares, tenant)
+	}
+}
+
+// take is what counts for a tenant.
+func (c *charges) take(tenant string) (files int, bytes int64) {
+	if share := c.shares[tenant]; share != nil {
+		return len(share.files), share.kept + share.coming
+	}
+	return 0, 0
+}
+
+// most is the tenant with most.
+func (c *charges) most() string {
+	most := nobody
+	for tenant, share := range c.shares {
+		if _, bytes := c.take(most); tenant != nobody && (most == nobody || share.kept+share.coming > bytes) {
+			most = tenant
+		}
+	}
+	return most
+}
+
+// filesOf are those that count for a tenant.
+func (c *charges) filesOf(tenant string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if share := c.shares[tenant]; share != nil {
+		return slices.Collect(maps.Keys(share.files))
+	}
+	return nil
+}
+
+// all are the files that count.
+func (c *charges) all() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.owner))
+}
+
+// owned are the files that count for a tenant, and the folders above them.
+func (c *charges) owned() map[string]bool {
+	c.mu.Lock()
+	owner := maps.Clone(c.owner)
+	c.mu.Unlock()
+	owned := map[string]bool{}
+	for path, tenant := range owner {
+		for ; tenant != nobody && !owned[path]; path = filepath.Dir(path) {
+			owned[path] = true
+		}
+	}
+	return owned
+}
+
+// repositoryShare begins the name under which a Repository's fetches count.
+const repositoryShare = "repository "
+
+// RepositoryTenant is the tenant on whose behalf a Repository is fetched: not the one it belongs to, whose apps would else take the
+// room and the turns of the push that mends them.
+func RepositoryTenant(name string) string { return repositoryShare + name }
+
+// whose names a tenant in a message.
+func whose(tenant string) string {
+	if strings.HasPrefix(tenant, repositoryShare) {
+		return printable(tenant)
+	}
+	return "tenant " + printable(tenant)
+}

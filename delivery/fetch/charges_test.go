@@ -1,0 +1,169 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSmallFilesAreNotForFree fetches charts of a few bytes.
+func TestSmallFilesAreNotForFree(t *testing.T) {
+	server := serveHelm(t)
+	var versions []string
+	for n := range 30 {
+		versions = append(versions, fmt.Sprintf("1.0.%d", n))
+	}
+	server.publish(t, versions...)
+	for name, test := range map[string]struct {
+		limit int64
+		files int
+		says  string
+	}{
+		"bytes": {limit: 20 * 2 * blockSize, files: maxTenantFiles, says: "the limit of 160 KiB"},
+		"files": {limit: maxTenantDisk, files: 20, says: "as many files on disk as the limit of 20"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stores, _ := storesOf(t.TempDir(), test.limit)
+			stores.disk.files = test.files
+			fetch := func(tenant string, n int) error {
+				_, err := stores.Charts.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web", Version: versions[n], Tenant: tenant})
+				return err
+			}
+			for n := range 18 { // The index is a file, too.
+				wantError(t, fetch("acme", n), nil, "")
+			}
+			for n := 18; n < 20; n++ {
+				_ = fetch("acme", n)
+			}
+			wantError(t, fetch("acme", 20), ErrTooLarge, test.says)
+			wantError(t, fetch("other", 21), nil, "")
+		})
+	}
+}
+
+// keep puts a file that takes that many KiB into the store of charts.
+func (s *Stores) keep(t *testing.T, tenant string, size int) string {
+	t.Helper()
+	folder := filepath.Join(s.Charts.dir, tenant)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, fmt.Sprint(size)+archiveEnd)
+	if err := os.WriteFile(path, make([]byte, size*kibibyte-blockSize), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.disk.claim(tenant, path)
+	return path
+}
+
+// TestRoomIsFoundWithoutLooking has a download below the limits look at no file.
+func TestRoomIsFoundWithoutLooking(t *testing.T) {
+	stores, later := storesOf(t.TempDir(), 100*kibibyte)
+	gone := stores.keep(t, "acme", 90)
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, stores.disk.check(t.Context(), "acme"), nil, "")
+	if stores.disk.sum != 90*kibibyte {
+		t.Errorf("%d bytes count: it was looked", stores.disk.sum)
+	}
+	stores.keep(t, "acme", 91)
+	wantError(t, stores.disk.check(t.Context(), "acme"), nil, "") // Over the limit, it is looked.
+	gone = stores.keep(t, "acme", 92)
+	wantError(t, stores.disk.check(t.Context(), "acme"), ErrTooLarge, "100 KiB")
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, stores.disk.check(t.Context(), "acme"), ErrTooLarge, "100 KiB") // It is not looked again at once.
+	later(clearEvery)
+	wantError(t, stores.disk.check(t.Context(), "acme"), nil, "")
+}
+
+func TestTenantsTogetherLeaveRoom(t *testing.T) {
+	stores, later := storesOf(t.TempDir(), gibibyte)
+	stores.disk.total = 600 * kibibyte
+	check := func(tenant string) error { return stores.disk.check(t.Context(), tenant) }
+	const refused = "all tenants take more disk together than the limit of 600 KiB"
+	stores.keep(t, "big", 400)
+	stores.keep(t, "small", 180)
+	wantError(t, check("big"), nil, "")
+	stores.keep(t, "other", 30)
+	wantError(t, check("big"), errDisk, refused)
+	wantError(t, check("small"), nil, "")
+	wantError(t, check(RepositoryTenant("big")), nil, "")
+	stores.keep(t, "other", 100)
+	wantError(t, check("small"), errDisk, refused)
+
+	later(idleFor + time.Minute)
+	wantError(t, check("small"), nil, "")
+	if left := stores.disk.all(); len(left) != 3 || stores.disk.shares["big"] != nil {
+		t.Errorf("%v is left, want all but what the tenant with most did not use", left)
+	}
+}
+
+// TestPacksCountForWhoBroughtThem fetches what others brought, also before a restart.
+func TestPacksCountForWhoBroughtThem(t *testing.T) {
+	repo := newGitRepo(t)
+	repo.write("a", noise(1, 60*kibibyte))
+	repo.push("first")
+	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
+	dir := t.TempDir()
+	stores, _ := storesOf(dir, gibibyte)
+	fetch := func(tenant string) {
+		t.Helper()
+		src.Tenant = tenant
+		fetchOK(t, stores.Git, src)
+	}
+	want := func(tenant string, atLeast, below int64) {
+		t.Helper()
+		if _, bytes := stores.disk.take(tenant); bytes < atLeast || bytes >= below {
+			t.Errorf("%d bytes count for %q, want %d to %d", bytes, tenant, atLeast, below)
+		}
+	}
+	fetch("acme")
+	fetch("other")
+	want("acme", 60*kibibyte, 90*kibibyte)
+	want("other", 0, 1)
+
+	stores, _ = storesOf(dir, gibibyte)
+	fetch("other")
+	want("other", 0, 1)
+	want(nobody, 60*kibibyte, 120*kibibyte)
+	repo.write("b", noise(2, 10*kibibyte))
+	repo.push("second")
+	fetch("other")
+	want("other", 10*kibibyte, 50*kibibyte)
+}
+
+// TestSourcesThatFailAreForgotten asks for what was never there.
+func TestSourcesThatFailAreForgotten(t *testing.T) {
+	server := httptest.NewServer(nil)
+	t.Cleanup(server.Close)
+	stores, later := storesOf(t.TempDir(), gibibyte)
+	for n := range 3 {
+		url := fmt.Sprintf("%s/%d", server.URL, n)
+		_, err := stores.Git.Fetch(t.Context(), Git{URL: url, Tenant: "acme"})
+		wantError(t, err, ErrNotFound, "")
+		_, err = stores.Git.Folder(Git{URL: url + "/b"}, strings.Repeat("0", 40))
+		wantError(t, err, ErrNotFound, "")
+		if _, err = stores.Charts.Fetch(t.Context(), Chart{Repository: url, Name: "web", Tenant: "acme"}); err == nil {
+			t.Error("a chart was found")
+		}
+	}
+	var failed error
+	for range 3 {
+		runtime.GC()
+		later(2 * idleFor)
+		failed = errors.Join(failed, stores.Sweep(t.Context()))
+	}
+	git, charts := stores.Git, stores.Charts
+	if failed != nil || len(git.repositories)+len(git.used.used)+len(charts.indexes)+len(charts.used.used) > 0 {
+		t.Errorf("%v, %v, %v and %v are left; %v", git.repositories, git.used.used, charts.indexes, charts.used.used, failed)
+	}
+}
