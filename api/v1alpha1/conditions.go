@@ -174,8 +174,8 @@ const (
 	DriftCorrectedReason = "DriftCorrected"
 	// NoDriftDetectedReason: every object is as the source or the release says.
 	NoDriftDetectedReason = "NoDriftDetected"
-	// NotComparedReason: others changed the app's objects, and the API server refused to say what putting that back would
-	// change; the message says why.
+	// NotComparedReason: others changed the app's objects, and it is not known how: the API server refused to say what putting
+	// that back would change, or there are so many that they wait to be compared; the message says which.
 	NotComparedReason = "NotCompared"
 	// InstallFailedReason: the first Helm install failed; it is tried again.
 	InstallFailedReason = "InstallFailed"

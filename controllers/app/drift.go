@@ -130,7 +130,7 @@ func (r *Reconciler) quarrel(m *remembered) time.Duration {
 	if m.corrections < patient {
 		return 0
 	}
-	return min(firstRetry<<min(m.corrections-patient, 16), lastRetry) - past
+	return doubling(m.corrections-patient+1) - past
 }
 
 // putBack remembers that something was put back.
@@ -148,12 +148,12 @@ func driftNote(s *scope, mode v1alpha1.DriftMode) step.Note {
 	case s.memory.corrected != "":
 		note.Reason, note.Message, note.Event = v1alpha1.DriftCorrectedReason, s.memory.corrected, "Normal"
 	case len(s.memory.drift) > 0:
-		note.Status, note.Reason, note.Message, note.Event = "True", v1alpha1.DriftDetectedReason, describe(slices.Concat(s.memory.drift, s.memory.unclear)), "Warning"
+		note.Status, note.Reason, note.Message, note.Event = "True", v1alpha1.DriftDetectedReason, s.memory.deviations(), "Warning"
 		if mode == v1alpha1.DriftCorrect {
 			note.Message = fmt.Sprintf("changed again after it was put back %s; somebody else keeps changing it: %s", times(s.memory.corrections), note.Message)
 		}
-	case len(s.memory.unclear) > 0:
-		note.Status, note.Reason, note.Message, note.Event = "Unknown", v1alpha1.NotComparedReason, describe(s.memory.unclear), "Warning"
+	case len(s.memory.unclear) > 0 || s.memory.uncompared > 0:
+		note.Status, note.Reason, note.Message, note.Event = "Unknown", v1alpha1.NotComparedReason, s.memory.deviations(), "Warning"
 	case was != nil && was.Reason == v1alpha1.DriftCorrectedReason && was.ObservedGeneration == s.app.Generation:
 		note.Reason, note.Message = was.Reason, was.Message
 	}

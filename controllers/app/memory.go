@@ -77,8 +77,11 @@ type remembered struct {
 	// drift is what was found to differ when the objects were in the state that the key stands for.
 	driftKey string
 	drift    []string
-	// unclear are objects that others changed, with why it could not be found out what.
-	unclear []string
+	// deviating is what is known of objects that others changed, by inventory ID, where that is only told. unclear says why it
+	// could not be found out of some, and uncompared counts those that wait to be compared.
+	deviating  map[string]deviating
+	unclear    []string
+	uncompared int
 	// corrected is what was put back, until the status tells it; corrections counts how often that was in a row, and
 	// correctedAt is when it last was.
 	corrected   string

@@ -198,8 +198,11 @@ func retryAfter(app *v1alpha1.App, attempts int) time.Duration {
 	if d := app.Spec.RetryInterval; d != nil {
 		return d.Duration
 	}
-	return min(firstRetry<<min(attempts-1, 16), lastRetry)
+	return doubling(attempts)
 }
+
+// doubling is the pause after so many failures: one second, two, four, up to five minutes.
+func doubling(attempts int) time.Duration { return min(firstRetry<<min(attempts-1, 16), lastRetry) }
 
 // releaseError tells what stands in the way of a release from what may pass.
 func releaseError(err error) error {

@@ -3,16 +3,20 @@ package apply
 import (
 	"bytes"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
+// identity are the top-level fields that say what an object is and whose. Clients write managedFields, which may name any field.
+var identity = []string{"apiVersion", "kind", "metadata"}
+
 // withoutHands returns an object without the fields that people alone added by hand, as takeBack and the apply after it
 // would leave it; no dry run does both. Labels and annotations of theirs stay, and so does what is ceded.
 func withoutHands(o *unstructured.Unstructured, left ceded) (*unstructured.Unstructured, error) {
-	hands, others := fieldpath.NewSet(), fieldpath.NewSet()
+	var hands, others []*fieldpath.Set
 	for _, f := range o.GetManagedFields() {
 		owner := &others
 		if byHand(f) {
@@ -26,11 +30,29 @@ func withoutHands(o *unstructured.Unstructured, left ceded) (*unstructured.Unstr
 		if err := fields.FromJSON(bytes.NewReader(f.FieldsV1.GetRawBytes())); err != nil {
 			return nil, fmt.Errorf("reading whose its fields are: %w", err)
 		}
-		*owner = (*owner).Union(fields)
+		*owner = append(*owner, fields)
 	}
-	out := without(o.Object, hands.Difference(others)).(map[string]any)
-	out["metadata"] = o.Object["metadata"]
+	rest := maps.Clone(o.Object)
+	for _, name := range identity {
+		delete(rest, name)
+	}
+	out := without(rest, union(hands).Difference(union(others))).(map[string]any)
+	for _, name := range identity {
+		out[name] = o.Object[name]
+	}
 	return &unstructured.Unstructured{Object: out}, nil
+}
+
+// union joins sets by halves: one after the other, each of many managers would cost as much as all fields.
+func union(sets []*fieldpath.Set) *fieldpath.Set {
+	switch len(sets) {
+	case 0:
+		return fieldpath.NewSet()
+	case 1:
+		return sets[0]
+	}
+	half := len(sets) / 2
+	return union(sets[:half]).Union(union(sets[half:]))
 }
 
 // without returns a value without the fields of a set.
@@ -45,9 +67,9 @@ func without(from any, fields *fieldpath.Set) any {
 		}
 		return out
 	case []any:
-		out := make([]any, 0, len(from))
+		out, keys := make([]any, 0, len(from)), keysOf(fields)
 		for i, item := range from {
-			if item, stays := part(item, fields, elementOf(item, i, fields)); stays {
+			if item, stays := part(item, fields, elementOf(item, i, keys)); stays {
 				out = append(out, item)
 			}
 		}
@@ -68,30 +90,46 @@ func part(of any, fields *fieldpath.Set, at fieldpath.PathElement) (any, bool) {
 	return of, !fields.Members.Has(at) || len(object)+len(list) > 0
 }
 
-// elementOf returns how a set names an item of a list.
-func elementOf(item any, index int, fields *fieldpath.Set) fieldpath.PathElement {
-	for _, all := range []func(func(fieldpath.PathElement) bool){fields.Children.All(), fields.Members.All()} {
-		for at := range all {
-			if isNamed(at, item) {
-				return at
-			}
+// keysOf returns the fields by which a set names the items of a list, which are the same for all of them.
+func keysOf(fields *fieldpath.Set) (names []string) {
+	first := func(at fieldpath.PathElement) {
+		if at.Key == nil || len(names) > 0 {
+			return
+		}
+		for _, key := range *at.Key {
+			names = append(names, key.Name)
 		}
 	}
-	return fieldpath.IndexElement(index)
+	fields.Children.Iterate(first) // Leaving its All early panics.
+	fields.Members.Iterate(first)
+	return names
 }
 
-func isNamed(at fieldpath.PathElement, item any) bool {
-	if at.Value != nil {
-		return value.Equals(*at.Value, value.NewValueInterface(item))
+// elementOf returns how a set names an item of a list, by which the set is searched: going through it for each item would
+// cost items times fields. Keys and the items of sets are scalars.
+func elementOf(item any, index int, keys []string) fieldpath.PathElement {
+	object, _ := item.(map[string]any)
+	if isScalar(item) {
+		return fieldpath.ValueElement(value.NewValueInterface(item))
 	}
-	object, ok := item.(map[string]any)
-	if at.Key == nil || !ok {
-		return false
-	}
-	for _, key := range *at.Key {
-		if !value.Equals(key.Value, value.NewValueInterface(object[key.Name])) {
-			return false
+	var fields value.FieldList
+	for _, name := range keys {
+		key, ok := object[name]
+		if !ok || !isScalar(key) {
+			return fieldpath.IndexElement(index)
 		}
+		fields = append(fields, value.Field{Name: name, Value: value.NewValueInterface(key)})
+	}
+	if len(fields) == 0 {
+		return fieldpath.IndexElement(index)
+	}
+	return fieldpath.KeyElement(fields...)
+}
+
+func isScalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
 	}
 	return true
 }

@@ -38,12 +38,16 @@ type Change struct {
 // mask hides what else is secret in a text.
 func Compare(want, have *unstructured.Unstructured, mask func(string) string) []Change {
 	d := differ{mask: mask}
-	if want.GetKind() == "Secret" && want.GroupVersionKind().Group == "" {
+	if isSecret(want) || isSecret(have) {
 		d.secret = []string{"/data", "/stringData", "/metadata/annotations/" + escaped(corev1.LastAppliedConfigAnnotation)}
 	}
 	d.compare("", want.Object, have.Object)
 	slices.SortFunc(d.out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return d.out[:min(len(d.out), maxChanges)]
+}
+
+func isSecret(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "Secret" && o.GroupVersionKind().Group == ""
 }
 
 type differ struct {

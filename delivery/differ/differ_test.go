@@ -36,15 +36,17 @@ func TestDifferences(t *testing.T) {
 		want, have string
 		changes    []Change
 	}{
-		"none":                 {configMap, configMap, nil},
-		"what the server does": {configMap + "status: {a: 1}\n", configMap + "status: {a: 2}\n", nil},
-		"changed":              {configMap + "data: {a: b}\n", configMap + "data: {a: c}\n", []Change{{"/data/a", `"b"`, `"c"`}}},
-		"taken away":           {configMap + "data: {a: b}\n", configMap, []Change{{"/data", `{"a":"b"}`, ""}}},
-		"added":                {configMap + "data: {a: b}\n", configMap + "data: {a: b, a/b~c: d}\n", []Change{{"/data/a~1b~0c", "", `"d"`}}},
-		"in a list":            {configMap + "x: [1, {z: 2}]\n", configMap + "x: [1, {z: 3}]\n", []Change{{"/x/1/z", "2", "3"}}},
-		"a list's length":      {configMap + "x: [1]\n", configMap + "x: [1, 2]\n", []Change{{"/x", "[1]", "[1,2]"}}},
-		"a secret":             {secret + "data: {a: Yg==}\n", secret + "data: {a: Yw==}\n", []Change{{"/data/a", "***", "***"}}},
-		"a whole secret":       {secret + "data: {a: Yg==}\n", secret, []Change{{"/data", "***", ""}}},
+		"none":                  {configMap, configMap, nil},
+		"what the server does":  {configMap + "status: {a: 1}\n", configMap + "status: {a: 2}\n", nil},
+		"changed":               {configMap + "data: {a: b}\n", configMap + "data: {a: c}\n", []Change{{"/data/a", `"b"`, `"c"`}}},
+		"taken away":            {configMap + "data: {a: b}\n", configMap, []Change{{"/data", `{"a":"b"}`, ""}}},
+		"added":                 {configMap + "data: {a: b}\n", configMap + "data: {a: b, a/b~c: d}\n", []Change{{"/data/a~1b~0c", "", `"d"`}}},
+		"in a list":             {configMap + "x: [1, {z: 2}]\n", configMap + "x: [1, {z: 3}]\n", []Change{{"/x/1/z", "2", "3"}}},
+		"a list's length":       {configMap + "x: [1]\n", configMap + "x: [1, 2]\n", []Change{{"/x", "[1]", "[1,2]"}}},
+		"a secret":              {secret + "data: {a: Yg==}\n", secret + "data: {a: Yw==}\n", []Change{{"/data/a", "***", "***"}}},
+		"a whole secret":        {secret + "data: {a: Yg==}\n", secret, []Change{{"/data", "***", ""}}},
+		"one that is no longer": {"kind: Secret\ndata: {a: Yg==}\n", "kind: Other\ndata: {a: Yw==}\n", []Change{{"/data/a", "***", "***"}, {"/kind", `"Secret"`, `"Other"`}}},
+		"one that was none":     {"kind: Other\ndata: {a: Yg==}\n", "kind: Secret\ndata: {a: Yw==}\n", []Change{{"/data/a", "***", "***"}, {"/kind", `"Other"`, `"Secret"`}}},
 		"what kubectl keeps of a secret": {
 			fmt.Sprintf(annotated, "x: z"), fmt.Sprintf(annotated, "x: z, "+kept),
 			[]Change{{"/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration", "", "***"}},

@@ -1,0 +1,112 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// owned is a Secret with a list, and what managers have of it, as JSON.
+func owned(list []any, managers ...[2]string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "one", "finalizers": list}, "list": list,
+	}}
+	var fields []metav1.ManagedFieldsEntry
+	for _, m := range managers {
+		fields = append(fields, metav1.ManagedFieldsEntry{Manager: m[0], Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(m[1])})
+	}
+	o.SetManagedFields(fields)
+	return o
+}
+
+func TestWhatHandsAddedGoes(t *testing.T) {
+	list := func(text string) (out []any) {
+		if err := json.Unmarshal([]byte(text), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	cases := map[string]struct{ list, hands, others, want string }{
+		"an item of a set":        {`["a","b"]`, `{"f:list":{"v:\"b\"":{}}}`, `{}`, `["a"]`},
+		"a number of a set":       {`[1,2]`, `{"f:list":{"v:2":{}}}`, `{}`, `[1]`},
+		"an item that others own": {`["a","b"]`, `{"f:list":{"v:\"b\"":{},"v:\"a\"":{}}}`, `{"f:list":{"v:\"a\"":{}}}`, `["a"]`},
+		"an item with keys": {
+			`[{"port":1,"protocol":"TCP"},{"port":1,"protocol":"UDP"}]`, `{"f:list":{"k:{\"port\":1,\"protocol\":\"UDP\"}":{".":{},"f:port":{},"f:protocol":{}}}}`, `{}`,
+			`[{"port":1,"protocol":"TCP"}]`,
+		},
+		"an item with a field more": {
+			`[{"name":"a","x":"y","z":1}]`, `{"f:list":{"k:{\"name\":\"a\"}":{"f:x":{}}}}`, `{}`, `[{"name":"a","z":1}]`,
+		},
+		"items with a field more": {
+			`[{"name":"a","x":"y"},{"name":"b","x":"y"}]`, `{"f:list":{"k:{\"name\":\"a\"}":{"f:x":{}},"k:{\"name\":\"b\"}":{"f:x":{}}}}`, `{}`, `[{"name":"a"},{"name":"b"}]`,
+		},
+		"nothing of items without the keys": {`[{"x":1},{"name":{"a":1}},[1],"a"]`, `{"f:list":{"k:{\"name\":\"a\"}":{".":{}}}}`, `{}`, `[{"x":1},{"name":{"a":1}},[1],"a"]`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := withoutHands(owned(list(c.list), [2]string{"kubectl-edit", c.hands}, [2]string{"kubeop", c.others}), ceded{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(list(c.want), got.Object["list"]); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAnObjectStaysWhatItIs has a person claim what says which object it is, without which a Secret would be shown.
+func TestAnObjectStaysWhatItIs(t *testing.T) {
+	o := owned([]any{"a"}, [2]string{"kubectl-edit", `{"f:apiVersion":{},"f:kind":{},"f:metadata":{".":{},"f:name":{}},"f:list":{}}`})
+	got, err := withoutHands(o, ceded{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, there := got.Object["list"]; there || got.GetKind() != "Secret" || got.GetAPIVersion() != "v1" || got.GetName() != "one" {
+		t.Errorf("it became %v", got.Object)
+	}
+}
+
+// TestManyItemsAreFoundSoon compares the largest lists that an object can hold, of which each item by itself would take as
+// long as the whole list.
+func TestManyItemsAreFoundSoon(t *testing.T) {
+	const items, managers = 50000, 3000
+	var scalars, keyed []any
+	var values, keys strings.Builder
+	for i := range items {
+		scalars = append(scalars, fmt.Sprintf("example.com/%06d", i))
+		keyed = append(keyed, map[string]any{"name": fmt.Sprintf("%06d", i)})
+		fmt.Fprintf(&values, `,"v:\"example.com/%06d\"":{}`, i)
+		fmt.Fprintf(&keys, `,"k:{\"name\":\"%06d\"}":{".":{},"f:name":{}}`, i)
+	}
+	many := [][2]string{{"kubectl-edit", `{"f:list":{` + values.String()[1:] + `}}`}}
+	for i := range managers {
+		many = append(many, [2]string{"kubectl-patch", fmt.Sprintf(`{"f:list":{"v:\"%d\"":{}}}`, i)})
+	}
+	cases := map[string]*unstructured.Unstructured{
+		"of a set":           owned(scalars, many[0]),
+		"with keys":          owned(keyed, [2]string{"kubectl-edit", `{"f:list":{` + keys.String()[1:] + `}}`}),
+		"with many managers": owned(scalars, many...),
+		"in metadata":        owned(scalars, [2]string{"kubectl-edit", `{"f:list":{},"f:metadata":{"f:finalizers":{` + values.String()[1:] + `}}}`}),
+	}
+	for name, o := range cases {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			got, err := withoutHands(o, ceded{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			took := time.Since(began)
+			t.Logf("took %s", took)
+			if list, _ := got.Object["list"].([]any); len(list) > 0 || took > 10*time.Second {
+				t.Errorf("%d items are left after %s", len(list), took)
+			}
+		})
+	}
+}
