@@ -86,10 +86,8 @@ func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, 
 	if reads && !e.Late {
 		return &finding{ref: ref, pends: true, why: "its last change has not been seen yet"}, nil
 	}
-	// A watch finds objects by kubeop's labels, which people may take away: what it does not show may be there.
-	reads = reads || (known && live == nil && ref.Kind.GroupKind() != jobs)
-	if reads {
-		live, known = nil, false
+	if reads || (known && hidden(live, ref)) {
+		live, known, reads = nil, false, true
 	}
 	if check := e.Checks.of(ref.Kind.GroupKind()); check != nil && (live != nil || !known) {
 		return e.checked(ctx, ref, check, live)
@@ -106,6 +104,12 @@ func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, 
 		return e.gone(ref), nil
 	}
 	return e.judged(ref, live)
+}
+
+// hidden reports whether an object may be there that the watch does not show: it finds objects by kubeop's labels, which people
+// may take away.
+func hidden(live *unstructured.Unstructured, ref Ref) bool {
+	return live == nil && ref.Kind.GroupKind() != jobs
 }
 
 func seen(ctx context.Context, object Object, ref Ref) (*unstructured.Unstructured, bool, error) {
