@@ -86,7 +86,7 @@ func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, 
 	if reads && !e.Late {
 		return &finding{ref: ref, pends: true, why: "its last change has not been seen yet"}, nil
 	}
-	if reads || (known && hidden(live, ref)) {
+	if reads || hidden(known, live, ref) {
 		live, known, reads = nil, false, true
 	}
 	if check := e.Checks.of(ref.Kind.GroupKind()); check != nil && (live != nil || !known) {
@@ -106,10 +106,10 @@ func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, 
 	return e.judged(ref, live)
 }
 
-// hidden reports whether an object may be there that the watch does not show: it finds objects by kubeop's labels, which people
+// hidden reports whether an object may be there that the watch knows nothing of: it finds objects by kubeop's labels, which people
 // may take away.
-func hidden(live *unstructured.Unstructured, ref Ref) bool {
-	return live == nil && ref.Kind.GroupKind() != jobs
+func hidden(known bool, live *unstructured.Unstructured, ref Ref) bool {
+	return known && live == nil && ref.Kind.GroupKind() != jobs
 }
 
 func seen(ctx context.Context, object Object, ref Ref) (*unstructured.Unstructured, bool, error) {
