@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -184,10 +185,13 @@ func TestChartForManyAtOnce(t *testing.T) {
 	server := serveHelm(t)
 	server.publish(t, "1.0.0")
 	server.files["/bare/index.yaml"], server.files["/bare/web.tgz"] = []byte("entries: {web: [{version: 1.0.0, urls: [web.tgz]}]}"), server.files["/stable/charts/web-1.0.0.tgz"]
-	for repository, want := range map[string]string{
-		"/stable": "/stable/index.yaml\n/stable/charts/web-1.0.0.tgz",
-		// Without a digest, what one downloads serves all who asked before.
-		"/bare": "/bare/index.yaml\n/bare/web.tgz",
+	for repository, want := range map[string]struct {
+		requests string
+		most     int
+	}{
+		"/stable": {"/stable/index.yaml\n/stable/charts/web-1.0.0.tgz", 2},
+		// Without a digest, what one downloads serves all who asked before; on a busy machine some of the hundred ask later.
+		"/bare": {"/bare/index.yaml\n/bare/web.tgz", 10},
 	} {
 		store := NewChartStore(t.TempDir(), loopback)
 		src := Chart{Repository: server.URL + repository, Name: "web"}
@@ -196,8 +200,9 @@ func TestChartForManyAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if got := server.requests(); got != want {
-			t.Errorf("requests:\n%s", got)
+		all := strings.Split(server.requests(), "\n")
+		if got := strings.Join(slices.Compact(slices.Clone(all)), "\n"); got != want.requests || len(all) > want.most {
+			t.Errorf("requests:\n%s", strings.Join(all, "\n"))
 		}
 	}
 }
