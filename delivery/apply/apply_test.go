@@ -389,8 +389,8 @@ func TestAFullQuotaIsToldFromOtherRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	for range 100 { // The controller manager fills in the status first.
-		if _, err = b.apply(b.config("one", "a")); err != nil && strings.Contains(err.Error(), "exceeded quota") {
+	for i := range 200 { // The controller manager fills in the status first; until then each is made.
+		if _, err = b.apply(b.config(fmt.Sprint("config", i), "a")); err != nil && strings.Contains(err.Error(), "exceeded quota") {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
