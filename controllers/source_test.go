@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -31,7 +33,8 @@ func configNamed(name, greeting string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {greeting: %s}}", name, greeting)
 }
 
-// TestManyAppsOfOneRepository has a commit that touches one of them be fetched by one of them, and applied by that one.
+// TestManyAppsOfOneRepository has a commit that touches one of them be fetched by one of them, and applied by that one and the one
+// that uses its folder.
 func TestManyAppsOfOneRepository(t *testing.T) {
 	const apps = 100
 	n := newTeam(t, "many")
@@ -44,22 +47,28 @@ func TestManyAppsOfOneRepository(t *testing.T) {
 	for i := range apps {
 		name := fmt.Sprintf("a%d", i)
 		manifests["apps/"+name+"/config.yaml"] = configNamed(name, "hello")
+		if i%2 == 0 {
+			manifests["apps/"+name+"/kustomization.yaml"] = "resources: [config.yaml]"
+		}
 		interval := "1h"
 		if i == 7 {
 			interval = "2s" // The one that looks.
 		}
 		files["projects/shop/apps/"+name+"/app.yaml"] = fmt.Sprintf(gitAppFile, name, interval, "{url: '"+through+"', path: apps/"+name+", secretRef: {name: login}}")
 	}
-	// What kustomize builds may use other folders, so it looks at each commit.
-	manifests["apps/a44/kustomization.yaml"] = "resources: [config.yaml]"
+	manifests["apps/a45/kustomization.yaml"] = "{resources: [../a42/config.yaml], nameSuffix: -beside}"
+	manifests["apps/chart/Chart.yaml"] = "{apiVersion: v2, name: chart, version: 1.0.0}"
+	files["projects/shop/apps/chart/app.yaml"] = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: chart}\n" +
+		"spec: {type: Helm, interval: 1h, helm: {git: {url: '" + through + "', path: apps/chart, secretRef: {name: login}}}}\n"
 	first := source.Push(manifests)
 	n.push(files)
 	for i := range apps {
 		n.ready(n.app("shop", fmt.Sprintf("a%d", i)))
 	}
+	n.ready(n.app("shop", "chart"))
 	t.Logf("%d apps were installed with %d fetches", apps, fetches.Load())
 	fetches.Store(0)
-	before := n.resourceVersions()
+	before, looks := n.resourceVersions(), n.looks()
 	second := source.Push(map[string]string{"apps/a42/config.yaml": configNamed("a42", "bye")})
 	pushed := time.Now()
 	n.eventually(func() error {
@@ -70,6 +79,11 @@ func TestManyAppsOfOneRepository(t *testing.T) {
 	})
 	t.Logf("applied after %s; one app looks every 2s", time.Since(pushed))
 	time.Sleep(3 * time.Second)
+	looks = n.looks() - looks
+	t.Logf("apps were looked at %d times", looks)
+	if looks > 20 {
+		t.Errorf("apps were looked at %d times, though the commit was about two of them", looks)
+	}
 	var changed []string
 	for o, version := range n.resourceVersions() {
 		if before[o] != version {
@@ -79,10 +93,11 @@ func TestManyAppsOfOneRepository(t *testing.T) {
 	if fetches.Load() != 1 {
 		t.Errorf("the commit was fetched %d times", fetches.Load())
 	}
-	if len(changed) != 1 || !strings.Contains(changed[0], "a42") {
-		t.Errorf("the commit was about a42, and changed %v", changed)
+	slices.Sort(changed)
+	if len(changed) != 2 || !strings.HasSuffix(changed[0], "a42") || !strings.HasSuffix(changed[1], "a42-beside") {
+		t.Errorf("the commit was about a42 and a45, which uses that, and changed %v", changed)
 	}
-	for name, want := range map[string]string{"a42": second, "a43": first, "a44": second} {
+	for name, want := range map[string]string{"a42": second, "a43": first, "a44": first, "a45": second, "chart": first} {
 		app := n.app("shop", name)
 		n.eventually(func() error {
 			err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(app), app)
@@ -92,6 +107,33 @@ func TestManyAppsOfOneRepository(t *testing.T) {
 			return err
 		})
 	}
+}
+
+// looks counts how often apps of the team's projects were reconciled.
+func (n *team) looks() (count uint64) {
+	n.t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "gotk_reconcile_duration_seconds" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			of := map[string]string{}
+			for _, label := range m.GetLabel() {
+				of[label.GetName()] = label.GetValue()
+			}
+			if of["kind"] == "App" && strings.HasPrefix(of["namespace"], "kubeop-"+n.name+"-") {
+				count += m.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	if count == 0 {
+		n.t.Fatal("no look at an app is counted")
+	}
+	return count
 }
 
 // counting is another address of a repository, and how many packs were fetched through it.

@@ -112,8 +112,8 @@ type AppStatus struct {
 	// declared the app, as "branch@sha1:<commit>", or "generation <n>" of an app that no repository declared.
 	// +optional
 	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
-	// SourceDigest is the digest of the files that the attempted revision of a Git app is made from: of its folder or, where
-	// kustomize builds it, of the whole source. A later revision of the same digest is not told.
+	// SourceDigest is the digest of what the attempted revision of an app or chart from Git is made from: of all that was read
+	// there. A later revision of the same digest is not told.
 	// +optional
 	SourceDigest string `json:"sourceDigest,omitempty"`
 	// LastAppliedRevision is the revision that was last applied as a whole.

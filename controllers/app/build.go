@@ -29,13 +29,17 @@ var errReading = errors.New("reading from the API server")
 func (r *Reconciler) buildGit(ctx context.Context, s *scope) ([]*unstructured.Unstructured, error) {
 	spec := s.app.Spec.Git.DeepCopy() // A build that took too long goes on with it.
 	variables := r.variables(ctx, s, spec.SubstituteFrom)
-	return r.build(ctx, s, s.source.files, spec.Decryption, func(files *decrypt.Files) ([]*unstructured.Unstructured, error) {
+	objects, err := r.build(ctx, s, s.source.files, spec.Decryption, func(files *decrypt.Files) ([]*unstructured.Unstructured, error) {
 		objects, err := render.Build(files, spec.Path, &spec.Build)
 		if err != nil {
 			return nil, err
 		}
 		return render.Substitute(objects, &spec.Build, variables)
 	})
+	if !errors.Is(err, render.ErrTimeout) && !errors.Is(err, render.ErrBusy) {
+		r.built(s)
+	}
+	return objects, err
 }
 
 // variables reads the ConfigMaps and Secrets with variables. It is done before the build, which may go on after the app's

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -23,7 +25,10 @@ func (r *Reconciler) fetchChart(ctx context.Context, s *scope) error {
 			return err
 		}
 		s.revision = commit.Revision
-		return r.chartFolder(ctx, s, fetch.ChartFolder{Root: commit.Root, Path: chartPath(spec.Git), URL: source.URL, Tenant: source.Tenant})
+		if err := r.chartFolder(ctx, s, fetch.ChartFolder{Root: commit.Root, Path: chartPath(spec.Git), URL: source.URL, Tenant: source.Tenant}); err != nil {
+			return err
+		}
+		return r.chartRead(s, commit)
 	}
 	return r.chartArchive(ctx, s)
 }
@@ -73,6 +78,19 @@ func (r *Reconciler) chartFolder(ctx context.Context, s *scope, chart fetch.Char
 		return err
 	}
 	s.chart = release.Chart{Files: files, Digest: files.Digest()}
+	s.reads = fetch.ChartReads(chart.Path, needs)
+	return nil
+}
+
+// chartRead notes what a chart is made from in a commit; what it takes from repositories is no commit's business.
+func (r *Reconciler) chartRead(s *scope, commit fetch.Commit) error {
+	digest, err := commit.Root.DigestOf(s.reads)
+	if err != nil {
+		return err
+	}
+	s.source = fetched{revision: commit.Revision, digest: digest}
+	s.recognize()
+	r.reads.Store(client.ObjectKeyFromObject(s.app), s.reads)
 	return nil
 }
 

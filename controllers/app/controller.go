@@ -73,8 +73,8 @@ type Reconciler struct {
 	pushes     pushes
 	// queue is the controller's.
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
-	// folders are the paths of Git apps in their source, where those alone may be what the app is made from.
-	folders sync.Map
+	// reads are what Git apps, and charts in Git, are made from in a commit, while no other build is under way.
+	reads sync.Map
 	// unserved are the apps whose Flux source is of a kind that is not served.
 	unserved sync.Map
 }

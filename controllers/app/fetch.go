@@ -21,7 +21,10 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 		s.memory.follows = ""
 	}
 	r.refer(s)
-	r.folders.Delete(client.ObjectKeyFromObject(s.app)) // Only the files of a Git app bring it back.
+	s.reads = fetch.Everything
+	if last, known := r.reads.LoadAndDelete(client.ObjectKeyFromObject(s.app)); known { // Only a build brings it back.
+		s.reads = last.(fetch.Reads)
+	}
 	if usesFolder(&s.app.Spec) {
 		folder, err := r.Folder(ctx, s.app)
 		if err != nil {

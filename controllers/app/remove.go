@@ -100,6 +100,6 @@ func (r *Reconciler) forget(s *scope) {
 	r.Archives.Forget(string(s.app.UID))
 	r.Dependencies.Forget(string(s.app.UID))
 	r.FluxArtifacts.Forget(string(s.app.UID))
-	r.folders.Delete(client.ObjectKeyFromObject(s.app))
+	r.reads.Delete(client.ObjectKeyFromObject(s.app))
 	r.unserved.Delete(client.ObjectKeyFromObject(s.app))
 }

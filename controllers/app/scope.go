@@ -33,6 +33,9 @@ type scope struct {
 	source   fetched
 	chart    release.Chart
 	revision string
+	// reads are what the last build of a Git app read of a commit, until another has ended, and what a chart there is made
+	// from; everything if that is not known.
+	reads fetch.Reads
 	// objects and values are set by render; values only for a Helm app, whose objects are in the inventory.
 	objects []*unstructured.Unstructured
 	values  map[string]any

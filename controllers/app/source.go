@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
@@ -25,13 +23,12 @@ type fetched struct {
 	files fs.FS
 	// revision names it, for people; of the same digest are the same files, before any is ignored, as far as the app is made from them.
 	revision, digest string
+	// reading is what is asked of the files of a commit; nil for an artifact, all of which counts.
+	reading *fetch.Reading
 }
 
 func (r *Reconciler) fetchFiles(ctx context.Context, s *scope) error {
 	spec := s.app.Spec.Git
-	if len(spec.Components) == 0 {
-		r.folders.Store(client.ObjectKeyFromObject(s.app), path.Clean(spec.Path))
-	}
 	found, err := r.filesOf(ctx, s, spec)
 	if err != nil {
 		return err
@@ -39,11 +36,32 @@ func (r *Reconciler) fetchFiles(ctx context.Context, s *scope) error {
 	if found.files, err = fetch.Ignore(found.files, spec.Path, spec.Ignore); err != nil {
 		return err
 	}
-	s.source, s.revision = found, found.revision
-	if was := &s.app.Status; was.ObservedGeneration == s.app.Generation && was.SourceDigest == found.digest && was.LastAttemptedRevision != "" {
-		s.revision = was.LastAttemptedRevision // A commit about other folders is none for this app.
-	}
+	s.source = found
+	s.recognize()
 	return nil
+}
+
+// recognize finds the revision: a commit about other folders is none for the app.
+func (s *scope) recognize() {
+	s.revision = s.source.revision
+	if was := &s.app.Status; was.ObservedGeneration == s.app.Generation && was.SourceDigest == s.source.digest && was.LastAttemptedRevision != "" {
+		s.revision = was.LastAttemptedRevision
+	}
+}
+
+// built notes what a build that has ended, well or not, read of a commit. One that did not begin read nothing, and when that
+// cannot be found in the commit any more, it counts as before as made from what the last build read.
+func (r *Reconciler) built(s *scope) {
+	if s.source.reading == nil {
+		return
+	}
+	reads, digest, err := s.source.reading.Done()
+	if err != nil || len(reads) == 0 {
+		return
+	}
+	s.source.digest = digest
+	s.recognize()
+	r.reads.Store(client.ObjectKeyFromObject(s.app), reads)
 }
 
 func (r *Reconciler) filesOf(ctx context.Context, s *scope, spec *v1alpha1.GitSource) (fetched, error) {
@@ -64,13 +82,9 @@ func (r *Reconciler) filesOf(ctx context.Context, s *scope, spec *v1alpha1.GitSo
 	if err != nil {
 		return fetched{}, err
 	}
-	digest, err := commit.Root.Digest(".")
-	if folder := path.Clean(spec.Path); len(spec.Components) == 0 && !kustomized(commit.Root, folder) {
-		if own, missing := commit.Root.Digest(folder); missing == nil {
-			digest = own
-		}
-	}
-	return fetched{files: commit.Root, revision: commit.Revision, digest: digest}, err
+	digest, err := commit.Root.DigestOf(s.reads)
+	reading := commit.Root.Reading()
+	return fetched{files: reading, reading: reading, revision: commit.Revision, digest: digest}, err
 }
 
 // verification reads the keys that may sign.
@@ -179,13 +193,13 @@ func (r *Reconciler) unfollow(unused []reference) {
 	}
 }
 
-// wakeOnNews wakes the apps of a source when one of them found that it changed; of a commit, those whose folder changed. The
-// others take it up when they look next.
+// wakeOnNews wakes the apps of a source when one of them found that it changed; of a commit, those that would read
+// something else there. The others take it up when they look next.
 func (r *Reconciler) wakeOnNews(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	r.queue.Store(&queue)
 	r.Commits.Changed = func(from string, was, is fetch.Commit) {
 		for _, app := range r.references.users(reference{kind: sourceKind, name: from}) {
-			if was.Hash != is.Hash && !r.sameFolder(app, was, is) {
+			if was.Hash != is.Hash && !r.readsSame(app, was, is) {
 				queue.Add(reconcile.Request{NamespacedName: app})
 			}
 		}
@@ -206,27 +220,14 @@ func (r *Reconciler) wake(app types.NamespacedName) {
 	}
 }
 
-// sameFolder reports whether a commit is about nothing that the app is made from, as far as that is sure: what is built with
-// kustomize may use any folder.
-func (r *Reconciler) sameFolder(app types.NamespacedName, was, is fetch.Commit) bool {
-	folder, known := r.folders.Load(app)
+// readsSame reports whether a commit is about nothing that the app is made from, as far as that is sure: what read the same
+// before ends in the same build.
+func (r *Reconciler) readsSame(app types.NamespacedName, was, is fetch.Commit) bool {
+	reads, known := r.reads.Load(app)
 	if !known {
 		return false
 	}
-	before, err := was.Root.Digest(folder.(string))
-	after, also := is.Root.Digest(folder.(string))
-	if err != nil || also != nil || before != after {
-		return false
-	}
-	return !kustomized(is.Root, folder.(string))
-}
-
-// kustomized reports whether a folder is built with kustomize, which may use any other.
-func kustomized(root *fetch.Folder, folder string) bool {
-	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		if _, err := root.Digest(path.Join(folder, name)); err == nil {
-			return true
-		}
-	}
-	return false
+	before, err := was.Root.DigestOf(reads.(fetch.Reads))
+	after, also := is.Root.DigestOf(reads.(fetch.Reads))
+	return err == nil && also == nil && before == after
 }

@@ -29,10 +29,11 @@ func (b *bench) deployment(replicas int64, image string) *unstructured.Unstructu
 	}})
 }
 
+// autoscaler is one whose controller never has anything to do, without metrics and with one replica being enough.
 func (b *bench) autoscaler() *unstructured.Unstructured {
 	return b.object("autoscaling/v2", "HorizontalPodAutoscaler", "web", map[string]any{"spec": map[string]any{
 		"scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-		"minReplicas":    int64(2), "maxReplicas": int64(10),
+		"minReplicas":    int64(1), "maxReplicas": int64(10),
 	}})
 }
 

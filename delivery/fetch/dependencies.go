@@ -38,6 +38,17 @@ type Dependency struct {
 	Needs []Dependency
 }
 
+// ChartReads are what a chart in a folder is made from: that folder, and those of its dependencies that are folders, too.
+func ChartReads(at string, needs []Dependency) Reads {
+	reads := Reads{path.Clean(at) + "/"}
+	for _, d := range needs {
+		if d.Path != "" {
+			reads = append(reads, ChartReads(d.Path, d.Needs)...)
+		}
+	}
+	return reads
+}
+
 // Bounds of the dependencies of one chart.
 const (
 	// maxDependencies bounds them all together.

@@ -1,0 +1,143 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/render"
+)
+
+// TestReadingOfABuild has builds that need more and less of a repository, and changes one thing of it at a time: those that read
+// it must notice, and nobody else.
+func TestReadingOfABuild(t *testing.T) {
+	const manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {of: %s}}"
+	repo := newGitRepo(t)
+	repo.write("base/kustomization.yaml", "resources: [config.yaml]")
+	repo.write("base/config.yaml", fmt.Sprintf(manifest, "base"))
+	repo.write("base/README.md", "for people")
+	repo.write("parts/debug/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nconfigMapGenerator: [{name: b, envs: [b.env]}]\n")
+	repo.write("parts/debug/b.env", "a=b")
+	repo.write("patch.yaml", fmt.Sprintf(manifest, "patch"))
+	repo.write("alone/kustomization.yaml", "resources: [config.yaml]")
+	repo.write("alone/config.yaml", fmt.Sprintf(manifest, "alone"))
+	repo.write("over/kustomization.yaml", "resources: [../base]\npatches: [{path: ../patch.yaml}]")
+	repo.write("broken/kustomization.yaml", "resources: [../absent]")
+	repo.write("plain/deep/config.yaml", fmt.Sprintf(manifest, "plain"))
+	repo.push("first")
+	store, source := NewGitStore(t.TempDir(), loopback), Git{URL: serve(t, repo, httptest.NewServer).url()}
+	before := fetchOK(t, store, source).Root
+
+	builds := map[string]struct {
+		path  string
+		build v1alpha1.Build
+		fails bool
+	}{
+		"alone":      {path: "alone"},
+		"over":       {path: "over"},
+		"broken":     {path: "broken", fails: true},
+		"plain":      {path: "plain"},
+		"components": {path: "alone", build: v1alpha1.Build{Components: []string{"../parts/debug"}}},
+	}
+	reads, digests := map[string]Reads{}, map[string]string{}
+	for name, b := range builds {
+		reading := before.Reading()
+		_, err := render.Build(reading, b.path, &b.build)
+		if (err != nil) != b.fails {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if reads[name], digests[name], err = reading.Done(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, change := range []struct {
+		file    string
+		noticed []string
+	}{
+		{"base/config.yaml", []string{"over"}},
+		{"base/README.md", nil},
+		{"parts/debug/b.env", []string{"components"}},
+		{"patch.yaml", []string{"over"}},
+		{"alone/config.yaml", []string{"alone", "components"}},
+		{"alone/more.txt", []string{"alone", "components"}}, // Folders are compared as a whole.
+		{"plain/deep/more.yaml", []string{"plain"}},
+		{"absent/kustomization.yaml", []string{"broken"}},
+		{"base/Kustomization", []string{"over"}}, // Two of them in a folder are an error.
+		{"elsewhere/a.yaml", nil},
+	} {
+		repo.write(change.file, "changed")
+		repo.push("changed " + change.file)
+		after := fetchOK(t, store, source).Root
+		repo.git("reset", "-q", "--hard", "HEAD~1")
+		for name := range builds {
+			digest, err := after.DigestOf(reads[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := digest != digests[name], slices.Contains(change.noticed, name); got != want {
+				t.Errorf("%s changed: %s, which read %q, noticed it: %t, want %t", change.file, name, reads[name], got, want)
+			}
+		}
+	}
+}
+
+func TestReads(t *testing.T) {
+	root := fetchFolder(t, nil, func(r *gitRepo) {
+		r.write("a/b/c.txt", "c")
+		r.write("d.txt", "d")
+		for i := range maxReads + 1 {
+			r.write(fmt.Sprintf("many/%d", i), "x")
+		}
+	})
+	for name, tc := range map[string]struct {
+		ask  func(files fs.FS)
+		want Reads
+	}{
+		"nothing":              {func(fs.FS) {}, nil},
+		"files":                {func(files fs.FS) { _, _ = fs.ReadFile(files, "d.txt"); _, _ = fs.Stat(files, "a/b/c.txt") }, Reads{"a/b/c.txt", "d.txt"}},
+		"what is not there":    {func(files fs.FS) { _, _ = fs.ReadFile(files, "a/none") }, Reads{"a/none"}},
+		"what cannot be there": {func(files fs.FS) { _, _ = fs.ReadFile(files, "../d.txt"); _, _ = fs.ReadFile(files, "/d.txt") }, nil},
+		"a folder": {func(files fs.FS) {
+			_, _ = fs.ReadFile(files, "a/b/c.txt")
+			_, _ = fs.ReadDir(files, "a")
+			_, _ = fs.ReadDir(files, "a/b")
+		}, Reads{"a/"}},
+		"a folder that is opened": {func(files fs.FS) { _, _ = files.Open("a/b") }, Reads{"a/b/"}},
+		"all":                     {func(files fs.FS) { _, _ = fs.ReadFile(files, "d.txt"); _, _ = fs.ReadDir(files, ".") }, Reads{"./"}},
+		"too many": {func(files fs.FS) {
+			for i := range maxReads + 1 {
+				_, _ = fs.ReadFile(files, fmt.Sprintf("many/%d", i))
+			}
+		}, Everything},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reading := root.Reading()
+			tc.ask(reading)
+			got, digest, err := reading.Done()
+			if err != nil || digest == "" {
+				t.Fatalf("digest %q, error %v", digest, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" && len(tc.want)+len(got) > 0 {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestAReadingIsItsFolder has it answer what the folder does, errors included.
+func TestAReadingIsItsFolder(t *testing.T) {
+	reading := fetchFolder(t, nil, func(r *gitRepo) { r.write("a/b.txt", "b") }).Reading()
+	if err := fstest.TestFS(reading, "a/b.txt"); err != nil {
+		t.Error(err)
+	}
+	if _, err := reading.ReadFile("none"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v, want it not found", err)
+	}
+}
