@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -17,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/heap"
 	"github.com/kubeop/kubeop/internal/version"
 )
 
@@ -33,7 +33,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	setLogger(c)
-	debug.SetGCPercent(c.GCPercent)
+	heap.Tune(c.GCPercent, heap.Small)
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))

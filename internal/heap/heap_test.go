@@ -1,0 +1,56 @@
+package heap
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+	"time"
+)
+
+func TestGrowth(t *testing.T) {
+	const mib = 1 << 20
+	for name, tc := range map[string]struct {
+		last use
+		want int
+	}{
+		"nothing is known yet": {use{}, 1200},
+		"next to nothing":      {use{heap: mib, roots: mib}, 1200},
+		"small":                {use{heap: 12 * mib}, 300},
+		"with roots":           {use{heap: 12 * mib, roots: 4 * mib}, 225},
+		"just below the floor": {use{heap: 48*mib - 1}, 0},
+		"at the floor":         {use{heap: 48 * mib}, 0},
+		"beyond":               {use{heap: 500 * mib}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := growth(48*mib, tc.last); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestTune has the goal follow what is in use, collection after collection.
+func TestTune(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	const floor = 64 << 20
+	Tune(40, floor)
+	settles(t, "a small heap", func(goal uint64) bool { return goal > floor*9/10 && goal < floor*11/10 })
+	large := make([]byte, 2*floor)
+	settles(t, "a large heap", func(goal uint64) bool { return goal > 2*floor*13/10 && goal < 2*floor*16/10 })
+	runtime.KeepAlive(large)
+	settles(t, "a heap that is small again", func(goal uint64) bool { return goal > floor*9/10 && goal < floor*11/10 })
+}
+
+func settles(t *testing.T, when string, at func(goal uint64) bool) {
+	t.Helper()
+	sample := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
+	for range 50 {
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond) // Cleanups run beside.
+		if metrics.Read(sample); at(sample[0].Value.Uint64()) {
+			return
+		}
+	}
+	t.Errorf("%s: the next collection is to begin at %d MiB", when, sample[0].Value.Uint64()>>20)
+}
