@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -56,7 +55,7 @@ type shared struct {
 	releases *release.Engine
 	clients  *kube.Clients
 	served   discovery.CachedDiscoveryInterface
-	mapper   *restmapper.DeferredDiscoveryRESTMapper
+	mapper   *kube.Mapper
 	stores   *fetch.Stores
 	network  *fetch.Network
 
@@ -125,7 +124,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	}
 	// The manager's own mapper keeps kinds that are gone; this one forgets, and shares what was discovered with Helm.
 	served := memory.NewMemCacheClient(asked)
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(served)
+	mapper := kube.NewMapper(served)
 	objects, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper,
 		DefaultLabelSelector: labels.NewSelector().Add(*ours),

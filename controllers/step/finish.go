@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/jitter"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -130,8 +131,7 @@ func (r *Runner) suspended(ctx context.Context, obj Object) error {
 
 // patch writes the status where it differs from what was read: one request, or none.
 func (r *Runner) patch(ctx context.Context, before, obj Object) error {
-	diff := client.MergeFrom(before)
-	data, err := diff.Data(obj)
+	data, err := client.MergeFrom(before).Data(obj)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (r *Runner) patch(ctx context.Context, before, obj Object) error {
 		return nil
 	}
 	// The context may have ended with the work; what was found out is still told.
-	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, diff))
+	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, client.RawPatch(types.MergePatchType, data)))
 }
 
 // tell emits an event when Ready is false and says something else than before, and when it is true and the last that it said

@@ -55,7 +55,8 @@ func openGeneration(dir string, limits limits, unpacking chan struct{}) (*genera
 
 // load opens the packs that are there now.
 func (g *generation) load() error {
-	storage := dotgit.New(osfs.New(g.dir, osfs.WithBoundOS()))
+	// Each object that is read opens a file. The paths are those of packs, so no links on the way need to be looked for.
+	storage := dotgit.New(osfs.New(g.dir))
 	packs, err := storage.ObjectPacks()
 	if err != nil {
 		return fmt.Errorf("opening the store: %w", err)
