@@ -36,9 +36,10 @@ func (r *Reconciler) buildGit(ctx context.Context, s *scope) ([]*unstructured.Un
 		}
 		return render.Substitute(objects, &spec.Build, variables)
 	})
-	if !errors.Is(err, render.ErrTimeout) && !errors.Is(err, render.ErrBusy) {
-		r.built(s)
+	if errors.Is(err, render.ErrTimeout) || errors.Is(err, render.ErrBusy) {
+		return nil, err
 	}
+	r.built(s)
 	return objects, err
 }
 

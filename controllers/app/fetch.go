@@ -21,7 +21,6 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 		s.memory.follows = ""
 	}
 	r.refer(s)
-	s.reads = fetch.Everything
 	if last, known := r.reads.LoadAndDelete(client.ObjectKeyFromObject(s.app)); known { // Only a build brings it back.
 		s.reads = last.(fetch.Reads)
 	}

@@ -33,8 +33,7 @@ type scope struct {
 	source   fetched
 	chart    release.Chart
 	revision string
-	// reads are what the last build of a Git app read of a commit, until another has ended, and what a chart there is made
-	// from; everything if that is not known.
+	// reads are what the last build of a Git app read of a commit, and what a chart there is made from; nil if that is not known.
 	reads fetch.Reads
 	// objects and values are set by render; values only for a Helm app, whose objects are in the inventory.
 	objects []*unstructured.Unstructured

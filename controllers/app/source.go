@@ -21,7 +21,8 @@ import (
 type fetched struct {
 	// files are the whole of it, without what the app ignores.
 	files fs.FS
-	// revision names it, for people; of the same digest are the same files, before any is ignored, as far as the app is made from them.
+	// revision names it, for people; of the same digest are the same files, before any is ignored, as far as the app is made from
+	// them. Of a commit it is "" while that is not known.
 	revision, digest string
 	// reading is what is asked of the files of a commit; nil for an artifact, all of which counts.
 	reading *fetch.Reading
@@ -41,27 +42,37 @@ func (r *Reconciler) fetchFiles(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// recognize finds the revision: a commit about other folders is none for the app.
+// recognize finds the revision: a commit about other folders is none for the app. None is told while it is not known whether the
+// commit is.
 func (s *scope) recognize() {
 	s.revision = s.source.revision
-	if was := &s.app.Status; was.ObservedGeneration == s.app.Generation && was.SourceDigest == s.source.digest && was.LastAttemptedRevision != "" {
+	was := &s.app.Status
+	if was.ObservedGeneration != s.app.Generation || was.LastAttemptedRevision == "" {
+		return
+	}
+	switch s.source.digest {
+	case was.SourceDigest:
 		s.revision = was.LastAttemptedRevision
+	case "":
+		s.revision = ""
 	}
 }
 
-// built notes what a build that has ended, well or not, read of a commit. One that did not begin read nothing, and when that
-// cannot be found in the commit any more, it counts as before as made from what the last build read.
+// built notes what a build that has ended, well or not, read of a commit; one that did not begin read nothing. Where that cannot
+// be found out, the commit is news.
 func (r *Reconciler) built(s *scope) {
 	if s.source.reading == nil {
 		return
 	}
 	reads, digest, err := s.source.reading.Done()
-	if err != nil || len(reads) == 0 {
-		return
+	switch {
+	case err != nil:
+		s.revision = s.source.revision
+	case len(reads) > 0:
+		s.source.digest = digest
+		s.recognize()
+		r.reads.Store(client.ObjectKeyFromObject(s.app), reads)
 	}
-	s.source.digest = digest
-	s.recognize()
-	r.reads.Store(client.ObjectKeyFromObject(s.app), reads)
 }
 
 func (r *Reconciler) filesOf(ctx context.Context, s *scope, spec *v1alpha1.GitSource) (fetched, error) {
@@ -82,9 +93,12 @@ func (r *Reconciler) filesOf(ctx context.Context, s *scope, spec *v1alpha1.GitSo
 	if err != nil {
 		return fetched{}, err
 	}
-	digest, err := commit.Root.DigestOf(s.reads)
-	reading := commit.Root.Reading()
-	return fetched{files: reading, reading: reading, revision: commit.Revision, digest: digest}, err
+	found := fetched{revision: commit.Revision, reading: commit.Root.Reading()}
+	found.files = found.reading
+	if s.reads != nil {
+		found.digest, err = commit.Root.DigestOf(s.reads)
+	}
+	return found, err
 }
 
 // verification reads the keys that may sign.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -17,11 +16,15 @@ import (
 // in it counts, at any depth; of one that was only passed through, that it is one.
 type Reads []string
 
-// maxReads bounds what is remembered of one reading. One that asks about more has asked about everything.
-const maxReads = 200
+// What is remembered of one reading: how many paths, and how long they are together. One that asks about more has asked about
+// everything.
+const (
+	maxReads     = 200
+	maxReadBytes = 16 << 10
+)
 
-// Everything are the Reads of who listed the root.
-var Everything = Reads{"./"}
+// everything are the Reads of who listed the root.
+var everything = Reads{"./"}
 
 // DigestOf is a digest of the answers to reads. Two folders for which it is the same are the same to whoever asks only that,
 // also where the answer is that nothing is there.
@@ -41,8 +44,14 @@ func (f *Folder) answer(read string) (string, error) {
 	name, listed := strings.CutSuffix(read, "/")
 	entry, err := f.find("digest", name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid), errors.Is(err, ErrSymlink), errors.Is(err, ErrSubmodule), errors.Is(err, ErrTooLarge):
-		return err.Error(), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return "missing", nil
+	case errors.Is(err, ErrSymlink):
+		return "behind a link", nil
+	case errors.Is(err, ErrSubmodule):
+		return "in a submodule", nil
+	case errors.Is(err, ErrTooLarge):
+		return "too deep", nil
 	case err != nil:
 		return "", err
 	case entry.Mode == filemode.Dir && !listed:
@@ -55,8 +64,11 @@ func (f *Folder) answer(read string) (string, error) {
 type Reading struct {
 	folder *Folder
 
-	mu    sync.Mutex
-	reads map[string]struct{}
+	mu sync.Mutex
+	// asked are the paths that were asked about, and listed the folders of which all counts.
+	asked, listed map[string]struct{}
+	// bytes is how long they are.
+	bytes int
 }
 
 var (
@@ -65,74 +77,89 @@ var (
 	_ fs.StatFS     = (*Reading)(nil)
 )
 
-// Reading begins a reading of the folder.
+// Reading begins a reading of the folder. What it lists is counted on its own.
 func (f *Folder) Reading() *Reading {
-	return &Reading{folder: f, reads: map[string]struct{}{}}
+	own := &Folder{trees: f.trees, hash: f.hash, limits: f.limits}
+	return &Reading{folder: own, asked: map[string]struct{}{}, listed: map[string]struct{}{}}
 }
 
-// Done is what was asked, and the digest of the answers; of whoever asked about more than 200 paths, everything.
+// Done is what was asked, and the digest of the answers. Of whoever asked about more than 200 paths, or of more than 16 KiB, it is
+// everything.
 func (r *Reading) Done() (Reads, string, error) {
-	reads := r.asked()
+	reads := r.reads()
 	digest, err := r.folder.DigestOf(reads)
 	return reads, digest, err
 }
 
-func (r *Reading) asked() Reads {
+func (r *Reading) reads() Reads {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	reads := slices.DeleteFunc(slices.Sorted(maps.Keys(r.reads)), r.covered)
-	if len(reads) > maxReads {
-		return Everything
+	var reads Reads
+	for name := range r.listed {
+		if name == "." || !r.covered(path.Dir(name)) {
+			reads = append(reads, name+"/")
+		}
 	}
+	for name := range r.asked {
+		if !r.covered(name) {
+			reads = append(reads, name)
+		}
+	}
+	slices.Sort(reads)
 	return reads
 }
 
 // note remembers a read. Of what a path that no folder can hold leads to, the answer is always the same.
-func (r *Reading) note(read string) {
+func (r *Reading) note(name string, listed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if fs.ValidPath(strings.TrimSuffix(read, "/")) && !r.covered(read) {
-		r.reads[read] = struct{}{}
+	if !fs.ValidPath(name) || r.covered(name) {
+		return
+	}
+	into := r.asked
+	if listed {
+		into = r.listed
+	}
+	if _, known := into[name]; known {
+		return
+	}
+	into[name] = struct{}{}
+	if r.bytes += len(name); len(r.asked)+len(r.listed) > maxReads || r.bytes > maxReadBytes {
+		r.asked, r.listed = nil, map[string]struct{}{".": {}}
 	}
 }
 
-// covered reports whether a read is about what is in a folder that was listed.
-func (r *Reading) covered(read string) bool {
-	at, listed := strings.CutSuffix(read, "/")
-	for ; at != "."; at = path.Dir(at) {
-		if _, ok := r.reads[at+"/"]; ok && !listed {
-			return true
-		}
-		listed = false // What is above it covers it as well.
+// covered reports whether a path is, or is in, a folder that was listed.
+func (r *Reading) covered(name string) bool {
+	_, found := r.listed["."]
+	for ; name != "." && !found; name = path.Dir(name) {
+		_, found = r.listed[name]
 	}
-	_, all := r.reads["./"]
-	return all && read != "./"
+	return found
 }
 
 // Open implements fs.FS.
 func (r *Reading) Open(name string) (fs.File, error) {
-	r.note(name)
 	file, err := r.folder.Open(name)
-	if _, listed := file.(*openFolder); listed {
-		r.note(name + "/")
-	}
+	_, isFile := file.(*openFile)
+	r.note(name, !isFile)
 	return file, err
 }
 
 // ReadFile implements fs.ReadFileFS.
 func (r *Reading) ReadFile(name string) ([]byte, error) {
-	r.note(name)
+	r.note(name, false)
 	return r.folder.ReadFile(name)
 }
 
 // Stat implements fs.StatFS.
 func (r *Reading) Stat(name string) (fs.FileInfo, error) {
-	r.note(name)
+	r.note(name, false)
 	return r.folder.Stat(name)
 }
 
 // ReadDir implements fs.ReadDirFS.
 func (r *Reading) ReadDir(name string) ([]fs.DirEntry, error) {
-	r.note(name + "/")
+	r.note(name, true)
 	return r.folder.ReadDir(name)
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -115,7 +116,7 @@ func TestReads(t *testing.T) {
 			for i := range maxReads + 1 {
 				_, _ = fs.ReadFile(files, fmt.Sprintf("many/%d", i))
 			}
-		}, Everything},
+		}, everything},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reading := root.Reading()
@@ -128,6 +129,39 @@ func TestReads(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestReadsAreBounded has somebody ask about more than is remembered, in number and in length, of what is not even there.
+func TestReadsAreBounded(t *testing.T) {
+	root := fetchFolder(t, nil, func(r *gitRepo) { r.write("a.txt", "a") })
+	long := strings.Repeat("x", 10_000)
+	for name, paths := range map[string]int{long: 1_000, "short": 100_000} {
+		reading := root.Reading()
+		for i := range paths {
+			_, _ = reading.Stat(fmt.Sprintf("none/%s%d", name, i))
+			if kept := reading.bytes; kept > maxReadBytes+len(long)+10 || len(reading.asked) > maxReads {
+				t.Fatalf("%.9s: %d paths with %d bytes are remembered", name, len(reading.asked), kept)
+			}
+		}
+		if reads, _, err := reading.Done(); err != nil || !slices.Equal(reads, everything) {
+			t.Errorf("%.9s: got %.100q and %v, want everything", name, reads, err)
+		}
+	}
+}
+
+// TestAReadingCountsOnItsOwn has what one app lists of a source leave room for the next one.
+func TestAReadingCountsOnItsOwn(t *testing.T) {
+	root := fetchFolder(t, func(l *limits) { l.files = 5 }, func(r *gitRepo) {
+		for i := range 4 {
+			r.write(fmt.Sprintf("a/%d", i), "x")
+			r.write(fmt.Sprintf("b/%d", i), "x")
+		}
+	})
+	for _, folder := range []string{"a", "b"} {
+		if _, err := root.Reading().ReadDir(folder); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -1,0 +1,62 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch"
+)
+
+// TestTheRevisionThatIsTold has an app that was made of C1 meet C2, in which what it reads is the same or not.
+func TestTheRevisionThatIsTold(t *testing.T) {
+	const same, other = "as in C1", "something else"
+	for name, tc := range map[string]struct {
+		// digest is what is known of C2: "" before a build has ended.
+		digest string
+		// anew: the spec is new.
+		anew bool
+		was  string
+		want string
+	}{
+		"nothing that it reads changed":   {digest: same, was: "C1", want: "C1"},
+		"what it reads changed":           {digest: other, was: "C1", want: "C2"},
+		"no build has ended":              {was: "C1", want: "C1"},
+		"no build has ended, a new spec":  {anew: true, was: "C1", want: "C2"},
+		"the same files, a new spec":      {digest: same, anew: true, was: "C1", want: "C2"},
+		"the first":                       {digest: other, want: "C2"},
+		"the first, no build of it ended": {want: "C2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{}
+			app.Status.LastAttemptedRevision, app.Status.SourceDigest = tc.was, same
+			if tc.anew {
+				app.Generation++
+			}
+			s := &scope{app: app, memory: &remembered{}, source: fetched{revision: "C2", digest: tc.digest}}
+			s.recognize()
+			s.Record()
+			if got := app.Status.LastAttemptedRevision; got != tc.want {
+				t.Errorf("%s is told, want %s", got, tc.want)
+			}
+			if got := app.Status.SourceDigest; tc.want == "C1" && got != same {
+				t.Errorf("the digest is %q, want that of C1", got)
+			}
+		})
+	}
+}
+
+// TestABuildThatDidNotEnd has what is read be unknown again until one does.
+func TestABuildThatDidNotEnd(t *testing.T) {
+	r, app := &Reconciler{}, &v1alpha1.App{}
+	app.Status.LastAttemptedRevision, app.Status.SourceDigest = "C1", "as in C1"
+	s := &scope{app: app, memory: &remembered{}, source: fetched{revision: "C2", reading: (&fetch.Folder{}).Reading()}}
+	s.recognize()
+	r.built(s)
+	s.Record()
+	if got := app.Status.LastAttemptedRevision; got != "C1" {
+		t.Errorf("%s is told of what nobody read", got)
+	}
+	for range r.reads.Range {
+		t.Error("reads are remembered that nobody made")
+	}
+}
