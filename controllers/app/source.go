@@ -22,7 +22,7 @@ type fetched struct {
 	// files are the whole of it, without what the app ignores.
 	files fs.FS
 	// revision names it, for people; of the same digest are the same files, before any is ignored, as far as the app is made from
-	// them. Of a commit it is "" while that is not known.
+	// them. The digest of a commit is "" while it is not known what is.
 	revision, digest string
 	// reading is what is asked of the files of a commit; nil for an artifact, all of which counts.
 	reading *fetch.Reading
