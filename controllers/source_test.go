@@ -98,14 +98,11 @@ func TestManyAppsOfOneRepository(t *testing.T) {
 		t.Errorf("the commit was about a42 and a45, which uses that, and changed %v", changed)
 	}
 	for name, want := range map[string]string{"a42": second, "a43": first, "a44": first, "a45": second, "chart": first} {
-		app := n.app("shop", name)
-		n.eventually(func() error {
-			err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(app), app)
-			if err == nil && app.Status.LastAppliedRevision != want {
-				err = fmt.Errorf("%s applied %s, want %s", name, app.Status.LastAppliedRevision, want)
-			}
-			return err
-		})
+		n.applied(name, want)
+	}
+	third := source.Push(map[string]string{"apps/chart/Chart.yaml": "{apiVersion: v2, name: chart, version: 1.0.1}"})
+	for name, want := range map[string]string{"a42": second, "a44": first, "a45": second, "chart": third} {
+		n.applied(name, want)
 	}
 }
 

@@ -19,18 +19,32 @@ func (r *Reconciler) fetchChart(ctx context.Context, s *scope) error {
 		// What the chart depends on in other folders is the app's own, too: only that is in the digest of its input.
 		return r.chartFolder(ctx, s, fetch.ChartFolder{Root: s.folder, Path: spec.Path, Tenant: s.owner.Tenant})
 	case spec.Git != nil:
-		source := fetch.Git{URL: spec.Git.URL, Ref: spec.Git.Ref, Tenant: s.owner.Tenant}
-		commit, err := r.commit(ctx, s, source, spec.Git.SecretRef)
-		if err != nil {
-			return err
-		}
-		s.revision = commit.Revision
-		if err := r.chartFolder(ctx, s, fetch.ChartFolder{Root: commit.Root, Path: chartPath(spec.Git), URL: source.URL, Tenant: source.Tenant}); err != nil {
-			return err
-		}
-		return r.chartRead(s, commit)
+		return r.chartFromGit(ctx, s, spec.Git)
 	}
 	return r.chartArchive(ctx, s)
+}
+
+// chartFromGit takes a folder of a commit as the chart, and notes what it is made from there; what it takes from repositories is
+// no commit's business.
+func (r *Reconciler) chartFromGit(ctx context.Context, s *scope, spec *v1alpha1.ChartGitSource) error {
+	source := fetch.Git{URL: spec.URL, Ref: spec.Ref, Tenant: s.owner.Tenant}
+	commit, err := r.commit(ctx, s, source, spec.SecretRef)
+	if err != nil {
+		return err
+	}
+	if s.source, err = s.ofCommit(commit); err != nil {
+		return err
+	}
+	s.recognize()
+	if err := r.chartFolder(ctx, s, fetch.ChartFolder{Root: commit.Root, Path: chartPath(spec), URL: source.URL, Tenant: source.Tenant}); err != nil {
+		return err
+	}
+	if s.source, err = s.ofCommit(commit); err != nil {
+		return err
+	}
+	s.recognize()
+	r.reads.Store(client.ObjectKeyFromObject(s.app), s.reads)
+	return nil
 }
 
 func chartPath(source *v1alpha1.ChartGitSource) string {
@@ -79,18 +93,6 @@ func (r *Reconciler) chartFolder(ctx context.Context, s *scope, chart fetch.Char
 	}
 	s.chart = release.Chart{Files: files, Digest: files.Digest()}
 	s.reads = fetch.ChartReads(chart.Path, needs)
-	return nil
-}
-
-// chartRead notes what a chart is made from in a commit; what it takes from repositories is no commit's business.
-func (r *Reconciler) chartRead(s *scope, commit fetch.Commit) error {
-	digest, err := commit.Root.DigestOf(s.reads)
-	if err != nil {
-		return err
-	}
-	s.source = fetched{revision: commit.Revision, digest: digest}
-	s.recognize()
-	r.reads.Store(client.ObjectKeyFromObject(s.app), s.reads)
 	return nil
 }
 

@@ -22,7 +22,7 @@ type fetched struct {
 	// files are the whole of it, without what the app ignores.
 	files fs.FS
 	// revision names it, for people; of the same digest are the same files, before any is ignored, as far as the app is made from
-	// them. The digest of a commit is "" while it is not known what is.
+	// them. Of a commit the digest is "" until that is known.
 	revision, digest string
 	// reading is what is asked of the files of a commit; nil for an artifact, all of which counts.
 	reading *fetch.Reading
@@ -93,8 +93,15 @@ func (r *Reconciler) filesOf(ctx context.Context, s *scope, spec *v1alpha1.GitSo
 	if err != nil {
 		return fetched{}, err
 	}
-	found := fetched{revision: commit.Revision, reading: commit.Root.Reading()}
+	found, err := s.ofCommit(commit)
+	found.reading = commit.Root.Reading()
 	found.files = found.reading
+	return found, err
+}
+
+// ofCommit is what is known of a commit before it is read: whether what was read last is the same there.
+func (s *scope) ofCommit(commit fetch.Commit) (found fetched, err error) {
+	found.revision = commit.Revision
 	if s.reads != nil {
 		found.digest, err = commit.Root.DigestOf(s.reads)
 	}

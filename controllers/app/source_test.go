@@ -60,3 +60,18 @@ func TestABuildThatDidNotEnd(t *testing.T) {
 		t.Error("reads are remembered that nobody made")
 	}
 }
+
+// TestACommitIsKnownByWhatWasRead has the last reads tell of a commit before it is read, and nothing be known without any.
+func TestACommitIsKnownByWhatWasRead(t *testing.T) {
+	commit := fetch.Commit{Revision: "C2", Root: &fetch.Folder{}}
+	read, err := commit.Root.DigestOf(fetch.Reads{"."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, reads := range map[string]fetch.Reads{read: {"."}, "": nil} {
+		found, err := (&scope{reads: reads}).ofCommit(commit)
+		if err != nil || found.digest != want || found.revision != "C2" {
+			t.Errorf("of reads %q: got %q of %s and %v, want %q", reads, found.digest, found.revision, err, want)
+		}
+	}
+}

@@ -18,7 +18,7 @@ func Tune(percent int, floor uint64) {
 	runtime.AddCleanup(new(cycle), func(percent int) { Tune(percent, floor) }, percent)
 }
 
-// cycle is garbage at once: it is gone with the next collection.
+// cycle is garbage at once: it is gone with the next collection. Without a pointer in it, it might share its place with what stays.
 type cycle struct{ _ *byte }
 
 // use is what a collection found in use, in bytes: the heap, and what else holds pointers into it.
