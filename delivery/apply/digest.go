@@ -72,22 +72,12 @@ func ownedFields(live metav1.Object) string {
 		if !owns(f) && !byHand(f) {
 			continue
 		}
-		fields.Write(sorted(f.FieldsV1.GetRawBytes()))
+		fields.Write(alike.sorted(f.FieldsV1))
 		if f.Time != nil {
 			fields.WriteString(f.Time.UTC().Format(time.RFC3339))
 		}
 	}
 	return fields.String()
-}
-
-func sorted(raw []byte) []byte {
-	var decoded any
-	if err := json.Unmarshal(raw, &decoded); err != nil {
-		return raw
-	}
-	// What was decoded can be encoded.
-	encoded, _ := json.Marshal(decoded)
-	return encoded
 }
 
 // owns reports whether an entry of managedFields is of kubeop's own applies, or of its Helm's. What kubeop writes otherwise,

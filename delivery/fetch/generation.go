@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
+	"weak"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -21,6 +23,10 @@ import (
 // objectCache is how much of the objects a store keeps in memory, in bytes. Small, because there is one per
 // repository, and because what is read is kept by those who read it.
 const objectCache = cache.FileSize(2 * mebibyte)
+
+// idle is how long after the last read the files of packs stay open. A build reads many objects one after the other, and to open
+// a pack costs more than to read from it.
+const idle = time.Second
 
 // generation is one bare object store: packs only, no refs, no loose objects.
 type generation struct {
@@ -36,6 +42,8 @@ type generation struct {
 	mu      sync.Mutex
 	objects *filesystem.ObjectStorage
 	packs   int
+	// rest closes the packs when it has come; nil while they are closed.
+	rest *time.Timer
 	// commits are shallow and whole, so they may be claimed in the next fetch.
 	commits []plumbing.Hash
 }
@@ -53,21 +61,49 @@ func openGeneration(dir string, limits limits, unpacking chan struct{}) (*genera
 	return g, nil
 }
 
-// load opens the packs that are there now.
+// load takes up the packs that are there now.
 func (g *generation) load() error {
-	// Each object that is read opens a file. The paths are those of packs, so no links on the way need to be looked for.
-	storage := dotgit.New(osfs.New(g.dir))
+	// The paths are those of packs, so no links on the way need to be looked for. Nobody else writes here, and there are no loose
+	// objects to look for.
+	storage := dotgit.NewWithOptions(osfs.New(g.dir), dotgit.Options{ExclusiveAccess: true})
 	packs, err := storage.ObjectPacks()
 	if err != nil {
 		return fmt.Errorf("opening the store: %w", err)
 	}
-	objects := filesystem.NewObjectStorage(storage, cache.NewObjectLRU(objectCache))
+	objects := filesystem.NewObjectStorageWithOptions(storage, cache.NewObjectLRU(objectCache), filesystem.Options{KeepDescriptors: true})
 	// Reads the indexes, so that a damaged one shows now.
 	if err := objects.HasEncodedObject(plumbing.ZeroHash); err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
 		return fmt.Errorf("opening the store: %w", err)
 	}
+	g.close()
 	g.objects, g.packs, g.commits = objects, len(packs), readCommits(g.dir)
 	return nil
+}
+
+// close closes the packs. They are only read from, so nothing can be lost.
+func (g *generation) close() {
+	if g.rest != nil {
+		g.rest.Stop()
+		g.rest = nil
+		_ = g.objects.Close()
+	}
+}
+
+// reading has the packs closed a while after the last read. That is no reason to keep a generation that nobody reads from: the
+// files of one that is gone are closed with it.
+func (g *generation) reading() {
+	if g.rest != nil {
+		g.rest.Reset(idle)
+		return
+	}
+	read := weak.Make(g)
+	g.rest = time.AfterFunc(idle, func() {
+		if g := read.Value(); g != nil {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.close()
+		}
+	})
 }
 
 func (g *generation) packCount() int {
@@ -182,6 +218,7 @@ func memoryObject(kind plumbing.ObjectType, content []byte) plumbing.EncodedObje
 func (g *generation) blobSize(hash plumbing.Hash) (int64, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.reading()
 	size, err := g.objects.EncodedObjectSize(hash)
 	if err != nil {
 		return 0, fmt.Errorf("reading object %s: %w", hash, err)
@@ -206,6 +243,7 @@ type rawObject struct {
 func (g *generation) object(kind plumbing.ObjectType, hash plumbing.Hash, max int64) (rawObject, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.reading()
 	encoded, err := g.objects.EncodedObject(kind, hash)
 	if err != nil {
 		return rawObject{}, err

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -181,7 +182,7 @@ func TestFetchToAFullDisk(t *testing.T) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
 		t.Skip("needs to mount a small file system: ", err)
 	}
-	defer func() { _ = syscall.Unmount(dir, 0) }()
+	defer unmount(t, dir)
 	repo := newGitRepo(t)
 	repo.write("small", "1")
 	repo.push("first")
@@ -206,6 +207,21 @@ func TestFetchToAFullDisk(t *testing.T) {
 	repo.push("third")
 	if commit := fetchOK(t, store, src); text(t, commit, "small") != "2" {
 		t.Error("not the commit that was pushed")
+	}
+}
+
+// unmount waits until no file is open any more: packs are closed a while after the last read.
+func unmount(t *testing.T, dir string) {
+	t.Helper()
+	var err error
+	for range 10 {
+		if err = syscall.Unmount(dir, 0); !errors.Is(err, syscall.EBUSY) {
+			break
+		}
+		time.Sleep(idle / 2)
+	}
+	if err != nil {
+		t.Errorf("unmounting: %v", err)
 	}
 }
 

@@ -5,16 +5,23 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"time"
 )
 
 // Small is the size up to which a heap is not worth collecting, in bytes. A process that does little uses a third of it, and to
 // collect whenever that has grown by a part of itself takes a quarter of the time that it works.
 const Small = 48 << 20
 
+// again is how long after a collection its outcome is looked at once more: the next one may have come in between.
+const again = 100 * time.Millisecond
+
 // Tune has garbage collected when the heap has grown by percent of what is in use, as with Go's GOGC, but no sooner than at floor
 // bytes. It holds for the life of the process.
 func Tune(percent int, floor uint64) {
-	debug.SetGCPercent(max(percent, growth(floor, lastUse())))
+	adjust := func() { debug.SetGCPercent(max(percent, growth(floor, lastUse()))) }
+	adjust()
+	// What is allocated while a collection is under way is garbage only for the one after it.
+	time.AfterFunc(again, adjust)
 	runtime.AddCleanup(new(cycle), func(percent int) { Tune(percent, floor) }, percent)
 }
 
