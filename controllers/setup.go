@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/tenant"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/render"
 )
@@ -90,7 +91,8 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	}
 	apps := &app.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,
-		Watch: s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
+		Journal: journal.New(s.direct, o.Namespace),
+		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
 		Steps: s.steps("app"), Clock: s.clock, Folder: repositories.Folder, Git: s.stores.Git,
 		Charts:        s.stores.Charts,
 		Artifacts:     s.stores.Artifacts,

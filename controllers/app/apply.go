@@ -21,10 +21,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 	set := apply.Set{
 		Client: s.client, Objects: s.objects, Recorded: recorded,
 		Force: s.app.Spec.Force, TakeOwnership: s.app.Spec.TakeOwnership, Yields: r.yields(ctx, s),
-		Before: func(ctx context.Context, entries []v1alpha1.InventoryEntry) error {
-			s.inventory = v1alpha1.Inventory{Entries: entries}
-			return step.Checkpoint(ctx)
-		},
+		Before: func(ctx context.Context, entries []v1alpha1.InventoryEntry) error { return r.announce(ctx, s, entries) },
 	}
 	if err := r.driftSet(s, &set); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/health"
+	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/render"
@@ -39,6 +40,7 @@ type Reconciler struct {
 	// Explainer says as a namespace's deployer what ails objects, through a mask that hides what its Secrets hold.
 	Explainer func(namespace string, mask func(string) string) (health.Explainer, error)
 	Applier   *apply.Applier
+	Journal   *journal.Journal
 	Releases  *release.Engine
 	Steps     *step.Runner
 	Clock     clock.PassiveClock
@@ -82,6 +84,9 @@ type Reconciler struct {
 // Reconcile delivers one app, or removes what it delivered.
 func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Result, error) {
 	s := newScope(app, &r.memory)
+	if err := r.recall(ctx, s); err != nil {
+		return ctrl.Result{}, err
+	}
 	if !app.DeletionTimestamp.IsZero() {
 		if app.Spec.Suspend {
 			r.forget(s) // It is let go without a step.
@@ -89,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 		return r.Steps.Finalize(ctx, app, s, step.Of(v1alpha1.RemovedCondition, s, r.remove))
 	}
 	defer r.said(s)
-	defer s.keep()
+	defer r.keep(s)
 	return r.Steps.Run(ctx, app, s, r.steps(s)...)
 }
 

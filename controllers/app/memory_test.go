@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/journal"
 )
 
 // TestAFixHasItsOwnTime writes the objects of an app that was unhealthy for an hour. Neither the quiet pass that did so nor
@@ -78,7 +79,7 @@ func TestWhatWasWrittenIsKnownThoughAnotherFailed(t *testing.T) {
 		},
 	})
 	clock := clocktesting.NewFakePassiveClock(time.Unix(100000, 0))
-	r := &Reconciler{Clock: clock, Applier: &apply.Applier{Live: func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+	r := &Reconciler{Clock: clock, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system"), Applier: &apply.Applier{Live: func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
 		return nil, true, nil
 	}}}
 	pass := func(want map[string]string) {

@@ -93,6 +93,7 @@ func (r *Reconciler) namespace(ctx context.Context, name string) (metav1.Object,
 // forget drops what is remembered of the app.
 func (r *Reconciler) forget(s *scope) {
 	r.memory.forget(s.app)
+	r.Journal.Forget(s.app.UID)
 	r.claims.forget(s.app)
 	r.wakeWaiting(s.app)
 	r.unfollow(r.references.set(client.ObjectKeyFromObject(s.app), nil))

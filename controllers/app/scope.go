@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +14,9 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/release"
 )
@@ -43,6 +47,8 @@ type scope struct {
 	// inventory and applied are set by apply and release; applied once the revision is in the cluster as a whole.
 	inventory v1alpha1.Inventory
 	applied   bool
+	// told is set once the status tells what is recorded.
+	told bool
 	// wrote is set when apply wrote objects.
 	wrote bool
 	// declared is set when objects are all that the source declares. ceded counts objects that left it and are left for
@@ -95,12 +101,48 @@ func newScope(app *v1alpha1.App, m *memory) *scope {
 	return s
 }
 
-// keep has the next pass go on from this one's inventory, where the status does not tell it.
-func (s *scope) keep() {
-	s.memory.inventory = nil
-	if s.app.Spec.Helm == nil && !slices.Equal(s.inventory.Entries, s.app.Status.Inventory.Entries) {
-		s.memory.inventory = &s.inventory
+// recall takes up what an earlier process began to make.
+func (r *Reconciler) recall(ctx context.Context, s *scope) (err error) {
+	if s.memory.inventory == nil {
+		s.inventory, err = r.recorded(ctx, s.app)
 	}
+	return err
+}
+
+// recorded returns what the app's status tells that it made, and what an earlier process began to make and did not come to tell.
+func (r *Reconciler) recorded(ctx context.Context, app *v1alpha1.App) (v1alpha1.Inventory, error) {
+	told := app.Status.Inventory
+	begun, err := r.Journal.Of(ctx, app.UID)
+	if untold := apply.Stale(begun, told.Entries); len(untold) > 0 {
+		told = apply.Inventory(told.Entries, untold)
+	}
+	return told, err
+}
+
+// announce has entries that are new recorded before their objects are made.
+func (r *Reconciler) announce(ctx context.Context, s *scope, entries []v1alpha1.InventoryEntry) error {
+	err := r.Journal.Record(ctx, s.app.UID, apply.Stale(entries, s.inventory.Entries))
+	s.inventory = v1alpha1.Inventory{Entries: entries}
+	if errors.Is(err, journal.ErrFull) {
+		return step.Checkpoint(ctx)
+	}
+	return err
+}
+
+// Told notes that the status tells what is recorded.
+func (s *scope) Told() { s.told = true }
+
+// keep has the next pass go on from this one's inventory, where the status does not tell it.
+func (r *Reconciler) keep(s *scope) {
+	s.memory.inventory = nil
+	if s.app.Spec.Helm != nil || s.app.Spec.Suspend {
+		return
+	}
+	if !s.told {
+		s.memory.inventory = &s.inventory
+		return
+	}
+	r.Journal.Forget(s.app.UID)
 }
 
 // Record writes the facts into the status.

@@ -7,8 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/release"
 )
 
@@ -87,5 +89,49 @@ func TestWhatIsAskedByAnnotation(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+// TestWhatAProcessBeganIsTakenUpByTheNext has an app know of objects that an earlier process began to make, until the status tells
+// what became of them.
+func TestWhatAProcessBeganIsTakenUpByTheNext(t *testing.T) {
+	api := fake.NewClientBuilder().Build()
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
+	applied := v1alpha1.InventoryEntry{ID: "kubeop-a-b_applied__ConfigMap", Version: "v1", Digest: "1234"}
+	begun := v1alpha1.InventoryEntry{ID: "kubeop-a-b_begun__ConfigMap", Version: "v1"}
+	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{applied}
+	pass := func(r *Reconciler) *scope {
+		t.Helper()
+		s := newScope(app.DeepCopy(), &r.memory)
+		if err := r.recall(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	expect := func(s *scope, want ...v1alpha1.InventoryEntry) {
+		t.Helper()
+		if diff := cmp.Diff(want, s.inventory.Entries); diff != "" {
+			t.Errorf("the inventory (-want +got):\n%s", diff)
+		}
+	}
+	killed := &Reconciler{Journal: journal.New(api, "kubeop-system")}
+	s := pass(killed)
+	if err := killed.announce(t.Context(), s, []v1alpha1.InventoryEntry{applied, begun}); err != nil {
+		t.Fatal(err)
+	}
+	expect(s, applied, begun)
+
+	next := &Reconciler{Journal: journal.New(api, "kubeop-system")}
+	s = pass(next)
+	expect(s, applied, begun)
+	s.inventory.Entries = []v1alpha1.InventoryEntry{applied}
+	next.keep(s) // A quiet pass.
+	s = pass(next)
+	expect(s, applied)
+	s.Told()
+	next.keep(s)
+	expect(pass(next), applied)
+	if left, err := next.Journal.Of(t.Context(), "1"); len(left) > 0 || err != nil {
+		t.Errorf("the journal still has %v, %v", left, err)
 	}
 }

@@ -173,7 +173,7 @@ func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T,
 	}
 	s.memory.follows = a.what
 	r.refer(s)
-	answer, err := a.of.Get(ctx, a.what, question, s.isNew(question), func() (T, error) {
+	answer, err := a.of.Get(ctx, a.what, question, s.causeOf(question), func() (T, error) {
 		auth, err := fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, a.secret)
 		if err != nil {
 			return none, err
@@ -184,6 +184,19 @@ func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T,
 		s.memory.asked = question
 	}
 	return answer, err
+}
+
+// causeOf names why the source is asked anew: a question that the app did not ask before, of which many have the same when one
+// commit declares them; "" where there is none.
+func (s *scope) causeOf(q fetch.Question) string {
+	if !s.isNew(q) {
+		return ""
+	}
+	declared := s.app.Annotations[v1alpha1.RevisionAnnotation]
+	if declared == "" {
+		declared = fmt.Sprintf("generation %d of %s", s.app.Generation, s.app.UID)
+	}
+	return declared + " " + q.Request
 }
 
 // isNew reports whether the app asks something that it did not before. After a restart its status says what was asked.

@@ -101,7 +101,11 @@ func (r *Reconciler) siblings(ctx context.Context, s *scope) (siblings, error) {
 			continue
 		}
 		sibling.ObjectMeta = now.ObjectMeta
-		said, late := r.heard(s, sibling)
+		made, err := r.recorded(ctx, sibling)
+		if err != nil {
+			return found, err
+		}
+		said, late := r.heard(s, sibling, made)
 		found.said[sibling.Name] = said
 		if late > 0 {
 			found.late = "whoever declares it: app " + sibling.Name + " has yet to say what it does"
@@ -118,12 +122,12 @@ func (r *Reconciler) siblings(ctx context.Context, s *scope) (siblings, error) {
 }
 
 // heard returns what a sibling declares as far as is known, and how long it may still take to say what it declares now. Until
-// it has, what is recorded of it counts too.
-func (r *Reconciler) heard(s *scope, sibling *v1alpha1.App) (said claim, late time.Duration) {
+// it has, what it is recorded to have made counts too.
+func (r *Reconciler) heard(s *scope, sibling *v1alpha1.App, made v1alpha1.Inventory) (said claim, late time.Duration) {
 	said, known := r.claims.of(sibling.Namespace, sibling.Name)
 	behind := !sibling.Spec.Suspend && r.behind(s, sibling, said)
 	if behind || !known { // A suspended app keeps what it has.
-		said.objects = append(hashesOf(&scope{inventory: sibling.Status.Inventory}, false), said.objects...)
+		said.objects = append(hashesOf(&scope{inventory: made}, false), said.objects...)
 		slices.Sort(said.objects)
 	}
 	switch now := aboutOf(sibling); {

@@ -30,7 +30,7 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 	if ctx.Err() != nil && v != nil && v.kind == failed {
 		// The operator is stopping: what broke off says nothing about the object. What was done stays recorded.
 		obj.SetConditions(before.GetConditions())
-		return ctrl.Result{}, r.patch(ctx, before, obj)
+		return ctrl.Result{}, r.write(ctx, before, obj, s)
 	}
 	summarise(obj, s, v)
 	notes := notesOf(s)
@@ -39,7 +39,7 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		obj.GetReconcileStatus().SetLastHandledReconcileRequest(token)
 	}
 
-	if err := r.patch(ctx, before, obj); err != nil {
+	if err := r.write(ctx, before, obj, s); err != nil {
 		return ctrl.Result{}, errors.Join(err, errOf(v))
 	}
 	r.tell(before, obj, detailsOf(s, v))
@@ -127,6 +127,15 @@ func (r *Runner) suspended(ctx context.Context, obj Object) error {
 	conditions.Set(obj, marked)
 	conditions.Delete(obj, v1alpha1.ReconcilingCondition)
 	return r.patch(ctx, before, obj)
+}
+
+// write writes the status with what the scope recorded.
+func (r *Runner) write(ctx context.Context, before, obj Object, s Scope) error {
+	err := r.patch(ctx, before, obj)
+	if t, ok := s.(Teller); ok && err == nil {
+		t.Told()
+	}
+	return err
 }
 
 // patch writes the status where it differs from what was read: one request, or none.

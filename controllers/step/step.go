@@ -63,6 +63,11 @@ type Detailed interface {
 	Details() string
 }
 
+// Teller is a Scope that wants to know when the status tells what it recorded: Told is called then.
+type Teller interface {
+	Told()
+}
+
 // Discreet is a Scope that knows words which nothing that is told may hold: Mask hides them in a text.
 type Discreet interface {
 	Mask(text string) string

@@ -1,0 +1,259 @@
+// Package journal records what is about to be made in the cluster before it is made, so that a process that is killed in
+// the middle leaves nothing behind that nobody knows of.
+//
+// The journal is one ConfigMap in the operator's namespace. It has a key for each owner of which the status does not tell
+// everything yet, so at most for what is under way. What is recorded at about the same time is written with one request: where
+// each owner wrote its own status for that, a thousand apps that are installed would take a thousand requests more.
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Name is that of the ConfigMap.
+const Name = "kubeop-journal"
+
+// ErrFull says that something is too much for the journal.
+var ErrFull = errors.New("the journal has no room")
+
+const (
+	// pace is the time between two writes: the first is made at once, and what comes while it lasts waits for the next.
+	pace = 200 * time.Millisecond
+	// linger is how long what is forgotten waits for something to be written with. It is needless there, but not wrong.
+	linger = 2 * time.Second
+	// patience is how long one write may take.
+	patience = 10 * time.Second
+	// maxEntries is how many objects of one owner are recorded, and maxSize how many bytes in all: a ConfigMap may have 1 MiB.
+	maxEntries = 100
+	maxSize    = 512 << 10
+)
+
+// Journal is what is recorded. It is safe for concurrent use, by one process at a time.
+type Journal struct {
+	client    client.Client
+	namespace string
+
+	mu     sync.Mutex
+	loaded bool
+	// records are by owner, as the ConfigMap is to have them; changed are those that it does not have so yet.
+	records map[types.UID]string
+	changed map[types.UID]bool
+	size    int
+	// next is what is written next; nil while nobody waits for it.
+	next *batch
+	// timer begins the next write; nil while none is due. began is when the last one did, and writing while it lasts.
+	timer   *time.Timer
+	due     time.Time
+	began   time.Time
+	writing bool
+}
+
+// batch is what is written with one request.
+type batch struct {
+	done chan struct{}
+	err  error
+}
+
+// New returns the journal of the operator in a namespace. The client must read past caches.
+func New(c client.Client, namespace string) *Journal {
+	return &Journal{client: c, namespace: namespace, records: map[types.UID]string{}, changed: map[types.UID]bool{}}
+}
+
+// Of returns what is recorded of an owner, none for nothing. The first call reads what an earlier process left.
+func (j *Journal) Of(ctx context.Context, owner types.UID) ([]v1alpha1.InventoryEntry, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.load(ctx); err != nil {
+		return nil, err
+	}
+	return parse(j.records[owner]), nil
+}
+
+// Record has entries of an owner recorded besides those that are, and returns when they are. An ErrFull is for good.
+func (j *Journal) Record(ctx context.Context, owner types.UID, entries []v1alpha1.InventoryEntry) error {
+	written, err := j.add(ctx, owner, entries)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-written.done:
+		return written.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Forget drops what is recorded of an owner, as its status tells all of it or nothing of it is there any more.
+func (j *Journal) Forget(owner types.UID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.records[owner] != "" {
+		j.set(owner, "")
+		j.schedule()
+	}
+}
+
+func (j *Journal) add(ctx context.Context, owner types.UID, entries []v1alpha1.InventoryEntry) (*batch, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.load(ctx); err != nil {
+		return nil, err
+	}
+	was := j.records[owner]
+	now := format(append(parse(was), entries...))
+	if strings.Count(now, "\n") > maxEntries || j.size-len(was)+len(now) > maxSize {
+		return nil, ErrFull
+	}
+	j.set(owner, now)
+	if j.next == nil {
+		j.next = &batch{done: make(chan struct{})}
+	}
+	j.schedule()
+	return j.next, nil
+}
+
+func (j *Journal) set(owner types.UID, record string) {
+	j.size += len(record) - len(j.records[owner])
+	if j.records[owner] = record; record == "" {
+		delete(j.records, owner)
+	}
+	j.changed[owner] = true
+}
+
+// schedule has what changed written when it is time.
+func (j *Journal) schedule() {
+	if j.writing || len(j.changed) == 0 {
+		return
+	}
+	due := time.Now().Add(linger)
+	if j.next != nil {
+		due = j.began.Add(pace)
+	}
+	if j.timer != nil && !due.Before(j.due) {
+		return
+	}
+	if j.timer != nil {
+		j.timer.Stop()
+	}
+	j.due, j.timer = due, time.AfterFunc(time.Until(due), j.write)
+}
+
+// write writes what changed. What could not be written is written the next time.
+func (j *Journal) write() {
+	j.mu.Lock()
+	if j.writing {
+		j.mu.Unlock()
+		return
+	}
+	written, changed := j.next, j.changed
+	j.next, j.changed, j.timer, j.writing, j.began = nil, map[types.UID]bool{}, nil, true, time.Now()
+	some, all := map[string]any{}, map[string]string{}
+	for owner := range changed {
+		some[string(owner)] = nil
+	}
+	for owner, record := range j.records {
+		all[string(owner)] = record
+		if changed[owner] {
+			some[string(owner)] = record
+		}
+	}
+	j.mu.Unlock()
+
+	err := j.send(some, all)
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.writing = false
+	if err != nil {
+		for owner := range changed {
+			j.changed[owner] = true
+		}
+	}
+	if written != nil {
+		written.err = err
+		close(written.done)
+	}
+	j.schedule()
+}
+
+// send writes the keys that changed, or all where there is no ConfigMap yet.
+func (j *Journal) send(some map[string]any, all map[string]string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"data": some})
+	if err != nil {
+		return fmt.Errorf("encoding the journal: %w", err)
+	}
+	err = j.client.Patch(ctx, j.reference(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
+	if apierrors.IsNotFound(err) {
+		fresh := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: j.namespace, Name: Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "kubeop"},
+		}, Data: all}
+		err = j.client.Create(ctx, fresh, client.FieldOwner(v1alpha1.FieldManager))
+	}
+	if err != nil {
+		return fmt.Errorf("writing ConfigMap %s/%s: %w", j.namespace, Name, err)
+	}
+	return nil
+}
+
+// reference is the ConfigMap without its data, which no answer needs to hold.
+func (j *Journal) reference() *metav1.PartialObjectMetadata {
+	reference := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: Name}}
+	reference.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	return reference
+}
+
+// load reads what an earlier process left, once.
+func (j *Journal) load(ctx context.Context) error {
+	if j.loaded {
+		return nil
+	}
+	left := &corev1.ConfigMap{}
+	err := j.client.Get(ctx, client.ObjectKey{Namespace: j.namespace, Name: Name}, left)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ConfigMap %s/%s: %w", j.namespace, Name, err)
+	}
+	for owner, record := range left.Data {
+		j.records[types.UID(owner)] = record
+		j.size += len(record)
+	}
+	j.loaded = true
+	return nil
+}
+
+// format writes entries, each once, as lines of their ID and version.
+func format(entries []v1alpha1.InventoryEntry) string {
+	lines := make([]string, 0, len(entries))
+	for _, e := range entries {
+		lines = append(lines, e.ID+" "+e.Version+"\n")
+	}
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "")
+}
+
+// parse reads what format wrote. A line that somebody else put there, and that is none, is passed over.
+func parse(record string) []v1alpha1.InventoryEntry {
+	var entries []v1alpha1.InventoryEntry
+	for line := range strings.Lines(record) {
+		if id, version, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			entries = append(entries, v1alpha1.InventoryEntry{ID: id, Version: version})
+		}
+	}
+	return entries
+}

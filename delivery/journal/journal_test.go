@@ -1,0 +1,214 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// cluster is an API server of which the writes can be counted and made to fail.
+type cluster struct {
+	client.Client
+	writes atomic.Int32
+	// hold is closed to let writes go on; nil lets them.
+	hold chan struct{}
+	fail atomic.Pointer[error]
+}
+
+func newCluster() *cluster {
+	c := &cluster{}
+	write := func() error {
+		c.writes.Add(1)
+		if c.hold != nil {
+			<-c.hold
+		}
+		if err := c.fail.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}
+	c.Client = fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := write(); err != nil {
+				return err
+			}
+			return w.Patch(ctx, o, p, opts...)
+		},
+	}).Build()
+	return c
+}
+
+// journal is that of a process that has just begun.
+func (c *cluster) journal() *Journal { return New(c, "kubeop-system") }
+
+func entries(names ...string) []v1alpha1.InventoryEntry {
+	var all []v1alpha1.InventoryEntry
+	for _, name := range names {
+		all = append(all, v1alpha1.InventoryEntry{ID: "a_" + name + "__ConfigMap", Version: "v1"})
+	}
+	return all
+}
+
+// found fails the test unless a process that begins now finds these entries of the owner.
+func (c *cluster) found(t *testing.T, owner types.UID, want []v1alpha1.InventoryEntry) {
+	t.Helper()
+	got, err := c.journal().Of(t.Context(), owner)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("of %s: %v (-want +got)\n%s", owner, err, diff)
+	}
+}
+
+func record(t *testing.T, j *Journal, owner types.UID, names ...string) {
+	t.Helper()
+	if err := j.Record(t.Context(), owner, entries(names...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsRecordedOutlivesTheProcess(t *testing.T) {
+	c := newCluster()
+	c.found(t, "1", nil)
+	j := c.journal()
+	record(t, j, "1", "x", "y")
+	c.found(t, "1", entries("x", "y"))
+	record(t, j, "2", "z")
+	record(t, j, "1", "y", "w")
+	c.found(t, "1", entries("w", "x", "y"))
+	c.found(t, "2", entries("z"))
+	// The next process goes on.
+	next := c.journal()
+	record(t, next, "1", "v")
+	c.found(t, "1", entries("v", "w", "x", "y"))
+}
+
+func TestManyAreWrittenTogether(t *testing.T) {
+	c := newCluster()
+	j := c.journal()
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() { record(t, j, types.UID(fmt.Sprint(i)), "x") })
+	}
+	all.Wait()
+	if n := c.writes.Load(); n > 3 {
+		t.Errorf("%d writes", n)
+	}
+	for i := range 200 {
+		c.found(t, types.UID(fmt.Sprint(i)), entries("x"))
+	}
+}
+
+func TestWhatIsForgottenGoesWithTheNextWrite(t *testing.T) {
+	c := newCluster()
+	j := c.journal()
+	record(t, j, "1", "x")
+	record(t, j, "2", "y")
+	j.Forget("1")
+	j.Forget("nobody")
+	record(t, j, "3", "z")
+	c.found(t, "1", nil)
+	c.found(t, "2", entries("y"))
+	writes := c.writes.Load()
+	j.Forget("2")
+	j.Forget("3")
+	time.Sleep(linger + 500*time.Millisecond)
+	c.found(t, "2", nil)
+	c.found(t, "3", nil)
+	if n := c.writes.Load() - writes; n != 1 {
+		t.Errorf("%d writes, want one for both", n)
+	}
+}
+
+// TestForgottenAndRecordedWhileAWriteLasts has the last word count, whatever is under way.
+func TestForgottenAndRecordedWhileAWriteLasts(t *testing.T) {
+	c := newCluster()
+	j := c.journal()
+	record(t, j, "1", "x")
+	c.hold = make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() { record(t, j, "2", "y") })
+	for c.writes.Load() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	j.Forget("1")
+	j.Forget("2")
+	all.Go(func() { record(t, j, "1", "z") })
+	time.Sleep(10 * time.Millisecond)
+	close(c.hold)
+	all.Wait()
+	c.found(t, "1", entries("z"))
+	c.found(t, "2", nil)
+}
+
+func TestAWriteThatFailsIsToldAndMadeUpFor(t *testing.T) {
+	c := newCluster()
+	j := c.journal()
+	away := errors.New("the API server is away")
+	c.fail.Store(&away)
+	if err := j.Record(t.Context(), "1", entries("x")); !errors.Is(err, away) {
+		t.Errorf("got %v", err)
+	}
+	c.found(t, "1", nil)
+	c.fail.Store(nil)
+	record(t, j, "2", "y")
+	c.found(t, "1", entries("x"))
+	c.found(t, "2", entries("y"))
+}
+
+func TestWhoIsToldToStopDoesNotWait(t *testing.T) {
+	c := newCluster()
+	c.hold = make(chan struct{})
+	defer close(c.hold)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := c.journal().Record(ctx, "1", entries("x")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAJournalThatSomebodyDeletedIsWrittenAsAWhole(t *testing.T) {
+	c := newCluster()
+	j := c.journal()
+	record(t, j, "1", "x")
+	if err := c.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: Name}}); err != nil {
+		t.Fatal(err)
+	}
+	record(t, j, "2", "y")
+	c.found(t, "1", entries("x"))
+	c.found(t, "2", entries("y"))
+}
+
+func TestWhatIsTooMuchIsRefused(t *testing.T) {
+	c := newCluster()
+	j := c.journal()
+	var many []string
+	for i := range maxEntries {
+		many = append(many, fmt.Sprintf("%03d", i))
+	}
+	record(t, j, "1", many...)
+	if err := j.Record(t.Context(), "1", entries("one more")); !errors.Is(err, ErrFull) {
+		t.Errorf("got %v", err)
+	}
+	c.found(t, "1", entries(many...))
+	long := entries(string(make([]byte, 200)))
+	var refused error
+	for i := 0; refused == nil && i < maxSize/200; i++ {
+		_, refused = j.add(t.Context(), types.UID(fmt.Sprintf("owner %d", i)), long)
+	}
+	if !errors.Is(refused, ErrFull) || j.size > maxSize {
+		t.Errorf("%d bytes are held; the last was answered %v", j.size, refused)
+	}
+}
