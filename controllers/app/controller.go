@@ -84,18 +84,27 @@ type Reconciler struct {
 // Reconcile delivers one app, or removes what it delivered.
 func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Result, error) {
 	s := newScope(app, &r.memory)
-	if err := r.recall(ctx, s); err != nil {
-		return ctrl.Result{}, err
-	}
+	unknown := r.recall(ctx, s)
 	if !app.DeletionTimestamp.IsZero() {
 		if app.Spec.Suspend {
 			r.forget(s) // It is let go without a step.
 		}
-		return r.Steps.Finalize(ctx, app, s, step.Of(v1alpha1.RemovedCondition, s, r.remove))
+		return r.Steps.Finalize(ctx, app, s, step.Of(v1alpha1.RemovedCondition, s, unless(unknown, r.remove)))
+	}
+	if unknown != nil {
+		return r.Steps.Run(ctx, app, s, step.Of(v1alpha1.AppliedCondition, s, unless(unknown, r.apply)))
 	}
 	defer r.said(s)
 	defer r.keep(s)
 	return r.Steps.Run(ctx, app, s, r.steps(s)...)
+}
+
+// unless returns what is done where it is known what is recorded. Nothing is made or deleted without that.
+func unless(unknown error, do func(context.Context, *scope) error) func(context.Context, *scope) error {
+	if unknown == nil {
+		return do
+	}
+	return func(context.Context, *scope) error { return step.Fail(v1alpha1.ApplyFailedReason, unknown) }
 }
 
 // steps lists what delivers an app.

@@ -74,6 +74,8 @@ type remembered struct {
 	// asked is the question with which the source was last asked for, and follows the source.
 	asked   fetch.Question
 	follows string
+	// cause is what the source was last asked for; see causeOf.
+	cause string
 	// drift is what was found to differ when the objects were in the state that the key stands for.
 	driftKey string
 	drift    []string

@@ -101,9 +101,9 @@ func newScope(app *v1alpha1.App, m *memory) *scope {
 	return s
 }
 
-// recall takes up what an earlier process began to make.
+// recall takes up what an earlier process began to make. Of a Helm app the release tells it.
 func (r *Reconciler) recall(ctx context.Context, s *scope) (err error) {
-	if s.memory.inventory == nil {
+	if s.app.Spec.Helm == nil && s.memory.inventory == nil {
 		s.inventory, err = r.recorded(ctx, s.app)
 	}
 	return err
@@ -139,7 +139,8 @@ func (r *Reconciler) keep(s *scope) {
 		return
 	}
 	if !s.told {
-		s.memory.inventory = &s.inventory
+		kept := s.inventory
+		s.memory.inventory = &kept
 		return
 	}
 	r.Journal.Forget(s.app.UID)

@@ -182,21 +182,23 @@ func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T,
 	})
 	if !errors.Is(err, fetch.ErrBusy) {
 		s.memory.asked = question
+		s.memory.cause = s.app.Annotations[v1alpha1.RevisionAnnotation] + " " + question.Request
 	}
 	return answer, err
 }
 
-// causeOf names why the source is asked anew: a question that the app did not ask before, of which many have the same when one
-// commit declares them; "" where there is none.
+// causeOf names why the source is asked anew: the app asks what it did not ask before; "" where it does not. The many apps that a
+// commit declares have one cause. Whoever comes with it a second time has one of its own: somebody changed the app by hand.
 func (s *scope) causeOf(q fetch.Question) string {
 	if !s.isNew(q) {
 		return ""
 	}
 	declared := s.app.Annotations[v1alpha1.RevisionAnnotation]
-	if declared == "" {
-		declared = fmt.Sprintf("generation %d of %s", s.app.Generation, s.app.UID)
+	cause := declared + " " + q.Request
+	if declared == "" || s.memory.cause == cause {
+		return fmt.Sprintf("%s generation %d of %s", cause, s.app.Generation, s.app.UID)
 	}
-	return declared + " " + q.Request
+	return cause
 }
 
 // isNew reports whether the app asks something that it did not before. After a restart its status says what was asked.

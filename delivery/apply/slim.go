@@ -53,7 +53,7 @@ type fieldText struct {
 // What of more texts, or longer ones, is held may be there twice.
 const (
 	maxShared     = 4096
-	maxSharedSize = 8 << 10
+	maxSharedSize = 4 << 10
 )
 
 func (s *shared) one(fields *metav1.FieldsV1) *metav1.FieldsV1 {

@@ -72,7 +72,7 @@ func (g *generation) load() error {
 	}
 	objects := filesystem.NewObjectStorageWithOptions(storage, cache.NewObjectLRU(objectCache), filesystem.Options{KeepDescriptors: true})
 	// Reads the indexes, so that a damaged one shows now.
-	if err := objects.HasEncodedObject(plumbing.ZeroHash); err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
+	if _, err := objects.EncodedObjectSize(plumbing.ZeroHash); err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
 		return fmt.Errorf("opening the store: %w", err)
 	}
 	g.close()

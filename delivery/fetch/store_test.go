@@ -253,3 +253,19 @@ func TestCommitFindsOtherFolders(t *testing.T) {
 	_, err = Commit{}.Folder(was)
 	wantError(t, err, ErrNotFound, "is not in the store")
 }
+
+func TestADamagedIndexShowsWhenTheStoreIsOpened(t *testing.T) {
+	dir := t.TempDir()
+	pack := filepath.Join(dir, packFolder, "pack-"+strings.Repeat("0a", 20))
+	if err := os.MkdirAll(filepath.Dir(pack), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{".pack", ".idx"} {
+		if err := os.WriteFile(pack+part, []byte("no such thing"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := openGeneration(dir, limits{}, nil); err == nil {
+		t.Error("no error")
+	}
+}

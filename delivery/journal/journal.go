@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -156,7 +159,7 @@ func (j *Journal) schedule() {
 // write writes what changed. What could not be written is written the next time.
 func (j *Journal) write() {
 	j.mu.Lock()
-	if j.writing {
+	if j.writing || len(j.changed) == 0 {
 		j.mu.Unlock()
 		return
 	}
@@ -174,7 +177,8 @@ func (j *Journal) write() {
 	}
 	j.mu.Unlock()
 
-	err := j.send(some, all)
+	// Many wait for it: what ails the API server for a moment is not to fail all of them.
+	err := retry.OnError(retry.DefaultBackoff, passing, func() error { return j.send(some, all) })
 
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -189,6 +193,12 @@ func (j *Journal) write() {
 		close(written.done)
 	}
 	j.schedule()
+}
+
+// passing reports whether another try may help at once.
+func passing(err error) bool {
+	return apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsAlreadyExists(err) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
 }
 
 // send writes the keys that changed, or all where there is no ConfigMap yet.
@@ -224,6 +234,8 @@ func (j *Journal) load(ctx context.Context) error {
 	if j.loaded {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	left := &corev1.ConfigMap{}
 	err := j.client.Get(ctx, client.ObjectKey{Namespace: j.namespace, Name: Name}, left)
 	if client.IgnoreNotFound(err) != nil {
@@ -237,11 +249,12 @@ func (j *Journal) load(ctx context.Context) error {
 	return nil
 }
 
-// format writes entries, each once, as lines of their ID and version.
+// format writes entries, each once, as lines of their version and ID. Names of RBAC objects may hold spaces and more; quoted, an
+// ID is one line.
 func format(entries []v1alpha1.InventoryEntry) string {
 	lines := make([]string, 0, len(entries))
 	for _, e := range entries {
-		lines = append(lines, e.ID+" "+e.Version+"\n")
+		lines = append(lines, e.Version+" "+strconv.Quote(e.ID)+"\n")
 	}
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "")
@@ -251,7 +264,8 @@ func format(entries []v1alpha1.InventoryEntry) string {
 func parse(record string) []v1alpha1.InventoryEntry {
 	var entries []v1alpha1.InventoryEntry
 	for line := range strings.Lines(record) {
-		if id, version, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+		version, quoted, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if id, err := strconv.Unquote(quoted); err == nil {
 			entries = append(entries, v1alpha1.InventoryEntry{ID: id, Version: version})
 		}
 	}

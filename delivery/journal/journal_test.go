@@ -95,6 +95,13 @@ func TestWhatIsRecordedOutlivesTheProcess(t *testing.T) {
 	c.found(t, "1", entries("v", "w", "x", "y"))
 }
 
+// TestNamesMayHoldAnything: those of RBAC objects do.
+func TestNamesMayHoldAnything(t *testing.T) {
+	c := newCluster()
+	record(t, c.journal(), "1", "my role", "of\ntwo lines", `"quoted"`)
+	c.found(t, "1", entries(`"quoted"`, "my role", "of\ntwo lines"))
+}
+
 func TestManyAreWrittenTogether(t *testing.T) {
 	c := newCluster()
 	j := c.journal()

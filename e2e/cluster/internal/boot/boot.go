@@ -42,15 +42,14 @@ func (s *Supervisor) prepare() error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster binary: %w", err)
 	}
-	reserved, err := ports.Reserve(5)
+	reserved, err := ports.Reserve(3)
 	if err != nil {
 		return err
 	}
-	s.registryPort, s.gitPort = reserved[3], reserved[4]
+	s.registryPort, s.gitPort = reserved[1], reserved[2]
 	s.plane = control.Plane{
 		Dir: s.dir, Binary: binary, Plan: network.Default(), Audit: s.options.Audit,
-		APIPort: reserved[0], EtcdPort: reserved[1], PeerPort: reserved[2],
-		RealNode: s.options.Node == layout.Real,
+		APIPort: reserved[0], RealNode: s.options.Node == layout.Real,
 	}
 	if s.plane.RealNode {
 		if s.plane.Plan, err = node.ChoosePlan(); err != nil {

@@ -16,9 +16,9 @@ type Plane struct {
 	Dir layout.Dir
 	// Binary is the multi-call binary that all programs are.
 	Binary string
-	// APIPort, EtcdPort and PeerPort are reserved ports on loopback.
-	APIPort, EtcdPort, PeerPort int
-	Plan                        network.Plan
+	// APIPort is a reserved port on loopback.
+	APIPort int
+	Plan    network.Plan
 	// RealNode says that the API server has a real kubelet to call and that pods call it back.
 	RealNode bool
 	// Audit turns the audit log on.
@@ -47,20 +47,21 @@ func (p Plane) AuditLog() string {
 	return p.Dir.Log("audit")
 }
 
+// The sockets of etcd are in the cluster directory, where the programs run and which nobody else may enter. That takes the place
+// of certificates, and a socket costs less than TLS. Their paths are relative, as those of sockets must be short.
+const (
+	etcdSocket = "unix://etcd.sock"
+	peerSocket = "unix://etcd-peer.sock"
+)
+
 // Etcd is the cluster's database. Nothing in it outlives the cluster, so it never waits for the disk.
 func (p Plane) Etcd() supervise.Program {
-	client, peer := fmt.Sprintf("https://127.0.0.1:%d", p.EtcdPort), fmt.Sprintf("https://127.0.0.1:%d", p.PeerPort)
 	return p.program("etcd",
 		"--name=cluster",
 		"--data-dir="+p.Dir.Path("etcd"),
-		"--listen-client-urls="+client, "--advertise-client-urls="+client,
-		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer,
-		"--initial-cluster=cluster="+peer,
-		"--client-cert-auth", "--trusted-ca-file="+p.Dir.PKI("etcd-ca.crt"),
-		"--cert-file="+p.Dir.PKI("etcd.crt"), "--key-file="+p.Dir.PKI("etcd.key"),
-		"--peer-client-cert-auth", "--peer-trusted-ca-file="+p.Dir.PKI("etcd-ca.crt"),
-		"--peer-cert-file="+p.Dir.PKI("etcd.crt"), "--peer-key-file="+p.Dir.PKI("etcd.key"),
-		"--socket-reuse-port",
+		"--listen-client-urls="+etcdSocket, "--advertise-client-urls="+etcdSocket,
+		"--listen-peer-urls="+peerSocket, "--initial-advertise-peer-urls="+peerSocket,
+		"--initial-cluster=cluster="+peerSocket,
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=4294967296",
 		"--log-level=warn",
@@ -70,9 +71,7 @@ func (p Plane) Etcd() supervise.Program {
 // APIServer is the Kubernetes API with its normal authorization and admission.
 func (p Plane) APIServer() supervise.Program {
 	args := []string{
-		fmt.Sprintf("--etcd-servers=https://127.0.0.1:%d", p.EtcdPort),
-		"--etcd-cafile=" + p.Dir.PKI("etcd-ca.crt"),
-		"--etcd-certfile=" + p.Dir.PKI("etcd.crt"), "--etcd-keyfile=" + p.Dir.PKI("etcd.key"),
+		"--etcd-servers=" + etcdSocket,
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", p.APIPort), "--permit-port-sharing",
 		"--tls-cert-file=" + p.Dir.PKI("apiserver.crt"), "--tls-private-key-file=" + p.Dir.PKI("apiserver.key"),
 		"--client-ca-file=" + p.Dir.PKI("ca.crt"),

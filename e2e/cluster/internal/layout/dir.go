@@ -60,6 +60,9 @@ func (d Dir) Claim() error {
 			return fmt.Errorf("making the cluster directory: %w", err)
 		}
 	}
+	if err := os.Chmod(string(d), 0o700); err != nil {
+		return fmt.Errorf("closing the cluster directory to others: %w", err)
+	}
 	return nil
 }
 

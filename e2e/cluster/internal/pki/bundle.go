@@ -20,15 +20,6 @@ type Request struct {
 
 // Make writes the authorities, the components' certificates and their kubeconfigs below the cluster directory.
 func Make(dir layout.Dir, request Request) error {
-	// etcd trusts an authority of its own: whoever holds a client certificate of the cluster must not thereby hold
-	// the cluster's database.
-	etcd, err := NewAuthority("etcd-ca", dir.PKI("etcd-ca"))
-	if err != nil {
-		return err
-	}
-	if err := etcd.issueTo(dir.PKI("etcd"), Subject{Name: "etcd", Hosts: []string{"localhost", "127.0.0.1"}}); err != nil {
-		return err
-	}
 	ca, err := NewAuthority("cluster-ca", dir.PKI("ca"))
 	if err != nil {
 		return err
