@@ -91,7 +91,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	}
 	apps := &app.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,
-		Journal: journal.New(s.direct, o.Namespace),
+		Journal: journal.New(s.direct, o.Namespace, s.clock.Now),
 		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
 		Steps: s.steps("app"), Clock: s.clock, Folder: repositories.Folder, Git: s.stores.Git,
 		Charts:        s.stores.Charts,

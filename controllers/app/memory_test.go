@@ -79,7 +79,7 @@ func TestWhatWasWrittenIsKnownThoughAnotherFailed(t *testing.T) {
 		},
 	})
 	clock := clocktesting.NewFakePassiveClock(time.Unix(100000, 0))
-	r := &Reconciler{Clock: clock, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system"), Applier: &apply.Applier{Live: func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+	r := &Reconciler{Clock: clock, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", time.Now), Applier: &apply.Applier{Live: func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
 		return nil, true, nil
 	}}}
 	pass := func(want map[string]string) {

@@ -114,14 +114,14 @@ func TestWhatAProcessBeganIsTakenUpByTheNext(t *testing.T) {
 			t.Errorf("the inventory (-want +got):\n%s", diff)
 		}
 	}
-	killed := &Reconciler{Journal: journal.New(api, "kubeop-system")}
+	killed := &Reconciler{Journal: journal.New(api, "kubeop-system", time.Now)}
 	s := pass(killed)
 	if err := killed.announce(t.Context(), s, []v1alpha1.InventoryEntry{applied, begun}); err != nil {
 		t.Fatal(err)
 	}
 	expect(s, applied, begun)
 
-	next := &Reconciler{Journal: journal.New(api, "kubeop-system")}
+	next := &Reconciler{Journal: journal.New(api, "kubeop-system", time.Now)}
 	s = pass(next)
 	expect(s, applied, begun)
 	s.inventory.Entries = []v1alpha1.InventoryEntry{applied}

@@ -45,7 +45,7 @@ func newProject(t *testing.T, change func(api *v1alpha1.App)) *project {
 	p.web = declaring(web, "one")
 	p.web.memory.delivers(aboutOf(web), "one", p.clock.Now())
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p.api, web).WithStatusSubresource(&v1alpha1.App{}).Build()
-	p.Reconciler = &Reconciler{Client: c, Direct: c, Clock: p.clock, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system")}
+	p.Reconciler = &Reconciler{Client: c, Direct: c, Clock: p.clock, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", time.Now)}
 	p.Reconciler.queue.Store(&p.queue)
 	return p
 }

@@ -50,6 +50,7 @@ const (
 type Journal struct {
 	client    client.Client
 	namespace string
+	now       func() time.Time
 
 	mu     sync.Mutex
 	loaded bool
@@ -72,9 +73,9 @@ type batch struct {
 	err  error
 }
 
-// New returns the journal of the operator in a namespace. The client must read past caches.
-func New(c client.Client, namespace string) *Journal {
-	return &Journal{client: c, namespace: namespace, records: map[types.UID]string{}, changed: map[types.UID]bool{}}
+// New returns the journal of the operator in a namespace. The client must read past caches; now tells the time.
+func New(c client.Client, namespace string, now func() time.Time) *Journal {
+	return &Journal{client: c, namespace: namespace, now: now, records: map[types.UID]string{}, changed: map[types.UID]bool{}}
 }
 
 // Of returns what is recorded of an owner, none for nothing. The first call reads what an earlier process left.
@@ -143,7 +144,8 @@ func (j *Journal) schedule() {
 	if j.writing || len(j.changed) == 0 {
 		return
 	}
-	due := time.Now().Add(linger)
+	now := j.now()
+	due := now.Add(linger)
 	if j.next != nil {
 		due = j.began.Add(pace)
 	}
@@ -153,7 +155,7 @@ func (j *Journal) schedule() {
 	if j.timer != nil {
 		j.timer.Stop()
 	}
-	j.due, j.timer = due, time.AfterFunc(time.Until(due), j.write)
+	j.due, j.timer = due, time.AfterFunc(due.Sub(now), j.write)
 }
 
 // write writes what changed. What could not be written is written the next time.
@@ -164,7 +166,7 @@ func (j *Journal) write() {
 		return
 	}
 	written, changed := j.next, j.changed
-	j.next, j.changed, j.timer, j.writing, j.began = nil, map[types.UID]bool{}, nil, true, time.Now()
+	j.next, j.changed, j.timer, j.writing, j.began = nil, map[types.UID]bool{}, nil, true, j.now()
 	some, all := map[string]any{}, map[string]string{}
 	for owner := range changed {
 		some[string(owner)] = nil

@@ -53,7 +53,7 @@ func newCluster() *cluster {
 }
 
 // journal is that of a process that has just begun.
-func (c *cluster) journal() *Journal { return New(c, "kubeop-system") }
+func (c *cluster) journal() *Journal { return New(c, "kubeop-system", time.Now) }
 
 func entries(names ...string) []v1alpha1.InventoryEntry {
 	var all []v1alpha1.InventoryEntry

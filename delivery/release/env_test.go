@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -338,12 +339,16 @@ func (t *team) update(c *corev1.ConfigMap) {
 	}
 }
 
-// uninstall removes the release and expects it to be gone.
+// uninstall removes the release and expects it to be gone, when Kubernetes has let go of what it protects.
 func (t *team) uninstall(r Request) {
 	t.Helper()
-	for {
+	for began := time.Now(); ; {
 		done, err := t.Uninstall(t.Context(), r)
+		var left *Terminating
 		switch {
+		case errors.As(err, &left) && time.Since(began) < time.Minute:
+			time.Sleep(100 * time.Millisecond)
+			continue
 		case err != nil:
 			t.Fatal(err)
 		case done:
