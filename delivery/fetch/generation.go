@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -38,21 +37,26 @@ type generation struct {
 	// damaged is set when an object that has to be there cannot be read; the next fetch then starts a fresh store.
 	damaged atomic.Bool
 
-	// mu guards what follows, and every read: go-git's storage is not made for concurrent use.
-	mu      sync.Mutex
-	objects *filesystem.ObjectStorage
-	packs   int
-	// rest closes the packs when it has come; nil while they are closed.
-	rest *time.Timer
+	*objects
+	packs int
 	// commits are shallow and whole, so they may be claimed in the next fetch.
 	commits []plumbing.Hash
+}
+
+// objects is what a generation reads from. It outlives one that nobody reads from any more by as long as its packs stay open.
+type objects struct {
+	// mu guards what follows, the rest of the generation, and every read: go-git's storage is not made for concurrent use.
+	mu      sync.Mutex
+	storage *filesystem.ObjectStorage
+	// rest closes the packs when it has come; nil while they are closed.
+	rest *time.Timer
 }
 
 func openGeneration(dir string, limits limits, unpacking chan struct{}) (*generation, error) {
 	if err := os.MkdirAll(filepath.Join(dir, packFolder), 0o700); err != nil {
 		return nil, diskFailed(dir, err)
 	}
-	g := &generation{dir: dir, limits: limits, unpacking: unpacking}
+	g := &generation{dir: dir, limits: limits, unpacking: unpacking, objects: &objects{}}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := g.load(); err != nil {
@@ -65,44 +69,40 @@ func openGeneration(dir string, limits limits, unpacking chan struct{}) (*genera
 func (g *generation) load() error {
 	// The paths are those of packs, so no links on the way need to be looked for. Nobody else writes here, and there are no loose
 	// objects to look for.
-	storage := dotgit.NewWithOptions(osfs.New(g.dir), dotgit.Options{ExclusiveAccess: true})
-	packs, err := storage.ObjectPacks()
+	files := dotgit.NewWithOptions(osfs.New(g.dir), dotgit.Options{ExclusiveAccess: true})
+	packs, err := files.ObjectPacks()
 	if err != nil {
 		return fmt.Errorf("opening the store: %w", err)
 	}
-	objects := filesystem.NewObjectStorageWithOptions(storage, cache.NewObjectLRU(objectCache), filesystem.Options{KeepDescriptors: true})
+	storage := filesystem.NewObjectStorageWithOptions(files, cache.NewObjectLRU(objectCache), filesystem.Options{KeepDescriptors: true})
 	// Reads the indexes, so that a damaged one shows now.
-	if _, err := objects.EncodedObjectSize(plumbing.ZeroHash); err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
+	if _, err := storage.EncodedObjectSize(plumbing.ZeroHash); err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
 		return fmt.Errorf("opening the store: %w", err)
 	}
 	g.close()
-	g.objects, g.packs, g.commits = objects, len(packs), readCommits(g.dir)
+	g.storage, g.packs, g.commits = storage, len(packs), readCommits(g.dir)
 	return nil
 }
 
 // close closes the packs. They are only read from, so nothing can be lost.
-func (g *generation) close() {
-	if g.rest != nil {
-		g.rest.Stop()
-		g.rest = nil
-		_ = g.objects.Close()
+func (o *objects) close() {
+	if o.rest != nil {
+		o.rest.Stop()
+		o.rest = nil
+		_ = o.storage.Close()
 	}
 }
 
-// reading has the packs closed a while after the last read. That is no reason to keep a generation that nobody reads from: the
-// files of one that is gone are closed with it.
-func (g *generation) reading() {
-	if g.rest != nil {
-		g.rest.Reset(idle)
+// reading has the packs closed a while after the last read.
+func (o *objects) reading() {
+	if o.rest != nil {
+		o.rest.Reset(idle)
 		return
 	}
-	read := weak.Make(g)
-	g.rest = time.AfterFunc(idle, func() {
-		if g := read.Value(); g != nil {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			g.close()
-		}
+	o.rest = time.AfterFunc(idle, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.close()
 	})
 }
 
@@ -219,7 +219,7 @@ func (g *generation) blobSize(hash plumbing.Hash) (int64, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.reading()
-	size, err := g.objects.EncodedObjectSize(hash)
+	size, err := g.storage.EncodedObjectSize(hash)
 	if err != nil {
 		return 0, fmt.Errorf("reading object %s: %w", hash, err)
 	}
@@ -244,7 +244,7 @@ func (g *generation) object(kind plumbing.ObjectType, hash plumbing.Hash, max in
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.reading()
-	encoded, err := g.objects.EncodedObject(kind, hash)
+	encoded, err := g.storage.EncodedObject(kind, hash)
 	if err != nil {
 		return rawObject{}, err
 	}

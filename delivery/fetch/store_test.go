@@ -214,15 +214,26 @@ func TestFetchToAFullDisk(t *testing.T) {
 func unmount(t *testing.T, dir string) {
 	t.Helper()
 	var err error
-	for range 10 {
+	for range 40 {
 		if err = syscall.Unmount(dir, 0); !errors.Is(err, syscall.EBUSY) {
 			break
 		}
 		time.Sleep(idle / 2)
 	}
 	if err != nil {
-		t.Errorf("unmounting: %v", err)
+		t.Errorf("unmounting: %v; open are %v", err, openBelow(dir))
 	}
+}
+
+// openBelow lists the files that this process has open below a folder.
+func openBelow(dir string) (open []string) {
+	descriptors, _ := filepath.Glob("/proc/self/fd/*")
+	for _, d := range descriptors {
+		if path, err := os.Readlink(d); err == nil && strings.HasPrefix(path, dir) {
+			open = append(open, path)
+		}
+	}
+	return open
 }
 
 func TestCommitFindsOtherFolders(t *testing.T) {
