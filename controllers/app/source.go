@@ -182,7 +182,7 @@ func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T,
 	})
 	if !errors.Is(err, fetch.ErrBusy) {
 		s.memory.asked = question
-		s.memory.cause = s.app.Annotations[v1alpha1.RevisionAnnotation] + " " + question.Request
+		s.memory.cause = s.commonCause(question)
 	}
 	return answer, err
 }
@@ -193,12 +193,16 @@ func (s *scope) causeOf(q fetch.Question) string {
 	if !s.isNew(q) {
 		return ""
 	}
-	declared := s.app.Annotations[v1alpha1.RevisionAnnotation]
-	cause := declared + " " + q.Request
-	if declared == "" || s.memory.cause == cause {
+	cause := s.commonCause(q)
+	if s.app.Annotations[v1alpha1.RevisionAnnotation] == "" || s.memory.cause == cause {
 		return fmt.Sprintf("%s generation %d of %s", cause, s.app.Generation, s.app.UID)
 	}
 	return cause
+}
+
+// commonCause names what the apps of one commit have in common that ask the same.
+func (s *scope) commonCause(q fetch.Question) string {
+	return s.app.Annotations[v1alpha1.RevisionAnnotation] + " " + q.Request
 }
 
 // isNew reports whether the app asks something that it did not before. After a restart its status says what was asked.

@@ -3,6 +3,9 @@ package app
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
 )
@@ -72,6 +75,29 @@ func TestACommitIsKnownByWhatWasRead(t *testing.T) {
 		found, err := (&scope{reads: reads}).ofCommit(commit)
 		if err != nil || found.digest != want || found.revision != "C2" {
 			t.Errorf("of reads %q: got %q of %s and %v, want %q", reads, found.digest, found.revision, err, want)
+		}
+	}
+}
+
+// TestAppsOfACommitAskForOneCause, and whoever was changed by hand since for one of its own.
+func TestAppsOfACommitAskForOneCause(t *testing.T) {
+	cause := func(uid, revision, last string, generation int64) string {
+		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: generation}}
+		app.Annotations = map[string]string{v1alpha1.RevisionAnnotation: revision}
+		app.Status.ObservedGeneration = -1
+		return (&scope{app: app, memory: &remembered{cause: last}}).causeOf(fetch.Question{Generation: generation, Request: "now"})
+	}
+	common := cause("1", "main@sha1:1", "", 1)
+	if other := cause("2", "main@sha1:1", "", 4); common == "" || other != common {
+		t.Errorf("of one commit: %q and %q", common, other)
+	}
+	edited, again := cause("1", "main@sha1:1", common, 2), cause("1", "main@sha1:1", common, 3)
+	for what, differs := range map[string]bool{
+		"another commit": cause("1", "main@sha1:2", common, 2) != common, "an edit": edited != common, "another edit": again != edited,
+		"apps without a commit": cause("1", "", "", 1) != cause("2", "", "", 1),
+	} {
+		if !differs {
+			t.Errorf("%s has the same cause", what)
 		}
 	}
 }
