@@ -128,7 +128,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	objects, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper,
 		DefaultLabelSelector: labels.NewSelector().Add(*ours),
-		DefaultTransform:     kube.Hold(apply.Slim),
+		DefaultTransform:     kube.Hold(mgr.GetScheme(), apply.Slim),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of delivered objects: %w", err)

@@ -256,6 +256,7 @@ type App struct {
 
 	Spec AppSpec `json:"spec"`
 	// +kubebuilder:default={"observedGeneration":-1}
+	// +structType=atomic
 	Status AppStatus `json:"status,omitempty"`
 }
 

@@ -69,6 +69,7 @@ type Project struct {
 	// +optional
 	Spec ProjectSpec `json:"spec,omitempty"`
 	// +kubebuilder:default={"observedGeneration":-1}
+	// +structType=atomic
 	Status ProjectStatus `json:"status,omitempty"`
 }
 

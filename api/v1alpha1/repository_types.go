@@ -91,6 +91,7 @@ type Repository struct {
 
 	Spec RepositorySpec `json:"spec"`
 	// +kubebuilder:default={"observedGeneration":-1}
+	// +structType=atomic
 	Status RepositoryStatus `json:"status,omitempty"`
 }
 

@@ -138,6 +138,7 @@ type Tenant struct {
 	// +optional
 	Spec TenantSpec `json:"spec,omitempty"`
 	// +kubebuilder:default={"observedGeneration":-1}
+	// +structType=atomic
 	Status TenantStatus `json:"status,omitempty"`
 }
 

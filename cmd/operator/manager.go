@@ -38,6 +38,8 @@ func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, cl
 		return nil, nil, fmt.Errorf("finding the cluster: %w", err)
 	}
 	connection.QPS, connection.Burst = -1, -1
+	// As Kubernetes' own controllers: the API server would compress every event of a watch, which is dearer than the bytes.
+	connection.DisableCompression = true
 	connection.UserAgent = "kubeop/" + version.Version
 	unfenced := rest.CopyConfig(connection)
 	options := controllers.ManagerOptions(scheme)

@@ -187,7 +187,9 @@ func (t *target) patch(ctx context.Context, from string) (metav1.Object, error) 
 	var written *metav1.PartialObjectMetadata
 	write := func() error {
 		written = t.reference()
-		return t.set.Client.Patch(ctx, written, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership)
+		// Without field validation, which would only look for keys that are there twice: what is not in the schema cannot be applied.
+		return t.set.Client.Patch(ctx, written, client.RawPatch(types.ApplyPatchType, data),
+			client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership, client.FieldValidation(metav1.FieldValidationIgnore))
 	}
 	err = t.whenServed(ctx, t.object, func() error { return retry.OnError(retry.DefaultBackoff, ofQuota, write) })
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota:") {

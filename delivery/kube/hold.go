@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // maxSpec is how many bytes of spec are held of a kind that is not Kubernetes' own.
@@ -33,34 +35,62 @@ func (h *held) DeepCopyObject() runtime.Object {
 
 // Hold returns the transform of a Watch's cache. It has slim take from the metadata what nobody needs; of whole objects
 // it keeps besides the status and the spec: without the templates that pods and volume claims are made from, and of kinds
-// outside of Kubernetes' own groups only where it is at most 4 KiB.
-func Hold(slim toolscache.TransformFunc) toolscache.TransformFunc {
+// outside of Kubernetes' own groups only where it is at most 4 KiB. The scheme knows the kinds that do not come unstructured.
+func Hold(scheme *runtime.Scheme, slim toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(object any) (any, error) {
-		whole, ok := object.(*unstructured.Unstructured)
-		if !ok {
-			return slim(object)
+		h, content, err := taken(scheme, object)
+		if err != nil {
+			return nil, err
 		}
-		h := &held{}
-		h.SetGroupVersionKind(whole.GroupVersionKind())
-		metadata, _ := whole.Object["metadata"].(map[string]any)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, &h.ObjectMeta); err != nil {
-			return nil, fmt.Errorf("reading the metadata of %s %s: %w", whole.GetKind(), whole.GetName(), err)
+		if h == nil {
+			return slim(object)
 		}
 		if _, err := slim(h); err != nil {
 			return nil, err
 		}
-		var err error
-		h.rest, err = restOf(whole)
+		h.rest, err = restOf(h.GroupVersionKind().Group, content)
 		return h, err
 	}
 }
 
-func restOf(whole *unstructured.Unstructured) ([]byte, error) {
+// taken returns a whole object's kind and metadata, and what else it has; nil for what is not whole, or held already.
+func taken(scheme *runtime.Scheme, object any) (*held, map[string]any, error) {
+	h := &held{}
+	switch whole := object.(type) {
+	case *metav1.PartialObjectMetadata, *held:
+		return nil, nil, nil
+	case *unstructured.Unstructured:
+		h.SetGroupVersionKind(whole.GroupVersionKind())
+		metadata, _ := whole.Object["metadata"].(map[string]any)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, &h.ObjectMeta); err != nil {
+			return nil, nil, fmt.Errorf("reading the metadata of %s %s: %w", whole.GetKind(), whole.GetName(), err)
+		}
+		return h, whole.Object, nil
+	case client.Object:
+		kind, err := apiutil.GVKForObject(whole, scheme)
+		if err != nil {
+			return nil, nil, err
+		}
+		h.SetGroupVersionKind(kind)
+		if typed, ok := whole.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta); ok {
+			h.ObjectMeta, *typed = *typed, metav1.ObjectMeta{}
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(whole)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading %s %s: %w", kind.Kind, h.Name, err)
+		}
+		return h, content, nil
+	default:
+		return nil, nil, nil
+	}
+}
+
+func restOf(group string, content map[string]any) ([]byte, error) {
 	rest := map[string]any{}
-	if status, ok := whole.Object["status"]; ok {
+	if status, ok := content["status"]; ok {
 		rest["status"] = status
 	}
-	spec, err := specOf(whole)
+	spec, err := specOf(group, content)
 	if err != nil {
 		return nil, err
 	}
@@ -70,12 +100,12 @@ func restOf(whole *unstructured.Unstructured) ([]byte, error) {
 	return json.Marshal(rest)
 }
 
-func specOf(whole *unstructured.Unstructured) (any, error) {
-	spec, ok := whole.Object["spec"].(map[string]any)
+func specOf(group string, content map[string]any) (any, error) {
+	spec, ok := content["spec"].(map[string]any)
 	if !ok {
 		return nil, nil
 	}
-	if workloads[whole.GroupVersionKind().Group] {
+	if workloads[group] {
 		spec = maps.Clone(spec)
 		for _, template := range []string{"template", "volumeClaimTemplates", "jobTemplate"} {
 			delete(spec, template)

@@ -241,11 +241,16 @@ func (w *Watch) whole(kind schema.GroupVersionKind) bool {
 	return w.hasStatus(kind) && kind != corev1.SchemeGroupVersion.WithKind("Pod")
 }
 
-// form returns what a cache is asked with for a kind, always the same: another form would be another informer.
+// form returns what a cache is asked with for a kind, always the same: another form would be another informer. Kubernetes' own
+// kinds come as Protobuf, which the API server has encoded for Kubernetes' controllers already; without what is newer than the
+// Kubernetes that this is built with.
 func (w *Watch) form(kind schema.GroupVersionKind) client.Object {
 	var object client.Object = &metav1.PartialObjectMetadata{}
 	if w.whole(kind) {
 		object = &unstructured.Unstructured{}
+		if typed, err := w.direct.Scheme().New(kind); err == nil && workloads[kind.Group] {
+			object = typed.(client.Object)
+		}
 	}
 	object.GetObjectKind().SetGroupVersionKind(kind)
 	return object

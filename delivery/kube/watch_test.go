@@ -11,12 +11,19 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -66,7 +73,7 @@ func newOperator(t *testing.T) *operator {
 	}
 	objects, err := cache.New(env.Config, cache.Options{
 		HTTPClient: l.client, Scheme: kinds, Mapper: o.mapper,
-		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: Hold(apply.Slim),
+		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: Hold(kinds, apply.Slim),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +255,7 @@ func TestTheSpecThatIsHeld(t *testing.T) {
 			if c.spec != nil {
 				whole.Object["spec"] = c.spec
 			}
-			hold := Hold(apply.Slim)
+			hold := Hold(scheme.Scheme, apply.Slim)
 			kept, err := hold(whole)
 			if err != nil {
 				t.Fatal(err)
@@ -269,6 +276,84 @@ func TestTheSpecThatIsHeld(t *testing.T) {
 				want["spec"] = c.want
 			}
 			if diff := cmp.Diff(want, got.Object); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestTypedAndUntypedAreHeldAlike compares what is held of an object that came as Protobuf and of the same as JSON.
+func TestTypedAndUntypedAreHeldAlike(t *testing.T) {
+	t.Parallel()
+	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	metadata := metav1.ObjectMeta{
+		Name: "web", Namespace: "shop", Generation: 3, ResourceVersion: "7", CreationTimestamp: at, Labels: map[string]string{"a": "b"},
+		Finalizers: []string{"example.com/guard"}, Annotations: map[string]string{"note": "kept by nobody"},
+	}
+	share, port := intstr.FromString("25%"), intstr.FromInt32(80)
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}}}
+	for kind, o := range map[string]client.Object{
+		"Deployment": &appsv1.Deployment{
+			ObjectMeta: metadata,
+			Spec: appsv1.DeploymentSpec{
+				Replicas: new(int32(0)), Template: template,
+				Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &share}},
+			},
+			Status: appsv1.DeploymentStatus{
+				ObservedGeneration: 3, Replicas: 2,
+				Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, LastUpdateTime: at}},
+			},
+		},
+		"Job": &batchv1.Job{
+			ObjectMeta: metadata, Spec: batchv1.JobSpec{Template: template, Suspend: new(false)},
+			Status: batchv1.JobStatus{StartTime: &at, Failed: 1},
+		},
+		"CronJob": &batchv1.CronJob{ObjectMeta: metadata, Spec: batchv1.CronJobSpec{Schedule: "@daily"}},
+		"StatefulSet": &appsv1.StatefulSet{
+			ObjectMeta: metadata,
+			Spec:       appsv1.StatefulSetSpec{Template: template, VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{}}},
+		},
+		"Service": &corev1.Service{
+			ObjectMeta: metadata,
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80, TargetPort: port}}, Type: corev1.ServiceTypeLoadBalancer},
+			Status:     corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}}},
+		},
+		"PersistentVolumeClaim": &corev1.PersistentVolumeClaim{
+			ObjectMeta: metadata,
+			Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1.5Gi")},
+			}},
+			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+		},
+		"PodDisruptionBudget": &policyv1.PodDisruptionBudget{
+			ObjectMeta: metadata, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &port},
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptedPods: map[string]metav1.Time{"web-0": at}},
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			data, err := apiruntime.Encode(scheme.Codecs.LegacyCodec(scheme.Scheme.PrioritizedVersionsAllGroups()...), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			untyped := &unstructured.Unstructured{}
+			if err := untyped.UnmarshalJSON(data); err != nil {
+				t.Fatal(err)
+			}
+			var both [2]*unstructured.Unstructured
+			for i, object := range []any{untyped, o} {
+				kept, err := Hold(scheme.Scheme, apply.Slim)(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if both[i], err = kept.(*held).object(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if both[0].GetKind() != kind || both[0].GetName() != "web" {
+				t.Fatalf("held: %v", both[0].Object)
+			}
+			if diff := cmp.Diff(both[0].Object, both[1].Object); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -77,7 +77,7 @@ func (f *fluxSettings) connect(ctx context.Context) (*flux, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster of $KUBECONFIG: %w", err)
 	}
-	config.QPS, config.Burst = -1, -1
+	config.QPS, config.Burst, config.DisableCompression = -1, -1, true
 	return newFlux(ctx, *f, config)
 }
 

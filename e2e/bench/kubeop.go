@@ -306,7 +306,7 @@ func (k *kubeop) subject() subject {
 	if err != nil {
 		panic(err) // The stage has connected with it.
 	}
-	config.QPS, config.Burst = -1, -1
+	config.QPS, config.Burst, config.DisableCompression = -1, -1, true
 	return subject{
 		Config:   config,
 		Apps:     place{Resource: v1alpha1.GroupVersion.WithResource("apps"), Namespace: v1alpha1.ProjectNamespace(tenant, project)},
