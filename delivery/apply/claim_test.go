@@ -139,6 +139,67 @@ func TestWhatTookTheAppsPlaceInTheClusterIsNotOverwritten(t *testing.T) {
 	}
 }
 
+// TestAWatchThatLagsBehindTakesNothingFromOthers has another object take the place of the app's, which the watch still shows.
+func TestAWatchThatLagsBehindTakesNothingFromOthers(t *testing.T) {
+	ofAnother := func(b *bench) client.Object {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "one", Labels: map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "api"}},
+			Data:       map[string]string{"key": "theirs"},
+		}
+	}
+	ofAdministrators := func(b *bench) client.Object {
+		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Description: "theirs"}
+	}
+	config := func(b *bench, value string) *unstructured.Unstructured { return b.config("one", value) }
+	for name, c := range map[string]struct {
+		ours   func(b *bench, value string) *unstructured.Unstructured
+		theirs func(b *bench) client.Object
+		want   error
+	}{
+		"another app's":      {config, ofAnother, ErrContested},
+		"administrators'":    {(*bench).priority, ofAdministrators, ErrForeign},
+		"nothing":            {config, nil, nil},
+		"nothing in cluster": {(*bench).priority, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.must(1, c.ours(b, "a"))
+			ours := c.ours(b, "b")
+			stale, _, err := b.live(t.Context(), ours.GroupVersionKind(), client.ObjectKeyFromObject(ours))
+			if stale == nil || err != nil {
+				t.Fatal(stale, err)
+			}
+			b.Applier = &Applier{Live: func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+				return stale, true, nil
+			}}
+			if err := b.Delete(t.Context(), ours.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			var theirs client.Object
+			if c.theirs != nil {
+				theirs = c.theirs(b)
+				if err := b.Create(t.Context(), theirs); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := b.apply(ours); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			there, _, err := b.live(t.Context(), ours.GroupVersionKind(), client.ObjectKeyFromObject(ours))
+			if theirs == nil && (there == nil || there.GetUID() == stale.GetUID()) {
+				t.Errorf("it was not made anew: %v, %v", there, err)
+			}
+			if theirs == nil {
+				return
+			}
+			version := theirs.GetResourceVersion()
+			if err := b.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || theirs.GetResourceVersion() != version {
+				t.Errorf("it was touched: %v, %v", theirs, err)
+			}
+		})
+	}
+}
+
 // TestAnObjectInTheClusterCostsWhatOthersDo counts the requests besides the look, which the watch answers.
 func TestAnObjectInTheClusterCostsWhatOthersDo(t *testing.T) {
 	b := newBench(t)

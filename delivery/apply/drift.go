@@ -100,7 +100,7 @@ func (d *Deviation) rehearse(ctx context.Context, c client.Client, live, correct
 		others := ceded{replicas: d.left.replicas, bundles: d.left.bundles}
 		manifest = differ.Yielding(others.without(d.left.manifest), live, d.left.paths)
 	}
-	data, err := json.Marshal(withVersion(manifest.Object, ""))
+	data, err := json.Marshal(conditioned(manifest.Object, precondition{}))
 	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}

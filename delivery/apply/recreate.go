@@ -104,7 +104,7 @@ func (t *target) recreate(ctx context.Context, refused error) (metav1.Object, er
 		return nil, fmt.Errorf("%s, so it is made anew: %w", complaint(refused), err)
 	}
 	t.live = nil
-	return t.patch(ctx, "1")
+	return t.patch(ctx, nobodys)
 }
 
 // delete deletes exactly the object that is there and waits a moment until it is gone.

@@ -146,7 +146,7 @@ func (t *target) settled(manifest *unstructured.Unstructured) bool {
 // administrators put in the place of an app's. That it exists is found out by asking the API server to change it from a
 // version that no object has: it then refuses, where it would otherwise make the object. That spares a read.
 func (t *target) create(ctx context.Context, c ceded) (metav1.Object, error) {
-	written, err := t.patch(ctx, "1")
+	written, err := t.patch(ctx, nobodys)
 	if !apierrors.IsConflict(err) || ofQuota(err) {
 		return written, err
 	}
@@ -158,8 +158,25 @@ func (t *target) create(ctx context.Context, c ceded) (metav1.Object, error) {
 	return t.update(ctx, c)
 }
 
-// update changes an object that is there, or was the last time.
+// update changes an object that is there, or was the last time. Where another has taken its place since the watch saw it, that
+// one is looked at first: it may be somebody else's.
 func (t *target) update(ctx context.Context, c ceded) (metav1.Object, error) {
+	written, err := t.change(ctx, c)
+	if t.live == nil || !replaced(err) {
+		return written, err
+	}
+	live, asked := ask(ctx, t.set.Client, t.kind(), t.key())
+	if asked != nil {
+		return nil, errors.Join(err, asked)
+	}
+	if t.live = live; live == nil {
+		return t.patch(ctx, nobodys)
+	}
+	return t.change(ctx, c)
+}
+
+// change changes the object that is there, if it is the one that is known.
+func (t *target) change(ctx context.Context, c ceded) (metav1.Object, error) {
 	if err := t.claim(); err != nil {
 		return nil, err
 	}
@@ -171,16 +188,37 @@ func (t *target) update(ctx context.Context, c ceded) (metav1.Object, error) {
 			return nil, err
 		}
 	}
-	written, err := t.patch(ctx, "")
-	if apierrors.IsInvalid(err) {
+	from := precondition{}
+	if t.live != nil {
+		from.uid = string(t.live.GetUID())
+	}
+	written, err := t.patch(ctx, from)
+	if apierrors.IsInvalid(err) && !replaced(err) {
 		return t.recreate(ctx, err)
 	}
 	return written, err
 }
 
-// patch applies the object, from the given version where there is one. Only metadata is answered.
-func (t *target) patch(ctx context.Context, from string) (metav1.Object, error) {
-	data, err := json.Marshal(withVersion(t.whole().Object, from))
+// replaced reports whether the API server says that what is there is not the object that was meant: none is a conflict, and
+// another one would be given the UID of the first.
+func replaced(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	ofUID := func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" }
+	return apierrors.IsConflict(err) && !ofQuota(err) || apierrors.IsInvalid(err) && slices.ContainsFunc(status.Status().Details.Causes, ofUID)
+}
+
+// precondition is what the object must be, where it is said, or the API server refuses.
+type precondition struct{ version, uid string }
+
+// nobodys is the version of no object: with it, an object is made and none is changed.
+var nobodys = precondition{version: "1"}
+
+// patch applies the object. Only metadata is answered.
+func (t *target) patch(ctx context.Context, from precondition) (metav1.Object, error) {
+	data, err := json.Marshal(conditioned(t.whole().Object, from))
 	if err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)
 	}
@@ -201,17 +239,20 @@ func (t *target) patch(ctx context.Context, from string) (metav1.Object, error) 
 	return written, nil
 }
 
-// withVersion returns the object with a resourceVersion, and without what only the API server writes: manifests taken from
-// a cluster hold that.
-func withVersion(object map[string]any, version string) map[string]any {
+// conditioned returns the object with a precondition, and without what only the API server writes: manifests taken from a
+// cluster hold that.
+func conditioned(object map[string]any, from precondition) map[string]any {
 	object = maps.Clone(object)
 	metadata, _ := object["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
 	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink"} {
 		delete(metadata, field)
 	}
-	if version != "" {
-		metadata["resourceVersion"] = version
+	if from.version != "" {
+		metadata["resourceVersion"] = from.version
+	}
+	if from.uid != "" {
+		metadata["uid"] = from.uid
 	}
 	object["metadata"] = metadata
 	return object

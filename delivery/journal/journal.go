@@ -54,6 +54,8 @@ type Journal struct {
 
 	mu     sync.Mutex
 	loaded bool
+	// version is the ConfigMap's as far as it is known: a write that was given up, and arrives after all, changes nothing.
+	version string
 	// records are by owner, as the ConfigMap is to have them; changed are those that it does not have so yet.
 	records map[types.UID]string
 	changed map[types.UID]bool
@@ -200,27 +202,40 @@ func (j *Journal) write() {
 // passing reports whether another try may help at once.
 func passing(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
-		apierrors.IsAlreadyExists(err) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
+		apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
 }
 
 // send writes the keys that changed, or all where there is no ConfigMap yet.
 func (j *Journal) send(some map[string]any, all map[string]string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"data": some})
+	content := map[string]any{"data": some}
+	if j.version != "" {
+		content["metadata"] = map[string]any{"resourceVersion": j.version}
+	}
+	patch, err := json.Marshal(content)
 	if err != nil {
 		return fmt.Errorf("encoding the journal: %w", err)
 	}
-	err = j.client.Patch(ctx, j.reference(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
+	there := j.reference()
+	err = j.client.Patch(ctx, there, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
 	if apierrors.IsNotFound(err) {
 		fresh := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Namespace: j.namespace, Name: Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "kubeop"},
 		}, Data: all}
 		err = j.client.Create(ctx, fresh, client.FieldOwner(v1alpha1.FieldManager))
+		there.ResourceVersion = fresh.ResourceVersion
+	}
+	if apierrors.IsConflict(err) {
+		// A write that was given up arrived, or somebody else wrote. The next try writes over it.
+		if looked := j.client.Get(ctx, client.ObjectKeyFromObject(there), there); client.IgnoreNotFound(looked) == nil {
+			j.version = there.ResourceVersion
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("writing ConfigMap %s/%s: %w", j.namespace, Name, err)
 	}
+	j.version = there.ResourceVersion
 	return nil
 }
 
@@ -247,7 +262,7 @@ func (j *Journal) load(ctx context.Context) error {
 		j.records[types.UID(owner)] = record
 		j.size += len(record)
 	}
-	j.loaded = true
+	j.loaded, j.version = true, left.ResourceVersion
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,9 @@ type cluster struct {
 	// hold is closed to let writes go on; nil lets them.
 	hold chan struct{}
 	fail atomic.Pointer[error]
+	// late holds the write that was given up, if lose was set, to arrive when it is called.
+	lose atomic.Bool
+	late func() error
 }
 
 func newCluster() *cluster {
@@ -45,6 +49,10 @@ func newCluster() *cluster {
 		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := write(); err != nil {
 				return err
+			}
+			if c.lose.CompareAndSwap(true, false) {
+				c.late = func() error { return w.Patch(context.Background(), o, p, opts...) }
+				return context.DeadlineExceeded
 			}
 			return w.Patch(ctx, o, p, opts...)
 		},
@@ -173,6 +181,47 @@ func TestAWriteThatFailsIsToldAndMadeUpFor(t *testing.T) {
 	record(t, j, "2", "y")
 	c.found(t, "1", entries("x"))
 	c.found(t, "2", entries("y"))
+}
+
+// TestAWriteThatWasGivenUpArrivesLate has it arrive after the next one, or before it.
+func TestAWriteThatWasGivenUpArrivesLate(t *testing.T) {
+	c := newCluster()
+	j := c.journal()
+	record(t, j, "1", "x")
+	giveUp := func() {
+		t.Helper()
+		c.lose.Store(true)
+		if err := j.Record(t.Context(), "1", entries("y")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	giveUp()
+	j.Forget("1")
+	record(t, j, "2", "z")
+	if err := c.late(); !apierrors.IsConflict(err) {
+		t.Errorf("the late write: %v", err)
+	}
+	c.found(t, "1", nil)
+
+	record(t, j, "1", "x")
+	giveUp()
+	if err := c.late(); err != nil {
+		t.Fatal(err)
+	}
+	record(t, j, "2", "w")
+	c.found(t, "1", entries("x", "y"))
+	c.found(t, "2", entries("w", "z"))
+	// Whoever else writes is no reason to lose anything either.
+	touched := &corev1.ConfigMap{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-system", Name: Name}, touched); err != nil {
+		t.Fatal(err)
+	}
+	touched.Labels = map[string]string{"touched": "yes"}
+	if err := c.Update(t.Context(), touched); err != nil {
+		t.Fatal(err)
+	}
+	record(t, j, "3", "v")
+	c.found(t, "3", entries("v"))
 }
 
 func TestWhoIsToldToStopDoesNotWait(t *testing.T) {
