@@ -248,8 +248,9 @@ func (w *Watch) form(kind schema.GroupVersionKind) client.Object {
 	var object client.Object = &metav1.PartialObjectMetadata{}
 	if w.whole(kind) {
 		object = &unstructured.Unstructured{}
-		if typed, err := w.direct.Scheme().New(kind); err == nil && workloads[kind.Group] {
-			object = typed.(client.Object)
+		made, _ := w.direct.Scheme().New(kind)
+		if typed, known := made.(client.Object); known && workloads[kind.Group] {
+			object = typed
 		}
 	}
 	object.GetObjectKind().SetGroupVersionKind(kind)
