@@ -165,6 +165,10 @@ func TestAWatchThatLagsBehindTakesNothingFromOthers(t *testing.T) {
 			b := newBench(t)
 			b.must(1, c.ours(b, "a"))
 			ours := c.ours(b, "b")
+			byHand := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"by":"hand"}}}`))
+			if err := b.Patch(t.Context(), ours.DeepCopy(), byHand, client.FieldOwner("kubectl-edit")); err != nil {
+				t.Fatal(err)
+			}
 			stale, _, err := b.live(t.Context(), ours.GroupVersionKind(), client.ObjectKeyFromObject(ours))
 			if stale == nil || err != nil {
 				t.Fatal(stale, err)
@@ -178,7 +182,7 @@ func TestAWatchThatLagsBehindTakesNothingFromOthers(t *testing.T) {
 			var theirs client.Object
 			if c.theirs != nil {
 				theirs = c.theirs(b)
-				if err := b.Create(t.Context(), theirs); err != nil {
+				if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-edit")); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -55,7 +55,7 @@ func takeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured
 	if hands.Len() == 0 && !release {
 		return nil
 	}
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return rewriteOwners(ctx, c, o, hands, left) })
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return rewriteOwners(ctx, c, o, seen, hands, left) })
 	if err != nil {
 		return fmt.Errorf("settling who owns its fields: %w", err)
 	}
@@ -63,12 +63,15 @@ func takeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured
 }
 
 // rewriteOwners writes the managedFields that the object is to have. The watch holds only part of them; the patch has to
-// carry all.
-func rewriteOwners(ctx context.Context, c client.Client, o *unstructured.Unstructured, hands sets.Set[string], left ceded) error {
+// carry all. Of another object, which has taken the place of the one that was seen, it writes none.
+func rewriteOwners(ctx context.Context, c client.Client, o *unstructured.Unstructured, seen metav1.Object, hands sets.Set[string], left ceded) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(o.GroupVersionKind())
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
 		return client.IgnoreNotFound(err)
+	}
+	if live.UID != seen.GetUID() {
+		return nil
 	}
 	if err := csaupgrade.UpgradeManagedFields(live, hands, v1alpha1.FieldManager); err != nil {
 		return err
