@@ -71,6 +71,10 @@ type AppSpec struct {
 	// +optional
 	DeletionPolicy AppDeletionPolicy `json:"deletionPolicy,omitempty"`
 
+	// ClaimDeletionPolicy says what becomes of claims that hold data when the app is deleted: Retain or Delete. Default: the Project's.
+	// +optional
+	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
+
 	Delivery `json:",inline"`
 
 	// Timeout of one fetch, one apply or one Helm action, and the time the app has to become healthy, from 1s to 1h.

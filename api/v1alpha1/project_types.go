@@ -23,6 +23,10 @@ type ProjectSpec struct {
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
+	// ClaimDeletionPolicy says what becomes of claims that hold data when the project is deleted: Retain or Delete. Default: the Tenant's.
+	// +optional
+	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
+
 	Pace `json:",inline"`
 }
 

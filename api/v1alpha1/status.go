@@ -86,3 +86,26 @@ const (
 	// AppDeletionWaitForTermination is Delete, and waits also for what those objects own, pods above all.
 	AppDeletionWaitForTermination AppDeletionPolicy = "WaitForTermination"
 )
+
+// ClaimDeletionPolicy says what becomes of PersistentVolumeClaims that hold data when what they belong to is deleted: the
+// app, the project, the tenant or the namespace. The most specific policy that is set holds: the App's before the
+// Project's before the Tenant's; Retain where none is.
+// +kubebuilder:validation:Enum=Retain;Delete
+type ClaimDeletionPolicy string
+
+const (
+	// ClaimRetain keeps the claim, its volume and the namespace it is in. A deletion never takes it along.
+	ClaimRetain ClaimDeletionPolicy = "Retain"
+	// ClaimDelete deletes the claim once somebody has confirmed a deletion whose list names it.
+	ClaimDelete ClaimDeletionPolicy = "Delete"
+)
+
+// ClaimPolicy returns the policy that holds of those of an App, its Project and its Tenant, the most specific first.
+func ClaimPolicy(policies ...ClaimDeletionPolicy) ClaimDeletionPolicy {
+	for _, p := range policies {
+		if p != "" {
+			return p
+		}
+	}
+	return ClaimRetain
+}

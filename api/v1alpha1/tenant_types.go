@@ -54,6 +54,10 @@ type TenantSpec struct {
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
+	// ClaimDeletionPolicy says what becomes of claims that hold data when the tenant is deleted: Retain or Delete. Default: Retain.
+	// +optional
+	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
+
 	Schedule `json:",inline"`
 }
 
