@@ -79,28 +79,6 @@ func TestABadFile(t *testing.T) {
 	}
 }
 
-// TestWhoIsHeldBackHearsOfIt looks for the events on the project and the app of a broken file.
-func TestWhoIsHeldBackHearsOfIt(t *testing.T) {
-	n := newTeam(t, "unheard")
-	n.push(shopFiles("shop", "web"))
-	n.ready(n.app("shop", "web"))
-	n.synced(n.push(map[string]string{"projects/shop/apps/web/app.yaml": "apiVersion: ["}), metav1.ConditionFalse)
-	for kind, where := range map[string]string{"Project": "kubeop-unheard", "App": "kubeop-unheard-shop"} {
-		n.eventually(func() error {
-			events := &eventsv1.EventList{}
-			if err := n.admin.List(t.Context(), events, client.InNamespace(where)); err != nil {
-				return err
-			}
-			for _, e := range events.Items {
-				if e.Regarding.Kind == kind && e.Reason == v1alpha1.InvalidTreeReason && strings.Contains(e.Note, "projects/shop/apps/web/app.yaml:1: ") {
-					return nil
-				}
-			}
-			return fmt.Errorf("no event tells the %s", kind)
-		})
-	}
-}
-
 func TestASymlinkIsNamedAndHeld(t *testing.T) {
 	n := newTeam(t, "linked")
 	n.push(shopFiles("shop", "web"))
@@ -120,7 +98,8 @@ func TestAnEmptiedTreeIsHeldUntilConfirmed(t *testing.T) {
 	revision := n.push(map[string]string{"projects": "-"})
 	repository := n.synced(revision, metav1.ConditionFalse)
 	message := n.until(repository, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.DeletionsHeldReason)
-	if !strings.Contains(message, v1alpha1.ConfirmAnnotation+"="+revision) || !strings.Contains(message, "App kubeop-emptied-shop/web") {
+	token := repository.Status.HeldToken
+	if token == "" || !strings.Contains(message, v1alpha1.ConfirmAnnotation+"="+token) || !strings.Contains(message, "Project kubeop-emptied/shop: with 1 namespace, 1 app") {
 		t.Errorf("the message does not say how to confirm: %s", message)
 	}
 	n.configMap("shop", "web")
@@ -129,7 +108,7 @@ func TestAnEmptiedTreeIsHeldUntilConfirmed(t *testing.T) {
 	if repository.Annotations == nil {
 		repository.Annotations = map[string]string{}
 	}
-	repository.Annotations[v1alpha1.ConfirmAnnotation] = revision
+	repository.Annotations[v1alpha1.ConfirmAnnotation] = token
 	if err := n.admin.Patch(t.Context(), repository, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (s *shared) background() error {
 	if err != nil {
 		return err
 	}
-	platform := func(ctx context.Context) error { return s.Platform.Declare(ctx, s.mgr.GetClient()) }
+	platform := func(ctx context.Context) error { return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache()) }
 	return errors.Join(s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)))
 }
 

@@ -10,6 +10,8 @@ const (
 	ReconcilingCondition = meta.ReconcilingCondition
 	// StalledCondition is present, and True, when only a change of the object or its source can help.
 	StalledCondition = meta.StalledCondition
+	// NearSizeLimitCondition is present, and True, while the object comes near the size that the API server stores.
+	NearSizeLimitCondition = "NearSizeLimit"
 )
 
 // Steps of a Repository, in order.
@@ -158,7 +160,7 @@ const (
 	VerificationFailedReason = "VerificationFailed"
 	// DigestMismatchReason: the chart is not the one that the digest in the spec names.
 	DigestMismatchReason = "DigestMismatch"
-	// TooLargeReason: the chart, or the release it makes, is too large.
+	// TooLargeReason: the chart, the release it makes, or the object itself is too large.
 	TooLargeReason = "TooLarge"
 	// TestFailedReason: a test of the chart failed.
 	TestFailedReason = "TestFailed"

@@ -19,14 +19,15 @@ const (
 const (
 	// FolderAnnotation is the object's folder in its repository, relative to the root of the repository.
 	FolderAnnotation = "paas.kubeop.io/folder"
-	// TreeAnnotation is the Git tree hash of that folder: the digest of everything the app is made from.
+	// TreeAnnotation is the Git tree hash of that folder: the digest of everything the app is made from. On a Tenant or
+	// Project it is the hash of the file alone.
 	TreeAnnotation = "paas.kubeop.io/tree"
 	// RevisionAnnotation is the revision at which the folder last changed, as "branch@sha1:<commit>".
 	RevisionAnnotation = "paas.kubeop.io/revision"
 	// HookInputAnnotation on a hook's Job is what the hook runs for, as in status.hooks.
 	HookInputAnnotation = "paas.kubeop.io/hook-input"
-	// ConfirmAnnotation on a Repository or an App names the revision whose held deletions may go ahead; on an App that is
-	// being deleted ConfirmAll does too.
+	// ConfirmAnnotation lets held deletions go ahead. On a Repository it is status.heldToken. On an App it names the revision; on
+	// one that is being deleted ConfirmAll does too.
 	ConfirmAnnotation = "paas.kubeop.io/confirm-deletions"
 	// PushedAnnotation on a Repository tells of a push to another Git repository, from which apps of its tenant are made: the
 	// time, a space and the URL. The push hook writes it.

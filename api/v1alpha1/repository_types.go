@@ -64,13 +64,18 @@ type RepositoryStatus struct {
 	// +listType=atomic
 	// +optional
 	Problems []string `json:"problems,omitempty"`
-	// Held are the deletions that wait for a confirmation, at most 20, as "<kind> <namespace>/<name>".
+	// Held are the deletions that wait for a confirmation, data first, at most 50, as "<kind> <namespace>/<name>: what goes".
+	// The condition Ready says who may confirm them, and how.
 	// +listType=atomic
 	// +optional
 	Held []string `json:"held,omitempty"`
-	// Inventory lists the Tenants, Projects and Apps this repository declared.
+	// HeldToken is what the annotation paas.kubeop.io/confirm-deletions has to be for them to go: it stands for this commit and
+	// this list, and for nothing else.
 	// +optional
-	Inventory Inventory `json:"inventory,omitzero"`
+	HeldToken string `json:"heldToken,omitempty"`
+	// Source is where the last commit that was carried out came from: the URL, and after a "#" the path.
+	// +optional
+	Source string `json:"source,omitempty"`
 }
 
 // Repository is a watched Git repository: the platform's, or one tenant's.

@@ -29,6 +29,8 @@ type Reconciler struct {
 	Commits *fetch.Recent[fetch.Commit]
 	// Namespace holds the repositories' credentials.
 	Namespace string
+
+	records records
 }
 
 // Reconcile brings the cluster to the newest valid commit of one repository. A Repository that is deleted leaves what it

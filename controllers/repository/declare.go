@@ -3,68 +3,134 @@ package repository
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/gitops/tree"
 )
+
+// state is how an object in the cluster compares with what is declared.
+type state int
+
+const (
+	// other has to be applied.
+	other state = iota
+	// same is as declared.
+	same
+	// homeless has no namespace yet that could hold it.
+	homeless
+)
+
+// compare makes the object that a folder declares and compares it with the one in the cluster, by the cache.
+func (r *Reconciler) compare(ctx context.Context, s *scope, n tree.Node) (client.Object, state, error) {
+	o := s.progress.tree.Object(n, s.commit.Revision)
+	live := o.DeepCopyObject().(client.Object)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		live = nil
+	case err != nil:
+		return nil, other, fmt.Errorf("reading %s: %w", n.Ref(), err)
+	default:
+		keepRevision(o, live)
+	}
+	equal, err := asDeclared(o, live)
+	if equal || err != nil {
+		return o, same, err
+	}
+	housed, err := r.housed(ctx, n.Ref(), live)
+	if !housed {
+		return o, homeless, err
+	}
+	return o, other, err
+}
 
 // keepRevision leaves the revision of an app whose folder did not change as it was, so that a commit writes only the apps
 // it is about.
-func (r *Reconciler) keepRevision(ctx context.Context, o client.Object) error {
-	app, ok := o.(*v1alpha1.App)
-	if !ok {
-		return nil
+func keepRevision(o, live client.Object) {
+	was := live.GetAnnotations()[v1alpha1.RevisionAnnotation]
+	annotations := o.GetAnnotations()
+	if annotations[v1alpha1.RevisionAnnotation] != "" && was != "" && live.GetAnnotations()[v1alpha1.TreeAnnotation] == annotations[v1alpha1.TreeAnnotation] {
+		annotations[v1alpha1.RevisionAnnotation] = was
 	}
-	live := &v1alpha1.App{}
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(app), live)
-	if apierrors.IsNotFound(err) {
-		return nil
+}
+
+// asDeclared reports whether the live object is what an apply of the declared one would leave: it has all of that, was made
+// from the same file, and nobody added to it by hand. Fields that left the file came with another hash of it.
+func asDeclared(o, live client.Object) (bool, error) {
+	if live == nil || live.GetDeletionTimestamp() != nil || apply.ChangedByHand(live) {
+		return false, nil
 	}
+	want, err := declared(o)
 	if err != nil {
-		return fmt.Errorf("reading app %s/%s: %w", app.Namespace, app.Name, err)
+		return false, err
 	}
-	was := live.Annotations[v1alpha1.RevisionAnnotation]
-	if was != "" && live.Annotations[v1alpha1.TreeAnnotation] == app.Annotations[v1alpha1.TreeAnnotation] {
-		app.Annotations[v1alpha1.RevisionAnnotation] = was
+	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return false, fmt.Errorf("encoding %s: %w", live.GetName(), err)
 	}
-	return nil
+	for field, value := range want.Object {
+		if field != "kind" && field != "apiVersion" && !holds(is[field], value) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// holds reports whether a value has all that is wanted of it. Defaults may be added to it, also in the items of lists.
+func holds(is, want any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		is, ok := is.(map[string]any)
+		for key, value := range want {
+			if !ok || !holds(is[key], value) {
+				return false
+			}
+		}
+		return ok || len(want) == 0
+	case []any:
+		is, _ := is.([]any)
+		if len(is) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !holds(is[i], want[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(is, want)
 }
 
 // housed reports whether an object can be applied: its namespace is there, and neither that nor the project or tenant it
 // belongs to, nor an object of its own name, is being deleted. What is declared then comes back when they are gone.
-func (r *Reconciler) housed(ctx context.Context, o client.Object) (bool, error) {
-	var home client.Object
-	tenant := o.GetLabels()[v1alpha1.TenantLabel]
-	switch o.(type) {
-	case *v1alpha1.App:
-		home = &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace(tenant), Name: o.GetLabels()[v1alpha1.ProjectLabel]}}
-	case *v1alpha1.Project:
-		home = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant}}
-	default:
-		return true, nil
-	}
-	same := o.DeepCopyObject().(client.Object)
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), same); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading %s: %w", o.GetName(), err)
-	}
-	if same.GetDeletionTimestamp() != nil {
+func (r *Reconciler) housed(ctx context.Context, ref tree.Ref, live client.Object) (bool, error) {
+	if live != nil && live.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(home), home); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading %s: %w", home.GetName(), err)
+	var home client.Object = &v1alpha1.Tenant{}
+	switch {
+	case ref.App != "":
+		home = &v1alpha1.Project{}
+	case ref.Project == "":
+		return true, nil
+	}
+	if err := r.Client.Get(ctx, ref.Parent().Key(), home); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading %s: %w", ref.Parent(), err)
 	}
 	if home.GetDeletionTimestamp() != nil {
 		return false, nil
 	}
-	live, err := r.Watch.Namespace(ctx, o.GetNamespace())
-	return err == nil && live != nil && live.GetDeletionTimestamp() == nil, err
+	namespace, err := r.Watch.Namespace(ctx, ref.Key().Namespace)
+	return err == nil && namespace != nil && namespace.GetDeletionTimestamp() == nil, err
 }
 
 // declared turns a declared object into what is applied: nothing the file does not say, so that defaults stay the API
@@ -82,37 +148,14 @@ func declared(o client.Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// entriesOf returns what is recorded of an object.
-func entriesOf(recorded []v1alpha1.InventoryEntry, o client.Object) []v1alpha1.InventoryEntry {
-	id := apply.IDOf(o).String()
-	for _, e := range recorded {
-		if e.ID == id {
-			return []v1alpha1.InventoryEntry{e}
-		}
+// recorded says of an object that is there whether kubeop applied it: that is what its fields' owners tell, whatever became of
+// its labels.
+func (r *Reconciler) recorded(ctx context.Context, o client.Object) []v1alpha1.InventoryEntry {
+	live, _, err := r.Watch.Live(ctx, o.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(o))
+	if err != nil || live == nil || !apply.Applied(live) {
+		return nil
 	}
-	return nil
-}
-
-// heldName is how a person finds a recorded object: "<kind> <namespace>/<name>".
-func heldName(e v1alpha1.InventoryEntry) string {
-	id, err := apply.ParseObjectID(e.ID)
-	if err != nil {
-		return e.ID
-	}
-	return fmt.Sprintf("%s %s", id.Kind, strings.TrimPrefix(id.Namespace+"/"+id.Name, "/"))
-}
-
-// fileOf returns the file that declares an object.
-func fileOf(unit []client.Object, id apply.ObjectID) string {
-	for _, o := range unit {
-		if apply.IDOf(o) != id {
-			continue
-		}
-		if folder := o.GetAnnotations()[v1alpha1.FolderAnnotation]; folder != "" {
-			return folder + "/" + map[string]string{"App": "app.yaml", "Project": "project.yaml", "Tenant": "tenant.yaml"}[id.Kind]
-		}
-	}
-	return id.Kind + "/" + id.Name
+	return []v1alpha1.InventoryEntry{{ID: apply.IDOf(o).String(), Version: v1alpha1.GroupVersion.Version, Digest: "applied"}}
 }
 
 // pathOf returns the path as the file system names it.
@@ -121,4 +164,9 @@ func pathOf(path string) string {
 		return "."
 	}
 	return path
+}
+
+// sourceOf says where a repository's commits come from, for status.source.
+func sourceOf(repository *v1alpha1.Repository) string {
+	return strings.TrimSuffix(repository.Spec.URL, "/") + "#" + repository.Spec.Path
 }

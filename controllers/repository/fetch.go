@@ -40,6 +40,6 @@ func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository
 // forget drops what is remembered of a repository that goes.
 func (r *Reconciler) forget(_ context.Context, s *scope) error {
 	r.Commits.Forget(string(s.repository.UID))
-	r.Tree.Forget(s.repository.Name)
+	r.records.forget(s.repository.UID, s.repository.Name)
 	return nil
 }

@@ -8,6 +8,9 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -22,11 +25,53 @@ type Platform struct {
 	Interval time.Duration
 }
 
-// Declare applies the Repository named platform. Without a URL it does nothing.
-func (p Platform) Declare(ctx context.Context, c client.Client) error {
+// retryDeclaring is the pause after the platform repository could not be declared.
+const retryDeclaring = 5 * time.Second
+
+// Keep declares the Repository named platform and does so again whenever somebody deletes or changes it, until the context
+// ends. Without a URL it does nothing: whoever applies that Repository decides.
+func (p Platform) Keep(ctx context.Context, c client.Client, objects cache.Informers) error {
 	if p.URL == "" {
 		return nil
 	}
+	informer, err := objects.GetInformer(ctx, &v1alpha1.Repository{})
+	if err != nil {
+		return fmt.Errorf("watching the platform repository: %w", err)
+	}
+	changed := make(chan struct{}, 1)
+	tell := func(object any) {
+		if o, ok := object.(metav1.Object); ok && o.GetName() != v1alpha1.PlatformRepository {
+			return
+		}
+		select {
+		case changed <- struct{}{}:
+		default: // It is known already.
+		}
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
+	})
+	if err != nil {
+		return fmt.Errorf("watching the platform repository: %w", err)
+	}
+	defer func() { _ = informer.RemoveEventHandler(registration) }() // It fails for one that is not there alone.
+	for {
+		pause := time.Duration(1<<63 - 1)
+		if err := p.Declare(ctx, c); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Declaring the platform repository; it is tried again", "after", retryDeclaring)
+			pause = retryDeclaring
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Declare applies the Repository named platform where it is not as configured.
+func (p Platform) Declare(ctx context.Context, c client.Client) error {
 	repository := &v1alpha1.Repository{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PlatformRepository},
 		Spec: v1alpha1.RepositorySpec{

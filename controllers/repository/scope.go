@@ -3,65 +3,115 @@ package repository
 import (
 	"fmt"
 
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/gitops/plan"
+	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// maxTold bounds the lists of problems and held deletions in the status.
-const maxTold = 20
+const (
+	// maxProblems and maxHeld bound the lists in the status.
+	maxProblems = 20
+	maxHeld     = 50
+)
 
 // scope holds the facts of one Reconcile.
 type scope struct {
 	repository *v1alpha1.Repository
 	// commit is set by fetch.
 	commit fetch.Commit
-	// problems, held and inventory are set by sync.
-	problems  []string
-	held      []string
-	inventory v1alpha1.Inventory
+	// progress and found, what the commit declares, are set by sync, and verdict where something left the tree.
+	progress *progress
+	found    *tree.Tree
+	verdict  plan.Verdict
+	// unfinished: the pass ended before the commit was carried out as far as it can be.
+	unfinished bool
 	// valid is set by judge: the commit is in the cluster as a whole.
 	valid bool
 }
 
-func newScope(repository *v1alpha1.Repository) *scope {
-	return &scope{repository: repository, inventory: repository.Status.Inventory}
-}
+func newScope(repository *v1alpha1.Repository) *scope { return &scope{repository: repository} }
 
 // Record writes the facts into the status.
 func (s *scope) Record() {
 	status := &s.repository.Status
-	status.Inventory = s.inventory
 	if s.commit.Revision == "" {
 		return
 	}
 	status.LastAttemptedRevision = s.commit.Revision
-	status.Problems = told(s.problems)
-	status.Held = told(s.held)
+	if s.found == nil {
+		return
+	}
+	status.Problems = told(s.problems(maxProblems+1), s.problemCount(), maxProblems)
+	if !s.unfinished {
+		status.Held, status.HeldToken = told(s.verdict.Lines, len(s.verdict.Lines), maxHeld), ""
+		if len(s.verdict.Held) > 0 {
+			status.HeldToken = s.verdict.Token
+		}
+	}
 	if s.valid {
 		status.LastAppliedRevision = s.commit.Revision
+		status.Source = sourceOf(s.repository)
 	}
+}
+
+// problems returns what is wrong with the commit, at most so many.
+func (s *scope) problems(most int) []string {
+	var all []string
+	s.found.All(func(p tree.Problem) bool {
+		all = append(all, p.String())
+		return len(all) < most
+	})
+	for _, p := range s.progress.refusals() {
+		if len(all) < most {
+			all = append(all, p.String())
+		}
+	}
+	return all
+}
+
+func (s *scope) problemCount() int {
+	return s.found.Counts().Problems + len(s.progress.refused)
 }
 
 // Summary is Ready's message.
 func (s *scope) Summary() string {
-	kinds := map[string]int{}
-	for _, e := range s.inventory.Entries {
-		if id, err := apply.ParseObjectID(e.ID); err == nil {
-			kinds[id.Kind]++
-		}
-	}
+	c := s.found.Counts()
 	if s.repository.Spec.Tenant != "" {
-		return fmt.Sprintf("Synced %s: %d projects, %d apps", s.commit.Revision, kinds[v1alpha1.ProjectKind], kinds[v1alpha1.AppKind])
+		return fmt.Sprintf("Synced %s: %s, %s", s.commit.Revision, count(c.Projects, "project"), count(c.Apps, "app"))
 	}
-	return fmt.Sprintf("Synced %s: %d tenants, %d projects, %d apps", s.commit.Revision,
-		kinds[v1alpha1.TenantKind], kinds[v1alpha1.ProjectKind], kinds[v1alpha1.AppKind])
+	return fmt.Sprintf("Synced %s: %s, %s, %s", s.commit.Revision, count(c.Tenants, "tenant"), count(c.Projects, "project"), count(c.Apps, "app"))
 }
 
-// told shortens a list for the status.
-func told(lines []string) []string {
-	if len(lines) <= maxTold {
+// advance says how far the commit is carried out.
+func (s *scope) advance() string {
+	all, left := s.found.Counts().Apps, 0
+	for ref := range s.progress.pending.in {
+		if ref.App != "" {
+			left++
+		}
+	}
+	return fmt.Sprintf("syncing %s: %s of %s declared", s.commit.Revision, number(max(all-left, 0)), count(all, "app"))
+}
+
+// count words a number of things.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return number(n) + " " + what + "s"
+}
+
+// number writes a number with its thousands apart.
+func number(n int) string { return message.NewPrinter(language.English).Sprint(n) }
+
+// told shortens a list for the status: lines are its first ones, of so many in all.
+func told(lines []string, all, most int) []string {
+	if all <= most || len(lines) < most {
 		return lines
 	}
-	return append(lines[:maxTold-1:maxTold-1], fmt.Sprintf("and %d more", len(lines)-maxTold+1))
+	return append(lines[:most-1:most-1], fmt.Sprintf("and %d more", all-most+1))
 }

@@ -14,171 +14,201 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
-	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// sync reads the commit's tree and applies what is valid of it, project by project: one that fails does not hold up
-// another. What is wrong in a file is a problem, told by judge; what is wrong with the world is an error.
+const (
+	// batch bounds what is applied at once, which is in memory at once, in a form ten times as large as in the file.
+	batch = 100
+	// turn is how long one pass works before the status tells how far it came.
+	turn = 2 * time.Second
+	// ahead is how many objects may wait for a namespace before others are begun: a first sync brings one project after the
+	// other up, instead of all tenants first. Those that have waited for longer than stuck do not count.
+	ahead = 48
+	stuck = 15 * time.Second
+)
+
+// sync reads what changed in the commit and brings that into the cluster. One object that fails holds up none but those that
+// depend on it. What is wrong in a file is a problem, told by judge; what is wrong with the world is an error.
 func (r *Reconciler) sync(ctx context.Context, s *scope) error {
-	spec := s.repository.Spec
-	root, err := s.commit.Root.Sub(pathOf(spec.Path))
+	root, err := s.commit.Root.Sub(pathOf(s.repository.Spec.Path))
 	if err != nil {
 		return step.Stop(v1alpha1.SourceNotFoundReason, fmt.Errorf("spec.path: %w", err))
 	}
-	found := r.Tree.Read(root, tree.Scope{
-		Repository: s.repository.Name, Tenant: spec.Tenant, Revision: s.commit.Revision, Path: spec.Path,
-	})
-	for _, p := range found.Problems {
-		if p.Err != nil {
-			return step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", p.File, p.Err))
-		}
-		s.problems = append(s.problems, p.String())
-	}
-	confirmed := s.repository.Annotations[v1alpha1.ConfirmAnnotation] == s.commit.Revision
-	planned := plan.Make(found, s.inventory.Entries, confirmed)
-	for _, e := range planned.Held {
-		s.held = append(s.held, heldName(e))
-	}
-	r.tellHeld(ctx, s, found.Problems)
-	return r.carryOut(ctx, s, planned)
-}
-
-// carryOut applies a plan unit by unit, then deletes. What is recorded always names everything that may be there.
-func (r *Reconciler) carryOut(ctx context.Context, s *scope, planned plan.Plan) error {
-	recorded := s.inventory.Entries
-	if err := announce(ctx, s, planned.Apply); err != nil {
+	s.progress = r.records.begin(s.repository.UID, s.repository.Name)
+	if err := r.read(ctx, s, tree.Commit{Folder: root}); err != nil {
 		return err
 	}
-	kept := slices.Concat(planned.Keep, planned.Held)
-	var errs []error
-	var waiting []string
-	failed := failures{}
-	for _, wave := range plan.Waves(planned.Apply) {
-		for _, unit := range units(wave) {
-			unit, held := failed.without(unit)
-			ready, missing, err := r.split(ctx, unit)
-			failed.add(unit, err)
-			errs = append(errs, err)
-			for _, o := range missing {
-				waiting = append(waiting, o.GetNamespace())
-			}
-			for _, o := range slices.Concat(held, missing) {
-				kept = append(kept, entriesOf(recorded, o)...)
-			}
-			entries, err := r.applyUnit(ctx, s, ready, recorded)
-			failed.add(ready, err)
-			kept = append(kept, entries...)
-			errs = append(errs, err)
-		}
-	}
-	s.inventory = apply.Inventory(kept, apply.Stale(recorded, kept))
-	if err := errors.Join(errs...); err != nil {
-		return step.Fail(v1alpha1.SyncFailedReason, err)
-	}
-	if err := r.delete(ctx, s, planned.Delete, kept); err != nil {
-		return err
-	}
-	if len(waiting) > 0 {
-		slices.Sort(waiting)
-		return step.Wait(v1alpha1.DependencyNotReadyReason, 5*time.Second, "waits for namespace %s", strings.Join(slices.Compact(waiting), ", "))
-	}
-	return nil
-}
-
-// announce records what is new before any of it is applied.
-func announce(ctx context.Context, s *scope, objects []client.Object) error {
-	var all []v1alpha1.InventoryEntry
-	for _, o := range objects {
-		all = append(all, plan.Entry(o))
-	}
-	unrecorded := apply.Stale(all, s.inventory.Entries)
-	if len(unrecorded) == 0 {
+	if !s.found.Usable() {
 		return nil
 	}
-	s.inventory = apply.Inventory(s.inventory.Entries, unrecorded)
-	return step.Checkpoint(ctx)
+	foreign, err := r.foreign(ctx, s)
+	if err != nil {
+		return err
+	}
+	if !foreign {
+		if err := r.declare(ctx, s); err != nil {
+			return err
+		}
+	}
+	return r.collect(ctx, s, foreign)
 }
 
-// delete removes what left the tree. A Project or Tenant takes its time; the repository looks again when it is gone.
-func (r *Reconciler) delete(ctx context.Context, s *scope, entries, kept []v1alpha1.InventoryEntry) error {
-	owner := map[string]string{v1alpha1.RepositoryLabel: s.repository.Name}
-	left, err := r.Applier.Prune(ctx, r.Direct, entries, owner)
-	s.inventory = apply.Inventory(kept, left)
-	if err != nil {
-		return step.Fail(v1alpha1.SyncFailedReason, err)
+// read reads the tree and notes what has to be looked at: what is not as in the tree before and, the first time, everything
+// there is.
+func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error {
+	spec, p := s.repository.Spec, s.progress
+	now := r.Tree.Read(root, tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}, p.tree)
+	if file, err := now.Unread(); err != nil {
+		return step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", file, err))
 	}
-	if len(left) > 0 {
-		return step.Wait(v1alpha1.DeletingReason, 5*time.Second, "waits for %s to be gone", apply.Names(left))
+	if s.found = now; !now.Usable() {
+		return nil
+	}
+	if p.tree == nil || p.tree.Scope != now.Scope {
+		there, err := r.declaredBy(ctx, s.repository.Name)
+		if err != nil {
+			return err
+		}
+		p.look(there...)
+	}
+	tree.Changes(p.tree, now, func(ref tree.Ref) { p.look(ref) })
+	p.tree = now
+	return nil
+}
+
+// declare brings what is pending into the cluster, for one turn.
+func (r *Reconciler) declare(ctx context.Context, s *scope) error {
+	began := r.Steps.Clock.Now()
+	failed := failures{}
+	for {
+		todo, err := r.next(ctx, s, failed)
+		if err != nil {
+			return err
+		}
+		if len(todo) == 0 {
+			break
+		}
+		if err := r.applyBatch(ctx, s, todo, failed); err != nil {
+			return err
+		}
+		if r.Steps.Clock.Now().Sub(began) > turn {
+			s.unfinished = true
+			return step.Wait(v1alpha1.ProgressingReason, time.Millisecond, "%s", s.advance())
+		}
+	}
+	if err := failed.join(); err != nil {
+		return step.Fail(v1alpha1.SyncFailedReason, err)
 	}
 	return nil
 }
 
-// batch bounds a unit: what is applied at once is in memory at once, in a form ten times as large as in the file.
-const batch = 100
+// failures are the objects that could not be applied in a pass, and why.
+type failures map[tree.Ref]error
 
-// units groups objects by what succeeds or fails together: all tenants, then each project with its apps, at most a batch.
-func units(objects []client.Object) [][]client.Object {
-	var groups [][]client.Object
-	at := map[string]int{}
-	for _, o := range objects {
-		key := o.GetLabels()[v1alpha1.TenantLabel] + "/" + o.GetLabels()[v1alpha1.ProjectLabel]
-		if _, ok := o.(*v1alpha1.Tenant); ok {
-			key = ""
-		}
-		if i, ok := at[key]; !ok || len(groups[i]) == batch {
-			at[key] = len(groups)
-			groups = append(groups, nil)
-		}
-		groups[at[key]] = append(groups[at[key]], o)
+func (f failures) join() error {
+	var all []error
+	for _, err := range f {
+		all = append(all, err)
 	}
-	return groups
+	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(all...)
 }
 
-// split tells the objects of a unit whose namespace is there from those that wait for a tenant or project to make it.
-func (r *Reconciler) split(ctx context.Context, unit []client.Object) (ready, missing []client.Object, err error) {
-	for _, o := range unit {
-		there, err := r.housed(ctx, o)
-		if err != nil {
-			return nil, unit, err
+// next takes from what is pending the objects to apply now, at most a batch. What needs nothing is done with on the way.
+func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]client.Object, error) {
+	p, now := s.progress, r.Steps.Clock.Now()
+	var todo []client.Object
+	held := 0
+	for _, ref := range slices.Clone(p.pending.all()) {
+		if len(todo) == batch || held == ahead {
+			break
 		}
-		if there {
-			ready = append(ready, o)
-		} else {
-			missing = append(missing, o)
-		}
-	}
-	return ready, missing, nil
-}
-
-// applyUnit applies the objects of one unit. One that the API server finds invalid, such as a change of an immutable
-// field, is a problem of its file.
-func (r *Reconciler) applyUnit(ctx context.Context, s *scope, unit []client.Object, recorded []v1alpha1.InventoryEntry) ([]v1alpha1.InventoryEntry, error) {
-	set := apply.Set{Client: r.Direct, Recorded: recorded}
-	for _, o := range unit {
-		if err := r.keepRevision(ctx, o); err != nil {
-			return nil, err
-		}
-		u, err := declared(o)
-		if err != nil {
-			return nil, err
-		}
-		set.Objects = append(set.Objects, u)
-	}
-	result, err := r.Applier.Apply(ctx, set)
-	return result.Entries, r.problemsOf(s, unit, err)
-}
-
-// problemsOf moves errors that only a change of the file can mend from err to the problems.
-func (r *Reconciler) problemsOf(s *scope, unit []client.Object, err error) error {
-	var rest []error
-	for _, each := range apply.Split(err) {
-		var oe *apply.ObjectError
-		if !errors.As(each, &oe) || (!apierrors.IsInvalid(each) && !apierrors.IsBadRequest(each)) {
-			rest = append(rest, each)
+		node, there := p.tree.Find(ref)
+		if !there || !node.Declared() {
+			r.leave(s, ref, there)
 			continue
 		}
-		s.problems = append(s.problems, fmt.Sprintf("%s: %s", fileOf(unit, oe.ID), oe.Err))
+		if failed[ref] != nil || p.before(node) {
+			continue
+		}
+		o, state, err := r.compare(ctx, s, node)
+		switch {
+		case err != nil:
+			return nil, err
+		case state == same:
+			p.done(ref)
+		case state == homeless:
+			if p.wait(ref, now); now.Sub(p.waiting[ref]) < stuck {
+				held++
+			}
+		default:
+			delete(p.waiting, ref)
+			todo = append(todo, o)
+		}
 	}
-	return errors.Join(rest...)
+	return todo, nil
+}
+
+// before reports whether an app depends on another that is not declared as this commit says yet. Whoever sees an App as a
+// commit declares it then sees its dependencies as that commit declares them too, and cannot take one that was ready with what
+// an older commit said for one that is ready with this.
+func (p *progress) before(n tree.Node) bool {
+	app, ok := n.(*tree.App)
+	return ok && slices.ContainsFunc(app.Needs, func(need tree.Ref) bool {
+		other, there := p.tree.Find(need)
+		return there && other.Declared() && p.pending.has(need)
+	})
+}
+
+// leave takes what the tree does not declare off what is pending. An object whose folder is wrong stays as it is.
+func (r *Reconciler) leave(s *scope, ref tree.Ref, there bool) {
+	s.progress.done(ref)
+	if !there {
+		s.progress.gone.Insert(ref)
+	}
+}
+
+// applyBatch applies objects. One that the API server finds invalid, such as a change of an immutable field, is a problem of
+// its file.
+func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.Object, failed failures) error {
+	set := apply.Set{Client: r.Direct}
+	refs := map[apply.ObjectID]tree.Ref{}
+	for _, o := range objects {
+		u, err := declared(o)
+		if err != nil {
+			return err
+		}
+		set.Objects = append(set.Objects, u)
+		set.Recorded = append(set.Recorded, r.recorded(ctx, o)...)
+		refs[apply.IDOf(o)], _ = tree.RefOf(o)
+	}
+	_, err := r.Applier.Apply(ctx, set)
+	wrong := map[tree.Ref]bool{}
+	for _, each := range apply.Split(err) {
+		var oe *apply.ObjectError
+		if !errors.As(each, &oe) {
+			return step.Fail(v1alpha1.SyncFailedReason, each)
+		}
+		ref := refs[oe.ID]
+		wrong[ref] = true
+		if apierrors.IsInvalid(each) || apierrors.IsBadRequest(each) {
+			s.refuse(ref, oe.Err)
+			continue
+		}
+		failed[ref] = each
+	}
+	for _, ref := range refs {
+		if !wrong[ref] {
+			s.progress.done(ref)
+		}
+	}
+	return nil
+}
+
+// refuse notes what the API server finds wrong in an object.
+func (s *scope) refuse(ref tree.Ref, err error) {
+	node, _ := s.progress.tree.Find(ref)
+	s.progress.refused[ref] = tree.Problem{File: s.progress.tree.File(node), Why: err.Error(), Of: ref}
+	s.progress.done(ref)
 }

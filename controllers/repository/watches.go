@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // SetupWithManager has the controller woken by its Repositories, by hands on what they declare, and by new namespaces, for
@@ -26,9 +27,9 @@ import (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.Tenant{}, byHand, builder.WithPredicates(handsOn)).
-		Watches(&v1alpha1.Project{}, byHand, builder.WithPredicates(handsOn)).
-		Watches(&v1alpha1.App{}, byHand, builder.WithPredicates(handsOn)).
+		Watches(&v1alpha1.Tenant{}, r.byHand(), builder.WithPredicates(handsOn)).
+		Watches(&v1alpha1.Project{}, r.byHand(), builder.WithPredicates(handsOn)).
+		Watches(&v1alpha1.App{}, r.byHand(), builder.WithPredicates(handsOn)).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))
 	if err != nil {
@@ -38,7 +39,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		if kind.Kind != "Namespace" {
 			return nil
 		}
-		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(waitingFor), Predicates: []predicate.Predicate{comes}})
+		return c.Watch(&source.Informer{Informer: informer, Handler: homes})
 	})
 	return nil
 }
@@ -46,18 +47,25 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 // handsPause gathers changes that come together, such as the deletions of one commit.
 const handsPause = time.Second
 
-// byHand maps a changed object to the repository that declares it.
-var byHand = handler.Funcs{
-	UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		wake(e.ObjectNew, q)
-	},
-	DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		wake(e.Object, q)
-	},
+// byHand maps a changed object to the repositories that declare it, now or before the change.
+func (r *Reconciler) byHand() handler.Funcs {
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.touch(e.ObjectNew, e.ObjectNew.GetLabels(), q)
+			if was := e.ObjectOld.GetLabels(); was[v1alpha1.RepositoryLabel] != e.ObjectNew.GetLabels()[v1alpha1.RepositoryLabel] {
+				r.touch(e.ObjectNew, was, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.touch(e.Object, e.Object.GetLabels(), q)
+		},
+	}
 }
 
-func wake(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	if name := o.GetLabels()[v1alpha1.RepositoryLabel]; name != "" {
+func (r *Reconciler) touch(o client.Object, labels map[string]string, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	ref, ok := tree.RefOf(o)
+	if name := labels[v1alpha1.RepositoryLabel]; ok && name != "" {
+		r.records.touch(name, ref)
 		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, handsPause)
 	}
 }
@@ -70,16 +78,14 @@ var handsOn = predicate.Funcs{
 	},
 }
 
-// waitingFor maps a namespace to the repositories that may declare something in it.
-func waitingFor(_ context.Context, o client.Object) []reconcile.Request {
-	return []reconcile.Request{
-		{NamespacedName: types.NamespacedName{Name: v1alpha1.PlatformRepository}},
-		{NamespacedName: types.NamespacedName{Name: o.GetLabels()[v1alpha1.TenantLabel]}},
-	}
-}
+// homesPause gathers namespaces that are made at the same time, as in a first sync.
+const homesPause = 100 * time.Millisecond
 
-// comes lets only new objects through.
-var comes = predicate.Funcs{
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
+// homes wakes the repositories that may declare something in a namespace that was made.
+var homes = handler.Funcs{
+	CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		for _, name := range []string{v1alpha1.PlatformRepository, e.Object.GetLabels()[v1alpha1.TenantLabel]} {
+			q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, homesPause)
+		}
+	},
 }

@@ -2,9 +2,11 @@ package step
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/fluxcd/pkg/runtime/jitter"
@@ -138,17 +140,41 @@ func (r *Runner) write(ctx context.Context, before, obj Object, s Scope) error {
 	return err
 }
 
-// patch writes the status where it differs from what was read: one request, or none.
+// patch writes the status where it differs from what was read: one request, or none. One that is too large to be stored is
+// a failure that Ready tells.
 func (r *Runner) patch(ctx context.Context, before, obj Object) error {
-	data, err := client.MergeFrom(before).Data(obj)
-	if err != nil {
+	size, err := r.send(ctx, before, obj)
+	switch {
+	case refusedForSize(err):
+		weigh(obj, max(size, sizeLimit))
+		return r.tellTooLarge(ctx, before, err)
+	case err != nil:
 		return err
 	}
-	if string(data) == "{}" {
-		return nil
+	was := obj.DeepCopyObject().(Object)
+	if size > 0 && weigh(obj, size) {
+		_, err = r.send(ctx, was, obj)
+	}
+	return err
+}
+
+// send sends what differs between two states of an object's status, and returns the size of the later one as JSON; 0 when
+// nothing differs.
+func (r *Runner) send(ctx context.Context, before, obj Object) (int, error) {
+	was, err := json.Marshal(before)
+	if err != nil {
+		return 0, err
+	}
+	is, err := json.Marshal(obj)
+	if err != nil {
+		return 0, err
+	}
+	data, err := jsonpatch.CreateMergePatch(was, is)
+	if err != nil || string(data) == "{}" {
+		return 0, err
 	}
 	// The context may have ended with the work; what was found out is still told.
-	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, client.RawPatch(types.MergePatchType, data)))
+	return len(is), client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, client.RawPatch(types.MergePatchType, data)))
 }
 
 // tell emits an event when Ready is false and says something else than before, and when it is true and the last that it said

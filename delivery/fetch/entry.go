@@ -80,6 +80,9 @@ func (i *info) Info() (fs.FileInfo, error) {
 // Name implements fs.DirEntry and fs.FileInfo.
 func (i *info) Name() string { return i.name }
 
+// Digest is the Git hash of the file or folder, as Folder.Digest says it.
+func (i *info) Digest() string { return i.entry.Hash.String() }
+
 // Size implements fs.FileInfo; it is 0 until measure was called.
 func (i *info) Size() int64 { return i.size }
 

@@ -263,7 +263,7 @@ func (k *kubeop) confirm(ctx context.Context) (confirmed time.Time, err error) {
 			return errors.New("no deletion is held")
 		}
 		before := client.MergeFrom(r.DeepCopy())
-		metav1.SetMetaDataAnnotation(&r.ObjectMeta, v1alpha1.ConfirmAnnotation, r.Status.LastAttemptedRevision)
+		metav1.SetMetaDataAnnotation(&r.ObjectMeta, v1alpha1.ConfirmAnnotation, r.Status.HeldToken)
 		return k.stage.Client.Patch(ctx, r, before)
 	})
 	return confirmed, err

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +26,16 @@ var places = Places{GitURL: "https://git.example", Registry: "registry.example"}
 type commit struct{ fstest.MapFS }
 
 func (commit) Digest(path string) (string, error) { return "digest of " + path, nil }
+
+func (c commit) Sub(path string) (tree.Files, error) {
+	sub := commit{fstest.MapFS{}}
+	for name, file := range c.MapFS {
+		if below, ok := strings.CutPrefix(name, path+"/"); ok {
+			sub.MapFS[below] = file
+		}
+	}
+	return sub, nil
+}
 
 func repository(t *testing.T, name string) commit {
 	t.Helper()
@@ -45,19 +56,34 @@ func read(t *testing.T, name string, scope tree.Scope) *tree.Tree {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := reader.Read(repository(t, name), scope)
-	for _, p := range got.Problems {
+	got := reader.Read(repository(t, name), scope, nil)
+	got.All(func(p tree.Problem) bool {
 		t.Errorf("problem: %s", p)
-	}
+		return true
+	})
 	return got
+}
+
+// declared returns the objects of one kind that a tree declares.
+func declared[T client.Object](t *tree.Tree) []T {
+	var all []T
+	t.Walk(func(n tree.Node) bool {
+		if n.Declared() {
+			if o, ok := t.Object(n, "main@sha1:1").(T); ok {
+				all = append(all, o)
+			}
+		}
+		return true
+	})
+	return all
 }
 
 func TestPlatformDeclaresTheTenant(t *testing.T) {
 	got := read(t, "platform", tree.Scope{Repository: "platform"})
-	if len(got.Tenants) != 1 || len(got.Projects)+len(got.Apps) > 0 {
-		t.Fatalf("want the one tenant, got %+v", got)
+	if c := got.Counts(); c.Tenants != 1 || c.Objects() != 1 {
+		t.Fatalf("want the one tenant, got %+v", c)
 	}
-	if url := got.Tenants[0].Spec.Repository.URL; url != "https://git.example/acme.git" {
+	if url := declared[*v1alpha1.Tenant](got)[0].Spec.Repository.URL; url != "https://git.example/acme.git" {
 		t.Errorf("the tenant is bound to %s", url)
 	}
 }
@@ -65,7 +91,7 @@ func TestPlatformDeclaresTheTenant(t *testing.T) {
 func TestAcmeDeclaresOneAppOfEachType(t *testing.T) {
 	got := read(t, "acme", tree.Scope{Repository: "acme", Tenant: "acme"})
 	types := map[string]v1alpha1.AppType{}
-	for _, a := range got.Apps {
+	for _, a := range declared[*v1alpha1.App](got) {
 		if a.Namespace == "kubeop-acme-images" {
 			if a.Spec.Type != v1alpha1.AppImage {
 				t.Errorf("%s is of type %s", a.Name, a.Spec.Type)
@@ -88,7 +114,7 @@ func TestAcmeDeclaresOneAppOfEachType(t *testing.T) {
 func TestPodsAreRestrictedAndReadyQuickly(t *testing.T) {
 	acme := repository(t, "acme")
 	apps := map[string]*v1alpha1.App{}
-	for _, a := range read(t, "acme", tree.Scope{Repository: "acme", Tenant: "acme"}).Apps {
+	for _, a := range declared[*v1alpha1.App](read(t, "acme", tree.Scope{Repository: "acme", Tenant: "acme"})) {
 		apps[a.Name] = a
 	}
 	renders := map[string]func() ([]*unstructured.Unstructured, error){
@@ -117,7 +143,7 @@ func TestPodsAreRestrictedAndReadyQuickly(t *testing.T) {
 func TestImagesShowEveryField(t *testing.T) {
 	acme := repository(t, "acme")
 	shown := map[string]bool{}
-	for _, a := range read(t, "acme", tree.Scope{Repository: "acme", Tenant: "acme"}).Apps {
+	for _, a := range declared[*v1alpha1.App](read(t, "acme", tree.Scope{Repository: "acme", Tenant: "acme"})) {
 		if a.Namespace != "kubeop-acme-images" {
 			continue
 		}

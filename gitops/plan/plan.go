@@ -1,101 +1,202 @@
-// Package plan decides what to do with the cluster so that it holds what a commit declares. It decides from the commit
-// and from the record of what the repository declared before, and reads nothing else.
+// Package plan decides about objects that a commit no longer declares: which go at once, and which wait until somebody
+// confirms it, because of what would go with them. It reads nothing: what hangs below an object is counted by whoever asks.
 package plan
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// manyDeletions is how many objects may go with one commit without a question, whatever part of the whole they are.
-const manyDeletions = 5
+// manyApps is how many apps of a tenant may go with one commit without a question, whatever part of its apps they are.
+const manyApps = 5
 
-// Plan is what to do about one commit. Every recorded entry is applied, kept, deleted, held, or belongs to a Project or
-// Tenant that is deleted.
-type Plan struct {
-	// Apply are the declared objects: Tenants, then Projects, then Apps.
-	Apply []client.Object
-	// Keep are recorded objects left as they are, because what the commit says about them cannot be used. They stay
-	// recorded.
-	Keep []v1alpha1.InventoryEntry
-	// Delete are recorded objects the commit no longer declares: Apps, then Projects, then Tenants. What belongs to a
-	// deleted Project or Tenant is not named: their finalizers remove it.
-	Delete []v1alpha1.InventoryEntry
-	// Held are recorded objects that would go, those implied included, but wait for a confirmation. They stay recorded.
-	Held []v1alpha1.InventoryEntry
+// Loss is an object that left the commit, with what goes or stays when it is deleted.
+type Loss struct {
+	Ref tree.Ref
+	UID string
+	// Namespaces are those that the object has made.
+	Namespaces []string
+	// Claims are those with data in its namespaces.
+	Claims []Claim
+	// Apps and Pods are counted in its namespaces; of an App nothing is.
+	Apps, Pods int
 }
 
-// Make plans the tree against what is recorded. Only recorded objects are ever deleted, and none that a problem of the
-// tree holds back. Confirmed lets held deletions go ahead.
-func Make(t *tree.Tree, recorded []v1alpha1.InventoryEntry, confirmed bool) Plan {
-	p := Plan{Apply: declared(t)}
-	applied := map[apply.ObjectID]bool{}
-	for _, o := range p.Apply {
-		applied[apply.IDOf(o)] = true
+// Claim is a PersistentVolumeClaim that is bound to a volume.
+type Claim struct {
+	Namespace, Name, UID string
+	// Size as Kubernetes writes it, such as "10Gi".
+	Size string
+	// Goes: its policy is Delete, so a confirmation that lists it deletes it with its data.
+	Goes bool
+}
+
+// Commit is what is weighed.
+type Commit struct {
+	// Revision as "branch@sha1:<commit>".
+	Revision string
+	Losses   []Loss
+	// Apps counts the apps of each tenant of which one or more go, those included.
+	Apps map[string]int
+	// Emptied: the commit declares nothing at all. Foreign: the repository was pointed elsewhere, and nothing that the new
+	// place declares is there. Misplaced is a file that looks like a declaration moved to a wrong place; "" for none.
+	Emptied, Foreign bool
+	Misplaced        string
+}
+
+// Verdict is what becomes of the losses.
+type Verdict struct {
+	// Go are to be deleted: Apps, then Projects, then Tenants.
+	Go []Loss
+	// Held are kept until they are confirmed; Why says what is doubtful, Lines list them, data first, and Token confirms them.
+	Held  []Loss
+	Why   string
+	Lines []string
+	Token string
+}
+
+// Weigh decides. What is inside of something else that goes is decided with that. The confirmation is the Token of an earlier
+// verdict, "" for none: it holds for the same commit and the same list alone, and so only once, as what is made anew has
+// another UID.
+func (c Commit) Weigh(confirmation string) Verdict {
+	var v Verdict
+	outer := c.outermost()
+	for _, loss := range outer {
+		if why := c.doubt(loss); why != "" {
+			v.Held = append(v.Held, loss)
+			v.Why = cmp.Or(v.Why, why)
+			continue
+		}
+		v.Go = append(v.Go, loss)
 	}
-	var gone []record
-	for _, r := range records(recorded) {
+	if len(v.Held) == 0 {
+		return v
+	}
+	v.Token = c.token(v.Held)
+	if confirmation == v.Token {
+		v.Go = outer
+		v.Held, v.Why = nil, ""
+		return v
+	}
+	v.Lines = lines(v.Held)
+	return v
+}
+
+// outermost leaves out what goes with its project or tenant, and sorts the rest: what is inside goes first.
+func (c Commit) outermost() []Loss {
+	going := map[tree.Ref]bool{}
+	for _, l := range c.Losses {
+		going[l.Ref] = true
+	}
+	inside := func(l Loss) bool {
+		parent := l.Ref.Parent()
+		return going[parent] || going[parent.Parent()]
+	}
+	outer := slices.DeleteFunc(slices.Clone(c.Losses), inside)
+	slices.SortFunc(outer, func(a, b Loss) int {
+		return cmp.Or(cmp.Compare(rank(a.Ref), rank(b.Ref)), strings.Compare(a.Ref.Path(), b.Ref.Path()))
+	})
+	return outer
+}
+
+func rank(r tree.Ref) int {
+	switch {
+	case r.App != "":
+		return 0
+	case r.Project != "":
+		return 1
+	}
+	return 2
+}
+
+// doubt says why a loss may be a slip: a branch emptied by a bad merge, a path that moved, a script that removed too much.
+// Such a commit is not wrong, so nobody else stops it, and what it costs cannot be had back.
+func (c Commit) doubt(l Loss) string {
+	switch gone := c.appsThatGo(l.Ref.Tenant); {
+	case c.Emptied:
+		return "it declares nothing any more"
+	case c.Foreign:
+		return "the repository was pointed elsewhere, and what is there declares nothing of what runs"
+	case l.Ref.Kind() == "Tenant":
+		return "it removes a tenant"
+	case len(l.Claims) > 0:
+		return "it removes a project that holds data"
+	case gone > manyApps && 5*gone > c.Apps[l.Ref.Tenant]:
+		return fmt.Sprintf("it removes %d of %d apps of tenant %s", gone, c.Apps[l.Ref.Tenant], l.Ref.Tenant)
+	case c.Misplaced != "":
+		return fmt.Sprintf("nothing is read from %s, which may be what is missing", c.Misplaced)
+	}
+	return ""
+}
+
+// appsThatGo counts the apps of a tenant that the commit removes, those in its projects included.
+func (c Commit) appsThatGo(tenant string) int {
+	n := 0
+	for _, l := range c.outermost() {
 		switch {
-		case applied[r.id]:
-		case !r.ours() || r.protected(t.Problems):
-			p.Keep = append(p.Keep, r.entry)
+		case l.Ref.Tenant != tenant:
+		case l.Ref.App != "":
+			n++
 		default:
-			gone = append(gone, r)
+			n += l.Apps
 		}
 	}
-	if !confirmed && doubtful(len(p.Apply), len(gone), len(recorded)) {
-		p.Held = entries(gone)
-		return p
-	}
-	p.Delete = entries(slices.DeleteFunc(slices.Clone(gone), func(r record) bool { return r.impliedBy(gone) }))
-	return p
+	return n
 }
 
-// doubtful reports whether a commit looks like an accident: a branch emptied by a bad merge, a path that moved, a
-// script that removed too much. Such a commit is not wrong, so nobody else stops it, and what it costs cannot be had
-// back. Hence two limits: nothing declared at all, or more than half of what is recorded and more than manyDeletions.
-// The second number lets a small repository lose most of its few apps without ceremony.
-func doubtful(declared, gone, recorded int) bool {
-	if gone == 0 {
-		return false
+// token is bound to the commit and to everything that a person is shown: the objects and the claims, by their UIDs.
+func (c Commit) token(held []Loss) string {
+	var ids []string
+	for _, l := range held {
+		ids = append(ids, l.UID)
+		for _, claim := range l.Claims {
+			ids = append(ids, fmt.Sprintf("%s %t", claim.UID, claim.Goes))
+		}
 	}
-	return declared == 0 || (gone > manyDeletions && 2*gone > recorded)
+	slices.Sort(ids)
+	sum := sha256.Sum256([]byte(c.Revision + "\n" + strings.Join(ids, "\n")))
+	_, commit, _ := strings.Cut(c.Revision, ":")
+	return commit[:min(len(commit), 12)] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// declared lists the tree's objects in the order in which they need each other.
-func declared(t *tree.Tree) []client.Object {
-	all := make([]client.Object, 0, len(t.Tenants)+len(t.Projects)+len(t.Apps))
-	for _, o := range t.Tenants {
-		all = append(all, o)
+// lines list what is held: data first, then the objects, the largest first.
+func lines(held []Loss) []string {
+	var data, objects []string
+	for _, l := range slices.Backward(held) {
+		for _, claim := range l.Claims {
+			fate := "stays, with its namespace"
+			if claim.Goes {
+				fate = "is deleted with its data"
+			}
+			data = append(data, fmt.Sprintf("PersistentVolumeClaim %s/%s: %s, %s", claim.Namespace, claim.Name, claim.Size, fate))
+		}
+		objects = append(objects, l.Ref.String()+l.below())
 	}
-	for _, o := range t.Projects {
-		all = append(all, o)
-	}
-	for _, o := range t.Apps {
-		all = append(all, o)
-	}
-	return all
+	return append(data, objects...)
 }
 
-// Entry is how an applied object is recorded.
-func Entry(object client.Object) v1alpha1.InventoryEntry {
-	return v1alpha1.InventoryEntry{ID: apply.IDOf(object).String(), Version: v1alpha1.GroupVersion.Version}
-}
-
-// entries returns the entries of records, Apps first, then by ID.
-func entries(records []record) []v1alpha1.InventoryEntry {
-	slices.SortFunc(records, func(a, b record) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.entry.ID, b.entry.ID))
-	})
-	var all []v1alpha1.InventoryEntry
-	for _, r := range records {
-		all = append(all, r.entry)
+// below says what goes with an object.
+func (l Loss) below() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{len(l.Namespaces), "namespace"}, {l.Apps, "app"}, {l.Pods, "pod"}, {len(l.Claims), "claim"}} {
+		switch {
+		case p.n == 1:
+			parts = append(parts, "1 "+p.what)
+		case p.n > 1:
+			parts = append(parts, fmt.Sprintf("%d %ss", p.n, p.what))
+		}
 	}
-	return all
+	if len(parts) == 0 {
+		return ""
+	}
+	return ": with " + strings.Join(parts, ", ")
 }

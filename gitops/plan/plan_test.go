@@ -8,255 +8,166 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// object makes what a path such as "acme", "acme/shop" or "acme/shop/web" declares.
-func object(path string) client.Object {
-	part := strings.Split(path, "/")
-	meta := metav1.ObjectMeta{Name: part[len(part)-1]}
-	kind := func(k string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: k}
+// loss makes what a path such as "acme", "acme/shop" or "acme/shop/web" names, with so many apps below it.
+func loss(path string, apps int, claims ...Claim) Loss {
+	part := append(strings.Split(path, "/"), "", "")
+	l := Loss{Ref: tree.Ref{Tenant: part[0], Project: part[1], App: part[2]}, UID: "uid of " + path, Apps: apps, Claims: claims}
+	if apps > 0 {
+		l.Namespaces = []string{"kubeop-" + strings.ReplaceAll(path, "/", "-")}
 	}
-	switch len(part) {
-	case 1:
-		return &v1alpha1.Tenant{TypeMeta: kind(v1alpha1.TenantKind), ObjectMeta: meta}
-	case 2:
-		meta.Namespace = v1alpha1.HomeNamespace(part[0])
-		return &v1alpha1.Project{TypeMeta: kind(v1alpha1.ProjectKind), ObjectMeta: meta}
-	}
-	meta.Namespace = v1alpha1.ProjectNamespace(part[0], part[1])
-	return &v1alpha1.App{TypeMeta: kind(v1alpha1.AppKind), ObjectMeta: meta}
+	return l
 }
 
-func treeOf(paths []string, problems ...tree.Problem) *tree.Tree {
-	t := &tree.Tree{Problems: problems}
-	for _, p := range paths {
-		switch o := object(p).(type) {
-		case *v1alpha1.Tenant:
-			t.Tenants = append(t.Tenants, o)
-		case *v1alpha1.Project:
-			t.Projects = append(t.Projects, o)
-		case *v1alpha1.App:
-			t.Apps = append(t.Apps, o)
-		}
-	}
-	return t
+func data(name string, goes bool) Claim {
+	return Claim{Namespace: "kubeop-acme-shop", Name: name, UID: "uid of " + name, Size: "10Gi", Goes: goes}
 }
 
-func recordOf(paths ...string) []v1alpha1.InventoryEntry {
-	var all []v1alpha1.InventoryEntry
-	for _, p := range paths {
-		all = append(all, Entry(object(p)))
-	}
-	return all
-}
-
-// paths turns entries back into what the tests write; entries that are not ours stay as they are.
-func paths(list []v1alpha1.InventoryEntry) []string {
+func paths(losses []Loss) []string {
 	all := []string{}
-	for _, e := range list {
-		r := read(e)
-		switch {
-		case !r.ours():
-			all = append(all, e.ID)
-		case r.id.Kind == v1alpha1.AppKind:
-			all = append(all, r.tenant+"/"+r.project+"/"+r.id.Name)
-		default:
-			all = append(all, strings.TrimSuffix(r.tenant+"/"+r.project, "/"))
-		}
+	for _, l := range losses {
+		all = append(all, l.Ref.Path())
 	}
 	return all
 }
 
-func words(s string) []string { return strings.Fields(s) }
+const revision = "main@sha1:0123456789abcdef0123456789abcdef01234567"
 
-func TestMake(t *testing.T) {
+func TestWeigh(t *testing.T) {
+	apps := func(n int) (all []Loss) {
+		for i := range n {
+			all = append(all, loss(fmt.Sprintf("acme/shop/app%d", i), 0))
+		}
+		return all
+	}
 	tests := map[string]struct {
-		declares, recorded        string
-		problems                  []tree.Problem
-		confirmed                 bool
-		apply, keep, delete, held string
+		commit    Commit
+		goes, why string
+		held      string
 	}{
-		"first commit": {
-			declares: "acme/shop/web acme acme/shop acme/shop-2/web acme/shop-2",
-			apply:    "acme acme/shop acme/shop-2 acme/shop/web acme/shop-2/web",
-		},
-		"nothing changed":        {declares: "acme acme/shop", recorded: "acme acme/shop", apply: "acme acme/shop"},
-		"nothing, nothing known": {},
-		"an app is removed": {
-			declares: "acme acme/shop", recorded: "acme acme/shop acme/shop/web",
-			apply: "acme acme/shop", delete: "acme/shop/web",
-		},
-		"a project implies its apps": {
-			declares: "acme acme/blog acme/blog/web", recorded: "acme acme/blog acme/blog/web acme/shop acme/shop/web acme/shop/api",
-			apply: "acme acme/blog acme/blog/web", delete: "acme/shop",
-		},
-		"a tenant implies everything, another's name that begins alike does not": {
-			declares: "acmes", recorded: "acme acme/shop acme/shop/web acmes acmes/shop acmes/shop/web",
-			apply: "acmes", delete: "acmes/shop acme",
-		},
-		"projects whose names begin alike": {
-			declares: "acme acme/shop-2", recorded: "acme acme/shop acme/shop-2 acme/shop-2/web",
-			apply: "acme acme/shop-2", delete: "acme/shop-2/web acme/shop",
-		},
-		"apps before projects before tenants": {
-			declares: "a a/x b b/y", recorded: "a a/x a/x/web a/y b b/y c",
-			apply: "a b a/x b/y", delete: "a/x/web a/y c",
-		},
-		"a held project keeps what is recorded of it": {
-			declares: "acme", problems: []tree.Problem{{Tenant: "acme", Project: "shop"}},
-			recorded: "acme acme/shop acme/shop/web acme/shop/api acme/blog",
-			apply:    "acme", keep: "acme/shop acme/shop/web acme/shop/api", delete: "acme/blog",
-		},
-		"a held tenant keeps all of it": {
-			declares: "zeta", problems: []tree.Problem{{Tenant: "acme"}},
-			recorded: "acme acme/shop acme/shop/web zeta", apply: "zeta", keep: "acme acme/shop acme/shop/web",
-		},
-		"a held repository keeps everything": {
-			problems: []tree.Problem{{File: "kubeop.yaml"}}, confirmed: true,
-			recorded: "acme acme/shop acme/shop/web", keep: "acme acme/shop acme/shop/web",
-		},
-		"a tenant that goes is kept for a held project": {
-			declares: "zeta", problems: []tree.Problem{{Tenant: "acme", Project: "shop"}},
-			recorded: "acme acme/shop zeta", apply: "zeta", keep: "acme acme/shop",
-		},
-		"an emptied tree is held":      {recorded: "acme/shop", held: "acme/shop"},
-		"an emptied tree is confirmed": {recorded: "acme/shop acme/shop/web", confirmed: true, delete: "acme/shop"},
-		"more than half and more than five are held, implied ones counted": {
-			declares: "a a/x", recorded: "a a/x a/y a/y/1 a/y/2 a/y/3 a/y/4 a/y/5",
-			apply: "a a/x", held: "a/y/1 a/y/2 a/y/3 a/y/4 a/y/5 a/y",
-		},
-		"held and confirmed": {
-			declares: "a a/x", recorded: "a a/x a/y a/y/1 a/y/2 a/y/3 a/y/4 a/y/5", confirmed: true,
-			apply: "a a/x", delete: "a/y",
-		},
-		"more than half but only five go": {
-			declares: "a", recorded: "a a/y a/y/1 a/y/2 a/y/3 a/y/4", apply: "a", delete: "a/y",
-		},
-		"more than five but only half go": {
-			declares: "a a/x a/x/1 a/x/2 a/x/3 a/x/4", recorded: "a a/x a/x/1 a/x/2 a/x/3 a/x/4 a/y a/y/1 a/y/2 a/y/3 a/y/4 a/y/5",
-			apply: "a a/x a/x/1 a/x/2 a/x/3 a/x/4", delete: "a/y",
-		},
+		"an app":                           {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}}, goes: "acme/shop/app0"},
+		"five of five apps":                {commit: Commit{Losses: apps(5), Apps: map[string]int{"acme": 5}}, goes: "acme/shop/app0 acme/shop/app1 acme/shop/app2 acme/shop/app3 acme/shop/app4"},
+		"six of thirty apps":               {commit: Commit{Losses: apps(6), Apps: map[string]int{"acme": 30}}, goes: "acme/shop/app0 acme/shop/app1 acme/shop/app2 acme/shop/app3 acme/shop/app4 acme/shop/app5"},
+		"six of 29 apps":                   {commit: Commit{Losses: apps(6), Apps: map[string]int{"acme": 29}}, held: "acme/shop/app0 acme/shop/app1 acme/shop/app2 acme/shop/app3 acme/shop/app4 acme/shop/app5", why: "6 of 29 apps of tenant acme"},
+		"a project without data":           {commit: Commit{Losses: []Loss{loss("acme/shop", 2)}, Apps: map[string]int{"acme": 3}}, goes: "acme/shop"},
+		"a project of many apps":           {commit: Commit{Losses: []Loss{loss("acme/shop", 6)}, Apps: map[string]int{"acme": 7}}, held: "acme/shop", why: "6 of 7 apps"},
+		"two projects of many apps":        {commit: Commit{Losses: []Loss{loss("acme/a", 3), loss("acme/b", 3)}, Apps: map[string]int{"acme": 7}}, held: "acme/a acme/b", why: "6 of 7 apps"},
+		"a project that holds data":        {commit: Commit{Losses: []Loss{loss("acme/shop", 1, data("disk", false))}, Apps: map[string]int{"acme": 50}}, held: "acme/shop", why: "holds data"},
+		"a tenant":                         {commit: Commit{Losses: []Loss{loss("acme", 0)}, Apps: map[string]int{"acme": 0}}, held: "acme", why: "removes a tenant"},
+		"one is held, another goes":        {commit: Commit{Losses: []Loss{loss("acme", 0), loss("zeta/shop/web", 0)}, Apps: map[string]int{"zeta": 1}}, held: "acme", goes: "zeta/shop/web", why: "removes a tenant"},
+		"apps before projects":             {commit: Commit{Losses: []Loss{loss("acme/shop", 1), loss("acme/blog/web", 0)}, Apps: map[string]int{"acme": 2}}, goes: "acme/blog/web acme/shop"},
+		"what is inside goes with it":      {commit: Commit{Losses: []Loss{loss("acme/shop/web", 0), loss("acme/shop", 1)}, Apps: map[string]int{"acme": 2}}, goes: "acme/shop"},
+		"names that begin alike":           {commit: Commit{Losses: []Loss{loss("acme/shop", 0), loss("acme/shop-2/web", 0)}, Apps: map[string]int{"acme": 2}}, goes: "acme/shop-2/web acme/shop"},
+		"an emptied tree":                  {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}, Emptied: true}, held: "acme/shop/app0", why: "declares nothing"},
+		"a foreign tree":                   {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}, Foreign: true}, held: "acme/shop/app0", why: "pointed elsewhere"},
+		"a declaration that was misplaced": {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 9}, Misplaced: "project/shop/project.yaml"}, held: "acme/shop/app0", why: "project/shop/project.yaml"},
+		"nothing":                          {commit: Commit{Emptied: true}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := Make(treeOf(words(tc.declares), tc.problems...), recordOf(words(tc.recorded)...), tc.confirmed)
-			var applied []v1alpha1.InventoryEntry
-			for _, o := range p.Apply {
-				applied = append(applied, Entry(o))
+			tc.commit.Revision = revision
+			v := tc.commit.Weigh("")
+			if diff := cmp.Diff(strings.Fields(tc.goes), paths(v.Go)); diff != "" {
+				t.Errorf("go (-want +got):\n%s", diff)
 			}
-			got := map[string][]string{"apply": paths(applied), "keep": paths(p.Keep), "delete": paths(p.Delete), "held": paths(p.Held)}
-			want := map[string][]string{"apply": words(tc.apply), "keep": words(tc.keep), "delete": words(tc.delete), "held": words(tc.held)}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("plan (-want +got):\n%s", diff)
+			if diff := cmp.Diff(strings.Fields(tc.held), paths(v.Held)); diff != "" {
+				t.Errorf("held (-want +got):\n%s", diff)
+			}
+			if !strings.Contains(v.Why, tc.why) || (v.Why == "") != (tc.why == "") {
+				t.Errorf("why: %q, want %q", v.Why, tc.why)
+			}
+			if len(v.Held) == 0 {
+				return
+			}
+			confirmed := tc.commit.Weigh(v.Token)
+			if len(confirmed.Held) > 0 || len(confirmed.Go) != len(v.Go)+len(v.Held) {
+				t.Errorf("confirmed: %v go, %v are held", paths(confirmed.Go), paths(confirmed.Held))
 			}
 		})
 	}
 }
 
-// What another version recorded, or nobody can read, is never deleted, not even by a confirmed commit.
-func TestMakeKeepsWhatItDoesNotUnderstand(t *testing.T) {
-	recorded := []v1alpha1.InventoryEntry{
-		{ID: "garbage"}, {ID: "_restricted_paas.kubeop.io_Policy"}, {ID: "kubeop-acme-shop_www_paas.kubeop.io_DNSRecord"},
-		{ID: "kubeop-acme_shop_apps_Project"}, {ID: "elsewhere_web_paas.kubeop.io_App"}, {ID: "kubeop-acme_web_paas.kubeop.io_App"},
-		{ID: "somewhere_acme_paas.kubeop.io_Tenant"},
+// TestAConfirmationIsOfOneCommitAndOneList: whatever was not shown is asked anew.
+func TestAConfirmationIsOfOneCommitAndOneList(t *testing.T) {
+	base := func() Commit {
+		return Commit{Revision: revision, Losses: []Loss{loss("acme/shop", 1, data("disk", false))}, Apps: map[string]int{"acme": 9}}
 	}
-	p := Make(treeOf([]string{"acme"}), recorded, true)
-	if diff := cmp.Diff(recorded, p.Keep); diff != "" || len(p.Delete)+len(p.Held) > 0 {
-		t.Errorf("kept (-want +got):\n%s\ndelete %v, held %v", diff, p.Delete, p.Held)
+	token := base().Weigh("").Token
+	tests := map[string]func(*Commit){
+		"another commit":                   func(c *Commit) { c.Revision = "main@sha1:ffff456789abcdef0123456789abcdef01234567" },
+		"another claim":                    func(c *Commit) { c.Losses[0].Claims = append(c.Losses[0].Claims, data("more", false)) },
+		"a claim of the same name":         func(c *Commit) { c.Losses[0].Claims[0].UID = "made anew" },
+		"the claim goes now":               func(c *Commit) { c.Losses[0].Claims[0].Goes = true },
+		"the project made anew":            func(c *Commit) { c.Losses[0].UID = "made anew" },
+		"another project that holds data":  func(c *Commit) { c.Losses = append(c.Losses, loss("acme/blog", 1, data("blog", false))) },
+		"one project less, another in its": func(c *Commit) { c.Losses[0] = loss("acme/blog", 1, data("disk", false)) },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := base()
+			change(&c)
+			if v := c.Weigh(token); len(v.Held) == 0 || v.Token == token {
+				t.Errorf("the confirmation of another list was taken: %v go", paths(v.Go))
+			}
+		})
+	}
+	same := base()
+	same.Losses[0].Pods = 7 // They come and go.
+	if v := same.Weigh(token); len(v.Go) != 1 {
+		t.Errorf("the same list is held: %v", v.Lines)
 	}
 }
 
-// The record is Flux's form, which other tools read.
-func TestEntry(t *testing.T) {
-	want := v1alpha1.InventoryEntry{ID: "kubeop-acme-shop_web_paas.kubeop.io_App", Version: "v1alpha1"}
-	if diff := cmp.Diff(want, Entry(object("acme/shop/web"))); diff != "" {
-		t.Error(diff)
+func TestLinesNameDataFirst(t *testing.T) {
+	l := loss("acme", 3, data("disk", false), data("cache", true))
+	l.Pods = 4
+	c := Commit{Revision: revision, Losses: []Loss{loss("zeta", 0), l}, Apps: map[string]int{"acme": 3}}
+	want := []string{
+		"PersistentVolumeClaim kubeop-acme-shop/disk: 10Gi, stays, with its namespace",
+		"PersistentVolumeClaim kubeop-acme-shop/cache: 10Gi, is deleted with its data",
+		"Tenant zeta",
+		"Tenant acme: with 1 namespace, 3 apps, 4 pods, 2 claims",
+	}
+	if diff := cmp.Diff(want, c.Weigh("").Lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
 
-// Whatever was recorded and whatever a commit says: nothing recorded is forgotten, nothing is deleted that is declared
-// or that a problem holds back, and nothing is deleted that was not recorded.
-func TestMakeProperties(t *testing.T) {
-	for seed := range uint64(2000) {
+// Whatever left a commit: each loss goes, is held, or goes with what it is in, and nothing that holds data, and no tenant,
+// goes unless the very token of the list was given.
+func TestWeighProperties(t *testing.T) {
+	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		recorded := recordOf(somePaths(r)...)
-		commit := treeOf(nil, someProblems(r)...)
-		commit = treeOf(slices.DeleteFunc(somePaths(r), func(p string) bool { return held(commit, p) }), commit.Problems...)
-		p := Make(commit, recorded, r.IntN(2) == 0)
-		if why := broken(p, commit, recorded); why != "" {
-			t.Fatalf("seed %d: %s\nrecorded %v\nproblems %+v\nplan %+v", seed, why, paths(recorded), commit.Problems, p)
-		}
-	}
-}
-
-func broken(p Plan, commit *tree.Tree, recorded []v1alpha1.InventoryEntry) string {
-	declared := map[string]bool{}
-	for _, o := range p.Apply {
-		declared[Entry(o).ID] = true
-	}
-	takes := func(e v1alpha1.InventoryEntry) bool { // deleted itself, or with what it is in
-		path := paths([]v1alpha1.InventoryEntry{e})[0] + "/"
-		return slices.ContainsFunc(paths(p.Delete), func(d string) bool { return strings.HasPrefix(path, d+"/") })
-	}
-	for _, e := range recorded {
-		path := paths([]v1alpha1.InventoryEntry{e})[0]
-		stays := slices.Contains(p.Keep, e) || slices.Contains(p.Held, e) || declared[e.ID]
-		switch {
-		case takes(e) == stays:
-			return fmt.Sprintf("%s is neither one nor the other: goes %t, stays %t", path, takes(e), stays)
-		case takes(e) && held(commit, path):
-			return path + " goes though a problem holds it"
-		}
-	}
-	for _, e := range slices.Concat(p.Delete, p.Keep, p.Held) {
-		if !slices.Contains(recorded, e) {
-			return e.ID + " was never recorded"
-		}
-	}
-	return ""
-}
-
-func held(t *tree.Tree, path string) bool {
-	part := append(strings.Split(path, "/"), "")
-	return slices.ContainsFunc(t.Problems, func(p tree.Problem) bool { return p.Holds(part[0], part[1]) })
-}
-
-// somePaths declares a random part of three tenants; what is inside something is declared only with it, as in files.
-func somePaths(r *rand.Rand) []string {
-	var all []string
-	some := func(n int) bool { return r.IntN(n) > 0 }
-	for _, tenant := range []string{"a", "ab", "b"} {
-		if !some(4) {
-			continue
-		}
-		all = append(all, tenant)
-		for _, project := range []string{"x", "x-1", "y"} {
-			if !some(4) {
+		c := Commit{Revision: revision, Apps: map[string]int{}, Emptied: r.IntN(8) == 0, Foreign: r.IntN(8) == 0}
+		for _, path := range []string{"a", "a/x", "a/x/1", "a/x-1", "a/y/1", "a/y/2", "ab", "ab/x", "b/x/1"} {
+			if r.IntN(2) == 0 {
 				continue
 			}
-			all = append(all, tenant+"/"+project)
-			for i := range r.IntN(5) {
-				all = append(all, fmt.Sprintf("%s/%s/app%d", tenant, project, i))
+			l := loss(path, r.IntN(5))
+			if l.Ref.App == "" && r.IntN(2) == 0 {
+				l.Claims = []Claim{data(path, r.IntN(2) == 0)}
+			}
+			c.Losses = append(c.Losses, l)
+			c.Apps[l.Ref.Tenant] = r.IntN(20)
+		}
+		v := c.Weigh("something else")
+		for _, l := range c.Losses {
+			outer := func(o Loss) bool { return strings.HasPrefix(l.Ref.Path()+"/", o.Ref.Path()+"/") }
+			goes, held := slices.ContainsFunc(v.Go, outer), slices.ContainsFunc(v.Held, outer)
+			if goes == held {
+				t.Fatalf("seed %d: %s goes %t, held %t", seed, l.Ref.Path(), goes, held)
 			}
 		}
-	}
-	return all
-}
-
-func someProblems(r *rand.Rand) []tree.Problem {
-	var all []tree.Problem
-	for range r.IntN(3) {
-		p := tree.Problem{Tenant: []string{"a", "ab", "b"}[r.IntN(3)], Project: []string{"", "x", "x-1", "y"}[r.IntN(4)]}
-		if r.IntN(10) == 0 {
-			p = tree.Problem{}
+		for _, l := range v.Go {
+			if l.Ref.Kind() == "Tenant" || len(l.Claims) > 0 || c.Emptied || c.Foreign {
+				t.Fatalf("seed %d: %s goes unasked", seed, l.Ref.Path())
+			}
 		}
-		all = append(all, p)
+		if again := c.Weigh(v.Token); v.Token != "" && len(again.Held) > 0 {
+			t.Fatalf("seed %d: confirmed, and yet held: %v", seed, paths(again.Held))
+		}
 	}
-	return all
 }

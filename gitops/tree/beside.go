@@ -25,28 +25,25 @@ func (f folder) find(name string) (e fs.DirEntry, told bool) {
 }
 
 // judgeApp judges app.yaml and that what it uses is beside it.
-func (p *pass) judgeApp(dir string, at place) verdict {
-	if wrong := p.wrongName(dir, at); len(wrong) > 0 {
-		return verdict{findings: wrong}
-	}
-	beside, findings := p.look(dir)
+func (p *pass) judgeApp(n *node) judged {
+	beside, findings := p.look(n.dir)
 	for name, e := range beside {
 		if unusable(e) == "" && !strings.Contains(name, "/") && !e.IsDir() && name != appFile && nearly(name, appFile) {
-			findings = append(findings, finding{file: join(dir, name), why: "nothing is read from here; name it app.yaml"})
+			findings = append(findings, finding{file: join(n.dir, name), why: "nothing is read from here; name it app.yaml"})
 		}
 	}
 	if e, _ := beside.find(appFile); e == nil || e.IsDir() {
 		if len(findings) == 0 {
-			findings = []finding{{file: dir, why: "the folder has no app.yaml; add it, or remove the folder"}}
+			findings = []finding{{file: n.dir, why: "the folder has no app.yaml; add it, or remove the folder"}}
 		}
-		return verdict{findings: findings}
+		return judged{document: &document{findings: findings}}
 	}
-	d := p.judge(join(dir, appFile), at)
+	d := p.judge(join(n.dir, appFile), n.ref)
 	if app, ok := d.object.(*v1alpha1.App); ok {
 		d.checkUses(app, beside)
 	}
 	d.findings = append(d.findings, findings...)
-	return d.verdict()
+	return d
 }
 
 // look lists an app's folder to its depths. Symlinks and submodules are findings wherever they are: what a chart or a
@@ -54,9 +51,14 @@ func (p *pass) judgeApp(dir string, at place) verdict {
 func (p *pass) look(dir string) (folder, []finding) {
 	all := folder{}
 	var findings []finding
+	inside := false
 	err := fs.WalkDir(p.files, dir, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if !inside { // The folder itself comes first. A hostile tree may hold an entry "." as well.
+			inside = true
+			return nil
 		}
 		if name != dir {
 			all[strings.TrimPrefix(name, dir+"/")] = e

@@ -8,16 +8,15 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/kubeop/kubeop/delivery/fetch"
 )
 
 // What is fetched is what is read.
-var _ Files = (*fetch.Folder)(nil)
+var _ Files = Commit{}
 
 // repository is a commit's tree in memory.
 type repository map[string]*fstest.MapFile
@@ -25,13 +24,13 @@ type repository map[string]*fstest.MapFile
 func (r repository) Open(name string) (fs.File, error) { return fstest.MapFS(r).Open(name) }
 
 // Digest hashes everything at or below the path, names and modes included, as Git does.
-func (r repository) Digest(path string) (string, error) {
+func (r repository) Digest(folder string) (string, error) {
 	sum := sha256.New()
-	err := fs.WalkDir(fstest.MapFS(r), path, func(name string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(fstest.MapFS(r), folder, func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(sum, "%s %s", strings.TrimPrefix(name, path), e.Type())
+		fmt.Fprintf(sum, "%s %s", strings.TrimPrefix(name, folder), e.Type())
 		if f, ok := r[name]; ok {
 			sum.Write(f.Data)
 		}
@@ -40,11 +39,31 @@ func (r repository) Digest(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:12], err
 }
 
+func (r repository) Sub(path string) (Files, error) { return sub{r, path}, nil }
+
+// sub is a folder of any files, whose paths are its own.
+type sub struct {
+	Files
+	dir string
+}
+
+func (s sub) Open(name string) (fs.File, error) { return s.Files.Open(path.Join(s.dir, name)) }
+
+func (s sub) ReadDir(name string) ([]fs.DirEntry, error) {
+	return fs.ReadDir(s.Files, path.Join(s.dir, name))
+}
+
+func (s sub) Digest(name string) (string, error) { return s.Files.Digest(path.Join(s.dir, name)) }
+
+func (s sub) Sub(name string) (Files, error) { return sub{s.Files, path.Join(s.dir, name)}, nil }
+
 // counting counts which files are opened; folders are not parsed.
 type counting struct {
 	Files
 	opened map[string]int
 }
+
+func (c *counting) Sub(path string) (Files, error) { return sub{c, path}, nil }
 
 func (c *counting) Open(name string) (fs.File, error) {
 	f, err := c.Files.Open(name)
@@ -62,6 +81,8 @@ type failing struct {
 	Files
 	path string
 }
+
+func (f *failing) Sub(path string) (Files, error) { return sub{f, path}, nil }
 
 func (f *failing) Open(name string) (fs.File, error) {
 	if name == f.path {
@@ -89,7 +110,7 @@ func loadCase(t *testing.T, file string) readCase {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := readCase{text: text, scope: Scope{Repository: "platform", Revision: "main@sha1:1"}, files: repository{}}
+	c := readCase{text: text, scope: Scope{Repository: "platform"}, files: repository{}}
 	heads := header.FindAllSubmatchIndex(text, -1)
 	c.settings(t, string(text[:heads[0][0]]))
 	for i, h := range heads {

@@ -32,21 +32,21 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		base[file] = &fstest.MapFile{Data: data}
 		tree := fresh(base, Scope{Repository: "acme", Tenant: "acme"})
-		if len(tree.Problems) == 0 {
+		if len(problems(tree)) == 0 {
 			sameAsKubectl(t, data, tree)
 			return
 		}
 		lines := strings.Count(string(data), "\n") + 1
-		for _, p := range tree.Problems {
-			if p.Tenant != "acme" || p.Project != "shop" || p.File != file || p.Line < 0 || p.Line > lines {
-				t.Errorf("a problem of one file must be at a line of it and hold its project: %+v", p)
+		for _, p := range problems(tree) {
+			if p.Of.Path() != "acme/shop/web" || p.File != file || p.Line < 0 || p.Line > lines {
+				t.Errorf("a problem of one file must be at a line of it and hold its app: %+v", p)
 			}
 			if len(p.Why) > 4096 || (utf8.Valid(data) && !utf8.ValidString(p.Why)) {
 				t.Errorf("unusable message of %d bytes: %.200q", len(p.Why), p.Why)
 			}
 		}
-		if len(tree.Projects) != 1 || len(tree.Apps) != 1 {
-			t.Errorf("the sibling project must go on: %s", describe(tree))
+		if c := tree.Counts(); c.Projects != 2 || c.Apps != 2 {
+			t.Errorf("the siblings must go on: %s", describe(tree))
 		}
 	})
 }
@@ -66,8 +66,8 @@ func sameAsKubectl(t *testing.T, data []byte, tree *Tree) {
 	if err := yaml.Unmarshal(data, &theirs); err != nil {
 		return // stricter than this reader about text that is no field of ours
 	}
-	i := len(tree.Apps) - 1
-	ours := tree.Apps[i]
+	i := len(apps(tree)) - 1
+	ours := apps(tree)[i]
 	if theirs.Kind != ours.Kind || theirs.Metadata.Name != ours.Name || theirs.Spec.Type != string(ours.Spec.Type) {
 		t.Errorf("read %s %s %s, kubectl reads %+v", ours.Kind, ours.Name, ours.Spec.Type, theirs)
 	}
@@ -85,8 +85,8 @@ func FuzzLayoutVersion(f *testing.F) {
 		files := baseFiles(t, "tenant")
 		files[layoutFile] = &fstest.MapFile{Data: data}
 		tree := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
-		read, held := len(tree.Apps) == 3, len(objects(tree)) == 0
-		if read == (len(tree.Problems) > 0) || held == (len(tree.Problems) == 0) {
+		read, held := len(apps(tree)) == 3, len(objects(tree)) == 0
+		if read == (len(problems(tree)) > 0) || held == (len(problems(tree)) == 0) {
 			t.Errorf("neither read nor held: %s", describe(tree))
 		}
 	})

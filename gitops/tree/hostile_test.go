@@ -24,6 +24,8 @@ type looping struct {
 	at string
 }
 
+func (l looping) Sub(path string) (Files, error) { return sub{l, path}, nil }
+
 func (l looping) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(l.repository, name)
 	if name == l.at {
@@ -48,10 +50,10 @@ func TestReadFoldersThatLeadBack(t *testing.T) {
 			files := baseFiles(t, "tenant")
 			files["scripts/build.sh"] = &fstest.MapFile{}
 			tree := fresh(looping{files, tc.at}, Scope{Repository: "acme", Tenant: "acme"})
-			if tells := len(tree.Problems) == 2; tells != tc.tells || len(tree.Problems)%2 != 0 {
-				t.Errorf("problems: %v", tree.Problems)
+			if tells := len(problems(tree)) == 2; tells != tc.tells || len(problems(tree))%2 != 0 {
+				t.Errorf("problems: %v", problems(tree))
 			}
-			for _, p := range tree.Problems {
+			for _, p := range problems(tree) {
 				if p.Why != "this is not a usable file name" {
 					t.Errorf("problem: %s", p)
 				}
@@ -71,7 +73,7 @@ func TestReadUnusableNames(t *testing.T) {
 	files["projects/shop/a\nb: forged.yaml"] = &fstest.MapFile{}
 	files["projects/blog/project.yaml"].Data = []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\n" +
 		"metadata:\n  name: blog\n\"a\\nb: forged\\e\": 1\n")
-	problems := fresh(files, Scope{Repository: "acme", Tenant: "acme"}).Problems
+	problems := problems(fresh(files, Scope{Repository: "acme", Tenant: "acme"}))
 	if len(problems) != 2 {
 		t.Fatalf("want two problems, got %v", problems)
 	}
@@ -98,8 +100,8 @@ func TestReadBounds(t *testing.T) {
 			files := baseFiles(t, "tenant")
 			files["projects/shop/project.yaml"].Data = []byte(tc.data)
 			got := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
-			if len(got.Problems) != 1 || got.Problems[0].Why != tc.why || got.Problems[0].Err != nil {
-				t.Errorf("got %v, want one problem: %s", got.Problems, tc.why)
+			if len(problems(got)) != 1 || problems(got)[0].Why != tc.why || problems(got)[0].Err != nil {
+				t.Errorf("got %v, want one problem: %s", problems(got), tc.why)
 			}
 		})
 	}
@@ -125,8 +127,8 @@ func TestReadBoundsAliasesInApps(t *testing.T) {
 			files["projects/shop/apps/web/app.yaml"].Data = []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: App\n" +
 				"metadata: {name: web}\nspec: " + tc.spec + "\n")
 			got := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
-			if len(got.Problems) != 1 || got.Problems[0].Why != tc.why || got.Problems[0].Err != nil {
-				t.Errorf("got %v, want one problem: %s", got.Problems, tc.why)
+			if len(problems(got)) != 1 || problems(got)[0].Why != tc.why || problems(got)[0].Err != nil {
+				t.Errorf("got %v, want one problem: %s", problems(got), tc.why)
 			}
 		})
 	}
@@ -137,7 +139,7 @@ func TestReadBoundsKeysByAlias(t *testing.T) {
 	files := baseFiles(t, "tenant")
 	files["projects/shop/project.yaml"].Data = []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata:\n  name: shop\nspec:\n  x: {? &k " +
 		strings.Repeat("k", maxText/2) + " : 1, " + strings.Repeat("*k : 1, ", 50_000) + "}\n")
-	got := fresh(files, Scope{Repository: "acme", Tenant: "acme"}).Problems
+	got := problems(fresh(files, Scope{Repository: "acme", Tenant: "acme"}))
 	if len(got) != 1 || !strings.HasPrefix(got[0].Why, `"kkk`) {
 		t.Errorf("%d problems, want one: what comes after the bound is not read", len(got))
 	}
@@ -145,13 +147,12 @@ func TestReadBoundsKeysByAlias(t *testing.T) {
 
 // A repository's name can be given to another tenant's later; what was said to the first is not said to the second.
 func TestReadRemembersForOneTenant(t *testing.T) {
-	r := &Reader{kinds: shared.kinds, seen: map[string]memory{}}
 	files := baseFiles(t, "tenant")
 	const app = "projects/shop/apps/web/app.yaml"
 	files[app].Data = []byte(strings.Replace(string(files[app].Data), "team: blue", "paas.kubeop.io/tenant: acme", 1))
-	r.Read(files, Scope{Repository: "shared", Tenant: "acme"})
-	got := r.Read(files, Scope{Repository: "shared", Tenant: "zeta"})
-	if len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Why, `names the tenant "acme", but the file belongs to "zeta"`) {
-		t.Errorf("got %v", got.Problems)
+	before := shared.Read(files, Scope{Repository: "shared", Tenant: "acme"}, nil)
+	got := shared.Read(files, Scope{Repository: "shared", Tenant: "zeta"}, before)
+	if len(problems(got)) != 1 || !strings.Contains(problems(got)[0].Why, `names the tenant "acme", but the file belongs to "zeta"`) {
+		t.Errorf("got %v", problems(got))
 	}
 }

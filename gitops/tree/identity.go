@@ -11,18 +11,12 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// place is what the path says about the object in a file.
-type place struct {
-	kind, name string
-	unit
-}
-
 // isKind checks that the document is of the kind its path says, so that the rest can be judged.
-func (d *document) isKind(at place) bool {
+func (d *document) isKind(at Ref) bool {
 	if d.writtenOtherwise("apiVersion") || d.writtenOtherwise("kind") {
 		return false
 	}
-	if at.kind != d.value["kind"] {
+	if at.Kind() != d.value["kind"] {
 		d.wrongKind(at)
 		return false
 	}
@@ -48,28 +42,28 @@ func (d *document) writtenOtherwise(name string) bool {
 }
 
 // identify checks that the document is the object its path says, and that it says nothing the path decides.
-func (d *document) identify(at place) {
+func (d *document) identify(at Ref) {
 	if _, ok := d.value["status"]; ok {
 		d.addAt("status", "status is written by kubeop; remove it")
 	}
 	meta, ok := d.value["metadata"].(map[string]any)
 	if !ok {
 		if !d.misspelt("metadata") {
-			d.addAt("metadata", "metadata.name is missing; add \"metadata: {name: %s}\"", at.name)
+			d.addAt("metadata", "metadata.name is missing; add \"metadata: {name: %s}\"", at.Key().Name)
 		}
 		return
 	}
-	d.checkName(meta["name"], at.name)
+	d.checkName(meta["name"], at.Key().Name)
 	d.checkMetadata(meta, at)
 }
 
-func (d *document) wrongKind(at place) {
+func (d *document) wrongKind(at Ref) {
 	kind := d.value["kind"]
-	if kind == v1alpha1.TenantKind && at.kind != v1alpha1.TenantKind {
+	if kind == v1alpha1.TenantKind && at.Kind() != v1alpha1.TenantKind {
 		d.addAt("kind", "Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only")
 		return
 	}
-	d.addAt("kind", "kind is %s; at this path it must be %q", orMissing(kind), at.kind)
+	d.addAt("kind", "kind is %s; at this path it must be %q", orMissing(kind), at.Kind())
 }
 
 // orMissing shows a value of a file, which may be of any type.
@@ -97,7 +91,7 @@ var writtenByPath = map[string]string{
 	"ownerReferences": "owners are decided in the cluster; remove them",
 }
 
-func (d *document) checkMetadata(meta map[string]any, at place) {
+func (d *document) checkMetadata(meta map[string]any, at Ref) {
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		path := "metadata." + key
 		why, decided := writtenByPath[key]
@@ -123,7 +117,7 @@ func (d *document) notForFiles(path, key string) {
 }
 
 // checkStamps checks labels or annotations: text, well formed, and none of kubeop's own.
-func (d *document) checkStamps(path string, value any, at place) {
+func (d *document) checkStamps(path string, value any, at Ref) {
 	stamps, ok := value.(map[string]any)
 	if !ok {
 		if value != nil {
@@ -145,9 +139,9 @@ func (d *document) checkStamps(path string, value any, at place) {
 }
 
 // ownStamp says what is wrong with writing a label of kubeop's, which is worse when it names somebody else.
-func ownStamp(key, value string, at place) string {
-	if key == v1alpha1.TenantLabel && value != at.tenant {
-		return fmt.Sprintf("%s names the tenant %s, but the file belongs to %q; remove it", key, abbreviated(value), at.tenant)
+func ownStamp(key, value string, at Ref) string {
+	if key == v1alpha1.TenantLabel && value != at.Tenant {
+		return fmt.Sprintf("%s names the tenant %s, but the file belongs to %q; remove it", key, abbreviated(value), at.Tenant)
 	}
 	return fmt.Sprintf("%s is written by kubeop; remove it", abbreviated(key))
 }

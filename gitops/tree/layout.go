@@ -1,14 +1,13 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // The fixed names of the layout. Everything else in a path is the name of an object.
@@ -23,125 +22,235 @@ const (
 	appsFolder     = "apps"
 )
 
-// unit is what a problem holds back; see Problem.
-type unit struct{ tenant, project string }
-
-// pass is one reading of one commit.
-type pass struct {
-	kinds map[string]*kind
-	files Files
-	scope Scope
-	last  memory
-	next  memory
-	tree  *Tree
-}
-
 // readRoot reads the layout version and then either all tenants or the projects of one.
-func (p *pass) readRoot() {
-	entries := p.list(".", unit{})
-	if !p.checkLayoutVersion(entries) {
+func (p *pass) readRoot(t, before *Tree) {
+	l, err := p.list(".")
+	if err != nil {
+		t.Problems = p.problems(Ref{}, unread(".", err))
+		return
+	}
+	if t.layout = p.readLayout(l, &before.layout); len(t.layout.problems) > 0 {
+		t.Problems = t.layout.problems
 		return
 	}
 	top := tenantsFolder
 	if p.scope.Tenant != "" {
 		top = projectsFolder
 	}
-	for _, e := range entries {
-		switch {
-		case e.IsDir() && e.Name() == top && p.scope.Tenant == "":
-			p.readTenants(top)
-		case e.IsDir() && e.Name() == top:
-			p.readProjects(top, p.scope.Tenant)
-		case e.Name() == layoutFile && !e.IsDir():
-		default:
-			p.stray(e, e.Name(), unit{})
+	_, t.Unknown = l.odd[top]
+	t.Strays = p.problems(Ref{}, l.strays()...)
+	for _, e := range l.entries {
+		if e.Name() != layoutFile && (e.Name() != top || !e.IsDir()) {
+			t.Strays = append(t.Strays, p.stray(e, e.Name())...)
 		}
 	}
+	if p.scope.Tenant == "" {
+		p.readTenants(t, before, l.folder(top))
+		return
+	}
+	tenant := &Tenant{node: node{ref: Ref{Tenant: p.scope.Tenant}}, Unknown: t.Unknown}
+	if l.folder(top) {
+		p.readProjects(tenant, find(before.Tenants, p.scope.Tenant), top)
+	}
+	tenant.count()
+	t.Tenants = []*Tenant{tenant}
 }
 
-func (p *pass) readTenants(dir string) {
-	for _, e := range p.list(dir, unit{}) {
-		if e.IsDir() {
-			p.readTenant(join(dir, e.Name()), e.Name())
+func (p *pass) readTenants(t, before *Tree, there bool) {
+	if !there {
+		return
+	}
+	l, err := p.list(tenantsFolder)
+	if err != nil {
+		t.Unknown = true
+		t.Strays = append(t.Strays, p.problems(Ref{}, unread(tenantsFolder, err))...)
+		return
+	}
+	for name, f := range l.odd {
+		ref := Ref{Tenant: name}
+		t.Tenants = append(t.Tenants, &Tenant{node: node{ref: ref, problems: p.problems(ref, f)}, Unknown: true})
+	}
+	for _, e := range l.entries {
+		dir := join(tenantsFolder, e.Name())
+		if !e.IsDir() {
+			t.Strays = append(t.Strays, p.stray(e, dir)...)
 			continue
 		}
-		p.stray(e, join(dir, e.Name()), unit{})
+		n := node{ref: Ref{Tenant: e.Name()}, dir: dir}
+		t.Tenants = append(t.Tenants, enter(p, n, e, find(before.Tenants, e.Name()), p.readTenant))
 	}
+	sortByName(t.Tenants)
 }
 
-func (p *pass) readTenant(dir, tenant string) {
-	u := unit{tenant: tenant}
-	entries := p.list(dir, u)
-	for _, e := range entries {
-		file := join(dir, e.Name())
+// enter reads the folder of a node, or takes it over where it is the same as before.
+func enter[N named](p *pass, n node, e fs.DirEntry, before N, read func(n node, before N) N) N {
+	var none N
+	var err error
+	if n.digest, err = p.digest(n.dir, e); err == nil && before != none && before.self().digest == n.digest && !before.unread() {
+		return before
+	}
+	return read(n, before)
+}
+
+// unread reports whether something could not be read: the same folder may tell more the next time.
+func (t *Tenant) unread() bool {
+	return anyUnread(t.problems, t.Strays) || slices.ContainsFunc(t.Projects, (*Project).unread)
+}
+
+func (p *Project) unread() bool {
+	return anyUnread(p.problems, p.Strays) || slices.ContainsFunc(p.Apps, (*App).unread)
+}
+
+func (a *App) unread() bool { return anyUnread(a.problems) }
+
+func anyUnread(lists ...[]Problem) bool {
+	return slices.ContainsFunc(lists, func(list []Problem) bool {
+		return slices.ContainsFunc(list, func(p Problem) bool { return p.Err != nil })
+	})
+}
+
+func (p *pass) readTenant(n node, before *Tenant) *Tenant {
+	t := &Tenant{node: n}
+	defer t.count()
+	within, l, ok := p.open(&t.node, tenantFile)
+	if t.Unknown = !ok; t.Unknown {
+		return t
+	}
+	main := within.readFile(&t.node, l, tenantFile, nodeOf(before))
+	_, t.Unknown = l.odd[projectsFolder]
+	t.Strays = p.problems(Ref{}, l.strays(tenantFile)...)
+	for _, e := range l.entries {
+		file := join(n.dir, e.Name())
 		switch {
 		case e.IsDir() && e.Name() == projectsFolder:
-			p.readProjects(file, tenant)
-		case !e.IsDir() && e.Name() == tenantFile:
-			p.addTenant(dir, tenant, slices.ContainsFunc(entries, isProjects))
+			within.readProjects(t, before, file)
+		case !e.IsDir() && e.Name() == main:
 		default:
-			p.stray(e, file, u)
+			t.Strays = append(t.Strays, within.stray(e, file)...)
 		}
 	}
-	p.require(dir, tenantFile, entries, u)
+	within.bindOnce(t, l)
+	return t
 }
 
-func isProjects(e fs.DirEntry) bool { return e.IsDir() && e.Name() == projectsFolder }
+func nodeOf[N named](n N) *node {
+	var none N
+	if n == none {
+		return &node{}
+	}
+	return n.self()
+}
 
-func (p *pass) readProjects(dir, tenant string) {
-	for _, e := range p.list(dir, unit{tenant: tenant}) {
-		if e.IsDir() {
-			p.readProject(join(dir, e.Name()), unit{tenant: tenant, project: e.Name()})
+// open lists the folder of a node whose name an object of its kind can have.
+func (p *pass) open(n *node, name string) (*pass, listing, bool) {
+	if wrong := p.wrongName(n); len(wrong) > 0 {
+		n.problems = p.problems(n.ref, wrong...)
+		return p, listing{}, false
+	}
+	within := p
+	var err error
+	if n.ref.Project == "" {
+		within, err = p.in(n.dir) // Each tenant has limits of its own.
+	}
+	var l listing
+	if err == nil {
+		l, err = within.list(n.dir)
+	}
+	if err != nil {
+		n.problems = p.problems(n.ref, unread(n.dir, err))
+		return p, listing{}, false
+	}
+	if f, odd := l.odd[name]; odd {
+		n.problems = p.problems(n.ref, f)
+	} else if l.nearest(name) == "" {
+		n.problems = p.problems(n.ref, finding{file: n.dir, why: fmt.Sprintf("the folder has no %s; add it, or remove the folder", name)})
+	}
+	return within, l, true
+}
+
+func (p *pass) readProjects(t, before *Tenant, dir string) {
+	l, err := p.list(dir)
+	if err != nil {
+		t.Unknown = true
+		t.Strays = append(t.Strays, p.problems(Ref{}, unread(dir, err))...)
+		return
+	}
+	var earlier []*Project
+	if before != nil {
+		earlier = before.Projects
+	}
+	for name, f := range l.odd {
+		ref := Ref{Tenant: t.ref.Tenant, Project: name}
+		project := &Project{node: node{ref: ref, problems: p.problems(ref, f)}, Unknown: true}
+		project.count()
+		t.Projects = append(t.Projects, project)
+	}
+	for _, e := range l.entries {
+		file := join(dir, e.Name())
+		if !e.IsDir() {
+			t.Strays = append(t.Strays, p.stray(e, file)...)
 			continue
 		}
-		p.stray(e, join(dir, e.Name()), unit{tenant: tenant})
+		n := node{ref: Ref{Tenant: t.ref.Tenant, Project: e.Name()}, dir: file}
+		t.Projects = append(t.Projects, enter(p, n, e, find(earlier, e.Name()), p.readProject))
 	}
+	sortByName(t.Projects)
+	p.markRings(t, before)
 }
 
-func (p *pass) readProject(dir string, u unit) {
-	entries := p.list(dir, u)
-	for _, e := range entries {
-		file := join(dir, e.Name())
+func (p *pass) readProject(n node, before *Project) *Project {
+	project := &Project{node: n}
+	defer project.count()
+	_, l, ok := p.open(&project.node, projectFile)
+	if project.Unknown = !ok; project.Unknown {
+		return project
+	}
+	main := p.readFile(&project.node, l, projectFile, nodeOf(before))
+	_, project.Unknown = l.odd[appsFolder]
+	project.Strays = p.problems(Ref{}, l.strays(projectFile)...)
+	for _, e := range l.entries {
+		file := join(n.dir, e.Name())
 		switch {
 		case e.IsDir() && e.Name() == appsFolder:
-			p.readApps(file, u)
-		case !e.IsDir() && e.Name() == projectFile:
-			p.addProject(dir, u)
+			p.readApps(project, before, file)
+		case !e.IsDir() && e.Name() == main:
 		default:
-			p.stray(e, file, u)
+			project.Strays = append(project.Strays, p.stray(e, file)...)
 		}
 	}
-	p.require(dir, projectFile, entries, u)
+	return project
 }
 
-func (p *pass) readApps(dir string, u unit) {
-	for _, e := range p.list(dir, u) {
-		if e.IsDir() {
-			p.addApp(join(dir, e.Name()), u, e.Name())
+func (p *pass) readApps(project, before *Project, dir string) {
+	l, err := p.list(dir)
+	if err != nil {
+		project.Unknown = true
+		project.Strays = append(project.Strays, p.problems(Ref{}, unread(dir, err))...)
+		return
+	}
+	var earlier []*App
+	if before != nil {
+		earlier = before.Apps
+	}
+	ref := project.ref
+	for name, f := range l.odd {
+		ref.App = name
+		project.Apps = append(project.Apps, &App{node: node{ref: ref, problems: p.problems(ref, f)}})
+	}
+	for _, e := range l.entries {
+		file := join(dir, e.Name())
+		if !e.IsDir() {
+			project.Strays = append(project.Strays, p.stray(e, file)...)
 			continue
 		}
-		p.stray(e, join(dir, e.Name()), u)
-	}
-}
-
-// list returns the regular files and folders of dir and reports everything else in it. What has nothing to do with
-// kubeop at the root is left out.
-func (p *pass) list(dir string, u unit) []fs.DirEntry {
-	entries, err := fs.ReadDir(p.files, dir)
-	if err != nil {
-		p.report(u, unread(dir, err))
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(entries), func(e fs.DirEntry) bool {
-		if dir == "." && ignoredAtRoot(e.Name()) {
-			return true
+		ref.App = e.Name()
+		last := find(earlier, e.Name())
+		if last != nil && last.plain != nil {
+			last = last.plain
 		}
-		why := unusable(e)
-		if why != "" {
-			p.report(u, finding{file: join(dir, e.Name()), why: why})
-		}
-		return why != ""
-	})
+		project.Apps = append(project.Apps, enter(p, node{ref: ref, dir: file}, e, last, p.readApp))
+	}
+	sortByName(project.Apps)
 }
 
 // ignoredAtRoot reports whether an entry of the root is for people and for the Git host.
@@ -166,18 +275,6 @@ func unusable(e fs.DirEntry) string {
 	return ""
 }
 
-// require reports a folder without the file that says what it is. A file that is nearly named so has been reported as
-// stray already, and nil entries are a folder that could not be read.
-func (p *pass) require(dir, name string, entries []fs.DirEntry, u unit) {
-	if entries == nil {
-		return
-	}
-	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() && nearly(e.Name(), name) }) {
-		return
-	}
-	p.report(u, finding{file: dir, why: fmt.Sprintf("the folder has no %s; add it, or remove the folder", name)})
-}
-
 // nearly reports whether a file is named as wanted up to case and the spelling of the YAML extension.
 func nearly(name, want string) bool {
 	return isYAML(name) && strings.EqualFold(stem(name), stem(want))
@@ -198,14 +295,10 @@ func join(dir, name string) string {
 	return dir + "/" + name
 }
 
-// report adds findings as problems of the unit.
-func (p *pass) report(u unit, findings ...finding) {
-	for _, f := range findings {
-		p.tree.Problems = append(p.tree.Problems, Problem{
-			File: printable(path.Join(p.scope.Path, f.file)), Line: f.line, Why: f.why,
-			Tenant: u.tenant, Project: u.project, Err: f.err,
-		})
-	}
+func sortProblems(list []Problem) {
+	slices.SortFunc(list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Why, b.Why))
+	})
 }
 
 // printable replaces what would break the one line that a message is; names and keys in a commit may hold anything.
@@ -216,15 +309,4 @@ func printable(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
-}
-
-// namespaceOf returns where an object of the kind lives; Tenants have no namespace.
-func namespaceOf(kind string, u unit) string {
-	switch kind {
-	case v1alpha1.ProjectKind:
-		return v1alpha1.HomeNamespace(u.tenant)
-	case v1alpha1.AppKind:
-		return v1alpha1.ProjectNamespace(u.tenant, u.project)
-	}
-	return ""
 }

@@ -3,7 +3,6 @@ package tree
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -18,19 +17,21 @@ import (
 // layoutVersion is the only layout there is.
 const layoutVersion = "v1"
 
-// checkLayoutVersion reads kubeop.yaml. Without a known layout nothing else can be understood, so nothing else is read.
-func (p *pass) checkLayoutVersion(root []fs.DirEntry) bool {
-	if len(p.tree.Problems) > 0 && len(root) == 0 {
-		return false // the root itself could not be read
-	}
-	if !slices.ContainsFunc(root, func(e fs.DirEntry) bool { return e.Name() == layoutFile && !e.IsDir() }) {
-		p.report(unit{}, finding{file: layoutFile,
+// readLayout reads kubeop.yaml. Without a known layout nothing else can be understood, so nothing else is read.
+func (p *pass) readLayout(root listing, before *node) node {
+	n := node{dir: "."}
+	e, there := root.file(layoutFile)
+	if !there {
+		n.problems = p.problems(Ref{}, finding{file: layoutFile,
 			why: fmt.Sprintf("there is no %s; create it with the line \"layout: %s\"", layoutFile, layoutVersion)})
-		return false
+		return n
 	}
-	v, _ := p.recall(layoutFile, func() verdict { return verdict{findings: p.judgeLayout()} })
-	p.report(unit{}, v.findings...)
-	return len(v.findings) == 0
+	var err error
+	if n.file, err = p.digest(layoutFile, e); err == nil && n.file == before.file && !anyUnread(before.problems) {
+		return *before
+	}
+	n.problems = p.problems(Ref{}, p.judgeLayout()...)
+	return n
 }
 
 func (p *pass) judgeLayout() []finding {
@@ -49,42 +50,81 @@ func (p *pass) judgeLayout() []finding {
 	return d.findings
 }
 
-func (p *pass) addTenant(dir, tenant string, withProjects bool) {
-	u := unit{tenant: tenant}
-	file := join(dir, tenantFile)
-	v, _ := p.recall(file, func() verdict { return p.judgeFile(file, place{v1alpha1.TenantKind, tenant, u}) })
-	p.report(u, v.findings...)
-	if v.object == nil {
-		return
+// readFile judges a Tenant or a Project, which is one file in the folder named like it, or takes the verdict over from
+// before where the file is the same. It returns the file's name; "" for none. One that is only nearly named so is not read.
+func (p *pass) readFile(n *node, l listing, want string, before *node) string {
+	name := l.nearest(want)
+	if name == "" {
+		return ""
 	}
-	object := stamp(p, v, &v1alpha1.Tenant{}, u, dir)
-	if withProjects && object.Spec.Repository != nil {
-		p.report(u, finding{file: file, line: p.read(file).line("spec.repository"), why: "spec.repository binds the " +
-			"tenant's own repository, but its projects are here, in " + join(dir, projectsFolder) + "; keep one of the two"})
+	file := join(n.dir, name)
+	if name != want {
+		n.problems = p.problems(n.ref, p.misplaced(file))
+		return name
 	}
-	p.tree.Tenants = append(p.tree.Tenants, object)
+	e, _ := l.file(name)
+	digest, err := p.digest(file, e)
+	if err != nil {
+		n.problems = p.problems(n.ref, unread(file, err))
+		return name
+	}
+	if n.file = digest; before.file == digest && !anyUnread(before.problems) {
+		n.object, n.problems = before.object, before.problems
+		return name
+	}
+	n.take(p, p.judge(file, n.ref))
+	return name
 }
 
-func (p *pass) addProject(dir string, u unit) {
-	file := join(dir, projectFile)
-	v, _ := p.recall(file, func() verdict { return p.judgeFile(file, place{v1alpha1.ProjectKind, u.project, u}) })
-	p.report(u, v.findings...)
-	if v.object != nil {
-		p.tree.Projects = append(p.tree.Projects, stamp(p, v, &v1alpha1.Project{}, u, dir))
-	}
-}
-
-// addApp judges an app's folder as a whole: the digest of the folder covers app.yaml and all it uses.
-func (p *pass) addApp(dir string, u unit, name string) {
-	v, digest := p.recall(dir, func() verdict { return p.judgeApp(dir, place{v1alpha1.AppKind, name, u}) })
-	p.report(u, v.findings...)
-	if v.object == nil {
+// take takes over what was found of the node's object.
+func (n *node) take(p *pass, d judged) {
+	if n.problems = p.problems(n.ref, d.findings...); len(n.problems) > 0 {
 		return
 	}
-	app := stamp(p, v, &v1alpha1.App{}, u, dir)
-	app.Annotations[v1alpha1.TreeAnnotation] = digest
-	app.Annotations[v1alpha1.RevisionAnnotation] = p.scope.Revision
-	p.tree.Apps = append(p.tree.Apps, app)
+	text, err := json.Marshal(d.object)
+	if err != nil {
+		n.problems = p.problems(n.ref, finding{file: d.file, why: err.Error()})
+		return
+	}
+	n.object = text
+}
+
+// bindOnce refuses a tenant whose projects are in two places.
+func (p *pass) bindOnce(t *Tenant, l listing) {
+	if !l.folder(projectsFolder) || t.object == nil {
+		return
+	}
+	tenant := decode(&t.node, &v1alpha1.Tenant{})
+	if tenant.Spec.Repository == nil {
+		return
+	}
+	file := join(t.dir, tenantFile)
+	t.problems = p.problems(t.ref, finding{file: file, line: p.read(file).line("spec.repository"), why: "spec.repository binds the " +
+		"tenant's own repository, but its projects are here, in " + join(t.dir, projectsFolder) + "; keep one of the two"})
+	t.object, t.file = nil, ""
+	t.Projects, t.Strays, t.Unknown = nil, nil, true
+}
+
+// readApp judges an app's folder as a whole: the digest of the folder covers app.yaml and all it uses.
+func (p *pass) readApp(n node, _ *App) *App {
+	app := &App{node: n}
+	if wrong := p.wrongName(&n); len(wrong) > 0 {
+		app.problems = p.problems(n.ref, wrong...)
+		return app
+	}
+	within, err := p.in(n.dir) // Each app has limits of its own.
+	if err != nil {
+		app.problems = p.problems(n.ref, unread(n.dir, err))
+		return app
+	}
+	app.file = n.digest
+	d := within.judgeApp(&app.node)
+	app.take(p, d)
+	if typed, ok := d.object.(*v1alpha1.App); ok && app.object != nil {
+		app.Needs = needs(typed, n.ref)
+	}
+	sortProblems(app.problems)
+	return app
 }
 
 // judged is a document with the object it became.
@@ -93,34 +133,26 @@ type judged struct {
 	object client.Object
 }
 
-// judgeFile judges a Tenant or a Project, which is one file in the folder named like it.
-func (p *pass) judgeFile(file string, at place) verdict {
-	if wrong := p.wrongName(path.Dir(file), at); len(wrong) > 0 {
-		return verdict{findings: wrong}
-	}
-	return p.judge(file, at).verdict()
-}
-
 // wrongName finds that the folder can be no object's. Until it is renamed, nothing else needs to be said about it: the
 // name in the file must change too.
-func (p *pass) wrongName(dir string, at place) []finding {
-	why := p.kinds[at.kind].wrongName(at.name)
+func (p *pass) wrongName(n *node) []finding {
+	why := p.kinds[n.ref.Kind()].wrongName(n.ref.Key().Name)
 	if why == "" {
 		return nil
 	}
 	if rule, ok := strings.CutPrefix(why, "name "); ok {
-		return []finding{{file: dir, why: "the folder's name " + rule}}
+		return []finding{{file: n.dir, why: "the folder's name " + rule}}
 	}
-	return []finding{{file: dir, why: "the folder's name: " + why}}
+	return []finding{{file: n.dir, why: "the folder's name: " + why}}
 }
 
 // judge reads the file and makes the typed object of it.
-func (p *pass) judge(file string, at place) judged {
+func (p *pass) judge(file string, at Ref) judged {
 	d := judged{document: p.read(file)}
 	if len(d.findings) > 0 || !d.isKind(at) {
 		return d
 	}
-	k := p.kinds[at.kind]
+	k := p.kinds[at.Kind()]
 	for _, key := range slices.Sorted(maps.Keys(d.value)) {
 		switch key {
 		case "apiVersion", "kind", "metadata", "status":
@@ -129,8 +161,8 @@ func (p *pass) judge(file string, at place) judged {
 		}
 	}
 	d.identify(at)
-	d.validate(k, at.name)
-	if at.kind == v1alpha1.AppKind {
+	d.validate(k, at.Key().Name)
+	if at.App != "" {
 		d.checkImage()
 	}
 	if len(d.findings) > 0 {
@@ -138,7 +170,7 @@ func (p *pass) judge(file string, at place) judged {
 	}
 	object := k.empty()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.value, object); err != nil {
-		d.addAt("spec", "reading the %s: %s", at.kind, err)
+		d.addAt("spec", "reading the %s: %s", at.Kind(), err)
 		return d
 	}
 	if app, ok := object.(*v1alpha1.App); ok {
@@ -148,36 +180,44 @@ func (p *pass) judge(file string, at place) judged {
 	return d
 }
 
-func (d judged) verdict() verdict {
-	if len(d.findings) > 0 {
-		return verdict{findings: d.findings}
+// decode fills an object with what is remembered.
+func decode[T client.Object](n *node, object T) T {
+	if err := json.Unmarshal(n.object, object); err != nil {
+		panic(err) // node.take wrote it from such an object.
 	}
-	text, err := json.Marshal(d.object)
-	if err != nil {
-		return verdict{findings: []finding{{file: d.file, why: err.Error()}}}
-	}
-	return verdict{object: text}
+	return object
 }
 
-// stamp fills object with what is remembered and writes on it what only the path and the repository decide.
-func stamp[T client.Object](p *pass, v verdict, object T, u unit, dir string) T {
-	if err := json.Unmarshal(v.object, object); err != nil {
-		panic(err) // judged.verdict wrote it from such an object.
+// Object makes the object that a folder declares, with what only the path and the repository decide written on it:
+// its kind, namespace, labels and annotations. It holds nothing else that the file does not say: defaults are left to the
+// API server. The revision is that of the commit being read, as "branch@sha1:<commit>".
+func (t *Tree) Object(n Node, revision string) client.Object {
+	self := n.self()
+	ref := self.ref
+	labels := map[string]string{v1alpha1.TenantLabel: ref.Tenant, v1alpha1.RepositoryLabel: t.Scope.Repository}
+	annotations := map[string]string{v1alpha1.FolderAnnotation: path.Join(t.Scope.Path, self.dir), v1alpha1.TreeAnnotation: self.file}
+	var object client.Object
+	switch {
+	case ref.App != "":
+		object = decode(self, &v1alpha1.App{})
+		labels[v1alpha1.ProjectLabel], labels[v1alpha1.AppLabel] = ref.Project, ref.App
+		annotations[v1alpha1.RevisionAnnotation] = revision
+	case ref.Project != "":
+		object = decode(self, &v1alpha1.Project{})
+		labels[v1alpha1.ProjectLabel] = ref.Project
+	default:
+		object = decode(self, &v1alpha1.Tenant{})
 	}
-	kind := object.GetObjectKind().GroupVersionKind().Kind
-	object.SetNamespace(namespaceOf(kind, u))
-
-	labels := map[string]string{v1alpha1.TenantLabel: u.tenant, v1alpha1.RepositoryLabel: p.scope.Repository}
-	if kind != v1alpha1.TenantKind {
-		labels[v1alpha1.ProjectLabel] = u.project
-	}
-	if kind == v1alpha1.AppKind {
-		labels[v1alpha1.AppLabel] = object.GetName()
-	}
+	object.SetNamespace(ref.Key().Namespace)
 	object.SetLabels(merged(object.GetLabels(), labels))
-	folder := map[string]string{v1alpha1.FolderAnnotation: path.Join(p.scope.Path, dir)}
-	object.SetAnnotations(merged(object.GetAnnotations(), folder))
+	object.SetAnnotations(merged(object.GetAnnotations(), annotations))
 	return object
+}
+
+// File is the file that declares the object of a folder, from the root of the repository.
+func (t *Tree) File(n Node) string {
+	name := map[string]string{v1alpha1.AppKind: appFile, v1alpha1.ProjectKind: projectFile, v1alpha1.TenantKind: tenantFile}[n.Ref().Kind()]
+	return path.Join(t.Scope.Path, n.self().dir, name)
 }
 
 func merged(written, stamped map[string]string) map[string]string {

@@ -1,12 +1,10 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -18,91 +16,131 @@ const (
 	maxRings = 100
 )
 
-// Needs returns the Apps that an app depends on, in the order of its dependsOn.
-func Needs(app *v1alpha1.App) []client.ObjectKey {
-	var keys []client.ObjectKey
+// needs returns the Apps that an app depends on, in the order of its dependsOn.
+func needs(app *v1alpha1.App, at Ref) []Ref {
+	var refs []Ref
 	for i := range app.Spec.DependsOn {
-		keys = append(keys, need(app, i))
+		refs = append(refs, need(app, at, i))
 	}
-	return slices.DeleteFunc(keys, func(k client.ObjectKey) bool { return k.Name == "" })
+	return slices.DeleteFunc(refs, func(r Ref) bool { return r == Ref{} })
 }
 
-// need returns the App that a dependency names; an empty key for another kind.
-func need(app *v1alpha1.App, i int) client.ObjectKey {
+// need returns the App that a dependency names; the zero Ref for another kind. No dependency leads out of the tenant.
+func need(app *v1alpha1.App, at Ref, i int) Ref {
 	d := &app.Spec.DependsOn[i]
 	if d.GroupVersionKind() != v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind) {
-		return client.ObjectKey{}
+		return Ref{}
 	}
-	namespace := d.Namespace(app.Labels[v1alpha1.TenantLabel], app.Labels[v1alpha1.ProjectLabel])
-	return client.ObjectKey{Namespace: namespace, Name: d.Name}
+	return Ref{Tenant: at.Tenant, Project: cmp.Or(d.Project, at.Project), App: d.Name}
 }
 
-// reportRings reports each app that depends on itself, directly or over others: none of them could ever be delivered.
-func (p *pass) reportRings() {
-	apps := map[client.ObjectKey]*v1alpha1.App{}
-	for _, app := range p.tree.Apps {
-		apps[client.ObjectKeyFromObject(app)] = app
+// markRings refuses each app that depends on itself, directly or over others: none of them could ever be delivered. An app
+// is not to blame alone: it is put back once the others let it.
+func (p *pass) markRings(t, before *Tenant) {
+	apps := map[Ref]*App{}
+	for _, project := range t.Projects {
+		for _, app := range project.Apps {
+			if len(app.plainly().Needs) > 0 {
+				apps[app.ref] = app.plainly()
+			}
+		}
 	}
-	knots := knots{apps: apps, at: map[client.ObjectKey]int{}, low: map[client.ObjectKey]int{}, of: map[client.ObjectKey]int{}, size: map[int]int{}}
-	for _, app := range p.tree.Apps {
-		knots.visit(client.ObjectKeyFromObject(app))
-	}
+	k := knots{apps: apps, at: map[Ref]int{}, low: map[Ref]int{}, of: map[Ref]int{}, size: map[int]int{}}
 	rings := 0
-	for _, app := range p.tree.Apps {
-		key := client.ObjectKeyFromObject(app)
-		if !knots.tied(key) {
-			continue
+	for i, project := range t.Projects {
+		marked := slices.Clone(project.Apps)
+		for j, app := range project.Apps {
+			marked[j] = p.marked(app, &k, &rings)
 		}
-		if rings++; rings > maxRings {
-			p.report(unitOf(app), finding{file: p.fileOf(app), why: "dependsOn makes a ring"})
-			continue
+		if !slices.Equal(marked, project.Apps) {
+			t.Projects[i] = project.with(marked)
 		}
-		p.reportRing(app, knots.ring(key), apps)
+	}
+	if before != nil {
+		t.keep(before)
 	}
 }
 
-func unitOf(app *v1alpha1.App) unit {
-	return unit{app.Labels[v1alpha1.TenantLabel], app.Labels[v1alpha1.ProjectLabel]}
+// plainly is the app as its folder alone says.
+func (a *App) plainly() *App {
+	if a.plain != nil {
+		return a.plain
+	}
+	return a
 }
 
-// fileOf returns the file that declares an app, as the pass names it.
-func (p *pass) fileOf(app *v1alpha1.App) string {
-	folder := strings.TrimPrefix(app.Annotations[v1alpha1.FolderAnnotation], path.Clean(p.scope.Path))
-	return join(strings.TrimPrefix(folder, "/"), appFile)
+// marked returns the app with or without a ring, as it is now.
+func (p *pass) marked(app *App, k *knots, rings *int) *App {
+	plain := app.plainly()
+	if len(plain.Needs) == 0 {
+		return plain
+	}
+	if k.visit(plain.ref); !k.tied(plain.ref) {
+		return plain
+	}
+	found := finding{file: join(plain.dir, appFile), why: "dependsOn makes a ring"}
+	if *rings++; *rings <= maxRings {
+		found = p.ringOf(plain, k.ring(plain.ref))
+	}
+	problems := p.problems(plain.ref, found)
+	if app.plain != nil && slices.Equal(app.problems, problems) {
+		return app
+	}
+	ringed := *plain
+	ringed.plain, ringed.object, ringed.problems = plain, nil, problems
+	return &ringed
 }
 
-func (p *pass) reportRing(app *v1alpha1.App, ring []client.ObjectKey, apps map[client.ObjectKey]*v1alpha1.App) {
-	u, file := unitOf(app), p.fileOf(app)
+// with returns the project with other apps in the place of its own.
+func (p *Project) with(apps []*App) *Project {
+	now := *p
+	now.Apps = apps
+	now.count()
+	return &now
+}
+
+// keep puts the projects of before in the place of equal ones, so that what did not change is the same node.
+func (t *Tenant) keep(before *Tenant) {
+	for i, project := range t.Projects {
+		was := find(before.Projects, project.ref.Project)
+		if was != nil && was != project && was.digest == project.digest && slices.Equal(was.Apps, project.Apps) && !was.unread() {
+			t.Projects[i] = was
+		}
+	}
+}
+
+func (p *pass) ringOf(app *App, ring []Ref) finding {
+	file := join(app.dir, appFile)
 	var names []string
-	for _, key := range ring {
-		name, project := key.Name, apps[key].Labels[v1alpha1.ProjectLabel]
-		if project != u.project {
-			name = project + "/" + name
+	for _, ref := range ring {
+		name := ref.App
+		if ref.Project != app.ref.Project {
+			name = ref.Project + "/" + name
 		}
 		names = append(names, name)
 	}
 	if len(names) > longestRing {
 		names = append(names[:longestRing:longestRing], fmt.Sprintf("(%d more)", len(ring)-1-longestRing), names[0])
 	}
-	i := 0
-	for need(app, i) != ring[1] {
+	typed, i := decode(&app.node, &v1alpha1.App{}), 0
+	for need(typed, app.ref, i) != ring[1] {
 		i++
 	}
 	line := p.read(file).line(fmt.Sprintf("spec.dependsOn[%d].name", i))
-	p.report(u, finding{file: file, line: line, why: "dependsOn makes a ring: " + strings.Join(names, " → ")})
+	return finding{file: file, line: line, why: "dependsOn makes a ring: " + strings.Join(names, " → ")}
 }
 
 // knots finds the apps that lie on rings, as strongly connected components (Tarjan, 1972).
 type knots struct {
-	apps  map[client.ObjectKey]*v1alpha1.App
-	at    map[client.ObjectKey]int // the turn at which an app was first visited, from 1
-	low   map[client.ObjectKey]int
-	of    map[client.ObjectKey]int // the knot an app is in, once that is complete
-	size  map[int]int              // how many apps a knot has
-	stack []client.ObjectKey
+	apps  map[Ref]*App
+	at    map[Ref]int // the order of the visit, from 1
+	low   map[Ref]int // the earliest app that can be reached
+	of    map[Ref]int // the knot an app is in, once that is complete
+	size  map[int]int // how many apps a knot has
+	stack []Ref
 }
 
-func (k *knots) visit(app client.ObjectKey) {
+func (k *knots) visit(app Ref) {
 	if k.at[app] != 0 {
 		return
 	}
@@ -127,19 +165,22 @@ func (k *knots) visit(app client.ObjectKey) {
 }
 
 // next returns the declared apps that an app depends on.
-func (k *knots) next(app client.ObjectKey) []client.ObjectKey {
-	return slices.DeleteFunc(Needs(k.apps[app]), func(key client.ObjectKey) bool { return k.apps[key] == nil })
+func (k *knots) next(app Ref) []Ref {
+	if k.apps[app] == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(k.apps[app].Needs), func(need Ref) bool { return k.apps[need] == nil })
 }
 
 // tied reports whether an app lies on a ring.
-func (k *knots) tied(app client.ObjectKey) bool {
+func (k *knots) tied(app Ref) bool {
 	return k.size[k.of[app]] > 1 || slices.Contains(k.next(app), app)
 }
 
 // ring returns a shortest way from a tied app back to itself, both ends named.
-func (k *knots) ring(app client.ObjectKey) []client.ObjectKey {
-	cameFrom := map[client.ObjectKey]client.ObjectKey{}
-	for queue := []client.ObjectKey{app}; len(queue) > 0; queue = queue[1:] {
+func (k *knots) ring(app Ref) []Ref {
+	cameFrom := map[Ref]Ref{}
+	for queue := []Ref{app}; len(queue) > 0; queue = queue[1:] {
 		for _, next := range k.next(queue[0]) {
 			if next == app {
 				return way(cameFrom, app, queue[0])
@@ -153,8 +194,8 @@ func (k *knots) ring(app client.ObjectKey) []client.ObjectKey {
 	return nil
 }
 
-func way(cameFrom map[client.ObjectKey]client.ObjectKey, app, last client.ObjectKey) []client.ObjectKey {
-	ring := []client.ObjectKey{app}
+func way(cameFrom map[Ref]Ref, app, last Ref) []Ref {
+	ring := []Ref{app}
 	for at := last; at != app; at = cameFrom[at] {
 		ring = append(ring, at)
 	}

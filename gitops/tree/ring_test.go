@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -46,7 +47,7 @@ func TestRings(t *testing.T) {
 		"an app on itself": {
 			needs:    map[string][]string{"a/x": {"name: w", "name: x"}, "a/w": nil, "b/z": nil},
 			problems: []string{"projects/a/apps/x/app.yaml:9: dependsOn makes a ring: x → x"},
-			apps:     []string{"z"},
+			apps:     []string{"w", "z"},
 		},
 		"two apps, and one that waits for them": {
 			needs: map[string][]string{"a/x": {"name: y"}, "a/y": {"{kind: App, name: x, project: a}"}, "b/z": {"{name: x, project: a}"}},
@@ -71,18 +72,18 @@ func TestRings(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			tree := fresh(ordered(c.needs), Scope{Repository: "acme", Tenant: "acme", Revision: "main@sha1:1"})
-			var problems, apps []string
-			for _, p := range tree.Problems {
-				problems = append(problems, p.String())
+			tree := fresh(ordered(c.needs), Scope{Repository: "acme", Tenant: "acme"})
+			var told, names []string
+			for _, p := range problems(tree) {
+				told = append(told, p.String())
 			}
-			for _, a := range tree.Apps {
-				apps = append(apps, a.Name)
+			for _, a := range apps(tree) {
+				names = append(names, a.Name)
 			}
-			if diff := cmp.Diff(c.problems, problems); diff != "" {
+			if diff := cmp.Diff(c.problems, told); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(c.apps, apps); diff != "" {
+			if diff := cmp.Diff(c.apps, names); diff != "" {
 				t.Errorf("apps (-want +got):\n%s", diff)
 			}
 		})
@@ -92,8 +93,31 @@ func TestRings(t *testing.T) {
 // TestARingBelowAPath names the file from the root of the repository.
 func TestARingBelowAPath(t *testing.T) {
 	tree := fresh(ordered(map[string][]string{"a/x": {"name: x"}}), Scope{Repository: "acme", Tenant: "acme", Path: "deploy"})
-	if len(tree.Problems) != 1 || tree.Problems[0].String() != "deploy/projects/a/apps/x/app.yaml:8: dependsOn makes a ring: x → x" {
-		t.Errorf("got %v", tree.Problems)
+	if len(problems(tree)) != 1 || problems(tree)[0].String() != "deploy/projects/a/apps/x/app.yaml:8: dependsOn makes a ring: x → x" {
+		t.Errorf("got %v", problems(tree))
+	}
+}
+
+// TestARingIsOpenedByOneOfItsApps: the other, whose folder did not change, is declared again.
+func TestARingIsOpenedByOneOfItsApps(t *testing.T) {
+	scope := Scope{Repository: "acme", Tenant: "acme"}
+	line, ring := map[string][]string{"a/x": {"name: y"}, "a/y": nil, "b/z": nil}, map[string][]string{"a/x": {"name: y"}, "a/y": {"name: x"}, "b/z": nil}
+	first := shared.Read(ordered(line), scope, nil)
+	second := shared.Read(ordered(ring), scope, first)
+	third := shared.Read(ordered(ring), scope, second)
+	fourth := shared.Read(ordered(line), scope, third)
+	for name, step := range map[string]struct {
+		before, after *Tree
+		apps          int
+		changes       []string
+	}{
+		"closed": {first, second, 1, []string{"acme/a/x", "acme/a/y"}},
+		"again":  {second, third, 1, nil},
+		"opened": {third, fourth, 3, []string{"acme/a/x", "acme/a/y"}},
+	} {
+		if got := changes(step.before, step.after); !slices.Equal(got, step.changes) || step.after.Counts().Apps != step.apps {
+			t.Errorf("%s: changed %v, %d apps, want %v and %d", name, got, step.after.Counts().Apps, step.changes, step.apps)
+		}
 	}
 }
 
@@ -106,11 +130,11 @@ func TestALargeRingIsFoundInTime(t *testing.T) {
 	files := ordered(needs)
 	began := time.Now()
 	tree := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
-	if len(tree.Problems) != size || len(tree.Apps) != 0 {
-		t.Errorf("%d problems, %d apps", len(tree.Problems), len(tree.Apps))
+	if len(problems(tree)) != size || len(apps(tree)) != 0 {
+		t.Errorf("%d problems, %d apps", len(problems(tree)), len(apps(tree)))
 	}
-	if longest := len(tree.Problems[0].Why); longest > 300 {
-		t.Errorf("a message has %d bytes: %s", longest, tree.Problems[0].Why)
+	if longest := len(problems(tree)[0].Why); longest > 300 {
+		t.Errorf("a message has %d bytes: %s", longest, problems(tree)[0].Why)
 	}
 	t.Logf("a ring of %d apps is read in %s", size, time.Since(began))
 }
@@ -129,8 +153,8 @@ func TestOrderIsChecked(t *testing.T) {
 			files["projects/a/apps/x/app.yaml"].Data = []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: x}\nspec:\n" +
 				"  type: Raw\n  raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}]}\n  " + c.spec + "\n")
 			tree := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
-			if len(tree.Problems) != 1 || !strings.Contains(tree.Problems[0].String(), c.want) {
-				t.Errorf("got %v, want %s", tree.Problems, c.want)
+			if len(problems(tree)) != 1 || !strings.Contains(problems(tree)[0].String(), c.want) {
+				t.Errorf("got %v, want %s", problems(tree), c.want)
 			}
 		})
 	}

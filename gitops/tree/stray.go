@@ -4,38 +4,45 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 )
 
 // maxStray bounds how many misplaced files of one folder are named.
 const maxStray = 20
 
-// stray reports YAML files where no object is read from. Silence would be worse than an error: a project moved to the
+// stray returns YAML files where no object is read from. Silence would be worse than an error: a project moved to the
 // folder "project" by a slip would look like a project that was removed.
-func (p *pass) stray(e fs.DirEntry, file string, u unit) {
+func (p *pass) stray(e fs.DirEntry, file string) []Problem {
 	if !e.IsDir() {
 		if isYAML(file) {
-			p.report(u, finding{file: file, why: p.belongs(file)})
+			return p.problems(Ref{}, p.misplaced(file))
 		}
-		return
+		return nil
 	}
-	found := 0
+	var found []finding
 	err := fs.WalkDir(p.files, file, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case unusable(d) != "":
 			return passBy(d)
-		case found == maxStray:
+		case len(found) == maxStray:
 			return fs.SkipAll
 		case d.Type().IsRegular() && isYAML(name):
-			found++
-			p.report(u, finding{file: name, why: p.belongs(name)})
+			found = append(found, p.misplaced(name))
 		}
 		return nil
 	})
 	if err != nil {
-		p.report(u, unread(file, err))
+		found = append(found, unread(file, err))
 	}
+	return p.problems(Ref{}, found...)
+}
+
+// misplaced is the finding that nothing is read from a file.
+func (p *pass) misplaced(file string) finding {
+	declares := func(name string) bool { return nearly(path.Base(file), name) }
+	return finding{file: file, why: p.belongs(file), misplaced: slices.ContainsFunc([]string{tenantFile, projectFile, appFile}, declares)}
 }
 
 // belongs says where a misplaced file should be.

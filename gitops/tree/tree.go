@@ -1,23 +1,26 @@
 // Package tree reads what a commit declares: Tenants, Projects and Apps, each checked against its place in the
 // repository and against the CustomResourceDefinition it will become an object of. It reads files and nothing else: no
 // network, no cluster, no clock.
+//
+// A Tree is persistent: what did not change between two commits is the same node in both. So a reading costs what the
+// commit changed, and Changes finds what that is without looking at the rest.
 package tree
 
 import (
-	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
-	"sync"
-
-	"github.com/kubeop/kubeop/api/v1alpha1"
+	"strings"
 )
 
-// Files is a commit's tree. Symbolic links show as fs.ModeSymlink and submodules as fs.ModeIrregular.
+// Files is a commit's tree. Symbolic links show as fs.ModeSymlink and submodules as fs.ModeIrregular. The entries of a
+// folder may have a method Digest() string, which spares a walk to each of them.
 type Files interface {
 	fs.FS
 	// Digest is the Git hash of the file or folder: equal hashes mean equal content.
 	Digest(path string) (string, error)
+	// Sub is the folder at path, whose limits of what may be listed count for it alone.
+	Sub(path string) (Files, error)
 }
 
 // Scope says which repository is read and as what.
@@ -29,19 +32,104 @@ type Scope struct {
 	// Path is where the files begin in the repository, empty for its root. It is put before every file and folder
 	// that is reported; the files themselves are given from there on.
 	Path string
-	// Revision being read, as "branch@sha1:<commit>".
-	Revision string
 }
 
-// Tree is what a commit declares. The objects are stamped with their kind, namespace, labels and annotations, and hold
-// nothing the file does not say: defaults are left to the API server. Each list is sorted by tenant, project and app.
+// Tree is what a commit declares. It is never changed once it was read.
 type Tree struct {
-	Tenants  []*v1alpha1.Tenant
-	Projects []*v1alpha1.Project
-	Apps     []*v1alpha1.App
-	// Problems are sorted by file and line. What a problem holds back is not in the lists above.
+	Scope Scope
+	// Problems are about the repository itself: while there is one, nothing of the commit is used.
 	Problems []Problem
+	// Strays are files of which nothing is read. They hold nothing back.
+	Strays []Problem
+	// Tenants are sorted by name. That of a tenant's own repository declares no Tenant.
+	Tenants []*Tenant
+	// Unknown: the folder of the tenants cannot be used, so what is not in Tenants may well be declared.
+	Unknown bool
+
+	layout node
+	counts Counts
 }
+
+// Tenant is the folder of a tenant.
+type Tenant struct {
+	node
+	// Projects are sorted by name; Unknown is as in Tree.
+	Projects []*Project
+	Strays   []Problem
+	Unknown  bool
+
+	counts Counts
+}
+
+// Project is the folder of a project.
+type Project struct {
+	node
+	// Apps are sorted by name; Unknown is as in Tree.
+	Apps    []*App
+	Strays  []Problem
+	Unknown bool
+
+	counts Counts
+}
+
+// App is the folder of an app.
+type App struct {
+	node
+	// Needs are the apps that this one depends on.
+	Needs []Ref
+
+	// plain is the app as its folder alone says, where this one is refused because it lies on a ring.
+	plain *App
+}
+
+// node is a folder that stands for an object.
+type node struct {
+	ref Ref
+	dir string
+	// digest is that of the folder.
+	digest string
+	// file is the digest of the file that object was made from; for an App, which is judged as a whole, of its folder.
+	file string
+	// object is the Tenant, Project or App as JSON, a tenth of what it takes otherwise, as there are thousands. Nil while it
+	// cannot be used, or when nothing declares one.
+	object   []byte
+	problems []Problem
+}
+
+// Ref names the object that a folder stands for.
+func (n *node) Ref() Ref { return n.ref }
+
+// Declared reports whether the commit holds an object that can be used.
+func (n *node) Declared() bool { return n.object != nil }
+
+// Problems are what is wrong with the object. While there is one, it stays as it last was.
+func (n *node) Problems() []Problem { return n.problems }
+
+// Node is a folder that stands for an object: a *Tenant, *Project or *App.
+type Node interface {
+	Ref() Ref
+	Declared() bool
+	Problems() []Problem
+	self() *node
+}
+
+func (n *node) self() *node { return n }
+
+// Counts are how many objects a folder declares, and how many problems there are.
+type Counts struct{ Tenants, Projects, Apps, Problems int }
+
+func (c *Counts) add(o Counts) {
+	c.Tenants += o.Tenants
+	c.Projects += o.Projects
+	c.Apps += o.Apps
+	c.Problems += o.Problems
+}
+
+// Counts of the whole tree.
+func (t *Tree) Counts() Counts { return t.counts }
+
+// Objects is how many objects there are in all.
+func (c Counts) Objects() int { return c.Tenants + c.Projects + c.Apps }
 
 // Problem is one thing wrong with a commit.
 type Problem struct {
@@ -51,9 +139,11 @@ type Problem struct {
 	Line int
 	// Why says what is wrong and what to do.
 	Why string
-	// Tenant and Project are the smallest unit that keeps its last good state because of this. A project is held with
-	// all its apps, a tenant with all its projects; both empty hold the whole repository.
-	Tenant, Project string
+	// Of is the object that stays as it last was because of this; the zero Ref when no object is.
+	Of Ref
+	// Misplaced: the file is named like one that declares an object, and lies where none is read from. What is missing
+	// elsewhere may have been moved here by a slip.
+	Misplaced bool
 	// Err is the error of the store when this could not be read: reading again may help. Nil when only another commit
 	// can.
 	Err error
@@ -67,74 +157,130 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Why)
 }
 
-// Holds reports whether the problem holds back what belongs to the tenant and project. An empty project asks for the
-// tenant itself, which a problem in one of its projects does not hold.
-func (p Problem) Holds(tenant, project string) bool {
-	if p.Tenant == "" {
+// All calls f with every problem, folder by folder, until it returns false. Folders without one cost nothing.
+func (t *Tree) All(f func(Problem) bool) {
+	all := func(lists ...[]Problem) bool {
+		for _, list := range lists {
+			if slices.ContainsFunc(list, func(p Problem) bool { return !f(p) }) {
+				return false
+			}
+		}
 		return true
 	}
-	return p.Tenant == tenant && (p.Project == "" || p.Project == project)
-}
-
-// Reader reads commits. It remembers the verdicts of the last commit of each repository, so that a commit costs what it
-// changed. Safe for concurrent use.
-type Reader struct {
-	kinds map[string]*kind
-
-	mutex sync.Mutex
-	seen  map[string]memory
-}
-
-// NewReader compiles the schemas and rules of the embedded CustomResourceDefinitions, once for all reading.
-func NewReader() (*Reader, error) {
-	kinds, err := compileKinds()
-	if err != nil {
-		return nil, err
+	if t.counts.Problems == 0 || !all(t.Problems, t.Strays) {
+		return
 	}
-	return &Reader{kinds: kinds, seen: map[string]memory{}}, nil
-}
-
-// Forget drops what is remembered of a repository that is gone.
-func (r *Reader) Forget(repository string) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	delete(r.seen, repository)
-}
-
-// Read reads and checks all the files. It always returns a tree; what is wrong is in its Problems.
-func (r *Reader) Read(files Files, scope Scope) *Tree {
-	p := &pass{kinds: r.kinds, files: files, scope: scope, last: r.lastOf(scope.Repository), next: memory{}, tree: &Tree{}}
-	p.readRoot()
-	p.reportRings()
-	p.dropHeld()
-	p.sort()
-	r.remember(scope.Repository, p.next)
-	return p.tree
-}
-
-// dropHeld removes the objects of units that a problem holds back.
-func (p *pass) dropHeld() {
-	held := func(tenant, project string) bool {
-		return slices.ContainsFunc(p.tree.Problems, func(q Problem) bool { return q.Holds(tenant, project) })
+	for _, tenant := range t.Tenants {
+		if tenant.counts.Problems > 0 && !tenant.all(all) {
+			return
+		}
 	}
-	p.tree.Tenants = slices.DeleteFunc(p.tree.Tenants, func(t *v1alpha1.Tenant) bool { return held(t.Name, "") })
-	p.tree.Projects = slices.DeleteFunc(p.tree.Projects, func(o *v1alpha1.Project) bool {
-		return held(o.Labels[v1alpha1.TenantLabel], o.Name)
-	})
-	p.tree.Apps = slices.DeleteFunc(p.tree.Apps, func(a *v1alpha1.App) bool {
-		return held(a.Labels[v1alpha1.TenantLabel], a.Labels[v1alpha1.ProjectLabel])
-	})
 }
 
-func (p *pass) sort() {
-	slices.SortFunc(p.tree.Tenants, func(a, b *v1alpha1.Tenant) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(p.tree.Projects, func(a, b *v1alpha1.Project) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+func (t *Tenant) all(all func(...[]Problem) bool) bool {
+	if !all(t.problems, t.Strays) {
+		return false
+	}
+	for _, project := range t.Projects {
+		if project.counts.Problems == 0 {
+			continue
+		}
+		if !all(project.problems, project.Strays) {
+			return false
+		}
+		for _, app := range project.Apps {
+			if !all(app.problems) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Unread is the first error of the store, nil when everything could be read.
+func (t *Tree) Unread() (file string, err error) {
+	t.All(func(p Problem) bool {
+		file, err = p.File, p.Err
+		return err == nil
 	})
-	slices.SortFunc(p.tree.Apps, func(a, b *v1alpha1.App) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	if err == nil {
+		file = ""
+	}
+	return file, err
+}
+
+// Misplaced is the first file that looks like a declaration moved to a place where nothing is read from; "" for none.
+func (t *Tree) Misplaced() (file string) {
+	t.All(func(p Problem) bool {
+		if p.Misplaced {
+			file = p.File
+		}
+		return file == ""
 	})
-	slices.SortFunc(p.tree.Problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Why, b.Why))
-	})
+	return file
+}
+
+// Usable reports whether the commit as a whole can be understood.
+func (t *Tree) Usable() bool { return len(t.Problems) == 0 }
+
+// Find returns the folder that stands for an object; false when there is none.
+func (t *Tree) Find(ref Ref) (Node, bool) {
+	tenant := find(t.Tenants, ref.Tenant)
+	switch {
+	case tenant == nil:
+		return nil, false
+	case ref.Project == "":
+		return tenant, t.Scope.Tenant == ""
+	}
+	project := find(tenant.Projects, ref.Project)
+	switch {
+	case project == nil:
+		return nil, false
+	case ref.App == "":
+		return project, true
+	}
+	app := find(project.Apps, ref.App)
+	return app, app != nil
+}
+
+// Covers reports whether the tree says what becomes of an object that it has no folder for: nothing on the way to where
+// the folder would be is unknown.
+func (t *Tree) Covers(ref Ref) bool {
+	if !t.Usable() || t.Unknown {
+		return false
+	}
+	tenant := find(t.Tenants, ref.Tenant)
+	if tenant == nil || ref.Project == "" {
+		return true
+	}
+	project := find(tenant.Projects, ref.Project)
+	if project == nil || ref.App == "" {
+		return !tenant.Unknown
+	}
+	return !project.Unknown
+}
+
+// named is a folder in a sorted list.
+type named interface {
+	comparable
+	Node
+	name() string
+	unread() bool
+}
+
+func (t *Tenant) name() string  { return t.ref.Tenant }
+func (p *Project) name() string { return p.ref.Project }
+func (a *App) name() string     { return a.ref.App }
+
+// find returns the folder of that name in a sorted list; nil when there is none.
+func find[N named](list []N, name string) (found N) {
+	at, ok := slices.BinarySearchFunc(list, name, func(n N, name string) int { return strings.Compare(n.name(), name) })
+	if ok {
+		found = list[at]
+	}
+	return found
+}
+
+func sortByName[N named](list []N) {
+	slices.SortFunc(list, func(a, b N) int { return strings.Compare(a.name(), b.name()) })
 }

@@ -9,11 +9,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 var update = flag.Bool("update", false, "write what was read into the golden part of testdata/*.txt")
@@ -29,7 +33,7 @@ var shared = func() *Reader {
 
 // fresh reads with the compiled schemas and no memory.
 func fresh(files Files, scope Scope) *Tree {
-	return (&Reader{kinds: shared.kinds, seen: map[string]memory{}}).Read(files, scope)
+	return shared.Read(files, scope, nil)
 }
 
 // Each file of testdata is a repository and what is read from it; see loadCase for the format.
@@ -53,12 +57,15 @@ func TestReadCases(t *testing.T) {
 	}
 }
 
-// describe lists the problems with what they hold, then the objects.
+// describe lists the problems with what stays as it was for them, then the objects.
 func describe(t *Tree) string {
 	var b strings.Builder
-	for _, p := range t.Problems {
-		held := strings.Trim(p.Tenant+"/"+p.Project, "/")
-		if held == "" {
+	for _, p := range problems(t) {
+		held := "nothing"
+		switch {
+		case p.Of != Ref{}:
+			held = p.Of.Path()
+		case !t.Usable():
 			held = "everything"
 		}
 		fmt.Fprintf(&b, "%s [holds %s]\n", p, held)
@@ -69,16 +76,36 @@ func describe(t *Tree) string {
 	return b.String()
 }
 
+func problems(t *Tree) []Problem {
+	var all []Problem
+	t.All(func(p Problem) bool {
+		all = append(all, p)
+		return true
+	})
+	sortProblems(all)
+	return all
+}
+
+const revision = "main@sha1:c0ffee"
+
+// objects are what the tree declares: Tenants, then Projects, then Apps.
 func objects(t *Tree) []client.Object {
-	var all []client.Object
-	for _, o := range t.Tenants {
-		all = append(all, o)
-	}
-	for _, o := range t.Projects {
-		all = append(all, o)
-	}
-	for _, o := range t.Apps {
-		all = append(all, o)
+	byKind := map[string][]client.Object{}
+	t.Walk(func(n Node) bool {
+		if n.Declared() {
+			byKind[n.Ref().Kind()] = append(byKind[n.Ref().Kind()], t.Object(n, revision))
+		}
+		return true
+	})
+	return slices.Concat(byKind[v1alpha1.TenantKind], byKind[v1alpha1.ProjectKind], byKind[v1alpha1.AppKind])
+}
+
+func apps(t *Tree) []*v1alpha1.App {
+	var all []*v1alpha1.App
+	for _, o := range objects(t) {
+		if app, ok := o.(*v1alpha1.App); ok {
+			all = append(all, app)
+		}
 	}
 	return all
 }
@@ -88,15 +115,15 @@ func TestStamps(t *testing.T) {
 		scope Scope
 		base  string
 	}{
-		"platform":                   {scope: Scope{Repository: "platform", Revision: "main@sha1:c0ffee"}, base: "platform"},
-		"tenant":                     {scope: Scope{Repository: "acme", Tenant: "acme", Revision: "main@sha1:c0ffee"}, base: "tenant"},
-		"tenant in a folder of many": {scope: Scope{Repository: "acme", Tenant: "acme", Path: "teams/acme", Revision: "r"}, base: "tenant"},
+		"platform":                   {scope: Scope{Repository: "platform"}, base: "platform"},
+		"tenant":                     {scope: Scope{Repository: "acme", Tenant: "acme"}, base: "tenant"},
+		"tenant in a folder of many": {scope: Scope{Repository: "acme", Tenant: "acme", Path: "teams/acme"}, base: "tenant"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			tree := fresh(baseFiles(t, tc.base), tc.scope)
-			if len(tree.Problems) > 0 {
-				t.Fatalf("problems: %v", tree.Problems)
+			if len(problems(tree)) > 0 {
+				t.Fatalf("problems: %v", problems(tree))
 			}
 			var out bytes.Buffer
 			for _, o := range objects(tree) {
@@ -148,77 +175,106 @@ func TestReadObjectsSurviveTheirOwnRules(t *testing.T) {
 	}
 }
 
-// Only what changed is judged again, and a verdict that is remembered is the same verdict.
+// Only what changed is judged again, what did not change is the same node, and Changes names the rest.
 func TestReadJudgesOnlyWhatChanged(t *testing.T) {
 	files := baseFiles(t, "platform")
 	counted := &counting{Files: files, opened: map[string]int{}}
-	r := &Reader{kinds: shared.kinds, seen: map[string]memory{}}
-	scope := Scope{Repository: "platform", Revision: "main@sha1:1"}
-	first := r.Read(counted, scope)
+	scope := Scope{Repository: "platform"}
+	first := shared.Read(counted, scope, nil)
 
 	counted.opened = map[string]int{}
-	second := r.Read(counted, scope)
+	second := shared.Read(counted, scope, first)
 	if diff := cmp.Diff(describe(first), describe(second)); diff != "" {
 		t.Errorf("second reading differs:\n%s", diff)
 	}
 	if len(counted.opened) > 0 {
 		t.Errorf("an unchanged commit was parsed again: %v", counted.opened)
 	}
+	if changed := changes(first, second); len(changed) > 0 {
+		t.Errorf("nothing changed, and yet: %v", changed)
+	}
 
 	const app = "tenants/acme/projects/shop/apps/web/app.yaml"
 	files[app].Data = append(bytes.Clone(files[app].Data), "  bogus: 1\n"...)
-	third := r.Read(counted, scope)
+	third := shared.Read(counted, scope, second)
 	if diff := cmp.Diff(map[string]int{app: 1}, counted.opened); diff != "" {
 		t.Errorf("parsed files (-want +got):\n%s", diff)
 	}
-	if len(third.Problems) != 1 || len(third.Projects) != 1 {
-		t.Errorf("the changed file was not judged: %v", third.Problems)
+	if diff := cmp.Diff([]string{"acme/shop/web"}, changes(second, third)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if len(problems(third)) != 1 || len(objects(third)) != len(objects(second))-1 {
+		t.Errorf("the changed file was not judged: %v", problems(third))
+	}
+	if _, other := changed(t, second, third, Ref{Tenant: "acme", Project: "blog"}); other {
+		t.Error("a project that the commit was not about was read again")
 	}
 
-	r.Forget("platform")
-	counted.opened = map[string]int{}
-	r.Read(counted, scope)
-	if len(counted.opened) < 3 {
-		t.Errorf("a forgotten repository must be read afresh, opened %v", counted.opened)
+	delete(files, app)
+	files["tenants/zeta/tenant.yaml"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(string(files["tenants/acme/tenant.yaml"].Data), "acme", "zeta"))}
+	fourth := shared.Read(counted, scope, third)
+	if diff := cmp.Diff([]string{"acme/shop/web", "zeta"}, changes(third, fourth)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(describe(fresh(files, scope)), describe(fourth)); diff != "" {
+		t.Errorf("read step by step it differs from read at once (-at once +step by step):\n%s", diff)
+	}
+	if all := changes(nil, fourth); len(all) != 6 {
+		t.Errorf("of a tree that nothing is known of everything is new: %v", all)
 	}
 }
 
-// Stamping must not reach into what is remembered.
-func TestReadDoesNotShareObjects(t *testing.T) {
-	r := &Reader{kinds: shared.kinds, seen: map[string]memory{}}
-	files, scope := baseFiles(t, "tenant"), Scope{Repository: "acme", Tenant: "acme", Revision: "1"}
-	first := r.Read(files, scope)
-	first.Apps[0].Spec.Image.Reference = "spoiled"
-	first.Apps[0].Labels["spoiled"] = "yes"
-	second := r.Read(files, scope)
-	if got := second.Apps[0]; got.Spec.Image.Reference == "spoiled" || got.Labels["spoiled"] != "" {
-		t.Errorf("a change of one reading shows in the next: %v", got)
+func changes(before, after *Tree) (paths []string) {
+	Changes(before, after, func(r Ref) { paths = append(paths, r.Path()) })
+	return paths
+}
+
+// changed returns the node in the later tree, and whether it is another one than in the earlier.
+func changed(t *testing.T, before, after *Tree, ref Ref) (Node, bool) {
+	t.Helper()
+	was, ok := before.Find(ref)
+	is, still := after.Find(ref)
+	if !ok || !still {
+		t.Fatalf("%v is not in both trees", ref)
 	}
+	return is, is != was
 }
 
 // A store that fails holds back what could not be read, whatever is read.
 func TestReadWithFailingStore(t *testing.T) {
-	tests := map[string]struct{ fails, holds string }{
-		"root":          {fails: ".", holds: "/"},
-		"layout":        {fails: "kubeop.yaml", holds: "/"},
-		"tenants":       {fails: "tenants", holds: "/"},
-		"tenant folder": {fails: "tenants/acme", holds: "acme/"},
-		"tenant file":   {fails: "tenants/acme/tenant.yaml", holds: "acme/"},
-		"projects":      {fails: "tenants/acme/projects", holds: "acme/"},
-		"project":       {fails: "tenants/acme/projects/shop", holds: "acme/shop"},
-		"apps":          {fails: "tenants/acme/projects/shop/apps", holds: "acme/shop"},
-		"app folder":    {fails: "tenants/acme/projects/shop/apps/web", holds: "acme/shop"},
-		"app file":      {fails: "tenants/acme/projects/shop/apps/web/app.yaml", holds: "acme/shop"},
+	tests := map[string]struct{ fails, holds, uncovered string }{
+		"root":          {fails: ".", uncovered: "acme acme/shop acme/shop/web"},
+		"layout":        {fails: "kubeop.yaml", uncovered: "acme acme/shop acme/shop/web"},
+		"tenants":       {fails: "tenants", uncovered: "acme acme/shop acme/shop/web"},
+		"tenant folder": {fails: "tenants/acme", holds: "acme", uncovered: "acme/shop acme/shop/web"},
+		"tenant file":   {fails: "tenants/acme/tenant.yaml", holds: "acme"},
+		"projects":      {fails: "tenants/acme/projects", uncovered: "acme/shop acme/shop/web"},
+		"project":       {fails: "tenants/acme/projects/shop", holds: "acme/shop", uncovered: "acme/shop/web"},
+		"apps":          {fails: "tenants/acme/projects/shop/apps", uncovered: "acme/shop/web"},
+		"app folder":    {fails: "tenants/acme/projects/shop/apps/web", holds: "acme/shop/web"},
+		"app file":      {fails: "tenants/acme/projects/shop/apps/web/app.yaml", holds: "acme/shop/web"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			tree := fresh(&failing{Files: baseFiles(t, "platform"), path: tc.fails}, Scope{Repository: "platform"})
-			if len(tree.Problems) != 1 {
-				t.Fatalf("want one problem, got %v", tree.Problems)
+			if len(problems(tree)) != 1 {
+				t.Fatalf("want one problem, got %v", problems(tree))
 			}
-			p := tree.Problems[0]
-			if got := p.Tenant + "/" + p.Project; got != tc.holds || !errors.Is(p.Err, fs.ErrPermission) {
-				t.Errorf("got %s holding %s, want %s held for the store's error", p, got, tc.holds)
+			p := problems(tree)[0]
+			if p.Of.Path() != tc.holds || !errors.Is(p.Err, fs.ErrPermission) {
+				t.Errorf("got %s holding %s, want %s held for the store's error", p, p.Of.Path(), tc.holds)
+			}
+			if _, err := tree.Unread(); !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("what could not be read is %v", err)
+			}
+			var uncovered []string
+			for _, ref := range []Ref{{Tenant: "acme"}, {Tenant: "acme", Project: "shop"}, {Tenant: "acme", Project: "shop", App: "web"}} {
+				if _, there := tree.Find(ref); !there && !tree.Covers(ref) {
+					uncovered = append(uncovered, ref.Path())
+				}
+			}
+			if got := strings.Join(uncovered, " "); got != tc.uncovered {
+				t.Errorf("nothing is known of %q, want %q", got, tc.uncovered)
 			}
 		})
 	}
@@ -228,12 +284,12 @@ func TestReadWithFailingStore(t *testing.T) {
 func TestReadAfterStoreFailed(t *testing.T) {
 	files, scope := baseFiles(t, "platform"), Scope{Repository: "platform"}
 	for _, path := range []string{"kubeop.yaml", "tenants/acme/tenant.yaml", "tenants/acme/projects/shop/apps/web/app.yaml"} {
-		r := &Reader{kinds: shared.kinds, seen: map[string]memory{}}
-		if got := r.Read(&failing{Files: files, path: path}, scope); len(got.Problems) != 1 {
-			t.Errorf("%s: want one problem, got %v", path, got.Problems)
+		broken := shared.Read(&failing{Files: files, path: path}, scope, nil)
+		if len(problems(broken)) != 1 {
+			t.Errorf("%s: want one problem, got %v", path, problems(broken))
 		}
-		if got := r.Read(files, scope); len(got.Problems) > 0 {
-			t.Errorf("%s can be read again, got %v", path, got.Problems)
+		if got := shared.Read(files, scope, broken); len(problems(got)) > 0 {
+			t.Errorf("%s can be read again, got %v", path, problems(got))
 		}
 	}
 }

@@ -1,0 +1,192 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// bound makes a claim with a volume of its own, which nobody provisioned, and waits until the two are bound.
+func (n *team) bound(project, name string) *corev1.PersistentVolumeClaim {
+	n.t.Helper()
+	namespace, class := v1alpha1.ProjectNamespace(n.name, project), ""
+	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name}, Spec: corev1.PersistentVolumeSpec{
+		Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+		ClaimRef:               &corev1.ObjectReference{Namespace: namespace, Name: name},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"}},
+	}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: volume.Spec.AccessModes, StorageClassName: &class, VolumeName: volume.Name, Resources: corev1.VolumeResourceRequirements{Requests: size},
+	}}
+	n.create(volume)
+	n.create(claim)
+	n.eventually(func() error {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+			return err
+		}
+		if claim.Status.Phase != corev1.ClaimBound {
+			return fmt.Errorf("the claim is %s", claim.Status.Phase)
+		}
+		return nil
+	})
+	return claim
+}
+
+// confirm lets the held deletions of the team's repository go that a token stands for.
+func (n *team) confirm(token string) {
+	n.t.Helper()
+	repository := n.repository()
+	n.eventually(func() error {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
+			return err
+		}
+		before := repository.DeepCopy()
+		metav1.SetMetaDataAnnotation(&repository.ObjectMeta, v1alpha1.ConfirmAnnotation, token)
+		return n.admin.Patch(n.t.Context(), repository, client.MergeFrom(before))
+	})
+}
+
+// held waits until the repository holds deletions back, in a list that begins with each of the lines, and returns the token.
+func (n *team) held(lines ...string) string {
+	n.t.Helper()
+	repository := n.repository()
+	n.until(repository, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.DeletionsHeldReason)
+	n.eventually(func() error {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
+			return err
+		}
+		for i, line := range lines {
+			if len(repository.Status.Held) <= i || !strings.HasPrefix(repository.Status.Held[i], line) {
+				return fmt.Errorf("held are %q, want %q at %d", repository.Status.Held, line, i)
+			}
+		}
+		return nil
+	})
+	return repository.Status.HeldToken
+}
+
+// TestAProjectThatHoldsDataIsHeld: its claims are shown first, a claim that came since is asked for anew, and a confirmation of
+// an older list is none.
+func TestAProjectThatHoldsDataIsHeld(t *testing.T) {
+	n := newTeam(t, "holding")
+	files := shopFiles("shop", "web")
+	for name, text := range shopFiles("blog", "web") {
+		files[name] = text
+	}
+	n.push(files)
+	n.ready(n.app("shop", "web"), n.app("blog", "web"))
+	n.bound("shop", "disk")
+	n.push(map[string]string{"projects/shop": "-"})
+	first := n.held("PersistentVolumeClaim kubeop-holding-shop/disk: 1Gi", "Project kubeop-holding/shop: with 1 namespace, 1 app")
+
+	n.bound("shop", "more")
+	n.confirm(first)
+	second := n.held("PersistentVolumeClaim kubeop-holding-shop/disk", "PersistentVolumeClaim kubeop-holding-shop/more")
+	if second == first {
+		t.Fatal("the confirmation of one claim is that of two")
+	}
+	n.ready(n.app("shop", "web"))
+	commit := n.push(map[string]string{"projects/shop": "-", "projects/blog/apps/web/app.yaml": fmt.Sprintf(rawFile, "web", "web", "bye")})
+	n.synced(commit, metav1.ConditionFalse)
+	third := n.held("PersistentVolumeClaim kubeop-holding-shop/disk")
+	if third == second {
+		t.Fatal("the confirmation of one commit is that of another")
+	}
+	n.confirm(third)
+	n.gone(n.app("shop", "web"), &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-holding", Name: "shop"}})
+	n.ready(n.repository(), n.app("blog", "web"))
+}
+
+// TestABadFileHoldsNothingButItsObject: its siblings are delivered as the same commit says.
+func TestABadFileHoldsNothingButItsObject(t *testing.T) {
+	n := newTeam(t, "smallest")
+	n.push(shopFiles("shop", "web", "api"))
+	n.ready(n.app("shop", "web"), n.app("shop", "api"))
+	web := n.configMap("shop", "web")
+	files := shopFiles("shop", "api", "third")
+	files["projects/shop/apps/web/app.yaml"] = "kind: [\n"
+	files["projects/shop/apps/api/app.yaml"] = fmt.Sprintf(rawFile, "api", "api", "changed")
+	files["projects/shop/project.yaml"] = "kind: Project\n"
+	files["projects/stray.yaml"] = "who: knows\n"
+	n.push(files)
+	n.ready(n.app("shop", "third"))
+	n.eventually(func() error {
+		if got := n.configMap("shop", "api").Data["greeting"]; got != "changed" {
+			return fmt.Errorf("the greeting is %q", got)
+		}
+		return nil
+	})
+	repository := n.repository()
+	n.until(repository, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.InvalidTreeReason)
+	if len(repository.Status.Problems) != 3 {
+		t.Errorf("problems are %q", repository.Status.Problems)
+	}
+	if again := n.configMap("shop", "web"); again.ResourceVersion != web.ResourceVersion {
+		t.Error("the app whose file is bad was touched")
+	}
+}
+
+// TestARecreatedRepositoryForgetsNothing: what left Git while there was none is found by its labels.
+func TestARecreatedRepositoryForgetsNothing(t *testing.T) {
+	n := newTeam(t, "forgetful")
+	n.push(shopFiles("shop", "web", "api"))
+	n.ready(n.app("shop", "web"), n.app("shop", "api"))
+	config := n.configMap("shop", "api")
+	repository := n.repository()
+	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.admin.Delete(t.Context(), repository); err != nil {
+		t.Fatal(err)
+	}
+	n.push(map[string]string{"projects/shop/apps/web": "-"})
+	n.gone(n.app("shop", "web"))
+	n.ready(n.repository(), n.app("shop", "api"))
+	if again := n.configMap("shop", "api"); again.UID != config.UID {
+		t.Error("what stayed in Git was made anew")
+	}
+}
+
+// TestARepositoryPointedElsewhereIsHeld: a tree that shares nothing with what runs changes nothing before it is confirmed.
+func TestARepositoryPointedElsewhereIsHeld(t *testing.T) {
+	n := newTeam(t, "moved")
+	n.push(shopFiles("shop", "web"))
+	n.ready(n.repository(), n.app("shop", "web"))
+	other := env.Repo(t, "elsewhere", "", "")
+	files := shopFiles("wrong", "page")
+	files["kubeop.yaml"] = layoutFile
+	other.Push(files)
+	n.secret("elsewhere-git", map[string]string{"username": other.User, "password": other.Password})
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
+	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(tenant), tenant); err != nil {
+		t.Fatal(err)
+	}
+	point := func(url, secret string) {
+		t.Helper()
+		before := tenant.DeepCopy()
+		tenant.Spec.Repository.URL, tenant.Spec.Repository.SecretRef.Name = url, secret
+		if err := n.admin.Patch(t.Context(), tenant, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	point(other.URL, "elsewhere-git")
+	n.held("Project kubeop-moved/shop")
+	n.configMap("shop", "web")
+	projects := &v1alpha1.ProjectList{}
+	if err := n.admin.List(t.Context(), projects, client.InNamespace("kubeop-moved")); err != nil {
+		t.Fatal(err)
+	}
+	if len(projects.Items) != 1 {
+		t.Errorf("the foreign tree was declared: %d projects", len(projects.Items))
+	}
+	point(n.repo.URL, n.name+"-git")
+	n.ready(n.repository(), n.app("shop", "web"))
+}

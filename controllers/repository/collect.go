@@ -1,0 +1,213 @@
+package repository
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/gitops/plan"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// collect deletes what left the tree, but for what has to be confirmed, and waits until it is gone. Only objects go that carry
+// this repository's label and that kubeop applied.
+func (r *Reconciler) collect(ctx context.Context, s *scope, foreign bool) error {
+	p := s.progress
+	if foreign {
+		there, err := r.declaredBy(ctx, s.repository.Name)
+		if err != nil {
+			return err
+		}
+		p.gone.Insert(there...)
+	}
+	lost, leaving, err := r.lost(ctx, s)
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 {
+		deleted, err := r.weigh(ctx, s, lost, foreign)
+		if err != nil {
+			return err
+		}
+		leaving = append(leaving, deleted...)
+	}
+	switch {
+	case len(leaving) > 0:
+		return step.Wait(v1alpha1.DeletingReason, 5*time.Second, "waits for %s to be gone", listed(leaving))
+	case len(p.waiting) > 0:
+		return r.await(s)
+	}
+	return nil
+}
+
+// await waits for the namespaces of what is declared. What is told is told once a second.
+func (r *Reconciler) await(s *scope) error {
+	now := r.Steps.Clock.Now()
+	if pause := s.progress.told.Add(time.Second).Sub(now); pause > 0 && pause <= time.Second {
+		s.unfinished = true
+		return step.Soon(pause)
+	}
+	s.progress.told = now
+	namespaces := sets.New[string]()
+	for ref := range s.progress.waiting {
+		namespaces.Insert(ref.Key().Namespace)
+	}
+	return step.Wait(v1alpha1.DependencyNotReadyReason, 5*time.Second, "%s; waits for namespace %s", s.advance(), listed(sets.List(namespaces)))
+}
+
+// lost returns what is gone from the tree and still in the cluster, and names what is being deleted already.
+func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[tree.Ref]client.Object, leaving []string, err error) {
+	lost = map[tree.Ref]client.Object{}
+	for ref := range s.progress.gone {
+		live, err := r.live(ctx, ref)
+		if err != nil {
+			return nil, nil, err
+		}
+		_, declared := s.progress.tree.Find(ref)
+		switch {
+		case live == nil || declared || live.GetLabels()[v1alpha1.RepositoryLabel] != s.repository.Name || !apply.Applied(live) || !s.mayDeclare(ref):
+			s.progress.gone.Delete(ref)
+		case live.GetDeletionTimestamp() != nil:
+			leaving = append(leaving, ref.String())
+		case !s.progress.tree.Covers(ref): // It may well be declared where the commit could not be understood.
+		default:
+			lost[ref] = live
+		}
+	}
+	slices.Sort(leaving)
+	return lost, leaving, nil
+}
+
+// mayDeclare holds a tenant's repository to what is the tenant's.
+func (s *scope) mayDeclare(ref tree.Ref) bool {
+	tenant := s.repository.Spec.Tenant
+	return tenant == "" || ref.Tenant == tenant && ref.Project != ""
+}
+
+// live returns an object by the cache, nil for none.
+func (r *Reconciler) live(ctx context.Context, ref tree.Ref) (client.Object, error) {
+	live := map[string]client.Object{
+		v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
+	}[ref.Kind()]
+	err := r.Client.Get(ctx, ref.Key(), live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", ref, err)
+	}
+	return live, nil
+}
+
+// weigh deletes what may go and has the rest told. It returns the names of what it deleted.
+func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[tree.Ref]client.Object, foreign bool) ([]string, error) {
+	losses, apps, err := r.losses(ctx, lost)
+	if err != nil {
+		return nil, err
+	}
+	now := s.found
+	commit := plan.Commit{
+		Revision: s.commit.Revision, Losses: losses, Apps: apps,
+		Emptied: now.Counts().Objects() == 0, Foreign: foreign, Misplaced: now.Misplaced(),
+	}
+	s.verdict = commit.Weigh(s.repository.Annotations[v1alpha1.ConfirmAnnotation])
+	var entries []v1alpha1.InventoryEntry
+	var names []string
+	for _, loss := range s.verdict.Go {
+		if err := r.markClaims(ctx, lost[loss.Ref], loss); err != nil {
+			return nil, err
+		}
+		id := apply.ObjectID{Namespace: loss.Ref.Key().Namespace, Name: loss.Ref.Key().Name, Group: v1alpha1.GroupVersion.Group, Kind: loss.Ref.Kind()}
+		entries = append(entries, v1alpha1.InventoryEntry{ID: id.String(), Version: v1alpha1.GroupVersion.Version})
+		names = append(names, loss.Ref.String())
+	}
+	if _, err := r.Applier.Prune(ctx, r.Direct, entries, map[string]string{v1alpha1.RepositoryLabel: s.repository.Name}); err != nil {
+		return nil, step.Fail(v1alpha1.SyncFailedReason, err)
+	}
+	return names, nil
+}
+
+// markClaims writes on a Tenant or Project which claims the confirmation of its deletion named.
+func (r *Reconciler) markClaims(ctx context.Context, live client.Object, loss plan.Loss) error {
+	var uids []string
+	for _, claim := range loss.Claims {
+		if claim.Goes {
+			uids = append(uids, claim.UID)
+		}
+	}
+	if len(uids) == 0 {
+		return nil
+	}
+	before := live.DeepCopyObject().(client.Object)
+	annotations := live.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.ConfirmedClaimsAnnotation] = strings.Join(uids, ",")
+	live.SetAnnotations(annotations)
+	if err := r.Direct.Patch(ctx, live, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return step.Fail(v1alpha1.SyncFailedReason, fmt.Errorf("noting on %s which claims may go: %w", loss.Ref, err))
+	}
+	return nil
+}
+
+// foreign reports whether the repository was pointed elsewhere since its last commit was carried out, to a tree that declares
+// nothing of what is there.
+func (r *Reconciler) foreign(ctx context.Context, s *scope) (bool, error) {
+	if was := s.repository.Status.Source; was == "" || was == sourceOf(s.repository) {
+		return false, nil
+	}
+	there, err := r.declaredBy(ctx, s.repository.Name)
+	known := slices.ContainsFunc(there, func(ref tree.Ref) bool {
+		_, declared := s.progress.tree.Find(ref)
+		return declared
+	})
+	return len(there) > 0 && !known, err
+}
+
+// declaredBy returns the objects of a repository that are not being deleted: those that carry its label and that kubeop
+// applied.
+func (r *Reconciler) declaredBy(ctx context.Context, name string) ([]tree.Ref, error) {
+	var refs []tree.Ref
+	add := func(o client.Object) {
+		ref, ours := tree.RefOf(o)
+		if ours && o.GetDeletionTimestamp() == nil && apply.Applied(o) {
+			refs = append(refs, ref)
+		}
+	}
+	of := client.MatchingLabels{v1alpha1.RepositoryLabel: name}
+	tenants, projects, apps := &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}
+	for _, list := range []client.ObjectList{tenants, projects, apps} {
+		if err := r.Client.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing what repository %s declared: %w", name, err)
+		}
+	}
+	for i := range tenants.Items {
+		add(&tenants.Items[i])
+	}
+	for i := range projects.Items {
+		add(&projects.Items[i])
+	}
+	for i := range apps.Items {
+		add(&apps.Items[i])
+	}
+	return refs, nil
+}
+
+// listed names some of many.
+func listed(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,156 @@
+package repository
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/plan"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// fewNamespaces is up to how many namespaces are looked into one by one; beyond that, one look is at all of them.
+const fewNamespaces = 10
+
+// losses counts what hangs below the objects that left the tree, from what is in the cluster now, past any cache: the data
+// of a claim that was made a moment ago counts, too. Apps counts the apps of each tenant concerned.
+func (r *Reconciler) losses(ctx context.Context, lost map[tree.Ref]client.Object) (losses []plan.Loss, apps map[string]int, err error) {
+	b := below{r: r, claims: map[string][]corev1.PersistentVolumeClaim{}, pods: map[string]int{}}
+	apps = map[string]int{}
+	for ref, o := range lost {
+		loss := plan.Loss{Ref: ref, UID: string(o.GetUID())}
+		if lost[ref.Parent()] == nil && lost[ref.Parent().Parent()] == nil { // Else that is asked for what is below it.
+			if loss.Namespaces, err = b.namespaces(ctx, ref); err != nil {
+				return nil, nil, err
+			}
+			b.wanted = append(b.wanted, loss.Namespaces...)
+		}
+		losses = append(losses, loss)
+		apps[ref.Tenant] = 0
+	}
+	if err := b.look(ctx); err != nil {
+		return nil, nil, err
+	}
+	for i := range losses {
+		if err := b.fill(ctx, &losses[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	for tenant := range apps {
+		if apps[tenant], err = b.appsOf(ctx, tenant); err != nil {
+			return nil, nil, err
+		}
+	}
+	return losses, apps, nil
+}
+
+// below is what hangs below objects.
+type below struct {
+	r      *Reconciler
+	wanted []string
+	claims map[string][]corev1.PersistentVolumeClaim
+	pods   map[string]int
+}
+
+// namespaces returns those that an object has made for what runs.
+func (b *below) namespaces(ctx context.Context, ref tree.Ref) ([]string, error) {
+	switch {
+	case ref.App != "":
+		return nil, nil
+	case ref.Project != "":
+		return []string{v1alpha1.ProjectNamespace(ref.Tenant, ref.Project)}, nil
+	}
+	projects := &v1alpha1.ProjectList{}
+	if err := b.r.Client.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(ref.Tenant)), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the projects of %s: %w", ref.Tenant, err)
+	}
+	var names []string
+	for i := range projects.Items {
+		names = append(names, v1alpha1.ProjectNamespace(ref.Tenant, projects.Items[i].Name))
+	}
+	return names, nil
+}
+
+// look reads the claims and counts the pods in the namespaces that are wanted.
+func (b *below) look(ctx context.Context) error {
+	places := b.wanted
+	if len(places) > fewNamespaces {
+		places = []string{metav1.NamespaceAll}
+	}
+	for _, place := range places {
+		claims := &corev1.PersistentVolumeClaimList{}
+		if err := b.r.Direct.List(ctx, claims, client.InNamespace(place)); err != nil {
+			return fmt.Errorf("listing the claims that would go: %w", err)
+		}
+		for _, claim := range claims.Items {
+			// One that was never bound holds nothing.
+			if claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost {
+				b.claims[claim.Namespace] = append(b.claims[claim.Namespace], claim)
+			}
+		}
+		pods := &metav1.PartialObjectMetadataList{}
+		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		if err := b.r.Direct.List(ctx, pods, client.InNamespace(place)); err != nil {
+			return fmt.Errorf("counting the pods that would go: %w", err)
+		}
+		for i := range pods.Items {
+			b.pods[pods.Items[i].Namespace]++
+		}
+	}
+	return nil
+}
+
+// fill writes into a loss what hangs below it.
+func (b *below) fill(ctx context.Context, loss *plan.Loss) error {
+	for _, namespace := range loss.Namespaces {
+		apps := &v1alpha1.AppList{}
+		if err := b.r.Client.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing the apps of %s: %w", namespace, err)
+		}
+		loss.Apps += len(apps.Items)
+		loss.Pods += b.pods[namespace]
+		for _, claim := range b.claims[namespace] {
+			goes, err := b.goes(ctx, loss.Ref.Tenant, claim)
+			if err != nil {
+				return err
+			}
+			loss.Claims = append(loss.Claims, plan.Claim{
+				Namespace: namespace, Name: claim.Name, UID: string(claim.UID), Size: claim.Status.Capacity.Storage().String(), Goes: goes,
+			})
+		}
+	}
+	return nil
+}
+
+// goes reports whether a claim's policy lets it go with what it belongs to.
+func (b *below) goes(ctx context.Context, tenant string, claim corev1.PersistentVolumeClaim) (bool, error) {
+	ref, _ := tree.RefOf(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Labels[v1alpha1.AppLabel]}})
+	app, project, owner := &v1alpha1.App{}, &v1alpha1.Project{}, &v1alpha1.Tenant{}
+	for key, o := range map[client.ObjectKey]client.Object{
+		{Namespace: claim.Namespace, Name: claim.Labels[v1alpha1.AppLabel]}: app, ref.Parent().Key(): project, {Name: tenant}: owner,
+	} {
+		if err := b.r.Client.Get(ctx, key, o); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("reading what claim %s/%s belongs to: %w", claim.Namespace, claim.Name, err)
+		}
+	}
+	policy := v1alpha1.ClaimPolicy(app.Spec.ClaimDeletionPolicy, project.Spec.ClaimDeletionPolicy, owner.Spec.ClaimDeletionPolicy)
+	return policy == v1alpha1.ClaimDelete, nil
+}
+
+// appsOf counts the apps of a tenant.
+func (b *below) appsOf(ctx context.Context, tenant string) (int, error) {
+	projects, err := b.namespaces(ctx, tree.Ref{Tenant: tenant})
+	n := 0
+	for _, namespace := range projects {
+		apps := &v1alpha1.AppList{}
+		if err := b.r.Client.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return 0, fmt.Errorf("listing the apps of %s: %w", namespace, err)
+		}
+		n += len(apps.Items)
+	}
+	return n, err
+}

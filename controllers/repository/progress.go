@@ -1,0 +1,143 @@
+package repository
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// progress is how far the newest commit of a repository has been carried out. It is of this process: a new one compares
+// everything once, and writes nothing where the cluster is as it should be.
+type progress struct {
+	// tree is the last commit that could be understood, nil before the first time.
+	tree *tree.Tree
+	// pending are the objects to compare with the cluster, in the order of Git.
+	pending pending
+	// waiting are those of them that have no namespace yet, and since when.
+	waiting map[tree.Ref]time.Time
+	// gone are objects that left the tree and may still be in the cluster.
+	gone sets.Set[tree.Ref]
+	// told is when the status last said how far it came.
+	told time.Time
+	// refused are the problems that the API server found in objects that are sound by themselves.
+	refused map[tree.Ref]tree.Problem
+}
+
+func newProgress() *progress {
+	return &progress{pending: pending{in: sets.New[tree.Ref]()}, waiting: map[tree.Ref]time.Time{}, gone: sets.New[tree.Ref](), refused: map[tree.Ref]tree.Problem{}}
+}
+
+// look has an object compared with the cluster.
+func (p *progress) look(refs ...tree.Ref) {
+	for _, ref := range refs {
+		p.pending.add(ref)
+		delete(p.refused, ref)
+	}
+}
+
+// done ends what is known about an object that is as it should be.
+func (p *progress) done(ref tree.Ref) {
+	p.pending.remove(ref)
+	delete(p.waiting, ref)
+}
+
+// wait notes that an object has no namespace yet.
+func (p *progress) wait(ref tree.Ref, now time.Time) {
+	if _, known := p.waiting[ref]; !known {
+		p.waiting[ref] = now
+	}
+}
+
+// pending is a set of objects in the order of Git.
+type pending struct {
+	in     sets.Set[tree.Ref]
+	sorted []tree.Ref
+	dirty  bool
+}
+
+func (p *pending) len() int { return p.in.Len() }
+
+func (p *pending) has(ref tree.Ref) bool { return p.in.Has(ref) }
+
+func (p *pending) add(ref tree.Ref) {
+	if p.in.Has(ref) {
+		return
+	}
+	p.in.Insert(ref)
+	p.sorted = append(p.sorted, ref)
+	p.dirty = true
+}
+
+func (p *pending) remove(ref tree.Ref) { p.in.Delete(ref) }
+
+// all returns the objects in the order of Git.
+func (p *pending) all() []tree.Ref {
+	if p.dirty {
+		slices.SortFunc(p.sorted, inOrder)
+		p.sorted, p.dirty = slices.Compact(p.sorted), false
+	}
+	if len(p.sorted) > p.in.Len() {
+		p.sorted = slices.DeleteFunc(p.sorted, func(r tree.Ref) bool { return !p.in.Has(r) })
+	}
+	return p.sorted
+}
+
+// inOrder sorts as Git does: what is inside comes after what it is in, and before what comes next.
+func inOrder(a, b tree.Ref) int {
+	return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Project, b.Project), strings.Compare(a.App, b.App))
+}
+
+// records hold the progress of each Repository, by UID, and what people changed since it was last worked on.
+type records struct {
+	mu      sync.Mutex
+	of      map[types.UID]*progress
+	touched map[string]sets.Set[tree.Ref]
+}
+
+// begin returns the progress of a repository, with what people touched since in it. The caller works on it alone: a
+// repository is reconciled once at a time.
+func (r *records) begin(uid types.UID, name string) *progress {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil {
+		r.of, r.touched = map[types.UID]*progress{}, map[string]sets.Set[tree.Ref]{}
+	}
+	p := r.of[uid]
+	if p == nil {
+		p = newProgress()
+		r.of[uid] = p
+	}
+	if p.tree != nil { // Else everything is looked at anyway.
+		p.look(r.touched[name].UnsortedList()...)
+	}
+	delete(r.touched, name)
+	return p
+}
+
+// touch notes that an object of a repository was changed.
+func (r *records) touch(name string, ref tree.Ref) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.touched == nil {
+		r.of, r.touched = map[types.UID]*progress{}, map[string]sets.Set[tree.Ref]{}
+	}
+	if r.touched[name] == nil {
+		r.touched[name] = sets.New[tree.Ref]()
+	}
+	r.touched[name].Insert(ref)
+}
+
+// forget drops a repository that goes.
+func (r *records) forget(uid types.UID, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, uid)
+	delete(r.touched, name)
+}

@@ -1,0 +1,76 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// etcd stores no request above 1.5 MiB (its default --max-request-bytes). From nearLimit on an object says that it comes near.
+const (
+	sizeLimit = 3 << 19
+	nearLimit = 1 << 20
+)
+
+// oversized holds only the objects that are near the limit.
+var oversized = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "kubeop_oversized_object_bytes",
+	Help: "Size as JSON of an object of kubeop that comes near the 1.5 MiB that the API server stores.",
+}, []string{"kind", "namespace", "name"})
+
+func init() { ctrlmetrics.Registry.MustRegister(oversized) }
+
+// weigh has the object say that it comes near the limit of what can be stored. It reports whether that is news in the object.
+func weigh(obj Object, size int) bool {
+	labels := prometheus.Labels{"kind": kindOf(obj), "namespace": obj.GetNamespace(), "name": obj.GetName()}
+	if size < nearLimit {
+		oversized.Delete(labels)
+		if !conditions.Has(obj, v1alpha1.NearSizeLimitCondition) {
+			return false
+		}
+		conditions.Delete(obj, v1alpha1.NearSizeLimitCondition)
+		return true
+	}
+	oversized.With(labels).Set(float64(size))
+	// To a tenth of a MiB: the message changes seldom.
+	message := fmt.Sprintf("takes %.1f MiB of the %.1f MiB that the API server stores: split it into several before it is full", mebibytes(size), mebibytes(sizeLimit))
+	if conditions.GetMessage(obj, v1alpha1.NearSizeLimitCondition) == message {
+		return false
+	}
+	conditions.Set(obj, &metav1.Condition{Type: v1alpha1.NearSizeLimitCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.TooLargeReason, Message: message})
+	return true
+}
+
+func mebibytes(n int) float64 { return float64(n) / (1 << 20) }
+
+func kindOf(obj Object) string {
+	name := fmt.Sprintf("%T", obj)
+	return name[strings.LastIndex(name, ".")+1:]
+}
+
+// errTooLarge is a status that the API server refused for its size.
+var errTooLarge = errors.New("the status is larger than the API server stores, so it stays as it was: split the object into several")
+
+// refusedForSize reports whether the API server refused an object for its size: itself, or because etcd did, which it passes on
+// as nothing but a text.
+func refusedForSize(err error) bool {
+	return apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
+}
+
+// tellTooLarge has Ready say that the status could not be written; all else of it stays as it was, which could be stored.
+func (r *Runner) tellTooLarge(ctx context.Context, before Object, refused error) error {
+	told := before.DeepCopyObject().(Object)
+	conditions.MarkFalse(told, v1alpha1.ReadyCondition, v1alpha1.TooLargeReason, "%s", errTooLarge)
+	conditions.MarkReconciling(told, v1alpha1.ProgressingWithRetryReason, "%s", errTooLarge)
+	_, err := r.send(ctx, before, told)
+	return errors.Join(fmt.Errorf("%w: %w", errTooLarge, refused), err)
+}

@@ -1,0 +1,104 @@
+package tree
+
+// Changes calls changed with every object whose folder is not the same in both trees: new, different or gone, in the order
+// of Git, what is inside after what it is in. Before is nil for a tree that nothing is known of. Only folders that
+// changed are looked into.
+func Changes(before, after *Tree, changed func(Ref)) {
+	var was []*Tenant
+	if before != nil && before.Scope == after.Scope {
+		was = before.Tenants
+	}
+	both(was, after.Tenants, func(b, a *Tenant) {
+		var projects, earlier []*Project
+		if b != nil {
+			earlier = b.Projects
+		}
+		if a != nil {
+			projects = a.Projects
+		}
+		if after.Scope.Tenant == "" && differ(b, a) {
+			changed(refOf(b, a))
+		}
+		both(earlier, projects, func(b, a *Project) { changesOf(b, a, changed) })
+	})
+}
+
+func changesOf(b, a *Project, changed func(Ref)) {
+	var apps, earlier []*App
+	if b != nil {
+		earlier = b.Apps
+	}
+	if a != nil {
+		apps = a.Apps
+	}
+	if differ(b, a) {
+		changed(refOf(b, a))
+	}
+	both(earlier, apps, func(b, a *App) { changed(refOf(b, a)) })
+}
+
+// both walks two sorted lists side by side and calls f with each pair that is not the same node; one of it is nil where
+// the other list has no such name.
+func both[N named](before, after []N, f func(b, a N)) {
+	var none N
+	for len(before)+len(after) > 0 {
+		switch {
+		case len(after) == 0 || len(before) > 0 && before[0].name() < after[0].name():
+			f(before[0], none)
+			before = before[1:]
+		case len(before) == 0 || after[0].name() < before[0].name():
+			f(none, after[0])
+			after = after[1:]
+		default:
+			if before[0] != after[0] {
+				f(before[0], after[0])
+			}
+			before, after = before[1:], after[1:]
+		}
+	}
+}
+
+// differ reports whether what is said of the object itself differs; nodes of a Tenant or Project change with anything
+// that is below them.
+func differ[N named](b, a N) bool {
+	var none N
+	if b == none || a == none {
+		return true
+	}
+	was, is := b.self(), a.self()
+	return was.file != is.file || was.Declared() != is.Declared() || len(was.problems)+len(is.problems) > 0
+}
+
+func refOf[N named](b, a N) Ref {
+	var none N
+	if a != none {
+		return a.Ref()
+	}
+	return b.Ref()
+}
+
+// Walk calls f with every folder that stands for an object, in the order of Git, until it returns false.
+func (t *Tree) Walk(f func(Node) bool) {
+	for _, tenant := range t.Tenants {
+		if !tenant.walk(t.Scope.Tenant == "", f) {
+			return
+		}
+	}
+}
+
+func (t *Tenant) walk(itself bool, f func(Node) bool) bool {
+	if itself && !f(t) {
+		return false
+	}
+	for _, project := range t.Projects {
+		if !f(project) {
+			return false
+		}
+		for _, app := range project.Apps {
+			if !f(app) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,72 @@
+package tree
+
+import (
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Ref names a Tenant, a Project or an App by its place: the parts that are empty say which.
+type Ref struct{ Tenant, Project, App string }
+
+// Kind of the object.
+func (r Ref) Kind() string {
+	switch {
+	case r.App != "":
+		return v1alpha1.AppKind
+	case r.Project != "":
+		return v1alpha1.ProjectKind
+	}
+	return v1alpha1.TenantKind
+}
+
+// Key of the object. A namespace is named after its tenant and project.
+func (r Ref) Key() client.ObjectKey {
+	switch {
+	case r.App != "":
+		return client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(r.Tenant, r.Project), Name: r.App}
+	case r.Project != "":
+		return client.ObjectKey{Namespace: v1alpha1.HomeNamespace(r.Tenant), Name: r.Project}
+	}
+	return client.ObjectKey{Name: r.Tenant}
+}
+
+// Path is "tenant/project/app" as far as there are parts: sorted by it, what is inside comes after what it is in.
+func (r Ref) Path() string {
+	return strings.TrimRight(r.Tenant+"/"+r.Project+"/"+r.App, "/")
+}
+
+// String is how people name the object: "App kubeop-acme-shop/web".
+func (r Ref) String() string {
+	return r.Kind() + " " + strings.TrimPrefix(r.Key().String(), "/")
+}
+
+// Parent is what the object is in; the zero Ref of a Tenant.
+func (r Ref) Parent() Ref {
+	switch {
+	case r.App != "":
+		return Ref{Tenant: r.Tenant, Project: r.Project}
+	case r.Project != "":
+		return Ref{Tenant: r.Tenant}
+	}
+	return Ref{}
+}
+
+// RefOf names an object of this API by its kind, namespace and name: the namespace cannot be forged, labels can. It
+// reports false where no repository can declare such an object.
+func RefOf(o client.Object) (Ref, bool) {
+	home, inHome := strings.CutPrefix(o.GetNamespace(), v1alpha1.HomeNamespace(""))
+	var r Ref
+	switch o.(type) {
+	case *v1alpha1.Tenant:
+		return Ref{Tenant: o.GetName()}, true
+	case *v1alpha1.Project:
+		r = Ref{Tenant: home, Project: o.GetName()}
+	case *v1alpha1.App:
+		r.Tenant, r.Project, _ = strings.Cut(home, "-") // a tenant's name holds no dash
+		r.App = o.GetName()
+	}
+	return r, inHome && r.Tenant != "" && r.Project != "" && r.Key().Namespace == o.GetNamespace()
+}
