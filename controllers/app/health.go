@@ -63,7 +63,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) (health.Verdict, error)
 		if action.DisableWait {
 			return health.Verdict{}, nil
 		}
-		refs = health.RefsOf(s.inventory.Entries, s.memory.checks)
+		refs = health.RefsOf(namespaced(s.inventory.Entries), s.memory.checks)
 		if action.DisableWaitForJobs {
 			refs = health.WithoutJobs(refs)
 		}
