@@ -108,7 +108,10 @@ func TestClusterScopedObjectsLeaveWithTheirHelmApp(t *testing.T) {
 // TestClusterScopedObjectsLeaveWithTheirNamespace: somebody deletes it, and it is made anew with all that Git says.
 func TestClusterScopedObjectsLeaveWithTheirNamespace(t *testing.T) {
 	n := newSharing(t, "terminated")
-	before := n.shared()
+	raw := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "terminated-raw"}}
+	n.push(map[string]string{"projects/shop/apps/bad/app.yaml": rawApp("{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: terminated-raw}, value: 1}")["app.yaml"]})
+	n.ready(n.app("shop", "bad"))
+	before := append(n.shared(), raw)
 	n.has(before...)
 	n.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.namespace()}})
 	for _, was := range before {
