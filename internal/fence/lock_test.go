@@ -72,6 +72,39 @@ func TestALeaderWaitsForAnAnswer(t *testing.T) {
 	}
 }
 
+// TestNothingIsWrittenAfterARenewalWithoutAnswer, though the lease is not over: another database may be behind what answers next.
+func TestNothingIsWrittenAfterARenewalWithoutAnswer(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "lease", nil)
+	for name, c := range map[string]struct {
+		err    error
+		fenced bool
+	}{
+		"refused as of an older version": {err: conflict},
+		"no answer":                      {err: context.DeadlineExceeded, fenced: true},
+		"away":                           {err: apierrors.NewServiceUnavailable("away"), fenced: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := &record{}
+			f, why := ending(newClocks().now)
+			lock := f.Lock(kept, duration)
+			if err := lock.Update(t.Context(), held("us", 3)); err != nil {
+				t.Fatal(err)
+			}
+			kept.before = func() error { return c.err }
+			if err := lock.Update(t.Context(), held("us", 3)); !errors.Is(err, c.err) {
+				t.Fatal(err)
+			}
+			if err := f.Check(); errors.Is(err, ErrFenced) != c.fenced {
+				t.Errorf("a write is told %v, want fenced %t", err, c.fenced)
+			}
+			kept.before = nil
+			if err := lock.Update(t.Context(), held("us", 3)); err != nil || f.Check() != nil || len(*why) > 0 {
+				t.Errorf("then: %v; a write is told %v; ended: %v", err, f.Check(), *why)
+			}
+		})
+	}
+}
+
 func TestALeaseThatIsGoneIsLost(t *testing.T) {
 	f, why := ending(newClocks().now)
 	lock := f.Lock(&record{}, duration)
