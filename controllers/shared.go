@@ -39,6 +39,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/internal/fence"
+	"github.com/kubeop/kubeop/internal/steady"
 )
 
 // shared is what the controllers have in common.
@@ -145,7 +147,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	}
 	network := &fetch.Network{Allowed: o.AllowedAddresses, Own: ownHosts(mgr.GetConfig(), o.OwnService)}
 	return &shared{
-		served: served, mapper: mapper, Options: o, mgr: mgr, clock: clock.RealClock{}, direct: direct, objects: objects, watch: watch,
+		served: served, mapper: mapper, Options: o, mgr: mgr, clock: steady.New(fence.SystemClock()), direct: direct, objects: objects, watch: watch,
 		local: local, applier: &apply.Applier{Live: liveOf(watch, local)},
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
 		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
@@ -237,7 +239,7 @@ func (s *shared) steps(name string) *step.Runner {
 		Client:  s.mgr.GetClient(),
 		Events:  s.mgr.GetEventRecorder("kubeop-" + name),
 		Metrics: controller.NewMetrics(s.mgr, durations, v1alpha1.Finalizer),
-		Clock:   s.clock,
+		Clock:   clock.RealClock{}, // It measures how long passes take, and the metric reads the machine's clock.
 	}
 }
 

@@ -148,7 +148,7 @@ const (
 	// ApplyFailedReason: the API server did not take an object. Where that is because of what the object says, only a
 	// change helps; anything else is tried again.
 	ApplyFailedReason = "ApplyFailed"
-	// PruneFailedReason: an object that left the source could not be deleted; it is tried again.
+	// PruneFailedReason: an object that left the source or the chart could not be deleted; it is tried again.
 	PruneFailedReason = "PruneFailed"
 	// KeptReason: objects that are protected from deletion were left where they are; kubeop has let go of them.
 	KeptReason = "Kept"

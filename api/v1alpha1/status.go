@@ -42,6 +42,9 @@ type InventoryEntry struct {
 	// disabled, empty for none. Of a Secret, and of what no watch shows, it is "c" too once it was found to wait.
 	// +optional
 	Policy PrunePolicy `json:"p,omitempty"`
+	// Stale says of a cluster-scoped object of a Helm release that it left the chart and may still be there.
+	// +optional
+	Stale bool `json:"s,omitempty"`
 }
 
 // PrunePolicy says what protects an object from deletion, in one letter: the inventory may hold thousands.

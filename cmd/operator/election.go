@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -28,27 +29,45 @@ func elect(c *config.Operator, connection *rest.Config, events *leaseEvents, o *
 	if err != nil {
 		return fmt.Errorf("naming this operator: %w", err)
 	}
-	// A renewal that hangs must leave time for another within the deadline.
+	// The last sixth of the lease is for what is still on its way when the fence closes.
+	valid := c.LeaseDuration * 5 / 6
+	// A renewal that hangs must leave time for another.
 	own := rest.AddUserAgent(rest.CopyConfig(connection), "leader-election")
-	own.Timeout = max(time.Second, c.RenewDeadline/2)
+	own.Timeout = max(time.Second, valid/3)
 	leases, err := coordinationv1client.NewForConfig(own)
 	if err != nil {
 		return fmt.Errorf("connecting for the election: %w", err)
 	}
+	f := fence.New(c.Namespace+"/"+leaseName, valid, fence.SystemClock(), ends)
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: leaseName},
-		Client:     leases,
+		Client:     f.Leases(leases),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: name + "_" + uuid.NewString(), EventRecorder: events},
 	}
-	// Who runs gives up by the deadline, before the fence closes; the rest of the lease is for what is still on its way.
-	margin := (c.LeaseDuration - c.RenewDeadline) / 2
-	f := fence.New(lock.Describe(), c.LeaseDuration-margin, fence.SystemClock())
 	connection.Wrap(f.Transport)
 	o.LeaderElection, o.LeaderElectionID = true, leaseName
 	o.LeaderElectionReleaseOnCancel = true
-	o.LeaderElectionResourceLockInterface = f.Lock(lock)
-	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &c.LeaseDuration, &c.RenewDeadline, &c.RetryPeriod
+	o.LeaderElectionResourceLockInterface = f.Lock(lock, c.LeaseDuration)
+	// What the lease records is the lock's. To the election itself the lease is as long as the leader may stay without an answer.
+	patient := 2 * c.RenewDeadline
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &patient, &c.RenewDeadline, &c.RetryPeriod
 	return nil
+}
+
+// Exit codes of an operator that has to end: wentBack where Kubernetes was restored from a backup, failure for anything else.
+const (
+	failure  = 1
+	wentBack = 3
+)
+
+// ends ends this process at once: it may write nothing any more, and what it knows is of no use. Whatever it was at goes on in the
+// next one.
+func ends(why error) {
+	fmt.Fprintln(os.Stderr, "kubeop:", why)
+	if errors.Is(why, fence.ErrWentBack) {
+		os.Exit(wentBack)
+	}
+	os.Exit(failure)
 }
 
 // leaseEvents says on the lease who leads. The recorder is the manager's, which is made after the lock.

@@ -160,7 +160,7 @@ func TestAStandbyPassesAPushOn(t *testing.T) {
 func TestElectLeavesTheConnectionAlone(t *testing.T) {
 	connection := &rest.Config{Host: env.Config.Host, UserAgent: "kubeop/test"}
 	want := rest.CopyConfig(connection)
-	c := &config.Operator{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}
+	c := &config.Operator{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second}
 	if err := elect(c, connection, &leaseEvents{}, &ctrl.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -339,6 +339,8 @@ type fighter struct {
 	ended  chan error
 	// look is shown each write but those of the lease.
 	look atomic.Pointer[func(*http.Request)]
+	// api is held by the test while the API server does not answer.
+	api sync.RWMutex
 }
 
 // fighter starts an operator with further settings.
@@ -357,7 +359,7 @@ func (d *duel) fighter(settings ...string) *fighter {
 		d.t.Fatal(err)
 	}
 	f.Cmd = d.command(append(settings, "KUBECONFIG="+filepath.Join(dir, "kubeconfig"), "DATA_DIR="+filepath.Join(dir, "data"),
-		"LEADER_ELECT=true", "LEASE_DURATION=4s", "RENEW_DEADLINE=3s", "RETRY_PERIOD=500ms")...)
+		"LEADER_ELECT=true", "LEASE_DURATION=4s", "RETRY_PERIOD=500ms")...)
 	f.Stderr = &f.stderr
 	if err := f.Start(); err != nil {
 		d.t.Fatal(err)
@@ -385,6 +387,8 @@ func (f *fighter) proxy() *httptest.Server {
 		f.t.Fatal(err)
 	}
 	proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.api.RLock()
+		f.api.RUnlock() //nolint:staticcheck // it is only waited for
 		if look := f.look.Load(); look != nil && r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/leases/"+leaseName) {
 			whole(r)
 			(*look)(r)

@@ -23,7 +23,7 @@ import (
 func main() {
 	if err := run(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "kubeop:", err)
-		os.Exit(1)
+		os.Exit(failure)
 	}
 }
 

@@ -133,6 +133,9 @@ func (r *Reconciler) steps(s *scope) []step.Step {
 	if len(s.app.Spec.Hooks.Post) > 0 {
 		acts = append(acts, act{v1alpha1.HooksSucceededCondition, r.postHooks})
 	}
+	if s.app.Spec.Type == v1alpha1.AppHelm {
+		acts = append(acts, act{v1alpha1.ReleasedCondition, r.pruneShared})
+	}
 	var steps []step.Step
 	for i, a := range acts {
 		steps = append(steps, step.Of(a.condition, s, func(ctx context.Context, s *scope) error {

@@ -30,7 +30,7 @@ func (r *Reconciler) drift(ctx context.Context, s *scope, request release.Reques
 	if s.memory.late(r.Clock.Now()) {
 		floors = nil
 	}
-	moved, err := r.Applier.Moved(ctx, s.client, s.inventory.Entries, floors)
+	moved, err := r.Applier.Moved(ctx, s.client, namespaced(s.inventory.Entries), floors)
 	if err != nil {
 		return err
 	}

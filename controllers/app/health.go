@@ -30,10 +30,7 @@ func (r *Reconciler) health(ctx context.Context, s *scope) error {
 	}
 	now := r.Clock.Now()
 	began := s.memory.began(judgedPhase(s), now)
-	if s.unhealthySince == nil {
-		s.unhealthySince = &metav1.Time{Time: began}
-	}
-	waited, deadline := now.Sub(s.unhealthySince.Time), healthDeadline(s)
+	waited, deadline := now.Sub(s.unhealthyFrom(began, now)), healthDeadline(s)
 	again := nextLook(waited)
 	switch {
 	case waited >= deadline:
@@ -45,6 +42,15 @@ func (r *Reconciler) health(ctx context.Context, s *scope) error {
 		return step.Soon(patience - now.Sub(began))
 	}
 	return step.Wait(v1alpha1.ProgressingReason, again, "%s", verdict)
+}
+
+// unhealthyFrom is since when the app is not healthy: what the status says, else since this look began. A moment in the future is of
+// a process whose clock was set back since; its deadline would be hours away.
+func (s *scope) unhealthyFrom(began, now time.Time) time.Time {
+	if s.unhealthySince == nil || s.unhealthySince.After(now) {
+		s.unhealthySince = &metav1.Time{Time: began}
+	}
+	return s.unhealthySince.Time
 }
 
 // judgedPhase names what is judged: a generation of the app or, of a Helm app, a revision of its release.
@@ -63,7 +69,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) (health.Verdict, error)
 		if action.DisableWait {
 			return health.Verdict{}, nil
 		}
-		refs = health.RefsOf(s.inventory.Entries, s.memory.checks)
+		refs = health.RefsOf(namespaced(s.inventory.Entries), s.memory.checks)
 		if action.DisableWaitForJobs {
 			refs = health.WithoutJobs(refs)
 		}

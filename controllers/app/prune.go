@@ -20,14 +20,14 @@ func (r *Reconciler) prune(ctx context.Context, s *scope, made, stale []v1alpha1
 		return nil
 	}
 	removed, err := r.Applier.Remove(ctx, apply.Removal{
-		Client: s.client, Entries: stale, Owner: ownerLabels(s.owner), Guarded: true,
+		Client: r.sees(s), Entries: stale, Owner: ownerLabels(s.owner), Guarded: true,
 		Confirmed: confirmed(s.app, s.revision), Wanted: r.wanted(s),
 	})
 	s.inventory = apply.Inventory(made, removed.Left)
 	s.held = inHold(removed.Held)
 	r.tellKept(ctx, s.app, removed.Kept, "are annotated "+v1alpha1.PruneAnnotation+": "+v1alpha1.PruneDisabled)
 	if err != nil {
-		return step.Fail(v1alpha1.PruneFailedReason, fmt.Errorf("deleting what left the source: %w", err))
+		return step.Fail(v1alpha1.PruneFailedReason, fmt.Errorf("deleting what left the source: %w", forbidden(err, "")))
 	}
 	if err := r.leaving(s, v1alpha1.ProgressingReason, removed.Leaving); err != nil {
 		return err

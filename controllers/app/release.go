@@ -139,7 +139,7 @@ func recordedRevision(s *scope) known {
 // unmoved returns a function that says whether an object is for certain as Helm left it. It is asked while an action runs,
 // if at all.
 func (r *Reconciler) unmoved(ctx context.Context, s *scope) func(*unstructured.Unstructured) bool {
-	entries := recordedEntries(s)
+	entries := namespaced(recordedEntries(s))
 	still := sync.OnceValue(func() map[string]bool {
 		moved, err := r.Applier.Moved(context.WithoutCancel(ctx), s.client, entries, nil)
 		if err != nil {
@@ -187,6 +187,7 @@ func (r *Reconciler) recordObjects(ctx context.Context, s *scope, outcome releas
 	if err != nil {
 		return err
 	}
+	entries = apply.Inventory(entries, sharedEntries(s.inventory.Entries, outcome)).Entries
 	s.memory.release, s.memory.revision, s.memory.content = outcome.Release.Name, deployed.revision, deployed.content
 	s.memory.entries, s.memory.floors, s.memory.written = entries, floors, r.Clock.Now()
 	s.inventory, s.unhealthySince = v1alpha1.Inventory{Entries: entries}, nil

@@ -17,13 +17,18 @@ import (
 )
 
 // remove deletes what the app delivered and waits until it is gone. It leaves everything under the policy Orphan, and
-// leaves it to Kubernetes where the whole namespace is going: its deployer may be gone already.
+// leaves it to Kubernetes where the whole namespace is going, but for what is cluster-scoped: its deployer is named there by
+// its ClusterRoleBinding, which outlives the namespace.
 func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	live, err := r.namespace(ctx, s.app.Namespace)
 	if err != nil {
 		return err
 	}
-	if s.app.Spec.DeletionPolicy == v1alpha1.AppDeletionOrphan || live == nil || live.GetDeletionTimestamp() != nil {
+	going := live == nil || live.GetDeletionTimestamp() != nil
+	if going {
+		s.inventory.Entries = clusterScoped(s.inventory.Entries)
+	}
+	if s.app.Spec.DeletionPolicy == v1alpha1.AppDeletionOrphan || going && len(s.inventory.Entries) == 0 || live == nil {
 		r.forget(s)
 		return nil
 	}
@@ -35,7 +40,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	if s.client, err = r.Clients.As(s.app.Namespace); err != nil {
 		return err
 	}
-	if s.app.Spec.Type == v1alpha1.AppHelm {
+	if s.app.Spec.Type == v1alpha1.AppHelm && !going {
 		if err := r.uninstall(ctx, s); err != nil {
 			return err
 		}
@@ -53,14 +58,14 @@ func (r *Reconciler) removeObjects(ctx context.Context, s *scope) error {
 	s.declared, s.memory.inventory = true, nil
 	r.said(s) // It declares nothing any more.
 	removed, err := r.Applier.Remove(ctx, apply.Removal{
-		Client: s.client, Entries: s.inventory.Entries, Owner: ownerLabels(s.owner), Guarded: true,
+		Client: r.sees(s), Entries: s.inventory.Entries, Owner: ownerLabels(s.owner), Guarded: true,
 		Confirmed:  confirmed(s.app, v1alpha1.ConfirmAll) || confirmed(s.app, s.app.Status.LastAttemptedRevision),
 		Foreground: s.app.Spec.DeletionPolicy == v1alpha1.AppDeletionWaitForTermination,
 		Wanted:     r.wanted(s),
 	})
 	s.inventory = apply.Inventory(removed.Left, removed.Kept) // All that is kept is told of at once, in the end.
 	if err != nil {
-		return step.Fail(v1alpha1.PruneFailedReason, err)
+		return step.Fail(v1alpha1.PruneFailedReason, forbidden(err, ", or set deletionPolicy: Orphan in the App to let go of it"))
 	}
 	if err := r.leaving(s, v1alpha1.DeletingReason, removed.Leaving); err != nil {
 		return err

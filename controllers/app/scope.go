@@ -244,16 +244,21 @@ func (s *scope) Summary() string {
 
 func (s *scope) delivery() string {
 	if r := s.app.Status.Release; s.helm.outcome != nil && r != nil {
-		return fmt.Sprintf("Release %s, revision %d of chart %s, is healthy", r.Name, r.Revision, r.Chart)
+		return fmt.Sprintf("Release %s, revision %d of chart %s, is healthy", r.Name, r.Revision, r.Chart) + s.inHold("the chart")
 	}
 	summary := fmt.Sprintf("Applied revision %s: %d objects, healthy", s.revision, len(s.inventory.Entries)-len(s.held)-s.ceded)
 	if len(s.waiting) > 0 {
 		summary += "; no longer declared and left for others: " + describe(s.waiting)
 	}
-	if n := len(s.held); n > 0 {
-		summary += fmt.Sprintf("; %d more left the source and wait, as status.held says, until the annotation %s is that revision", n, v1alpha1.ConfirmAnnotation)
+	return summary + s.inHold("the source")
+}
+
+// inHold says how many objects wait for confirmation.
+func (s *scope) inHold(left string) string {
+	if len(s.held) == 0 {
+		return ""
 	}
-	return summary
+	return fmt.Sprintf("; %d more left %s and wait, as status.held says, until the annotation %s is that revision", len(s.held), left, v1alpha1.ConfirmAnnotation)
 }
 
 // Notes are the conditions beside the steps', and the event that tells why an action was begun where that is not plain.

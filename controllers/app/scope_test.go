@@ -26,6 +26,30 @@ func TestHistoryFollowsStorage(t *testing.T) {
 	}
 }
 
+func TestUnhealthyFrom(t *testing.T) {
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	began := now.Add(-time.Minute)
+	for name, c := range map[string]struct {
+		told time.Time
+		want time.Time
+	}{
+		"not told":                      {want: began},
+		"told":                          {told: now.Add(-time.Hour), want: now.Add(-time.Hour)},
+		"told a moment ago":             {told: now, want: now},
+		"before the clock was set back": {told: now.Add(3 * time.Hour), want: began},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{}
+			if !c.told.IsZero() {
+				s.unhealthySince = &metav1.Time{Time: c.told}
+			}
+			if got := s.unhealthyFrom(began, now); !got.Equal(c.want) || !s.unhealthySince.Time.Equal(c.want) {
+				t.Errorf("got %s, and the status tells %s, want %s", got, s.unhealthySince, c.want)
+			}
+		})
+	}
+}
+
 func TestWhatAReleaseOutcomeIsCalled(t *testing.T) {
 	broken := errors.New("Deployment/web: no")
 	cases := map[string]struct {

@@ -26,6 +26,6 @@ func (r *Reconciler) uninstall(ctx context.Context, s *scope) error {
 	case !done:
 		return r.wait(s, "uninstall", farewell, fmt.Errorf("uninstalling release %s", request.Name))
 	}
-	s.inventory = v1alpha1.Inventory{}
+	s.inventory = v1alpha1.Inventory{Entries: clusterScoped(s.inventory.Entries)}
 	return nil
 }

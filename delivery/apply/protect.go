@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,7 +49,16 @@ func annotatedPolicy(o metav1.Object) v1alpha1.PrunePolicy {
 	case v1alpha1.PruneDisabled:
 		return v1alpha1.PolicyDisabled
 	}
+	if keptByHelm(o) {
+		return v1alpha1.PolicyDisabled
+	}
 	return ""
+}
+
+// keptByHelm reports whether an object of a Helm release carries Helm's annotation by which it outlives the release.
+func keptByHelm(o metav1.Object) bool {
+	annotations := o.GetAnnotations()
+	return annotations["meta.helm.sh/release-name"] != "" && strings.EqualFold(strings.TrimSpace(annotations["helm.sh/resource-policy"]), "keep")
 }
 
 // The annotations that Slim leaves, shared by all objects that carry them.

@@ -41,7 +41,9 @@ type helmClient struct {
 	// discovery tells a kind that is gone from one whose API server is away.
 	discovery discovery.DiscoveryInterface
 	rest      *restClients
-	clock     clock.WithTicker
+	// operator looks at cluster-scoped objects that the user may not look at any more. It writes nothing.
+	operator func() (*restClients, error)
+	clock    clock.WithTicker
 	// explain says why an object is not as far as it should be; nil: nobody knows.
 	explain  func(context.Context, *unstructured.Unstructured) string
 	deleting []error

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -60,7 +61,12 @@ func (e *Engine) connect(req Request) (*connection, error) {
 	if client.rest, err = newRESTClients(config); err != nil {
 		return nil, fmt.Errorf("connecting as %s: %w", req.User, err)
 	}
-	client.release = objects{client: client, release: req.key()}
+	client.release = objects{client: client, release: req.key(), app: labelValue(req.App.Name)}
+	client.operator = sync.OnceValues(func() (*restClients, error) {
+		own := rest.CopyConfig(e.opts.Config)
+		own.QPS = -1
+		return newRESTClients(own)
+	})
 	g := &getter{config: rest.CopyConfig(config), namespace: req.Namespace, discovery: e.opts.Discovery, mapper: e.opts.Mapper}
 	g.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return witness{next, client.note} })
 	client.Client = kube.New(g)

@@ -17,7 +17,13 @@ func (c *helmClient) removeOld(info *resource.Info) error {
 	if kept(info.Object) {
 		return nil
 	}
-	if err := c.deleteOwn(info, metav1.DeletePropagationBackground, kept); err != nil {
+	err := c.deleteOwn(info, metav1.DeletePropagationBackground, kept)
+	if info.Namespace == "" && apierrors.IsForbidden(err) {
+		// Outcome.Shared no longer names it: the caller finds it there, and tells. The upgrade itself is good.
+		c.Log("%s stays: %v", nameOf(info), err)
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("deleting what left the chart: %w", err)
 	}
 	return nil
@@ -27,6 +33,9 @@ func (c *helmClient) removeOld(info *resource.Info) error {
 // An install that was refused because the object is somebody else's leaves such a manifest, and another release may have
 // taken the object over. What spare reports is left, too.
 func (c *helmClient) deleteOwn(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
+	if info.Namespace == "" {
+		return c.deleteShared(info, policy, spare)
+	}
 	old, err := unstructuredOf(info.Object)
 	if err != nil {
 		return err
@@ -92,7 +101,7 @@ func (c *helmClient) DeleteWithPropagationPolicy(list kube.ResourceList, policy 
 
 // delete keeps the errors: Helm's uninstall says no more than that there were some.
 func (c *helmClient) delete(list kube.ResourceList, remove func(*resource.Info) error) (*kube.Result, []error) {
-	errs := each(asking(list), func(info *resource.Info) error {
+	errs := each(webhooksFirst(asking(list)), func(info *resource.Info) error {
 		if err := remove(info); err != nil {
 			return fmt.Errorf("deleting: %w", err)
 		}

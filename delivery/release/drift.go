@@ -86,7 +86,7 @@ func (e *Engine) suspected(ctx context.Context, req Request, conn *connection, s
 	if err := mustBeGenuine(rel); err != nil {
 		return nil, err
 	}
-	all, err := e.manifestObjects(rel)
+	all, _, err := e.manifestObjects(rel)
 	if err != nil {
 		return nil, err
 	}

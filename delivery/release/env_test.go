@@ -66,13 +66,18 @@ type team struct {
 // newTeam lets the test run beside others: each has its own namespace.
 func newTeam(t *testing.T) *team {
 	t.Helper()
+	return newTeamIn(t, metav1.ObjectMeta{GenerateName: "team-"})
+}
+
+func newTeamIn(t *testing.T, namespace metav1.ObjectMeta) *team {
+	t.Helper()
 	t.Parallel()
 	admin, err := kubernetes.NewForConfig(env.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	ns, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "team-"}}, metav1.CreateOptions{})
+	ns, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: namespace}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -260,6 +260,9 @@ func (w want) try(a act, t tally) decision {
 		d.act = failed
 		return d
 	}
+	if t.at.After(w.now) {
+		return d // It was written down before the clock was set back. Nothing says how long ago that was.
+	}
 	if due := t.at.Add(w.retry(t.attempts)); w.now.Before(due) {
 		d.act, d.until = failed, due
 	}

@@ -157,6 +157,11 @@ func TestNext(t *testing.T) {
 			change:  func(w *want) { w.retry, w.now = minutes, noon.Add(3*time.Minute) },
 			want:    decision{act: upgrade, attempts: 3},
 		},
+		"this input failed before the clock was set back by hours": {
+			history: history(record(1, helm.StatusDeployed, "old"), record(2, helm.StatusFailed, "new", label(attemptLabel, "3"))),
+			change:  func(w *want) { w.retry, w.now = minutes, noon.Add(-5*time.Hour) },
+			want:    decision{act: upgrade, attempts: 3},
+		},
 		"the pause counts from the end that this process remembers": {
 			history: history(record(2, helm.StatusFailed, "new")),
 			change: func(w *want) {

@@ -26,6 +26,8 @@ const (
 type objects struct {
 	client  kube.Interface
 	release types.NamespacedName
+	// app is the value of its app's label.
+	app string
 }
 
 // identity tells objects of a namespace apart, whatever their version.
@@ -72,17 +74,14 @@ func (o objects) remove(u *unstructured.Unstructured) error {
 	if info == nil || err != nil || kept(info.Object) {
 		return err
 	}
-	uid, err := meta.NewAccessor().UID(info.Object)
+	if c, ok := o.client.(*helmClient); ok && info.Namespace == "" {
+		return c.deleteShared(info, metav1.DeletePropagationBackground, kept)
+	}
+	live, err := unstructuredOf(info.Object)
 	if err != nil {
 		return err
 	}
-	background := metav1.DeletePropagationBackground
-	options := &metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(uid))}
-	_, err = resource.NewHelper(info.Client, info.Mapping).DeleteWithOptions(info.Namespace, info.Name, options)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return deleteLive(info, live, metav1.DeletePropagationBackground)
 }
 
 // remaining returns those of the objects that are still there, except those that have a resource policy.
@@ -121,14 +120,17 @@ func (o objects) of(revisions []*helm.Release) ([]*unstructured.Unstructured, er
 	return out, nil
 }
 
-// live returns the object as the cluster has it; nil when it is not there, not the release's or its
-// namespace's, or of a kind that is gone.
+// live returns the object as the cluster has it; nil when it is not there, not the release's, of another namespace, or of a
+// kind that is gone.
 func (o objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 	list, err := build(o.client, []document{{objects: []*unstructured.Unstructured{u}}})
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	info := list[0]
+	if info.Namespace == "" {
+		return o.liveShared(info)
+	}
 	if info.Namespace != o.release.Namespace {
 		return nil, nil
 	}

@@ -205,6 +205,10 @@ type Outcome struct {
 	// Objects of that revision, with their namespace; hooks are not among them. Nil when Request.Known and KnownContent are of
 	// that revision.
 	Objects []Applied
+	// Shared are the cluster-scoped objects of that revision, known and unknown as Objects are. An upgrade deletes those that left
+	// the chart, but for definitions and what the user may not delete any more: what a caller recorded before and does not
+	// find here may still be there.
+	Shared []Shared
 	// Failed is why the last attempt at this input failed: ErrRender, *NotAllowed, or anything else. Nil: the release is
 	// deployed with this input.
 	Failed error

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"helm.sh/helm/v3/pkg/kube"
 	helm "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,7 +77,7 @@ func (p *pass) reportObjects(ctx context.Context, s state, out *Outcome) error {
 	case p.request.knows(deployed):
 		p.slot.applied = applied{}
 	case p.slot.applied.revision == deployed.number:
-		out.Objects, out.Log = p.slot.applied.objects, p.slot.applied.log
+		out.Objects, out.Shared, out.Log = p.slot.applied.objects, p.slot.applied.shared, p.slot.applied.log
 	default:
 		rel, err := p.read(ctx, deployed.number)
 		if err != nil {
@@ -88,10 +89,11 @@ func (p *pass) reportObjects(ctx context.Context, s state, out *Outcome) error {
 		if err := mustBeGenuine(rel); err != nil {
 			return err
 		}
-		objects, err := p.engine.manifestObjects(rel)
+		objects, shared, err := p.engine.manifestObjects(rel)
 		if err != nil {
 			return err
 		}
+		out.Shared = shared
 		for _, u := range objects {
 			out.Objects = append(out.Objects, appliedAs(u, nil))
 		}
@@ -108,33 +110,37 @@ func (p *pass) read(ctx context.Context, number int) (*helm.Release, error) {
 	return rel, err
 }
 
-// manifestObjects are the objects of a revision that are no hooks, with their namespace, which is the release's: what has
-// another or none is no app's, whatever a record says.
-func (e *Engine) manifestObjects(rel *helm.Release) ([]*unstructured.Unstructured, error) {
+// manifestObjects are the objects of a revision that are no hooks, those of its namespace, with it, and those that are
+// cluster-scoped. What has another namespace is no app's, whatever a record says.
+func (e *Engine) manifestObjects(rel *helm.Release) (own []*unstructured.Unstructured, shared []Shared, err error) {
 	docs, err := parse(rel.Manifest)
 	if err != nil {
-		return nil, fmt.Errorf("reading revision %d: %w", rel.Version, err)
+		return nil, nil, fmt.Errorf("reading revision %d: %w", rel.Version, err)
 	}
-	var out []*unstructured.Unstructured
 	for _, u := range objectsOf(docs) {
 		kind := u.GroupVersionKind()
 		mapping, err := e.opts.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil && !meta.IsNoMatchError(err) {
-			return nil, fmt.Errorf("finding the scope of %s/%s: %w", u.GetKind(), u.GetName(), err)
+			return nil, nil, fmt.Errorf("finding the scope of %s/%s: %w", u.GetKind(), u.GetName(), err)
+		}
+		if err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+			_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
+			shared = append(shared, Shared{Ref: Ref{kind, "", u.GetName()}, Kept: policy})
+			continue
 		}
 		if u.GetNamespace() == "" {
 			u.SetNamespace(rel.Namespace)
 		}
-		if u.GetNamespace() == rel.Namespace && (err != nil || mapping.Scope.Name() == meta.RESTScopeNameNamespace) {
-			out = append(out, u)
+		if u.GetNamespace() == rel.Namespace {
+			own = append(own, u)
 		}
 	}
-	return out, nil
+	return own, shared, nil
 }
 
 // deployedObjects are those of a revision that this action deployed, as the API server answered.
 func (s *session) deployedObjects(rel *helm.Release) applied {
-	wanted, err := s.engine.manifestObjects(rel)
+	wanted, shared, err := s.engine.manifestObjects(rel)
 	if err != nil {
 		return applied{} // it is read again, and the error told, by who wants to know
 	}
@@ -143,7 +149,7 @@ func (s *session) deployedObjects(rel *helm.Release) applied {
 	if c, ok := s.config.KubeClient.(*helmClient); ok {
 		sent = c.sent
 	}
-	out := applied{revision: rel.Version}
+	out := applied{revision: rel.Version, shared: shared}
 	for _, u := range wanted {
 		a := appliedAs(u, nil)
 		a.Live = sent[own.identify(u)].Live

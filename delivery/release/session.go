@@ -136,7 +136,7 @@ func (s *session) later(rel *helm.Release) bool {
 
 // objects of the release in the cluster.
 func (s *session) objects() objects {
-	return objects{client: s.config.KubeClient, release: s.request.key()}
+	return objects{client: s.config.KubeClient, release: s.request.key(), app: s.want.app}
 }
 
 // revision returns a loaded revision.

@@ -137,6 +137,7 @@ type conclusion struct {
 type applied struct {
 	revision int
 	objects  []Applied
+	shared   []Shared
 	// log holds the API server's warnings.
 	log []string
 }

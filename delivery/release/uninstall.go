@@ -101,7 +101,7 @@ func (p *pass) vacated(ctx context.Context, s state) error {
 	if err != nil {
 		return err
 	}
-	own := objects{client: conn.kube, release: p.request.key()}
+	own := objects{client: conn.kube, release: p.request.key(), app: p.want.app}
 	if p.slot.leaving.version != last.version {
 		r := newRecords(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), &fence{now: p.engine.opts.Now}, s)
 		all, err := r.outline(own)

@@ -82,7 +82,7 @@ func (c *helmClient) Update(original, target kube.ResourceList, _ bool) (result 
 			result.Deleted = append(result.Deleted, info)
 		}
 	}
-	return result, c.note(listed(each(result.Deleted, c.removeOld)...))
+	return result, c.note(listed(each(webhooksFirst(result.Deleted), c.removeOld)...))
 }
 
 // UpdateThreeWayMerge is Update, which merges three ways whatever the kind.

@@ -34,11 +34,12 @@ type Operator struct {
 	// LeaderElect lets several operators run of which one works.
 	LeaderElect bool `env:"LEADER_ELECT, default=true"`
 	// LeaseDuration is how long the others wait after the leader last renewed its lease, in whole seconds, as the lease
-	// records it. RenewDeadline is how long the leader tries to renew it before it ends, RetryPeriod the time between two
-	// tries, each at least a fifth less than the one before.
+	// records it; the leader itself writes nothing from a sixth before that on. RetryPeriod is the time between two renewals,
+	// at most a third of it. RenewDeadline is how long a leader whose renewals get no answer stays, writing nothing, before it
+	// ends: nobody else gets an answer either, and it goes on where it was. It is at least LeaseDuration.
 	LeaseDuration time.Duration `env:"LEASE_DURATION, default=15s"`
-	RenewDeadline time.Duration `env:"RENEW_DEADLINE, default=10s"`
-	RetryPeriod   time.Duration `env:"RETRY_PERIOD, default=2s"`
+	RenewDeadline time.Duration `env:"RENEW_DEADLINE, default=10m"`
+	RetryPeriod   time.Duration `env:"RETRY_PERIOD, default=4s"`
 
 	// Concurrency is how many objects of each kind are reconciled at once; HelmWorkers how many Helm actions run at once.
 	Concurrency int `env:"CONCURRENCY, default=10"`
@@ -151,10 +152,10 @@ func (c *Operator) checkElection() error {
 	switch {
 	case c.LeaseDuration < time.Second || c.LeaseDuration%time.Second != 0:
 		return fmt.Errorf("LEASE_DURATION is %s; it must be whole seconds and at least 1s", c.LeaseDuration)
-	case c.RenewDeadline <= 0 || c.RenewDeadline > c.LeaseDuration*4/5:
-		return fmt.Errorf("RENEW_DEADLINE is %s; it must be more than 0s and at most four fifths of LEASE_DURATION", c.RenewDeadline)
-	case c.RetryPeriod <= 0 || c.RetryPeriod > c.RenewDeadline*4/5:
-		return fmt.Errorf("RETRY_PERIOD is %s; it must be more than 0s and at most four fifths of RENEW_DEADLINE", c.RetryPeriod)
+	case c.RenewDeadline < c.LeaseDuration:
+		return fmt.Errorf("RENEW_DEADLINE is %s; it must be at least LEASE_DURATION", c.RenewDeadline)
+	case c.RetryPeriod <= 0 || c.RetryPeriod > c.LeaseDuration/3:
+		return fmt.Errorf("RETRY_PERIOD is %s; it must be more than 0s and at most a third of LEASE_DURATION", c.RetryPeriod)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func TestLoadDefaults(t *testing.T) {
 	want := &Operator{
 		LogLevel: "info", LogFormat: "json", MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", DataDir: "/data",
 		Namespace: "kubeop-system", LeaderElect: true, Concurrency: 10, HelmWorkers: 8, GCPercent: 40, GracefulTimeout: 10 * time.Minute,
-		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second,
 		FluxArtifactHosts: []string{"source-controller.*.svc", "source-controller.*.svc.cluster.local"},
 		Platform:          Platform{Interval: time.Minute},
 	}
@@ -47,11 +47,11 @@ func TestLoad(t *testing.T) {
 		"a stop of more":               {env: map[string]string{"GRACEFUL_TIMEOUT": "1h0m1s"}, want: "GRACEFUL_TIMEOUT is 1h0m1s"},
 		"a lease of part seconds":      {env: map[string]string{"LEASE_DURATION": "1500ms"}, want: "LEASE_DURATION is 1.5s"},
 		"a lease of no time":           {env: map[string]string{"LEASE_DURATION": "0s"}, want: "LEASE_DURATION is 0s"},
-		"a deadline past the lease":    {env: map[string]string{"RENEW_DEADLINE": "13s"}, want: "RENEW_DEADLINE is 13s"},
+		"a deadline within the lease":  {env: map[string]string{"RENEW_DEADLINE": "13s"}, want: "RENEW_DEADLINE is 13s"},
 		"a deadline of no time":        {env: map[string]string{"RENEW_DEADLINE": "0s"}, want: "RENEW_DEADLINE is 0s"},
-		"a try past the deadline":      {env: map[string]string{"RETRY_PERIOD": "9s"}, want: "RETRY_PERIOD is 9s"},
+		"a try near the lease's end":   {env: map[string]string{"RETRY_PERIOD": "6s"}, want: "RETRY_PERIOD is 6s"},
 		"a retry without a pause":      {env: map[string]string{"RETRY_PERIOD": "0s"}, want: "RETRY_PERIOD is 0s"},
-		"a short election":             {env: map[string]string{"LEASE_DURATION": "3s", "RENEW_DEADLINE": "2s", "RETRY_PERIOD": "500ms"}},
+		"a short election":             {env: map[string]string{"LEASE_DURATION": "3s", "RENEW_DEADLINE": "3s", "RETRY_PERIOD": "1s"}},
 		"addresses":                    {env: map[string]string{"ALLOWED_ADDRESSES": "127.0.0.0/8, ::1"}},
 		"an address that is no such":   {env: map[string]string{"ALLOWED_ADDRESSES": "::1,localhost"}, want: `ALLOWED_ADDRESSES holds "localhost"`},
 		"a number that is no such":     {env: map[string]string{"CONCURRENCY": "many"}, want: "Concurrency"},

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// ErrLost is why this process ends: its lease is another's, or gone. The words are those of controller-runtime.
+var ErrLost = errors.New("leader election lost")
+
 // ErrFenced is why a write was not sent, or the lease not renewed: this operator does not surely hold its lease.
 var ErrFenced = errors.New("this operator does not hold the lease")
 
@@ -45,12 +48,17 @@ type Fence struct {
 	lease string
 	valid time.Duration
 	now   func() Instant
+	lost  func(error)
 
 	mu      sync.Mutex
 	phase   phase
 	renewed Instant
 	// term is the count of transitions in the lease's record; it stays the same as long as the holder does.
 	term int
+	// unanswered: the last renewal got no answer.
+	unanswered bool
+	// newest is the highest resourceVersion of the lease so far.
+	newest string
 }
 
 type phase int
@@ -62,9 +70,11 @@ const (
 )
 
 // New returns the fence of a process that does not lead yet. Lease is its name, for messages. After each renewal the lease
-// counts as held for the time valid, which must be less than the lease's duration: a request takes its time to arrive.
-func New(lease string, valid time.Duration, now func() Instant) *Fence {
-	return &Fence{lease: lease, valid: valid, now: now}
+// counts as held for the time valid, which must be less than the lease's duration: a request takes its time to arrive. Lost is
+// called, once, when this process has to end because of ErrLost or ErrWentBack; the fence is closed for good then. While
+// renewals get no answer it is not called: nobody else gets one either, and an operator that writes nothing does no harm.
+func New(lease string, valid time.Duration, now func() Instant, lost func(error)) *Fence {
+	return &Fence{lease: lease, valid: valid, now: now, lost: lost}
 }
 
 // Check returns nil while the lease is surely held, and else an ErrFenced that says since when it is not.
@@ -76,6 +86,9 @@ func (f *Fence) Check() error {
 		return fmt.Errorf("%w %s yet: another one leads", ErrFenced, f.lease)
 	case ended:
 		return fmt.Errorf("%w %s any more: it gave the lease up", ErrFenced, f.lease)
+	}
+	if f.unanswered {
+		return fmt.Errorf("%w %s for certain: its last renewal got no answer", ErrFenced, f.lease)
 	}
 	if ago := f.now().since(f.renewed); ago >= f.valid {
 		return fmt.Errorf("%w %s any more: it last renewed the lease %s ago and others may have taken over", ErrFenced, f.lease, ago.Round(time.Millisecond))
@@ -94,11 +107,38 @@ func (f *Fence) admits(term int) bool {
 func (f *Fence) renew(term int, began Instant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.phase, f.term, f.renewed = leading, term, began
+	if f.phase != ended {
+		f.phase, f.term, f.renewed, f.unanswered = leading, term, began, false
+	}
 }
 
-func (f *Fence) end() {
+// doubt closes the fence until a renewal succeeds: an API server that did not answer may come back with another database behind it,
+// and what was decided before is not to be written there.
+func (f *Fence) doubt() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.unanswered = true
+}
+
+// leads reports whether this process was elected, be the lease still valid or not.
+func (f *Fence) leads() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.phase == leading
+}
+
+// end closes the fence for good, and reports whether it was not closed so before.
+func (f *Fence) end() (first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first = f.phase != ended
 	f.phase = ended
+	return first
+}
+
+// lose ends this process.
+func (f *Fence) lose(why error) {
+	if f.end() {
+		f.lost(why)
+	}
 }

@@ -11,7 +11,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-const valid = 12 * time.Second
+const valid, duration = 12 * time.Second, 15 * time.Second
+
+// newFence is a fence whose process does not end when it has to.
+func newFence(now func() Instant) *Fence { return New("home/lease", valid, now, func(error) {}) }
 
 // clocks are set by hand, together or apart.
 type clocks struct{ at Instant }
@@ -90,8 +93,8 @@ func TestTheMorePessimisticClockCounts(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			clocks := newClocks()
-			f := New("home/lease", valid, clocks.now)
-			if err := f.Lock(&record{}).Create(t.Context(), held("us", 0)); err != nil {
+			f := newFence(clocks.now)
+			if err := f.Lock(&record{}, duration).Create(t.Context(), held("us", 0)); err != nil {
 				t.Fatal(err)
 			}
 			clocks.pass(c.wall, c.running)
@@ -105,12 +108,12 @@ func TestTheMorePessimisticClockCounts(t *testing.T) {
 // TestNobodyLeadsBeforeTheElection: neither a start nor a try that did not succeed opens the fence.
 func TestNobodyLeadsBeforeTheElection(t *testing.T) {
 	clocks := newClocks()
-	f := New("home/lease", valid, clocks.now)
+	f := newFence(clocks.now)
 	if err := f.Check(); !errors.Is(err, ErrFenced) {
 		t.Errorf("before the election: %v", err)
 	}
 	away := errors.New("away")
-	lock := f.Lock(&record{before: func() error { return away }})
+	lock := f.Lock(&record{before: func() error { return away }}, duration)
 	if err := lock.Create(t.Context(), held("us", 0)); !errors.Is(err, away) {
 		t.Errorf("creating the lease: %v", err)
 	}
@@ -121,8 +124,8 @@ func TestNobodyLeadsBeforeTheElection(t *testing.T) {
 
 func TestARenewalCountsFromItsBeginning(t *testing.T) {
 	clocks, kept := newClocks(), &record{}
-	f := New("home/lease", valid, clocks.now)
-	lock := f.Lock(kept)
+	f := newFence(clocks.now)
+	lock := f.Lock(kept, duration)
 	if err := lock.Create(t.Context(), held("us", 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +175,8 @@ func TestNoSecondTerm(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			kept := &record{}
-			f := New("home/lease", valid, newClocks().now)
-			lock := f.Lock(kept)
+			f := newFence(newClocks().now)
+			lock := f.Lock(kept, duration)
 			if err := lock.Update(t.Context(), held("us", 3)); err != nil {
 				t.Fatal(err)
 			}
@@ -190,8 +193,8 @@ func TestNoSecondTerm(t *testing.T) {
 
 func TestReleaseClosesTheFenceFirst(t *testing.T) {
 	kept := &record{}
-	f := New("home/lease", valid, newClocks().now)
-	lock := f.Lock(kept)
+	f := newFence(newClocks().now)
+	lock := f.Lock(kept, duration)
 	if err := lock.Create(t.Context(), held("us", 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -214,14 +217,14 @@ func TestReleaseClosesTheFenceFirst(t *testing.T) {
 // TestAnothersLeaseIsNotReleased: client-go's election would, when the process slept during a renewal.
 func TestAnothersLeaseIsNotReleased(t *testing.T) {
 	kept := &record{}
-	f := New("home/lease", valid, newClocks().now)
+	f := newFence(newClocks().now)
 	kept.asleep = func(ctx context.Context) {
 		<-ctx.Done()
 		kept.asleep, kept.kept = nil, held("them", 1)
 	}
 	lost := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: f.Lock(kept), LeaseDuration: time.Second, RenewDeadline: 100 * time.Millisecond, RetryPeriod: 20 * time.Millisecond, ReleaseOnCancel: true,
+		Lock: f.Lock(kept, duration), LeaseDuration: time.Second, RenewDeadline: 100 * time.Millisecond, RetryPeriod: 20 * time.Millisecond, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() { close(lost) }},
 	})
 	if err != nil {

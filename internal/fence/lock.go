@@ -3,36 +3,66 @@ package fence
 import (
 	"context"
 	"fmt"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // Lock returns the lock that the election has to work with for the fence to know of it. Its own requests must not pass
-// the fence, or nobody could ever be elected.
-func (f *Fence) Lock(inner resourcelock.Interface) resourcelock.Interface {
-	return &lock{Interface: inner, fence: f}
+// the fence, or nobody could ever be elected. Duration is what the lease records: how long others wait after it was last renewed
+// before they take it, in whole seconds. The election's own times may be longer; it then goes on renewing after that.
+func (f *Fence) Lock(inner resourcelock.Interface, duration time.Duration) resourcelock.Interface {
+	return &lock{Interface: inner, fence: f, duration: duration}
 }
 
 // lock is used by the one goroutine that runs the election.
 type lock struct {
 	resourcelock.Interface
-	fence *Fence
+	fence    *Fence
+	duration time.Duration
 	// holder is who had the lease when it was last read.
 	holder string
+	// unanswered is when a request last got no answer, nil for never.
+	unanswered *Instant
 }
 
-// Get remembers who holds the lease.
+// Get remembers who holds the lease. A leader that finds somebody else's has lost it.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil {
-		l.holder = record.HolderIdentity
+	l.heard(err)
+	if err != nil {
+		return record, raw, err
 	}
-	return record, raw, err
+	l.holder = record.HolderIdentity
+	if l.holder != l.Identity() && l.fence.leads() {
+		l.fence.lose(fmt.Errorf("%w: %s holds the lease %s", ErrLost, named(l.holder), l.Describe()))
+	}
+	return record, raw, nil
+}
+
+func named(holder string) string {
+	if holder == "" {
+		return "nobody"
+	}
+	return holder
+}
+
+// heard notes that the API server did not answer.
+func (l *lock) heard(err error) {
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		now := l.fence.now()
+		l.unanswered = &now
+		l.fence.doubt()
+	}
 }
 
 // Create takes a lease that nobody ever had. One that this process had and somebody deleted may have been another's since.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if !l.fence.admits(neverLed) {
+		if l.fence.leads() {
+			l.fence.lose(fmt.Errorf("%w: the lease %s is gone: somebody deleted it, or Kubernetes was restored from a backup without it", ErrLost, l.Describe()))
+		}
 		return l.refused("make the lease anew")
 	}
 	return l.write(ctx, record, l.Interface.Create)
@@ -47,9 +77,24 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 		return l.release(ctx, record)
 	}
 	if !l.fence.admits(record.LeaderTransitions) {
+		if l.fence.leads() {
+			l.fence.lose(fmt.Errorf("%w: others held the lease %s meanwhile", ErrLost, l.Describe()))
+		}
 		return l.refused("take the lease a second time")
 	}
+	if !l.fence.leads() && l.tooSoon() {
+		return l.refused("take the lease of " + named(l.holder) + ", which could not renew it while the API server did not answer")
+	}
 	return l.write(ctx, record, l.Interface.Update)
+}
+
+// tooSoon is whether the holder has to be given the time to renew its lease: where this process got no answer, the holder probably
+// got none either.
+func (l *lock) tooSoon() bool {
+	if l.holder == "" || l.holder == l.Identity() || l.unanswered == nil {
+		return false
+	}
+	return l.fence.now().Running-l.unanswered.Running < l.duration
 }
 
 // release closes the fence before the lease is free. client-go reads the lease right before it releases it, but does not
@@ -57,14 +102,17 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 func (l *lock) release(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.fence.end()
 	if l.holder != l.Identity() {
-		return l.refused("release the lease of " + l.holder)
+		return l.refused("release the lease of " + named(l.holder))
 	}
 	return l.Interface.Update(ctx, record)
 }
 
 func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, send func(context.Context, resourcelock.LeaderElectionRecord) error) error {
 	began := l.fence.now()
-	if err := send(ctx, record); err != nil {
+	record.LeaseDurationSeconds = int(l.duration / time.Second)
+	err := send(ctx, record)
+	l.heard(err)
+	if err != nil {
 		return err
 	}
 	l.fence.renew(record.LeaderTransitions, began)

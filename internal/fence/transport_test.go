@@ -74,9 +74,9 @@ func TestWritesAreRefused(t *testing.T) {
 		"an object with the name of them": {method: "DELETE", path: review + "/selfsubjectaccessreviews2", refused: true},
 	}
 	s := newServer(t)
-	f := New("home/lease", valid, newClocks().now)
+	f := newFence(newClocks().now)
 	lead := func() {
-		if err := f.Lock(&record{}).Create(t.Context(), held("us", 0)); err != nil {
+		if err := f.Lock(&record{}, duration).Create(t.Context(), held("us", 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +129,7 @@ func (c *closed) Close() error { c.closed.Store(true); return nil }
 // TestARequestIsHeldBackUntilTheLast: the process sleeps after the fence let the request pass, and before it is sent.
 func TestARequestIsHeldBackUntilTheLast(t *testing.T) {
 	s, clocks := newServer(t), newClocks()
-	f := New("home/lease", valid, clocks.now)
+	f := newFence(clocks.now)
 	asleep := func(inner http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			clocks.pass(valid, valid)
@@ -137,7 +137,7 @@ func TestARequestIsHeldBackUntilTheLast(t *testing.T) {
 		})
 	}
 	for user, client := range s.clients(t, asleep, f.Transport) {
-		if err := f.Lock(&record{}).Update(t.Context(), held("us", 0)); err != nil {
+		if err := f.Lock(&record{}, duration).Update(t.Context(), held("us", 0)); err != nil {
 			t.Fatal(err)
 		}
 		if s.sends(t, client, "PATCH", "/api/v1/pods/a") {
@@ -149,8 +149,8 @@ func TestARequestIsHeldBackUntilTheLast(t *testing.T) {
 // TestABodySentAgainIsHeldBackToo: a connection that breaks has the transport begin anew.
 func TestABodySentAgainIsHeldBackToo(t *testing.T) {
 	clocks := newClocks()
-	f := New("home/lease", valid, clocks.now)
-	if err := f.Lock(&record{}).Update(t.Context(), held("us", 0)); err != nil {
+	f := newFence(clocks.now)
+	if err := f.Lock(&record{}, duration).Update(t.Context(), held("us", 0)); err != nil {
 		t.Fatal(err)
 	}
 	request, err := http.NewRequestWithContext(t.Context(), "PUT", "https://example.com/api", strings.NewReader("content"))

@@ -1,0 +1,130 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/kube"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Shared is a cluster-scoped object of a revision.
+type Shared struct {
+	Ref
+	// Kept: its manifest has a policy by which it outlives the release.
+	Kept bool
+}
+
+// ownsShared reports whether a cluster-scoped object is this release's: it carries the release's annotations and the labels of its
+// app. One without such labels is the administrators', also where they put it in the place of the release's.
+func (o objects) ownsShared(live *unstructured.Unstructured) bool {
+	labels := live.GetLabels()
+	home := v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
+	return o.owns(live) && labels[appLabel] == o.app && home == o.release.Namespace
+}
+
+// liveShared returns a cluster-scoped object as the cluster has it; nil when it is not there or not the release's to delete.
+func (o objects) liveShared(info *resource.Info) (*resource.Info, error) {
+	c, ok := o.client.(*helmClient)
+	if !ok || isDefinition(info) {
+		return nil, nil
+	}
+	live, err := c.lookShared(info)
+	if live == nil || err != nil || !o.ownsShared(live) {
+		return nil, err
+	}
+	info.Object = live
+	return info, nil
+}
+
+// deleteShared deletes a cluster-scoped object of the release, exactly as it was looked at: administrators may put theirs in its
+// place, or take the labels off it, at any moment. A CustomResourceDefinition stays, because every object of the kind would go with
+// it; whoever gets Outcome.Shared deletes it once that is confirmed.
+func (c *helmClient) deleteShared(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
+	if isDefinition(info) {
+		c.Log("%s stays: every object of the kind would go with it", nameOf(info))
+		return nil
+	}
+	for range maxMoves {
+		live, err := c.lookShared(info)
+		if live == nil || err != nil || spare(live) {
+			return err
+		}
+		if !c.release.ownsShared(live) && !c.hooked[live.GetUID()] {
+			c.Log("%s stays: it does not belong to this release", nameOf(info))
+			return nil
+		}
+		uid, version := live.GetUID(), live.GetResourceVersion()
+		options := &metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+		_, err = helper(info).DeleteWithOptions("", info.Name, options)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case apierrors.IsForbidden(err):
+			return &untouchable{object: nameOf(info), err: err}
+		case !apierrors.IsConflict(err):
+			return err
+		}
+	}
+	return errors.New("it changes all the time, so it could not be deleted")
+}
+
+// lookShared returns a cluster-scoped object, nil for none. Where the user lost the right to look, the operator looks: that it is
+// gone, or somebody else's by now, ends the matter.
+func (c *helmClient) lookShared(info *resource.Info) (*unstructured.Unstructured, error) {
+	live, err := liveOf(info)
+	if !apierrors.IsForbidden(err) || c.operator == nil {
+		return live, err
+	}
+	own, failed := c.operator()
+	if failed != nil {
+		return nil, failed
+	}
+	client, failed := own.of(info.Mapping.GroupVersionKind.GroupVersion())
+	if failed != nil {
+		return nil, failed
+	}
+	seen, failed := liveOf(&resource.Info{Client: client, Mapping: info.Mapping, Name: info.Name})
+	if apierrors.IsForbidden(failed) {
+		return nil, &untouchable{object: nameOf(info), err: err}
+	}
+	return seen, failed
+}
+
+// untouchable is a cluster-scoped object that the user may not delete any more.
+type untouchable struct {
+	object string
+	err    error
+}
+
+func (e *untouchable) Error() string {
+	return fmt.Sprintf("%s is cluster-scoped and this project may not delete it: ask the administrators to delete it, or to list its kind in spec.clusterKinds of the Tenant: %v", e.object, e.err)
+}
+func (e *untouchable) Unwrap() error { return e.err }
+
+func isDefinition(info *resource.Info) bool {
+	kind := info.Mapping.GroupVersionKind
+	return kind.Group == apiextensionsv1.GroupName && kind.Kind == "CustomResourceDefinition"
+}
+
+// webhooksFirst has what asks admission webhooks deleted before the Services that answer it, or nothing could be written meanwhile.
+// Helm's own order does not know these kinds. The rest stays as it is.
+func webhooksFirst(list kube.ResourceList) kube.ResourceList {
+	rank := func(info *resource.Info) int {
+		if info.Mapping.GroupVersionKind.Group == admissionregistrationv1.GroupName {
+			return 0
+		}
+		return 1
+	}
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b *resource.Info) int { return rank(a) - rank(b) })
+	return sorted
+}

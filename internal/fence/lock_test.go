@@ -1,0 +1,215 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+// ending is a fence and the reasons for which its process had to end.
+func ending(now func() Instant) (*Fence, *[]error) {
+	var why []error
+	f := New("home/lease", valid, now, func(err error) { why = append(why, err) })
+	return f, &why
+}
+
+// TestALeaderWaitsForAnAnswer: while renewals get none it writes nothing, and afterwards it goes on if the lease is still its own.
+func TestALeaderWaitsForAnAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(*record)
+		want      string
+	}{
+		"nobody took it":         {meanwhile: func(*record) {}},
+		"another took it":        {meanwhile: func(r *record) { r.kept = held("them", 4) }, want: "them holds the lease home/lease"},
+		"another gave it back":   {meanwhile: func(r *record) { r.kept = held("", 4) }, want: "nobody holds the lease home/lease"},
+		"it was taken back once": {meanwhile: func(r *record) { r.kept = held("us", 5) }, want: "others held the lease home/lease meanwhile"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clocks, kept := newClocks(), &record{}
+			f, why := ending(clocks.now)
+			lock := f.Lock(kept, duration)
+			if err := lock.Update(t.Context(), held("us", 3)); err != nil {
+				t.Fatal(err)
+			}
+			kept.before = func() error { return context.DeadlineExceeded }
+			for range 60 {
+				clocks.pass(time.Minute, time.Minute)
+				if err := lock.Update(t.Context(), held("us", 3)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("without an answer: %v", err)
+				}
+				if err := f.Check(); !errors.Is(err, ErrFenced) {
+					t.Fatalf("without an answer a write is told %v", err)
+				}
+			}
+			if len(*why) > 0 {
+				t.Fatalf("without an answer it ended: %v", *why)
+			}
+			kept.before = nil
+			c.meanwhile(kept)
+			record, _, err := lock.Get(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = lock.Update(t.Context(), held("us", record.LeaderTransitions))
+			if c.want == "" {
+				if err != nil || f.Check() != nil || len(*why) > 0 {
+					t.Errorf("renewing: %v; a write is told %v; ended: %v", err, f.Check(), *why)
+				}
+				return
+			}
+			if err == nil || f.Check() == nil || len(*why) != 1 || !errors.Is((*why)[0], ErrLost) || !strings.Contains((*why)[0].Error(), c.want) {
+				t.Errorf("renewing: %v; a write is told %v; ended: %v, want %q", err, f.Check(), *why, c.want)
+			}
+		})
+	}
+}
+
+// TestNothingIsWrittenAfterARenewalWithoutAnswer, though the lease is not over: another database may be behind what answers next.
+func TestNothingIsWrittenAfterARenewalWithoutAnswer(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "lease", nil)
+	for name, c := range map[string]struct {
+		err    error
+		fenced bool
+	}{
+		"refused as of an older version": {err: conflict},
+		"no answer":                      {err: context.DeadlineExceeded, fenced: true},
+		"away":                           {err: apierrors.NewServiceUnavailable("away"), fenced: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kept := &record{}
+			f, why := ending(newClocks().now)
+			lock := f.Lock(kept, duration)
+			if err := lock.Update(t.Context(), held("us", 3)); err != nil {
+				t.Fatal(err)
+			}
+			kept.before = func() error { return c.err }
+			if err := lock.Update(t.Context(), held("us", 3)); !errors.Is(err, c.err) {
+				t.Fatal(err)
+			}
+			if err := f.Check(); errors.Is(err, ErrFenced) != c.fenced {
+				t.Errorf("a write is told %v, want fenced %t", err, c.fenced)
+			}
+			kept.before = nil
+			if err := lock.Update(t.Context(), held("us", 3)); err != nil || f.Check() != nil || len(*why) > 0 {
+				t.Errorf("then: %v; a write is told %v; ended: %v", err, f.Check(), *why)
+			}
+		})
+	}
+}
+
+func TestALeaseThatIsGoneIsLost(t *testing.T) {
+	f, why := ending(newClocks().now)
+	lock := f.Lock(&record{}, duration)
+	if err := lock.Update(t.Context(), held("us", 3)); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Create(t.Context(), held("us", 0)); !errors.Is(err, ErrFenced) || len(*why) != 1 || !errors.Is((*why)[0], ErrLost) {
+		t.Errorf("got %v, ended: %v", err, *why)
+	}
+}
+
+// TestTheHolderIsGivenTime: a standby that got no answer does not take a lease that its holder could not renew either.
+func TestTheHolderIsGivenTime(t *testing.T) {
+	clocks, kept := newClocks(), &record{kept: held("them", 3)}
+	f, why := ending(clocks.now)
+	lock := f.Lock(kept, duration)
+	take := func() error {
+		if _, _, err := lock.Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return lock.Update(t.Context(), held("us", 4))
+	}
+	kept.before = func() error { return context.DeadlineExceeded }
+	if err := take(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("without an answer: %v", err)
+	}
+	kept.before = nil
+	clocks.pass(time.Hour, duration-1) // The wall clock, which may be set, is not asked.
+	if err := take(); !errors.Is(err, ErrFenced) || kept.kept != held("them", 3) {
+		t.Errorf("right after: %v, the lease is %+v", err, kept.kept)
+	}
+	clocks.pass(0, 1)
+	if err := take(); err != nil || kept.kept.HolderIdentity != "us" || kept.kept.LeaseDurationSeconds != 15 {
+		t.Errorf("a lease's time after: %v, the lease is %+v", err, kept.kept)
+	}
+	if len(*why) > 0 {
+		t.Errorf("it ended: %v", *why)
+	}
+}
+
+// answers is an API server that answers about the lease in these versions, "" for an error.
+type answers struct {
+	coordinationv1client.LeaseInterface
+	versions []string
+}
+
+func (a *answers) Leases(string) coordinationv1client.LeaseInterface { return a }
+
+func (a *answers) next() (*coordinationv1.Lease, error) {
+	version := a.versions[0]
+	a.versions = a.versions[1:]
+	if version == "" {
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "lease", nil)
+	}
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}, nil
+}
+
+func (a *answers) Get(context.Context, string, metav1.GetOptions) (*coordinationv1.Lease, error) {
+	return a.next()
+}
+
+func (a *answers) Create(context.Context, *coordinationv1.Lease, metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return a.next()
+}
+
+func (a *answers) Update(context.Context, *coordinationv1.Lease, metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	return a.next()
+}
+
+func TestAClusterThatWentBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		versions []string
+		back     bool
+	}{
+		"goes on":                       {versions: []string{"7", "8", "8", "99", "100"}},
+		"conflicts":                     {versions: []string{"7", "", "8"}},
+		"went back":                     {versions: []string{"8", "7"}, back: true},
+		"has fewer digits":              {versions: []string{"100", "99"}, back: true},
+		"went back while it was busy":   {versions: []string{"100", "", "99", "101"}, back: true},
+		"has versions of another kind":  {versions: []string{"b", "a"}},
+		"has versions of kinds by turn": {versions: []string{"8", "x", "9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, why := ending(newClocks().now)
+			if err := f.Lock(&record{}, duration).Update(t.Context(), held("us", 0)); err != nil {
+				t.Fatal(err)
+			}
+			api := &answers{versions: c.versions}
+			leases := f.Leases(api).Leases("home")
+			for i := 0; len(api.versions) > 0; i++ {
+				switch i % 3 {
+				case 0:
+					_, _ = leases.Get(t.Context(), "lease", metav1.GetOptions{})
+				case 1:
+					_, _ = leases.Update(t.Context(), nil, metav1.UpdateOptions{})
+				default:
+					_, _ = leases.Create(t.Context(), nil, metav1.CreateOptions{})
+				}
+			}
+			if c.back != (len(*why) == 1 && errors.Is((*why)[0], ErrWentBack)) || !c.back && len(*why) > 0 {
+				t.Errorf("ended: %v", *why)
+			}
+			if err := f.Check(); c.back != errors.Is(err, ErrFenced) {
+				t.Errorf("a write is told %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package fence
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+// ErrWentBack is why this process ends: Kubernetes' database is in an earlier state than this process has seen. Its caches and its
+// memory are of a future that never was, and its watches wait for it.
+var ErrWentBack = errors.New("the cluster went back in time")
+
+// Leases returns the leases that the lock has to be made of for the fence to notice that the cluster went back, as when etcd is
+// restored from a snapshot. Every answer about the lease comes from the database itself, past the caches of API servers, whichever
+// of them answers; and the lease is written every few seconds, so that any older state of it is older than what was seen.
+func (f *Fence) Leases(inner coordinationv1client.LeasesGetter) coordinationv1client.LeasesGetter {
+	return leasesGetter{inner, f}
+}
+
+type leasesGetter struct {
+	inner coordinationv1client.LeasesGetter
+	fence *Fence
+}
+
+// Leases implements coordinationv1client.LeasesGetter.
+func (g leasesGetter) Leases(namespace string) coordinationv1client.LeaseInterface {
+	return leases{g.inner.Leases(namespace), g.fence}
+}
+
+type leases struct {
+	coordinationv1client.LeaseInterface
+	fence *Fence
+}
+
+// Get reads the lease. Without a resourceVersion in the options no API server answers from its cache.
+func (l leases) Get(ctx context.Context, name string, options metav1.GetOptions) (*coordinationv1.Lease, error) {
+	return l.look(l.LeaseInterface.Get(ctx, name, options))
+}
+
+// Create writes the first lease.
+func (l leases) Create(ctx context.Context, lease *coordinationv1.Lease, options metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return l.look(l.LeaseInterface.Create(ctx, lease, options))
+}
+
+// Update writes the next lease.
+func (l leases) Update(ctx context.Context, lease *coordinationv1.Lease, options metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	return l.look(l.LeaseInterface.Update(ctx, lease, options))
+}
+
+func (l leases) look(lease *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
+	if err != nil {
+		return lease, err
+	}
+	return lease, l.fence.see(lease.ResourceVersion)
+}
+
+// see compares a resourceVersion of the lease with the newest one so far. Versions that cannot be compared say nothing.
+func (f *Fence) see(version string) error {
+	f.mu.Lock()
+	newest := f.newest
+	order, err := resourceversion.CompareResourceVersion(version, cmp.Or(newest, version))
+	if err == nil && order >= 0 {
+		f.newest = version
+	}
+	f.mu.Unlock()
+	if err != nil || order >= 0 {
+		return nil
+	}
+	back := fmt.Errorf("%w: the lease %s is at resourceVersion %s and was at %s: Kubernetes was restored from a backup; ending, so that everything is read anew",
+		ErrWentBack, f.lease, version, newest)
+	f.lose(back)
+	return back
+}
