@@ -238,6 +238,7 @@ func (s *shared) steps(name string) *step.Runner {
 		Events:  s.mgr.GetEventRecorder("kubeop-" + name),
 		Metrics: controller.NewMetrics(s.mgr, durations, v1alpha1.Finalizer),
 		Clock:   s.clock,
+		Cause:   (&deletions{client: s.direct, namespace: s.Namespace, deployment: s.Deployment}).cause,
 	}
 }
 
