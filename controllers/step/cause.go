@@ -41,10 +41,11 @@ func (r *Runner) leave(ctx context.Context, obj Object) (left bool, result ctrl.
 		log.Info("Nothing is removed: "+cause.Other, "looksAgainAfter", heldPause)
 		return true, ctrl.Result{RequeueAfter: heldPause}, nil
 	}
-	log.Info("Nothing is removed, and the object is let go: " + cause.Other)
-	if err := r.letGo(ctx, obj); err != nil {
-		return false, ctrl.Result{}, err
+	there, err := r.letGo(ctx, obj)
+	if err != nil || !there {
+		return true, ctrl.Result{}, err
 	}
+	log.Info("Nothing is removed, and the object is let go: " + cause.Other)
 	r.emit(obj, corev1.EventTypeWarning, v1alpha1.LeftRunningReason, "what it made is left running: "+cause.Other)
 	return true, ctrl.Result{}, nil
 }

@@ -130,20 +130,22 @@ func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Ste
 			return r.finish(ctx, before, obj, s, v)
 		}
 	}
-	return ctrl.Result{}, r.letGo(ctx, obj)
+	_, err := r.letGo(ctx, obj)
+	return ctrl.Result{}, err
 }
 
-// letGo takes the finalizer off obj, which lets it be gone.
-func (r *Runner) letGo(ctx context.Context, obj Object) error {
+// letGo takes the finalizer off obj, which lets it be gone. It reports false where it was gone already: a cache is a little late.
+func (r *Runner) letGo(ctx context.Context, obj Object) (bool, error) {
 	before := obj.DeepCopyObject().(Object)
 	controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer)
-	if err := r.Client.Patch(ctx, obj, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("taking the finalizer off: %w", err)
+	err := r.Client.Patch(ctx, obj, client.MergeFrom(before))
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("taking the finalizer off: %w", err)
 	}
 	r.failing.Delete(obj.GetUID())
 	r.meant.Delete(obj.GetUID())
 	r.Metrics.RecordDuration(ctx, obj, r.Clock.Now())
-	return nil
+	return err == nil, nil
 }
 
 // hold adds the finalizer before the first step makes anything.
