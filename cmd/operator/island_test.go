@@ -177,12 +177,6 @@ func (i *island) start() {
 	})
 }
 
-func (i *island) restart() {
-	i.t.Helper()
-	i.killed.kill(i.operator)
-	i.start()
-}
-
 // converges waits until the tenant is ready and every app is delivered from the last commit, and says so itself.
 func (i *island) converges() {
 	i.t.Helper()
