@@ -155,7 +155,7 @@ func TestADeletionThatHangsKeepsNoRights(t *testing.T) {
 	config := n.configMap("shop", "web")
 	n.edit(config, `{"metadata":{"finalizers":["example.com/held"]}}`)
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-grasping", Name: "shop"}}
-	n.delete(project)
+	n.deleteOnPurpose(project)
 	n.until(project, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason)
 	n.granted(role, "priorityclasses", "ingressclasses")
 

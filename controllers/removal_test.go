@@ -21,9 +21,7 @@ func TestARemovedTenantLeavesNothing(t *testing.T) {
 	n.push(withRelease(shopFiles("shop", "web")))
 	n.ready(n.app("shop", "web"), n.app("shop", "released"))
 	owner := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "leaving"}}
-	if err := n.admin.Delete(t.Context(), owner); err != nil {
-		t.Fatal(err)
-	}
+	n.deleteOnPurpose(owner)
 	n.gone(owner, n.repository(), namespace("kubeop-leaving-shop"), namespace("kubeop-leaving"),
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-tenant-leaving"}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-tenant-leaving"}})
@@ -52,9 +50,7 @@ func TestATenantIsRemovedAgainstItsWill(t *testing.T) {
 	n.push(files)
 	n.ready(n.app("shop", "web"))
 	owner := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "clinging"}}
-	if err := n.admin.Delete(t.Context(), owner); err != nil {
-		t.Fatal(err)
-	}
+	n.deleteOnPurpose(owner)
 	n.gone(owner, namespace("kubeop-clinging-shop"), namespace("kubeop-clinging"))
 }
 
@@ -72,9 +68,7 @@ func TestATenantOfTheSameNameInheritsNothing(t *testing.T) {
 	if err := n.admin.Patch(t.Context(), first, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.admin.Delete(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
+	n.deleteOnPurpose(first)
 	n.gone(first)
 	n.configMap("shop", "web")
 
@@ -109,9 +103,7 @@ func TestWhatHoldsARemovalIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-stuck", Name: "shop"}}
-	if err := n.admin.Delete(t.Context(), shop); err != nil {
-		t.Fatal(err)
-	}
+	n.deleteOnPurpose(shop)
 	if message := n.until(shop, v1alpha1.ReadyCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason); !strings.Contains(message, "web") {
 		t.Errorf("the project does not name the app: %s", message)
 	}

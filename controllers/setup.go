@@ -52,6 +52,9 @@ type Options struct {
 	Gateway string
 	// PlainRegistries are the registries, as host or host:port, that image policies ask without TLS.
 	PlainRegistries []string
+	// Deployment is the name of the operator's own Deployment, in its namespace: while that is being deleted, or gone, kubeop is
+	// being uninstalled and nothing is removed. "" where it runs as none.
+	Deployment string
 	// Platform is where the platform repository is; without a URL whoever applies the Repository named platform decides.
 	Platform repository.Platform
 }

@@ -240,6 +240,7 @@ func (s *shared) steps(name string) *step.Runner {
 		Events:  s.mgr.GetEventRecorder("kubeop-" + name),
 		Metrics: controller.NewMetrics(s.mgr, durations, v1alpha1.Finalizer),
 		Clock:   clock.RealClock{}, // It measures how long passes take, and the metric reads the machine's clock.
+		Cause:   (&deletions{client: s.direct, namespace: s.Namespace, deployment: s.Deployment}).cause,
 	}
 }
 

@@ -58,6 +58,7 @@ type ProjectStatus struct {
 // Project is one isolated namespace of a tenant. It lives in the tenant's home namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:resource:scope=Namespaced,shortName=proj,categories=kubeop
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.namespace`

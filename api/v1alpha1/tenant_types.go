@@ -126,6 +126,7 @@ type TenantStatus struct {
 // Tenant is a team: its people, its repository and the namespaces that are its own.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:resource:scope=Cluster,shortName=tn,categories=kubeop
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Projects",type=integer,JSONPath=`.status.projects`

@@ -64,7 +64,7 @@ func run(ctx context.Context) error {
 func options(c *config.Operator) (controllers.Options, error) {
 	allowed, err := c.Allowed()
 	return controllers.Options{
-		DataDir: c.DataDir, Namespace: c.Namespace, Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers,
+		DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers,
 		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, PlainRegistries: c.PlainRegistries,
 		Platform:         repository.Platform(c.Platform),
 		AllowedAddresses: allowed, OwnService: c.Service, FluxArtifactHosts: c.FluxArtifactHosts,

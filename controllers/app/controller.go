@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -86,10 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 	s := newScope(app, &r.memory)
 	unknown := r.recall(ctx, s)
 	if !app.DeletionTimestamp.IsZero() {
-		if app.Spec.Suspend {
-			r.forget(s) // It is let go without a step.
-		}
-		return r.Steps.Finalize(ctx, app, s, step.Of(v1alpha1.RemovedCondition, s, unless(unknown, r.remove)))
+		return r.finalize(ctx, s, step.Of(v1alpha1.RemovedCondition, s, unless(unknown, r.remove)))
 	}
 	if unknown != nil {
 		return r.Steps.Run(ctx, app, s, step.Of(v1alpha1.AppliedCondition, s, unless(unknown, r.apply)))
@@ -97,6 +95,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 	defer r.said(s)
 	defer r.keep(s)
 	return r.Steps.Run(ctx, app, s, r.steps(s)...)
+}
+
+// finalize lets the app go after a step. It may also go without one.
+func (r *Reconciler) finalize(ctx context.Context, s *scope, remove step.Step) (ctrl.Result, error) {
+	result, err := r.Steps.Finalize(ctx, s.app, s, remove)
+	if err == nil && !controllerutil.ContainsFinalizer(s.app, v1alpha1.Finalizer) {
+		r.forget(s)
+	}
+	return result, err
 }
 
 // unless returns what is done where it is known what is recorded. Nothing is made or deleted without that.

@@ -90,9 +90,12 @@ type Runner struct {
 	Events  events.EventRecorder
 	Metrics controller.Metrics
 	Clock   clock.PassiveClock
+	// Cause is asked, before a Finalize removes anything, whether the deletion was meant for the object; nil for always. It
+	// must not read from a cache.
+	Cause func(ctx context.Context, obj Object) (Cause, error)
 
-	// failing are the UIDs of objects whose last word was a failure.
-	failing sync.Map
+	// failing are the UIDs of objects whose last word was a failure, meant those of objects whose deletion was meant for them.
+	failing, meant sync.Map
 }
 
 // Run brings obj to what its spec says: it takes hold of it with the finalizer, runs the steps in order until one does
@@ -113,24 +116,36 @@ func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (c
 }
 
 // Finalize undoes what obj made and lets it go when every step succeeded. A suspended object is let go at once, and
-// what it made stays.
+// what it made stays; so is one whose deletion was meant for something else, see Cause.
 func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return ctrl.Result{}, nil
 	}
-	before := obj.DeepCopyObject().(Object)
 	if !obj.GetSchedule().Suspend {
+		if left, result, err := r.leave(ctx, obj); left || err != nil {
+			return result, err
+		}
+		before := obj.DeepCopyObject().(Object)
 		if v := r.walk(ctx, obj, steps); v != nil {
 			return r.finish(ctx, before, obj, s, v)
 		}
 	}
-	r.failing.Delete(obj.GetUID())
+	_, err := r.letGo(ctx, obj)
+	return ctrl.Result{}, err
+}
+
+// letGo takes the finalizer off obj, which lets it be gone. It reports false where it was gone already: a cache is a little late.
+func (r *Runner) letGo(ctx context.Context, obj Object) (bool, error) {
+	before := obj.DeepCopyObject().(Object)
 	controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer)
-	if err := r.Client.Patch(ctx, obj, client.MergeFrom(before)); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Client.Patch(ctx, obj, client.MergeFrom(before))
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("taking the finalizer off: %w", err)
 	}
+	r.failing.Delete(obj.GetUID())
+	r.meant.Delete(obj.GetUID())
 	r.Metrics.RecordDuration(ctx, obj, r.Clock.Now())
-	return ctrl.Result{}, nil
+	return err == nil, nil
 }
 
 // hold adds the finalizer before the first step makes anything.

@@ -31,6 +31,9 @@ type Operator struct {
 	DataDir string `env:"DATA_DIR, default=/data"`
 	// Namespace is the operator's own, which holds the credentials of repositories and the leader's lease.
 	Namespace string `env:"OPERATOR_NAMESPACE, default=kubeop-system"`
+	// Deployment is the name of the operator's own Deployment there: while that is being deleted, or gone, the operator removes
+	// nothing. "" where it runs as none.
+	Deployment string `env:"OPERATOR_DEPLOYMENT"`
 	// LeaderElect lets several operators run of which one works.
 	LeaderElect bool `env:"LEADER_ELECT, default=true"`
 	// LeaseDuration is how long the others wait after the leader last renewed its lease, in whole seconds, as the lease

@@ -21,8 +21,7 @@ const Namespace = "kubeop-system"
 // InstallChart installs the kinds and the roles of charts/kubeop, without the operator itself, and returns a
 // configuration that connects as the operator's service account: what its roles do not allow fails in the tests too.
 func (e *Env) InstallChart(ctx context.Context) (*rest.Config, error) {
-	chart := filepath.Join(e.bin, "..", "..", "charts", "kubeop")
-	if _, err := e.Helm(ctx, "install", "kubeop", chart, "--namespace", Namespace, "--create-namespace", "--set", "replicas=0"); err != nil {
+	if _, err := e.Helm(ctx, "install", "kubeop", e.Chart(), "--namespace", Namespace, "--create-namespace", "--set", "replicas=0"); err != nil {
 		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(e.Config)
@@ -38,6 +37,9 @@ func (e *Env) InstallChart(ctx context.Context) (*rest.Config, error) {
 	config.QPS, config.Burst = -1, -1
 	return config, nil
 }
+
+// Chart is the folder of charts/kubeop.
+func (e *Env) Chart() string { return filepath.Join(e.bin, "..", "..", "charts", "kubeop") }
 
 // Helm runs the helm command as administrator and returns what it prints.
 func (e *Env) Helm(ctx context.Context, args ...string) (string, error) {

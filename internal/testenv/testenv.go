@@ -94,6 +94,21 @@ func (e *Env) read() error {
 	return nil
 }
 
+// Start starts a control plane for one test that changes what others stand on. It ends with the test.
+func Start(t testing.TB) *Env {
+	t.Helper()
+	e, err := start()
+	if err != nil {
+		t.Fatalf("starting a control plane: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := e.stop(); err != nil {
+			t.Errorf("ending the control plane: %v", err)
+		}
+	})
+	return e
+}
+
 func (e *Env) stop() error {
 	if out, err := exec.Command(e.program("cluster"), "down", "--dir", e.clusterDir()).CombinedOutput(); err != nil {
 		return fmt.Errorf("cluster down: %w\n%s", err, out)

@@ -1,6 +1,7 @@
 {{- /* The operator's configuration; internal/config says what each variable means. */ -}}
 {{- define "kubeop.env" -}}
 - {name: OPERATOR_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+- {name: OPERATOR_DEPLOYMENT, value: {{ .Release.Name | quote }}}
 - {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
 - {name: LOG_FORMAT, value: {{ .Values.logFormat | quote }}}
 - {name: METRICS_ADDR, value: ":8080"}

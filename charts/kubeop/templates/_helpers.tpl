@@ -17,3 +17,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 {{- end }}
+
+{{- /* What tenants go on needing when the operator is uninstalled; docs/uninstall.md lists it. */ -}}
+{{- define "kubeop.keep" -}}
+helm.sh/resource-policy: keep
+{{- end }}

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv"
+)
+
+// patience is for what a busy machine delays, and a watch that has to begin anew.
+const patience = 4 * time.Minute
+
+const (
+	islandTenant = "isle"
+	islandHome   = "kubeop-isle"
+	islandShop   = "kubeop-isle-shop"
+	tenantFile   = `apiVersion: paas.kubeop.io/v1alpha1
+kind: Tenant
+metadata: {name: isle}
+spec:
+  owners: [{kind: User, name: lead, role: admin}]
+  repository: {url: %q, secretRef: {name: isle-git}, interval: 1s}
+`
+	imageSpec = `{type: Image, image: {reference: registry.example/web:v1, ports: [{name: http, port: 80}], volumes: [{name: data, mountPath: /data, size: 1Gi}]}}`
+	webChart  = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: {{ .Release.Name }}}}
+  template:
+    metadata: {labels: {app: {{ .Release.Name }}}}
+    spec: {containers: [{name: web, image: registry.example/web:v1}]}
+`
+)
+
+// island is a control plane that a test may break, with a tenant that the platform repository declares and an app of each type.
+type island struct {
+	client.Client
+	t        *testing.T
+	env      *testenv.Env
+	killed   *killed
+	platform *testenv.Repo
+	repo     *testenv.Repo
+	commit   string
+	operator *exec.Cmd
+	log      *logged
+}
+
+// logged is what the operator wrote.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// newIsland brings all of it up, waits until it runs, and returns it with the operator at work.
+func newIsland(t *testing.T) *island {
+	t.Helper()
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	i := &island{t: t, env: testenv.Start(t), log: &logged{}}
+	admin, err := client.New(i.env.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Client = admin
+	i.killed = &killed{Client: admin, t: t, namespace: islandShop, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	i.install()
+	i.platform, i.repo = i.env.Repo(t, "platform", "", ""), i.env.Repo(t, islandTenant, "", "")
+	source := i.env.Repo(t, "source", "", "")
+	for name, repo := range map[string]*testenv.Repo{"platform-git": i.platform, "isle-git": i.repo} {
+		i.secret(testenv.Namespace, name, repo)
+	}
+	source.Push(map[string]string{"config.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: from-git}}"})
+	i.platform.Push(map[string]string{"kubeop.yaml": "layout: v1\n", "tenants/isle/tenant.yaml": fmt.Sprintf(tenantFile, i.repo.URL)})
+	i.commit = i.repo.Push(map[string]string{
+		"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile,
+		"projects/shop/apps/raw/app.yaml":                  fmt.Sprintf(app, "raw", "{type: Raw, raw: {path: manifests}}"),
+		"projects/shop/apps/raw/manifests/all.yaml":        fmt.Sprintf(one, "raw", 0, 0),
+		"projects/shop/apps/git/app.yaml":                  fmt.Sprintf(app, "git", "{type: Git, git: {url: '"+source.URL+"', secretRef: {name: source}}}"),
+		"projects/shop/apps/image/app.yaml":                fmt.Sprintf(app, "image", imageSpec),
+		"projects/shop/apps/helm/app.yaml":                 fmt.Sprintf(app, "helm", "{type: Helm, helm: {path: chart}}"),
+		"projects/shop/apps/helm/chart/Chart.yaml":         chart,
+		"projects/shop/apps/helm/chart/templates/web.yaml": webChart,
+	})
+	i.start()
+	i.eventually("the project is there", func() error {
+		return i.Get(t.Context(), client.ObjectKey{Name: islandShop}, &corev1.Namespace{})
+	})
+	i.secret(islandShop, "source", source)
+	i.converges()
+	return i
+}
+
+// install installs the chart, as for the first time or again.
+func (i *island) install() {
+	i.t.Helper()
+	config, err := i.env.InstallChart(i.t.Context())
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	if err := testenv.Kubeconfig(i.killed.kubeconfig, config); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+func (i *island) secret(namespace, name string, repo *testenv.Repo) {
+	i.t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	secret.StringData = map[string]string{"username": repo.User, "password": repo.Password}
+	if err := i.Create(i.t.Context(), secret); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+func (i *island) start() {
+	i.t.Helper()
+	i.operator = i.killed.command("LOG_LEVEL=info", "OPERATOR_DEPLOYMENT=kubeop", "PLATFORM_URL="+i.platform.URL, "PLATFORM_SECRET=platform-git", "PLATFORM_INTERVAL=1s")
+	i.operator.Stderr, i.operator.Stdout = i.log, i.log
+	if err := i.operator.Start(); err != nil {
+		i.t.Fatal(err)
+	}
+	operator := i.operator
+	i.t.Cleanup(func() {
+		_ = operator.Process.Kill() // It may have ended, which is no news.
+		_, _ = operator.Process.Wait()
+		if i.t.Failed() {
+			repositories := &v1alpha1.RepositoryList{}
+			err := i.List(context.Background(), repositories)
+			for _, r := range repositories.Items {
+				i.t.Logf("repository %s: %+v", r.Name, r.Status.Conditions)
+			}
+			text := i.log.String()
+			i.t.Logf("listing repositories: %v", err)
+			i.t.Logf("the operator's log ends:\n%s", text[max(0, len(text)-20000):])
+		}
+	})
+}
+
+// converges waits until the tenant is ready and every app is delivered from the last commit, and says so itself.
+func (i *island) converges() {
+	i.t.Helper()
+	i.eventually("the tenant is ready", func() error {
+		tenant := &v1alpha1.Tenant{}
+		err := errors.Join(i.handOver(), i.Get(i.t.Context(), client.ObjectKey{Name: islandTenant}, tenant))
+		if err == nil && (!conditions.IsReady(tenant) || tenant.DeletionTimestamp != nil) {
+			err = fmt.Errorf("deleted %v, conditions %+v", tenant.DeletionTimestamp, tenant.Status.Conditions)
+		}
+		return err
+	})
+	for name, condition := range map[string]string{"raw": v1alpha1.ReadyCondition, "git": v1alpha1.ReadyCondition, "helm": v1alpha1.ReadyCondition, "image": v1alpha1.AppliedCondition} {
+		i.eventually("app "+name+" is delivered", func() error {
+			a := &v1alpha1.App{}
+			if err := i.Get(i.t.Context(), client.ObjectKey{Namespace: islandShop, Name: name}, a); err != nil {
+				return err
+			}
+			if !conditions.IsTrue(a, condition) || a.DeletionTimestamp != nil || !strings.HasSuffix(a.Status.LastAttemptedRevision, revisionOf(name, i.commit)) {
+				return fmt.Errorf("deleted %v, attempted %s, conditions %+v", a.DeletionTimestamp, a.Status.LastAttemptedRevision, a.Status.Conditions)
+			}
+			return nil
+		})
+	}
+}
+
+// revisionOf is how the revision of an app ends: that of the Git app is its source's.
+func revisionOf(name, commit string) string {
+	if name == "git" {
+		return ""
+	}
+	return commit
+}
+
+// handOver lets a Tenant that was made anew have the namespaces of the one before, as the Tenant's message says.
+func (i *island) handOver() error {
+	tenant := &v1alpha1.Tenant{}
+	err := i.Get(i.t.Context(), client.ObjectKey{Name: islandTenant}, tenant)
+	if err != nil || conditions.GetReason(tenant, v1alpha1.ReadyCondition) != v1alpha1.NamespaceTakenReason {
+		return client.IgnoreNotFound(err)
+	}
+	for _, name := range []string{islandHome, islandShop} {
+		unmark := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.TenantUIDAnnotation+`":null}}}`))
+		if err := i.Patch(i.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, unmark); err != nil {
+			return err
+		}
+	}
+	ask := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, meta.ReconcileRequestAnnotation, time.Now()))
+	return i.Patch(i.t.Context(), tenant, ask)
+}
+
+// eventually looks until it finds nothing amiss.
+func (i *island) eventually(what string, look func() error) {
+	i.t.Helper()
+	ctx, cancel := context.WithTimeout(i.t.Context(), patience)
+	defer cancel()
+	for {
+		err := look()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			i.t.Fatalf("%s: not within %s: %v", what, patience, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// runs are the kinds of what runs, and of what it needs.
+var runs = []schema.GroupVersionKind{
+	{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ConfigMap"},
+	{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "PersistentVolumeClaim"},
+	{Version: "v1", Kind: "ResourceQuota"}, {Version: "v1", Kind: "LimitRange"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "ReplicaSet"},
+	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+}
+
+// running is every object of the tenant's, with its UID and, where the API server counts changes of its spec, their number.
+func (i *island) running() map[string]string {
+	i.t.Helper()
+	found := map[string]string{}
+	for _, kind := range runs {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := i.List(i.t.Context(), list); err != nil {
+			i.t.Fatal(err)
+		}
+		for _, o := range list.Items {
+			ours := strings.HasPrefix(o.Namespace, islandHome) || (o.Namespace == "" && o.Labels[v1alpha1.TenantLabel] == islandTenant)
+			if ours && o.DeletionTimestamp == nil {
+				found[fmt.Sprintf("%s %s/%s", kind.Kind, o.Namespace, o.Name)] = fmt.Sprintf("%s, generation %d", o.UID, o.Generation)
+			}
+		}
+	}
+	return found
+}
+
+// unchanged checks that what runs is what ran before.
+func (i *island) unchanged(when string, before map[string]string) {
+	i.t.Helper()
+	now := i.running()
+	for name := range maps.Keys(now) {
+		if _, was := before[name]; !was && strings.HasPrefix(name, "Secret ") && strings.Contains(name, "helm.release") {
+			i.t.Errorf("%s: there is a further revision %s", when, name)
+		}
+	}
+	if diff := cmp.Diff(before, now); diff != "" {
+		i.t.Fatalf("%s: what runs has changed (-before +now):\n%s", when, diff)
+	}
+}
+
+func definitionOf(resource string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	u.SetName(resource + "." + v1alpha1.GroupVersion.Group)
+	return u
+}
+
+// undefine deletes definitions and waits until they are gone.
+func (i *island) undefine(resources ...string) {
+	i.t.Helper()
+	for _, r := range resources {
+		if err := testenv.DeleteOnPurpose(i.t.Context(), i, definitionOf(r), false); err != nil {
+			i.t.Fatal(err)
+		}
+	}
+	for _, r := range resources {
+		i.eventually("the definition of "+r+" is gone", func() error {
+			u := definitionOf(r)
+			err := i.Get(i.t.Context(), client.ObjectKeyFromObject(u), u)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return errors.Join(fmt.Errorf("it is there: %v", u.Object["status"]), err)
+		})
+	}
+}
+
+// define applies definitions of the chart that are missing.
+func (i *island) define(resources ...string) {
+	i.t.Helper()
+	for _, r := range resources {
+		text, err := os.ReadFile(filepath.Join(i.env.Chart(), "crds", v1alpha1.GroupVersion.Group+"_"+r+".yaml"))
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &u.Object); err != nil {
+			i.t.Fatal(err)
+		}
+		if err := i.Create(i.t.Context(), u); err != nil {
+			i.t.Fatal(err)
+		}
+	}
+}

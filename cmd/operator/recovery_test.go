@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv"
+)
+
+var allKinds = []string{"apps", "projects", "repositories", "tenants"}
+
+// TestADeletedDefinitionTakesNothingAlong deletes the definition of each kind, and then of all, under a running operator. What
+// runs stays; when they are back everything is taken back as it is.
+func TestADeletedDefinitionTakesNothingAlong(t *testing.T) {
+	i := newIsland(t)
+	before := i.running()
+	for _, kind := range []string{"apps", "projects"} {
+		i.undefine(kind)
+		i.unchanged("without "+kind, before)
+		i.define(kind)
+		// The same process goes on: its watches begin anew.
+		i.converges()
+		i.unchanged("with "+kind+" again", before)
+	}
+	i.undefine(allKinds...)
+	time.Sleep(3 * time.Second) // Time to do harm in.
+	i.unchanged("without any kind", before)
+	i.define(allKinds...)
+	i.declare()
+	i.converges()
+	i.unchanged("with every kind again", before)
+	if err := i.operator.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the operator ended: %v", err)
+	}
+	if log := i.log.String(); !strings.Contains(log, "CustomResourceDefinition tenants.paas.kubeop.io is being deleted") {
+		t.Error("the log does not say why nothing was removed")
+	}
+}
+
+// TestWhatOutlastsItsDefinitionIsLetGo takes the finalizer off a definition that is being deleted while there is no operator. The
+// objects are there again with the definition, marked as deleted.
+func TestWhatOutlastsItsDefinitionIsLetGo(t *testing.T) {
+	i := newIsland(t)
+	before := i.running()
+	i.killed.kill(i.operator)
+	for _, kind := range allKinds {
+		if err := testenv.DeleteOnPurpose(t.Context(), i, definitionOf(kind), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.eventually("the tenant is marked", func() error { return i.marked() })
+	for _, kind := range allKinds {
+		if err := i.Patch(t.Context(), definitionOf(kind), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(2 * time.Second)
+	i.define(allKinds...)
+	i.eventually("the tenant is there again, marked", func() error { return i.marked() })
+	i.start()
+	i.declare()
+	i.converges()
+	i.unchanged("with the definitions again", before)
+	if log := i.log.String(); !strings.Contains(log, "it was deleted before CustomResourceDefinition") {
+		t.Error("the log does not say why nothing was removed")
+	}
+}
+
+// declare declares the platform repository, which the operator does when it starts, once there is none that is being deleted.
+func (i *island) declare() {
+	i.t.Helper()
+	i.eventually("the platform repository is declared", func() error {
+		repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PlatformRepository}, Spec: v1alpha1.RepositorySpec{
+			URL: i.platform.URL, SecretRef: &v1alpha1.LocalSecretReference{Name: "platform-git"},
+			Schedule: v1alpha1.Schedule{Pace: v1alpha1.Pace{Interval: metav1.Duration{Duration: time.Second}}},
+		}}
+		there := &v1alpha1.Repository{}
+		err := i.Get(i.t.Context(), client.ObjectKeyFromObject(repository), there)
+		if err == nil && there.DeletionTimestamp != nil {
+			return errors.New("the one before is still there")
+		}
+		if apierrors.IsNotFound(err) {
+			err = i.Create(i.t.Context(), repository)
+		}
+		return err
+	})
+}
+
+func (i *island) marked() error {
+	tenant := &v1alpha1.Tenant{}
+	err := i.Get(i.t.Context(), client.ObjectKey{Name: islandTenant}, tenant)
+	if err == nil && tenant.DeletionTimestamp.IsZero() {
+		err = errors.New("it is not being deleted")
+	}
+	return err
+}
+
+// TestUninstallingLosesNothing uninstalls the chart and installs it again, and deletes a tenant in between.
+func TestUninstallingLosesNothing(t *testing.T) {
+	i := newIsland(t)
+	before := i.running()
+	// The operator still runs for a while when its Deployment is gone; everything else of the release is still there.
+	own := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: "kubeop"}}
+	if err := i.Delete(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: islandTenant}}
+	if err := testenv.DeleteOnPurpose(t.Context(), i, tenant, false); err != nil {
+		t.Fatal(err)
+	}
+	i.eventually("the operator says that it holds still", func() error {
+		if !strings.Contains(i.log.String(), "kubeop is being uninstalled") {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if err := i.marked(); err != nil {
+		t.Errorf("the tenant: %v", err)
+	}
+	i.unchanged("while it is uninstalled", before)
+	if _, err := i.env.Helm(t.Context(), "uninstall", "kubeop", "--namespace", testenv.Namespace, "--wait"); err != nil {
+		t.Fatal(err)
+	}
+	i.killed.kill(i.operator)
+	i.unchanged("without kubeop", before)
+	i.access("while kubeop is uninstalled")
+	if err := i.Delete(t.Context(), tenant.DeepCopy(), client.DryRunAll); err != nil {
+		t.Errorf("asking again for a deletion under way: %v", err)
+	}
+	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: islandHome, Name: "shop"}}
+	if err := i.Delete(t.Context(), shop, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "DeletionGuard") {
+		t.Errorf("without kubeop nothing guards a project: %v", err)
+	}
+	time.Sleep(2 * time.Second)
+	i.install()
+	i.start()
+	i.converges()
+	i.unchanged("with kubeop again", before)
+	i.access("with kubeop again")
+	if log := i.log.String(); !strings.Contains(log, "when kubeop was not installed") {
+		t.Error("the log does not say why the tenant was let go")
+	}
+}
+
+// access checks that the tenant's people can do what they could.
+func (i *island) access(when string) {
+	i.t.Helper()
+	for resource, verb := range map[string]string{"pods": "list", "secrets": "create"} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "lead", ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: islandShop, Verb: verb, Resource: resource},
+		}}
+		i.eventually(fmt.Sprintf("%s, lead may %s %s", when, verb, resource), func() error {
+			review.Status = authorizationv1.SubjectAccessReviewStatus{}
+			if err := i.Create(i.t.Context(), review); err != nil {
+				return err
+			}
+			if !review.Status.Allowed {
+				return errors.New(review.Status.Reason)
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/controllers/step"
+)
+
+var (
+	definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
+)
+
+// deletions tells deletions that were meant for an object from those of what the object needs: its definition, and kubeop.
+type deletions struct {
+	// client must not read from a cache: the answer is about now.
+	client client.Client
+	// namespace and deployment name the operator's own Deployment; the latter is "" where it runs as none.
+	namespace, deployment string
+}
+
+// cause says whether a deletion was meant for the object.
+//
+// When a CustomResourceDefinition is deleted, the API server marks it first and then deletes every object of it. So an object
+// that is marked while its definition is not was meant itself; the definition has to be read after the object's mark was
+// seen. An object may also outlast its definition, where somebody takes the finalizer off the latter, and be there again, marked
+// as it was, when the definition is back. In the same way objects that were deleted while kubeop was not installed, and its
+// guards maybe neither, wait for the next installation.
+func (d *deletions) cause(ctx context.Context, obj step.Object) (step.Cause, error) {
+	kind, err := d.client.GroupVersionKindFor(obj)
+	if err != nil {
+		return step.Cause{}, fmt.Errorf("finding the kind of %s: %w", obj.GetName(), err)
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(kind)
+	name := resource.GroupResource().String()
+	definition, err := d.read(ctx, definitionKind, client.ObjectKey{Name: name})
+	switch {
+	case err != nil:
+		return step.Cause{}, err
+	case leaving(definition):
+		return step.Cause{Other: "CustomResourceDefinition " + name + " is being deleted"}, nil
+	case !after(obj, definition):
+		return step.Cause{Other: "it was deleted before CustomResourceDefinition " + name + " was made"}, nil
+	case d.deployment == "":
+		return step.Cause{}, nil
+	}
+	own := client.ObjectKey{Namespace: d.namespace, Name: d.deployment}
+	deployment, err := d.read(ctx, deploymentKind, own)
+	switch {
+	case err != nil:
+		return step.Cause{}, err
+	case leaving(deployment):
+		return step.Cause{Other: fmt.Sprintf("kubeop is being uninstalled: its Deployment %s is being deleted or gone", own), Hold: true}, nil
+	case !after(obj, deployment):
+		return step.Cause{Other: fmt.Sprintf("it was deleted before Deployment %s was made, when kubeop was not installed", own)}, nil
+	}
+	return step.Cause{}, nil
+}
+
+// read returns an object's metadata, nil when there is none.
+func (d *deletions) read(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(kind)
+	err := d.client.Get(ctx, key, o)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, key.Name, err)
+	}
+	return o, nil
+}
+
+// leaving reports whether what was read is gone or being deleted.
+func leaving(o *metav1.PartialObjectMetadata) bool { return o == nil || o.DeletionTimestamp != nil }
+
+// after reports whether the object was deleted after something was made. Times are in seconds; in the same one it does not
+// count.
+func after(obj step.Object, made *metav1.PartialObjectMetadata) bool {
+	return obj.GetDeletionTimestamp().After(made.CreationTimestamp.Time)
+}

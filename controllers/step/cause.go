@@ -1,0 +1,51 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// heldPause is how long an object whose deletion is held is left alone.
+const heldPause = 10 * time.Second
+
+// Cause says whether a deletion was meant for the object. The zero value says that it was: what it made may be removed.
+type Cause struct {
+	// Other is what the object is deleted for instead, such as the deletion of its definition; nothing it made is removed then.
+	Other string
+	// Hold has the object stay, too, until it is asked about again. Without it the object is let go.
+	Hold bool
+}
+
+// leave handles an object whose deletion was not meant for it, and reports whether it did. It asks past any cache, before the
+// first step of a Finalize, and once for each object: a deletion that was meant for it stays so.
+func (r *Runner) leave(ctx context.Context, obj Object) (left bool, result ctrl.Result, err error) {
+	if _, asked := r.meant.Load(obj.GetUID()); asked || r.Cause == nil {
+		return false, ctrl.Result{}, nil
+	}
+	cause, err := r.Cause(ctx, obj)
+	if err != nil {
+		return false, ctrl.Result{}, fmt.Errorf("finding out why %s is deleted: %w", obj.GetName(), err)
+	}
+	log := ctrl.LoggerFrom(ctx)
+	switch {
+	case cause.Other == "":
+		r.meant.Store(obj.GetUID(), nil)
+		return false, ctrl.Result{}, nil
+	case cause.Hold:
+		log.Info("Nothing is removed: "+cause.Other, "looksAgainAfter", heldPause)
+		return true, ctrl.Result{RequeueAfter: heldPause}, nil
+	}
+	there, err := r.letGo(ctx, obj)
+	if err != nil || !there {
+		return true, ctrl.Result{}, err
+	}
+	log.Info("Nothing is removed, and the object is let go: " + cause.Other)
+	r.emit(obj, corev1.EventTypeWarning, v1alpha1.LeftRunningReason, "what it made is left running: "+cause.Other)
+	return true, ctrl.Result{}, nil
+}

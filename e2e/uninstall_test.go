@@ -1,0 +1,130 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/e2e/stage"
+)
+
+// TestNeitherDefinitionsNorTheOperatorTakeAnythingAlong deletes kubeop's definitions on purpose, uninstalls kubeop, and brings
+// both back. No pod notices. It is the last story: the operator's Service, which the Git server calls, is another one afterwards.
+func TestNeitherDefinitionsNorTheOperatorTakeAnythingAlong(t *testing.T) {
+	n := newTeam(t, "keeper")
+	n.deliver("web", image("v1"), "still here")
+	n.chart("api", "values: {message: here too}", nil)
+	n.push("Ship")
+	n.appReady("web")
+	n.appReady("api")
+	n.answers("web", "still here")
+	before := n.pods()
+	wrong := n.asked("web", "still here")
+
+	definitions := []string{"apps", "projects", "repositories", "tenants"}
+	for i, name := range definitions {
+		definitions[i] = name + "." + v1alpha1.GroupVersion.Group
+	}
+	_, err := platform.Kubectl(t.Context(), append([]string{"delete", "crd"}, definitions...)...)
+	if err == nil || strings.Count(err.Error(), "DeletionGuard: ") != len(definitions) {
+		t.Fatalf("deleting the definitions by a slip ended with %v", err)
+	}
+	for _, name := range definitions {
+		kubectl(t, "annotate", "crd", name, v1alpha1.AllowDeletionAnnotation+"="+name)
+	}
+	kubectl(t, append([]string{"delete", "crd", "--timeout=60s"}, definitions...)...)
+	n.unnoticed("without definitions", before)
+
+	kubectl(t, "apply", "--server-side", "-f", filepath.Join("..", "charts", "kubeop", "crds"))
+	must(t, platform.KillOperator(t.Context())) // It declares the platform repository when it starts.
+	n.takenBack()
+	n.unnoticed("with definitions again", before)
+
+	_, err = platform.Helm(t.Context(), "uninstall", "kubeop", "-n", stage.Namespace, "--wait", "--timeout", "2m")
+	must(t, err)
+	n.unnoticed("without kubeop", before)
+	if may := kubectl(t, "auth", "can-i", "list", "pods", "-n", n.namespace(), "--as", n.name+"-viewer"); may != "yes" {
+		t.Errorf("without kubeop a viewer may list pods: %s", may)
+	}
+	if _, err := platform.Kubectl(t.Context(), "delete", "namespace", n.namespace()); err == nil || !strings.Contains(err.Error(), "DeletionGuard: ") {
+		t.Errorf("without kubeop, deleting a namespace by a slip ended with %v", err)
+	}
+	must(t, platform.Install(t.Context()))
+	n.takenBack()
+	n.unnoticed("with kubeop again", before)
+	if bad := wrong(); len(bad) != 0 {
+		t.Errorf("visitors noticed: %q", bad)
+	}
+	if history := n.helm("history", "api", "-o", "json"); strings.Count(history, `"revision"`) != 1 {
+		t.Errorf("the release was delivered again: %s", history)
+	}
+
+	n.deliver("web", image("v1"), "and moving on")
+	n.push("Move on")
+	kubectl(t, "annotate", "repository", n.name, "--overwrite", "reconcile.fluxcd.io/requestedAt="+time.Now().Format(time.RFC3339Nano))
+	n.answers("web", "and moving on")
+}
+
+// pods are the pods of the team, each with what would change if it were made or started again.
+func (n *team) pods() map[string]string {
+	n.t.Helper()
+	list := &corev1.PodList{}
+	must(n.t, json.Unmarshal([]byte(kubectl(n.t, "get", "pods", "-n", n.namespace(), "-o", "json")), list))
+	found := map[string]string{}
+	for _, p := range list.Items {
+		state := fmt.Sprintf("%s, deleted %t", p.UID, p.DeletionTimestamp != nil)
+		for _, c := range p.Status.ContainerStatuses {
+			state += fmt.Sprintf(", %s restarted %d times", c.ContainerID, c.RestartCount)
+		}
+		found[p.Name] = state
+	}
+	if len(found) < 2 {
+		n.t.Fatalf("there are no two pods: %v", found)
+	}
+	return found
+}
+
+func (n *team) unnoticed(when string, before map[string]string) {
+	n.t.Helper()
+	time.Sleep(2 * time.Second) // Time to do harm in.
+	if diff := cmp.Diff(before, n.pods()); diff != "" {
+		n.t.Fatalf("%s: pods were made or started again (-before +now):\n%s\nthe operator's log ends:\n%s",
+			when, diff, platform.OperatorLog(context.WithoutCancel(n.t.Context())))
+	}
+	n.answers("web", "still here")
+}
+
+// takenBack waits until the team's tenant and apps are declared and ready, where need be after its namespaces are handed over as
+// the tenant's message says: it is another object of the same name.
+func (n *team) takenBack() {
+	n.t.Helper()
+	until(n.t, "the tenant is ready", func(ctx context.Context) error {
+		reason, err := platform.Kubectl(ctx, "get", "tenant", n.name, "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].reason}")
+		if err != nil {
+			return err
+		}
+		if reason == v1alpha1.NamespaceTakenReason {
+			for _, args := range [][]string{
+				{"annotate", "namespace", "-l", v1alpha1.TenantLabel + "=" + n.name, v1alpha1.TenantUIDAnnotation + "-"},
+				{"annotate", "tenant", n.name, "--overwrite", "reconcile.fluxcd.io/requestedAt=" + time.Now().Format(time.RFC3339Nano)},
+			} {
+				if _, err := platform.Kubectl(ctx, args...); err != nil {
+					return err
+				}
+			}
+		}
+		return platform.Ready(ctx, &v1alpha1.Tenant{}, "", n.name)
+	})
+	n.appReady("web")
+	n.appReady("api")
+}
