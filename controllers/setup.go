@@ -86,7 +86,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
 	}
 	projects := &project.Reconciler{
-		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Forget: s.forget,
+		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
 		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace,
 	}
 	apps := &app.Reconciler{

@@ -122,6 +122,10 @@ const (
 const (
 	// NamespaceTakenReason: the namespace exists and is not ours; kubeop never adopts one.
 	NamespaceTakenReason = "NamespaceTaken"
+	// NamespaceRetainedReason, of an event: the namespace was left because claims in it hold data; the message names them.
+	NamespaceRetainedReason = "NamespaceRetained"
+	// NamespaceAdoptedReason, of an event: a namespace that an earlier object of the same tenant made is this one's again.
+	NamespaceAdoptedReason = "NamespaceAdopted"
 	// QuotaExceededReason: a project asks for more than the tenant's projects may have.
 	QuotaExceededReason = "QuotaExceeded"
 )
