@@ -152,6 +152,11 @@ const (
 	ApplyFailedReason = "ApplyFailed"
 	// PruneFailedReason: an object that left the source could not be deleted; it is tried again.
 	PruneFailedReason = "PruneFailed"
+	// ClaimsRetainedReason, of an event: StatefulSets are delivered with a persistentVolumeClaimRetentionPolicy of Retain, though
+	// their manifests have Kubernetes delete claims by itself.
+	ClaimsRetainedReason = "ClaimsRetained"
+	// ClaimsInTheWayReason: the release is not uninstalled, because claims that hold data belong to objects of it and would go.
+	ClaimsInTheWayReason = "ClaimsInTheWay"
 	// KeptReason: objects that are protected from deletion were left where they are; kubeop has let go of them.
 	KeptReason = "Kept"
 	// RetryingReason: the world stood in the way, such as an API server, a webhook or a quota; it is tried again for ever.

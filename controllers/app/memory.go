@@ -90,6 +90,8 @@ type remembered struct {
 	corrections int
 	correctedAt time.Time
 	image       imageMemory
+	// retention is what was last told of StatefulSets that keep their claims against their manifests.
+	retention string
 }
 
 // silence is what somebody says nothing of, and since when that is known.

@@ -75,6 +75,7 @@ type scope struct {
 	done  bool
 	image imageFacts
 	helm  helmFacts
+	data  dataFacts
 }
 
 // helmFacts are the facts of a Helm app's release.
@@ -250,7 +251,10 @@ func (s *scope) delivery() string {
 	if len(s.waiting) > 0 {
 		summary += "; no longer declared and left for others: " + describe(s.waiting)
 	}
-	if n := len(s.held); n > 0 {
+	switch n := len(s.held); {
+	case n > 0 && n == s.retained():
+		summary += fmt.Sprintf("; %d more left the source and stay, as status.held says", n)
+	case n > 0:
 		summary += fmt.Sprintf("; %d more left the source and wait, as status.held says, until the annotation %s is that revision", n, v1alpha1.ConfirmAnnotation)
 	}
 	return summary
@@ -258,7 +262,7 @@ func (s *scope) delivery() string {
 
 // Notes are the conditions beside the steps', and the event that tells why an action was begun where that is not plain.
 func (s *scope) Notes() []step.Note {
-	notes := slices.Concat(s.imageNotes(), s.hookNotes(), s.helm.notes)
+	notes := slices.Concat(s.imageNotes(), s.hookNotes(), s.helm.notes, s.dataNotes())
 	if o := s.helm.outcome; o != nil && o.Why != "" && o.Ended.After(s.memory.ended) {
 		s.memory.ended = o.Ended
 		notes = append(notes, step.Note{Reason: v1alpha1.ProgressingReason, Message: o.Why, Event: "Normal"})

@@ -11,8 +11,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/claims"
 	"github.com/kubeop/kubeop/delivery/namespace"
+	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
 // Departure is on which terms a home is left.
@@ -20,7 +20,7 @@ type Departure struct {
 	// Policy Orphan leaves everything as it is.
 	Policy v1alpha1.DeletionPolicy
 	// Claims says which claims may go.
-	Claims claims.Terms
+	Claims pvc.Terms
 	// Deployer deletes the claims that go where others stay. Nil: nobody makes pods or claims there, and none are deleted one
 	// by one.
 	Deployer client.Client
@@ -60,7 +60,7 @@ func (h Home) Remove(ctx context.Context, d Departure) error {
 }
 
 // clear returns the claims that stay, once those that go are gone where any stays.
-func (h Home) clear(ctx context.Context, d Departure) ([]claims.Claim, error) {
+func (h Home) clear(ctx context.Context, d Departure) ([]pvc.Claim, error) {
 	if d.Deployer != nil {
 		closed, err := namespace.Close(ctx, h.Direct, h.Name, h.Owner.Labels)
 		if err != nil {
@@ -70,7 +70,7 @@ func (h Home) clear(ctx context.Context, d Departure) ([]claims.Claim, error) {
 			return nil, step.Soon(closing)
 		}
 	}
-	all, err := claims.List(ctx, h.Direct, h.Name)
+	all, err := pvc.List(ctx, h.Direct, h.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -78,14 +78,14 @@ func (h Home) clear(ctx context.Context, d Departure) ([]claims.Claim, error) {
 	if len(stay) == 0 || len(leave) == 0 || d.Deployer == nil {
 		return stay, nil
 	}
-	if err := claims.Delete(ctx, d.Deployer, leave); err != nil {
+	if err := pvc.Delete(ctx, d.Deployer, leave); err != nil {
 		return nil, err
 	}
-	return nil, step.Wait(v1alpha1.DeletingReason, time.Second, "waits for claims %s to be gone", claims.Names(leave))
+	return nil, step.Wait(v1alpha1.DeletingReason, time.Second, "waits for claims %s to be gone", pvc.Names(leave))
 }
 
 // retain leaves the namespace with its claims.
-func (h Home) retain(ctx context.Context, ns *corev1.Namespace, stay []claims.Claim) error {
+func (h Home) retain(ctx context.Context, ns *corev1.Namespace, stay []pvc.Claim) error {
 	if err := namespace.Lock(ctx, h.Direct, ns.Name); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (h Home) retain(ctx context.Context, ns *corev1.Namespace, stay []claims.Cl
 		return err
 	}
 	h.tell(corev1.EventTypeWarning, v1alpha1.NamespaceRetainedReason,
-		fmt.Sprintf("namespace %s stays, because claims in it hold data: %s. %s", ns.Name, claims.Names(stay), namespace.Ways(ns.Name, stay)))
+		fmt.Sprintf("namespace %s stays, because claims in it hold data: %s. %s", ns.Name, pvc.Names(stay), namespace.Ways(ns.Name, stay)))
 	return nil
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/home"
-	"github.com/kubeop/kubeop/delivery/claims"
 	"github.com/kubeop/kubeop/delivery/namespace"
+	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
 func (r *Reconciler) home(s *scope, owner namespace.Owner) home.Home {
@@ -49,9 +49,9 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	terms := claims.Terms{
+	terms := pvc.Terms{
 		Policies:  []v1alpha1.ClaimDeletionPolicy{s.project.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy},
-		Confirmed: claims.Confirmed(s.project, tenant),
+		Confirmed: pvc.Confirmed(s.project, tenant),
 	}
 	departure := home.Departure{Policy: s.project.Spec.DeletionPolicy, Claims: terms, Deployer: deployer}
 	if err := r.home(s, s.ownedBy(tenant)).Remove(ctx, departure); err != nil {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/home"
-	"github.com/kubeop/kubeop/delivery/claims"
 	"github.com/kubeop/kubeop/delivery/namespace"
+	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
 func (r *Reconciler) home(s *scope) home.Home {
@@ -21,7 +21,7 @@ func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
 
 // removeNamespace deletes the home namespace, empty by now. It has no claims, unless administrators made some.
 func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
-	return r.home(s).Remove(ctx, home.Departure{Policy: s.tenant.Spec.DeletionPolicy, Claims: claims.Terms{
-		Policies: []v1alpha1.ClaimDeletionPolicy{s.tenant.Spec.ClaimDeletionPolicy}, Confirmed: claims.Confirmed(s.tenant),
+	return r.home(s).Remove(ctx, home.Departure{Policy: s.tenant.Spec.DeletionPolicy, Claims: pvc.Terms{
+		Policies: []v1alpha1.ClaimDeletionPolicy{s.tenant.Spec.ClaimDeletionPolicy}, Confirmed: pvc.Confirmed(s.tenant),
 	}})
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/claims"
+	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
 // ClosedQuota is the name of the ResourceQuota that keeps everybody from making pods and claims in a namespace that is on its
@@ -68,7 +68,7 @@ func Lock(ctx context.Context, c client.Client, name string) error {
 
 // Retain marks the namespace as left for the sake of the claims that stay, and reports whether that is news. Of says what was
 // deleted, as in "Project kubeop-acme/shop".
-func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, of string, stay []claims.Claim, now time.Time) (bool, error) {
+func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, of string, stay []pvc.Claim, now time.Time) (bool, error) {
 	if ns.Labels[v1alpha1.RetainedLabel] != "" {
 		return false, nil
 	}
@@ -76,15 +76,15 @@ func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, of strin
 	return true, mark(ctx, c, ns, map[string]any{
 		v1alpha1.RetainedAtAnnotation:      now.UTC().Format(time.RFC3339),
 		v1alpha1.RetainedBecauseAnnotation: because,
-		v1alpha1.RetainedClaimsAnnotation:  claims.Names(stay),
+		v1alpha1.RetainedClaimsAnnotation:  pvc.Names(stay),
 	}, "true")
 }
 
 // Ways says how a retained namespace is taken back, and how it is deleted on purpose.
-func Ways(name string, stay []claims.Claim) string {
+func Ways(name string, stay []pvc.Claim) string {
 	return fmt.Sprintf("To have it back, declare what was deleted again. To delete the data for good: kubectl delete pvc -n %s %s; "+
 		"kubectl annotate namespace %s %s=%s; kubectl delete namespace %s",
-		name, claims.Arguments(stay), name, v1alpha1.AllowDeletionAnnotation, name, name)
+		name, pvc.Arguments(stay), name, v1alpha1.AllowDeletionAnnotation, name, name)
 }
 
 // Unmark takes from the namespace what Retain wrote.

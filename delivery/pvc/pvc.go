@@ -1,5 +1,5 @@
-// Package claims says which PersistentVolumeClaims hold data, and which of them a deletion may take along.
-package claims
+// Package pvc says which PersistentVolumeClaims hold data, and which of them a deletion may take along.
+package pvc
 
 import (
 	"context"
