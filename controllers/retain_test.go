@@ -19,17 +19,10 @@ import (
 // bind makes a volume for a claim of the shop.
 func (n *team) bind(name string) {
 	n.t.Helper()
-	n.create(&corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: n.name + "-" + name},
-		Spec: corev1.PersistentVolumeSpec{
-			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")},
-			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
-			ClaimRef:                      &corev1.ObjectReference{Namespace: n.namespace(), Name: name},
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"}},
-		},
-	})
+	n.create(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: n.name + "-" + name}, Spec: pvOf(n.namespace(), name)})
 }
+
+var oneMi = resource.MustParse("1Mi")
 
 // claim returns the claim of a name in the shop.
 func (n *team) claim(name string) *corev1.PersistentVolumeClaim {
@@ -52,15 +45,16 @@ func (n *team) boundClaim(name string) *corev1.PersistentVolumeClaim {
 	return c
 }
 
-// byHand makes a claim that no app declares, as a StatefulSet or a person does.
-func (n *team) byHand(name string) *corev1.PersistentVolumeClaim {
+// byHand makes a claim that no app declares, as a StatefulSet or a person does, and that may name its volume.
+func (n *team) byHand(name string, volume ...string) *corev1.PersistentVolumeClaim {
 	n.t.Helper()
 	class := ""
 	c := n.claim(name)
 	c.Spec = corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
-		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: oneMi}},
 	}
+	c.Spec.VolumeName = strings.Join(volume, "")
 	n.create(c)
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/tenant"
+	"github.com/kubeop/kubeop/controllers/volumes"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/journal"
@@ -105,7 +106,9 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Gateway:       render.GatewayOf(o.Gateway),
 		Tags:          fetch.NewTagStore(s.network, s.clock.Now, o.PlainRegistries),
 	}
+	retained := &volumes.Reconciler{Direct: s.direct, Watch: s.watch, Events: mgr.GetEventRecorder("kubeop-volumes")}
 	for name, setup := range map[string]func() error{
+		"volumes":    func() error { return retained.SetupWithManager(mgr, s.options()) },
 		"repository": func() error { return repositories.SetupWithManager(mgr, s.options()) },
 		"tenant":     func() error { return tenants.SetupWithManager(mgr, s.options()) },
 		"project":    func() error { return projects.SetupWithManager(mgr, s.options()) },

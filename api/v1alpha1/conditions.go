@@ -126,6 +126,9 @@ const (
 	NamespaceRetainedReason = "NamespaceRetained"
 	// NamespaceAdoptedReason, of an event: a namespace that an earlier object of the same tenant made is this one's again.
 	NamespaceAdoptedReason = "NamespaceAdopted"
+	// VolumesRetainedReason, of an event: somebody allowed the deletion of a namespace of a Tenant or Project, and the volumes of
+	// its claims will outlive it.
+	VolumesRetainedReason = "VolumesRetained"
 	// QuotaExceededReason: a project asks for more than the tenant's projects may have.
 	QuotaExceededReason = "QuotaExceeded"
 )
