@@ -76,6 +76,9 @@ const (
 	// ImageKeptCondition is present, and True, while the registry could not be asked and the image that its policy chose last
 	// is delivered on.
 	ImageKeptCondition = "ImageKept"
+	// StartedEmptyCondition is present, and True, while a volume of the app is a new, empty claim and one of the same name is left
+	// of an app that is gone; the message says which, and the lines to write to go on with it.
+	StartedEmptyCondition = "StartedEmpty"
 	// RemovedCondition: everything the deleted app delivered is gone.
 	RemovedCondition = "Removed"
 )
@@ -158,6 +161,12 @@ const (
 	// ClaimsRetainedReason, of an event: StatefulSets are delivered with a persistentVolumeClaimRetentionPolicy of Retain, though
 	// their manifests have Kubernetes delete claims by itself.
 	ClaimsRetainedReason = "ClaimsRetained"
+	// ClaimLeftBehindReason: a claim is left of an app that is gone, and has the name of a volume of this one.
+	ClaimLeftBehindReason = "ClaimLeftBehind"
+	// StillDeclaredReason: movedFrom names an app that is still declared, and so has its claims.
+	StillDeclaredReason = "StillDeclared"
+	// ClaimMissingReason: claimName names a claim that does not exist.
+	ClaimMissingReason = "ClaimMissing"
 	// ClaimsInTheWayReason: the release is not uninstalled, because claims that hold data belong to objects of it and would go.
 	ClaimsInTheWayReason = "ClaimsInTheWay"
 	// KeptReason: objects that are protected from deletion were left where they are; kubeop has let go of them.

@@ -23,19 +23,29 @@ import (
 type dataFacts struct {
 	// changed are StatefulSets that are delivered so that they keep their claims.
 	changed []string
+	// empty says which volumes start empty though a claim for them is left, "" for none.
+	empty string
 }
 
-// dataNotes tell once what was changed for the sake of data.
+// dataNotes tell of volumes that start empty, and once what was changed for the sake of data.
 func (s *scope) dataNotes() []step.Note {
+	var notes []step.Note
+	if s.app.Spec.Image != nil {
+		empty := step.Note{Condition: v1alpha1.StartedEmptyCondition}
+		if s.data.empty != "" {
+			empty.Status, empty.Reason, empty.Message, empty.Event = metav1.ConditionTrue, v1alpha1.ClaimLeftBehindReason, s.data.empty, corev1.EventTypeWarning
+		}
+		notes = append(notes, empty)
+	}
 	told := strings.Join(s.data.changed, ", ")
 	if s.app.Spec.Helm != nil || s.objects == nil || told == s.memory.retention {
-		return nil
+		return notes
 	}
 	if s.memory.retention = told; told == "" {
-		return nil
+		return notes
 	}
-	return []step.Note{{Reason: v1alpha1.ClaimsRetainedReason, Event: corev1.EventTypeWarning, Message: fmt.Sprintf(
-		"StatefulSet %s is delivered with persistentVolumeClaimRetentionPolicy Retain, for both fields: nothing deletes claims that nobody confirmed; write Retain to no longer be told", told)}}
+	return append(notes, step.Note{Reason: v1alpha1.ClaimsRetainedReason, Event: corev1.EventTypeWarning, Message: fmt.Sprintf(
+		"StatefulSet %s is delivered with persistentVolumeClaimRetentionPolicy Retain, for both fields: nothing deletes claims that nobody confirmed; write Retain to no longer be told", told)})
 }
 
 // retained counts what is held for good while claimDeletionPolicy is Retain.
