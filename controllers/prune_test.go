@@ -94,7 +94,7 @@ func TestWhatHoldsDataWaitsForConfirmation(t *testing.T) {
 	second := n.deliver("web", plain("last"))
 	app := n.applied("web", second)
 	n.gone(n.configMapOf("shop", "plain"))
-	want := []string{"PersistentVolumeClaim data: holds data", "ConfigMap held: is annotated paas.kubeop.io/prune: confirm"}
+	want := []string{"PersistentVolumeClaim data: holds data, and claimDeletionPolicy is Retain: nothing deletes it before that is Delete", "ConfigMap held: is annotated paas.kubeop.io/prune: confirm"}
 	if diff := cmp.Diff(want, app.Status.Held); diff != "" {
 		t.Errorf("held (-want +got):\n%s", diff)
 	}
@@ -166,20 +166,30 @@ func TestAnAnnotationOfTheLiveObjectProtectsIt(t *testing.T) {
 }
 
 func TestARemovedAppLeavesWhatHoldsData(t *testing.T) {
-	for name, confirmed := range map[string]string{"leavesdata": "", "takesdata": "all"} {
+	for name, c := range map[string]struct{ confirmed, policy string }{
+		"leavesdata": {}, "retainsdata": {confirmed: "all"}, "takesdata": {"all", "Delete"}, "keepsdata": {"", "Delete"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			n := newTeam(t, name)
 			n.volume()
 			files := n.shop("web", claim, plain("held", "paas.kubeop.io/prune: confirm"), plain("stays", "paas.kubeop.io/prune: disabled"), plain("plain"))
 			files["projects/shop/apps/api/app.yaml"] = fmt.Sprintf(rawFile, "api", "api", "hello")
+			if c.policy != "" {
+				files["projects/shop/apps/web/app.yaml"] += "  claimDeletionPolicy: " + c.policy + "\n"
+			}
 			app := n.applied("web", n.push(files))
-			if confirmed != "" {
-				n.annotate(app, v1alpha1.ConfirmAnnotation, confirmed)
+			if c.confirmed != "" {
+				n.annotate(app, v1alpha1.ConfirmAnnotation, c.confirmed)
 			}
 			n.push(map[string]string{"projects/shop/apps/web": "-"})
 			n.gone(app, n.configMapOf("shop", "plain"))
 			n.there(n.configMapOf("shop", "stays"))
-			if confirmed == "" {
+			if c.confirmed != "" && c.policy == "" {
+				n.gone(n.configMapOf("shop", "held"))
+				n.there(n.claimOf())
+				return
+			}
+			if c.confirmed == "" {
 				n.there(n.claimOf(), n.configMapOf("shop", "held"))
 				n.eventually(func() error {
 					told := strings.Join(n.events(app, v1alpha1.KeptReason), "\n")

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/tenant"
+	"github.com/kubeop/kubeop/controllers/volumes"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/journal"
@@ -89,7 +90,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
 	}
 	projects := &project.Reconciler{
-		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Forget: s.forget,
+		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
 		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace,
 	}
 	apps := &app.Reconciler{
@@ -108,7 +109,9 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Gateway:       render.GatewayOf(o.Gateway),
 		Tags:          fetch.NewTagStore(s.network, s.clock.Now, o.PlainRegistries),
 	}
+	retained := &volumes.Reconciler{Direct: s.direct, Watch: s.watch, Events: mgr.GetEventRecorder("kubeop-volumes")}
 	for name, setup := range map[string]func() error{
+		"volumes":    func() error { return retained.SetupWithManager(mgr, s.options()) },
 		"repository": func() error { return repositories.SetupWithManager(mgr, s.options()) },
 		"tenant":     func() error { return tenants.SetupWithManager(mgr, s.options()) },
 		"project":    func() error { return projects.SetupWithManager(mgr, s.options()) },

@@ -31,6 +31,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.force) || !self.force || self.type != 'Helm'",message="force is not for type Helm: set helm.upgrade.force"
 // +kubebuilder:validation:XValidation:rule="!has(self.takeOwnership) || !self.takeOwnership || self.type != 'Helm'",message="takeOwnership is not for type Helm: set helm.install.takeOwnership"
 // +kubebuilder:validation:XValidation:rule="!has(self.prune) || self.type != 'Helm'",message="prune is not for type Helm: an upgrade always deletes what left the chart"
+// +kubebuilder:validation:XValidation:rule="!has(self.movedFrom) || self.type == 'Image'",message="movedFrom is for type Image; in other types name the claims as they are"
 type AppSpec struct {
 	// Type of the app. Immutable.
 	Type AppType `json:"type"`
@@ -75,6 +76,11 @@ type AppSpec struct {
 	// +optional
 	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
 
+	// MovedFrom has an Image app go on with the claims of an app of the project that is gone, such as itself under its former
+	// name. It stays as long as the app mounts them.
+	// +optional
+	MovedFrom *MovedFrom `json:"movedFrom,omitempty"`
+
 	Delivery `json:",inline"`
 
 	// Timeout of one fetch, one apply or one Helm action, and the time the app has to become healthy, from 1s to 1h.
@@ -87,6 +93,15 @@ type AppSpec struct {
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	Schedule `json:",inline"`
+}
+
+// MovedFrom names the app whose claims another goes on with.
+type MovedFrom struct {
+	// App after which the claims are named: those of its volumes are "<app>-<volume>". Volumes are told apart by their names.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	App string `json:"app"`
 }
 
 // Prunes reports whether objects that left the source are deleted.

@@ -78,6 +78,9 @@ const (
 	// ImageKeptCondition is present, and True, while the registry could not be asked and the image that its policy chose last
 	// is delivered on.
 	ImageKeptCondition = "ImageKept"
+	// StartedEmptyCondition is present, and True, while a volume of the app is a new, empty claim and one of the same name is left
+	// of an app that is gone; the message says which, and the lines to write to go on with it.
+	StartedEmptyCondition = "StartedEmpty"
 	// RemovedCondition: everything the deleted app delivered is gone.
 	RemovedCondition = "Removed"
 )
@@ -127,6 +130,13 @@ const (
 const (
 	// NamespaceTakenReason: the namespace exists and is not ours; kubeop never adopts one.
 	NamespaceTakenReason = "NamespaceTaken"
+	// NamespaceRetainedReason, of an event: the namespace was left because claims in it hold data; the message names them.
+	NamespaceRetainedReason = "NamespaceRetained"
+	// NamespaceAdoptedReason, of an event: a namespace that an earlier object of the same tenant made is this one's again.
+	NamespaceAdoptedReason = "NamespaceAdopted"
+	// VolumesRetainedReason, of an event: somebody allowed the deletion of a namespace of a Tenant or Project, and the volumes of
+	// its claims will outlive it.
+	VolumesRetainedReason = "VolumesRetained"
 	// QuotaExceededReason: a project asks for more than the tenant's projects may have.
 	QuotaExceededReason = "QuotaExceeded"
 )
@@ -153,6 +163,17 @@ const (
 	ApplyFailedReason = "ApplyFailed"
 	// PruneFailedReason: an object that left the source or the chart could not be deleted; it is tried again.
 	PruneFailedReason = "PruneFailed"
+	// ClaimsRetainedReason, of an event: StatefulSets are delivered with a persistentVolumeClaimRetentionPolicy of Retain, though
+	// their manifests have Kubernetes delete claims by itself.
+	ClaimsRetainedReason = "ClaimsRetained"
+	// ClaimLeftBehindReason: a claim is left of an app that is gone, and has the name of a volume of this one.
+	ClaimLeftBehindReason = "ClaimLeftBehind"
+	// StillDeclaredReason: movedFrom names an app that is still declared, and so has its claims.
+	StillDeclaredReason = "StillDeclared"
+	// ClaimMissingReason: claimName names a claim that does not exist.
+	ClaimMissingReason = "ClaimMissing"
+	// ClaimsInTheWayReason: the release is not uninstalled, because claims that hold data belong to objects of it and would go.
+	ClaimsInTheWayReason = "ClaimsInTheWay"
 	// KeptReason: objects that are protected from deletion were left where they are; kubeop has let go of them.
 	KeptReason = "Kept"
 	// RetryingReason: the world stood in the way, such as an API server, a webhook or a quota; it is tried again for ever.

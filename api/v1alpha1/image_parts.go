@@ -107,9 +107,11 @@ type ImageSecretFiles struct {
 }
 
 // ImageVolume is a place for data.
-// +kubebuilder:validation:XValidation:rule="has(self.size) || !(has(self.storageClassName) || has(self.accessMode))",message="storageClassName and accessMode need a size: a volume without one lasts as long as its pod"
+// +kubebuilder:validation:XValidation:rule="!(has(self.size) && has(self.claimName))",message="set size, which makes a claim, or claimName, which mounts one that exists, not both"
+// +kubebuilder:validation:XValidation:rule="has(self.size) || !has(self.storageClassName)",message="storageClassName needs a size: it is for a claim that is made"
+// +kubebuilder:validation:XValidation:rule="has(self.size) || has(self.claimName) || !has(self.accessMode)",message="accessMode needs a size or a claimName: a volume without lasts as long as its pod"
 type ImageVolume struct {
-	// Name of the volume. Its claim is "<app>-<name>".
+	// Name of the volume. Its claim is "<app>-<name>", with movedFrom named after that app.
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
@@ -121,11 +123,17 @@ type ImageVolume struct {
 	// Size of the claim, such as 1Gi. It can grow where the storage class allows it, never shrink.
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
+	// ClaimName is a PersistentVolumeClaim of the project that exists, in place of a size. The app mounts it and does nothing else
+	// with it: it is never changed or deleted for the app.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ClaimName string `json:"claimName,omitempty"`
 	// StorageClassName of the claim. Default: the cluster's.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	StorageClassName *string `json:"storageClassName,omitempty"`
-	// AccessMode of the claim. Only ReadWriteMany lets pods on several nodes share it. Default ReadWriteOnce.
+	// AccessMode of the claim, of one that exists what it has. Only ReadWriteMany lets pods on several nodes share it. Default ReadWriteOnce.
 	// +kubebuilder:validation:Enum=ReadWriteOnce;ReadWriteOncePod;ReadWriteMany;ReadOnlyMany
 	// +optional
 	AccessMode corev1.PersistentVolumeAccessMode `json:"accessMode,omitempty"`

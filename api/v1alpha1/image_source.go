@@ -83,7 +83,8 @@ type ImageSource struct {
 	// +listMapKey=mountPath
 	// +optional
 	SecretFiles []ImageSecretFiles `json:"secretFiles,omitempty"`
-	// Volumes keep data: with a size in a PersistentVolumeClaim, which outlives the app, without one as long as the pod.
+	// Volumes keep data: with a size in a PersistentVolumeClaim, which outlives the app, with a claimName in one that exists,
+	// without either as long as the pod.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name

@@ -40,6 +40,26 @@ const (
 	AllowDeletionAnnotation = "paas.kubeop.io/allow-deletion"
 	// TenantUIDAnnotation on a namespace is the UID of the Tenant it was made for.
 	TenantUIDAnnotation = "paas.kubeop.io/tenant-uid"
+	// TenantIdentityAnnotation on a namespace is a digest of who that Tenant was: its repository, or its owners and folder.
+	// A Tenant of the same name and identity, such as one restored from a backup, has its namespaces again.
+	TenantIdentityAnnotation = "paas.kubeop.io/tenant-identity"
+	// ClaimPolicyAnnotation on a PersistentVolumeClaim is the claimDeletionPolicy that its App sets itself. It outlives the App.
+	ClaimPolicyAnnotation = "paas.kubeop.io/claim-deletion-policy"
+	// VolumesRetainedAnnotation on a namespace that AllowDeletionAnnotation allows to be deleted says that the volumes of its
+	// claims outlive it, as "<n> volumes: <names>". kubeop writes it once they do, and takes it away when the other goes.
+	VolumesRetainedAnnotation = "paas.kubeop.io/volumes-retained"
+)
+
+// Marks of a namespace that outlived its Project or Tenant because claims in it hold data.
+const (
+	// RetainedLabel is "true" on such a namespace.
+	RetainedLabel = "paas.kubeop.io/retained"
+	// RetainedAtAnnotation is when it was left, as RFC 3339 has it.
+	RetainedAtAnnotation = "paas.kubeop.io/retained-at"
+	// RetainedBecauseAnnotation says what was deleted and what to do.
+	RetainedBecauseAnnotation = "paas.kubeop.io/retained-because"
+	// RetainedClaimsAnnotation names the claims, with their sizes.
+	RetainedClaimsAnnotation = "paas.kubeop.io/retained-claims"
 )
 
 // PruneAnnotation on a delivered object protects it from deletion when it leaves its source or its app. It is the only

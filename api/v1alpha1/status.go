@@ -39,7 +39,8 @@ type InventoryEntry struct {
 	// +optional
 	Digest string `json:"d,omitempty"`
 	// Policy is what the object's annotation paas.kubeop.io/prune said when it was applied: "c" for confirm, "d" for
-	// disabled, empty for none. Of a Secret, and of what no watch shows, it is "c" too once it was found to wait.
+	// disabled, empty for none. Of a Secret, and of what no watch shows, it is "c" too once it was found to wait; "cl" is of an
+	// object that left its source and owns claims that hold data.
 	// +optional
 	Policy PrunePolicy `json:"p,omitempty"`
 	// Stale says of a cluster-scoped object of a Helm release that it left the chart and may still be there.
@@ -48,12 +49,13 @@ type InventoryEntry struct {
 }
 
 // PrunePolicy says what protects an object from deletion, in one letter: the inventory may hold thousands.
-// +kubebuilder:validation:Enum=c;d
+// +kubebuilder:validation:Enum=c;cl;d
 type PrunePolicy string
 
 // The policies, the strictest last; that of an object without protection is "".
 const (
 	PolicyConfirm  PrunePolicy = "c"
+	PolicyClaims   PrunePolicy = "cl"
 	PolicyDisabled PrunePolicy = "d"
 )
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
@@ -36,6 +37,10 @@ func (r *Reconciler) check(s *scope) func([]*unstructured.Unstructured) error {
 			return err
 		}
 		s.owner.Stamp(objects)
+		changed := own.Retain(objects, s.app)
+		if s.app.Spec.Helm == nil { // A release is rendered beside this Reconcile.
+			s.data.changed = changed
+		}
 		for _, o := range objects {
 			if namespaced, err := scope(o.GroupVersionKind()); err == nil && !namespaced {
 				o.SetNamespace("")

@@ -17,6 +17,9 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 	defer cancel()
 	s.declared = true
 	s.memory.delivers(aboutOf(s.app), s.revision, r.Clock.Now())
+	if err := r.carryOver(ctx, s); err != nil {
+		return err
+	}
 	recorded := s.inventory.Entries
 	set := apply.Set{
 		Client: s.client, Objects: s.objects, Recorded: recorded,

@@ -90,6 +90,11 @@ type remembered struct {
 	corrections int
 	correctedAt time.Time
 	image       imageMemory
+	// retention is what was last told of StatefulSets that keep their claims against their manifests.
+	retention string
+	// mounts are claims of claimName that were seen to exist, for the generation that they were looked for.
+	mounts    map[string]bool
+	mountsFor int64
 }
 
 // silence is what somebody says nothing of, and since when that is known.

@@ -19,12 +19,16 @@ func (r *Reconciler) prune(ctx context.Context, s *scope, made, stale []v1alpha1
 	if !s.app.Spec.Prunes() || len(stale) == 0 {
 		return nil
 	}
+	retain, err := r.retains(ctx, s)
+	if err != nil {
+		return err
+	}
 	removed, err := r.Applier.Remove(ctx, apply.Removal{
 		Client: r.sees(s), Entries: stale, Owner: ownerLabels(s.owner), Guarded: true,
-		Confirmed: confirmed(s.app, s.revision), Wanted: r.wanted(s),
+		Confirmed: confirmed(s.app, s.revision), Retain: retain, Dependents: s.dependents(), Wanted: r.wanted(s),
 	})
 	s.inventory = apply.Inventory(made, removed.Left)
-	s.held = inHold(removed.Held)
+	s.held = inHold(removed.Held, retain)
 	r.tellKept(ctx, s.app, removed.Kept, "are annotated "+v1alpha1.PruneAnnotation+": "+v1alpha1.PruneDisabled)
 	if err != nil {
 		return step.Fail(v1alpha1.PruneFailedReason, fmt.Errorf("deleting what left the source: %w", forbidden(err, "")))
@@ -83,8 +87,15 @@ func (r *Reconciler) tellKept(ctx context.Context, app *v1alpha1.App, kept []v1a
 // maxHeld bounds how many objects the status names.
 const maxHeld = 20
 
+// retained ends what is said of a claim that no confirmation takes.
+const retained = ", and claimDeletionPolicy is Retain: nothing deletes it before that is Delete"
+
 // inHold says of objects why they are not deleted.
-func inHold(entries []v1alpha1.InventoryEntry) []string {
+func inHold(entries []v1alpha1.InventoryEntry, retain bool) []string {
+	ending := ""
+	if retain {
+		ending = retained
+	}
 	var out []string
 	for _, e := range entries {
 		id, err := apply.ParseObjectID(e.ID)
@@ -92,11 +103,13 @@ func inHold(entries []v1alpha1.InventoryEntry) []string {
 			continue
 		}
 		why := "is annotated " + v1alpha1.PruneAnnotation + ": " + v1alpha1.PruneConfirm
-		switch id.Kind {
-		case "PersistentVolumeClaim":
-			why = "holds data"
-		case "Namespace", "CustomResourceDefinition":
+		switch {
+		case id.Kind == "PersistentVolumeClaim":
+			why = "holds data" + ending
+		case id.Kind == "Namespace" || id.Kind == "CustomResourceDefinition":
 			why = "takes everything of it along"
+		case e.Policy == v1alpha1.PolicyClaims:
+			why = "owns claims that hold data and would go with it" + ending
 		}
 		out = append(out, fmt.Sprintf("%s %s: %s", id.Kind, id.Name, why))
 	}

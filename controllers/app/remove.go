@@ -41,7 +41,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 		return err
 	}
 	if s.app.Spec.Type == v1alpha1.AppHelm && !going {
-		if err := r.uninstall(ctx, s); err != nil {
+		if err := r.uninstallWithoutData(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -52,14 +52,18 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// removeObjects deletes what is recorded. What is protected stays, unless somebody confirmed that it goes, too: taking a
-// folder out of Git costs no data.
+// removeObjects deletes what is recorded. What is protected stays, unless somebody confirmed that it goes, too, and claims under
+// the policy Retain even then: taking a folder out of Git costs no data.
 func (r *Reconciler) removeObjects(ctx context.Context, s *scope) error {
 	s.declared, s.memory.inventory = true, nil
 	r.said(s) // It declares nothing any more.
+	retain, err := r.retains(ctx, s)
+	if err != nil {
+		return err
+	}
 	removed, err := r.Applier.Remove(ctx, apply.Removal{
 		Client: r.sees(s), Entries: s.inventory.Entries, Owner: ownerLabels(s.owner), Guarded: true,
-		Confirmed:  confirmed(s.app, v1alpha1.ConfirmAll) || confirmed(s.app, s.app.Status.LastAttemptedRevision),
+		Confirmed: removalConfirmed(s.app), Retain: retain, Dependents: s.dependents(),
 		Foreground: s.app.Spec.DeletionPolicy == v1alpha1.AppDeletionWaitForTermination,
 		Wanted:     r.wanted(s),
 	})

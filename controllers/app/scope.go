@@ -75,6 +75,7 @@ type scope struct {
 	done  bool
 	image imageFacts
 	helm  helmFacts
+	data  dataFacts
 }
 
 // helmFacts are the facts of a Helm app's release.
@@ -253,17 +254,20 @@ func (s *scope) delivery() string {
 	return summary + s.inHold("the source")
 }
 
-// inHold says how many objects wait for confirmation.
+// inHold says how many objects wait for confirmation, or stay whatever is confirmed.
 func (s *scope) inHold(left string) string {
-	if len(s.held) == 0 {
+	switch n := len(s.held); n {
+	case 0:
 		return ""
+	case s.retained():
+		return fmt.Sprintf("; %d more left %s and stay, as status.held says", n, left)
 	}
 	return fmt.Sprintf("; %d more left %s and wait, as status.held says, until the annotation %s is that revision", len(s.held), left, v1alpha1.ConfirmAnnotation)
 }
 
 // Notes are the conditions beside the steps', and the event that tells why an action was begun where that is not plain.
 func (s *scope) Notes() []step.Note {
-	notes := slices.Concat(s.imageNotes(), s.hookNotes(), s.helm.notes)
+	notes := slices.Concat(s.imageNotes(), s.hookNotes(), s.helm.notes, s.dataNotes())
 	if o := s.helm.outcome; o != nil && o.Why != "" && o.Ended.After(s.memory.ended) {
 		s.memory.ended = o.Ended
 		notes = append(notes, step.Note{Reason: v1alpha1.ProgressingReason, Message: o.Why, Event: "Normal"})

@@ -71,7 +71,7 @@ func (r *Reconciler) pruneShared(ctx context.Context, s *scope) error {
 		Confirmed: confirmed(s.app, s.revision), Wanted: r.wanted(s),
 	})
 	s.recordShared(stale, removed.Left)
-	s.held = inHold(removed.Held)
+	s.held = inHold(removed.Held, false) // No claim is cluster-scoped.
 	r.tellKept(ctx, s.app, removed.Kept, "are protected from deletion")
 	if err != nil {
 		return step.Fail(v1alpha1.PruneFailedReason, fmt.Errorf("deleting what left the chart: %w", forbidden(err, "")))

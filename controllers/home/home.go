@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -18,14 +19,18 @@ import (
 type Home struct {
 	// Direct reads and writes past any cache.
 	Direct client.Client
-	Name   string
-	Owner  namespace.Owner
+	Steps  *step.Runner
+	// Of is the Tenant or Project.
+	Of    client.Object
+	Name  string
+	Owner namespace.Owner
 }
 
-// Make makes the namespace, held to a Pod Security level. It stops where the namespace is somebody else's, and waits where
-// an earlier one of the name is still being deleted.
+// Make makes the namespace, held to a Pod Security level, or has again one that was left for the sake of its data, or that an
+// earlier object of the same tenant made. It stops where the namespace is somebody else's, and waits where an earlier one of
+// the name is still being deleted.
 func (h Home) Make(ctx context.Context, made *apply.Ledger, podSecurity string) error {
-	err := namespace.Claim(ctx, h.Direct, h.Name, h.Owner)
+	found, err := namespace.Claim(ctx, h.Direct, h.Name, h.Owner)
 	switch {
 	case errors.Is(err, namespace.ErrTaken), errors.Is(err, namespace.ErrInherited):
 		return step.Stop(v1alpha1.NamespaceTakenReason, err)
@@ -34,20 +39,22 @@ func (h Home) Make(ctx context.Context, made *apply.Ledger, podSecurity string) 
 	case err != nil:
 		return err
 	}
-	return made.Apply(ctx, namespace.Object(h.Name, h.Owner, podSecurity))
-}
-
-// Remove deletes the namespace and waits until it is gone with all that is in it. Under the policy Orphan it stays.
-func (h Home) Remove(ctx context.Context, policy v1alpha1.DeletionPolicy) error {
-	if policy == v1alpha1.DeletionOrphan {
-		return nil
-	}
-	left, err := namespace.Remove(ctx, h.Direct, h.Name, h.Owner.Labels)
-	if err != nil {
+	if err := made.Apply(ctx, namespace.Object(h.Name, h.Owner, podSecurity)); err != nil {
 		return err
 	}
-	if left != "" {
-		return step.Wait(v1alpha1.DeletingReason, time.Second, "%s", left)
+	if found.Retained() {
+		if err := namespace.Unmark(ctx, h.Direct, found.Namespace); err != nil {
+			return err
+		}
+	}
+	if found.Retained() || found.Adopted {
+		h.tell(corev1.EventTypeNormal, v1alpha1.NamespaceAdoptedReason, "namespace "+h.Name+" is there from before and this one's again, with the claims that are in it")
 	}
 	return nil
+}
+
+// tell emits an event of the object and of the namespace: the one may be gone a moment later, and its events with it.
+func (h Home) tell(kind, reason, message string) {
+	h.Steps.Events.Eventf(h.Of, nil, kind, reason, "Reconcile", "%s", message)
+	h.Steps.Events.Eventf(&corev1.Namespace{ObjectMeta: metaOf(h.Name)}, nil, kind, reason, "Reconcile", "%s", message)
 }

@@ -21,6 +21,7 @@ type Reconciler struct {
 	Direct  client.Client
 	Watch   *kube.Watch
 	Applier *apply.Applier
+	Clients *kube.Clients
 	Steps   *step.Runner
 	// Forget is told of each namespace that is gone.
 	Forget func(namespace string)

@@ -40,7 +40,10 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	for _, policy := range isolation.Policies(s.namespace, s.labels(), rules) {
 		objects = append(objects, policy)
 	}
-	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, objects...))
+	if err := s.made.Apply(ctx, objects...); err != nil {
+		return step.Refused(v1alpha1.ApplyFailedReason, err)
+	}
+	return r.open(ctx, s)
 }
 
 // noSystemPriority keeps the project's pods from the priorities with which Kubernetes' own pods push others off a node.

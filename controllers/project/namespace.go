@@ -3,26 +3,84 @@ package project
 import (
 	"cmp"
 	"context"
+	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/delivery/namespace"
+	"github.com/kubeop/kubeop/delivery/pvc"
 )
+
+func (r *Reconciler) home(s *scope, owner namespace.Owner) home.Home {
+	return home.Home{Direct: r.Direct, Steps: r.Steps, Of: s.project, Name: s.namespace, Owner: owner}
+}
 
 // makeNamespace makes the project's namespace, held to the Pod Security level the tenant was given.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
-	owner := namespace.Owner{Labels: s.labels(), Tenant: s.tenant.UID}
-	return home.Home{Direct: r.Direct, Name: s.namespace, Owner: owner}.Make(ctx, s.made, cmp.Or(s.tenant.Spec.PodSecurity, "restricted"))
+	return r.home(s, s.ownedBy(s.tenant)).Make(ctx, s.made, cmp.Or(s.tenant.Spec.PodSecurity, "restricted"))
 }
 
-// removeNamespace deletes the namespace, empty of apps by now, and waits until it is gone with all that is in it.
+// open ends what kept everybody from making pods and claims while an earlier project of the name was removed.
+func (r *Reconciler) open(ctx context.Context, s *scope) error {
+	quota := types.NamespacedName{Namespace: s.namespace, Name: namespace.ClosedQuota}
+	closed, _, err := r.Watch.Live(ctx, corev1.SchemeGroupVersion.WithKind("ResourceQuota"), quota)
+	if closed == nil || err != nil {
+		return err
+	}
+	return namespace.Open(ctx, r.Direct, s.namespace)
+}
+
+// removeNamespace deletes the namespace, empty of apps by now, and waits until it is gone with all that is in it; or leaves it
+// where claims that hold data stay.
 func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	if err := r.revokeCluster(ctx, s); err != nil {
 		return err
 	}
-	h := home.Home{Direct: r.Direct, Name: s.namespace, Owner: namespace.Owner{Labels: s.labels()}}
-	if err := h.Remove(ctx, s.project.Spec.DeletionPolicy); err != nil {
+	tenant, err := r.formerTenant(ctx, s)
+	if err != nil {
+		return err
+	}
+	deployer, err := r.Clients.As(s.namespace)
+	if err != nil {
+		return err
+	}
+	terms := pvc.Terms{
+		Policies:  []v1alpha1.ClaimDeletionPolicy{s.project.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy},
+		Confirmed: pvc.Confirmed(s.project, tenant),
+	}
+	departure := home.Departure{Policy: s.project.Spec.DeletionPolicy, Claims: terms, Deployer: deployer}
+	if err := r.home(s, s.ownedBy(tenant)).Remove(ctx, departure); err != nil {
 		return err
 	}
 	r.Forget(s.namespace)
 	return nil
+}
+
+// formerTenant returns the project's tenant. Where that is gone before its projects, which somebody forced, the home namespace
+// tells who it was.
+func (r *Reconciler) formerTenant(ctx context.Context, s *scope) (*v1alpha1.Tenant, error) {
+	tenant := &v1alpha1.Tenant{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: tenantOf(s.project)}, tenant)
+	if err == nil {
+		return tenant, nil
+	}
+	ns := &corev1.Namespace{}
+	if apierrors.IsNotFound(err) {
+		err = r.Direct.Get(ctx, client.ObjectKey{Name: s.project.Namespace}, ns)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the tenant of project %s: %w", s.project.Name, err)
+	}
+	tenant.UID = types.UID(ns.Annotations[v1alpha1.TenantUIDAnnotation])
+	return tenant, nil
+}
+
+// ownedBy is who the namespace is made for.
+func (s *scope) ownedBy(tenant *v1alpha1.Tenant) namespace.Owner {
+	return namespace.Owner{Labels: s.labels(), Tenant: tenant.UID, Identity: namespace.Identity(tenant)}
 }

@@ -3,12 +3,15 @@ package tenant
 import (
 	"context"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/delivery/namespace"
+	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
 func (r *Reconciler) home(s *scope) home.Home {
-	return home.Home{Direct: r.Direct, Name: s.home, Owner: namespace.Owner{Labels: s.labels(), Tenant: s.tenant.UID}}
+	owner := namespace.Owner{Labels: s.labels(), Tenant: s.tenant.UID, Identity: namespace.Identity(s.tenant)}
+	return home.Home{Direct: r.Direct, Steps: r.Steps, Of: s.tenant, Name: s.home, Owner: owner}
 }
 
 // makeNamespace makes the home namespace. Nobody runs pods in it, so it is held to the strictest Pod Security level.
@@ -16,7 +19,9 @@ func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
 	return r.home(s).Make(ctx, s.made, "restricted")
 }
 
-// removeNamespace deletes the home namespace, empty by now.
+// removeNamespace deletes the home namespace, empty by now. It has no claims, unless administrators made some.
 func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
-	return r.home(s).Remove(ctx, s.tenant.Spec.DeletionPolicy)
+	return r.home(s).Remove(ctx, home.Departure{Policy: s.tenant.Spec.DeletionPolicy, Claims: pvc.Terms{
+		Policies: []v1alpha1.ClaimDeletionPolicy{s.tenant.Spec.ClaimDeletionPolicy}, Confirmed: pvc.Confirmed(s.tenant),
+	}})
 }

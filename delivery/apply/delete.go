@@ -51,8 +51,12 @@ func (a *Applier) removeAs(ctx context.Context, r *Removal, id ObjectID, e *v1al
 		return gone, "", err
 	}
 	f, note, err := r.settle(ctx, kind, *e, live)
-	if f == held && blind {
-		e.Policy = v1alpha1.PolicyConfirm // The next look need not ask again.
+	switch {
+	case f != held:
+	case blind: // The next look need not ask again.
+		e.Policy = v1alpha1.PolicyConfirm
+	case MayOwn(kind.GroupKind()) && annotatedPolicy(live) == "":
+		e.Policy = v1alpha1.PolicyClaims
 	}
 	return f, note, err
 }
@@ -117,7 +121,7 @@ func (r *Removal) execute(ctx context.Context, id ObjectID, kind schema.GroupVer
 // holds reports whether it is recorded that an object waits for confirmation. A kind alone does not tell: the object itself
 // may say that it is never deleted.
 func (r *Removal) holds(e *v1alpha1.InventoryEntry) bool {
-	return r.Guarded && !r.Confirmed && e.Policy == v1alpha1.PolicyConfirm
+	return r.Guarded && !r.Confirmed && (e.Policy == v1alpha1.PolicyConfirm || e.Policy == v1alpha1.PolicyClaims)
 }
 
 // decide says what is to become of an object that is there, as it is.
@@ -132,7 +136,11 @@ func (r *Removal) decide(ctx context.Context, id ObjectID, e v1alpha1.InventoryE
 		return kept, "", nil
 	case r.Guarded && policy == v1alpha1.PolicyConfirm && !r.Confirmed:
 		return held, "", nil
-	case r.Wanted == nil:
+	}
+	if takes, err := r.takesData(ctx, id, live); takes || err != nil {
+		return held, "", err
+	}
+	if r.Wanted == nil {
 		return condemned, "", nil
 	}
 	by, err := r.Wanted(ctx, id)

@@ -19,6 +19,10 @@ type Removal struct {
 	Owner map[string]string
 	// Guarded has what is protected from deletion stay; Confirmed lets go ahead what waits for confirmation.
 	Guarded, Confirmed bool
+	// Retain has claims that hold data, and what owns some, stay though it is confirmed.
+	Retain bool
+	// Dependents know what owns claims. Nil: that is not asked for.
+	Dependents *Dependents
 	// Foreground has an object stay until what it owns is gone.
 	Foreground bool
 	// Wanted says who else declares an object, or may do so; "" for nobody. It is left for them, and recorded until they

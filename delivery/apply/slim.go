@@ -3,18 +3,37 @@ package apply
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // Slim takes from an object's metadata what nobody here reads before a cache holds it: annotations, but for what protects it
-// from deletion, and what SlimFields takes. Tenants write both, as large as they like.
+// from deletion or allows it, and what SlimFields takes. Tenants write both, as large as they like.
 func Slim(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
-		o.SetAnnotations(protecting(o))
+		o.SetAnnotations(allowing(o, protecting(o)))
 	}
 	return SlimFields(object)
+}
+
+// allowing adds to annotations those of a namespace that say about its deletion.
+func allowing(o metav1.Object, kept map[string]string) map[string]string {
+	for _, name := range []string{v1alpha1.AllowDeletionAnnotation, v1alpha1.VolumesRetainedAnnotation} {
+		value, ok := o.GetAnnotations()[name]
+		if !ok {
+			continue
+		}
+		kept = maps.Clone(kept) // What protects is shared.
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[name] = value
+	}
+	return kept
 }
 
 // SlimFields takes from an object's metadata the fields that belong to other controllers, but for the one that scaling writes.

@@ -92,6 +92,29 @@ func (w *Watch) Object(ctx context.Context, kind schema.GroupVersionKind, key ty
 	return object, true, nil
 }
 
+// InNamespace returns the metadata of all objects of a kind in a namespace that carry the label, as the watch last saw them; none
+// where the operator may not watch the kind. What it returns is shared: it is not to be changed.
+func (w *Watch) InNamespace(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]metav1.Object, error) {
+	store, err := w.follow(ctx, kind)
+	indexer, ok := store.(toolscache.Indexer)
+	if !ok || err != nil {
+		return nil, err
+	}
+	found, err := indexer.ByIndex(toolscache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("looking for %s in %s: %w", kind.Kind, namespace, err)
+	}
+	var objects []metav1.Object
+	for _, held := range found {
+		object, err := meta.Accessor(held)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
 func (w *Watch) liveOwn(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 	made, err := w.direct.Scheme().New(kind)
 	if err != nil {

@@ -22,8 +22,10 @@ var (
 	// ErrTaken says that the namespace exists and is not ours.
 	ErrTaken = errors.New("the namespace exists and does not belong to this object; kubeop adopts none: remove or rename one of them")
 	// ErrInherited says that the namespace was left behind by an earlier tenant of the same name.
-	ErrInherited = errors.New("the namespace was left by an earlier tenant of this name, with what that tenant's people put there: " +
-		"delete it, or to hand it over remove its annotation " + v1alpha1.TenantUIDAnnotation)
+	ErrInherited = errors.New("the namespace was left by an earlier tenant of this name, with what that tenant's people put there, and neither " +
+		"the UID nor the identity (repository, or owners and folder) of this Tenant is that one's. If it is another tenant, give it another name, or " +
+		"delete the namespace with all that is in it; if it is the same one, hand the namespace over: " +
+		"remove its annotation " + v1alpha1.TenantUIDAnnotation)
 	// ErrLeaving says that the namespace is being deleted and has to be waited for.
 	ErrLeaving = errors.New("the namespace is still being deleted")
 )
@@ -45,58 +47,86 @@ type Owner struct {
 	Labels map[string]string
 	// Tenant is the UID of the Tenant object: another tenant that is later given the same name gets nothing of the first.
 	Tenant types.UID
+	// Identity says who the tenant is whatever its UID; "" where nothing does.
+	Identity string
 }
 
 // Object returns the namespace to apply: marked with its owner and held to a Pod Security level.
 func Object(name string, owner Owner, podSecurity string) *core.NamespaceApplyConfiguration {
-	return core.Namespace(name).WithLabels(owner.Labels).WithLabels(podSecurityLabels(podSecurity)).
-		WithAnnotations(map[string]string{v1alpha1.TenantUIDAnnotation: string(owner.Tenant)})
+	marks := map[string]string{v1alpha1.TenantUIDAnnotation: string(owner.Tenant)}
+	if owner.Identity != "" {
+		marks[v1alpha1.TenantIdentityAnnotation] = owner.Identity
+	}
+	return core.Namespace(name).WithLabels(owner.Labels).WithLabels(podSecurityLabels(podSecurity)).WithAnnotations(marks)
 }
+
+// Found is what Claim found.
+type Found struct {
+	// Namespace that is there; nil for none.
+	*corev1.Namespace
+	// Adopted: it was made for an earlier object of the same tenant.
+	Adopted bool
+}
+
+// Retained reports whether the namespace outlived its owner because claims in it hold data.
+func (f Found) Retained() bool { return f.Namespace != nil && f.Labels[v1alpha1.RetainedLabel] != "" }
 
 // Claim checks that the namespace may be made or is ours already. The reader must see all namespaces, not only labelled
 // ones. Errors: ErrTaken, ErrInherited, ErrLeaving, and the reader's.
-func Claim(ctx context.Context, reader client.Reader, name string, owner Owner) error {
-	ns := &corev1.Namespace{}
-	err := reader.Get(ctx, client.ObjectKey{Name: name}, ns)
-	if apierrors.IsNotFound(err) {
-		return nil
+func Claim(ctx context.Context, reader client.Reader, name string, owner Owner) (Found, error) {
+	ns, err := read(ctx, reader, name)
+	if ns == nil || err != nil {
+		return Found{}, err
 	}
-	if err != nil {
-		return fmt.Errorf("reading namespace %s: %w", name, err)
+	uid, marked := ns.Annotations[v1alpha1.TenantUIDAnnotation]
+	switch {
+	case !owns(owner.Labels, ns):
+		return Found{}, fmt.Errorf("namespace %s: %w", name, ErrTaken)
+	case !owner.was(ns):
+		return Found{}, fmt.Errorf("namespace %s: %w", name, ErrInherited)
+	case ns.DeletionTimestamp != nil:
+		return Found{}, fmt.Errorf("namespace %s: %w%s", name, ErrLeaving, holds(ns))
 	}
-	if !owns(owner.Labels, ns) {
-		return fmt.Errorf("namespace %s: %w", name, ErrTaken)
-	}
-	if uid, ok := ns.Annotations[v1alpha1.TenantUIDAnnotation]; ok && uid != string(owner.Tenant) {
-		return fmt.Errorf("namespace %s: %w", name, ErrInherited)
-	}
-	if ns.DeletionTimestamp != nil {
-		return fmt.Errorf("namespace %s: %w%s", name, ErrLeaving, holds(ns))
-	}
-	return nil
+	return Found{ns, marked && uid != string(owner.Tenant)}, nil
 }
 
-// Remove deletes the namespace where it is ours and returns what it waits for; "" when it is gone or not ours. The client
-// must not read from a cache.
-func Remove(ctx context.Context, c client.Client, name string, owner map[string]string) (string, error) {
-	ns := &corev1.Namespace{}
-	err := c.Get(ctx, client.ObjectKey{Name: name}, ns)
-	if apierrors.IsNotFound(err) {
-		return "", nil
+// was reports whether the namespace was made for this tenant, or for one that administrators made it over from.
+func (o Owner) was(ns *corev1.Namespace) bool {
+	uid, marked := ns.Annotations[v1alpha1.TenantUIDAnnotation]
+	return !marked || uid == string(o.Tenant) || (o.Identity != "" && ns.Annotations[v1alpha1.TenantIdentityAnnotation] == o.Identity)
+}
+
+// Own returns the namespace where it is there and this tenant's, else nil: what an earlier tenant left is not another's to
+// remove. The reader must not read from a cache.
+func Own(ctx context.Context, reader client.Reader, name string, owner Owner) (*corev1.Namespace, error) {
+	ns, err := read(ctx, reader, name)
+	if ns == nil || err != nil || !owns(owner.Labels, ns) || !owner.was(ns) {
+		return nil, err
 	}
-	if err != nil {
-		return "", fmt.Errorf("reading namespace %s: %w", name, err)
-	}
-	if !owns(owner, ns) {
-		return "", nil
-	}
+	return ns, nil
+}
+
+// Remove deletes the namespace with all that is in it and says what it waits for.
+func Remove(ctx context.Context, c client.Client, ns *corev1.Namespace) (string, error) {
 	if ns.DeletionTimestamp == nil {
 		uid := ns.UID
 		if err := c.Delete(ctx, ns, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("deleting namespace %s: %w", name, err)
+			return "", fmt.Errorf("deleting namespace %s: %w", ns.Name, err)
 		}
 	}
-	return fmt.Sprintf("namespace %s is being deleted%s", name, holds(ns)), nil
+	return fmt.Sprintf("namespace %s is being deleted%s", ns.Name, holds(ns)), nil
+}
+
+func read(ctx context.Context, reader client.Reader, name string) (*corev1.Namespace, error) {
+	ns := &corev1.Namespace{}
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, ns)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading namespace %s: %w", name, err)
+	}
+	return ns, nil
 }
 
 // owns reports whether the namespace is the owner's. A label that somebody took away is put back later, so it counts as

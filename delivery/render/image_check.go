@@ -122,8 +122,11 @@ func (i *image) checkMounts() error {
 	return nil
 }
 
-// checkVolumes refuses pods of which only one could ever start.
+// checkVolumes refuses pods of which only one could ever start, and claims of the app itself under the name of another.
 func (i *image) checkVolumes() error {
+	if from := i.app.Spec.MovedFrom; from != nil && from.App == i.app.Name {
+		return fmt.Errorf("spec.movedFrom.app: %s is the app itself: name the one whose claims it goes on with", from.App)
+	}
 	v := i.exclusive()
 	if v == nil || i.most() <= 1 {
 		return nil

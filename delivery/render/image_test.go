@@ -133,6 +133,11 @@ func TestImageErrors(t *testing.T) {
 		"replicas of one volume": {`{spec: {image: {reference: a, replicas: 3, volumes: [{name: data, mountPath: /data, size: 1Gi}]}}}`,
 			"spec.image.volumes[data]: with accessMode ReadWriteOnce the pods of one node at most can use it, and spec.image.replicas asks for up to 3: " +
 				"set accessMode: ReadWriteMany where a storage class has it, or run one replica; for a volume per replica bring a StatefulSet with an app of type Raw"},
+		"replicas of a claim that exists": {`{spec: {image: {reference: a, replicas: 3, volumes: [{name: data, mountPath: /data, claimName: c}]}}}`,
+			"spec.image.volumes[data]: with accessMode ReadWriteOnce the pods of one node at most can use it, and spec.image.replicas asks for up to 3: " +
+				"set accessMode: ReadWriteMany where a storage class has it, or run one replica; for a volume per replica bring a StatefulSet with an app of type Raw"},
+		"claims of its own": {`{metadata: {name: web}, spec: {movedFrom: {app: web}, image: {reference: a}}}`,
+			"spec.movedFrom.app: web is the app itself: name the one whose claims it goes on with"},
 		"autoscaling with one volume": {`{spec: {image: {reference: a, autoscale: {max: 2}, volumes: [{name: data, mountPath: /data, size: 1Gi, accessMode: ReadWriteOncePod}]}}}`,
 			"spec.image.volumes[data]: with accessMode ReadWriteOncePod the pods of one node at most can use it, and spec.image.autoscale asks for up to 2: " +
 				"set accessMode: ReadWriteMany where a storage class has it, or run one replica; for a volume per replica bring a StatefulSet with an app of type Raw"},

@@ -24,7 +24,7 @@ func (i *image) claims() []runtime.Object {
 		}
 		claims = append(claims, &corev1.PersistentVolumeClaim{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-			ObjectMeta: i.meta("-" + v.Name),
+			ObjectMeta: metav1.ObjectMeta{Name: ClaimOf(i.app, v), Labels: labelsOf(i.app)},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes:      []corev1.PersistentVolumeAccessMode{accessMode(v)},
 				StorageClassName: v.StorageClassName,
@@ -33,6 +33,20 @@ func (i *image) claims() []runtime.Object {
 		})
 	}
 	return claims
+}
+
+// ClaimOf returns the name of the claim that a volume of an Image app mounts, "" for one that lasts as long as its pod. A claim
+// cannot be renamed, so one that is taken over keeps the name of the app that made it.
+func ClaimOf(app *v1alpha1.App, v v1alpha1.ImageVolume) string {
+	switch {
+	case v.ClaimName != "":
+		return v.ClaimName
+	case v.Size == nil:
+		return ""
+	case app.Spec.MovedFrom != nil:
+		return app.Spec.MovedFrom.App + "-" + v.Name
+	}
+	return app.Name + "-" + v.Name
 }
 
 func accessMode(v v1alpha1.ImageVolume) corev1.PersistentVolumeAccessMode {
@@ -46,7 +60,7 @@ func accessMode(v v1alpha1.ImageVolume) corev1.PersistentVolumeAccessMode {
 func (i *image) exclusive() *v1alpha1.ImageVolume {
 	n := slices.IndexFunc(i.Volumes, func(v v1alpha1.ImageVolume) bool {
 		mode := accessMode(v)
-		return v.Size != nil && (mode == corev1.ReadWriteOnce || mode == corev1.ReadWriteOncePod)
+		return ClaimOf(i.app, v) != "" && (mode == corev1.ReadWriteOnce || mode == corev1.ReadWriteOncePod)
 	})
 	if n < 0 {
 		return nil
@@ -84,8 +98,9 @@ func (i *image) storage() ([]corev1.Volume, []corev1.VolumeMount) {
 }
 
 func (i *image) source(v v1alpha1.ImageVolume) corev1.VolumeSource {
-	if v.Size == nil {
+	claim := ClaimOf(i.app, v)
+	if claim == "" {
 		return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	}
-	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: i.app.Name + "-" + v.Name}}
+	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
 }

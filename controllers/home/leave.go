@@ -1,0 +1,106 @@
+package home
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/namespace"
+	"github.com/kubeop/kubeop/delivery/pvc"
+)
+
+// Departure is on which terms a home is left.
+type Departure struct {
+	// Policy Orphan leaves everything as it is.
+	Policy v1alpha1.DeletionPolicy
+	// Claims says which claims may go.
+	Claims pvc.Terms
+	// Deployer deletes the claims that go where others stay. Nil: nobody makes pods or claims there, and none are deleted one
+	// by one.
+	Deployer client.Client
+}
+
+// closing is how long the API server may take to keep everybody from making claims once the quota says so: its admission reads
+// quotas from a watch.
+const closing = 500 * time.Millisecond
+
+// Remove deletes the namespace and waits until it is gone with all that is in it, or leaves it for the sake of claims that
+// hold data. Then those that may go are deleted, and everybody's access ends; quota and network isolation stay.
+//
+// No request deletes a namespace only if it holds no claim. So nobody can make one before the claims are looked at; a claim
+// that is bound between the look and the deletion was not bound while anything of the project ran.
+func (h Home) Remove(ctx context.Context, d Departure) error {
+	if d.Policy == v1alpha1.DeletionOrphan {
+		return nil
+	}
+	ns, err := namespace.Own(ctx, h.Direct, h.Name, h.Owner)
+	if ns == nil || err != nil {
+		return err
+	}
+	if ns.DeletionTimestamp == nil {
+		stay, err := h.clear(ctx, d)
+		if err != nil {
+			return err
+		}
+		if len(stay) > 0 {
+			return h.retain(ctx, ns, stay)
+		}
+	}
+	left, err := namespace.Remove(ctx, h.Direct, ns)
+	if err != nil {
+		return err
+	}
+	return step.Wait(v1alpha1.DeletingReason, time.Second, "%s", left)
+}
+
+// clear returns the claims that stay, once those that go are gone where any stays.
+func (h Home) clear(ctx context.Context, d Departure) ([]pvc.Claim, error) {
+	if d.Deployer != nil {
+		closed, err := namespace.Close(ctx, h.Direct, h.Name, h.Owner.Labels)
+		if err != nil {
+			return nil, err
+		}
+		if closed {
+			return nil, step.Soon(closing)
+		}
+	}
+	all, err := pvc.List(ctx, h.Direct, h.Name)
+	if err != nil {
+		return nil, err
+	}
+	leave, stay := d.Claims.Divide(all)
+	if len(stay) == 0 || len(leave) == 0 || d.Deployer == nil {
+		return stay, nil
+	}
+	if err := pvc.Delete(ctx, d.Deployer, leave); err != nil {
+		return nil, err
+	}
+	return nil, step.Wait(v1alpha1.DeletingReason, time.Second, "waits for claims %s to be gone", pvc.Names(leave))
+}
+
+// retain leaves the namespace with its claims.
+func (h Home) retain(ctx context.Context, ns *corev1.Namespace, stay []pvc.Claim) error {
+	if err := namespace.Lock(ctx, h.Direct, ns.Name); err != nil {
+		return err
+	}
+	kind := v1alpha1.TenantKind
+	if h.Of.GetNamespace() != "" {
+		kind = v1alpha1.ProjectKind
+	}
+	of := fmt.Sprintf("%s %s", kind, client.ObjectKeyFromObject(h.Of))
+	news, err := namespace.Retain(ctx, h.Direct, ns, of, stay, h.Steps.Clock.Now())
+	if err != nil || !news {
+		return err
+	}
+	h.tell(corev1.EventTypeWarning, v1alpha1.NamespaceRetainedReason,
+		fmt.Sprintf("namespace %s stays, because claims in it hold data: %s. %s", ns.Name, pvc.Names(stay), namespace.Ways(ns.Name, stay)))
+	return nil
+}
+
+func metaOf(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

@@ -1,0 +1,336 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// bind makes a volume for a claim of the shop.
+func (n *team) bind(name string) {
+	n.t.Helper()
+	n.create(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: n.name + "-" + name}, Spec: pvOf(n.namespace(), name)})
+}
+
+var oneMi = resource.MustParse("1Mi")
+
+// claim returns the claim of a name in the shop.
+func (n *team) claim(name string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: name}}
+}
+
+// boundClaim waits until a claim of the shop is bound.
+func (n *team) boundClaim(name string) *corev1.PersistentVolumeClaim {
+	n.t.Helper()
+	c := n.claim(name)
+	n.eventually(func() error {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+			return err
+		}
+		if c.Status.Phase != corev1.ClaimBound {
+			return fmt.Errorf("claim %s is %s", name, c.Status.Phase)
+		}
+		return nil
+	})
+	return c
+}
+
+// byHand makes a claim that no app declares, as a StatefulSet or a person does, and that may name its volume.
+func (n *team) byHand(name string, volume ...string) *corev1.PersistentVolumeClaim {
+	n.t.Helper()
+	class := ""
+	c := n.claim(name)
+	c.Spec = corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: oneMi}},
+	}
+	c.Spec.VolumeName = strings.Join(volume, "")
+	n.create(c)
+	return c
+}
+
+// uid reads an object's UID.
+func (n *team) uid(o client.Object) types.UID {
+	n.t.Helper()
+	n.there(o)
+	return o.GetUID()
+}
+
+// project returns the shop.
+func (n *team) project() *v1alpha1.Project {
+	return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace(n.name), Name: "shop"}}
+}
+
+func (n *team) tenant() *v1alpha1.Tenant {
+	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
+}
+
+// change patches an object.
+func change[T client.Object](n *team, o T, edit func(T)) T {
+	n.t.Helper()
+	if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		n.t.Fatal(err)
+	}
+	before := o.DeepCopyObject().(client.Object)
+	edit(o)
+	if err := n.admin.Patch(n.t.Context(), o, client.MergeFrom(before)); err != nil {
+		n.t.Fatal(err)
+	}
+	return o
+}
+
+// data returns the files of a shop whose app web has the claim data, with a project beside it, and makes its volume.
+func (n *team) data() map[string]string {
+	n.bind("data")
+	files := n.shop("web", claim, plain("settings"))
+	for k, v := range shopFiles("other", "a", "b", "c") {
+		files[k] = v
+	}
+	return files
+}
+
+// retained waits until the shop's namespace was left with its claims, and checks how.
+func (n *team) retained(names ...string) *corev1.Namespace {
+	n.t.Helper()
+	ns := namespace(n.namespace())
+	n.eventually(func() error {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
+			return err
+		}
+		if ns.Labels[v1alpha1.RetainedLabel] != "true" || ns.DeletionTimestamp != nil {
+			return fmt.Errorf("namespace %s is labelled %v", ns.Name, ns.Labels)
+		}
+		return nil
+	})
+	for _, name := range names {
+		n.there(n.claim(name))
+		if !strings.Contains(ns.Annotations[v1alpha1.RetainedClaimsAnnotation], name+" (1Mi)") {
+			n.t.Errorf("the namespace does not name claim %s: %v", name, ns.Annotations)
+		}
+	}
+	return ns
+}
+
+// locked checks that nobody may enter the shop's namespace and that nothing else was loosened.
+func (n *team) locked() {
+	n.t.Helper()
+	in := client.InNamespace(n.namespace())
+	bindings, accounts := &rbacv1.RoleBindingList{}, &corev1.ServiceAccount{}
+	if err := n.admin.List(n.t.Context(), bindings, in); err != nil || len(bindings.Items) > 0 {
+		n.t.Errorf("bound are %v, %v", bindings.Items, err)
+	}
+	if err := n.admin.Get(n.t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: v1alpha1.Deployer}, accounts); err == nil {
+		n.t.Error("the deployer is there")
+	}
+	policies, quotas := &networkingv1.NetworkPolicyList{}, &corev1.ResourceQuotaList{}
+	if err := n.admin.List(n.t.Context(), policies, in); err != nil || len(policies.Items) < 5 {
+		n.t.Errorf("network policies are %v, %v", len(policies.Items), err)
+	}
+	if err := n.admin.List(n.t.Context(), quotas, in); err != nil || len(quotas.Items) != 3 {
+		n.t.Errorf("quotas are %v, %v", len(quotas.Items), err)
+	}
+}
+
+// TestAProjectWithDataLeavesItsNamespaceAndHasItAgain removes a project from Git and puts it back.
+func TestAProjectWithDataLeavesItsNamespaceAndHasItAgain(t *testing.T) {
+	n := newTeam(t, "dataproject")
+	n.applied("web", n.push(n.data()))
+	n.byHand("stray")
+	n.bind("stray")
+	was, stray, space := n.boundClaim("data").UID, n.boundClaim("stray").UID, n.uid(namespace(n.namespace()))
+	n.byHand("pending")
+
+	n.push(map[string]string{"projects/shop": "-"})
+	n.gone(n.project(), n.app("shop", "web"), n.configMapOf("shop", "settings"))
+	ns := n.retained("data", "stray")
+	n.gone(n.claim("pending"))
+	n.locked()
+	if because := ns.Annotations[v1alpha1.RetainedBecauseAnnotation]; !strings.Contains(because, "Project kubeop-dataproject/shop was deleted") ||
+		!strings.Contains(because, "kubectl delete pvc -n kubeop-dataproject-shop data stray") || ns.Annotations[v1alpha1.RetainedAtAnnotation] == "" {
+		t.Errorf("annotations are %v", ns.Annotations)
+	}
+	n.eventually(func() error {
+		told := strings.Join(n.events(n.project(), v1alpha1.NamespaceRetainedReason), "\n")
+		if !strings.Contains(told, "data (1Mi), stray (1Mi)") || !strings.Contains(told, "kubectl delete pvc") {
+			return fmt.Errorf("events: %s", told)
+		}
+		return nil
+	})
+
+	n.applied("web", n.push(n.shop("web", claim, plain("settings"))))
+	if n.uid(n.claim("data")) != was || n.uid(n.claim("stray")) != stray || n.uid(ns) != space {
+		t.Error("the namespace or the claims are others")
+	}
+	if ns.Labels[v1alpha1.RetainedLabel] != "" || ns.Annotations[v1alpha1.RetainedBecauseAnnotation] != "" {
+		t.Errorf("it is marked still: %v %v", ns.Labels, ns.Annotations)
+	}
+	n.ready(n.project())
+	n.gone(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "kubeop-closed"}})
+	n.byHand("new")
+}
+
+// TestOnlyConfirmedClaimsGoWithAProject deletes a project under the policy Delete after a confirmation named some of its claims.
+func TestOnlyConfirmedClaimsGoWithAProject(t *testing.T) {
+	for name, c := range map[string]struct{ confirmed, stays []string }{
+		"partlyheard": {[]string{"data"}, []string{"stray"}},
+		"whollyheard": {[]string{"data", "stray"}, nil},
+		"notheard":    {nil, []string{"data", "stray"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newTeam(t, name)
+			files := n.data()
+			files["projects/shop/project.yaml"] += "spec: {claimDeletionPolicy: Delete}\n"
+			n.applied("web", n.push(files))
+			n.byHand("stray")
+			n.bind("stray")
+			uids := map[string]string{"data": string(n.boundClaim("data").UID), "stray": string(n.boundClaim("stray").UID)}
+			var listed []string
+			for _, name := range c.confirmed {
+				listed = append(listed, uids[name])
+			}
+			change(n, n.project(), func(p *v1alpha1.Project) {
+				p.Annotations[v1alpha1.ConfirmedClaimsAnnotation] = strings.Join(listed, ",")
+			})
+			n.push(map[string]string{"projects/shop": "-"})
+			n.gone(n.project())
+			if len(c.stays) == 0 {
+				n.gone(namespace(n.namespace()))
+				return
+			}
+			n.retained(c.stays...)
+			for _, name := range c.confirmed {
+				n.gone(n.claim(name))
+			}
+		})
+	}
+}
+
+// TestATenantComesBackToItsData deletes a tenant with data and makes it again from the same file; then somebody else takes the name.
+func TestATenantComesBackToItsData(t *testing.T) {
+	n := newTeam(t, "comesback")
+	change(n, n.tenant(), func(o *v1alpha1.Tenant) {
+		o.Spec.Owners = []v1alpha1.Owner{{Kind: "User", Name: "lead", Role: "admin"}}
+	})
+	n.applied("web", n.push(n.data()))
+	was, space := n.boundClaim("data").UID, n.uid(namespace(n.namespace()))
+	spec := n.deleteTenant()
+	n.retained("data")
+	n.locked()
+
+	other := n.tenant()
+	other.Spec = *spec.DeepCopy()
+	other.Spec.Repository.URL = strings.Replace(spec.Repository.URL, "comesback", "elsewhere", 1)
+	n.create(other)
+	n.ready(other)
+	shop := n.project()
+	shop.Labels = map[string]string{v1alpha1.TenantLabel: n.name, v1alpha1.ProjectLabel: "shop"}
+	n.create(shop)
+	message := n.until(shop, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.NamespaceTakenReason)
+	if !strings.Contains(message, "another name") || !strings.Contains(message, v1alpha1.TenantUIDAnnotation) {
+		t.Errorf("the message does not say both ways out: %s", message)
+	}
+	n.locked()
+	n.deleteTenant()
+	n.gone(shop)
+	n.retained("data") // Whoever was refused removes nothing.
+
+	again := n.tenant()
+	again.Spec = spec
+	n.create(again)
+	n.ready(again, n.app("shop", "web"))
+	if n.uid(n.claim("data")) != was || n.uid(namespace(n.namespace())) != space {
+		t.Error("the namespace or the claim is another")
+	}
+	n.eventually(func() error {
+		if told := n.events(n.project(), v1alpha1.NamespaceAdoptedReason); len(told) == 0 {
+			return fmt.Errorf("nobody says that it was adopted")
+		}
+		return nil
+	})
+}
+
+// deleteTenant deletes the tenant and returns what it was.
+func (n *team) deleteTenant() v1alpha1.TenantSpec {
+	n.t.Helper()
+	tenant := n.tenant()
+	n.there(tenant)
+	if err := n.admin.Delete(n.t.Context(), tenant); err != nil {
+		n.t.Fatal(err)
+	}
+	n.gone(tenant, namespace(v1alpha1.HomeNamespace(n.name)))
+	return tenant.Spec
+}
+
+// TestWhatLostItsStatusIsAdoptedAsItIs takes Tenant, Project and App away without their finalizers, as a restored backup or
+// definitions that were deleted do, and makes them again.
+func TestWhatLostItsStatusIsAdoptedAsItIs(t *testing.T) {
+	n := newTeam(t, "restored")
+	n.applied("web", n.push(n.data()))
+	n.boundClaim("data")
+	kept := []client.Object{
+		namespace(v1alpha1.HomeNamespace(n.name)), namespace(n.namespace()), n.claim("data"), n.configMapOf("shop", "settings"),
+		&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "kubeop"}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "kubeop-admin"}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: v1alpha1.Deployer}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-tenant-restored"}},
+	}
+	uids := map[client.Object]types.UID{}
+	for _, o := range kept {
+		uids[o] = n.uid(o)
+	}
+	tenant, project, app := n.tenant(), n.project(), n.app("shop", "web")
+	n.there(tenant, project, app)
+	spec := tenant.Spec
+	change(n, tenant, func(o *v1alpha1.Tenant) { o.Spec.Suspend = true }) // A suspended one is let go as it is.
+	if err := n.admin.Delete(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	n.gone(tenant)
+	if err := n.admin.Delete(t.Context(), n.repository()); err != nil {
+		t.Fatal(err)
+	}
+	n.gone(n.repository())
+	for _, o := range []client.Object{app, project} {
+		n.eventually(func() error { return n.vanish(o) })
+	}
+	spec.Suspend = false
+	again := n.tenant()
+	again.Spec = spec
+	n.create(again)
+	n.ready(again, n.project(), n.app("shop", "web"))
+	for _, o := range kept {
+		if n.uid(o) != uids[o] {
+			t.Errorf("%T %s was made anew", o, o.GetName())
+		}
+	}
+}
+
+// vanish deletes an object without what its finalizer stands for.
+func (n *team) vanish(o client.Object) error {
+	if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	switch o := o.(type) { // Suspended, or left as it is, so that its controller does nothing meanwhile.
+	case *v1alpha1.App:
+		o.Spec.Suspend = true
+	case *v1alpha1.Project:
+		o.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+	}
+	if err := n.admin.Update(n.t.Context(), o); err != nil {
+		return err
+	}
+	if err := n.admin.Delete(n.t.Context(), o); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return fmt.Errorf("%T %s is leaving", o, o.GetName())
+}

@@ -1,0 +1,173 @@
+// Package volumes has the volumes of a namespace outlive it where somebody is about to delete it by hand: before admission lets
+// the namespace go, their reclaim policy is Retain.
+package volumes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/pvc"
+)
+
+// again is when claims that were made meanwhile are looked for, while the namespace may be deleted.
+const again = 30 * time.Second
+
+// maxNamed is how many volumes the annotation names.
+const maxNamed = 20
+
+// Reconciler reconciles namespaces of tenants that somebody is about to delete.
+type Reconciler struct {
+	// Direct reads and writes past the cache.
+	Direct client.Client
+	Watch  *kube.Watch
+	Events events.EventRecorder
+}
+
+// SetupWithManager has the controller woken by namespaces whose deletion is allowed, or no longer is.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	options.Reconciler = r
+	c, err := controller.New("volumes", mgr, options)
+	if err != nil {
+		return err
+	}
+	r.Watch.OnKind(func(kind schema.GroupVersionKind, informer cache.Informer) error {
+		if kind != corev1.SchemeGroupVersion.WithKind("Namespace") {
+			return nil
+		}
+		return c.Watch(&source.Informer{Informer: informer, Handler: &handler.EnqueueRequestForObject{}, Predicates: []predicate.Predicate{asked}})
+	})
+	return nil
+}
+
+// asked lets namespaces through that carry one of the two annotations, or no longer do.
+var asked = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return marksOf(e.Object) != [2]string{} },
+	UpdateFunc: func(e event.UpdateEvent) bool { return marksOf(e.ObjectOld) != marksOf(e.ObjectNew) },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+func marksOf(o client.Object) [2]string {
+	return [2]string{o.GetAnnotations()[v1alpha1.AllowDeletionAnnotation], o.GetAnnotations()[v1alpha1.VolumesRetainedAnnotation]}
+}
+
+// Reconcile has the volumes of one namespace retained while its deletion is allowed, and says so on it; where it no longer is,
+// it takes back what it said. The volumes stay as they are: nobody knows what they were before.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ns := &corev1.Namespace{}
+	if err := r.Direct.Get(ctx, request.NamespacedName, ns); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	said, told := ns.Annotations[v1alpha1.VolumesRetainedAnnotation]
+	switch {
+	case ns.Labels[v1alpha1.TenantLabel] == "":
+		return reconcile.Result{}, nil
+	case ns.Annotations[v1alpha1.AllowDeletionAnnotation] != ns.Name:
+		if !told {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, r.say(ctx, ns, nil)
+	}
+	retained, err := r.retain(ctx, ns.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if now := summary(retained); now != said {
+		if err := r.say(ctx, ns, now); err != nil {
+			return reconcile.Result{}, err
+		}
+		r.Events.Eventf(ns, nil, corev1.EventTypeNormal, v1alpha1.VolumesRetainedReason, "Retain", "deletion is allowed; of its claims outlive it %s", now)
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// retain has the volumes of a namespace's claims outlive these, and returns their names.
+func (r *Reconciler) retain(ctx context.Context, namespace string) ([]string, error) {
+	claims, err := pvc.List(ctx, r.Direct, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var retained []string
+	for i := range claims {
+		claim, volume := &claims[i], &corev1.PersistentVolume{}
+		if claim.Spec.VolumeName == "" {
+			continue
+		}
+		err := r.Direct.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the volume of claim %s: %w", claim.Name, err)
+		}
+		// A claim may name any volume; only the volume says whose it is.
+		if ref := volume.Spec.ClaimRef; ref == nil || ref.UID != claim.UID {
+			continue
+		}
+		if err := r.keep(ctx, volume); err != nil {
+			return nil, err
+		}
+		retained = append(retained, volume.Name)
+	}
+	return retained, nil
+}
+
+func (r *Reconciler) keep(ctx context.Context, volume *corev1.PersistentVolume) error {
+	if volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		return nil
+	}
+	before := volume.DeepCopy()
+	volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	if err := r.Direct.Patch(ctx, volume, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("retaining volume %s: %w", volume.Name, err)
+	}
+	return nil
+}
+
+// say writes the annotation of exactly this namespace, or takes it away with nil.
+func (r *Reconciler) say(ctx context.Context, ns *corev1.Namespace, text any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": ns.UID, "annotations": map[string]any{v1alpha1.VolumesRetainedAnnotation: text},
+	}})
+	if err != nil {
+		return err
+	}
+	target := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}
+	if err := r.Direct.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager+"-retention")); err != nil {
+		return fmt.Errorf("telling of the volumes of namespace %s: %w", ns.Name, err)
+	}
+	return nil
+}
+
+// summary is what the annotation says: "2 volumes: pvc-1, pvc-2".
+func summary(volumes []string) string {
+	text := fmt.Sprintf("%d volumes", len(volumes))
+	if len(volumes) == 0 {
+		return text
+	}
+	more := ""
+	if n := len(volumes) - maxNamed; n > 0 {
+		volumes, more = volumes[:maxNamed], fmt.Sprintf(", and %d more", n)
+	}
+	return text + ": " + strings.Join(volumes, ", ") + more
+}

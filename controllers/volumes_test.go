@@ -1,0 +1,138 @@
+package controllers
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func (n *team) pv(name string) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: n.name + "-" + name}}
+}
+
+// saysOfVolumes waits until the shop's namespace says something of its volumes, "" for nothing.
+func (n *team) saysOfVolumes(want string) {
+	n.t.Helper()
+	ns := namespace(n.namespace())
+	n.eventually(func() error {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
+			return err
+		}
+		if got := ns.Annotations[v1alpha1.VolumesRetainedAnnotation]; got != want {
+			return fmt.Errorf("it says %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+// TestVolumesOutliveANamespaceThatMayBeDeleted allows the deletion of a project's namespace, and deletes it.
+func TestVolumesOutliveANamespaceThatMayBeDeleted(t *testing.T) {
+	n := newTeam(t, "outlives")
+	n.applied("web", n.push(n.data()))
+	n.boundClaim("data")
+	n.create(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: n.name + "-theirs"}, Spec: pvOf("elsewhere", "theirs")})
+	n.byHand("thief", n.name+"-theirs")
+
+	change(n, namespace(n.namespace()), func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AllowDeletionAnnotation] = "another" })
+	change(n, namespace(n.namespace()), func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AllowDeletionAnnotation] = ns.Name })
+	n.saysOfVolumes("1 volumes: outlives-data")
+	volume, theirs := n.pv("data"), n.pv("theirs")
+	n.there(volume, theirs)
+	if volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain || theirs.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		t.Errorf("reclaim policies are %s and, of a volume of somebody else's, %s", volume.Spec.PersistentVolumeReclaimPolicy, theirs.Spec.PersistentVolumeReclaimPolicy)
+	}
+	change(n, namespace(n.namespace()), func(ns *corev1.Namespace) { delete(ns.Annotations, v1alpha1.AllowDeletionAnnotation) })
+	n.saysOfVolumes("")
+	change(n, namespace(n.namespace()), func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AllowDeletionAnnotation] = ns.Name })
+	n.saysOfVolumes("1 volumes: outlives-data")
+
+	was := n.uid(namespace(n.namespace()))
+	if err := n.admin.Delete(t.Context(), namespace(n.namespace())); err != nil {
+		t.Fatal(err)
+	}
+	n.eventually(func() error {
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(volume), volume); err != nil {
+			return err
+		}
+		if volume.Status.Phase != corev1.VolumeReleased {
+			return fmt.Errorf("the volume is %s", volume.Status.Phase)
+		}
+		return nil
+	})
+	// As docs/data.md has it: the volume is given to the claim that the app makes anew.
+	change(n, volume, func(v *corev1.PersistentVolume) {
+		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: n.namespace(), Name: "data"}
+	})
+	n.ready(n.project(), n.app("shop", "web"))
+	n.boundClaim("data")
+	if n.uid(namespace(n.namespace())) == was {
+		t.Error("the namespace was not deleted")
+	}
+}
+
+func pvOf(namespace, claim string) corev1.PersistentVolumeSpec {
+	spec := corev1.PersistentVolumeSpec{
+		Capacity: corev1.ResourceList{corev1.ResourceStorage: oneMi}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+		PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"}},
+	}
+	spec.StorageClassName = "for-nobody"
+	if claim != "" {
+		spec.StorageClassName = ""
+		spec.ClaimRef = &corev1.ObjectReference{Namespace: namespace, Name: claim}
+	}
+	return spec
+}
+
+// TestTheOperatorChangesNothingOfAVolumeButThatItStays tries with the operator's account what a stolen token of it could be for.
+func TestTheOperatorChangesNothingOfAVolumeButThatItStays(t *testing.T) {
+	n := newTeam(t, "volumerules")
+	operator := n.as(operatorAccount)
+	for name, c := range map[string]struct {
+		namespace string
+		edit      func(*corev1.PersistentVolume)
+		allowed   bool
+	}{
+		"that it stays":         {"kubeop-acme-shop", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, true},
+		"that it goes":          {"kubeop-acme-shop", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Recycle" }, false},
+		"of no claim":           {"", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, false},
+		"of the cluster's own":  {"kube-system", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, false},
+		"of the operator's own": {"kubeop-system", func(v *corev1.PersistentVolume) { v.Spec.PersistentVolumeReclaimPolicy = "Retain" }, false},
+		"whose it is": {"kubeop-acme-shop", func(v *corev1.PersistentVolume) {
+			v.Spec.PersistentVolumeReclaimPolicy, v.Spec.ClaimRef.Namespace = "Retain", "kubeop-evil-shop"
+		}, false},
+		"its class": {"kubeop-acme-shop", func(v *corev1.PersistentVolume) {
+			v.Spec.PersistentVolumeReclaimPolicy, v.Spec.StorageClassName = "Retain", "x"
+		}, false},
+		"its labels": {"kubeop-acme-shop", func(v *corev1.PersistentVolume) {
+			v.Spec.PersistentVolumeReclaimPolicy, v.Labels = "Retain", map[string]string{"a": "b"}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := "data"
+			if c.namespace == "" {
+				claim = ""
+			}
+			volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{GenerateName: "volumerules-"}, Spec: pvOf(c.namespace, claim)}
+			n.create(volume)
+			try := func() error {
+				if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(volume), volume); err != nil {
+					return err
+				}
+				before := volume.DeepCopy()
+				c.edit(volume)
+				return operator.Patch(t.Context(), volume, client.MergeFrom(before))
+			}
+			if c.allowed {
+				n.eventually(try)
+				return
+			}
+			n.denied(try, "TenantsOnly: PersistentVolume/volumerules-")
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/delivery/pvc"
+)
+
+// Dependents know which objects of a namespace take claims that hold data along when they are deleted: Kubernetes' garbage
+// collector deletes what refers to an object that is gone as its owner. StatefulSets own claims by their retention policy,
+// operators make claims the dependents of their own kinds.
+type Dependents struct {
+	Client    client.Client
+	Namespace string
+
+	once sync.Once
+	of   map[types.UID][]string
+	err  error
+}
+
+// harmless are groups of kinds that own no claims, but for StatefulSets.
+var harmless = map[string]bool{
+	"": true, "apps": true, "batch": true, "autoscaling": true, "policy": true, "networking.k8s.io": true, "gateway.networking.k8s.io": true,
+	"rbac.authorization.k8s.io": true, "coordination.k8s.io": true, "discovery.k8s.io": true,
+}
+
+var statefulSet = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+
+// MayOwn reports whether objects of the kind may own claims.
+func MayOwn(kind schema.GroupKind) bool { return kind == statefulSet || !harmless[kind.Group] }
+
+// Claims returns the names of the claims with data that would go with the object. The first call costs a request, and one for
+// each StatefulSet that owns claims.
+func (d *Dependents) Claims(ctx context.Context, uid types.UID) ([]string, error) {
+	d.once.Do(func() { d.of, d.err = d.find(ctx) })
+	return d.of[uid], d.err
+}
+
+func (d *Dependents) find(ctx context.Context) (map[types.UID][]string, error) {
+	all, err := pvc.List(ctx, d.Client, d.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	of, above := map[types.UID][]string{}, map[types.UID][]metav1.OwnerReference{}
+	for i := range all {
+		claim := &all[i]
+		if claim.DeletionTimestamp != nil || !pvc.HoldsData(claim) {
+			continue
+		}
+		for _, owner := range claim.OwnerReferences {
+			if owner.Kind == "Pod" {
+				continue // An ephemeral volume, which is to go with its pod.
+			}
+			of[owner.UID] = append(of[owner.UID], claim.Name)
+			if owner.Kind != statefulSet.Kind {
+				continue
+			}
+			if _, known := above[owner.UID]; !known {
+				if above[owner.UID], err = d.ownersOf(ctx, owner); err != nil {
+					return nil, err
+				}
+			}
+			for _, higher := range above[owner.UID] {
+				of[higher.UID] = append(of[higher.UID], claim.Name)
+			}
+		}
+	}
+	return of, nil
+}
+
+// ownersOf returns who owns a StatefulSet: an operator's object takes it along, and so its claims.
+func (d *Dependents) ownersOf(ctx context.Context, owner metav1.OwnerReference) ([]metav1.OwnerReference, error) {
+	live, err := ask(ctx, d.Client, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), types.NamespacedName{Namespace: d.Namespace, Name: owner.Name})
+	if live == nil || err != nil {
+		return nil, err
+	}
+	return slices.Clone(live.GetOwnerReferences()), nil
+}
+
+// takesData reports whether an object stays because of data that nobody let go: it is a claim that holds some, or owns such.
+func (r *Removal) takesData(ctx context.Context, id ObjectID, live metav1.Object) (bool, error) {
+	kind := schema.GroupKind{Group: id.Group, Kind: id.Kind}
+	switch {
+	case !r.Guarded || (r.Confirmed && !r.Retain):
+		return false, nil
+	case kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		claim := &corev1.PersistentVolumeClaim{}
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, claim); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		return pvc.HoldsData(claim), nil
+	case r.Dependents == nil || !MayOwn(kind):
+		return false, nil
+	}
+	owned, err := r.Dependents.Claims(ctx, live.GetUID())
+	if err != nil {
+		return false, fmt.Errorf("looking for claims that would go with it: %w", err)
+	}
+	return len(owned) > 0, nil
+}

@@ -1,0 +1,110 @@
+package namespace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	core "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/pvc"
+)
+
+// ClosedQuota is the name of the ResourceQuota that keeps everybody from making pods and claims in a namespace that is on its
+// way out: what nobody looked at must not go with it.
+const ClosedQuota = "kubeop-closed"
+
+// Close keeps everybody from making pods and claims in the namespace, and reports whether they could until now.
+func Close(ctx context.Context, c client.Client, name string, labels map[string]string) (closed bool, err error) {
+	none := resource.MustParse("0")
+	quota := core.ResourceQuota(ClosedQuota, name).WithLabels(labels).WithSpec(core.ResourceQuotaSpec().
+		WithHard(corev1.ResourceList{corev1.ResourcePods: none, corev1.ResourcePersistentVolumeClaims: none}))
+	there := &corev1.ResourceQuota{}
+	err = c.Get(ctx, client.ObjectKey{Namespace: name, Name: ClosedQuota}, there)
+	if err == nil || !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	if err := c.Apply(ctx, quota, client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership); err != nil {
+		return false, fmt.Errorf("closing namespace %s: %w", name, err)
+	}
+	return true, nil
+}
+
+// Open undoes Close.
+func Open(ctx context.Context, c client.Client, name string) error {
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: ClosedQuota}}
+	if err := c.Delete(ctx, quota); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("opening namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// Lock takes everybody's access to the namespace, the deployer's too. Quota and network isolation stay.
+func Lock(ctx context.Context, c client.Client, name string) error {
+	bindings := &rbacv1.RoleBindingList{}
+	if err := c.List(ctx, bindings, client.InNamespace(name)); err != nil {
+		return fmt.Errorf("listing who may enter namespace %s: %w", name, err)
+	}
+	doomed := []client.Object{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: v1alpha1.Deployer}}}
+	for i := range bindings.Items {
+		doomed = append(doomed, &bindings.Items[i])
+	}
+	for _, o := range doomed {
+		if err := c.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("locking namespace %s: deleting %s: %w", name, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// Retain marks the namespace as left for the sake of the claims that stay, and reports whether that is news. Of says what was
+// deleted, as in "Project kubeop-acme/shop".
+func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, of string, stay []pvc.Claim, now time.Time) (bool, error) {
+	if ns.Labels[v1alpha1.RetainedLabel] != "" {
+		return false, nil
+	}
+	because := of + " was deleted, and claims here hold data that nobody confirmed to go. " + Ways(ns.Name, stay)
+	return true, mark(ctx, c, ns, map[string]any{
+		v1alpha1.RetainedAtAnnotation:      now.UTC().Format(time.RFC3339),
+		v1alpha1.RetainedBecauseAnnotation: because,
+		v1alpha1.RetainedClaimsAnnotation:  pvc.Names(stay),
+	}, "true")
+}
+
+// Ways says how a retained namespace is taken back, and how it is deleted on purpose.
+func Ways(name string, stay []pvc.Claim) string {
+	return fmt.Sprintf("To have it back, declare what was deleted again. To delete the data for good: kubectl delete pvc -n %s %s; "+
+		"kubectl annotate namespace %s %s=%s; kubectl delete namespace %s",
+		name, pvc.Arguments(stay), name, v1alpha1.AllowDeletionAnnotation, name, name)
+}
+
+// Unmark takes from the namespace what Retain wrote.
+func Unmark(ctx context.Context, c client.Client, ns *corev1.Namespace) error {
+	return mark(ctx, c, ns, map[string]any{
+		v1alpha1.RetainedAtAnnotation: nil, v1alpha1.RetainedBecauseAnnotation: nil, v1alpha1.RetainedClaimsAnnotation: nil,
+	}, nil)
+}
+
+// mark writes the marks of exactly this namespace, not of another that has taken its place.
+func mark(ctx context.Context, c client.Client, ns *corev1.Namespace, annotations map[string]any, label any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": ns.UID, "annotations": annotations, "labels": map[string]any{v1alpha1.RetainedLabel: label},
+	}})
+	if err != nil {
+		return err
+	}
+	target := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}
+	if err := c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager+"-retention")); err != nil {
+		return fmt.Errorf("marking namespace %s: %w", ns.Name, err)
+	}
+	return nil
+}

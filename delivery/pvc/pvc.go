@@ -1,0 +1,132 @@
+// Package pvc says which PersistentVolumeClaims hold data, and which of them a deletion may take along.
+package pvc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Claim is a PersistentVolumeClaim.
+type Claim = corev1.PersistentVolumeClaim
+
+// List returns all claims of a namespace, whoever made them, sorted by name. The reader must not read from a cache: what it
+// does not show may be deleted.
+func List(ctx context.Context, reader client.Reader, namespace string) ([]Claim, error) {
+	list := &corev1.PersistentVolumeClaimList{}
+	if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the claims of namespace %s: %w", namespace, err)
+	}
+	slices.SortFunc(list.Items, func(a, b Claim) int { return strings.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}
+
+// HoldsData reports whether a volume is, or was, the claim's. A restored claim names its volume before it is bound again.
+func HoldsData(c *Claim) bool {
+	return c.Status.Phase == corev1.ClaimBound || c.Status.Phase == corev1.ClaimLost || c.Spec.VolumeName != ""
+}
+
+// Terms are those on which a deletion takes claims along.
+type Terms struct {
+	// Policies are those of the Project and the Tenant, in this order; the App's stands on the claim.
+	Policies []v1alpha1.ClaimDeletionPolicy
+	// Confirmed are the UIDs that somebody confirmed.
+	Confirmed map[types.UID]bool
+}
+
+// Take reports whether a claim may go: it holds no data, or its policy is Delete and a confirmation named it.
+func (t Terms) Take(c *Claim) bool {
+	return !HoldsData(c) || (t.policy(c) == v1alpha1.ClaimDelete && t.Confirmed[c.UID])
+}
+
+func (t Terms) policy(c *Claim) v1alpha1.ClaimDeletionPolicy {
+	own := v1alpha1.ClaimDeletionPolicy(c.Annotations[v1alpha1.ClaimPolicyAnnotation])
+	return v1alpha1.ClaimPolicy(append([]v1alpha1.ClaimDeletionPolicy{own}, t.Policies...)...)
+}
+
+// Divide returns the claims that may go and those that stay. One that is being deleted is neither: somebody did that.
+func (t Terms) Divide(all []Claim) (leave, stay []Claim) {
+	for _, c := range all {
+		switch {
+		case c.DeletionTimestamp != nil:
+		case t.Take(&c):
+			leave = append(leave, c)
+		default:
+			stay = append(stay, c)
+		}
+	}
+	return leave, stay
+}
+
+// Confirmed returns the UIDs that objects being deleted list in ConfirmedClaimsAnnotation. On one that is not being deleted
+// the annotation is of an earlier time.
+func Confirmed(objects ...client.Object) map[types.UID]bool {
+	listed := map[types.UID]bool{}
+	for _, o := range objects {
+		if o.GetDeletionTimestamp() == nil {
+			continue
+		}
+		for uid := range strings.SplitSeq(o.GetAnnotations()[v1alpha1.ConfirmedClaimsAnnotation], ",") {
+			if uid = strings.TrimSpace(uid); uid != "" {
+				listed[types.UID(uid)] = true
+			}
+		}
+	}
+	return listed
+}
+
+// Delete deletes claims, each as it was looked at: one that was bound since stays for another look.
+func Delete(ctx context.Context, c client.Client, doomed []Claim) error {
+	for i := range doomed {
+		claim := &doomed[i]
+		uid, version := claim.UID, claim.ResourceVersion
+		if err := c.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting claim %s: %w", claim.Name, err)
+		}
+	}
+	return nil
+}
+
+// maxNamed is how many claims a message names.
+const maxNamed = 10
+
+// Names lists claims for people, with their sizes: "data (10Gi), cache (1Gi)".
+func Names(all []Claim) string {
+	return named(all, func(c *Claim) string { return fmt.Sprintf("%s (%s)", c.Name, Size(c)) }, ", ")
+}
+
+// Arguments lists claims for a command line: "data cache".
+func Arguments(all []Claim) string {
+	if len(all) > maxNamed {
+		return "--all"
+	}
+	return named(all, func(c *Claim) string { return c.Name }, " ")
+}
+
+func named(all []Claim, name func(*Claim) string, between string) string {
+	var names []string
+	for i := range all {
+		if i == maxNamed {
+			names = append(names, fmt.Sprintf("and %d more", len(all)-i))
+			break
+		}
+		names = append(names, name(&all[i]))
+	}
+	return strings.Join(names, between)
+}
+
+// Size is what the claim has or, before it is bound, asks for.
+func Size(c *Claim) string {
+	size, ok := c.Status.Capacity[corev1.ResourceStorage]
+	if !ok {
+		size = c.Spec.Resources.Requests[corev1.ResourceStorage]
+	}
+	return size.String()
+}

@@ -1,0 +1,102 @@
+package pvc
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func claimOf(own v1alpha1.ClaimDeletionPolicy, phase corev1.PersistentVolumeClaimPhase) *Claim {
+	c := &Claim{ObjectMeta: metav1.ObjectMeta{Name: "data", UID: "u"}, Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
+	if own != "" {
+		c.Annotations = map[string]string{v1alpha1.ClaimPolicyAnnotation: string(own)}
+	}
+	return c
+}
+
+// TestAClaimWithDataGoesOnlyWithPolicyDeleteAndConfirmed is the table of docs/data.md.
+func TestAClaimWithDataGoesOnlyWithPolicyDeleteAndConfirmed(t *testing.T) {
+	const none, retain, remove = v1alpha1.ClaimDeletionPolicy(""), v1alpha1.ClaimRetain, v1alpha1.ClaimDelete
+	for name, c := range map[string]struct {
+		app, project, tenant v1alpha1.ClaimDeletionPolicy
+		confirmed            bool
+		phase                corev1.PersistentVolumeClaimPhase
+		want                 bool
+	}{
+		"nothing set":                           {none, none, none, false, corev1.ClaimBound, false},
+		"nothing set, confirmed":                {none, none, none, true, corev1.ClaimBound, false},
+		"Retain, confirmed":                     {retain, none, none, true, corev1.ClaimBound, false},
+		"Delete of the tenant":                  {none, none, remove, false, corev1.ClaimBound, false},
+		"Delete of the tenant, confirmed":       {none, none, remove, true, corev1.ClaimBound, true},
+		"Delete of the project, confirmed":      {none, remove, retain, true, corev1.ClaimBound, true},
+		"Retain of the project, confirmed":      {none, retain, remove, true, corev1.ClaimBound, false},
+		"Delete of the app":                     {remove, retain, retain, false, corev1.ClaimBound, false},
+		"Delete of the app, confirmed":          {remove, retain, retain, true, corev1.ClaimBound, true},
+		"Retain of the app, confirmed":          {retain, remove, remove, true, corev1.ClaimBound, false},
+		"Delete, confirmed, its volume is lost": {remove, none, none, true, corev1.ClaimLost, true},
+		"Retain, its volume is lost":            {retain, none, none, true, corev1.ClaimLost, false},
+		"Retain, never bound":                   {retain, none, none, false, corev1.ClaimPending, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			terms := Terms{Policies: []v1alpha1.ClaimDeletionPolicy{c.project, c.tenant}, Confirmed: map[types.UID]bool{"u": c.confirmed}}
+			if got := terms.Take(claimOf(c.app, c.phase)); got != c.want {
+				t.Errorf("taken: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestARestoredClaimHoldsDataBeforeItIsBoundAgain(t *testing.T) {
+	c := claimOf("", corev1.ClaimPending)
+	c.Spec.VolumeName = "pvc-1"
+	if !HoldsData(c) {
+		t.Error("it names its volume")
+	}
+}
+
+func TestAClaimThatIsBeingDeletedKeepsNothing(t *testing.T) {
+	gone, kept := claimOf("", corev1.ClaimBound), claimOf("", corev1.ClaimBound)
+	gone.DeletionTimestamp = &metav1.Time{}
+	leave, stay := Terms{}.Divide([]Claim{*gone, *kept})
+	if len(leave) != 0 || len(stay) != 1 || stay[0].DeletionTimestamp != nil {
+		t.Errorf("go %v, stay %v", leave, stay)
+	}
+}
+
+func TestAConfirmationCountsWhileItsObjectIsDeleted(t *testing.T) {
+	marks := map[string]string{v1alpha1.ConfirmedClaimsAnnotation: "a, b,"}
+	now := metav1.Now()
+	leaving := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Annotations: marks, DeletionTimestamp: &now}}
+	living := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Annotations: marks}}
+	if got := Confirmed(client.Object(living)); len(got) != 0 {
+		t.Errorf("of an object that lives: %v", got)
+	}
+	if diff := cmp.Diff(map[types.UID]bool{"a": true, "b": true}, Confirmed(living, leaving)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestManyClaimsAreNamedInPart(t *testing.T) {
+	var many []Claim
+	for range 12 {
+		c := claimOf("", corev1.ClaimBound)
+		c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+		many = append(many, *c)
+	}
+	if got := Names(many[:2]); got != "data (1Gi), data (1Gi)" {
+		t.Error(got)
+	}
+	if got := Names(many); len(got) < 20 || got[len(got)-10:] != "and 2 more" {
+		t.Error(got)
+	}
+	if Arguments(many) != "--all" || Arguments(many[:2]) != "data data" {
+		t.Error(Arguments(many), Arguments(many[:2]))
+	}
+}
