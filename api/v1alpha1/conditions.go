@@ -34,6 +34,13 @@ const (
 	RepositoryBoundCondition = "RepositoryBound"
 )
 
+// Conditions of an App and a Project beside their steps.
+const (
+	// CurrentCondition is present, and False, while a newer commit has a version of the object that is refused; the message names
+	// commit, file and line. What runs is the last version that was valid, and Ready is about that.
+	CurrentCondition = "Current"
+)
+
 // Steps of the removal of a Tenant and a Project, in order.
 const (
 	// RepositoryUnboundCondition: the tenant's Repository is gone, so that nothing is declared again.

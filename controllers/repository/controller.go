@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
@@ -27,6 +28,8 @@ type Reconciler struct {
 	Tree    *tree.Reader
 	// Commits remembers what remotes answered until the interval is over, a push is reported, or a fetch is asked for.
 	Commits *fetch.Recent[fetch.Commit]
+	// Refusals is told which Apps and Projects of a commit are refused.
+	Refusals *refusal.Registry
 	// Namespace holds the repositories' credentials.
 	Namespace string
 }

@@ -41,5 +41,6 @@ func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository
 func (r *Reconciler) forget(_ context.Context, s *scope) error {
 	r.Commits.Forget(string(s.repository.UID))
 	r.Tree.Forget(s.repository.Name)
+	r.Refusals.Forget(s.repository.Name)
 	return nil
 }

@@ -41,6 +41,7 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 		s.held = append(s.held, heldName(e))
 	}
 	r.tellHeld(ctx, s, found.Problems)
+	r.refuse(s, found.Problems)
 	return r.carryOut(ctx, s, planned)
 }
 
