@@ -32,6 +32,9 @@ type Git struct {
 	Tenant string
 	// WithTag fetches the annotated tag that names the commit, too, for Commit.Verify.
 	WithTag bool
+	// After is the hash of a commit that was fetched before: Commit.Ancestry then says whether the one that is fetched descends
+	// from it. Empty: nothing is compared.
+	After string
 }
 
 // Commit is one commit of a repository.
@@ -42,6 +45,8 @@ type Commit struct {
 	Hash string
 	// Root is the commit's tree. It stays readable while later fetches run.
 	Root *Folder
+	// Ancestry is how it relates to Git.After.
+	Ancestry Ancestry
 
 	from *repository
 	ref  namedBy
@@ -99,7 +104,13 @@ func NewGitStore(dir string, network *Network) *GitStore {
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient.
 func (s *GitStore) Fetch(ctx context.Context, src Git) (Commit, error) {
-	commit, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (Commit, error) { return s.fetch(ctx, src) })
+	commit, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (Commit, error) {
+		commit, err := s.fetch(ctx, src)
+		if err != nil {
+			return Commit{}, err
+		}
+		return s.relate(ctx, src, commit)
+	})
 	if err != nil {
 		return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
 	}
@@ -121,11 +132,10 @@ func (s *GitStore) Folder(src Git, treeHash string) (*Folder, error) {
 
 func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	repo := s.repository(src)
-	from, err := repo.remote(src)
+	from, err := s.way(ctx, repo, src)
 	if err != nil {
 		return Commit{}, err
 	}
-	from.room = func(pack io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, src.Tenant, pack) }
 	refs, err := from.open(ctx)
 	if err != nil {
 		return Commit{}, err
@@ -151,6 +161,15 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	// Before the lock is given up, so that only what this fetch brought counts for its tenant.
 	defer func() { s.disk.claim(src.Tenant, added(before, repo.packs())...) }()
 	return repo.bring(ctx, refs, wanted, from.open)
+}
+
+// way is the way to the server, on which what is received counts for the tenant.
+func (s *GitStore) way(ctx context.Context, repo *repository, src Git) (*remote, error) {
+	from, err := repo.remote(src)
+	if err == nil {
+		from.room = func(pack io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, src.Tenant, pack) }
+	}
+	return from, err
 }
 
 // added are the paths that are not among those before.
