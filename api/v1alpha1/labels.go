@@ -28,6 +28,9 @@ const (
 	// ConfirmAnnotation on a Repository or an App names the revision whose held deletions may go ahead; on an App that is
 	// being deleted ConfirmAll does too.
 	ConfirmAnnotation = "paas.kubeop.io/confirm-deletions"
+	// ConfirmHistoryAnnotation on a Repository names the one commit, by its hash or revision, that may follow though it does not
+	// descend from the one before it. kubeop removes it when it was used.
+	ConfirmHistoryAnnotation = "paas.kubeop.io/confirm-history"
 	// PushedAnnotation on a Repository tells of a push to another Git repository, from which apps of its tenant are made: the
 	// time, a space and the URL. The push hook writes it.
 	PushedAnnotation = "paas.kubeop.io/pushed"

@@ -44,5 +44,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 	return r.Steps.Run(ctx, repository, s,
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),
 		step.Of(v1alpha1.SyncedCondition, s, r.sync),
+		step.Of(v1alpha1.AcceptedCondition, s, r.accepted),
 		step.Of(v1alpha1.TreeValidCondition, s, r.judge))
 }

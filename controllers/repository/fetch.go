@@ -18,11 +18,11 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 		if err != nil {
 			return fetch.Commit{}, err
 		}
-		return r.Git.Fetch(ctx, source)
+		return r.newest(ctx, s.repository, source)
 	})
 	if err == nil {
 		s.commit = commit
-		return nil
+		return r.accept(ctx, s)
 	}
 	reason, final := fetch.Verdict(err)
 	if final {

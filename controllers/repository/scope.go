@@ -16,6 +16,9 @@ type scope struct {
 	repository *v1alpha1.Repository
 	// commit is set by fetch.
 	commit fetch.Commit
+	// source and unaccepted are set by accept: where the commit was read from, and why a newer one is not taken.
+	source     string
+	unaccepted error
 	// problems, held and inventory are set by sync.
 	problems  []string
 	held      []string
@@ -36,6 +39,9 @@ func (s *scope) Record() {
 		return
 	}
 	status.LastAttemptedRevision = s.commit.Revision
+	if s.unaccepted == nil {
+		status.Source = s.source
+	}
 	status.Problems = told(s.problems)
 	status.Held = told(s.held)
 	if s.valid {

@@ -41,43 +41,50 @@ func (c Commit) Earlier(revision string) (Commit, error) {
 	return Commit{}, fail(ErrNotFound, "commit %s is not in the store", printable(revision))
 }
 
-// relate finds out whether a commit descends from the one that src.After names. Where that is the commit itself or one of its
-// parents, as after most pushes, the network is not used; else the commits between the two are fetched, without their files
-// where the server can, and dropped again. Where it does not descend, the earlier commit is brought into the store if it is not
-// there and the server still has it.
-func (s *GitStore) relate(ctx context.Context, src Git, commit Commit) (Commit, error) {
+// judge finds out what src asks of the commit: whether it is signed, and whether it descends from the one of src.After. Where it
+// is not or does not, that earlier commit is brought into the store if it is not there and the server still has it.
+func (s *GitStore) judge(ctx context.Context, src Git, commit Commit) (Commit, error) {
+	if src.Signers != nil {
+		commit.Unsigned = commit.Verify(*src.Signers)
+	}
 	if src.After == "" {
 		return commit, nil
 	}
 	if !fullHash.MatchString(src.After) {
 		return Commit{}, fail(ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", printable(src.After))
 	}
-	repo, after := commit.from, plumbing.NewHash(src.After)
-	commit.Ancestry = Ancestry{Of: src.After}
-	parents, err := repo.parents(plumbing.NewHash(commit.Hash))
+	from, err := s.way(ctx, commit.from, src)
 	if err != nil {
 		return Commit{}, err
 	}
-	if commit.Hash == src.After || slices.Contains(parents, after) {
-		commit.Ancestry.Descends = true
-		return commit, nil
-	}
-	if known, ok := repo.lastAncestry(commit.Hash, src.After); ok {
-		commit.Ancestry = known
-		return commit, nil
-	}
-	from, err := s.way(ctx, repo, src)
-	if err != nil {
-		return Commit{}, err
-	}
-	if commit.Ancestry, err = repo.search(ctx, from, src, commit); err != nil {
+	if commit.Ancestry, err = commit.relate(ctx, from, src); err != nil {
 		return Commit{}, fmt.Errorf("comparing commit %s with %s: %w", commit.Hash, src.After, err)
 	}
-	repo.rememberAncestry(commit.Hash, commit.Ancestry)
-	if _, err := commit.Earlier("sha1:" + src.After); err != nil && !commit.Ancestry.Descends {
-		repo.fetchEarlier(ctx, from, after)
+	if _, err := commit.Earlier("sha1:" + src.After); err != nil && (!commit.Ancestry.Descends || commit.Unsigned != nil) {
+		commit.from.fetchEarlier(ctx, from, plumbing.NewHash(src.After))
 	}
 	return commit, nil
+}
+
+// relate finds out whether a commit descends from the one of src.After. Where that is the commit itself or one of its parents, as
+// after most pushes, the network is not used; else the commits between the two are fetched, without their files where the server
+// can leave them out, and dropped again.
+func (c Commit) relate(ctx context.Context, from *remote, src Git) (Ancestry, error) {
+	parents, err := c.from.parents(plumbing.NewHash(c.Hash))
+	if err != nil {
+		return Ancestry{}, err
+	}
+	if c.Hash == src.After || slices.Contains(parents, plumbing.NewHash(src.After)) {
+		return Ancestry{Of: src.After, Descends: true}, nil
+	}
+	if known, ok := c.from.lastAncestry(c.Hash, src.After); ok {
+		return known, nil
+	}
+	found, err := c.from.search(ctx, from, src, c)
+	if err == nil {
+		c.from.rememberAncestry(c.Hash, found)
+	}
+	return found, err
 }
 
 // search fetches the commits that lead to this one and not to the earlier one, and looks for a way between the two.

@@ -35,6 +35,8 @@ type Git struct {
 	// After is the hash of a commit that was fetched before: Commit.Ancestry then says whether the one that is fetched descends
 	// from it. Empty: nothing is compared.
 	After string
+	// Signers has the signature of the commit, or of the tag that names it, looked at: see Commit.Unsigned. Nil: it is not.
+	Signers *Verification
 }
 
 // Commit is one commit of a repository.
@@ -47,6 +49,8 @@ type Commit struct {
 	Root *Folder
 	// Ancestry is how it relates to Git.After.
 	Ancestry Ancestry
+	// Unsigned is why Git.Signers are not found to have signed, an error of Verify; nil where they have, or are not asked for.
+	Unsigned error
 
 	from *repository
 	ref  namedBy
@@ -109,7 +113,7 @@ func (s *GitStore) Fetch(ctx context.Context, src Git) (Commit, error) {
 		if err != nil {
 			return Commit{}, err
 		}
-		return s.relate(ctx, src, commit)
+		return s.judge(ctx, src, commit)
 	})
 	if err != nil {
 		return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
@@ -145,7 +149,7 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	wanted.withTag = src.WithTag
+	wanted.withTag = src.WithTag || (src.Signers != nil && src.Signers.WantsTag())
 	if commit, ok := repo.commit(wanted); ok {
 		return commit, nil
 	}
