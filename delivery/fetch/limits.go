@@ -21,6 +21,7 @@ type limits struct {
 	history     int64 // what is transferred to tell whether a commit descends from another
 	generations int   // commits one after the other that are looked at for that
 	objects     int64 // objects in one Git fetch
+	oversized   int64 // files above the limit of object in one Git fetch, inflated: they are kept and cannot be read
 	object      int64 // one Git object, inflated
 	deltaChain  int64 // the inflated objects that must be in memory to rebuild one of them
 	packs       int   // packs in a store before it is started afresh
@@ -51,6 +52,7 @@ func defaultLimits() limits {
 		history:     64 * mebibyte,
 		generations: 10_000,
 		objects:     250_000,
+		oversized:   512 * mebibyte,
 		object:      64 * mebibyte,
 		deltaChain:  256 * mebibyte,
 		packs:       50,
