@@ -91,13 +91,13 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
-		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace,
+		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Refusals: repositories.Refusals,
 	}
 	apps := &app.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,
 		Journal: journal.New(s.direct, o.Namespace, s.clock.Now),
 		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
-		Steps: s.steps("app"), Clock: s.clock, Folder: repositories.Folder, Git: s.stores.Git,
+		Steps: s.steps("app"), Clock: s.clock, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals,
 		Charts:        s.stores.Charts,
 		Artifacts:     s.stores.Artifacts,
 		Commits:       fetch.NewShared[fetch.Commit](s.clock.Now),

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -196,7 +197,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	return &repository.Reconciler{
 		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
 		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader,
-		Commits: &fetch.Recent[fetch.Commit]{Now: s.clock.Now}, Namespace: s.Namespace,
+		Commits: &fetch.Recent[fetch.Commit]{Now: s.clock.Now}, Namespace: s.Namespace, Refusals: &refusal.Registry{},
 	}, nil
 }
 

@@ -52,7 +52,7 @@ type GitVerification struct {
 	// +kubebuilder:default=HEAD
 	// +optional
 	Mode sourcev1.GitVerificationMode `json:"mode,omitempty"`
-	// SecretRef names a Secret in the app's namespace with the public keys: each key *.asc an armored OpenPGP key, each key
+	// SecretRef names a Secret in the app's namespace, or in the operator's for a Repository, with the public keys: each key *.asc an armored OpenPGP key, each key
 	// *.pub SSH public keys as in authorized_keys.
 	SecretRef LocalSecretReference `json:"secretRef"`
 }

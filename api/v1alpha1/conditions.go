@@ -18,6 +18,9 @@ const (
 const (
 	// FetchedCondition: the commit the ref points to is in the local object store.
 	FetchedCondition = "Fetched"
+	// AcceptedCondition: the commit may follow the one that was accepted before it, by its history and its signature. While it is
+	// False, what was accepted before stays in force.
+	AcceptedCondition = "Accepted"
 	// SyncedCondition: the valid parts of the commit are the cluster's Tenants, Projects and Apps.
 	SyncedCondition = "Synced"
 	// TreeValidCondition: every file of the commit is valid.
@@ -34,6 +37,13 @@ const (
 	GuardrailsReadyCondition = "GuardrailsReady"
 	// RepositoryBoundCondition: the tenant's Repository is declared.
 	RepositoryBoundCondition = "RepositoryBound"
+)
+
+// Conditions of an App and a Project beside their steps.
+const (
+	// CurrentCondition is present, and False, while a newer commit has a version of the object that is refused; the message names
+	// commit, file and line. What runs is the last version that was valid, and Ready is about that.
+	CurrentCondition = "Current"
 )
 
 // Steps of the removal of a Tenant and a Project, in order.
@@ -120,6 +130,8 @@ const (
 const (
 	// InvalidTreeReason: at least one file is wrong; the message says which, where and why.
 	InvalidTreeReason = "InvalidTree"
+	// HistoryRewrittenReason: the commit does not descend from the one that was accepted last, so it waits to be confirmed.
+	HistoryRewrittenReason = "HistoryRewritten"
 	// DeletionsHeldReason: the commit deletes so much that it waits to be confirmed.
 	DeletionsHeldReason = "DeletionsHeld"
 	// SyncFailedReason: the API server did not take some object; it is tried again.

@@ -29,6 +29,9 @@ const (
 	// ConfirmAnnotation lets held deletions go ahead. On a Repository it is status.heldToken. On an App it names the revision; on
 	// one that is being deleted ConfirmAll does too.
 	ConfirmAnnotation = "paas.kubeop.io/confirm-deletions"
+	// ConfirmHistoryAnnotation on a Repository names the one commit, by its hash or revision, that may follow though it does not
+	// descend from the one before it. kubeop removes it when it was used.
+	ConfirmHistoryAnnotation = "paas.kubeop.io/confirm-history"
 	// PushedAnnotation on a Repository tells of a push to another Git repository, from which apps of its tenant are made: the
 	// time, a space and the URL. The push hook writes it.
 	PushedAnnotation = "paas.kubeop.io/pushed"

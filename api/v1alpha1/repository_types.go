@@ -39,6 +39,16 @@ type RepositorySpec struct {
 	// +optional
 	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
 
+	// History says which commits may follow the one that was accepted last: FastForward, those that descend from it, or Any.
+	// One that may not is held until the annotation paas.kubeop.io/confirm-history names it. Default FastForward.
+	// +kubebuilder:default=FastForward
+	// +optional
+	History HistoryPolicy `json:"history,omitempty"`
+
+	// Verify accepts only commits or tags that one of the given keys has signed; the Secret is in the operator's namespace.
+	// +optional
+	Verify *GitVerification `json:"verify,omitempty"`
+
 	// Timeout of one fetch, from 1s to 1h. Default 5m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -50,13 +60,28 @@ type RepositorySpec struct {
 	Schedule `json:",inline"`
 }
 
+// HistoryPolicy says which commits of a repository may follow another.
+// +kubebuilder:validation:Enum=FastForward;Any
+type HistoryPolicy string
+
+const (
+	// HistoryFastForward accepts commits that descend from the one before.
+	HistoryFastForward HistoryPolicy = "FastForward"
+	// HistoryAny accepts every commit that the ref comes to.
+	HistoryAny HistoryPolicy = "Any"
+)
+
 // RepositoryStatus says which commit was seen and what came of it.
 type RepositoryStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// LastAttemptedRevision is the newest commit seen, as "branch@sha1:<commit>".
+	// LastAttemptedRevision is the newest commit that was accepted, as "branch@sha1:<commit>".
 	// +optional
 	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
+	// Source is the URL and the ref that LastAttemptedRevision was read from. A commit is compared with the one before it while
+	// they stay the same.
+	// +optional
+	Source string `json:"source,omitempty"`
 	// LastAppliedRevision is the newest commit that was valid and synced as a whole.
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
@@ -73,9 +98,9 @@ type RepositoryStatus struct {
 	// this list, and for nothing else.
 	// +optional
 	HeldToken string `json:"heldToken,omitempty"`
-	// Source is where the last commit that was carried out came from: the URL, and after a "#" the path.
+	// AppliedSource is where the last commit that was carried out as a whole came from: the URL, and after a "#" the path.
 	// +optional
-	Source string `json:"source,omitempty"`
+	AppliedSource string `json:"appliedSource,omitempty"`
 }
 
 // Repository is a watched Git repository: the platform's, or one tenant's.

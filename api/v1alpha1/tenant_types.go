@@ -99,6 +99,14 @@ type TenantRepository struct {
 	// HookSecretRef names the push hook's key in the operator's namespace; see Repository.
 	// +optional
 	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
+	// History says which commits may follow the one that was accepted last: FastForward, those that descend from it, or Any.
+	// One that may not is held until the annotation paas.kubeop.io/confirm-history names it. Default FastForward.
+	// +kubebuilder:default=FastForward
+	// +optional
+	History HistoryPolicy `json:"history,omitempty"`
+	// Verify accepts only commits or tags that one of the given keys has signed; the Secret is in the operator's namespace.
+	// +optional
+	Verify *GitVerification `json:"verify,omitempty"`
 	// Interval between two polls. Default 10m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

@@ -1599,6 +1599,11 @@ func (in *RepositorySpec) DeepCopyInto(out *RepositorySpec) {
 		*out = new(LocalSecretReference)
 		**out = **in
 	}
+	if in.Verify != nil {
+		in, out := &in.Verify, &out.Verify
+		*out = new(GitVerification)
+		**out = **in
+	}
 	out.Timeout = in.Timeout
 	in.Schedule.DeepCopyInto(&out.Schedule)
 }
@@ -1760,6 +1765,11 @@ func (in *TenantRepository) DeepCopyInto(out *TenantRepository) {
 	if in.HookSecretRef != nil {
 		in, out := &in.HookSecretRef, &out.HookSecretRef
 		*out = new(LocalSecretReference)
+		**out = **in
+	}
+	if in.Verify != nil {
+		in, out := &in.Verify, &out.Verify
+		*out = new(GitVerification)
 		**out = **in
 	}
 	out.Interval = in.Interval

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
@@ -45,6 +46,8 @@ type Reconciler struct {
 	Releases  *release.Engine
 	Steps     *step.Runner
 	Clock     clock.PassiveClock
+	// Refusals says whether a newer version of an app is refused.
+	Refusals *refusal.Registry
 
 	// Folder returns the app's folder in the repository that declares it.
 	Folder func(ctx context.Context, app *v1alpha1.App) (*fetch.Folder, error)
@@ -85,6 +88,7 @@ type Reconciler struct {
 // Reconcile delivers one app, or removes what it delivered.
 func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Result, error) {
 	s := newScope(app, &r.memory)
+	s.current = r.Refusals.Notes(v1alpha1.AppKind, app)
 	unknown := r.recall(ctx, s)
 	if !app.DeletionTimestamp.IsZero() {
 		return r.finalize(ctx, s, step.Of(v1alpha1.RemovedCondition, s, unless(unknown, r.remove)))

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
@@ -76,6 +77,8 @@ type scope struct {
 	image imageFacts
 	helm  helmFacts
 	data  dataFacts
+	// current are the condition Current and its event; none while it is not known whether a newer version is refused.
+	current []step.Note
 }
 
 // helmFacts are the facts of a Helm app's release.
@@ -267,13 +270,16 @@ func (s *scope) inHold(left string) string {
 
 // Notes are the conditions beside the steps', and the event that tells why an action was begun where that is not plain.
 func (s *scope) Notes() []step.Note {
-	notes := slices.Concat(s.imageNotes(), s.hookNotes(), s.helm.notes, s.dataNotes())
+	notes := slices.Concat(s.imageNotes(), s.hookNotes(), s.helm.notes, s.dataNotes(), s.current)
 	if o := s.helm.outcome; o != nil && o.Why != "" && o.Ended.After(s.memory.ended) {
 		s.memory.ended = o.Ended
 		notes = append(notes, step.Note{Reason: v1alpha1.ProgressingReason, Message: o.Why, Event: "Normal"})
 	}
 	return notes
 }
+
+// Heading says in front of Ready's message that a newer version of the app is refused.
+func (s *scope) Heading() string { return refusal.Heading(s.app, s.current) }
 
 // Mask hides in a message what is sensitive.
 func (s *scope) Mask(text string) string { return maskOf(s.sensitive)(text) }

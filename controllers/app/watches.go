@@ -34,6 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, released <-chan event.Ge
 		Watches(&v1alpha1.App{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor(v1alpha1.AppKind)), builder.WithPredicates(r.standingChanged(v1alpha1.AppKind))).
 		WatchesRawSource(source.Channel(released, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Func(r.wakeOnChange)).
+		WatchesRawSource(r.Refusals.Wakes(v1alpha1.AppKind)).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))
 	if err != nil {

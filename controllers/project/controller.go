@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/kube"
@@ -27,6 +28,8 @@ type Reconciler struct {
 	Forget func(namespace string)
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project; "" lets none in.
 	IngressNamespace string
+	// Refusals says whether a newer version of a project is refused.
+	Refusals *refusal.Registry
 }
 
 // Reconcile brings one project's namespace to what its spec says, or takes it away.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 )
@@ -28,6 +29,8 @@ type scope struct {
 	// cluster is how the granting of cluster-scoped kinds ended, in resolve where some were granted before, else in grant,
 	// which tells of it.
 	cluster error
+	// current are the condition Current and its event; none while it is not known whether a newer version is refused.
+	current []step.Note
 }
 
 func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
@@ -36,6 +39,7 @@ func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
 		namespace: v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
 		made:      apply.NewLedger(r.Applier, r.Direct, project.Status.Inventory),
 		apps:      project.Status.Apps,
+		current:   r.Refusals.Notes(v1alpha1.ProjectKind, project),
 	}
 }
 
@@ -54,6 +58,12 @@ func (s *scope) Record() {
 
 // Summary is Ready's message.
 func (s *scope) Summary() string { return fmt.Sprintf("Apps live in namespace %s", s.namespace) }
+
+// Notes are the condition beside the steps'.
+func (s *scope) Notes() []step.Note { return s.current }
+
+// Heading says in front of Ready's message that a newer version of the project is refused.
+func (s *scope) Heading() string { return refusal.Heading(s.project, s.current) }
 
 // labels are on everything made for the project.
 func (s *scope) labels() map[string]string {

@@ -29,6 +29,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.projectsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.App{}, counting, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))
 	if err != nil {

@@ -163,7 +163,7 @@ func (r *Reconciler) markClaims(ctx context.Context, live client.Object, loss pl
 // foreign reports whether the repository was pointed elsewhere since its last commit was carried out, to a tree that declares
 // nothing of what is there.
 func (r *Reconciler) foreign(ctx context.Context, s *scope) (bool, error) {
-	if was := s.repository.Status.Source; was == "" || was == sourceOf(s.repository) {
+	if was := s.repository.Status.AppliedSource; was == "" || was == placeOf(s.repository) {
 		return false, nil
 	}
 	there, err := r.declaredBy(ctx, s.repository.Name)

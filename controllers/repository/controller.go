@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
@@ -27,6 +28,8 @@ type Reconciler struct {
 	Tree    *tree.Reader
 	// Commits remembers what remotes answered until the interval is over, a push is reported, or a fetch is asked for.
 	Commits *fetch.Recent[fetch.Commit]
+	// Refusals is told which Apps and Projects of a commit are refused.
+	Refusals *refusal.Registry
 	// Namespace holds the repositories' credentials.
 	Namespace string
 
@@ -43,5 +46,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 	return r.Steps.Run(ctx, repository, s,
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),
 		step.Of(v1alpha1.SyncedCondition, s, r.sync),
+		step.Of(v1alpha1.AcceptedCondition, s, r.accepted),
 		step.Of(v1alpha1.TreeValidCondition, s, r.judge))
 }

@@ -166,7 +166,7 @@ func pathOf(path string) string {
 	return path
 }
 
-// sourceOf says where a repository's commits come from, for status.source.
-func sourceOf(repository *v1alpha1.Repository) string {
+// placeOf says where a repository's files are, for status.appliedSource.
+func placeOf(repository *v1alpha1.Repository) string {
 	return strings.TrimSuffix(repository.Spec.URL, "/") + "#" + repository.Spec.Path
 }

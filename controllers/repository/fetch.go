@@ -18,11 +18,11 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 		if err != nil {
 			return fetch.Commit{}, err
 		}
-		return r.Git.Fetch(ctx, source)
+		return r.newest(ctx, s.repository, source)
 	})
 	if err == nil {
 		s.commit = commit
-		return nil
+		return r.accept(ctx, s)
 	}
 	reason, final := fetch.Verdict(err)
 	if final {
@@ -41,5 +41,6 @@ func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository
 func (r *Reconciler) forget(_ context.Context, s *scope) error {
 	r.Commits.Forget(string(s.repository.UID))
 	r.records.forget(s.repository.UID, s.repository.Name)
+	r.Refusals.Forget(s.repository.Name)
 	return nil
 }

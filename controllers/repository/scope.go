@@ -23,6 +23,9 @@ type scope struct {
 	repository *v1alpha1.Repository
 	// commit is set by fetch.
 	commit fetch.Commit
+	// source and unaccepted are set by accept: where the commit was read from, and why a newer one is not taken.
+	source     string
+	unaccepted error
 	// progress and found, what the commit declares, are set by sync, and verdict where something left the tree.
 	progress *progress
 	found    *tree.Tree
@@ -42,6 +45,9 @@ func (s *scope) Record() {
 		return
 	}
 	status.LastAttemptedRevision = s.commit.Revision
+	if s.unaccepted == nil {
+		status.Source = s.source
+	}
 	if s.found == nil {
 		return
 	}
@@ -54,7 +60,7 @@ func (s *scope) Record() {
 	}
 	if s.valid {
 		status.LastAppliedRevision = s.commit.Revision
-		status.Source = sourceOf(s.repository)
+		status.AppliedSource = placeOf(s.repository)
 	}
 }
 

@@ -39,6 +39,7 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	if err := r.read(ctx, s, tree.Commit{Folder: root}); err != nil {
 		return err
 	}
+	defer r.refuse(s) // With what the API server refuses.
 	if !s.found.Usable() {
 		return nil
 	}

@@ -34,7 +34,8 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		obj.SetConditions(before.GetConditions())
 		return ctrl.Result{}, r.write(ctx, before, obj, s)
 	}
-	summarise(obj, s, v)
+	heading := headingOf(s)
+	summarise(obj, s, v, heading)
 	notes := notesOf(s)
 	mark(obj, notes)
 	if token, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
@@ -44,7 +45,7 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 	if err := r.write(ctx, before, obj, s); err != nil {
 		return ctrl.Result{}, errors.Join(err, errOf(v))
 	}
-	r.tell(before, obj, detailsOf(s, v))
+	r.tell(before, obj, heading, detailsOf(s, v))
 	for _, n := range notes {
 		r.note(before, obj, n)
 	}
@@ -65,6 +66,13 @@ func notesOf(s Scope) []Note {
 		notes[i].Message = hide(s, notes[i].Message)
 	}
 	return notes
+}
+
+func headingOf(s Scope) string {
+	if h, ok := s.(Headed); ok {
+		return hide(s, h.Heading())
+	}
+	return ""
 }
 
 func detailsOf(s Scope, v *verdict) string {
@@ -91,25 +99,25 @@ func mark(obj Object, notes []Note) {
 
 // summarise sets Ready, Reconciling, Stalled and the observed generation. A failure that is tried again leaves the
 // observed generation behind, so that kstatus reads the object as in progress. Reconciling and Stalled take each other
-// away; deleting them here would give the same state a new transition time at each look.
-func summarise(obj Object, s Scope, v *verdict) {
+// away; deleting them here would give the same state a new transition time at each look. Ready's message begins with the heading.
+func summarise(obj Object, s Scope, v *verdict, heading string) {
 	settled := false
 	switch {
 	case v == nil:
 		settled = true
 		conditions.Delete(obj, v1alpha1.ReconcilingCondition)
 		conditions.Delete(obj, v1alpha1.StalledCondition)
-		conditions.MarkTrue(obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s", s.Summary())
+		conditions.MarkTrue(obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s%s", heading, s.Summary())
 	case v.kind == waiting:
 		conditions.MarkReconciling(obj, v1alpha1.ProgressingReason, "%s", v.err)
-		conditions.MarkUnknown(obj, v1alpha1.ReadyCondition, v.reason, "%s", v.err)
+		conditions.MarkUnknown(obj, v1alpha1.ReadyCondition, v.reason, "%s%s", heading, v.err)
 	case v.kind == stopped:
 		settled = true
 		conditions.MarkStalled(obj, v.reason, "%s", v.err)
-		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s", v.err)
+		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s%s", heading, v.err)
 	default:
 		conditions.MarkReconciling(obj, v1alpha1.ProgressingWithRetryReason, "%s", v.err)
-		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s", v.err)
+		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s%s", heading, v.err)
 	}
 	if settled {
 		obj.GetReconcileStatus().ObservedGeneration = obj.GetGeneration()
@@ -180,7 +188,8 @@ func (r *Runner) send(ctx context.Context, before, obj Object) (int, error) {
 // tell emits an event when Ready is false and says something else than before, and when it is true and the last that it said
 // was a failure, be it that it waited since. Any other success is told by Ready alone: thousands of objects that do as they
 // should are no events. A restart of the operator between failure and success forgets a failure that was followed by waiting.
-func (r *Runner) tell(before, obj Object, details string) {
+// The heading of Ready's message is told elsewhere: neither its coming and going nor its words are in an event of Ready.
+func (r *Runner) tell(before, obj Object, heading, details string) {
 	is := conditions.Get(obj, v1alpha1.ReadyCondition)
 	if is == nil || is.Status == metav1.ConditionUnknown {
 		return
@@ -191,10 +200,11 @@ func (r *Runner) tell(before, obj Object, details string) {
 	} else if _, known := r.failing.LoadAndDelete(obj.GetUID()); !failed && !known {
 		return
 	}
-	if same(before, obj, v1alpha1.ReadyCondition) {
+	message := strings.TrimPrefix(is.Message, heading)
+	if was := conditions.Get(before, v1alpha1.ReadyCondition); was != nil && was.Status == is.Status && was.Reason == is.Reason && strings.HasSuffix(was.Message, message) {
 		return
 	}
-	kind, message := corev1.EventTypeNormal, is.Message
+	kind := corev1.EventTypeNormal
 	if is.Status != metav1.ConditionTrue {
 		kind = corev1.EventTypeWarning
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -100,5 +101,45 @@ func TestDetailsAreInTheEventOnly(t *testing.T) {
 		if strings.Contains(c.Message, "line") {
 			t.Errorf("%s says %q", c.Type, c.Message)
 		}
+	}
+}
+
+// headed are facts with something to say in front of Ready's message.
+type headed struct {
+	facts
+	heading string
+}
+
+func (h *headed) Heading() string { return h.heading }
+
+func TestAHeadingIsInFrontOfReadyAndInNoEvent(t *testing.T) {
+	b := newBench(t, web())
+	run := func(heading string, outcome error) string {
+		t.Helper()
+		f := &headed{facts: facts{app: b.app}, heading: heading}
+		if _, err := b.Run(t.Context(), b.app, f, Of("First", f, func(context.Context, *headed) error { return outcome })); err != nil {
+			t.Fatal(err)
+		}
+		b.read(t, b.app)
+		return conditions.GetMessage(b.app, v1alpha1.ReadyCondition)
+	}
+	stop := Stop(v1alpha1.UpgradeFailedReason, errors.New("no"))
+	for _, c := range []struct {
+		heading string
+		outcome error
+		want    string
+	}{
+		{"", stop, "no"}, {"Refused; ", stop, "Refused; no"}, {"Refused; ", stop, "Refused; no"}, {"", stop, "no"},
+		{"Refused; ", Wait("Later", time.Second, "later"), "Refused; later"},
+	} {
+		if got := run(c.heading, c.outcome); got != c.want {
+			t.Errorf("Ready says %q, want %q", got, c.want)
+		}
+	}
+	if n := len(b.events.Events); n != 1 {
+		t.Errorf("%d events, want the one failure", n)
+	}
+	if got := <-b.events.Events; !strings.HasSuffix(got, "no") || strings.Contains(got, "Refused") {
+		t.Errorf("the event says %q", got)
 	}
 }

@@ -52,6 +52,11 @@ type Note struct {
 	Event string
 }
 
+// Headed is a Scope with something to say in front of Ready's message, whatever that is; Heading is "" for nothing.
+type Headed interface {
+	Heading() string
+}
+
 // Sooner is a Scope that may want to be looked at again before the interval is over though all is well, or nothing but a
 // change can help: Again is above 0 then.
 type Sooner interface {

@@ -136,7 +136,7 @@ func TestHostileRepositories(t *testing.T) {
 				file("web.yaml", 3, strings.NewReader("a: "))
 				file("apps/db/dump.sql", 1<<30, zeros{})
 			},
-			[]string{"apps/db/dump.sql", "1 GiB", "the limit is 64 MiB"}, 64 * mebibyte,
+			[]string{"apps/db/dump.sql", "1 GiB", "the limit is 512 MiB"}, 64 * mebibyte,
 		},
 		"more files than are listed": {
 			func(file func(string, int64, io.Reader)) {

@@ -41,6 +41,17 @@ var (
 	ErrSubmodule = errors.New("is a submodule, and submodules are not fetched: commit its files or deliver it as its own Git app")
 )
 
+// OversizedPath returns the file or folder of a commit that an error is about, where that is past a limit of what is read,
+// relative to the Folder it was read through: nothing but what is made from it is the worse for it. For any other error it is
+// false, also for an ErrTooLarge that is about a commit or a source as a whole.
+func OversizedPath(err error) (path string, is bool) {
+	var at *fs.PathError
+	if errors.Is(err, ErrTooLarge) && errors.As(err, &at) {
+		return at.Path, true
+	}
+	return "", false
+}
+
 // failure is an error of one of the kinds above whose message is written for the owner of the source.
 type failure struct {
 	kind error

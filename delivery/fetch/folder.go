@@ -20,12 +20,14 @@ import (
 // submodule as fs.ModeIrregular; opening either, or a path through one, is ErrSymlink or ErrSubmodule. Permissions are
 // 0444, or 0555 for executable files and folders; times are zero.
 //
-// Limits, each ErrTooLarge: a file of 5 MiB; 50,000 files and folders listed below one Folder; 32 folders inside each
+// Limits, each ErrTooLarge, of which OversizedPath tells the file or folder: a file of 5 MiB; 50,000 files and folders listed below one Folder; 32 folders inside each
 // other. A path that is not there is both fs.ErrNotExist and ErrNotFound.
 type Folder struct {
 	trees  *trees
 	hash   plumbing.Hash
 	limits limits
+	// usual is the limit of files of a folder within this one, where that is another.
+	usual int
 
 	mu     sync.Mutex
 	listed map[string]struct{}
@@ -64,7 +66,25 @@ func (f *Folder) Sub(path string) (*Folder, error) {
 	if err != nil {
 		return nil, pathError("sub", path, err)
 	}
-	return &Folder{trees: f.trees, hash: entry.Hash, limits: f.limits}, nil
+	sub := &Folder{trees: f.trees, hash: entry.Hash, limits: f.limits}
+	sub.limits.files = f.usualFiles()
+	return sub, nil
+}
+
+// Bounded is the same folder with a limit of its own on what is listed below it, for one that holds what many people own: each
+// of theirs is then read through Sub, and has the usual limit.
+func (f *Folder) Bounded(entries int) *Folder {
+	bounded := &Folder{trees: f.trees, hash: f.hash, limits: f.limits, usual: f.usualFiles()}
+	bounded.limits.files = entries
+	return bounded
+}
+
+// usualFiles is the limit of a folder that is read through Sub.
+func (f *Folder) usualFiles() int {
+	if f.usual > 0 {
+		return f.usual
+	}
+	return f.limits.files
 }
 
 // Open implements fs.FS.
@@ -166,6 +186,9 @@ func (f *Folder) spend(name string, entries int) error {
 	defer f.mu.Unlock()
 	if _, done := f.listed[name]; done {
 		return nil
+	}
+	if entries > f.limits.files {
+		return tooMany("the number of files in this folder", int64(f.limits.files))
 	}
 	if f.count+entries > f.limits.files {
 		return tooMany("the number of files in this tree", int64(f.limits.files))

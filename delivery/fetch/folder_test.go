@@ -196,3 +196,61 @@ func TestFolderLimits(t *testing.T) {
 		t.Errorf("a folder of its own counts on its own: %v", err)
 	}
 }
+
+// TestWhatIsTooLargeIsAProblemOfItsOwn: the error names file or folder, and everything beside it is read.
+func TestWhatIsTooLargeIsAProblemOfItsOwn(t *testing.T) {
+	root := fetchFolder(t, func(l *limits) { l.file, l.files, l.object, l.oversized, l.depth = 1024, 25, 4096, 16384, 6 }, func(r *gitRepo) {
+		r.write("apps/web/app.yaml", "x")
+		r.write("apps/web/large", strings.Repeat("x", 1025))
+		r.write("apps/db/dump", noise(1, 8000)) // larger than any object may be that is taken into memory
+		r.write("apps/db/app.yaml", "y")
+		for i := range 26 {
+			r.write(fmt.Sprintf("apps/many/f%d", i), "x")
+		}
+		for i := range 20 {
+			r.write(fmt.Sprintf("teams/t%d/f", i), "x")
+		}
+	})
+	read := func(name string) error { _, err := root.ReadFile(name); return err }
+	list := func(name string) error { _, err := root.ReadDir(name); return err }
+	for name, tc := range map[string]struct {
+		err  error
+		path string
+		says string
+	}{
+		"a file":                  {read("apps/web/large"), "apps/web/large", "the file is larger than the limit of 1 KiB"},
+		"a file beyond an object": {read("apps/db/dump"), "apps/db/dump", "the file is larger than the limit of 1 KiB"},
+		"a folder":                {list("apps/many"), "apps/many", "the number of files in this folder is over the limit of 25"},
+	} {
+		wantError(t, tc.err, ErrTooLarge, tc.says)
+		if path, is := OversizedPath(tc.err); !is || path != tc.path {
+			t.Errorf("%s: it is about %q, %t", name, path, is)
+		}
+	}
+	for _, err := range []error{read("apps/web/app.yaml"), read("apps/db/app.yaml"), list("apps"), list("apps/db")} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if _, is := OversizedPath(read("gone")); is {
+		t.Error("a file that is not there is too large")
+	}
+	if _, is := OversizedPath(tooLarge("the pack", 1)); is {
+		t.Error("what is too large as a whole is a file")
+	}
+
+	walk := func(f *Folder) error {
+		return fs.WalkDir(f, "teams", func(_ string, _ fs.DirEntry, err error) error { return err })
+	}
+	wantError(t, walk(root), ErrTooLarge, "in this tree is over the limit of 25")
+	bounded := root.Bounded(1000)
+	if err := walk(bounded); err != nil {
+		t.Error(err)
+	}
+	many, err := bounded.Sub("apps/many")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = many.ReadDir(".")
+	wantError(t, err, ErrTooLarge, "in this folder is over the limit of 25")
+}

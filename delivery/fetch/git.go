@@ -32,6 +32,11 @@ type Git struct {
 	Tenant string
 	// WithTag fetches the annotated tag that names the commit, too, for Commit.Verify.
 	WithTag bool
+	// After is the hash of a commit that was fetched before: Commit.Ancestry then says whether the one that is fetched descends
+	// from it. Empty: nothing is compared.
+	After string
+	// Signers has the signature of the commit, or of the tag that names it, looked at: see Commit.Unsigned. Nil: it is not.
+	Signers *Verification
 }
 
 // Commit is one commit of a repository.
@@ -42,6 +47,10 @@ type Commit struct {
 	Hash string
 	// Root is the commit's tree. It stays readable while later fetches run.
 	Root *Folder
+	// Ancestry is how it relates to Git.After.
+	Ancestry Ancestry
+	// Unsigned is why Git.Signers are not found to have signed, an error of Verify; nil where they have, or are not asked for.
+	Unsigned error
 
 	from *repository
 	ref  namedBy
@@ -99,7 +108,13 @@ func NewGitStore(dir string, network *Network) *GitStore {
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient.
 func (s *GitStore) Fetch(ctx context.Context, src Git) (Commit, error) {
-	commit, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (Commit, error) { return s.fetch(ctx, src) })
+	commit, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (Commit, error) {
+		commit, err := s.fetch(ctx, src)
+		if err != nil {
+			return Commit{}, err
+		}
+		return s.judge(ctx, src, commit)
+	})
 	if err != nil {
 		return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
 	}
@@ -121,11 +136,10 @@ func (s *GitStore) Folder(src Git, treeHash string) (*Folder, error) {
 
 func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	repo := s.repository(src)
-	from, err := repo.remote(src)
+	from, err := s.way(ctx, repo, src)
 	if err != nil {
 		return Commit{}, err
 	}
-	from.room = func(pack io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, src.Tenant, pack) }
 	refs, err := from.open(ctx)
 	if err != nil {
 		return Commit{}, err
@@ -135,7 +149,7 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	if err != nil {
 		return Commit{}, err
 	}
-	wanted.withTag = src.WithTag
+	wanted.withTag = src.WithTag || (src.Signers != nil && src.Signers.WantsTag())
 	if commit, ok := repo.commit(wanted); ok {
 		return commit, nil
 	}
@@ -151,6 +165,15 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	// Before the lock is given up, so that only what this fetch brought counts for its tenant.
 	defer func() { s.disk.claim(src.Tenant, added(before, repo.packs())...) }()
 	return repo.bring(ctx, refs, wanted, from.open)
+}
+
+// way is the way to the server, on which what is received counts for the tenant.
+func (s *GitStore) way(ctx context.Context, repo *repository, src Git) (*remote, error) {
+	from, err := repo.remote(src)
+	if err == nil {
+		from.room = func(pack io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, src.Tenant, pack) }
+	}
+	return from, err
 }
 
 // added are the paths that are not among those before.

@@ -226,7 +226,7 @@ func TestFetchLimits(t *testing.T) {
 		says  string
 	}{
 		"pack":    {func(l *limits) { l.pack = kibibyte }, "the commit's pack is larger than the limit of 1 KiB"},
-		"object":  {func(l *limits) { l.object = 512 * kibibyte }, "the file zeros has 1 MiB, and the limit is 512 KiB"},
+		"object":  {func(l *limits) { l.object, l.oversized = 512*kibibyte, 512*kibibyte }, "the file zeros has 1 MiB, and the limit is 512 KiB"},
 		"chain":   {func(l *limits) { l.deltaChain = 512 * kibibyte }, "a chain of differences in the commit's pack is larger than the limit of 512 KiB"},
 		"objects": {func(l *limits) { l.objects = 10 }, "the number of objects in the commit's pack is over the limit of 10"},
 	}

@@ -46,6 +46,8 @@ type chains struct {
 	// bases are those that are in the store, held their sizes together.
 	bases map[plumbing.Hash]rawObject
 	held  int64
+	// passed are the sizes together of files that are too large to be read.
+	passed int64
 }
 
 func (c *chains) next(scanner *packfile.Scanner) error {
@@ -55,7 +57,7 @@ func (c *chains) next(scanner *packfile.Scanner) error {
 	}
 	// The length is checked before anything is inflated, and the scanner inflates no more than it.
 	if header.Length > c.limits.object {
-		return oversized(c.pack, header, scanner, c.limits.object)
+		return c.unreadable(header, scanner)
 	}
 	start := &beginning{max: 2 * binary.MaxVarintLen64}
 	if _, _, err := scanner.NextObject(start); err != nil {
@@ -83,11 +85,27 @@ func (c *chains) next(scanner *packfile.Scanner) error {
 	return nil
 }
 
+// unreadable passes over a file that is too large to be read, which is up to who reads it: nothing else of the commit is the worse
+// for it. It is never in memory as a whole, but has to be inflated to find its end, so all such files together are bounded.
+func (c *chains) unreadable(header *packfile.ObjectHeader, scanner *packfile.Scanner) error {
+	if c.passed += header.Length; header.Type != plumbing.BlobObject || c.passed > c.limits.oversized {
+		return oversized(c.pack, header, scanner, c.limits.oversized)
+	}
+	if _, _, err := scanner.NextObject(io.Discard); err != nil {
+		return fmt.Errorf("reading the pack: %w", err)
+	}
+	c.cost[header.Offset] = header.Length
+	return nil
+}
+
 // baseSize looks a base up in the store; one that is not there has to be in the pack.
 func (c *chains) baseSize(hash plumbing.Hash) int64 {
 	base, ok := c.bases[hash]
 	if !ok {
-		var err error
+		size, err := c.store.blobSize(hash)
+		if err != nil || size > c.limits.object {
+			return 0
+		}
 		if base, err = c.store.object(plumbing.AnyObject, hash, c.limits.object); err != nil {
 			return 0
 		}

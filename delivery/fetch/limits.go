@@ -16,18 +16,21 @@ const (
 // limits bound what one source can cost. They are fields so that tests can lower them; sizes are in bytes, and what a
 // limit of time ends is transient.
 type limits struct {
-	refs       int64 // the list of a remote's refs
-	pack       int64 // what one Git fetch transfers
-	objects    int64 // objects in one Git fetch
-	object     int64 // one Git object, inflated
-	deltaChain int64 // the inflated objects that must be in memory to rebuild one of them
-	packs      int   // packs in a store before it is started afresh
-	file       int64 // a file that is read
-	files      int   // files and folders listed below one Folder
-	depth      int   // folders inside each other
-	index      int64 // a Helm repository's index.yaml
-	indexDoc   int64 // what of an index.yaml is parsed at once: one version, or all of it when Helm did not write it
-	chart      int64 // a chart archive
+	refs        int64 // the list of a remote's refs
+	pack        int64 // what one Git fetch transfers
+	history     int64 // what is transferred to tell whether a commit descends from another
+	generations int   // commits one after the other that are looked at for that
+	objects     int64 // objects in one Git fetch
+	oversized   int64 // files above the limit of object in one Git fetch, inflated: they are kept and cannot be read
+	object      int64 // one Git object, inflated
+	deltaChain  int64 // the inflated objects that must be in memory to rebuild one of them
+	packs       int   // packs in a store before it is started afresh
+	file        int64 // a file that is read
+	files       int   // files and folders listed below one Folder
+	depth       int   // folders inside each other
+	index       int64 // a Helm repository's index.yaml
+	indexDoc    int64 // what of an index.yaml is parsed at once: one version, or all of it when Helm did not write it
+	chart       int64 // a chart archive
 
 	artifact     int64 // an archive of manifests
 	unpacked     int64 // the same inflated
@@ -44,18 +47,21 @@ type limits struct {
 
 func defaultLimits() limits {
 	return limits{
-		refs:       32 * mebibyte,
-		pack:       256 * mebibyte,
-		objects:    250_000,
-		object:     64 * mebibyte,
-		deltaChain: 256 * mebibyte,
-		packs:      50,
-		file:       5 * mebibyte,
-		files:      50_000,
-		depth:      32,
-		index:      64 * mebibyte,
-		indexDoc:   2 * mebibyte,
-		chart:      20 * mebibyte,
+		refs:        32 * mebibyte,
+		pack:        256 * mebibyte,
+		history:     64 * mebibyte,
+		generations: 10_000,
+		objects:     250_000,
+		oversized:   512 * mebibyte,
+		object:      64 * mebibyte,
+		deltaChain:  256 * mebibyte,
+		packs:       50,
+		file:        5 * mebibyte,
+		files:       50_000,
+		depth:       32,
+		index:       64 * mebibyte,
+		indexDoc:    2 * mebibyte,
+		chart:       20 * mebibyte,
 
 		artifact:     64 * mebibyte,
 		unpacked:     256 * mebibyte,

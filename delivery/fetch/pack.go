@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
-	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
 // packFolder is where a bare store keeps its packs.
@@ -50,7 +49,7 @@ func (g *generation) addPack(ctx context.Context, from io.Reader) error {
 	if err := complete(file, bases); err != nil {
 		return diskFailed(folder, err)
 	}
-	index, err := indexOf(pack)
+	index, err := indexOf(pack, g.limits)
 	if err != nil {
 		return err
 	}
@@ -164,26 +163,6 @@ func appendObject(pack io.Writer, o rawObject) error {
 		return err
 	}
 	return squeeze.Close()
-}
-
-// indexOf unpacks the pack once to learn the name of each object.
-func indexOf(pack io.ReadSeeker) (*idxfile.MemoryIndex, error) {
-	if _, err := pack.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("indexing the pack: %w", err)
-	}
-	names := &idxfile.Writer{}
-	parser, err := packfile.NewParser(packfile.NewScanner(pack), names)
-	if err != nil {
-		return nil, fmt.Errorf("indexing the pack: %w", err)
-	}
-	if _, err := parser.Parse(); err != nil {
-		return nil, fmt.Errorf("indexing the pack: %w", err)
-	}
-	index, err := names.Index()
-	if err != nil {
-		return nil, fmt.Errorf("indexing the pack: %w", err)
-	}
-	return index, nil
 }
 
 // install gives index and pack their names, the pack last: a pack that has its name is complete and has its index.

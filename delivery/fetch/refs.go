@@ -196,3 +196,19 @@ func sortedRefs(refs *packp.AdvRefs) []string {
 	sort.Strings(names)
 	return names
 }
+
+// HigherVersion reports whether a revision is of a tag with a higher version than that of another revision, both by a range of
+// versions such as ref.semver.
+func HigherVersion(is, was string) bool {
+	higher, err := versionOf(is)
+	if err != nil {
+		return false
+	}
+	lower, err := versionOf(was)
+	return err == nil && higher.GreaterThan(lower)
+}
+
+func versionOf(revision string) (*semver.Version, error) {
+	tag, _, _ := strings.Cut(revision, "@")
+	return semver.StrictNewVersion(strings.TrimPrefix(tag, "v"))
+}

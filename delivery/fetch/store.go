@@ -39,6 +39,9 @@ type repository struct {
 	// current is in use, nil before the first fetch. previous still answers what current does not have.
 	current, previous *generation
 	highest           int
+	// ancestry is what was last found out about how the commit ancestryOf relates to another.
+	ancestry   Ancestry
+	ancestryOf string
 }
 
 // generations are the stores to look in, the one in use first.

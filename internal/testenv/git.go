@@ -50,6 +50,14 @@ func (r *Repo) Push(files map[string]string) string {
 	return "main@sha1:" + strings.TrimSpace(r.git("rev-parse", "HEAD"))
 }
 
+// Back force-pushes an earlier revision, as Push returned it.
+func (r *Repo) Back(revision string) {
+	r.t.Helper()
+	_, hash, _ := strings.Cut(revision, "@sha1:")
+	r.git("reset", "-q", "--hard", hash)
+	r.git("push", "-q", "-f", "origin", "main")
+}
+
 // Link writes a symbolic link, for the next Push.
 func (r *Repo) Link(target, name string) {
 	r.t.Helper()

@@ -1,0 +1,159 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/fetch"
+)
+
+// newest fetches the newest commit with all that accept needs to know of it, because all of that may wait for the network.
+func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository, source fetch.Git) (fetch.Commit, error) {
+	if repository.Spec.Verify != nil {
+		who, err := r.signers(ctx, repository.Spec.Verify)
+		if err != nil {
+			return fetch.Commit{}, err
+		}
+		source.Signers = &who
+	}
+	if compared(repository) {
+		source.After = hashOf(repository.Status.LastAttemptedRevision)
+	}
+	return r.Git.Fetch(ctx, source)
+}
+
+// signers reads the keys that may sign.
+func (r *Reconciler) signers(ctx context.Context, spec *v1alpha1.GitVerification) (fetch.Verification, error) {
+	secret := &corev1.Secret{}
+	err := r.Direct.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: spec.SecretRef.Name}, secret)
+	if apierrors.IsNotFound(err) {
+		return fetch.Verification{}, fmt.Errorf("secret %s/%s of verify.secretRef does not exist: create it", r.Namespace, spec.SecretRef.Name)
+	}
+	if err != nil {
+		return fetch.Verification{}, fmt.Errorf("reading secret %s/%s: %w", r.Namespace, spec.SecretRef.Name, err)
+	}
+	return fetch.Verification{Mode: spec.Mode, Keys: secret.Data, Now: r.Steps.Clock.Now}, nil
+}
+
+// accept decides whether the commit that was fetched may follow the one that was accepted last. One that may not is held, and
+// the last one stays in its place: what it declares is still kept up. Where that cannot be read any more, the step ends here,
+// and what runs is left alone.
+func (r *Reconciler) accept(ctx context.Context, s *scope) error {
+	s.source = sourceOf(s.repository)
+	objection, err := r.objection(ctx, s)
+	if err != nil || objection == nil {
+		return err
+	}
+	last, err := s.commit.Earlier(s.repository.Status.LastAttemptedRevision)
+	if errors.Is(err, fetch.ErrNotFound) {
+		s.commit = fetch.Commit{}
+		return objection
+	}
+	s.commit, s.unaccepted = last, objection
+	return err
+}
+
+// accepted tells of a commit that is held.
+func (r *Reconciler) accepted(_ context.Context, s *scope) error { return s.unaccepted }
+
+// objection is how the step ends for a commit that may not follow, nil for one that may.
+func (r *Reconciler) objection(ctx context.Context, s *scope) (objection, err error) {
+	if unsigned := s.commit.Unsigned; unsigned != nil {
+		reason, _ := fetch.Verdict(unsigned)
+		return step.Stop(reason, fmt.Errorf("%s is held, nothing of it is applied: %w", s.commit.Revision, unsigned)), nil
+	}
+	last := s.repository.Status.LastAttemptedRevision
+	if !compared(s.repository) {
+		return nil, nil
+	}
+	about := s.commit.Ancestry
+	switch {
+	case hashOf(last) == s.commit.Hash:
+		return nil, r.useConfirmation(ctx, s)
+	case about.Of != hashOf(last):
+		// It was fetched before the last one was accepted; what is remembered of it does not tell.
+		r.Commits.Forget(string(s.repository.UID))
+		return nil, step.Soon(time.Second)
+	case about.Descends, fetch.HigherVersion(s.commit.Revision, last) && bySemver(s.repository):
+		return nil, nil
+	case confirmed(s.repository, s.commit):
+		return nil, r.useConfirmation(ctx, s)
+	}
+	return step.Stop(v1alpha1.HistoryRewrittenReason, rewritten(s, last)), nil
+}
+
+func rewritten(s *scope, last string) error {
+	what := fmt.Sprintf("%s does not descend from %s, which was accepted last", s.commit.Revision, last)
+	if beyond := s.commit.Ancestry.Beyond; beyond != "" {
+		what = fmt.Sprintf("%s is not known to descend from %s, which was accepted last (%s)", s.commit.Revision, last, beyond)
+	}
+	return fmt.Errorf("%s: it is held, nothing of it is applied; push a commit that descends, or if it is meant: kubectl annotate repository %s --overwrite %s=%s",
+		what, s.repository.Name, v1alpha1.ConfirmHistoryAnnotation, s.commit.Hash)
+}
+
+// compared reports whether commits are compared with the last one: there is one, of the same URL and ref, and its history
+// counts. Of a status without a source the source is taken for the same.
+func compared(repository *v1alpha1.Repository) bool {
+	status := &repository.Status
+	return repository.Spec.History != v1alpha1.HistoryAny && hashOf(status.LastAttemptedRevision) != "" &&
+		(status.Source == "" || status.Source == sourceOf(repository))
+}
+
+// sourceOf names the URL and the ref of a repository.
+func sourceOf(repository *v1alpha1.Repository) string {
+	ref := repository.Spec.Ref
+	if ref == nil {
+		return repository.Spec.URL
+	}
+	source := repository.Spec.URL
+	for _, part := range []struct{ name, value string }{
+		{"commit", ref.Commit}, {"name", ref.Name}, {"semver", ref.SemVer}, {"tag", ref.Tag}, {"branch", ref.Branch},
+	} {
+		if part.value != "" {
+			source += " " + part.name + "=" + part.value
+		}
+	}
+	return source
+}
+
+// bySemver reports whether a range of versions chooses the commit: tags of another version need not descend from each other.
+func bySemver(repository *v1alpha1.Repository) bool {
+	ref := repository.Spec.Ref
+	return ref != nil && ref.SemVer != "" && ref.Commit == "" && ref.Name == ""
+}
+
+// confirmed reports whether somebody lets this one commit in.
+func confirmed(repository *v1alpha1.Repository, commit fetch.Commit) bool {
+	said := repository.Annotations[v1alpha1.ConfirmHistoryAnnotation]
+	return said != "" && (said == commit.Hash || said == commit.Revision)
+}
+
+// useConfirmation removes the confirmation of a commit that is accepted, so that it does not let the same commit in a second
+// time. Whoever wrote another one meanwhile has that looked at next.
+func (r *Reconciler) useConfirmation(ctx context.Context, s *scope) error {
+	if !confirmed(s.repository, s.commit) {
+		return nil
+	}
+	used := s.repository.DeepCopy()
+	delete(used.Annotations, v1alpha1.ConfirmHistoryAnnotation)
+	patch := client.MergeFromWithOptions(s.repository.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, used, patch); err != nil {
+		return fmt.Errorf("removing the confirmation %s of repository %s: %w", v1alpha1.ConfirmHistoryAnnotation, s.repository.Name, err)
+	}
+	return nil
+}
+
+// hashOf returns the commit that a revision names.
+func hashOf(revision string) string {
+	_, hash, _ := strings.Cut(revision, "sha1:")
+	return hash
+}

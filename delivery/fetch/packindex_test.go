@@ -1,0 +1,106 @@
+package fetch
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+)
+
+// TestGitAgreesWithTheIndex compares the index of a pack of long chains of differences with the one that git makes, byte by byte.
+func TestGitAgreesWithTheIndex(t *testing.T) {
+	for name, option := range map[string]string{"by name": "--no-reuse-delta", "by offset": "--delta-base-offset"} {
+		t.Run(name, func(t *testing.T) {
+			repo := newGitRepo(t)
+			lines := strings.Split(noiseLines(400), "\n")
+			for i := range 60 {
+				lines[i*3] = fmt.Sprint("changed ", i)
+				repo.write("app.yaml", strings.Join(lines, "\n"))
+				repo.write(fmt.Sprintf("d%d/same.yaml", i%7), strings.Join(lines[i:], "\n"))
+				repo.git("add", "--all")
+				repo.git("commit", "--quiet", "--message", fmt.Sprint(i))
+			}
+			base := filepath.Join(t.TempDir(), "p")
+			repo.git("-c", "alias.all=!git rev-list --objects --all | git pack-objects --no-reuse-delta --depth=50 "+option+" "+base, "all")
+			packs, err := filepath.Glob(base + "-*.pack")
+			if err != nil || len(packs) != 1 {
+				t.Fatal(packs, err)
+			}
+			want, err := os.ReadFile(strings.TrimSuffix(packs[0], "pack") + "idx")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pack, err := os.Open(packs[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pack.Close()
+			index, err := indexOf(pack, defaultLimits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got bytes.Buffer
+			if _, err := idxfile.NewEncoder(&got).Encode(index); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got.Bytes(), want) {
+				t.Errorf("the index has %d bytes, that of git %d, and they differ", got.Len(), len(want))
+			}
+			deltas := strings.Count(repo.git("verify-pack", "-v", packs[0]), "chain length")
+			if deltas < 5 {
+				t.Errorf("the pack has chains of only %d lengths", deltas)
+			}
+		})
+	}
+}
+
+func noiseLines(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "line %d: %x\n", i, noise(i, 20))
+	}
+	return text.String()
+}
+
+// TestALargeFileDoesNotHoldTheCommit, and is in memory neither when it comes nor when somebody tries to read it.
+func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes a large repository")
+	}
+	repo := newGitRepo(t)
+	repo.fastImport(func(file func(string, int64, io.Reader)) {
+		file("apps/db/dump.sql", 100*mebibyte, zeros{})
+		file("apps/web/app.yaml", 3, strings.NewReader("a: "))
+	})
+	repo.config("core.bigFileThreshold", "10m") // else git takes long to look for differences in it
+	server := serve(t, repo, httptest.NewServer)
+	store := NewGitStore(t.TempDir(), loopback)
+	store.limits.answer = time.Minute
+	var commit Commit
+	peak := peakHeap(t, func() {
+		commit = fetchOK(t, store, Git{URL: server.url()})
+		_, err := commit.Root.ReadFile("apps/db/dump.sql")
+		wantError(t, err, ErrTooLarge, "larger than the limit of 5 MiB")
+	})
+	if text(t, commit, "apps/web/app.yaml") != "a: " {
+		t.Error("the file beside it cannot be read")
+	}
+	if peak > 64*mebibyte {
+		t.Errorf("it took %d MiB", peak/mebibyte)
+	}
+	// The next commit is fetched on top of it.
+	repo.git("fetch", "--quiet", "--depth=1", "origin", "main")
+	repo.git("reset", "--quiet", "--hard", "FETCH_HEAD")
+	repo.write("apps/web/app.yaml", "b: ")
+	repo.push("next")
+	if next := fetchOK(t, store, Git{URL: server.url()}); text(t, next, "apps/web/app.yaml") != "b: " {
+		t.Error("the next commit is not there")
+	}
+}
