@@ -25,10 +25,10 @@ type Reconciler struct {
 	Steps   *step.Runner
 	Git     *fetch.GitStore
 	Tree    *tree.Reader
-	// Commits remembers what remotes answered until the interval is over, a push is reported, or a fetch is asked for.
-	Commits *fetch.Recent[fetch.Commit]
-	// Namespace holds the repositories' credentials.
+	*Remotes
+	// Namespace holds the repositories' credentials; Secrets has the metadata of the Secrets there.
 	Namespace string
+	Secrets   client.Reader
 }
 
 // Reconcile brings the cluster to the newest valid commit of one repository. A Repository that is deleted leaves what it
@@ -40,6 +40,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 	}
 	return r.Steps.Run(ctx, repository, s,
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),
-		step.Of(v1alpha1.SyncedCondition, s, r.sync),
-		step.Of(v1alpha1.TreeValidCondition, s, r.judge))
+		step.Of(v1alpha1.SyncedCondition, s, withCommit(r.sync)),
+		step.Of(v1alpha1.TreeValidCondition, s, withCommit(r.judge)))
 }
