@@ -291,7 +291,9 @@ func (a *Answers[T]) Last(key string) (T, Question, bool) {
 
 // Follows says whether an answer to one question is of use for the next: it is of the same source. Of Recent answers that is so
 // while the spec is the same.
-func (a *Answers[T]) Follows(was, is Question) bool { return a.shared || was.Generation == is.Generation }
+func (a *Answers[T]) Follows(was, is Question) bool {
+	return a.shared || was.Generation == is.Generation
+}
 
 // Failure returns how the source failed since it last answered, nil when it did not, and until when it is not asked again.
 func (a *Answers[T]) Failure(key string) (err error, until time.Time) { //nolint:staticcheck // the error is the answer
