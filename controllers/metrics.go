@@ -46,10 +46,10 @@ var (
 		[]string{"kind", "name", "namespace"}, nil)
 )
 
-// register has s asked in the place of an earlier one of this process.
-func (s *states) register() error {
-	ctrlmetrics.Registry.Unregister(s)
-	return ctrlmetrics.Registry.Register(s)
+// register has a collector asked in the place of an earlier one of this process.
+func register(c prometheus.Collector) error {
+	ctrlmetrics.Registry.Unregister(c)
+	return ctrlmetrics.Registry.Register(c)
 }
 
 // Describe is for the registry.

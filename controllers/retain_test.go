@@ -67,10 +67,6 @@ func (n *team) uid(o client.Object) types.UID {
 }
 
 // project returns the shop.
-func (n *team) project() *v1alpha1.Project {
-	return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.HomeNamespace(n.name), Name: "shop"}}
-}
-
 func (n *team) tenant() *v1alpha1.Tenant {
 	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
 }
@@ -151,7 +147,7 @@ func TestAProjectWithDataLeavesItsNamespaceAndHasItAgain(t *testing.T) {
 	n.byHand("pending")
 
 	n.push(map[string]string{"projects/shop": "-"})
-	n.gone(n.project(), n.app("shop", "web"), n.configMapOf("shop", "settings"))
+	n.gone(n.project("shop"), n.app("shop", "web"), n.configMapOf("shop", "settings"))
 	ns := n.retained("data", "stray")
 	n.gone(n.claim("pending"))
 	n.locked()
@@ -160,7 +156,7 @@ func TestAProjectWithDataLeavesItsNamespaceAndHasItAgain(t *testing.T) {
 		t.Errorf("annotations are %v", ns.Annotations)
 	}
 	n.eventually(func() error {
-		told := strings.Join(n.events(n.project(), v1alpha1.NamespaceRetainedReason), "\n")
+		told := strings.Join(n.events(n.project("shop"), v1alpha1.NamespaceRetainedReason), "\n")
 		if !strings.Contains(told, "data (1Mi), stray (1Mi)") || !strings.Contains(told, "kubectl delete pvc") {
 			return fmt.Errorf("events: %s", told)
 		}
@@ -174,7 +170,7 @@ func TestAProjectWithDataLeavesItsNamespaceAndHasItAgain(t *testing.T) {
 	if ns.Labels[v1alpha1.RetainedLabel] != "" || ns.Annotations[v1alpha1.RetainedBecauseAnnotation] != "" {
 		t.Errorf("it is marked still: %v %v", ns.Labels, ns.Annotations)
 	}
-	n.ready(n.project())
+	n.ready(n.project("shop"))
 	n.gone(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "kubeop-closed"}})
 	n.byHand("new")
 }
@@ -198,11 +194,11 @@ func TestOnlyConfirmedClaimsGoWithAProject(t *testing.T) {
 			for _, name := range c.confirmed {
 				listed = append(listed, uids[name])
 			}
-			change(n, n.project(), func(p *v1alpha1.Project) {
+			change(n, n.project("shop"), func(p *v1alpha1.Project) {
 				p.Annotations[v1alpha1.ConfirmedClaimsAnnotation] = strings.Join(listed, ",")
 			})
 			n.push(map[string]string{"projects/shop": "-"})
-			n.gone(n.project())
+			n.gone(n.project("shop"))
 			if len(c.stays) == 0 {
 				n.gone(namespace(n.namespace()))
 				return
@@ -232,7 +228,7 @@ func TestATenantComesBackToItsData(t *testing.T) {
 	other.Spec.Repository.URL = strings.Replace(spec.Repository.URL, "comesback", "elsewhere", 1)
 	n.create(other)
 	n.ready(other)
-	shop := n.project()
+	shop := n.project("shop")
 	shop.Labels = map[string]string{v1alpha1.TenantLabel: n.name, v1alpha1.ProjectLabel: "shop"}
 	n.create(shop)
 	message := n.until(shop, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.NamespaceTakenReason)
@@ -252,7 +248,7 @@ func TestATenantComesBackToItsData(t *testing.T) {
 		t.Error("the namespace or the claim is another")
 	}
 	n.eventually(func() error {
-		if told := n.events(n.project(), v1alpha1.NamespaceAdoptedReason); len(told) == 0 {
+		if told := n.events(n.project("shop"), v1alpha1.NamespaceAdoptedReason); len(told) == 0 {
 			return fmt.Errorf("nobody says that it was adopted")
 		}
 		return nil
@@ -288,7 +284,7 @@ func TestWhatLostItsStatusIsAdoptedAsItIs(t *testing.T) {
 	for _, o := range kept {
 		uids[o] = n.uid(o)
 	}
-	tenant, project, app := n.tenant(), n.project(), n.app("shop", "web")
+	tenant, project, app := n.tenant(), n.project("shop"), n.app("shop", "web")
 	n.there(tenant, project, app)
 	spec := tenant.Spec
 	change(n, tenant, func(o *v1alpha1.Tenant) { o.Spec.Suspend = true }) // A suspended one is let go as it is.
@@ -307,7 +303,7 @@ func TestWhatLostItsStatusIsAdoptedAsItIs(t *testing.T) {
 	again := n.tenant()
 	again.Spec = spec
 	n.create(again)
-	n.ready(again, n.project(), n.app("shop", "web"))
+	n.ready(again, n.project("shop"), n.app("shop", "web"))
 	for _, o := range kept {
 		if n.uid(o) != uids[o] {
 			t.Errorf("%T %s was made anew", o, o.GetName())

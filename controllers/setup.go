@@ -2,6 +2,7 @@
 package controllers
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -78,7 +79,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := (&states{reader: mgr.GetClient(), elected: mgr.Elected()}).register(); err != nil {
+	if err := errors.Join(register(&states{reader: mgr.GetClient(), elected: mgr.Elected()}), register(s.fetches)); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	repositories, err := s.repositories()
@@ -98,21 +99,18 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Journal: journal.New(s.direct, o.Namespace, s.clock.Now),
 		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
 		Steps: s.steps("app"), Clock: s.clock, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals,
-		Charts:        s.stores.Charts,
-		Artifacts:     s.stores.Artifacts,
-		Commits:       fetch.NewShared[fetch.Commit](s.clock.Now),
-		Pulled:        fetch.NewShared[fetch.Artifact](s.clock.Now),
-		FluxArtifacts: &fetch.Recent[fetch.Artifact]{Now: s.clock.Now},
-		OnServed:      s.onServed,
-		Archives:      &fetch.Recent[fetch.ChartArchive]{Now: s.clock.Now},
-		Dependencies:  &fetch.Recent[[]fetch.Dependency]{Now: s.clock.Now},
-		Gateway:       render.GatewayOf(o.Gateway),
-		Tags:          fetch.NewTagStore(s.network, s.clock.Now, o.PlainRegistries),
+		Charts:    s.stores.Charts,
+		Artifacts: s.stores.Artifacts,
+		Sources:   app.NewSources(s.fetches, s.clock),
+		OnServed:  s.onServed,
+		Gateway:   render.GatewayOf(o.Gateway),
+		Tags:      fetch.NewTagStore(s.network, s.clock.Now, o.PlainRegistries),
 	}
+	repositories.WakeApps(apps.Wake)
 	retained := &volumes.Reconciler{Direct: s.direct, Watch: s.watch, Events: mgr.GetEventRecorder("kubeop-volumes")}
 	for name, setup := range map[string]func() error{
 		"volumes":    func() error { return retained.SetupWithManager(mgr, s.options()) },
-		"repository": func() error { return repositories.SetupWithManager(mgr, s.options()) },
+		"repository": func() error { return repositories.SetupWithManager(mgr, s.secrets, s.options()) },
 		"tenant":     func() error { return tenants.SetupWithManager(mgr, s.options()) },
 		"project":    func() error { return projects.SetupWithManager(mgr, s.options()) },
 		"app":        func() error { return apps.SetupWithManager(mgr, released, s.options()) },

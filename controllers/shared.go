@@ -36,6 +36,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -61,6 +62,9 @@ type shared struct {
 	mapper   *kube.Mapper
 	stores   *fetch.Stores
 	network  *fetch.Network
+	fetches  *pool.Pool
+	// secrets has the metadata of the Secrets in the operator's namespace.
+	secrets cache.Cache
 
 	// refreshed are called after each refresh.
 	refreshing sync.Mutex
@@ -146,13 +150,24 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	if err := errors.Join(mgr.Add(everywhere{objects}), mgr.Add(local)); err != nil {
 		return nil, err
 	}
+	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper,
+		DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}, DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of the repositories' Secrets: %w", err)
+	}
+	fetches := pool.New(pool.Options{Reach: fetch.Reach}, clock.RealClock{})
+	if err := errors.Join(mgr.Add(everywhere{secrets}), mgr.Add(fetches)); err != nil {
+		return nil, err
+	}
 	network := &fetch.Network{Allowed: o.AllowedAddresses, Own: ownHosts(mgr.GetConfig(), o.OwnService)}
 	return &shared{
 		served: served, mapper: mapper, Options: o, mgr: mgr, clock: steady.New(fence.SystemClock()), direct: direct, objects: objects, watch: watch,
 		local: local, applier: &apply.Applier{Live: liveOf(watch, local)},
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
 		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
-		network: network,
+		network: network, fetches: fetches, secrets: secrets,
 	}, nil
 }
 
@@ -197,7 +212,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	return &repository.Reconciler{
 		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
 		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader,
-		Commits: &fetch.Recent[fetch.Commit]{Now: s.clock.Now}, Namespace: s.Namespace, Refusals: &refusal.Registry{},
+		Remotes: repository.NewRemotes(s.fetches, s.clock), Namespace: s.Namespace, Secrets: s.secrets, Refusals: &refusal.Registry{},
 	}, nil
 }
 

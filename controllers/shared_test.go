@@ -48,7 +48,7 @@ webhooks:
 `
 	n.push(files)
 	n.ready(n.app("shop", "web"))
-	n.has(n.shared()...)
+	n.stay(n.shared()...)
 	return n
 }
 
@@ -68,7 +68,7 @@ func (n *team) shared() []client.Object {
 }
 
 // has checks that the objects are there and stay.
-func (n *team) has(objects ...client.Object) {
+func (n *team) stay(objects ...client.Object) {
 	n.t.Helper()
 	for _, o := range objects {
 		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.GetDeletionTimestamp() != nil {
@@ -112,7 +112,7 @@ func TestClusterScopedObjectsLeaveWithTheirNamespace(t *testing.T) {
 	n.push(map[string]string{"projects/shop/apps/bad/app.yaml": rawApp("{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: terminated-raw}, value: 1}")["app.yaml"]})
 	n.ready(n.app("shop", "bad"))
 	before := append(n.shared(), raw)
-	n.has(before...)
+	n.stay(before...)
 	n.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.namespace()}})
 	for _, was := range before {
 		uid := was.GetUID()
@@ -139,7 +139,7 @@ func TestClusterScopedObjectsThatMayNotBeDeleted(t *testing.T) {
 			t.Errorf("it says %q, want %q in it", message, want)
 		}
 	}
-	n.has(all...)
+	n.stay(all...)
 	// Administrators may do it themselves, or keep it.
 	n.delete(all[0])
 	n.edit(all[1], `{"metadata":{"labels":{"paas.kubeop.io/app":null}}}`)
@@ -153,7 +153,7 @@ func TestClusterScopedObjectsThatMayNotBeDeleted(t *testing.T) {
 	n.trusted()
 	n.ready(app)
 	n.gone(all[2])
-	n.has(all[1])
+	n.stay(all[1])
 }
 
 // TestAnAppLeavesWithoutRights: its removal says what it waits for, and administrators can let it go.
@@ -176,11 +176,11 @@ func TestAnAppLeavesWithoutRights(t *testing.T) {
 			if !strings.Contains(message, "IngressClass/"+n.name) || !strings.Contains(message, "ask the administrators") {
 				t.Errorf("it says %q", message)
 			}
-			n.has(n.shared()...)
+			n.stay(n.shared()...)
 			help(n, app)
 			n.gone(app)
 			if name == "orphaned" {
-				n.has(n.shared()...)
+				n.stay(n.shared()...)
 			}
 		})
 	}
@@ -198,7 +198,7 @@ func TestADefinitionThatLeftTheChartWaits(t *testing.T) {
 	n.ready(app)
 	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "engines.defining.example.com"}}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	n.has(crd)
+	n.stay(crd)
 	uid := crd.UID
 
 	n.push(map[string]string{clusterFile("crd"): "-"})
@@ -214,7 +214,7 @@ func TestADefinitionThatLeftTheChartWaits(t *testing.T) {
 	if message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.SucceededReason); !strings.Contains(message, "1 more left the chart and wait") {
 		t.Errorf("it says %q", message)
 	}
-	if n.has(crd); crd.UID != uid {
+	if n.stay(crd); crd.UID != uid {
 		t.Error("it was replaced")
 	}
 	n.annotate(app, v1alpha1.ConfirmAnnotation, app.Status.LastAttemptedRevision)

@@ -68,7 +68,7 @@ func TestVolumesOutliveANamespaceThatMayBeDeleted(t *testing.T) {
 	change(n, volume, func(v *corev1.PersistentVolume) {
 		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: n.namespace(), Name: "data"}
 	})
-	n.ready(n.project(), n.app("shop", "web"))
+	n.ready(n.project("shop"), n.app("shop", "web"))
 	n.boundClaim("data")
 	if n.uid(namespace(n.namespace())) == was {
 		t.Error("the namespace was not deleted")

@@ -63,7 +63,7 @@ const (
 	// DependenciesReadyCondition: the app's project and what its dependsOn names, or the project's tenant, is there and
 	// ready.
 	DependenciesReadyCondition = "DependenciesReady"
-	// SourceReadyCondition: the Git commit, the chart or the app's folder is at hand.
+	// SourceReadyCondition: the Git commit, the chart or the app's folder is at hand. False beside a true Ready, what was delivered runs on.
 	SourceReadyCondition = "SourceReady"
 	// RenderedCondition: the source became objects, or a chart with its values.
 	RenderedCondition = "Rendered"
@@ -101,7 +101,7 @@ const (
 	SucceededReason = meta.SucceededReason
 	// ProgressingReason: work is under way; nothing is wrong.
 	ProgressingReason = meta.ProgressingReason
-	// WaitingForTurnReason: as many fetches or builds are under way as may be at once; nothing is wrong.
+	// WaitingForTurnReason: as many fetches wait, or builds are under way, as may at once; nothing is wrong.
 	WaitingForTurnReason = "WaitingForTurn"
 	// ProgressingWithRetryReason: the last try failed; another follows.
 	ProgressingWithRetryReason = meta.ProgressingWithRetryReason

@@ -56,20 +56,18 @@ func chartPath(source *v1alpha1.ChartGitSource) string {
 
 func (r *Reconciler) chartArchive(ctx context.Context, s *scope) error {
 	spec := s.app.Spec.Helm
-	question, err := r.question(ctx, s)
+	ask, err := r.ask(ctx, s, fetch.HostOf(spec.Repository))
 	if err != nil {
 		return err
 	}
 	fetched := func() (fetch.ChartArchive, error) {
-		return r.Archives.Get(string(s.app.UID), question, func() (fetch.ChartArchive, error) {
+		return lastOf(r, s, r.Archives, ask, func() (fetch.Fetcher[fetch.ChartArchive], error) {
 			auth, err := fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, spec.SecretRef)
-			if err != nil {
-				return fetch.ChartArchive{}, err
-			}
-			return r.Charts.Fetch(ctx, fetch.Chart{
+			chart := fetch.Chart{
 				Repository: spec.Repository, Name: spec.Chart, Version: spec.Version, Digest: spec.Digest, Insecure: spec.Insecure,
 				Auth: auth, Tenant: s.owner.Tenant,
-			})
+			}
+			return func(ctx context.Context) (fetch.ChartArchive, error) { return r.Charts.Fetch(ctx, chart) }, err
 		})
 	}
 	archive, err := fetched()
@@ -102,23 +100,26 @@ func (r *Reconciler) dependencies(ctx context.Context, s *scope, chart fetch.Cha
 	if err != nil || lacks == "" {
 		return nil, err
 	}
-	question, err := r.question(ctx, s)
+	ask, err := r.ask(ctx, s, "") // They may be at any host.
 	if err != nil {
 		return nil, err
 	}
-	question.Request += " " + lacks
+	ask.Request += " " + lacks
+	ask.Version += " " + lacks
 	fetched := func() ([]fetch.Dependency, error) {
-		return r.Dependencies.Get(string(s.app.UID), question, func() ([]fetch.Dependency, error) {
-			if chart.Auth, err = r.chartAuth(ctx, s); err != nil {
-				return nil, err
-			}
-			return r.Charts.Dependencies(ctx, chart)
+		// What an earlier chart lacked is of no use for this one.
+		return r.Dependencies.Get(ask, func() (fetch.Fetcher[[]fetch.Dependency], error) {
+			chart.Auth, err = r.chartAuth(ctx, s)
+			return func(ctx context.Context) ([]fetch.Dependency, error) { return r.Charts.Dependencies(ctx, chart) }, err
 		})
 	}
 	needs, err := fetched()
 	if err == nil && !r.stillThere(needs) {
 		r.Dependencies.Forget(string(s.app.UID))
 		needs, err = fetched()
+	}
+	if failure, until := r.Dependencies.Failure(ask.Key); failure != nil {
+		s.stale.retry = until.Sub(r.Clock.Now())
 	}
 	return needs, err
 }

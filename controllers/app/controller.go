@@ -55,19 +55,11 @@ type Reconciler struct {
 	Charts *fetch.ChartStore
 	// Artifacts are those of OCI registries and of Flux's sources.
 	Artifacts *fetch.ArtifactStore
-	// Commits and Pulled remember what Git repositories and OCI registries answered anybody, and Archives what chart
-	// repositories answered the app, until its interval is over.
-	Commits *fetch.Shared[fetch.Commit]
-	Pulled  *fetch.Shared[fetch.Artifact]
+	*Sources
 	// Tags lists the tags of image repositories for image policies.
 	Tags *fetch.TagStore
 	// Gateway serves the hosts of Image apps; the zero value leaves them to an Ingress.
-	Gateway  render.Gateway
-	Archives *fetch.Recent[fetch.ChartArchive]
-	// FluxArtifacts remembers what Flux's sources made, until they change.
-	FluxArtifacts *fetch.Recent[fetch.Artifact]
-	// Dependencies remembers what the charts in folders lacked.
-	Dependencies *fetch.Recent[[]fetch.Dependency]
+	Gateway render.Gateway
 
 	builders   render.Builders
 	memory     memory
@@ -150,8 +142,11 @@ func (r *Reconciler) steps(s *scope) []step.Step {
 	var steps []step.Step
 	for i, a := range acts {
 		steps = append(steps, step.Of(a.condition, s, func(ctx context.Context, s *scope) error {
+			if s.kept && a.condition != v1alpha1.HealthyCondition {
+				return step.Skip()
+			}
 			err := a.do(ctx, s)
-			s.done = err == nil && i == len(acts)-1
+			s.done = err == nil && i == len(acts)-1 && !s.kept
 			return err
 		}))
 	}

@@ -2,28 +2,34 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
 )
 
-// fetch brings the source at hand: the app's own folder where the spec refers to it, a commit, a chart.
+// fetch brings the source at hand: the app's own folder where the spec refers to it, a commit, a chart. It does not wait for one that
+// has to be asked: the app is woken when that has answered.
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
-	ctx, cancel := context.WithTimeout(ctx, s.app.Spec.Within())
-	defer cancel()
 	if !followsSource(&s.app.Spec) {
 		s.memory.follows = ""
 	}
 	r.refer(s)
-	if last, known := r.reads.LoadAndDelete(client.ObjectKeyFromObject(s.app)); known { // Only a build brings it back.
+	key := client.ObjectKeyFromObject(s.app)
+	last, known := r.reads.LoadAndDelete(key) // Only a build brings it back.
+	if known {
 		s.reads = last.(fetch.Reads)
 	}
+	err := r.bring(ctx, s)
+	if known && (err != nil || s.kept) {
+		r.reads.Store(key, last)
+	}
+	return r.fetched(s, err)
+}
+
+func (r *Reconciler) bring(ctx context.Context, s *scope) error {
 	if usesFolder(&s.app.Spec) {
 		folder, err := r.Folder(ctx, s.app)
 		if err != nil {
@@ -31,7 +37,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 		}
 		s.folder = folder
 	}
-	return sourceOutcome(r.fetchSource(ctx, s))
+	return r.fetchSource(ctx, s)
 }
 
 // followsSource reports whether the app is made from a source that it shares with others; see shared.
@@ -61,15 +67,9 @@ func (r *Reconciler) fetchSource(ctx context.Context, s *scope) error {
 // question is what makes the source be asked again: also another version of the Secrets with its credentials.
 func (r *Reconciler) question(ctx context.Context, s *scope) (fetch.Question, error) {
 	q := fetch.QuestionOf(s.app)
-	q.Request += " " + r.pushes.of(s.owner.Tenant, gitURL(&s.app.Spec))
-	for _, secret := range secretRefsOf(&s.app.Spec) {
-		version, err := r.Version(ctx, s.app.Namespace, "Secret", secret.Name)
-		if err != nil {
-			return q, err
-		}
-		q.Request += " " + version
-	}
-	return q, nil
+	versions, err := r.secretVersions(ctx, s)
+	q.Request += " " + r.pushes.of(s.owner.Tenant, gitURL(&s.app.Spec)) + versions
+	return q, err
 }
 
 // declaredRevision is the commit that declared the app, or for an app that was not declared in Git its generation.
@@ -80,18 +80,14 @@ func declaredRevision(app *v1alpha1.App) string {
 	return fmt.Sprintf("generation %d", app.Generation)
 }
 
-// sourceOutcome tells faults of the source that only a change can mend from those that time mends.
-func sourceOutcome(err error) error {
-	reason, final := fetch.Verdict(err)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, fetch.ErrBusy):
-		return step.Wait(reason, 5*time.Second, "%w", err)
-	case errors.Is(err, fetch.ErrNotReady):
-		return step.Wait(reason, time.Minute, "%w", err)
-	case final:
-		return step.Stop(reason, err)
+// secretVersions are those of the Secrets with the credentials of an app's source.
+func (r *Reconciler) secretVersions(ctx context.Context, s *scope) (versions string, err error) {
+	for _, secret := range secretRefsOf(&s.app.Spec) {
+		version, err := r.Version(ctx, s.app.Namespace, "Secret", secret.Name)
+		if err != nil {
+			return "", err
+		}
+		versions += " " + version
 	}
-	return step.Fail(reason, err)
+	return versions, nil
 }

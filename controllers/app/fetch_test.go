@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,14 +11,17 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
 // TestHowAFetchEnds takes the step of a Git app, and looks at what the queue and the condition are told.
@@ -53,11 +57,24 @@ func TestHowAFetchEnds(t *testing.T) {
 				app.Spec.Git.SecretRef = &v1alpha1.LocalSecretReference{Name: "git"}
 			}
 			r, s := newReconciler(t, app)
+			woken := make(chan types.NamespacedName, 10)
+			r.wakes(func(app types.NamespacedName) { woken <- app })
 			do := r.fetch
 			if tc.answered != nil {
 				do = func(context.Context, *scope) error { return sourceOutcome(tc.answered) }
 			}
-			result, err := r.Steps.Run(t.Context(), app, s, step.Of(v1alpha1.SourceReadyCondition, s, do))
+			run := func() (ctrl.Result, error) {
+				s.stale = staleFacts{}
+				return r.Steps.Run(t.Context(), app, s, step.Of(v1alpha1.SourceReadyCondition, s, do))
+			}
+			result, err := run()
+			for result.RequeueAfter == patience {
+				if c := conditions.Get(app, v1alpha1.SourceReadyCondition); c != nil {
+					t.Fatalf("%v is told while the source is asked", c)
+				}
+				<-woken
+				result, err = run()
+			}
 			if (err != nil) != tc.failed {
 				t.Errorf("the queue is told %v", err)
 			}
@@ -78,7 +95,7 @@ func TestSourcesAreAskedForEachTenant(t *testing.T) {
 	r, s := newReconciler(t, app)
 	ask := func(tenant string, err error) error {
 		s.owner.Tenant = tenant
-		_, got := shared(t.Context(), r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(fetch.Auth) (fetch.Commit, error) { return fetch.Commit{}, err }})
+		_, got := answered(t, r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(context.Context, fetch.Auth) (fetch.Commit, error) { return fetch.Commit{}, err }})
 		return got
 	}
 	if err := ask("mallory", context.DeadlineExceeded); err == nil {
@@ -93,7 +110,7 @@ func TestSourcesAreAskedForEachTenant(t *testing.T) {
 func TestAnAppFollowsWhatItIsMadeFrom(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
 	r, s := newReconciler(t, app)
-	if _, err := shared(t.Context(), r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(fetch.Auth) (fetch.Commit, error) { return fetch.Commit{}, nil }}); err != nil {
+	if _, err := answered(t, r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(context.Context, fetch.Auth) (fetch.Commit, error) { return fetch.Commit{}, nil }}); err != nil {
 		t.Fatal(err)
 	}
 	source := reference{kind: sourceKind, name: s.memory.follows}
@@ -109,6 +126,20 @@ func TestAnAppFollowsWhatItIsMadeFrom(t *testing.T) {
 	}
 }
 
+// answered asks as Reconciles do, of which the second finds the answer.
+func answered(t *testing.T, r *Reconciler, s *scope, a asked[fetch.Commit]) (fetch.Commit, error) {
+	t.Helper()
+	woken := make(chan types.NamespacedName, 10)
+	r.wakes(func(app types.NamespacedName) { woken <- app })
+	for {
+		got, err := shared(t.Context(), r, s, a)
+		if !errors.As(err, new(*fetch.Unanswered)) {
+			return got, err
+		}
+		<-woken
+	}
+}
+
 func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -118,9 +149,9 @@ func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
 		}
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app).Build()
-	now := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	r := &Reconciler{
-		Client: api, Version: func(context.Context, string, string, string) (string, error) { return "1", nil }, Git: fetch.NewGitStore(t.TempDir(), nil), Commits: fetch.NewShared[fetch.Commit](now.Now), Pulled: fetch.NewShared[fetch.Artifact](now.Now),
+		Client: api, Version: func(context.Context, string, string, string) (string, error) { return "1", nil }, Git: fetch.NewGitStore(t.TempDir(), nil), Clock: now, Sources: NewSources(pool.New(pool.Options{Reach: fetch.Reach}, now), now),
 		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(10), Clock: now},
 	}
 	s := newScope(app, &r.memory)

@@ -47,50 +47,57 @@ func (r *Reconciler) fromFlux(ctx context.Context, s *scope, ref *v1alpha1.FluxS
 	if version == "" {
 		return fetched{}, notReady("%s %s/%s does not exist: create it", ref.Kind, s.app.Namespace, ref.Name)
 	}
-	question := fetch.QuestionOf(s.app)
-	question.Request += " " + version
-	question.MaxAge = math.MaxInt64 // What changes it is an event.
+	ask, err := r.ask(ctx, s, "")
+	if err != nil {
+		return fetched{}, err
+	}
+	ask.Request += " " + version
+	ask.MaxAge = math.MaxInt64 // What changes it is an event.
 	found := func() (fetch.Artifact, error) {
-		return r.FluxArtifacts.Get(string(s.app.UID), question, func() (fetch.Artifact, error) {
+		return lastOf(r, s, r.FluxArtifacts, ask, func() (fetch.Fetcher[fetch.Artifact], error) {
 			return r.download(ctx, s, mapping.GroupVersionKind, ref.Name)
 		})
 	}
 	return r.unpacked(found, func() { r.FluxArtifacts.Forget(string(s.app.UID)) })
 }
 
-func (r *Reconciler) download(ctx context.Context, s *scope, kind schema.GroupVersionKind, name string) (fetch.Artifact, error) {
+// download reads the source's status, and returns what fetches the artifact that is there.
+func (r *Reconciler) download(ctx context.Context, s *scope, kind schema.GroupVersionKind, name string) (fetch.Fetcher[fetch.Artifact], error) {
 	source := &unstructured.Unstructured{}
 	source.SetGroupVersionKind(kind)
 	what := fmt.Sprintf("%s %s/%s", kind.Kind, s.app.Namespace, name)
 	err := s.client.Get(ctx, client.ObjectKey{Namespace: s.app.Namespace, Name: name}, source)
 	if apierrors.IsNotFound(err) {
-		return fetch.Artifact{}, notReady("%s does not exist: create it", what)
+		return nil, notReady("%s does not exist: create it", what)
 	}
 	if err != nil {
-		return fetch.Artifact{}, fmt.Errorf("reading %s: %w", what, err)
+		return nil, fmt.Errorf("reading %s: %w", what, err)
 	}
 	var status struct {
 		Status fluxStatus `json:"status"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(source.Object, &status); err != nil {
-		return fetch.Artifact{}, fmt.Errorf("reading the status of %s: %w", what, err)
+		return nil, fmt.Errorf("reading the status of %s: %w", what, err)
 	}
 	ready := meta.FindStatusCondition(status.Status.Conditions, fluxmeta.ReadyCondition)
 	if ready != nil && ready.Status == metav1.ConditionFalse {
-		return fetch.Artifact{}, notReady("%s is not ready: %.500q", what, ready.Message)
+		return nil, notReady("%s is not ready: %.500q", what, ready.Message)
 	}
 	artifact := status.Status.Artifact
 	if artifact == nil {
-		return fetch.Artifact{}, notReady("%s has no artifact yet", what)
+		return nil, notReady("%s has no artifact yet", what)
 	}
-	got, err := r.Artifacts.Download(ctx, fetch.FluxArtifact{
+	from := fetch.FluxArtifact{
 		URL: artifact.URL, Revision: artifact.Revision, Digest: artifact.Digest,
 		Namespace: s.app.Namespace, Tenant: s.owner.Tenant,
-	})
-	if err != nil {
-		return got, fmt.Errorf("%s: %w", what, err)
 	}
-	return got, nil
+	return func(ctx context.Context) (fetch.Artifact, error) {
+		got, err := r.Artifacts.Download(ctx, from)
+		if err != nil {
+			return got, fmt.Errorf("%s: %w", what, err)
+		}
+		return got, nil
+	}, nil
 }
 
 // notReady says what a Flux source lacks; its events wake the app.

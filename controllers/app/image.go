@@ -70,9 +70,9 @@ func (r *Reconciler) chooseImage(ctx context.Context, s *scope) error {
 		s.image.chosen = choiceOf(s, chosen, now)
 		s.again = max(chosen.Until.Sub(now), time.Second)
 		return nil
-	case last == nil || !keepsLast(err):
+	case last == nil || !keepsLast(err) || r.moment(err):
 		return fmt.Errorf("choosing a tag of %s: %w", spec.Reference, err)
-	case !errors.Is(err, fetch.ErrBusy):
+	case !errors.Is(err, fetch.ErrBusy) && !errors.As(err, new(*fetch.Unanswered)):
 		s.image.stale = err
 	}
 	s.image.chosen, s.again = last, min(registryPause, fetch.PolicyInterval(spec.Policy))
@@ -116,12 +116,34 @@ func (r *Reconciler) askRegistry(ctx context.Context, s *scope) (fetch.ChosenIma
 		if err != nil {
 			return fetch.ChosenImage{}, fmt.Errorf("secret %s of spec.image.pullSecrets: %w", ref.Name, err)
 		}
+		auth.Secret = s.app.Namespace + "/" + ref.Name
 		image.Pull = append(image.Pull, auth)
 	}
 	token, _ := meta.ReconcileAnnotationValue(s.app.Annotations)
 	anew := requested(s.app) && s.memory.image.request != token
-	s.memory.image.request = token
-	return r.Tags.Choose(ctx, image, spec.Policy, anew)
+	if !anew {
+		if chosen, ok := r.Tags.Known(image, spec.Policy); ok {
+			return chosen, nil
+		}
+	}
+	chosen, err := r.choose(ctx, s, image, anew)
+	if !errors.As(err, new(*fetch.Unanswered)) {
+		s.memory.image.request = token
+	}
+	return chosen, err
+}
+
+// choose has the registry asked.
+func (r *Reconciler) choose(ctx context.Context, s *scope, image fetch.Image, anew bool) (fetch.ChosenImage, error) {
+	ask, err := r.ask(ctx, s, fetch.HostOfImage(image.Name))
+	if err != nil {
+		return fetch.ChosenImage{}, err
+	}
+	policy := s.app.Spec.Image.Policy.DeepCopy()
+	ask.MaxAge = min(ask.MaxAge, fetch.PolicyInterval(policy)) / 2 // The list of tags has an age of its own.
+	return r.Choices.Get(ask, func() (fetch.Fetcher[fetch.ChosenImage], error) {
+		return func(ctx context.Context) (fetch.ChosenImage, error) { return r.Tags.Choose(ctx, image, policy, anew) }, nil
+	})
 }
 
 // keepsLast reports whether an error is of the registry or the way to it, and not that no tag is what the policy wants.

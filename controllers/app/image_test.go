@@ -15,10 +15,12 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
 // tagServer is a registry of one repository, "web".
@@ -53,12 +55,13 @@ type bench struct {
 	*tagServer
 	*Reconciler
 	app   *v1alpha1.App
-	clock *clocktesting.FakePassiveClock
+	clock *clocktesting.FakeClock
+	woken chan types.NamespacedName
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, tagServer: &tagServer{tags: `"1.0.0"`, other: "a"}, clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
+	b := &bench{t: t, tagServer: &tagServer{tags: `"1.0.0"`, other: "a"}, clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))}
 	b.Server = httptest.NewServer(b.tagServer)
 	t.Cleanup(b.Close)
 	b.app = &v1alpha1.App{
@@ -72,7 +75,21 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) restart() {
-	b.Reconciler = &Reconciler{Clock: b.clock, Tags: fetch.NewTagStore(&fetch.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, b.clock.Now, []string{b.Listener.Addr().String()})}
+	b.woken = make(chan types.NamespacedName, 10)
+	woken := b.woken
+	b.Reconciler = &Reconciler{Clock: b.clock, Sources: NewSources(pool.New(pool.Options{Reach: fetch.Reach}, b.clock), b.clock), Tags: fetch.NewTagStore(&fetch.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, b.clock.Now, []string{b.Listener.Addr().String()})}
+	b.wakes(func(app types.NamespacedName) { woken <- app })
+}
+
+// choose takes the step, again when the registry has answered.
+func (b *bench) choose(s *scope) error {
+	for {
+		err := b.chooseImage(context.Background(), s)
+		if !errors.As(err, new(*fetch.Unanswered)) {
+			return err
+		}
+		<-b.woken
+	}
 }
 
 // look takes the step, and writes the status as the runner does. It returns how often the registry was asked.
@@ -80,7 +97,7 @@ func (b *bench) look() (*scope, int, error) {
 	b.t.Helper()
 	before := b.asked
 	s := newScope(b.app, &b.memory)
-	err := b.chooseImage(b.t.Context(), s)
+	err := b.choose(s)
 	s.Record()
 	if token, ok := meta.ReconcileAnnotationValue(b.app.Annotations); ok {
 		b.app.Status.SetLastHandledReconcileRequest(token)
@@ -188,7 +205,7 @@ func TestImagePolicyKeepsItsChoice(t *testing.T) {
 	if err == nil || !strings.HasSuffix(err.Error(), "none of the 1 tags is what the policy wants: semver 2.x") {
 		t.Errorf("no such version: %v", err)
 	}
-	b.app.Spec.Image.Policy.SemVer = "1.x"
+	b.app.Spec.Image.Policy.SemVer, b.app.Generation = "1.x", 3
 	s = b.chooses("1.0.0", 1)
 	if n := s.Notes()[0]; n.Condition != v1alpha1.ImageKeptCondition || n.Status != "" {
 		t.Errorf("once it is asked again it says %+v", n)
@@ -225,7 +242,7 @@ func TestImagePolicyAfterARestart(t *testing.T) {
 func TestAnImageIsToldOnce(t *testing.T) {
 	b := newBench(t)
 	s := newScope(b.app, &b.memory)
-	if err := b.chooseImage(context.Background(), s); err != nil {
+	if err := b.choose(s); err != nil {
 		t.Fatal(err)
 	}
 	s.Record() // as a checkpoint does, before a step that ends quietly

@@ -107,9 +107,7 @@ func (r *Reconciler) forget(s *scope) {
 	r.wakeWaiting(s.app)
 	r.unfollow(r.references.set(client.ObjectKeyFromObject(s.app), nil))
 	r.dependents.set(client.ObjectKeyFromObject(s.app), nil)
-	r.Archives.Forget(string(s.app.UID))
-	r.Dependencies.Forget(string(s.app.UID))
-	r.FluxArtifacts.Forget(string(s.app.UID))
+	r.Sources.forget(s.app.UID)
 	r.reads.Delete(client.ObjectKeyFromObject(s.app))
 	r.unserved.Delete(client.ObjectKeyFromObject(s.app))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,6 +76,10 @@ type scope struct {
 	// done is set when every step has succeeded.
 	done  bool
 	image imageFacts
+	// stale is set by fetch when the source could not be asked; what is delivered is then what it answered last. kept: that is not
+	// at hand either, so what runs is only looked at.
+	stale staleFacts
+	kept  bool
 	helm  helmFacts
 	data  dataFacts
 	// current are the condition Current and its event; none while it is not known whether a newer version is refused.
@@ -238,6 +243,9 @@ func historyOf(recorded []v1alpha1.ReleaseSnapshot, outcome *release.Outcome) []
 // Summary is Ready's message.
 func (s *scope) Summary() string {
 	summary := s.delivery()
+	if c := conditions.Get(s.app, v1alpha1.SourceReadyCondition); c != nil && c.Status == metav1.ConditionFalse {
+		summary += fmt.Sprintf("; its source cannot be asked: %s, see condition %s", c.Reason, c.Type)
+	}
 	for _, h := range s.hooks {
 		if h.passedOver() {
 			summary += fmt.Sprintf("; %s failed and was passed over", h)
@@ -247,10 +255,14 @@ func (s *scope) Summary() string {
 }
 
 func (s *scope) delivery() string {
-	if r := s.app.Status.Release; s.helm.outcome != nil && r != nil {
+	if r := s.app.Status.Release; (s.helm.outcome != nil || s.kept) && r != nil {
 		return fmt.Sprintf("Release %s, revision %d of chart %s, is healthy", r.Name, r.Revision, r.Chart) + s.inHold("the chart")
 	}
-	summary := fmt.Sprintf("Applied revision %s: %d objects, healthy", s.revision, len(s.inventory.Entries)-len(s.held)-s.ceded)
+	revision := s.revision
+	if s.kept {
+		revision = s.app.Status.LastAppliedRevision
+	}
+	summary := fmt.Sprintf("Applied revision %s: %d objects, healthy", revision, len(s.inventory.Entries)-len(s.held)-s.ceded)
 	if len(s.waiting) > 0 {
 		summary += "; no longer declared and left for others: " + describe(s.waiting)
 	}

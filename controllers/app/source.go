@@ -122,9 +122,11 @@ func (r *Reconciler) verification(ctx context.Context, s *scope, spec *v1alpha1.
 }
 
 func (r *Reconciler) commit(ctx context.Context, s *scope, from fetch.Git, secret *v1alpha1.LocalSecretReference) (fetch.Commit, error) {
+	from.Ref = from.Ref.DeepCopy() // The fetch goes on while the app is written.
 	return shared(ctx, r, s, asked[fetch.Commit]{
-		of: r.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), secret: secret,
-		fetch: func(auth fetch.Auth) (fetch.Commit, error) {
+		of: r.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: fetch.HostOf(from.URL), secret: secret,
+		fetch: func(ctx context.Context, auth fetch.Auth) (fetch.Commit, error) {
+			from := from
 			from.Auth = auth
 			return r.Git.Fetch(ctx, from)
 		},
@@ -132,26 +134,28 @@ func (r *Reconciler) commit(ctx context.Context, s *scope, from fetch.Git, secre
 }
 
 func (r *Reconciler) pull(ctx context.Context, s *scope, spec *v1alpha1.OCISource) (fetched, error) {
+	from := fetch.OCI{URL: spec.URL, Digest: spec.Digest, SemVer: spec.SemVer, Tag: spec.Tag, Insecure: spec.Insecure, Tenant: s.owner.Tenant}
 	found := func() (fetch.Artifact, error) {
 		return shared(ctx, r, s, asked[fetch.Artifact]{
 			of: r.Pulled, what: fmt.Sprintf("oci %q %t", []string{spec.URL, spec.Digest, spec.SemVer, spec.Tag}, spec.Insecure), secret: spec.SecretRef,
-			fetch: func(auth fetch.Auth) (fetch.Artifact, error) {
-				return r.Artifacts.Fetch(ctx, fetch.OCI{
-					URL: spec.URL, Digest: spec.Digest, SemVer: spec.SemVer, Tag: spec.Tag, Insecure: spec.Insecure,
-					Auth: auth, Tenant: s.owner.Tenant,
-				})
+			host: fetch.HostOf(spec.URL),
+			fetch: func(ctx context.Context, auth fetch.Auth) (fetch.Artifact, error) {
+				from := from
+				from.Auth = auth
+				return r.Artifacts.Fetch(ctx, from)
 			},
 		})
 	}
 	return r.unpacked(found, func() { s.memory.asked = fetch.Question{Request: "swept"} })
 }
 
-// asked is what a source is asked for: what, as whom, and how.
+// asked is what a source is asked for: what, at which host, as whom, and how.
 type asked[T any] struct {
-	of     *fetch.Shared[T]
-	what   string
-	secret *v1alpha1.LocalSecretReference
-	fetch  func(fetch.Auth) (T, error)
+	of         *fetch.Answers[T]
+	what, host string
+	secret     *v1alpha1.LocalSecretReference
+	// fetch must not use the scope.
+	fetch func(context.Context, fetch.Auth) (T, error)
 }
 
 // shared returns what the source last answered any app, or asks it: when the answer is older than the app's interval, or the
@@ -159,7 +163,7 @@ type asked[T any] struct {
 // Secret. Tenants share none: the timeout and the pace of one would decide what the source seems to say to the others.
 func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T, error) {
 	var none T
-	question, err := r.question(ctx, s)
+	ask, err := r.ask(ctx, s, a.host)
 	if err != nil {
 		return none, err
 	}
@@ -173,16 +177,14 @@ func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T,
 	}
 	s.memory.follows = a.what
 	r.refer(s)
-	answer, err := a.of.Get(ctx, a.what, question, s.causeOf(question), func() (T, error) {
+	ask.Key, ask.Version, ask.Cause = a.what, "", s.causeOf(ask.Question)
+	answer, err := lastOf(r, s, a.of, ask, func() (fetch.Fetcher[T], error) {
 		auth, err := fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, a.secret)
-		if err != nil {
-			return none, err
-		}
-		return a.fetch(auth)
+		return func(ctx context.Context) (T, error) { return a.fetch(ctx, auth) }, err
 	})
-	if !errors.Is(err, fetch.ErrBusy) {
-		s.memory.asked = question
-		s.memory.cause = s.commonCause(question)
+	if !s.stale.waits && !errors.Is(err, fetch.ErrBusy) && !errors.As(err, new(*fetch.Unanswered)) {
+		s.memory.asked = ask.Question
+		s.memory.cause = s.commonCause(ask.Question)
 	}
 	return answer, err
 }
@@ -237,6 +239,7 @@ func (r *Reconciler) unfollow(unused []reference) {
 // something else there. The others take it up when they look next.
 func (r *Reconciler) wakeOnNews(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	r.queue.Store(&queue)
+	r.Sources.wakes(r.Wake)
 	r.Commits.Changed = func(from string, was, is fetch.Commit) {
 		for _, app := range r.references.users(reference{kind: sourceKind, name: from}) {
 			if was.Hash != is.Hash && !r.readsSame(app, was, is) {
@@ -253,8 +256,8 @@ func (r *Reconciler) wakeOnNews(queue workqueue.TypedRateLimitingInterface[recon
 	}
 }
 
-// wake has an app looked at.
-func (r *Reconciler) wake(app types.NamespacedName) {
+// Wake has an app looked at.
+func (r *Reconciler) Wake(app types.NamespacedName) {
 	if queue := r.queue.Load(); queue != nil {
 		(*queue).Add(reconcile.Request{NamespacedName: app})
 	}

@@ -46,7 +46,7 @@ func (r *Reconciler) said(s *scope) {
 
 func (r *Reconciler) wakeWaiting(app *v1alpha1.App) {
 	for _, name := range r.claims.awaiting(app.Namespace, app.Name) {
-		r.wake(client.ObjectKey{Namespace: app.Namespace, Name: name})
+		r.Wake(client.ObjectKey{Namespace: app.Namespace, Name: name})
 	}
 }
 
@@ -112,7 +112,7 @@ func (r *Reconciler) siblings(ctx context.Context, s *scope) (siblings, error) {
 			s.hears = max(s.hears, late)
 		}
 		if late > 0 && wakes {
-			r.wake(client.ObjectKeyFromObject(sibling))
+			r.Wake(client.ObjectKeyFromObject(sibling))
 		}
 	}
 	if leaving := s.app.DeletionTimestamp; leaving != nil && r.Clock.Now().Sub(leaving.Time) > s.app.Spec.Within() {

@@ -26,12 +26,12 @@ type Reconciler struct {
 	Steps   *step.Runner
 	Git     *fetch.GitStore
 	Tree    *tree.Reader
-	// Commits remembers what remotes answered until the interval is over, a push is reported, or a fetch is asked for.
-	Commits *fetch.Recent[fetch.Commit]
+	*Remotes
 	// Refusals is told which Apps and Projects of a commit are refused.
 	Refusals *refusal.Registry
-	// Namespace holds the repositories' credentials.
+	// Namespace holds the repositories' credentials; Secrets has the metadata of the Secrets there.
 	Namespace string
+	Secrets   client.Reader
 
 	records records
 }
@@ -45,7 +45,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 	}
 	return r.Steps.Run(ctx, repository, s,
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),
-		step.Of(v1alpha1.SyncedCondition, s, r.sync),
-		step.Of(v1alpha1.AcceptedCondition, s, r.accepted),
-		step.Of(v1alpha1.TreeValidCondition, s, r.judge))
+		step.Of(v1alpha1.SyncedCondition, s, withCommit(r.sync)),
+		step.Of(v1alpha1.AcceptedCondition, s, withCommit(r.accepted)),
+		step.Of(v1alpha1.TreeValidCondition, s, withCommit(r.judge)))
 }

@@ -2,40 +2,133 @@ package repository
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
-// fetch brings the newest commit of the ref into the local object store. The remote is asked when the interval is over,
-// the spec changed, or a push or a person asked for it; not each time a watch wakes the repository.
+// patience is how long a fetch may be under way before the status tells of it; lastLook is when one that takes longer is looked at
+// again, though it wakes the repository when it ends.
+const (
+	patience = 2 * time.Second
+	lastLook = 15 * time.Second
+)
+
+// Remotes have remotes asked, and remember what they answered.
+type Remotes struct {
+	// Commits are what the remote of a Repository answered, until the interval is over, a push is reported, or a fetch is asked for.
+	Commits *fetch.Answers[fetch.Commit]
+	// Older are folders of apps that the newest commit does not hold, got from the commit the app was declared with.
+	Older *fetch.Answers[*fetch.Folder]
+
+	clock clock.PassiveClock
+}
+
+// NewRemotes returns Remotes that are asked by the pool.
+func NewRemotes(p *pool.Pool, c clock.PassiveClock) *Remotes {
+	return &Remotes{Commits: fetch.NewRecent[fetch.Commit](p, c), Older: fetch.NewRecent[*fetch.Folder](p, c), clock: c}
+}
+
+// fetch brings the newest commit of the ref into the local object store. The remote is asked when the interval is over, the spec or
+// a Secret changed, or a push or a person asked for it; not each time a watch wakes the repository, which a fetch does that has
+// ended. While the remote fails, the repository goes on with the commit it has.
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
-	ctx, cancel := context.WithTimeout(ctx, s.repository.Spec.Within())
-	defer cancel()
-	commit, err := r.Commits.Get(string(s.repository.UID), fetch.QuestionOf(s.repository), func() (fetch.Commit, error) {
+	ask := r.ask(s.repository)
+	commit, err := r.Commits.Get(ask, func() (fetch.Fetcher[fetch.Commit], error) {
 		source, err := r.source(ctx, s.repository)
-		if err != nil {
-			return fetch.Commit{}, err
-		}
-		return r.newest(ctx, s.repository, source)
+		return func(ctx context.Context) (fetch.Commit, error) { return r.newest(ctx, s.repository, source) }, err
 	})
 	if err == nil {
 		s.commit = commit
 		return r.accept(ctx, s)
 	}
-	reason, final := fetch.Verdict(err)
-	if final {
-		return step.Stop(reason, err)
+	var waits *fetch.Unanswered
+	waiting := errors.As(err, &waits)
+	if waiting && r.clock.Now().Sub(waits.Since) < patience {
+		return step.Soon(patience)
 	}
-	return step.Fail(reason, err)
+	last, asked, known := r.Commits.Last(ask.Key)
+	if known && asked.Generation == s.repository.Generation {
+		if s.commit = last; r.accept(ctx, s) != nil {
+			s.commit = fetch.Commit{} // Whether it may follow is found out when the remote answers again.
+		}
+	}
+	if !waiting {
+		return s.withoutRemote(err)
+	}
+	failure, _ := r.Commits.Failure(ask.Key)
+	switch {
+	case failure != nil:
+		return s.withoutRemote(failure)
+	case s.commit.Root != nil:
+		return nil
+	}
+	return step.Wait(v1alpha1.ProgressingReason, lastLook, "fetching %s: it has not answered yet", s.repository.Spec.URL)
+}
+
+// withoutRemote ends the step of a remote that cannot be asked. What is applied goes on to be looked after as far as it is known, and
+// the conditions about it stay.
+func (s *scope) withoutRemote(err error) error {
+	status := &s.repository.Status
+	if status.LastAppliedRevision != "" {
+		err = fmt.Errorf("%w; applied is %s, which stays", err, status.LastAppliedRevision)
+	}
+	reason, final := fetch.Verdict(err)
+	end := step.Fail(reason, err)
+	switch {
+	case errors.Is(err, fetch.ErrBusy):
+		end = step.Wait(reason, lastLook, "%w", err)
+	case final:
+		end = step.Stop(reason, err)
+	}
+	if status.LastAttemptedRevision == "" {
+		return end
+	}
+	return step.GoOn(end)
+}
+
+// withCommit leaves a step out while there is no commit to take.
+func withCommit(do func(context.Context, *scope) error) func(context.Context, *scope) error {
+	return func(ctx context.Context, s *scope) error {
+		if s.commit.Root == nil {
+			return step.Skip()
+		}
+		return do(ctx, s)
+	}
+}
+
+// ask is the question to the remote.
+func (r *Reconciler) ask(repository *v1alpha1.Repository) fetch.Ask {
+	versions := r.secretVersions(repository)
+	ask := fetch.Ask{
+		Question: fetch.QuestionOf(repository), Asker: client.ObjectKeyFromObject(repository), Key: string(repository.UID),
+		Version: fmt.Sprint(repository.Generation, versions), Host: fetch.HostOf(repository.Spec.URL),
+		Tenant: fetch.RepositoryTenant(repository.Name), Priority: pool.Repository, Timeout: repository.Spec.Within(),
+	}
+	ask.Request += versions
+	if repository.Name == v1alpha1.PlatformRepository {
+		ask.Priority = pool.Platform
+	}
+	return ask
 }
 
 // source returns where to fetch from and as whom.
 func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository) (fetch.Git, error) {
 	auth, err := fetch.ReadAuth(ctx, r.Direct, r.Namespace, repository.Spec.SecretRef)
-	return fetch.Git{URL: repository.Spec.URL, Ref: repository.Spec.Ref, Auth: auth, Tenant: fetch.RepositoryTenant(repository.Name)}, err
+	return fetch.Git{URL: repository.Spec.URL, Ref: repository.Spec.Ref.DeepCopy(), Auth: auth, Tenant: fetch.RepositoryTenant(repository.Name)}, err
 }
+
+// WakeApps has Apps woken by what they wait for here.
+func (r *Reconciler) WakeApps(wake func(types.NamespacedName)) { r.Older.Wake = wake }
 
 // forget drops what is remembered of a repository that goes.
 func (r *Reconciler) forget(_ context.Context, s *scope) error {

@@ -20,7 +20,8 @@ import (
 var errUnfetched = errors.New("not fetched yet")
 
 // Folder returns the folder of an app, as its repository held it in the commit that last changed it. An error says how
-// the step of the app ends: it waits for the repository's first fetch, and for anything else tries again with backoff.
+// the step of the app ends: it waits for the repository's first fetch, and for anything else tries again with backoff. While the
+// remote is asked it is *fetch.Unanswered, and the app is woken by the answer.
 func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*fetch.Folder, error) {
 	folder, err := r.folder(ctx, app)
 	switch {
@@ -28,8 +29,8 @@ func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*fetch.Fold
 		return folder, nil
 	case errors.Is(err, errUnfetched):
 		return nil, step.Wait(v1alpha1.ProgressingReason, time.Second, "waits for its repository: %w", err)
-	case errors.Is(err, fetch.ErrBusy):
-		return nil, step.Wait(v1alpha1.WaitingForTurnReason, 5*time.Second, "%w", err)
+	case errors.Is(err, fetch.ErrBusy), errors.As(err, new(*fetch.Unanswered)):
+		return nil, err
 	}
 	return nil, step.Fail(v1alpha1.FetchFailedReason, err)
 }
@@ -70,27 +71,27 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*fetch.Fold
 func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repository, app *v1alpha1.App, tenant string) (*fetch.Folder, error) {
 	digest := app.Annotations[v1alpha1.TreeAnnotation]
 	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
-	question := fetch.QuestionOf(repository)
-	question.Request += "/" + fetch.QuestionOf(app).Request + "/" + commit + "/" + digest
-	key := "app/" + string(app.UID)
-	found, err := r.Commits.Get(key, question, func() (fetch.Commit, error) {
+	ask := r.ask(repository)
+	ask.Request += "/" + fetch.QuestionOf(app).Request + "/" + commit + "/" + digest
+	ask.Key, ask.Version, ask.Asker = "app/"+string(app.UID), ask.Version+digest, client.ObjectKeyFromObject(app)
+	var stored *fetch.Folder
+	found, err := r.Older.Get(ask, func() (fetch.Fetcher[*fetch.Folder], error) {
 		source, err := r.source(ctx, repository)
 		if err != nil {
-			return fetch.Commit{}, err
+			return nil, err
 		}
-		if folder, err := r.Git.Folder(source, digest); err == nil {
-			return fetch.Commit{Root: folder}, nil
+		if stored, err = r.Git.Folder(source, digest); err == nil {
+			return nil, nil
 		}
-		source.Ref, source.Tenant = withCommit(source.Ref, commit), tenant
-		folder, err := r.fetchFolder(ctx, source, digest)
-		return fetch.Commit{Root: folder}, err
+		source.Ref, source.Tenant = narrowed(source.Ref, commit), tenant
+		return func(ctx context.Context) (*fetch.Folder, error) { return r.fetchFolder(ctx, source, digest) }, nil
 	})
-	if err != nil {
-		return nil, err
+	if stored != nil || err != nil {
+		return stored, err
 	}
 	// From now on it is in the store; only failures have to be remembered.
-	r.Commits.Forget(key)
-	return found.Root, nil
+	r.Older.Forget(ask.Key)
+	return found, nil
 }
 
 // fetchFolder fetches a commit for the sake of one folder.
@@ -106,13 +107,13 @@ func (r *Reconciler) fetchFolder(ctx context.Context, source fetch.Git, digest s
 	return folder, err
 }
 
-// withCommit returns the ref narrowed to one commit.
-func withCommit(ref *sourcev1.GitRepositoryRef, commit string) *sourcev1.GitRepositoryRef {
-	narrowed := &sourcev1.GitRepositoryRef{Commit: commit}
+// narrowed returns the ref narrowed to one commit.
+func narrowed(ref *sourcev1.GitRepositoryRef, commit string) *sourcev1.GitRepositoryRef {
+	to := &sourcev1.GitRepositoryRef{Commit: commit}
 	if ref != nil {
-		narrowed.Branch = ref.Branch
+		to.Branch = ref.Branch
 	}
-	return narrowed
+	return to
 }
 
 // declares holds an app to the folders of its own tenant, whatever its labels and annotations say. It returns the tenant.

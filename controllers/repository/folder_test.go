@@ -2,6 +2,7 @@ package repository
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -29,13 +31,15 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
 // bench is a Reconciler between a real Git server and a fake API server, which count what they are asked.
 type bench struct {
 	*Reconciler
 	t          *testing.T
-	now        time.Time
+	clock      *clocktesting.FakeClock
+	woken      chan types.NamespacedName
 	bare       string
 	asked      int // requests to the Git server
 	secrets    int // Secrets read
@@ -48,7 +52,7 @@ const appFolder = "projects/shop/apps/web"
 // newBench has a repository with one app that was declared by its only commit.
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, now: time.Unix(0, 0)}
+	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
 	server := b.serve()
 	revision, tree := b.push("1")
 	b.repository = &v1alpha1.Repository{
@@ -83,8 +87,8 @@ func newBench(t *testing.T) *bench {
 			},
 		}).Build()
 	b.Reconciler = &Reconciler{
-		Client: api, Direct: api, Namespace: "kubeop-system", Git: fetch.NewGitStore(t.TempDir(), &fetch.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
-		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(100), Clock: clocktesting.NewFakePassiveClock(b.now)},
+		Client: api, Direct: api, Namespace: "kubeop-system", Secrets: api, Git: fetch.NewGitStore(t.TempDir(), &fetch.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
+		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(100), Clock: b.clock},
 	}
 	b.restart()
 	return b
@@ -92,7 +96,11 @@ func newBench(t *testing.T) *bench {
 
 // restart forgets what is only remembered.
 func (b *bench) restart() {
-	b.Commits = &fetch.Recent[fetch.Commit]{Now: func() time.Time { return b.now }}
+	b.Remotes = NewRemotes(pool.New(pool.Options{Reach: fetch.Reach}, b.clock), b.clock)
+	woken := make(chan types.NamespacedName, 10)
+	b.woken = woken
+	b.Commits.Wake = func(name types.NamespacedName) { woken <- name }
+	b.WakeApps(b.Commits.Wake)
 }
 
 func (b *bench) serve() string {
@@ -147,6 +155,10 @@ func (b *bench) git(args ...string) string {
 // fetchNow fetches as a Reconcile of the repository does.
 func (b *bench) fetchNow() {
 	b.t.Helper()
+	if err := b.fetch(b.t.Context(), newScope(b.repository)); err == nil {
+		b.t.Fatal("it has a commit before the server was asked")
+	}
+	<-b.woken
 	if err := b.fetch(b.t.Context(), newScope(b.repository)); err != nil {
 		b.t.Fatal(err)
 	}
@@ -158,6 +170,10 @@ func (b *bench) look() (ctrl.Result, error) {
 	b.t.Helper()
 	return b.Steps.Run(b.t.Context(), b.app, facts{}, step.Of(v1alpha1.SourceReadyCondition, facts{}, func(ctx context.Context, _ facts) error {
 		folder, err := b.Folder(ctx, b.app)
+		for errors.As(err, new(*fetch.Unanswered)) {
+			<-b.woken
+			folder, err = b.Folder(ctx, b.app)
+		}
 		if err == nil {
 			_, err = folder.ReadFile("app.yaml")
 		}
@@ -188,7 +204,7 @@ func TestFolderOfTheLastFetchReadsNoSecret(t *testing.T) {
 	}
 	// A newest commit that holds another folder does not take the one the app was declared with away.
 	b.push("2")
-	b.now = b.now.Add(time.Hour)
+	b.clock.Step(time.Hour)
 	b.fetchNow()
 	b.wantFound(0, 0)
 }

@@ -55,7 +55,7 @@ func (b *bench) pushBack(revision string) {
 // returns the content of the app in that commit, "" when there is none, and how the steps ended.
 func (b *bench) pass() (content string, err error) {
 	b.t.Helper()
-	b.now = b.now.Add(time.Hour)
+	b.clock.Step(time.Hour)
 	live := &v1alpha1.Repository{}
 	if err := b.Client.Get(b.t.Context(), client.ObjectKeyFromObject(b.repository), live); err != nil {
 		b.t.Fatal(err)
@@ -63,6 +63,14 @@ func (b *bench) pass() (content string, err error) {
 	b.repository = live.DeepCopy()
 	s := newScope(b.repository)
 	fetched := b.fetch(b.t.Context(), s)
+	for tries := 0; fetched != nil && fetched.Error() == step.Soon(0).Error() && tries < 300; tries++ {
+		select {
+		case <-b.woken:
+		case <-time.After(100 * time.Millisecond):
+		}
+		s = newScope(b.repository)
+		fetched = b.fetch(b.t.Context(), s)
+	}
 	s.Record()
 	live.Status = b.repository.Status
 	if err := b.Client.Get(b.t.Context(), client.ObjectKeyFromObject(b.repository), b.repository); err != nil {
@@ -283,7 +291,7 @@ func TestACommitThatIsNotSignedIsHeld(t *testing.T) {
 	if err := errors.Join(err, who.Serialize(out), out.Close()); err != nil {
 		t.Fatal(err)
 	}
-	b.now = time.Now()
+	b.clock.SetTime(time.Now())
 	b.Steps = &step.Runner{Client: b.Client, Clock: clock.RealClock{}}
 	b.repository.Spec.Verify = &v1alpha1.GitVerification{SecretRef: v1alpha1.LocalSecretReference{Name: "keys"}}
 	b.repository.Status.LastAttemptedRevision = ""

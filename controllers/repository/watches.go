@@ -23,13 +23,15 @@ import (
 )
 
 // SetupWithManager has the controller woken by its Repositories, by hands on what they declare, and by new namespaces, for
-// which projects and apps may be waiting.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+// which projects and apps may be waiting, by the Secrets that they name, which are in secrets, and by remotes that have answered.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, r.byHand(), builder.WithPredicates(handsOn)).
 		Watches(&v1alpha1.Project{}, r.byHand(), builder.WithPredicates(handsOn)).
 		Watches(&v1alpha1.App{}, r.byHand(), builder.WithPredicates(handsOn)).
+		WatchesRawSource(source.Kind(secrets, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(r.naming))).
+		WatchesRawSource(source.Func(r.wakes)).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))
 	if err != nil {
@@ -41,6 +43,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		}
 		return c.Watch(&source.Informer{Informer: informer, Handler: homes})
 	})
+	return nil
+}
+
+// wakes has a repository woken when its remote has answered.
+func (r *Reconciler) wakes(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.Commits.Wake = func(name types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: name}) }
 	return nil
 }
 

@@ -46,6 +46,7 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		return ctrl.Result{}, errors.Join(err, errOf(v))
 	}
 	r.tell(before, obj, heading, detailsOf(s, v))
+	r.tellDegraded(before, obj, v)
 	for _, n := range notes {
 		r.note(before, obj, n)
 	}
@@ -220,6 +221,21 @@ func (r *Runner) note(before, obj Object, n Note) {
 		r.emit(obj, n.Event, n.Reason, n.Message)
 	}
 }
+
+// tellDegraded emits an event of each condition that became false though Ready did not.
+func (r *Runner) tellDegraded(before, obj Object, v *verdict) {
+	if v != nil {
+		return
+	}
+	for _, c := range obj.GetConditions() {
+		if c.Status == metav1.ConditionFalse && degradable[c.Type] {
+			r.note(before, obj, Note{Condition: c.Type, Reason: c.Reason, Message: c.Message, Event: corev1.EventTypeWarning})
+		}
+	}
+}
+
+// degradable are the conditions of steps that Degrade may end.
+var degradable = map[string]bool{v1alpha1.SourceReadyCondition: true}
 
 func same(before, obj Object, condition string) bool {
 	was, is := conditions.Get(before, condition), conditions.Get(obj, condition)

@@ -17,6 +17,8 @@ type verdict struct {
 	reason string
 	after  time.Duration
 	err    error
+	// goesOn: the later steps run. stands: the Reconcile then ends as they do, and not with this.
+	goesOn, stands bool
 }
 
 type kind int
@@ -26,6 +28,7 @@ const (
 	quiet
 	stopped
 	failed
+	skipped
 )
 
 func (v *verdict) Error() string { return v.err.Error() }
@@ -60,6 +63,22 @@ func FailAfter(reason string, after time.Duration, err error) error {
 	return &verdict{kind: failed, reason: reason, after: after, err: err}
 }
 
+// Degrade ends a step that failed though what was delivered before stands: the condition of the step is false, with the reason and
+// words of err, the later steps run, and Ready is what they make it. An event tells of it once.
+func Degrade(err error) error {
+	v := outcomeOf(err)
+	return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: v.err, goesOn: true, stands: true}
+}
+
+// GoOn is Degrade for a failure that Ready tells, when no later step ends worse.
+func GoOn(err error) error {
+	v := outcomeOf(err)
+	return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: v.err, goesOn: true}
+}
+
+// Skip leaves a step out: its condition stays as it is, and the later steps run.
+func Skip() error { return &verdict{kind: skipped, err: errors.New("left out"), goesOn: true} }
+
 // Refused tells objects that the API server finds wrong in themselves, and those in whose place stands somebody else's,
 // which only people can help, from failures that are tried again. It returns nil for nil.
 func Refused(reason string, err error) error {
@@ -74,11 +93,14 @@ func Refused(reason string, err error) error {
 	return Stop(reason, err)
 }
 
+// Ended reports whether an error says how a step ends, as those of this package do.
+func Ended(err error) bool { return errors.As(err, new(*verdict)) }
+
 // outcomeOf returns err as a verdict; an error without one is a failure that is tried again.
 func outcomeOf(err error) *verdict {
 	var v *verdict
 	if errors.As(err, &v) {
-		return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: err}
+		return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: err, goesOn: v.goesOn, stands: v.stands}
 	}
 	reason := v1alpha1.FailedReason
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {

@@ -166,8 +166,8 @@ func (r *Runner) hold(ctx context.Context, obj Object) error {
 }
 
 // walk runs the steps and marks their conditions. It returns nil when all succeeded, else how the first one ended that
-// did not.
-func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) *verdict {
+// did not, or that of which the later steps go on.
+func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verdict) {
 	for i, s := range steps {
 		err := s.do(ctx)
 		if err == nil {
@@ -175,13 +175,21 @@ func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) *verdict {
 			continue
 		}
 		v := outcomeOf(err)
-		if v.kind == quiet {
+		switch v.kind {
+		case quiet:
 			return v
-		}
-		if v.kind == waiting {
+		case skipped:
+			continue
+		case waiting:
 			conditions.MarkUnknown(obj, s.condition, v.reason, "%s", v.err)
-		} else {
+		default:
 			conditions.MarkFalse(obj, s.condition, v.reason, "%s", v.err)
+		}
+		if v.goesOn {
+			if !v.stands {
+				ends = v
+			}
+			continue
 		}
 		for _, later := range steps[i+1:] {
 			if later.condition != s.condition { // Two steps may share a condition.
@@ -190,7 +198,7 @@ func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) *verdict {
 		}
 		return v
 	}
-	return nil
+	return ends
 }
 
 // pause is how long to rest before the next try of a failure: retryInterval where it is set, else zero, which leaves it

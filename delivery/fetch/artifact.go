@@ -43,7 +43,6 @@ type ArtifactStore struct {
 	network *Network
 	hosts   []string
 	limits  limits
-	gate    gate
 	// arrivals is the clock of the turns.
 	arrivals atomic.Int64
 	finds    turns[tagged]

@@ -8,6 +8,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"net/url"
 	"sort"
 	"strings"
@@ -45,6 +47,8 @@ type Auth struct {
 	Certificate, PrivateKey []byte
 	// DockerConfig is a .dockerconfigjson with credentials per host[:port][/path]; the longest that matches is used.
 	DockerConfig []byte
+	// Secret names where it is from, as "namespace/name", for messages; "" when it is from nowhere.
+	Secret string
 }
 
 // AuthFromSecret reads the data of a Secret. Keys: username and password; bearerToken; identity with known_hosts,
@@ -98,6 +102,14 @@ func (a Auth) check() error {
 	}
 	_, err := a.registries()
 	return err
+}
+
+// named adds to an error that the credentials may be the reason of where they are from.
+func (a Auth) named(err error) error {
+	if a.Secret == "" || !errors.Is(err, ErrAuthentication) && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return fmt.Errorf("%w; the credentials are those of Secret %s", err, a.Secret)
 }
 
 // anonymous says whether there is nothing to send to an HTTP server in its header.

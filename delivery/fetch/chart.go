@@ -29,7 +29,7 @@ type Chart struct {
 	Insecure bool
 	// Auth is sent to the host of Repository only; a registry may name another host that checks it (its token service).
 	Auth Auth
-	// Tenant on whose behalf it is fetched: it may have a few fetches under way at once. Empty: no bound.
+	// Tenant on whose behalf it is fetched, whose room on disk it takes.
 	Tenant string
 }
 
@@ -54,7 +54,6 @@ type ChartStore struct {
 	shelved
 	network *Network
 	limits  limits
-	gate    gate
 	// arrivals is the clock of the turns.
 	arrivals  atomic.Int64
 	refreshes turns[struct{}]
@@ -76,20 +75,19 @@ func NewChartStore(dir string, network *Network) *ChartStore {
 
 // Fetch finds the newest version of the chart that src allows, and downloads it unless it is on disk. The repository is
 // always asked, with the credentials of src; those who ask the same at the same time share the answer. The time it may
-// take is that of ctx, and 2 minutes at most; a server that is silent ends it sooner (see limits).
+// take is that of ctx; a server that is silent ends it sooner (see limits).
 //
-// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrDigest, ErrTooLarge, ErrBusy; any other is transient.
+// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrDigest, ErrTooLarge; any other is transient.
 func (s *ChartStore) Fetch(ctx context.Context, src Chart) (ChartArchive, error) {
 	s.begin()
-	// Before the gate: an answer that came while this one waited there is new enough.
 	arrived := s.arrivals.Add(1)
-	archive, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (ChartArchive, error) {
+	archive, err := within(ctx, s.limits, func(ctx context.Context) (ChartArchive, error) {
 		return s.fetch(ctx, src, arrived)
 	})
 	if err == nil {
 		return archive, nil
 	}
-	return ChartArchive{}, fmt.Errorf("fetching chart %s of %s: %w", printable(src.Name), safeURL(src.Repository), err)
+	return ChartArchive{}, fmt.Errorf("fetching chart %s of %s: %w", printable(src.Name), safeURL(src.Repository), src.Auth.named(err))
 }
 
 // request is a chart on its way.

@@ -317,5 +317,5 @@ func TestChartCredentialsStayHome(t *testing.T) {
 	wantError(t, err, ErrAuthentication, "rejected the credentials")
 	wantNoSecret(t, err, "hunter3")
 	_, err = store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web"})
-	wantError(t, err, ErrAuthentication, "asks for credentials")
+	wantError(t, err, ErrAuthentication, "or it needs credentials")
 }

@@ -31,8 +31,8 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 	// ErrNoTag is the ErrNotFound of an image policy: the repository has no tag that it wants.
 	ErrNoTag = fmt.Errorf("tag %w", ErrNotFound)
-	// ErrBusy means that the source was not asked, because the tenant has as many fetches under way as it may; nothing is
-	// wrong with the source. Try again in a few seconds.
+	// ErrBusy means that the source was not asked, because as many fetches of the tenant wait as may; nothing is wrong with the
+	// source. Try again in a few seconds.
 	ErrBusy = errors.New("busy")
 
 	// ErrSymlink is what opening a symbolic link returns.

@@ -23,7 +23,7 @@ type FluxArtifact struct {
 	Revision, Digest string
 	// Namespace of the source. The path of the URL is that of its artifacts, "/<kind>/<namespace>/…".
 	Namespace string
-	// Tenant on whose behalf it is fetched: it may have a few fetches under way at once.
+	// Tenant on whose behalf it is fetched, whose room on disk it takes.
 	Tenant string
 }
 
@@ -31,10 +31,10 @@ type FluxArtifact struct {
 // the store alone and below the source's own namespace: whoever may write the status of an object writes the URL, and Flux
 // hands the artifacts of all namespaces to anybody.
 //
-// Errors: ErrNotFound, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient.
+// Errors: ErrNotFound, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *ArtifactStore) Download(ctx context.Context, src FluxArtifact) (Artifact, error) {
 	s.begin()
-	artifact, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (Artifact, error) {
+	artifact, err := within(ctx, s.limits, func(ctx context.Context) (Artifact, error) {
 		return s.download(ctx, src)
 	})
 	if err != nil {

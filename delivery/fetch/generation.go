@@ -31,7 +31,7 @@ const idle = time.Second
 type generation struct {
 	dir       string
 	limits    limits
-	unpacking chan struct{}
+	unpacking *unpackers
 	// of is what it is a generation of, which is not removed while somebody reads from it.
 	of *repository
 	// damaged is set when an object that has to be there cannot be read; the next fetch then starts a fresh store.
@@ -52,7 +52,7 @@ type objects struct {
 	rest *time.Timer
 }
 
-func openGeneration(dir string, limits limits, unpacking chan struct{}) (*generation, error) {
+func openGeneration(dir string, limits limits, unpacking *unpackers) (*generation, error) {
 	if err := os.MkdirAll(filepath.Join(dir, packFolder), 0o700); err != nil {
 		return nil, diskFailed(dir, err)
 	}

@@ -28,7 +28,7 @@ type Git struct {
 	Ref *sourcev1.GitRepositoryRef
 	// Auth is sent to the host of URL only.
 	Auth Auth
-	// Tenant on whose behalf it is fetched: it may have a few fetches under way at once. Empty: no bound.
+	// Tenant on whose behalf it is fetched, whose room on disk it takes.
 	Tenant string
 	// WithTag fetches the annotated tag that names the commit, too, for Commit.Verify.
 	WithTag bool
@@ -79,11 +79,10 @@ type GitStore struct {
 	network *Network
 	limits  limits
 	locks   locks
-	gate    gate
 	disk    *disk
 	used    usage
-	// unpacking bounds how many packs are unpacked at once, and so the memory hostile ones can take together.
-	unpacking chan struct{}
+	// unpacking is shared by all repositories.
+	unpacking *unpackers
 
 	mu sync.Mutex
 	// repositories are those of which somebody holds a commit or a folder. On disk there may be more.
@@ -97,26 +96,26 @@ func NewGitStore(dir string, network *Network) *GitStore {
 		dir:          dir,
 		network:      network,
 		limits:       defaultLimits(),
-		unpacking:    make(chan struct{}, 2),
+		unpacking:    newUnpackers(),
 		repositories: map[string]weak.Pointer[repository]{},
 	}
 }
 
 // Fetch reads the commit src means at this moment. It always lists the remote's refs, with the credentials of src; it
-// transfers the commit, without its history, only when it is not in the store. The time it may take is that of ctx, and
-// 2 minutes at most; a server that is silent ends it sooner (see limits).
+// transfers the commit, without its history, only when it is not in the store. The time it may take is that of ctx; a
+// server that is silent ends it sooner (see limits).
 //
-// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient.
+// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *GitStore) Fetch(ctx context.Context, src Git) (Commit, error) {
-	commit, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (Commit, error) {
-		commit, err := s.fetch(ctx, src)
+	commit, err := within(ctx, s.limits, func(ctx context.Context) (Commit, error) {
+		commit, err := s.fetch(onBehalfOf(ctx, src.Tenant), src)
 		if err != nil {
 			return Commit{}, err
 		}
 		return s.judge(ctx, src, commit)
 	})
 	if err != nil {
-		return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
+		return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), src.Auth.named(err))
 	}
 	return commit, nil
 }

@@ -60,7 +60,7 @@ func TestFetchRefusedCredentials(t *testing.T) {
 		auth Auth
 		says string
 	}{
-		"none":   {Auth{}, "asks for credentials"},
+		"none":   {Auth{}, "has no Git repository at this URL, or it needs credentials (401)"},
 		"basic":  {Auth{Username: "bot", Password: secret}, "rejected the credentials"},
 		"bearer": {Auth{BearerToken: secret}, "rejected the credentials"},
 	}

@@ -168,12 +168,16 @@ func statusFailed(res *http.Response, auth Auth, what string) error {
 	switch res.StatusCode {
 	case http.StatusUnauthorized:
 		if auth.anonymous() {
-			return fail(ErrAuthentication, "%s asks for credentials: name a Secret with username and password, or bearerToken, in secretRef", host)
+			// Git hosts answer so for what does not exist, too, to give nothing away.
+			return fail(ErrAuthentication, "%s has no %s at this URL, or it needs credentials (401): check the URL, or name a Secret with username and password, or bearerToken, in secretRef", host, what)
 		}
 		return fail(ErrAuthentication, "%s rejected the credentials of the Secret", host)
 	case http.StatusForbidden:
 		return fail(ErrAuthentication, "%s denies access (403): check what the credentials of the Secret may read", host)
 	case http.StatusNotFound, http.StatusGone:
+		if auth.anonymous() {
+			return fail(ErrNotFound, "there is no %s at this URL, or it needs credentials (%d): check the URL, or name a Secret in secretRef", what, res.StatusCode)
+		}
 		return fail(ErrNotFound, "there is no %s at this URL, or the credentials may not see it (%d)", what, res.StatusCode)
 	}
 	return fail(errServer, "%s answered %d %s", host, res.StatusCode, http.StatusText(res.StatusCode))

@@ -153,7 +153,6 @@ func TestLargeIndexForManyApps(t *testing.T) {
 	url, requests := serveLarge(t, path)
 	store := NewChartStore(t.TempDir(), loopback)
 	// Of the 100, all of one tenant, two are let in at a time; how long that takes is not looked at here.
-	store.limits.slow = time.Minute
 	all := func() {
 		together(t, &store.refreshes, store.source(Chart{Repository: url}), 100, func(i int) {
 			chart := Chart{Repository: url, Name: fmt.Sprintf("chart-%d", i), Version: fmt.Sprintf("1.%d.x", i%50), Tenant: "acme"}

@@ -38,11 +38,9 @@ type limits struct {
 	path         int   // the length of a path in it
 	paths        int64 // all its paths together
 
-	whole     time.Duration // one fetch, however long the caller would wait
-	answer    time.Duration // connecting to a server until it begins to answer
-	stall     time.Duration // between two pieces of an answer
-	perTenant int           // fetches of one tenant under way in one store
-	slow      time.Duration // a fetch of a tenant after which its others do not wait for a turn
+	whole  time.Duration // one fetch that moves, however long the caller would wait
+	answer time.Duration // connecting to a server until it begins to answer
+	stall  time.Duration // between two pieces of an answer
 }
 
 func defaultLimits() limits {
@@ -69,11 +67,9 @@ func defaultLimits() limits {
 		path:         1024,
 		paths:        8 * mebibyte,
 
-		whole:     2 * time.Minute,
-		answer:    15 * time.Second,
-		stall:     30 * time.Second,
-		perTenant: 2,
-		slow:      2 * time.Second,
+		whole:  time.Hour,
+		answer: 15 * time.Second,
+		stall:  30 * time.Second,
 	}
 }
 

@@ -178,7 +178,7 @@ func (c *ociChart) failed(err error, what string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return fail(ErrAuthentication, "%s asks for credentials: name a Secret with username and password or .dockerconfigjson in secretRef", c.Reference.Host())
+		return fail(ErrAuthentication, "%s has no %s at this URL, or it needs credentials: check the URL, or name a Secret with username and password or .dockerconfigjson in secretRef", c.Reference.Host(), what)
 	case errors.As(err, &answer):
 		res := &http.Response{StatusCode: answer.StatusCode, Request: &http.Request{URL: answer.URL}}
 		return statusFailed(res, c.auth, what)

@@ -25,7 +25,7 @@ type OCI struct {
 	Insecure bool
 	// Auth is sent to the registry only, or the host that checks it for the registry.
 	Auth Auth
-	// Tenant on whose behalf it is fetched: it may have a few fetches under way at once. Empty: no bound.
+	// Tenant on whose behalf it is fetched, whose room on disk it takes.
 	Tenant string
 }
 
@@ -41,18 +41,17 @@ func (t tagged) revision() string {
 
 // Fetch finds what src means at this moment, and downloads it unless it is on disk. The registry is asked with one request
 // as long as nothing changed, and with none for a digest that is on disk; those who ask the same at the same time share the
-// answer. The time it may take is that of ctx, and 2 minutes at most.
+// answer. The time it may take is that of ctx; a registry that is silent ends it sooner (see limits).
 //
-// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient.
+// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *ArtifactStore) Fetch(ctx context.Context, src OCI) (Artifact, error) {
 	s.begin()
-	// Before the gate: an answer that came while this one waited there is new enough.
 	arrived := s.arrivals.Add(1)
-	artifact, err := within(ctx, &s.gate, src.Tenant, s.limits, func(ctx context.Context) (Artifact, error) {
+	artifact, err := within(ctx, s.limits, func(ctx context.Context) (Artifact, error) {
 		return s.fetch(ctx, src, arrived)
 	})
 	if err != nil {
-		return Artifact{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), err)
+		return Artifact{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), src.Auth.named(err))
 	}
 	return artifact, nil
 }

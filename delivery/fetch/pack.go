@@ -32,12 +32,11 @@ func (g *generation) addPack(ctx context.Context, from io.Reader) error {
 	if err := download(file, from); err != nil {
 		return err
 	}
-	select {
-	case g.unpacking <- struct{}{}:
-		defer func() { <-g.unpacking }()
-	case <-ctx.Done():
-		return ctx.Err()
+	leave, err := g.unpacking.enter(ctx)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	pack := interruptible{ctx: ctx, ReadSeeker: file}
 	if err := checksum(pack); err != nil {
 		return err

@@ -31,7 +31,7 @@ type repository struct {
 	dir       string
 	network   *Network
 	limits    limits
-	unpacking chan struct{}
+	unpacking *unpackers
 
 	mu     sync.Mutex
 	opened bool

@@ -1,6 +1,9 @@
 package fetch
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // maxTagsHeld bounds, in bytes, the lists that are remembered. Past that, those of the tenant that has most are forgotten: so no
 // tenant loses what others do not leave of an even share.
@@ -11,7 +14,8 @@ const tagListCost = 512
 
 // tagLists are what is remembered for one tenant.
 type tagLists struct {
-	*Recent[*tagList]
+	mu     sync.Mutex
+	memory memory[*tagList]
 	// lists are what each key's list takes, held is their sum.
 	lists map[string]heldList
 	held  int
@@ -23,9 +27,47 @@ type heldList struct {
 	until time.Time
 }
 
+// get returns what is remembered of a list, or a failure that still serves; else it asks.
+func (l *tagLists) get(key string, q Question, ask func() (*tagList, error)) (*tagList, error) {
+	if k := l.known(key, q); k.serves(l.memory.now(), q.MaxAge, 0) {
+		return k.value, k.err
+	}
+	list, err := ask()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := l.memory.of(key, q); err == nil {
+		k.good(l.memory.now(), "", q, list)
+	} else {
+		k.failed(l.memory.now(), "", q, err)
+	}
+	return list, err
+}
+
+func (l *tagLists) known(key string, q Question) known[*tagList] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return *l.memory.of(key, q)
+}
+
+// last returns the last list, however old.
+func (l *tagLists) last(key string) *tagList {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := l.memory.known[key]; k != nil {
+		return k.value
+	}
+	return nil
+}
+
+func (l *tagLists) forget(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.memory.known, key)
+}
+
 // drop forgets a list.
 func (l *tagLists) drop(key string) {
-	l.Forget(key)
+	l.forget(key)
 	l.held -= l.lists[key].size
 	delete(l.lists, key)
 }
@@ -39,7 +81,7 @@ func (s *TagStore) of(tenant string) *tagLists {
 
 func (s *TagStore) ofLocked(tenant string) *tagLists {
 	if s.lists[tenant] == nil {
-		s.lists[tenant] = &tagLists{Recent: &Recent[*tagList]{Now: s.now}, lists: map[string]heldList{}}
+		s.lists[tenant] = &tagLists{memory: memory[*tagList]{now: s.now}, lists: map[string]heldList{}}
 	}
 	return s.lists[tenant]
 }

@@ -56,7 +56,7 @@ func pullAuth(secrets []Auth, place string) (Auth, error) {
 			return Auth{}, err
 		}
 		if !own.anonymous() || refresh != "" {
-			chosen.DockerConfig = s.DockerConfig
+			chosen.DockerConfig, chosen.Secret = s.DockerConfig, s.Secret
 		}
 	}
 	return chosen, nil
@@ -97,7 +97,7 @@ func (r *imageRepository) explain(err error, what string) error {
 	}
 	refused := errors.Is(err, auth.ErrBasicCredentialNotFound) || errors.As(err, &answer) && answer.StatusCode == http.StatusUnauthorized
 	if refused && r.auth.anonymous() {
-		return fail(ErrAuthentication, "%s asks for credentials: name a Secret with .dockerconfigjson for it in spec.image.pullSecrets", r.Reference.Host())
+		return fail(ErrAuthentication, "%s has no %s, or it needs credentials: check the name, or name a Secret with .dockerconfigjson for it in spec.image.pullSecrets", r.Reference.Host(), what)
 	}
 	if err = r.failed(err, what); errors.Is(err, ErrNotFound) {
 		return fail(ErrNotFound, "%s has no %s, or the credentials may not see it", r.Reference.Host(), what)

@@ -3,7 +3,6 @@ package fetch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,7 +29,7 @@ type Image struct {
 	// Pull are the contents of pull secrets: .dockerconfigjson, and ca.crt where the registry's authority is not the system's.
 	// The first that knows the registry is used.
 	Pull []Auth
-	// Tenant on whose behalf it is asked. Empty: no bound.
+	// Tenant on whose behalf it is asked.
 	Tenant string
 }
 
@@ -51,7 +50,6 @@ type TagStore struct {
 	plain   []string
 
 	limits   limits
-	gate     gate
 	arrivals atomic.Int64
 	asks     turns[*tagList]
 	heads    turns[string]
@@ -93,11 +91,20 @@ func Accepts(name string, p *v1alpha1.ImagePolicy, reference, tag string) bool {
 	return err == nil && strings.HasPrefix(reference, name+":"+tag+"@") && c.accepts(tag)
 }
 
+// Known is what Choose returns where it need not ask the registry; it waits for nothing.
+func (s *TagStore) Known(image Image, p *v1alpha1.ImagePolicy) (ChosenImage, bool) {
+	ask, err := newTagAsk(image, p, false)
+	if err != nil {
+		return ChosenImage{}, false // Choose says why.
+	}
+	return s.recall(ask)
+}
+
 // Choose returns the image that the policy wants, with the digest that its tag has now. The registry is asked when what it
-// said is older than the policy's interval; anew asks it in any case.
+// said is older than the policy's interval; anew asks it in any case. The time it may take is that of ctx.
 //
-// Errors: ErrNoTag, ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrBusy; any other is transient. They do not name
-// the repository.
+// Errors: ErrNoTag, ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient. They do not name the
+// repository.
 func (s *TagStore) Choose(ctx context.Context, image Image, p *v1alpha1.ImagePolicy, anew bool) (ChosenImage, error) {
 	ask, err := newTagAsk(image, p, anew)
 	if err != nil {
@@ -110,18 +117,8 @@ func (s *TagStore) Choose(ctx context.Context, image Image, p *v1alpha1.ImagePol
 	if anew {
 		ask.arrived = s.arrivals.Add(1)
 	}
-	leave, err := s.gate.enter(ctx, image.Tenant, s.limits)
-	if err != nil {
-		return ChosenImage{}, err
-	}
-	defer leave()
-	ctx, done := watched(ctx, s.limits)
-	defer done()
-	chosen, err := s.choose(ctx, ask)
-	if err != nil && ctx.Err() != nil {
-		return ChosenImage{}, fmt.Errorf("the time for it is over: %w", context.Cause(ctx))
-	}
-	return chosen, err
+	chosen, err := within(ctx, s.limits, func(ctx context.Context) (ChosenImage, error) { return s.choose(ctx, ask) })
+	return chosen, ask.auth.named(err)
 }
 
 // tagAsk is one question.
@@ -157,8 +154,8 @@ func newTagAsk(image Image, p *v1alpha1.ImagePolicy, anew bool) (*tagAsk, error)
 
 // recall answers from what is remembered, without anything that waits.
 func (s *TagStore) recall(ask *tagAsk) (ChosenImage, bool) {
-	list, _, known := s.of(ask.tenant).Last(ask.key)
-	if !known || ask.anew || s.now().Sub(list.at) >= ask.every {
+	list := s.of(ask.tenant).last(ask.key)
+	if list == nil || ask.anew || s.now().Sub(list.at) >= ask.every {
 		return ChosenImage{}, false
 	}
 	list.mu.Lock()
@@ -213,9 +210,9 @@ func (s *TagStore) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
 	// One after the other, so that who comes second finds what the first was told.
 	return s.asks.take(ctx, ask.key, ask.arrived, func() (*tagList, error) {
 		if ask.anew {
-			lists.Forget(ask.key)
+			lists.forget(ask.key)
 		}
-		return lists.Get(ask.key, Question{MaxAge: ask.every}, func() (*tagList, error) {
+		return lists.get(ask.key, Question{MaxAge: ask.every}, func() (*tagList, error) {
 			list, err := s.fetch(ctx, ask)
 			if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow) {
 				err = errors.Join(err, context.Canceled) // What ended with the time of who asked is not remembered for others.

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -31,6 +32,19 @@ func watched(ctx context.Context, l limits) (context.Context, func()) {
 		done()
 		end(nil)
 	}
+}
+
+// within does a fetch within the limits of time.
+func within[T any](ctx context.Context, l limits, do func(context.Context) (T, error)) (T, error) {
+	ctx, done := watched(ctx, l)
+	defer done()
+	got, err := do(ctx)
+	if err != nil && ctx.Err() != nil {
+		// A broken-off transfer surfaces as whatever it broke; the context is what ended it.
+		var none T
+		return none, fmt.Errorf("the time for it is over: %w", context.Cause(ctx))
+	}
+	return got, err
 }
 
 // watchOf returns the watch of a fetch; outside of one it is nil, which limits nothing.

@@ -1,14 +1,12 @@
 package fetch
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -211,44 +209,4 @@ func sshSays(accept bool, text string) func(net.Conn, *ssh.ServerConfig) {
 			}
 		}
 	}
-}
-
-// TestFetchWaitsItsTurn has one tenant's servers hang: its next fetch is told so, and another tenant's goes through.
-func TestFetchWaitsItsTurn(t *testing.T) {
-	arrived := make(chan struct{}, 10)
-	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		arrived <- struct{}{}
-		<-req.Context().Done()
-	}))
-	defer silent.Close()
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
-	git, charts := NewGitStore(t.TempDir(), loopback), NewChartStore(t.TempDir(), loopback)
-	git.limits.slow, charts.limits.slow = time.Millisecond, time.Millisecond
-	var hanging sync.WaitGroup
-	defer hanging.Wait()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for i := range 2 {
-		hanging.Go(func() {
-			_, _ = git.Fetch(ctx, Git{URL: fmt.Sprintf("%s/%d", silent.URL, i), Tenant: "slow"})
-		})
-		hanging.Go(func() {
-			_, _ = charts.Fetch(ctx, Chart{Repository: fmt.Sprintf("%s/%d", silent.URL, i), Name: "web", Tenant: "slow"})
-		})
-	}
-	for range 4 {
-		<-arrived
-	}
-	_, err := git.Fetch(t.Context(), Git{URL: server.url(), Tenant: "slow"})
-	wantError(t, err, ErrBusy, server.URL)
-	_, err = charts.Fetch(t.Context(), Chart{Repository: server.URL, Name: "web", Tenant: "slow"})
-	wantError(t, err, ErrBusy, server.URL)
-	if asked := server.seen(); len(asked) != 0 {
-		t.Errorf("the server was asked: %v", asked)
-	}
-	fetchOK(t, git, Git{URL: server.url(), Tenant: "other"})
-	fetchOK(t, git, Git{URL: server.url()})
 }

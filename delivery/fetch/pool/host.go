@@ -1,0 +1,174 @@
+package pool
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// tries are the connections in a row that have to fail, or the sources in a row that have to get no answer, before a host is
+	// not asked any more. One source that gets none says nothing of the host's others.
+	tries = 3
+	// firstRest follows, and doubles each time up to lastRest.
+	firstRest = 5 * time.Second
+	lastRest  = 5 * time.Minute
+	// probePause is the least between two probes that somebody asks for.
+	probePause = time.Second
+	// maxHosts bounds the hosts remembered for one tenant, maxShared those of all Repositories.
+	maxHosts  = 256
+	maxShared = 10_000
+)
+
+// OpenError means that a host gave no answer several times in a row, and is asked seldom until it does.
+type OpenError struct {
+	Host string
+	// Until is when it is asked again. It is not in the message, which would else be another each time.
+	Until time.Time
+}
+
+// Error implements error.
+func (e *OpenError) Error() string {
+	return fmt.Sprintf("%s gave no answer several times in a row, so it is asked seldom until it does", e.Host)
+}
+
+// State is that of the circuit breaker of a host.
+type State string
+
+// Closed lets tasks through, Open none but what somebody asks for, now and then; Probing has one of them under way.
+const (
+	Closed  State = "closed"
+	Open    State = "open"
+	Probing State = "probing"
+)
+
+// hosts are what is known of hosts: what apps of one tenant meet says nothing to another, whose name for the host, or whose
+// sources there, may be better. Repositories, which administrators bind, share it.
+type hosts map[string]map[string]*host
+
+// group is with whom a task shares what is known of its host.
+func group(t *Task) string {
+	if t.Priority == App {
+		return "tenant " + t.Tenant
+	}
+	return ofRepositories
+}
+
+func (all hosts) of(t *Task) *host {
+	g := group(t)
+	if all[g] == nil {
+		all[g] = map[string]*host{}
+	}
+	known := all[g]
+	if known[t.Host] == nil {
+		limit := maxHosts
+		if t.Priority != App {
+			limit = maxShared
+		}
+		if len(known) >= limit {
+			drop(known)
+		}
+		known[t.Host] = &host{}
+	}
+	return known[t.Host]
+}
+
+// drop forgets the host that was not asked for the longest time.
+func drop(known map[string]*host) {
+	var name string
+	var oldest *host
+	for at, h := range known {
+		if h.running == 0 && (oldest == nil || h.asked.Before(oldest.asked)) {
+			name, oldest = at, h
+		}
+	}
+	if oldest != nil {
+		delete(known, name)
+	}
+}
+
+// host is a circuit breaker, and how much is under way at the host.
+type host struct {
+	running int
+	// proven: it answered last time.
+	proven   bool
+	answered time.Time
+	// refused counts connections that failed in a row; silent are the sources that got no answer since the last.
+	refused int
+	silent  map[string]bool
+	// until is when it may be asked again, zero while the breaker is closed; rests counts how often it opened in a row.
+	until time.Time
+	rests int
+	// asked is when it was last asked; probing: it is being asked for a try.
+	asked   time.Time
+	probing bool
+}
+
+func (h *host) state() State {
+	switch {
+	case h.until.IsZero():
+		return Closed
+	case h.probing:
+		return Probing
+	}
+	return Open
+}
+
+// ask says whether the breaker lets a task through.
+func (h *host) ask(now time.Time, asked bool) admission {
+	switch {
+	case h.until.IsZero():
+		return start
+	case h.probing:
+		return hold
+	case !now.Before(h.until), asked && now.Sub(h.asked) >= probePause:
+		return start
+	}
+	return refuse
+}
+
+// begin counts a task, and says whether it is a probe.
+func (h *host) begin(now time.Time) (probe bool) {
+	h.running++
+	h.asked = now
+	probe = !h.until.IsZero()
+	h.probing = h.probing || probe
+	return probe
+}
+
+func (h *host) leave(probe bool) {
+	h.running--
+	if probe {
+		h.probing = false
+	}
+}
+
+// learn takes in how a task ended. A failure says nothing where the host answered another meanwhile.
+func (h *host) learn(r *running, reach Reach, now time.Time) {
+	if reach == Answered {
+		*h = host{running: h.running, probing: h.probing, asked: h.asked, proven: true, answered: now}
+		return
+	}
+	if h.answered.After(r.began) {
+		return
+	}
+	h.proven = false
+	if reach == Unconnected {
+		h.refused++
+	} else {
+		if h.silent == nil {
+			h.silent = map[string]bool{}
+		}
+		h.silent[r.Source] = true
+	}
+	if r.Host == "" || (!r.probe && h.refused < tries && len(h.silent) < tries) {
+		return
+	}
+	rest := min(firstRest<<min(h.rests, 16), lastRest)
+	if r.probe || h.until.IsZero() { // Else others that were under way have opened it already.
+		h.until = now.Add(rest)
+		h.rests++
+	}
+	h.silent = nil
+}
+
+func (h *host) refusal(name string) error { return &OpenError{Host: name, Until: h.until} }

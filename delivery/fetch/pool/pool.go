@@ -1,0 +1,284 @@
+// Package pool runs fetches apart from the workers that want them. A worker submits a task and goes on with other objects; the
+// task is run when there is a slot for it, and calls back. Slots are counted in all, for each host and for each tenant, and a
+// circuit breaker keeps hosts that give no answer from being asked all the time: so a host that hangs, or a tenant that names many
+// of them, delays nobody else.
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Priority is for whom a task is run; the smaller goes first. Within each, what somebody asks for goes before what is only looked
+// at again because its interval is over.
+type Priority int
+
+// Platform is the platform repository, which has a slot of its own. Repository is any other Repository; an App never takes the last
+// slots from one.
+const (
+	Platform Priority = iota
+	Repository
+	App
+	priorities
+)
+
+// String is the priority as a label of a metric.
+func (p Priority) String() string { return [...]string{"platform", "repository", "app"}[p] }
+
+// Task is one fetch.
+type Task struct {
+	// Source tells what is fetched from other sources of its host. Host is "name:port", or "" where several are asked.
+	Source, Host string
+	// Tenant on whose behalf it is fetched.
+	Tenant   string
+	Priority Priority
+	// Asked means that somebody waits for it: a person, a push, a new spec.
+	Asked bool
+	// Timeout bounds Run, from its start.
+	Timeout time.Duration
+	// Run fetches. Its context ends with the timeout, with cancel of Submit, and with the pool.
+	Run func(context.Context) error
+	// Done is called once with what Run returned, or with why it was not run: an *OpenError or ErrCanceled.
+	Done func(error)
+}
+
+var (
+	// ErrFull means that the tenant has as many tasks waiting as it may.
+	ErrFull = errors.New("too many fetches wait")
+	// ErrCanceled means that nobody wants the task any more.
+	ErrCanceled = errors.New("nobody waits for it any more")
+	// ErrTimeout is the cause of a context that ended with the timeout of its task.
+	ErrTimeout = errors.New("timeout")
+)
+
+// Reach is how far a task came to its host.
+type Reach int
+
+// Answered means that the host said something, be it an error. Silent means that it could be connected to and gave no answer;
+// Unconnected, that it could not.
+const (
+	Answered Reach = iota
+	Silent
+	Unconnected
+)
+
+// Options are the bounds of a pool; the zero value has the defaults.
+type Options struct {
+	// Slots are for tasks at hosts that answered last time, of which Apps take three quarters at most. Default 32.
+	Slots int
+	// Trials are the slots for tasks at hosts that never answered, or did not last time, and for tasks that have become slow, of
+	// which Apps take a quarter at most. Such a task is a connection that waits. Default 512.
+	Trials int
+	// PerHost and PerTenant bound what runs at once; the tasks of Repositories are those of one tenant each. Defaults 8 and 4.
+	PerHost, PerTenant int
+	// Waiting bounds what waits for one tenant. Default 1,000.
+	Waiting int
+	// Slow is the time after which a task counts among the trials. Default 500 ms.
+	Slow time.Duration
+	// Reach judges what Run returned; nil takes everything for an answer.
+	Reach func(error) Reach
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&o.Slots, 32}, {&o.Trials, 512}, {&o.PerHost, 8}, {&o.PerTenant, 4}, {&o.Waiting, 1000}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if o.Slow == 0 {
+		o.Slow = 500 * time.Millisecond
+	}
+	if o.Reach == nil {
+		o.Reach = func(error) Reach { return Answered }
+	}
+	return o
+}
+
+// Pool runs tasks. Safe for concurrent use.
+type Pool struct {
+	Options
+	clock   clock.WithDelayedExecution
+	metrics *metrics
+
+	mu      sync.Mutex
+	queue   queue
+	hosts   hosts
+	running map[*running]bool
+	tenants map[string]int
+	lanes   [lanes]lane
+	stopped bool
+}
+
+// New returns a pool that tells the time by the clock.
+func New(o Options, c clock.WithDelayedExecution) *Pool {
+	o = o.withDefaults()
+	p := &Pool{Options: o, clock: c, metrics: newMetrics(), hosts: hosts{}, running: map[*running]bool{}, tenants: map[string]int{}}
+	p.lanes[reserved] = lane{slots: 1}
+	p.lanes[proven] = lane{slots: o.Slots, apps: max(1, o.Slots*3/4)}
+	p.lanes[trial] = lane{slots: o.Trials, apps: max(1, o.Trials/4)}
+	return p
+}
+
+// running is a task under way.
+type running struct {
+	*Task
+	host  *host
+	began time.Time
+	probe bool
+	in    int
+	// end ends the context of the run.
+	end   context.CancelCauseFunc
+	timer []clock.Timer
+}
+
+// Submit has a task run when there is a slot for it, and returns without waiting for that. cancel has the task end, waiting or
+// under way. It is ErrFull, or an *OpenError where the host is not asked at the moment; Done is not called then.
+func (p *Pool) Submit(t Task) (cancel func(), err error) {
+	p.mu.Lock()
+	switch {
+	case p.stopped:
+		err = ErrCanceled
+	case p.queue.waitingFor(t.Tenant) >= p.Waiting:
+		err = ErrFull
+	case p.admit(&t) == refuse:
+		err = p.hosts.of(&t).refusal(t.Host)
+	}
+	if err != nil {
+		p.mu.Unlock()
+		return nil, err
+	}
+	task := &t
+	p.queue.add(task)
+	over := p.dispatch()
+	p.mu.Unlock()
+	over()
+	return func() { p.cancel(task) }, nil
+}
+
+func (p *Pool) cancel(t *Task) {
+	p.mu.Lock()
+	waited := p.queue.remove(t)
+	for r := range p.running {
+		if r.Task == t {
+			r.end(ErrCanceled)
+		}
+	}
+	p.mu.Unlock()
+	if waited {
+		t.Done(ErrCanceled)
+	}
+}
+
+// Start implements manager.Runnable: when the context ends, so do the tasks.
+func (p *Pool) Start(ctx context.Context) error {
+	<-ctx.Done()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = true
+	p.queue = queue{}
+	for r := range p.running {
+		r.end(ErrCanceled)
+	}
+	return nil
+}
+
+// dispatch starts what there are slots for. The function that it returns tells those whose host is not asked any more; it is to be
+// called without the lock.
+func (p *Pool) dispatch() func() {
+	var refused []*Task
+	var because []error
+	p.queue.each(func(t *Task) next {
+		if p.tenants[t.Tenant] >= p.PerTenant {
+			return tenantWaits
+		}
+		switch p.admit(t) {
+		case start:
+			p.run(t)
+			return taken
+		case refuse:
+			refused = append(refused, t)
+			because = append(because, p.hosts.of(t).refusal(t.Host))
+			return dropped
+		}
+		return waits
+	})
+	return func() {
+		for i, t := range refused {
+			t.Done(because[i])
+		}
+	}
+}
+
+// run starts a task.
+func (p *Pool) run(t *Task) {
+	now := p.clock.Now()
+	h := p.hosts.of(t)
+	ctx, end := context.WithCancelCause(context.Background())
+	r := &running{Task: t, host: h, began: now, end: end, in: p.laneOf(t, h), probe: h.begin(now)}
+	p.running[r] = true
+	p.tenants[t.Tenant]++
+	p.lanes[r.in].take(t)
+	r.timer = append(r.timer, p.clock.AfterFunc(t.Timeout, func() {
+		end(fmt.Errorf("it takes longer than the %w of %s", ErrTimeout, t.Timeout))
+	}))
+	if r.in == proven {
+		r.timer = append(r.timer, p.clock.AfterFunc(p.Slow, func() { go p.slow(r) }))
+	}
+	go func() {
+		err := t.Run(ctx)
+		if errors.Is(context.Cause(ctx), ErrCanceled) {
+			err = ErrCanceled
+		}
+		end(nil)
+		p.ended(r, err)
+		t.Done(err)
+	}()
+}
+
+// slow gives the slot of a task to the next and counts it among the trials, which may be more than their slots for that.
+func (p *Pool) slow(r *running) {
+	p.mu.Lock()
+	if p.running[r] {
+		p.lanes[r.in].leave(r.Task)
+		r.in = trial
+		p.lanes[r.in].take(r.Task)
+	}
+	over := p.dispatch()
+	p.mu.Unlock()
+	over()
+}
+
+// ended frees the slots of a task, and takes in what it found out about the host.
+func (p *Pool) ended(r *running, err error) {
+	p.mu.Lock()
+	for _, t := range r.timer {
+		t.Stop()
+	}
+	now := p.clock.Now()
+	delete(p.running, r)
+	p.lanes[r.in].leave(r.Task)
+	if p.tenants[r.Tenant]--; p.tenants[r.Tenant] == 0 {
+		delete(p.tenants, r.Tenant)
+	}
+	outcome := "canceled"
+	if errors.Is(err, ErrCanceled) {
+		r.host.leave(r.probe)
+	} else {
+		reach := p.Reach(err)
+		r.host.leave(r.probe)
+		r.host.learn(r, reach, now)
+		outcome = outcomeOf(err, reach)
+	}
+	p.metrics.took(r.Priority, outcome, now.Sub(r.began))
+	over := p.dispatch()
+	p.mu.Unlock()
+	over()
+}

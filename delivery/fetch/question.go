@@ -1,0 +1,61 @@
+package fetch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+const (
+	// firstPause follows a first failure; each further one doubles it up to lastPause, as the controllers' queue does.
+	firstPause = time.Second
+	lastPause  = 5 * time.Minute
+)
+
+// Question is what makes a source be asked again: a changed one is asked at once.
+type Question struct {
+	// Generation of the object whose source it is.
+	Generation int64
+	// Request is the last reconcile request in the object's annotations.
+	Request string
+	// MaxAge is how long an answer serves, and the most a failure does.
+	MaxAge time.Duration
+	// Retry is how long a failure serves. Default: 1 s, doubling up to 5 min.
+	Retry time.Duration
+}
+
+// Scheduled is an object that says when to work on it.
+type Scheduled interface {
+	metav1.Object
+	GetSchedule() *v1alpha1.Schedule
+}
+
+// QuestionOf returns the question of an object as it is now. MaxAge is a little less than its interval, whose jitter would
+// otherwise let every second look pass unasked.
+func QuestionOf(o Scheduled) Question {
+	schedule := o.GetSchedule()
+	q := Question{Generation: o.GetGeneration(), MaxAge: schedule.Every() * 9 / 10}
+	q.Request, _ = meta.ReconcileAnnotationValue(o.GetAnnotations())
+	if schedule.RetryInterval != nil {
+		q.Retry = schedule.RetryInterval.Duration
+	}
+	return q
+}
+
+// cause is what tells the question from another about the same source.
+func (q Question) cause() string {
+	return fmt.Sprintf("%d %q %s %s", q.Generation, q.Request, q.MaxAge, q.Retry)
+}
+
+// Pause follows the given number of failures in a row.
+func (q Question) Pause(times int) time.Duration {
+	pause := q.Retry
+	if pause == 0 {
+		pause = min(firstPause<<min(times-1, 16), lastPause)
+	}
+	return min(pause, q.MaxAge)
+}
