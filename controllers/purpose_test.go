@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -216,4 +217,18 @@ func TestANamespaceThatGoesTakesItsProjectsAlong(t *testing.T) {
 		return n.admin.Get(t.Context(), client.ObjectKeyFromObject(n.app("shop", "web")), n.app("shop", "web"))
 	})
 	n.ready(n.app("shop", "web"))
+}
+
+// TestPoliciesThatAreTurnedOffDenyNothing renders the chart: a release that has them and is upgraded keeps them, as Helm is told to.
+func TestPoliciesThatAreTurnedOffDenyNothing(t *testing.T) {
+	for enabled, want := range map[string]string{"true": "[Deny]", "false": "[Audit]"} {
+		rendered, err := env.Helm(t.Context(), "template", "kubeop", env.Chart(), "--set", "admissionPolicies.enabled="+enabled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, as := strings.Count(rendered, "kind: ValidatingAdmissionPolicyBinding\n"), strings.Count(rendered, "validationActions: "+want+"\n")
+		if all == 0 || as != all {
+			t.Errorf("enabled=%s: %d of %d bindings are %s", enabled, as, all, want)
+		}
+	}
 }

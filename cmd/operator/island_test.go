@@ -153,9 +153,13 @@ func (i *island) secret(namespace, name string, repo *testenv.Repo) {
 	}
 }
 
+func (i *island) settings() []string {
+	return []string{"LOG_LEVEL=info", "OPERATOR_DEPLOYMENT=kubeop", "PLATFORM_URL=" + i.platform.URL, "PLATFORM_SECRET=platform-git", "PLATFORM_INTERVAL=1s"}
+}
+
 func (i *island) start() {
 	i.t.Helper()
-	i.operator = i.killed.command("LOG_LEVEL=info", "OPERATOR_DEPLOYMENT=kubeop", "PLATFORM_URL="+i.platform.URL, "PLATFORM_SECRET=platform-git", "PLATFORM_INTERVAL=1s")
+	i.operator = i.killed.command(i.settings()...)
 	i.operator.Stderr, i.operator.Stdout = i.log, i.log
 	if err := i.operator.Start(); err != nil {
 		i.t.Fatal(err)

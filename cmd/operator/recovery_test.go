@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,6 +39,7 @@ func TestADeletedDefinitionTakesNothingAlong(t *testing.T) {
 	i.undefine(allKinds...)
 	time.Sleep(3 * time.Second) // Time to do harm in.
 	i.unchanged("without any kind", before)
+	i.endsWithoutDefinitions()
 	i.define(allKinds...)
 	i.declare()
 	i.converges()
@@ -75,6 +78,20 @@ func TestWhatOutlastsItsDefinitionIsLetGo(t *testing.T) {
 	i.unchanged("with the definitions again", before)
 	if log := i.log.String(); !strings.Contains(log, "it was deleted before CustomResourceDefinition") {
 		t.Error("the log does not say why nothing was removed")
+	}
+}
+
+// endsWithoutDefinitions starts another operator, which says what is missing and ends, so that its Deployment starts it again.
+func (i *island) endsWithoutDefinitions() {
+	i.t.Helper()
+	ctx, cancel := context.WithTimeout(i.t.Context(), patience)
+	defer cancel()
+	started := i.killed.command(i.settings()...)
+	other := exec.CommandContext(ctx, started.Path)
+	other.Env = started.Env
+	text, err := other.CombinedOutput()
+	if err == nil || ctx.Err() != nil || !strings.Contains(string(text), "no matches for kind") {
+		i.t.Errorf("it ended with %v and said\n%s", errors.Join(err, ctx.Err()), text)
 	}
 }
 
