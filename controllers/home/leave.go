@@ -3,6 +3,7 @@ package home
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,8 +94,8 @@ func (h Home) retain(ctx context.Context, ns *corev1.Namespace, stay []pvc.Claim
 	if h.Of.GetNamespace() != "" {
 		kind = v1alpha1.ProjectKind
 	}
-	of := fmt.Sprintf("%s %s", kind, client.ObjectKeyFromObject(h.Of))
-	news, err := namespace.Retain(ctx, h.Direct, ns, of, stay, h.Steps.Clock.Now())
+	of := fmt.Sprintf("%s %s", kind, strings.TrimPrefix(client.ObjectKeyFromObject(h.Of).String(), "/"))
+	news, err := namespace.Retain(ctx, h.Direct, ns, namespace.Retention{Of: of, Claims: stay, At: h.Steps.Clock.Now()})
 	if err != nil || !news {
 		return err
 	}

@@ -66,17 +66,25 @@ func Lock(ctx context.Context, c client.Client, name string) error {
 	return nil
 }
 
-// Retain marks the namespace as left for the sake of the claims that stay, and reports whether that is news. Of says what was
-// deleted, as in "Project kubeop-acme/shop".
-func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, of string, stay []pvc.Claim, now time.Time) (bool, error) {
+// Retention is why a namespace is left.
+type Retention struct {
+	// Of is what was deleted, as in "Project kubeop-acme/shop".
+	Of string
+	// Claims hold data and stay.
+	Claims []pvc.Claim
+	At     time.Time
+}
+
+// Retain marks the namespace as left for the sake of the claims that stay, and reports whether that is news.
+func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, r Retention) (bool, error) {
 	if ns.Labels[v1alpha1.RetainedLabel] != "" {
 		return false, nil
 	}
-	because := of + " was deleted, and claims here hold data that nobody confirmed to go. " + Ways(ns.Name, stay)
+	because := r.Of + " was deleted, and claims here hold data that nobody confirmed to go. " + Ways(ns.Name, r.Claims)
 	return true, mark(ctx, c, ns, map[string]any{
-		v1alpha1.RetainedAtAnnotation:      now.UTC().Format(time.RFC3339),
+		v1alpha1.RetainedAtAnnotation:      r.At.UTC().Format(time.RFC3339),
 		v1alpha1.RetainedBecauseAnnotation: because,
-		v1alpha1.RetainedClaimsAnnotation:  pvc.Names(stay),
+		v1alpha1.RetainedClaimsAnnotation:  pvc.Names(r.Claims),
 	}, "true")
 }
 
