@@ -45,7 +45,9 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	ask := r.ask(s.repository)
 	commit, err := r.Commits.Get(ask, func() (fetch.Fetcher[fetch.Commit], error) {
 		source, err := r.source(ctx, s.repository)
-		return func(ctx context.Context) (fetch.Commit, error) { return r.newest(ctx, s.repository, source) }, err
+		// The fetch may outlast this Reconcile, which goes on writing the status.
+		repository := s.repository.DeepCopy()
+		return func(ctx context.Context) (fetch.Commit, error) { return r.newest(ctx, repository, source) }, err
 	})
 	if err == nil {
 		s.commit = commit
