@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv"
 )
 
 // bind makes a volume for a claim of the shop.
@@ -260,9 +261,7 @@ func (n *team) deleteTenant() v1alpha1.TenantSpec {
 	n.t.Helper()
 	tenant := n.tenant()
 	n.there(tenant)
-	if err := n.admin.Delete(n.t.Context(), tenant); err != nil {
-		n.t.Fatal(err)
-	}
+	n.deleteOnPurpose(tenant)
 	n.gone(tenant, namespace(v1alpha1.HomeNamespace(n.name)))
 	return tenant.Spec
 }
@@ -288,9 +287,7 @@ func TestWhatLostItsStatusIsAdoptedAsItIs(t *testing.T) {
 	n.there(tenant, project, app)
 	spec := tenant.Spec
 	change(n, tenant, func(o *v1alpha1.Tenant) { o.Spec.Suspend = true }) // A suspended one is let go as it is.
-	if err := n.admin.Delete(t.Context(), tenant); err != nil {
-		t.Fatal(err)
-	}
+	n.deleteOnPurpose(tenant)
 	n.gone(tenant)
 	if err := n.admin.Delete(t.Context(), n.repository()); err != nil {
 		t.Fatal(err)
@@ -325,7 +322,7 @@ func (n *team) vanish(o client.Object) error {
 	if err := n.admin.Update(n.t.Context(), o); err != nil {
 		return err
 	}
-	if err := n.admin.Delete(n.t.Context(), o); err != nil {
+	if err := testenv.DeleteOnPurpose(n.t.Context(), n.admin, o, false); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	return fmt.Errorf("%T %s is leaving", o, o.GetName())

@@ -46,7 +46,6 @@ func TestNeitherDefinitionsNorTheOperatorTakeAnythingAlong(t *testing.T) {
 	n.unnoticed("without definitions", before)
 
 	kubectl(t, "apply", "--server-side", "-f", filepath.Join("..", "charts", "kubeop", "crds"))
-	must(t, platform.KillOperator(t.Context())) // It declares the platform repository when it starts.
 	n.takenBack()
 	n.unnoticed("with definitions again", before)
 
@@ -104,27 +103,10 @@ func (n *team) unnoticed(when string, before map[string]string) {
 	n.answers("web", "still here")
 }
 
-// takenBack waits until the team's tenant and apps are declared and ready, where need be after its namespaces are handed over as
-// the tenant's message says: it is another object of the same name.
+// takenBack waits until the team's tenant and apps are declared and ready.
 func (n *team) takenBack() {
 	n.t.Helper()
-	until(n.t, "the tenant is ready", func(ctx context.Context) error {
-		reason, err := platform.Kubectl(ctx, "get", "tenant", n.name, "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].reason}")
-		if err != nil {
-			return err
-		}
-		if reason == v1alpha1.NamespaceTakenReason {
-			for _, args := range [][]string{
-				{"annotate", "namespace", "-l", v1alpha1.TenantLabel + "=" + n.name, v1alpha1.TenantUIDAnnotation + "-"},
-				{"annotate", "tenant", n.name, "--overwrite", "reconcile.fluxcd.io/requestedAt=" + time.Now().Format(time.RFC3339Nano)},
-			} {
-				if _, err := platform.Kubectl(ctx, args...); err != nil {
-					return err
-				}
-			}
-		}
-		return platform.Ready(ctx, &v1alpha1.Tenant{}, "", n.name)
-	})
+	n.ready(&v1alpha1.Tenant{}, "", n.name)
 	n.appReady("web")
 	n.appReady("api")
 }

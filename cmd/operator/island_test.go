@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -186,7 +184,7 @@ func (i *island) converges() {
 	i.t.Helper()
 	i.eventually("the tenant is ready", func() error {
 		tenant := &v1alpha1.Tenant{}
-		err := errors.Join(i.handOver(), i.Get(i.t.Context(), client.ObjectKey{Name: islandTenant}, tenant))
+		err := i.Get(i.t.Context(), client.ObjectKey{Name: islandTenant}, tenant)
 		if err == nil && (!conditions.IsReady(tenant) || tenant.DeletionTimestamp != nil) {
 			err = fmt.Errorf("deleted %v, conditions %+v", tenant.DeletionTimestamp, tenant.Status.Conditions)
 		}
@@ -212,23 +210,6 @@ func revisionOf(name, commit string) string {
 		return ""
 	}
 	return commit
-}
-
-// handOver lets a Tenant that was made anew have the namespaces of the one before, as the Tenant's message says.
-func (i *island) handOver() error {
-	tenant := &v1alpha1.Tenant{}
-	err := i.Get(i.t.Context(), client.ObjectKey{Name: islandTenant}, tenant)
-	if err != nil || conditions.GetReason(tenant, v1alpha1.ReadyCondition) != v1alpha1.NamespaceTakenReason {
-		return client.IgnoreNotFound(err)
-	}
-	for _, name := range []string{islandHome, islandShop} {
-		unmark := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.TenantUIDAnnotation+`":null}}}`))
-		if err := i.Patch(i.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, unmark); err != nil {
-			return err
-		}
-	}
-	ask := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, meta.ReconcileRequestAnnotation, time.Now()))
-	return i.Patch(i.t.Context(), tenant, ask)
 }
 
 // eventually looks until it finds nothing amiss.

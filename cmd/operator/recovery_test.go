@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,7 +40,6 @@ func TestADeletedDefinitionTakesNothingAlong(t *testing.T) {
 	i.unchanged("without any kind", before)
 	i.endsWithoutDefinitions()
 	i.define(allKinds...)
-	i.declare()
 	i.converges()
 	i.unchanged("with every kind again", before)
 	if err := i.operator.Process.Signal(syscall.Signal(0)); err != nil {
@@ -73,7 +71,6 @@ func TestWhatOutlastsItsDefinitionIsLetGo(t *testing.T) {
 	i.define(allKinds...)
 	i.eventually("the tenant is there again, marked", func() error { return i.marked() })
 	i.start()
-	i.declare()
 	i.converges()
 	i.unchanged("with the definitions again", before)
 	if log := i.log.String(); !strings.Contains(log, "it was deleted before CustomResourceDefinition") {
@@ -93,26 +90,6 @@ func (i *island) endsWithoutDefinitions() {
 	if err == nil || ctx.Err() != nil || !strings.Contains(string(text), "no matches for kind") {
 		i.t.Errorf("it ended with %v and said\n%s", errors.Join(err, ctx.Err()), text)
 	}
-}
-
-// declare declares the platform repository, which the operator does when it starts, once there is none that is being deleted.
-func (i *island) declare() {
-	i.t.Helper()
-	i.eventually("the platform repository is declared", func() error {
-		repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PlatformRepository}, Spec: v1alpha1.RepositorySpec{
-			URL: i.platform.URL, SecretRef: &v1alpha1.LocalSecretReference{Name: "platform-git"},
-			Schedule: v1alpha1.Schedule{Pace: v1alpha1.Pace{Interval: metav1.Duration{Duration: time.Second}}},
-		}}
-		there := &v1alpha1.Repository{}
-		err := i.Get(i.t.Context(), client.ObjectKeyFromObject(repository), there)
-		if err == nil && there.DeletionTimestamp != nil {
-			return errors.New("the one before is still there")
-		}
-		if apierrors.IsNotFound(err) {
-			err = i.Create(i.t.Context(), repository)
-		}
-		return err
-	})
 }
 
 func (i *island) marked() error {
