@@ -190,16 +190,16 @@ func TestOnlyTheOperatorSaysWhatIsSafe(t *testing.T) {
 
 // TestANamespaceThatGoesTakesItsProjectsAlong: Kubernetes' own controller empties it, and deletes Projects nowhere else.
 func TestANamespaceThatGoesTakesItsProjectsAlong(t *testing.T) {
-	n := newTeam(t, "emptied")
+	n := newTeam(t, "purposeful")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
-	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-emptied", Name: "shop"}}
+	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-purposeful", Name: "shop"}}
 	for _, controller := range []string{"system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager"} {
 		n.denied(func() error { return n.masterful(controller).Delete(t.Context(), shop, client.DryRunAll) }, "Project/shop")
 	}
 	n.ready(shop)
 	before := shop.UID
-	if err := testenv.DeleteOnPurpose(t.Context(), n.admin, namespace("kubeop-emptied"), true); err != nil {
+	if err := testenv.DeleteOnPurpose(t.Context(), n.admin, namespace("kubeop-purposeful"), true); err != nil {
 		t.Fatal(err)
 	}
 	n.eventually(func() error {

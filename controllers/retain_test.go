@@ -148,6 +148,7 @@ func TestAProjectWithDataLeavesItsNamespaceAndHasItAgain(t *testing.T) {
 	n.byHand("pending")
 
 	n.push(map[string]string{"projects/shop": "-"})
+	n.confirm(n.held("PersistentVolumeClaim kubeop-dataproject-shop/data: 1Mi, stays", "PersistentVolumeClaim kubeop-dataproject-shop/stray"))
 	n.gone(n.project("shop"), n.app("shop", "web"), n.configMapOf("shop", "settings"))
 	ns := n.retained("data", "stray")
 	n.gone(n.claim("pending"))
@@ -178,10 +179,13 @@ func TestAProjectWithDataLeavesItsNamespaceAndHasItAgain(t *testing.T) {
 
 // TestOnlyConfirmedClaimsGoWithAProject deletes a project under the policy Delete after a confirmation named some of its claims.
 func TestOnlyConfirmedClaimsGoWithAProject(t *testing.T) {
-	for name, c := range map[string]struct{ confirmed, stays []string }{
+	for name, c := range map[string]struct {
+		// confirmed are those of an earlier confirmation, while the commit at hand is not confirmed; nil where it is.
+		confirmed, stays []string
+	}{
 		"partlyheard": {[]string{"data"}, []string{"stray"}},
-		"whollyheard": {[]string{"data", "stray"}, nil},
-		"notheard":    {nil, []string{"data", "stray"}},
+		"whollyheard": {nil, nil},
+		"notheard":    {[]string{}, []string{"data", "stray"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newTeam(t, name)
@@ -195,10 +199,19 @@ func TestOnlyConfirmedClaimsGoWithAProject(t *testing.T) {
 			for _, name := range c.confirmed {
 				listed = append(listed, uids[name])
 			}
-			change(n, n.project("shop"), func(p *v1alpha1.Project) {
-				p.Annotations[v1alpha1.ConfirmedClaimsAnnotation] = strings.Join(listed, ",")
-			})
 			n.push(map[string]string{"projects/shop": "-"})
+			token := n.held("PersistentVolumeClaim kubeop-"+name+"-shop/data: 1Mi, is deleted with its data", "PersistentVolumeClaim kubeop-"+name+"-shop/stray")
+			if c.confirmed == nil {
+				n.confirm(token)
+			} else {
+				told := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ConfirmedClaimsAnnotation, strings.Join(listed, ","))
+				if err := n.self.Patch(t.Context(), n.project("shop"), client.RawPatch(types.MergePatchType, told)); err != nil {
+					t.Fatal(err)
+				}
+				if err := testenv.DeleteOnPurpose(t.Context(), n.admin, n.project("shop"), false); err != nil {
+					t.Fatal(err)
+				}
+			}
 			n.gone(n.project("shop"))
 			if len(c.stays) == 0 {
 				n.gone(namespace(n.namespace()))

@@ -99,7 +99,7 @@ func TestClusterScopedObjectsLeaveWithTheirHelmApp(t *testing.T) {
 			n.gone(app)
 		},
 		"offboarded": func(n *team, _ *v1alpha1.App) {
-			n.delete(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}})
+			n.deleteAllowed(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestClusterScopedObjectsLeaveWithTheirNamespace(t *testing.T) {
 	n.ready(n.app("shop", "bad"))
 	before := append(n.shared(), raw)
 	n.stay(before...)
-	n.delete(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.namespace()}})
+	n.deleteAllowed(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.namespace()}})
 	for _, was := range before {
 		uid := was.GetUID()
 		n.eventually(func() error {
@@ -228,4 +228,11 @@ func TestADefinitionThatLeftTheChartWaits(t *testing.T) {
 
 func (n *team) clusterRole() client.Object {
 	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-cluster-" + n.name + "-shop"}}
+}
+
+// deleteAllowed deletes what the admission policies keep until an annotation allows it.
+func (n *team) deleteAllowed(o client.Object) {
+	n.t.Helper()
+	n.edit(o, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AllowDeletionAnnotation, o.GetName()))
+	n.delete(o)
 }

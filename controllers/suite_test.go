@@ -38,9 +38,9 @@ func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 // operator is a running operator and what it logged.
 type operator struct {
-	// admin reads and writes past any cache.
-	admin    client.Client
-	hookAddr string
+	// admin reads and writes past any cache; self does so as the operator's service account.
+	admin, self client.Client
+	hookAddr    string
 
 	mu   sync.Mutex
 	logs []byte
@@ -69,6 +69,9 @@ func startOperator() (*operator, error) {
 	}, funcr.Options{}))
 	rest, err := env.InstallChart(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if o.self, err = client.New(rest, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
 	options := ManagerOptions(scheme)
