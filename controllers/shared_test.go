@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv"
 )
 
 // clusterFile is where the chart of a shared team has the object of a kind.
@@ -233,6 +234,6 @@ func (n *team) clusterRole() client.Object {
 // deleteAllowed deletes what the admission policies keep until an annotation allows it.
 func (n *team) deleteAllowed(o client.Object) {
 	n.t.Helper()
-	n.edit(o, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AllowDeletionAnnotation, o.GetName()))
-	n.delete(o)
+	// A namespace may go once kubeop has made its volumes outlive it.
+	n.eventually(func() error { return testenv.DeleteOnPurpose(n.t.Context(), n.admin, o, false) })
 }

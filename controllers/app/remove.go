@@ -45,7 +45,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	if err := r.removeObjects(ctx, s); err != nil {
+	if err := r.removeObjects(ctx, s, going); err != nil {
 		return err
 	}
 	r.forget(s)
@@ -54,16 +54,20 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 
 // removeObjects deletes what is recorded. What is protected stays, unless somebody confirmed that it goes, too, and claims under
 // the policy Retain even then: taking a folder out of Git costs no data.
-func (r *Reconciler) removeObjects(ctx context.Context, s *scope) error {
+func (r *Reconciler) removeObjects(ctx context.Context, s *scope, going bool) error {
 	s.declared, s.memory.inventory = true, nil
 	r.said(s) // It declares nothing any more.
 	retain, err := r.retains(ctx, s)
 	if err != nil {
 		return err
 	}
+	dependents := s.dependents()
+	if going {
+		dependents = nil // The claims go, or their volumes stay, with the namespace, where the deployer may look no more.
+	}
 	removed, err := r.Applier.Remove(ctx, apply.Removal{
 		Client: r.sees(s), Entries: s.inventory.Entries, Owner: ownerLabels(s.owner), Guarded: true,
-		Confirmed: removalConfirmed(s.app), Retain: retain, Dependents: s.dependents(),
+		Confirmed: removalConfirmed(s.app), Retain: retain, Dependents: dependents,
 		Foreground: s.app.Spec.DeletionPolicy == v1alpha1.AppDeletionWaitForTermination,
 		Wanted:     r.wanted(s),
 	})

@@ -3,12 +3,15 @@ package repository
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -82,13 +85,12 @@ func (b *below) look(ctx context.Context) error {
 		places = []string{metav1.NamespaceAll}
 	}
 	for _, place := range places {
-		claims := &corev1.PersistentVolumeClaimList{}
-		if err := b.r.Direct.List(ctx, claims, client.InNamespace(place)); err != nil {
-			return fmt.Errorf("listing the claims that would go: %w", err)
+		claims, err := pvc.List(ctx, b.r.Direct, place)
+		if err != nil {
+			return err
 		}
-		for _, claim := range claims.Items {
-			// One that was never bound holds nothing.
-			if claim.Status.Phase == corev1.ClaimBound || claim.Status.Phase == corev1.ClaimLost {
+		for _, claim := range claims {
+			if pvc.HoldsData(&claim) {
 				b.claims[claim.Namespace] = append(b.claims[claim.Namespace], claim)
 			}
 		}
@@ -113,32 +115,34 @@ func (b *below) fill(ctx context.Context, loss *plan.Loss) error {
 		}
 		loss.Apps += len(apps.Items)
 		loss.Pods += b.pods[namespace]
-		for _, claim := range b.claims[namespace] {
-			goes, err := b.goes(ctx, loss.Ref.Tenant, claim)
-			if err != nil {
-				return err
-			}
+		if len(b.claims[namespace]) == 0 {
+			continue
+		}
+		terms, err := b.terms(ctx, loss.Ref.Tenant, namespace)
+		if err != nil {
+			return err
+		}
+		for i := range b.claims[namespace] {
+			claim := &b.claims[namespace][i]
+			terms.Confirmed = map[types.UID]bool{claim.UID: true} // Would it go if somebody confirmed it?
 			loss.Claims = append(loss.Claims, plan.Claim{
-				Namespace: namespace, Name: claim.Name, UID: string(claim.UID), Size: claim.Status.Capacity.Storage().String(), Goes: goes,
+				Namespace: namespace, Name: claim.Name, UID: string(claim.UID), Size: claim.Status.Capacity.Storage().String(), Goes: terms.Take(claim),
 			})
 		}
 	}
 	return nil
 }
 
-// goes reports whether a claim's policy lets it go with what it belongs to.
-func (b *below) goes(ctx context.Context, tenant string, claim corev1.PersistentVolumeClaim) (bool, error) {
-	ref, _ := tree.RefOf(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Labels[v1alpha1.AppLabel]}})
-	app, project, owner := &v1alpha1.App{}, &v1alpha1.Project{}, &v1alpha1.Tenant{}
-	for key, o := range map[client.ObjectKey]client.Object{
-		{Namespace: claim.Namespace, Name: claim.Labels[v1alpha1.AppLabel]}: app, ref.Parent().Key(): project, {Name: tenant}: owner,
-	} {
-		if err := b.r.Client.Get(ctx, key, o); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("reading what claim %s/%s belongs to: %w", claim.Namespace, claim.Name, err)
+// terms are those on which the claims of a project's namespace go.
+func (b *below) terms(ctx context.Context, tenant, namespace string) (pvc.Terms, error) {
+	project, owner := &v1alpha1.Project{}, &v1alpha1.Tenant{}
+	name := strings.TrimPrefix(namespace, v1alpha1.ProjectNamespace(tenant, ""))
+	for ref, o := range map[tree.Ref]client.Object{{Tenant: tenant, Project: name}: project, {Tenant: tenant}: owner} {
+		if err := b.r.Client.Get(ctx, ref.Key(), o); client.IgnoreNotFound(err) != nil {
+			return pvc.Terms{}, fmt.Errorf("reading %s: %w", ref, err)
 		}
 	}
-	policy := v1alpha1.ClaimPolicy(app.Spec.ClaimDeletionPolicy, project.Spec.ClaimDeletionPolicy, owner.Spec.ClaimDeletionPolicy)
-	return policy == v1alpha1.ClaimDelete, nil
+	return pvc.Terms{Policies: []v1alpha1.ClaimDeletionPolicy{project.Spec.ClaimDeletionPolicy, owner.Spec.ClaimDeletionPolicy}}, nil
 }
 
 // appsOf counts the apps of a tenant.

@@ -55,7 +55,7 @@ func (a *Applier) removeAs(ctx context.Context, r *Removal, id ObjectID, e *v1al
 	case f != held:
 	case blind: // The next look need not ask again.
 		e.Policy = v1alpha1.PolicyConfirm
-	case MayOwn(kind.GroupKind()) && annotatedPolicy(live) == "":
+	case MayOwn(kind.GroupKind()) && max(kindPolicy(id), annotatedPolicy(live)) == "":
 		e.Policy = v1alpha1.PolicyClaims
 	}
 	return f, note, err

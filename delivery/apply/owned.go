@@ -30,7 +30,8 @@ type Dependents struct {
 // harmless are groups of kinds that own no claims, but for StatefulSets.
 var harmless = map[string]bool{
 	"": true, "apps": true, "batch": true, "autoscaling": true, "policy": true, "networking.k8s.io": true, "gateway.networking.k8s.io": true,
-	"rbac.authorization.k8s.io": true, "coordination.k8s.io": true, "discovery.k8s.io": true,
+	"rbac.authorization.k8s.io": true, "coordination.k8s.io": true, "discovery.k8s.io": true, "scheduling.k8s.io": true,
+	"storage.k8s.io": true, "admissionregistration.k8s.io": true, "apiextensions.k8s.io": true,
 }
 
 var statefulSet = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}

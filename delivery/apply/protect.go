@@ -27,7 +27,11 @@ func Protect(entries []v1alpha1.InventoryEntry, objects []*unstructured.Unstruct
 // protection returns what protects a recorded object: the strictest of what its kind, its record and the live object, where
 // there is one, say.
 func protection(id ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) v1alpha1.PrunePolicy {
-	policy := max(kindPolicy(id), e.Policy)
+	recorded := e.Policy
+	if recorded == v1alpha1.PolicyClaims {
+		recorded = "" // Whether it still owns claims is looked up; what its kind says must not be hidden by it.
+	}
+	policy := max(kindPolicy(id), recorded)
 	if live != nil {
 		policy = max(policy, annotatedPolicy(live))
 	}

@@ -36,3 +36,13 @@ func TestWhatAnnotationsProtect(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsRecordedHidesNoProtection: an object that was found to own claims is still of a kind that waits for confirmation.
+func TestWhatIsRecordedHidesNoProtection(t *testing.T) {
+	crd := ObjectID{Name: "engines.example.com", Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	for _, recorded := range []v1alpha1.PrunePolicy{"", v1alpha1.PolicyConfirm, v1alpha1.PolicyClaims} {
+		if got := protection(crd, v1alpha1.InventoryEntry{Policy: recorded}, nil); got != v1alpha1.PolicyConfirm {
+			t.Errorf("recorded as %q it is protected by %q", recorded, got)
+		}
+	}
+}
