@@ -79,8 +79,8 @@ func TestLostStoreWhileTheGitHostIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.repo.Push(map[string]string{
-		"elsewhere/config.yaml":           "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: git}\n",
-		"projects/shop/apps/git/app.yaml": fmt.Sprintf(app, "git", "{type: Git, interval: 2s, git: {url: '"+at+"', path: elsewhere, secretRef: {name: login}}}"),
+		"projects/shop/apps/git/manifests/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: git}\n",
+		"projects/shop/apps/git/app.yaml":              fmt.Sprintf(app, "git", "{type: Git, interval: 2s, git: {url: '"+at+"', path: projects/shop/apps/git/manifests, secretRef: {name: login}}}"),
 	})
 	names := []string{"raw", "helm", "git"}
 	k.eventually("the apps are ready", func() error { return k.all(names, true, "") })
