@@ -64,6 +64,9 @@ func judgedPhase(s *scope) string {
 // look judges the objects of the source, or of a release those that are recorded.
 func (r *Reconciler) look(ctx context.Context, s *scope) (health.Verdict, error) {
 	refs := health.Refs(s.objects, s.memory.checks)
+	if s.kept {
+		refs = health.RefsOf(s.inventory.Entries, s.memory.checks)
+	}
 	if s.app.Spec.Helm != nil {
 		action := actionOf(s)
 		if action.DisableWait {
@@ -98,10 +101,15 @@ func fate(spec *v1alpha1.AppSpec) string {
 	return ", and is put back"
 }
 
-// actionOf returns how the deployed revision was made.
+// actionOf returns how the deployed revision was made. Where the engine was not asked, because the chart is not at hand, the status
+// says which it is.
 func actionOf(s *scope) *v1alpha1.HelmAction {
 	spec := s.app.Spec.Helm
-	if s.helm.outcome.Installed {
+	installed := recordedRevision(s).revision <= 1
+	if s.helm.outcome != nil {
+		installed = s.helm.outcome.Installed
+	}
+	if installed {
 		return &spec.Install.HelmAction
 	}
 	return &spec.Upgrade.HelmAction
