@@ -51,8 +51,11 @@ test: prerequisites $(addprefix $(BIN)/,cluster helm) ## run the unit tests, the
 	go test -trimpath -timeout 20m $(TESTFLAGS) ./...
 	go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...
 
-e2e: prerequisites $(STAGE) ## run the user stories on a cluster of their own, the operator installed by its chart
-	go test -trimpath -tags e2e -count 1 -timeout 30m $(TESTFLAGS) ./e2e
+e2e: prerequisites $(STAGE) ## run the user stories and the accidents on clusters of their own, the operator installed by its chart
+	go test -trimpath -tags e2e -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./e2e ./e2e/accidents
+
+property: prerequisites $(STAGE) ## play 500 random histories of pushes, deletions and restarts; PROPERTY_HISTORIES=50 fewer, PROPERTY_SEED=n the same again
+	go test -trimpath -tags e2e -count 1 -v -timeout 60m $(TESTFLAGS) ./e2e/property
 
 bench: prerequisites $(STAGE) ## count the API requests of 100 Helm apps and hold them to the budgets; BENCHFLAGS='-n 500 -json out.json'
 	@$(GO) -o $(BIN)/bench ./e2e/bench && exec $(BIN)/bench $(BENCHFLAGS)
@@ -106,4 +109,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test e2e bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites
+.PHONY: help run run-clean build generate test e2e property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites
