@@ -18,7 +18,7 @@ CRDS    := charts/kubeop/crds
 # Extra flags of every `go test`, for example TESTFLAGS='-v -run Quota'.
 TESTFLAGS ?=
 FUZZTIME  ?= 20s
-# Flags of `make bench`, for example BENCHFLAGS='-n 500 -json out.json'; BENCHFLAGS=-help lists them.
+# Flags of `make bench` and `make bench-scale`, for example BENCHFLAGS='-n 500 -json out.json'; BENCHFLAGS=-help lists them.
 BENCHFLAGS ?=
 # What `make run` and the tests need: the cluster binary, with helm, operator and hello beside it.
 export KUBEOP_CLUSTER_BIN := $(BIN)/cluster
@@ -51,11 +51,17 @@ test: prerequisites $(addprefix $(BIN)/,cluster helm) ## run the unit tests, the
 	go test -trimpath -timeout 20m $(TESTFLAGS) ./...
 	go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...
 
-e2e: prerequisites $(STAGE) ## run the user stories on a cluster of their own, the operator installed by its chart
-	go test -trimpath -tags e2e -count 1 -timeout 30m $(TESTFLAGS) ./e2e
+e2e: prerequisites $(STAGE) ## run the user stories and the accidents on clusters of their own, the operator installed by its chart
+	go test -trimpath -tags e2e -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./e2e ./e2e/accidents
+
+property: prerequisites $(STAGE) ## play 500 random histories of pushes, deletions and restarts; PROPERTY_HISTORIES=50 fewer, PROPERTY_SEED=n the same again
+	go test -trimpath -tags e2e -count 1 -v -timeout 60m $(TESTFLAGS) ./e2e/property
 
 bench: prerequisites $(STAGE) ## count the API requests of 100 Helm apps and hold them to the budgets; BENCHFLAGS='-n 500 -json out.json'
 	@$(GO) -o $(BIN)/bench ./e2e/bench && exec $(BIN)/bench $(BENCHFLAGS)
+
+bench-scale: prerequisites $(STAGE) ## push to 1,000 tenants of 10 apps each and hold the costs to the budgets; BENCHFLAGS='-tenants 30 -idle 30s'
+	@$(GO) -o $(BIN)/bench-scale ./e2e/scale && exec $(BIN)/bench-scale $(BENCHFLAGS)
 
 verify: prerequisites $(BIN)/controller-gen $(BIN)/helm lint ## check formatting, generated files, the chart and the house rules
 	@unformatted=$$(gofmt -l $$(ls -d */ | grep -v testdata)); [ -z "$$unformatted" ] || { echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; }
@@ -103,4 +109,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test e2e bench verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites
+.PHONY: help run run-clean build generate test e2e property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -84,15 +85,23 @@ func (i *image) deployment() *appsv1.Deployment {
 func (i *image) strategy() appsv1.DeploymentStrategy {
 	switch {
 	case i.Strategy == nil && i.exclusive() == nil:
-		return appsv1.DeploymentStrategy{}
-	case i.Strategy == nil:
+		return rolling(nil, nil)
+	case i.Strategy == nil || i.Strategy.Type == string(appsv1.RecreateDeploymentStrategyType):
 		return appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
 	}
-	strategy := appsv1.DeploymentStrategy{Type: appsv1.DeploymentStrategyType(i.Strategy.Type)}
-	if i.Strategy.MaxSurge != nil || i.Strategy.MaxUnavailable != nil {
-		strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: i.Strategy.MaxSurge, MaxUnavailable: i.Strategy.MaxUnavailable}
+	return rolling(i.Strategy.MaxSurge, i.Strategy.MaxUnavailable)
+}
+
+// rolling names what Kubernetes would fill in. What the API server fills in belongs to nobody and stays when the app gets a
+// volume later, and a Deployment that has it must not be of type Recreate.
+func rolling(surge, unavailable *intstr.IntOrString) appsv1.DeploymentStrategy {
+	quarter := intstr.FromString("25%")
+	return appsv1.DeploymentStrategy{
+		Type: appsv1.RollingUpdateDeploymentStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDeployment{
+			MaxSurge: cmp.Or(surge, &quarter), MaxUnavailable: cmp.Or(unavailable, &quarter),
+		},
 	}
-	return strategy
 }
 
 func (i *image) template(restart corev1.RestartPolicy) corev1.PodTemplateSpec {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubeop/kubeop/e2e/measure"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -133,7 +135,7 @@ func (b *bench) finish(ctx context.Context, before observation, pushed time.Time
 	if p.Apps == 1 {
 		applied = []float64{slices.Max(applied)} // the others were there from the beginning
 	}
-	p.Seconds, p.P50, p.P99 = ready, percentile(applied, 0.5), percentile(applied, 0.99)
+	p.Seconds, p.P50, p.P99 = ready, measure.Percentile(applied, 0.5), measure.Percentile(applied, 0.99)
 	return b.record(ctx, before, p)
 }
 
@@ -150,7 +152,7 @@ func (b *bench) record(ctx context.Context, before observation, known phase) err
 	}
 	b.phases = append(b.phases, p)
 	b.say.Say("%.1f s; per app %.2f reads and %.2f writes; %d looks, %.1f s of CPU, %s at most",
-		p.Seconds, perApp(p.Reads, p.Apps), perApp(p.Writes, p.Apps), p.Reconciles, p.CPUSeconds, mib(p.PeakRSS))
+		p.Seconds, perApp(p.Reads, p.Apps), perApp(p.Writes, p.Apps), p.Reconciles, p.CPUSeconds, measure.MiB(p.PeakRSS))
 	return nil
 }
 

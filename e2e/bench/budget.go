@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kubeop/kubeop/e2e/measure"
+)
 
 // budgetsFrom is how many apps there must be for the budgets to hold: with fewer, what is done once for all weighs too much.
 const budgetsFrom = 50
@@ -57,7 +61,7 @@ func (r *run) broken(kind string) []string {
 		}
 	}
 	if most := peak(r.Phases); r.Apps <= peakApps && most > peakLimit {
-		all = append(all, fmt.Sprintf("%d apps: %s of memory, at most %s are allowed", r.Apps, mib(most), mib(peakLimit)))
+		all = append(all, fmt.Sprintf("%d apps: %s of memory, at most %s are allowed", r.Apps, measure.MiB(most), measure.MiB(peakLimit)))
 	}
 	return all
 }

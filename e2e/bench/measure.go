@@ -7,12 +7,14 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/kubeop/kubeop/e2e/measure"
 )
 
 // observation is everything that is counted, at one moment.
 type observation struct {
-	audit  counts
-	client clientCounts
+	audit  measure.Counts
+	client measure.ClientCounts
 	// peak is in bytes.
 	peak int64
 }
@@ -20,7 +22,7 @@ type observation struct {
 // meter reads what a subject has used.
 type meter struct {
 	subject
-	log *auditLog
+	log *measure.AuditLog
 }
 
 func newMeter(s subject) (*meter, error) {
@@ -29,22 +31,22 @@ func newMeter(s subject) (*meter, error) {
 		return m, nil
 	}
 	var err error
-	m.log, err = followAudit(s.AuditLog, s.Users)
+	m.log, err = measure.FollowAudit(s.AuditLog, s.Users)
 	return m, err
 }
 
 func (m *meter) close() {
 	if m.log != nil {
-		m.log.close()
+		m.log.Close()
 	}
 }
 
 // requests returns what the audit log has counted.
-func (m *meter) requests() (counts, error) {
+func (m *meter) requests() (measure.Counts, error) {
 	if m.log == nil {
-		return newCounts(), nil
+		return measure.NewCounts(), nil
 	}
-	return m.log.read()
+	return m.log.Read()
 }
 
 // observe reads everything. A new peak of memory begins where fresh is set.
@@ -60,7 +62,7 @@ func (m *meter) observe(ctx context.Context, fresh bool) (observation, error) {
 	if m.log == nil {
 		// The client tells no resources, and watches and leases are in.
 		for method, n := range o.client.Methods {
-			o.audit.Requests[request{Verb: method, Resource: "(any)"}] = n
+			o.audit.Requests[measure.Request{Verb: method, Resource: "(any)"}] = n
 		}
 	}
 	o.peak = o.client.RSS
@@ -68,22 +70,22 @@ func (m *meter) observe(ctx context.Context, fresh bool) (observation, error) {
 	if pid == 0 {
 		return o, nil
 	}
-	used, err := usageOf(pid)
+	used, err := measure.UsageOf(pid)
 	if err != nil {
 		return o, err
 	}
 	o.client.CPU, o.client.RSS, o.peak = used.CPU, used.RSS, used.PeakRSS
 	if fresh {
-		resetPeak(pid)
+		measure.ResetPeak(pid)
 	}
 	return o, nil
 }
 
 // client adds up what the controllers say about themselves.
-func (m *meter) client(ctx context.Context) (clientCounts, error) {
-	all := clientCounts{Methods: map[string]int{}}
+func (m *meter) client(ctx context.Context) (measure.ClientCounts, error) {
+	all := measure.ClientCounts{Methods: map[string]int{}}
 	for _, url := range m.Metrics {
-		one, err := scrape(ctx, url, m.Controller)
+		one, err := measure.Scrape(ctx, url, m.Controller)
 		if err != nil {
 			return all, err
 		}
@@ -139,16 +141,16 @@ type line struct {
 
 // newPhase compares two moments.
 func newPhase(name string, apps int, before, after observation) phase {
-	spent := after.audit.since(before.audit)
+	spent := after.audit.Since(before.audit)
 	p := phase{
 		Name: name, Apps: apps,
 		Requests: lines(spent.Requests, spent.Refused, apps), Watches: lines(spent.Watches, nil, apps), Leases: spent.Leases,
-		Audit: spent.all(), Client: after.client.Requests - before.client.Requests,
+		Audit: spent.All(), Client: after.client.Requests - before.client.Requests,
 		Reconciles: after.client.Reconciles - before.client.Reconciles,
 		CPUSeconds: after.client.CPU - before.client.CPU, RSS: after.client.RSS, PeakRSS: after.peak,
 	}
 	for kind, n := range spent.Requests {
-		if kind.writes() {
+		if kind.Writes() {
 			p.Writes += n
 		} else {
 			p.Reads += n
@@ -157,9 +159,9 @@ func newPhase(name string, apps int, before, after observation) phase {
 	return p
 }
 
-func lines(byKind, refused map[request]int, apps int) []line {
+func lines(byKind, refused map[measure.Request]int, apps int) []line {
 	var all []line
-	for _, r := range slices.SortedFunc(maps.Keys(byKind), func(a, b request) int {
+	for _, r := range slices.SortedFunc(maps.Keys(byKind), func(a, b measure.Request) int {
 		return cmp.Or(cmp.Compare(byKind[b], byKind[a]), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
 	}) {
 		all = append(all, line{Verb: r.Verb, Resource: r.Resource, Count: byKind[r], Refused: refused[r], PerApp: perApp(byKind[r], apps)})
@@ -177,13 +179,4 @@ func (p *phase) disagreement() string {
 		return ""
 	}
 	return fmt.Sprintf("%s: the audit log counts %d requests, the client %d", p.Name, p.Audit, p.Client)
-}
-
-// percentile returns the nearest rank of a share between 0 and 1.
-func percentile(values []float64, share float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }

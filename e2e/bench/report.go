@@ -9,8 +9,8 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
-	"text/tabwriter"
+
+	"github.com/kubeop/kubeop/e2e/measure"
 )
 
 // report is everything that was measured, as -json writes it.
@@ -71,7 +71,7 @@ func (r *report) print(out io.Writer) {
 		_, _ = fmt.Fprintf(out, "\n%d apps of type %s, driver %s, chart from %s, %d bytes of values\n\n", one.Apps, r.Type, r.Driver, r.Chart, r.Values)
 		one.printTotals(out)
 		_, _ = fmt.Fprintf(out, "\nRequests per app, watches and leases left out\n\n")
-		one.printKinds(out, func(p phase) []line { return p.Requests }, func(l line) string { return fixed(l.PerApp) })
+		one.printKinds(out, func(p phase) []line { return p.Requests }, func(l line) string { return measure.Fixed(l.PerApp) })
 		_, _ = fmt.Fprintf(out, "\nWatches opened, in all\n\n")
 		one.printKinds(out, func(p phase) []line { return p.Watches }, func(l line) string { return strconv.Itoa(l.Count) })
 	}
@@ -85,19 +85,19 @@ func (r *report) print(out io.Writer) {
 
 // printTotals writes a line for each phase.
 func (r *run) printTotals(out io.Writer) {
-	t := newTable(out)
-	t.row("phase", "apps", "seconds", "p50", "p99", "reads", "writes", "requests", "looks", "watches", "leases", "audit", "client", "CPU s", "RSS", "peak")
+	t := measure.NewTable(out)
+	t.Row("phase", "apps", "seconds", "p50", "p99", "reads", "writes", "requests", "looks", "watches", "leases", "audit", "client", "CPU s", "RSS", "peak")
 	for _, p := range r.Phases {
 		watches := 0
 		for _, l := range p.Watches {
 			watches += l.Count
 		}
-		t.row(p.Name, strconv.Itoa(p.Apps), fixed(p.Seconds), fixed(p.P50), fixed(p.P99),
-			fixed(perApp(p.Reads, p.Apps)), fixed(perApp(p.Writes, p.Apps)), fixed(perApp(p.Reads+p.Writes, p.Apps)),
+		t.Row(p.Name, strconv.Itoa(p.Apps), measure.Fixed(p.Seconds), measure.Fixed(p.P50), measure.Fixed(p.P99),
+			measure.Fixed(perApp(p.Reads, p.Apps)), measure.Fixed(perApp(p.Writes, p.Apps)), measure.Fixed(perApp(p.Reads+p.Writes, p.Apps)),
 			strconv.Itoa(p.Reconciles), strconv.Itoa(watches), strconv.Itoa(p.Leases), strconv.Itoa(p.Audit), strconv.Itoa(p.Client),
-			fixed(p.CPUSeconds), mib(p.RSS), mib(p.PeakRSS))
+			measure.Fixed(p.CPUSeconds), measure.MiB(p.RSS), measure.MiB(p.PeakRSS))
 	}
-	t.end()
+	t.End()
 	_, _ = fmt.Fprintln(out, "\nSeconds from the push: until all apps are ready, and until half (p50) and nearly all (p99) are applied. Reads, writes\n"+
 		"and requests per app; the rest in all. Audit and client are all requests as the API server and the client count them.")
 }
@@ -105,12 +105,12 @@ func (r *run) printTotals(out io.Writer) {
 // printKinds writes a column for each phase and a line for each kind of request, first those that read, the most
 // frequent first.
 func (r *run) printKinds(out io.Writer, of func(phase) []line, show func(line) string) {
-	cells, total := map[request]map[string]string{}, map[request]int{}
+	cells, total := map[measure.Request]map[string]string{}, map[measure.Request]int{}
 	header := []string{"verb and resource"}
 	for _, p := range r.Phases {
 		header = append(header, p.Name)
 		for _, l := range of(p) {
-			kind := request{Verb: l.Verb, Resource: l.Resource}
+			kind := measure.Request{Verb: l.Verb, Resource: l.Resource}
 			if cells[kind] == nil {
 				cells[kind] = map[string]string{}
 			}
@@ -118,13 +118,13 @@ func (r *run) printKinds(out io.Writer, of func(phase) []line, show func(line) s
 			total[kind] += l.Count
 		}
 	}
-	t := newTable(out)
-	t.row(header...)
-	for _, kind := range slices.SortedFunc(maps.Keys(cells), func(a, b request) int {
+	t := measure.NewTable(out)
+	t.Row(header...)
+	for _, kind := range slices.SortedFunc(maps.Keys(cells), func(a, b measure.Request) int {
 		switch {
-		case a.writes() == b.writes():
+		case a.Writes() == b.Writes():
 			return cmp.Or(total[b]-total[a], cmp.Compare(a.String(), b.String()))
-		case b.writes():
+		case b.Writes():
 			return -1
 		}
 		return 1
@@ -133,39 +133,7 @@ func (r *run) printKinds(out io.Writer, of func(phase) []line, show func(line) s
 		for _, p := range r.Phases {
 			row = append(row, cells[kind][p.Name])
 		}
-		t.row(row...)
+		t.Row(row...)
 	}
-	t.end()
+	t.End()
 }
-
-// table aligns columns, the first to the left and numbers to the right.
-type table struct {
-	out  io.Writer
-	rows [][]string
-}
-
-func newTable(out io.Writer) *table { return &table{out: out} }
-
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
-
-func (t *table) end() {
-	first := 0
-	for _, row := range t.rows {
-		first = max(first, len(row[0]))
-	}
-	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, row := range t.rows {
-		_, _ = fmt.Fprintf(w, "%-*s\t%s\t\n", first, row[0], strings.Join(row[1:], "\t"))
-	}
-	_ = w.Flush()
-}
-
-// fixed shows a number with two decimals, and nothing for nothing.
-func fixed(value float64) string {
-	if value == 0 {
-		return "0"
-	}
-	return strconv.FormatFloat(value, 'f', 2, 64)
-}
-
-func mib(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20)) }

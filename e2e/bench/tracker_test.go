@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/e2e/measure"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -49,7 +51,7 @@ func TestTrackerMarksTheFirstTime(t *testing.T) {
 	tr.saw(object("b", "new", true, true), after(7))
 	missing(t, tr, 0)
 	applied, ready := tr.results(pushed)
-	if diff := cmp.Diff([]float64{2, 5}, []float64{percentile(applied, 0), percentile(applied, 1)}); diff != "" || ready != 5 {
+	if diff := cmp.Diff([]float64{2, 5}, []float64{measure.Percentile(applied, 0), measure.Percentile(applied, 1)}); diff != "" || ready != 5 {
 		t.Errorf("ready after %g; applied (-want +got):\n%s", ready, diff)
 	}
 }

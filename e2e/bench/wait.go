@@ -57,7 +57,7 @@ func (b *bench) quietWithin(ctx context.Context, patience time.Duration) error {
 func (b *bench) work(ctx context.Context) (int, error) {
 	if b.meter.log != nil {
 		now, err := b.meter.requests()
-		return now.cost(), err
+		return now.Cost(), err
 	}
 	now, err := b.meter.client(ctx)
 	return now.Reconciles, err

@@ -38,8 +38,10 @@ func (s *Stage) CreateRepository(ctx context.Context, name, hookKey string) (*Re
 	}
 	// Git asks this script for the name and the password; they are in its environment and in no argument and no file.
 	const answer = "#!/bin/sh\ncase \"$1\" in Username*) echo \"$STAGE_USER\" ;; *) echo \"$STAGE_PASSWORD\" ;; esac\n"
-	if err := os.WriteFile(r.askpass, []byte(answer), 0o700); err != nil {
-		return nil, fmt.Errorf("writing the password helper: %w", err)
+	// Once for all repositories: a program that is run cannot be written.
+	s.askpass.Do(func() { s.askpassFailed = os.WriteFile(r.askpass, []byte(answer), 0o700) })
+	if s.askpassFailed != nil {
+		return nil, fmt.Errorf("writing the password helper: %w", s.askpassFailed)
 	}
 	if err := os.MkdirAll(r.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the clone of %s: %w", name, err)
@@ -97,15 +99,24 @@ func (r *Repository) Push(ctx context.Context, message string) error {
 	return nil
 }
 
-// git runs git in the clone, without the user's own configuration.
+// Git runs git in the clone, without the user's own configuration, and returns what it printed.
+func (r *Repository) Git(ctx context.Context, args ...string) (string, error) {
+	out, err := run(ctx, r.env(), "git", append([]string{"-C", r.Dir}, args...)...)
+	if err != nil {
+		return "", fmt.Errorf("repository %s: git %s: %w", r.Name, args[0], err)
+	}
+	return out, nil
+}
+
 func (r *Repository) git(ctx context.Context, args ...string) error {
-	env := []string{
+	_, err := r.Git(ctx, args...)
+	return err
+}
+
+func (r *Repository) env() []string {
+	return []string{
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=" + r.askpass,
 		"STAGE_USER=" + r.User, "STAGE_PASSWORD=" + r.Password,
 		"GIT_AUTHOR_NAME=dev", "GIT_AUTHOR_EMAIL=dev@acme.example", "GIT_COMMITTER_NAME=dev", "GIT_COMMITTER_EMAIL=dev@acme.example",
 	}
-	if _, err := run(ctx, env, "git", append([]string{"-C", r.Dir}, args...)...); err != nil {
-		return fmt.Errorf("repository %s: git %s: %w", r.Name, args[0], err)
-	}
-	return nil
 }

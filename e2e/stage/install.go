@@ -50,6 +50,12 @@ func (s *Stage) helmInstall(ctx context.Context, args ...string) error {
 	return err
 }
 
+// ApplyCRDs applies the chart's definitions as an administrator does: Helm installs them once and never again.
+func (s *Stage) ApplyCRDs(ctx context.Context) error {
+	_, err := s.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(s.root, "charts", "kubeop", "crds"))
+	return err
+}
+
 // KillOperator removes the operator's pods without letting them finish, as a node that dies does.
 func (s *Stage) KillOperator(ctx context.Context) error {
 	_, err := s.Kubectl(ctx, "delete", "pods", "--namespace", Namespace, "--selector", "app.kubernetes.io/name=kubeop",

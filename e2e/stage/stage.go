@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -51,6 +52,9 @@ type Stage struct {
 	operator  *Operator
 	inPods    bool
 	hookHost  string
+	// askpass writes the program that git asks for passwords.
+	askpass       sync.Once
+	askpassFailed error
 }
 
 // Up starts a cluster with Git server and registry. The caller calls Close also when Up returns an error with a Stage.
@@ -133,6 +137,8 @@ func newClient(kubeconfig string) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
+	// Many look at the same time, and none is to wait for its turn.
+	config.QPS, config.Burst = -1, -1
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -32,31 +32,33 @@ func newRepo(open opener) *cobra.Command {
 }
 
 func newRepoCreate(open opener) *cobra.Command {
-	var wanted gitserver.Repository
-	var user, password string
+	var wanted gitserver.Wanted
 	var private bool
 	command := &cobra.Command{
-		Use: "create NAME", Args: cobra.ExactArgs(1),
-		Short: "Create a repository, or add a user to one; prints the clone URLs for the host and for pods",
+		Use: "create NAME...", Args: cobra.MinimumNArgs(1),
+		Short: "Create repositories, or add a user to some; prints the clone URLs for the host and for pods",
 		RunE: func(_ *cobra.Command, args []string) error {
 			server, store, err := open.gitRunning()
 			if err != nil {
 				return err
 			}
-			if (user == "") != (password == "") {
+			if (wanted.User == "") != (wanted.Password == "") {
 				return errors.New("--user and --password go together")
 			}
-			if err := store.Create(args[0], wanted, user, password); err != nil {
+			if err := store.Create(wanted, args...); err != nil {
 				return err
 			}
-			printCloneURLs(server, args[0])
+			for _, name := range args {
+				printCloneURLs(server, name)
+			}
 			return nil
 		},
 	}
 	f := command.Flags()
-	f.StringVar(&user, "user", "", "a user who may read and write; call again for more users")
-	f.StringVar(&password, "password", "", "that user's password")
-	f.StringVar(&wanted.Webhook, "webhook", "", "URL to POST to after every push")
+	f.StringVar(&wanted.User, "user", "", "a user who may read and write; call again for more users")
+	f.StringVar(&wanted.Password, "password", "", "that user's password")
+	f.StringVar(&wanted.From, "from", "", "a bare repository whose content the new ones begin with")
+	f.StringVar(&wanted.Webhook, "webhook", "", "URL to POST to after every push; {name} stands for the repository's name")
 	f.StringVar(&wanted.WebhookSecret, "webhook-secret", "", "key of the HMAC-SHA256 in the webhook's X-Signature header")
 	f.BoolVar(&wanted.Public, "public", false, "let anybody read")
 	f.BoolVar(&private, "private", false, "let only users read (the default)")

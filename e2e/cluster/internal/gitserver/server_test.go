@@ -69,23 +69,23 @@ func TestChanges(t *testing.T) {
 
 // call is one webhook call as its receiver sees it.
 type call struct {
-	signature string
-	body      []byte
+	path, signature string
+	body            []byte
 }
 
 func TestPush(t *testing.T) {
 	calls := make(chan call, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		calls <- call{r.Header.Get(SignatureHeader), body}
+		calls <- call{r.URL.Path, r.Header.Get(SignatureHeader), body}
 	}))
 	defer receiver.Close()
 	url, store := serve(t)
-	wanted := Repository{Webhook: receiver.URL, WebhookSecret: "key"}
-	if err := store.Create("team/demo", wanted, "dev", "right"); err != nil {
+	wanted := Wanted{Repository: Repository{Webhook: receiver.URL + "/{name}", WebhookSecret: "key"}, User: "dev", Password: "right"}
+	if err := store.Create(wanted, "team/demo"); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Create("open", Repository{Public: true}, "dev", "right"); err != nil {
+	if err := store.Create(Wanted{Repository: Repository{Public: true}, User: "dev", Password: "right"}, "open"); err != nil {
 		t.Fatal(err)
 	}
 	as := func(credentials string) string { return strings.Replace(url, "http://", "http://"+credentials+"@", 1) }
@@ -123,6 +123,9 @@ func checkCall(t *testing.T, calls <-chan call) {
 		if change.Repository != "team/demo" || change.Ref != "refs/heads/main" || len(change.After) != 40 {
 			t.Errorf("the webhook was told %+v", change)
 		}
+		if got.path != "/team/demo" {
+			t.Errorf("the webhook was called at %s", got.path)
+		}
 		if want := "sha256=" + sign("key", got.body); got.signature != want {
 			t.Errorf("signature %s, want %s", got.signature, want)
 		}
@@ -133,7 +136,7 @@ func checkCall(t *testing.T, calls <-chan call) {
 
 func TestDeletedRepositoryIsNotFound(t *testing.T) {
 	url, store := serve(t)
-	if err := store.Create("demo", Repository{}, "dev", "right"); err != nil {
+	if err := store.Create(Wanted{User: "dev", Password: "right"}, "demo"); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Delete("demo"); err != nil {
@@ -142,6 +145,23 @@ func TestDeletedRepositoryIsNotFound(t *testing.T) {
 	out, err := git(t.TempDir(), "ls-remote", strings.Replace(url, "http://", "http://dev:right@", 1)+"/demo.git")
 	if err == nil || !strings.Contains(out, "not found") {
 		t.Errorf("ls-remote of a deleted repository: %v\n%s", err, out)
+	}
+}
+
+func TestCopiesBeginWithTheContentOfAnother(t *testing.T) {
+	url, store := serve(t)
+	from := filepath.Join(t.TempDir(), "from.git")
+	if out, err := git(t.TempDir(), "clone", "--quiet", "--bare", commit(t), from); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := store.Create(Wanted{User: "dev", Password: "right", From: from}, "one", "two"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "two"} {
+		out, err := git(t.TempDir(), "ls-remote", strings.Replace(url, "http://", "http://dev:right@", 1)+"/"+name+".git")
+		if err != nil || !strings.Contains(out, "refs/heads/main") {
+			t.Errorf("ls-remote of the copy %s: %v\n%s", name, err, out)
+		}
 	}
 }
 

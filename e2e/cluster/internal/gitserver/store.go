@@ -30,7 +30,7 @@ type Repository struct {
 	Public bool `json:"public"`
 	// Users maps the names of those who may read and write to their salted password hashes.
 	Users map[string]string `json:"users,omitempty"`
-	// Webhook is called after every push when set; WebhookSecret signs the calls.
+	// Webhook is called after every push when set, with {name} replaced by the repository's name; WebhookSecret signs the calls.
 	Webhook       string `json:"webhook,omitempty"`
 	WebhookSecret string `json:"webhookSecret,omitempty"`
 }
@@ -71,30 +71,61 @@ func (s *Store) Init(password string) error {
 // Path is the bare repository's directory.
 func (s *Store) Path(name string) string { return filepath.Join(s.dir, "repositories", name+".git") }
 
-// Create makes the repository, or changes an existing one: users are added, the rest is replaced when given.
-func (s *Store) Create(name string, wanted Repository, user, password string) error {
+// Wanted is what Create makes of each name.
+type Wanted struct {
+	Repository
+	// User and Password are of somebody who may read and write, where given.
+	User, Password string
+	// From is a bare repository to copy; "" makes empty ones.
+	From string
+}
+
+// Create makes repositories, or changes existing ones: users are added, the rest is replaced when given. The names are known to
+// the server when all are there.
+func (s *Store) Create(wanted Wanted, names ...string) error {
+	for _, name := range names {
+		if err := s.make(name, wanted.From); err != nil {
+			return err
+		}
+	}
+	return s.change(func(a *access) {
+		for _, name := range names {
+			a.Repositories[name] = wanted.onto(a.Repositories[name])
+		}
+	})
+}
+
+// make makes the bare repository; one that is there and not to be a copy stays as it is.
+func (s *Store) make(name, from string) error {
 	if err := CheckName(name); err != nil {
 		return err
+	}
+	if from != "" {
+		if err := os.CopyFS(s.Path(name), os.DirFS(from)); err != nil {
+			return fmt.Errorf("making repository %s: %w", name, err)
+		}
+		return nil
 	}
 	command := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch=main", s.Path(name))
 	command.Env = append(os.Environ(), environment()...)
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("making repository %s: %w: %s", name, err, out)
 	}
-	return s.change(func(a *access) {
-		repository := a.Repositories[name]
-		repository.Public = wanted.Public
-		if wanted.Webhook != "" {
-			repository.Webhook, repository.WebhookSecret = wanted.Webhook, wanted.WebhookSecret
-		}
-		if repository.Users == nil {
-			repository.Users = map[string]string{}
-		}
-		if user != "" {
-			repository.Users[user] = hash(password)
-		}
-		a.Repositories[name] = repository
-	})
+	return nil
+}
+
+func (w Wanted) onto(repository Repository) Repository {
+	repository.Public = w.Public
+	if w.Webhook != "" {
+		repository.Webhook, repository.WebhookSecret = w.Webhook, w.WebhookSecret
+	}
+	if repository.Users == nil {
+		repository.Users = map[string]string{}
+	}
+	if w.User != "" {
+		repository.Users[w.User] = hash(w.Password)
+	}
+	return repository
 }
 
 // Delete removes the repository's content. Its users stay known, so that they are told that it does not exist instead

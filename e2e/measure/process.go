@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"bytes"
@@ -11,42 +11,42 @@ import (
 // clockTick is the kernel's unit of CPU time as it tells processes, on every Linux: a hundredth of a second.
 const clockTick = 0.01
 
-// usage is what a process of this machine has used.
-type usage struct {
+// Usage is what a process of this machine has used.
+type Usage struct {
 	// CPU is in seconds, of the user and the system together.
 	CPU float64
-	// RSS and PeakRSS are in bytes; the peak is since the start of the process or the last resetPeak.
+	// RSS and PeakRSS are in bytes; the peak is since the start of the process or the last ResetPeak.
 	RSS, PeakRSS int64
 }
 
-// usageOf reads /proc (proc(5)).
-func usageOf(pid int) (usage, error) {
+// UsageOf reads /proc (proc(5)).
+func UsageOf(pid int) (Usage, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return usage{}, fmt.Errorf("reading the CPU time: %w", err)
+		return Usage{}, fmt.Errorf("reading the CPU time: %w", err)
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return usage{}, fmt.Errorf("reading the memory: %w", err)
+		return Usage{}, fmt.Errorf("reading the memory: %w", err)
 	}
 	return parseUsage(stat, status)
 }
 
-func parseUsage(stat, status []byte) (usage, error) {
+func parseUsage(stat, status []byte) (Usage, error) {
 	// The second field is the program's name in parentheses, and may hold anything.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
-		return usage{}, fmt.Errorf("reading the CPU time: %d fields", len(fields))
+		return Usage{}, fmt.Errorf("reading the CPU time: %d fields", len(fields))
 	}
 	user, err := strconv.Atoi(fields[11])
 	if err != nil {
-		return usage{}, fmt.Errorf("reading the CPU time: %w", err)
+		return Usage{}, fmt.Errorf("reading the CPU time: %w", err)
 	}
 	system, err := strconv.Atoi(fields[12])
 	if err != nil {
-		return usage{}, fmt.Errorf("reading the CPU time: %w", err)
+		return Usage{}, fmt.Errorf("reading the CPU time: %w", err)
 	}
-	u := usage{CPU: float64(user+system) * clockTick}
+	u := Usage{CPU: float64(user+system) * clockTick}
 	for line := range strings.Lines(string(status)) {
 		name, value, _ := strings.Cut(line, ":")
 		kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
@@ -60,8 +60,8 @@ func parseUsage(stat, status []byte) (usage, error) {
 	return u, nil
 }
 
-// resetPeak begins a new peak, so that every phase has its own. Where the kernel does not let us, peaks are since the
+// ResetPeak begins a new peak, so that every phase has its own. Where the kernel does not let us, peaks are since the
 // start of the process.
-func resetPeak(pid int) {
+func ResetPeak(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }

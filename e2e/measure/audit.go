@@ -1,4 +1,5 @@
-package main
+// Package measure counts what an operator costs: requests in the API server's audit log, its own metrics, CPU and memory.
+package measure
 
 import (
 	"bufio"
@@ -15,19 +16,19 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// request is a kind of request that an API server answered.
-type request struct {
+// Request is a kind of request that an API server answered.
+type Request struct {
 	// Verb is the API server's, with "dry-run" before those that change nothing; or an HTTP method in small letters.
 	Verb string
 	// Resource is the resource with its subresource, or what of discovery was read.
 	Resource string
 }
 
-func (r request) String() string { return r.Verb + " " + r.Resource }
+func (r Request) String() string { return r.Verb + " " + r.Resource }
 
-// writes reports whether the request changes what is stored. A dry run changes nothing, and neither does a review, which
+// Writes reports whether the request changes what is stored. A dry run changes nothing, and neither does a review, which
 // is a question in the form of an object.
-func (r request) writes() bool {
+func (r Request) Writes() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection", "post", "put":
 		return !strings.HasSuffix(r.Resource, "accessreviews") && !strings.HasSuffix(r.Resource, "tokenreviews")
@@ -35,40 +36,41 @@ func (r request) writes() bool {
 	return false
 }
 
-// counts are requests by kind. What is no cost of an app is kept apart: watches, which are opened again by the clock, and
+// Counts are requests by kind. What is no cost of an app is kept apart: watches, which are opened again by the clock, and
 // the renewals of the leader's lease.
-type counts struct {
-	Requests map[request]int
+type Counts struct {
+	Requests map[Request]int
 	// Refused are requests that were answered with 400 or more; they are in Requests too.
-	Refused map[request]int
-	Watches map[request]int
+	Refused map[Request]int
+	Watches map[Request]int
 	Leases  int
 }
 
-func newCounts() counts {
-	return counts{Requests: map[request]int{}, Refused: map[request]int{}, Watches: map[request]int{}}
+// NewCounts returns counts of nothing.
+func NewCounts() Counts {
+	return Counts{Requests: map[Request]int{}, Refused: map[Request]int{}, Watches: map[Request]int{}}
 }
 
-func (c counts) clone() counts {
-	return counts{Requests: maps.Clone(c.Requests), Refused: maps.Clone(c.Refused), Watches: maps.Clone(c.Watches), Leases: c.Leases}
+func (c Counts) clone() Counts {
+	return Counts{Requests: maps.Clone(c.Requests), Refused: maps.Clone(c.Refused), Watches: maps.Clone(c.Watches), Leases: c.Leases}
 }
 
-// since returns what came after the earlier counts.
-func (c counts) since(earlier counts) counts {
-	return counts{
+// Since returns what came after the earlier counts.
+func (c Counts) Since(earlier Counts) Counts {
+	return Counts{
 		Requests: minus(c.Requests, earlier.Requests), Refused: minus(c.Refused, earlier.Refused),
 		Watches: minus(c.Watches, earlier.Watches), Leases: c.Leases - earlier.Leases,
 	}
 }
 
-// all is every request, as the client counts them.
-func (c counts) all() int { return c.cost() + sum(c.Watches) + c.Leases }
+// All is every request, as the client counts them.
+func (c Counts) All() int { return c.Cost() + sum(c.Watches) + c.Leases }
 
-// cost is every request that is somebody's work.
-func (c counts) cost() int { return sum(c.Requests) }
+// Cost is every request that is somebody's work.
+func (c Counts) Cost() int { return sum(c.Requests) }
 
-func minus(later, earlier map[request]int) map[request]int {
-	rest := map[request]int{}
+func minus(later, earlier map[Request]int) map[Request]int {
+	rest := map[Request]int{}
 	for r, n := range later {
 		if n > earlier[r] {
 			rest[r] = n - earlier[r]
@@ -77,7 +79,7 @@ func minus(later, earlier map[request]int) map[request]int {
 	return rest
 }
 
-func sum(byKind map[request]int) int {
+func sum(byKind map[Request]int) int {
 	total := 0
 	for _, n := range byKind {
 		total += n
@@ -85,9 +87,9 @@ func sum(byKind map[request]int) int {
 	return total
 }
 
-// auditLog counts the requests of some users in an API server's audit log while it is written. The API server moves a
+// AuditLog counts the requests of some users in an API server's audit log while it is written. The API server moves a
 // large log away and begins a new one; the log is followed there, as long as it is read again before that happens twice.
-type auditLog struct {
+type AuditLog struct {
 	path string
 	// users are names or, where they end in ":", the beginnings of names. Who acts as somebody else is counted as who they
 	// are.
@@ -96,12 +98,12 @@ type auditLog struct {
 	file    *os.File
 	reader  *bufio.Reader
 	partial []byte
-	counts  counts
+	counts  Counts
 }
 
-// followAudit begins at the end of the log.
-func followAudit(path string, users []string) (*auditLog, error) {
-	l := &auditLog{path: path, users: users, counts: newCounts()}
+// FollowAudit begins at the end of the log.
+func FollowAudit(path string, users []string) (*AuditLog, error) {
+	l := &AuditLog{path: path, users: users, counts: NewCounts()}
 	if err := l.open(); err != nil {
 		return nil, err
 	}
@@ -111,7 +113,7 @@ func followAudit(path string, users []string) (*auditLog, error) {
 	return l, nil
 }
 
-func (l *auditLog) open() error {
+func (l *AuditLog) open() error {
 	file, err := os.Open(l.path)
 	if err != nil {
 		return fmt.Errorf("opening the audit log: %w", err)
@@ -120,11 +122,11 @@ func (l *auditLog) open() error {
 	return nil
 }
 
-// close closes the file.
-func (l *auditLog) close() { _ = l.file.Close() }
+// Close closes the file.
+func (l *AuditLog) Close() { _ = l.file.Close() }
 
-// read counts what was written since the last read.
-func (l *auditLog) read() (counts, error) {
+// Read counts what was written since the last read.
+func (l *AuditLog) Read() (Counts, error) {
 	for {
 		// Asked before the read: what is written to the old file after this is none of a new file's.
 		moved, err := l.moved()
@@ -132,20 +134,20 @@ func (l *auditLog) read() (counts, error) {
 			err = l.readFile()
 		}
 		if err != nil {
-			return counts{}, err
+			return Counts{}, err
 		}
 		if !moved {
 			return l.counts.clone(), nil
 		}
 		l.file.Close()
 		if err := l.open(); err != nil {
-			return counts{}, err
+			return Counts{}, err
 		}
 	}
 }
 
 // moved reports whether the path names another file than the one being read.
-func (l *auditLog) moved() (bool, error) {
+func (l *AuditLog) moved() (bool, error) {
 	now, err := os.Stat(l.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil // between the old file's renaming and the new one's making
@@ -160,7 +162,7 @@ func (l *auditLog) moved() (bool, error) {
 	return !os.SameFile(now, open), nil
 }
 
-func (l *auditLog) readFile() error {
+func (l *AuditLog) readFile() error {
 	for {
 		part, err := l.reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -203,7 +205,7 @@ func (e *auditEvent) election() bool {
 }
 
 // count counts one line. Most lines are other users', and are not parsed.
-func (l *auditLog) count(line []byte) error {
+func (l *AuditLog) count(line []byte) error {
 	if !slices.ContainsFunc(l.users, func(user string) bool { return bytes.Contains(line, []byte(user)) }) {
 		return nil
 	}
@@ -230,7 +232,7 @@ func (l *auditLog) count(line []byte) error {
 	return nil
 }
 
-func (l *auditLog) counted(user string) bool {
+func (l *AuditLog) counted(user string) bool {
 	return slices.ContainsFunc(l.users, func(one string) bool {
 		return user == one || strings.HasSuffix(one, ":") && strings.HasPrefix(user, one)
 	})
@@ -242,7 +244,7 @@ func (e *auditEvent) long() bool {
 	return e.Verb == "watch" || slices.Contains([]string{"log", "attach", "exec", "portforward", "proxy"}, e.ObjectRef.Subresource)
 }
 
-func (e *auditEvent) request() request {
+func (e *auditEvent) request() Request {
 	verb := e.Verb
 	if strings.Contains(e.RequestURI, "dryRun=All") {
 		verb = "dry-run " + verb
@@ -254,7 +256,7 @@ func (e *auditEvent) request() request {
 	if resource == "" {
 		resource = document(e.RequestURI)
 	}
-	return request{Verb: verb, Resource: resource}
+	return Request{Verb: verb, Resource: resource}
 }
 
 // document names what is no object: discovery, the OpenAPI documents, the version.

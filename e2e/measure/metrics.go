@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// clientCounts are what a controller says about itself.
-type clientCounts struct {
+// ClientCounts are what a controller says about itself.
+type ClientCounts struct {
 	// Requests is how many API requests its client had answered, of any kind; Methods are the same by HTTP method.
 	Requests int
 	Methods  map[string]int
@@ -26,20 +26,20 @@ type clientCounts struct {
 	RSS int64
 }
 
-// scrape reads the metrics at a URL. The names are those of client-go, controller-runtime and client_golang, which
+// Scrape reads the metrics at a URL. The names are those of client-go, controller-runtime and client_golang, which
 // kubeop and Flux share.
-func scrape(ctx context.Context, url, controller string) (clientCounts, error) {
+func Scrape(ctx context.Context, url, controller string) (ClientCounts, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return clientCounts{}, fmt.Errorf("asking for metrics: %w", err)
+		return ClientCounts{}, fmt.Errorf("asking for metrics: %w", err)
 	}
 	response, err := scraper.Do(request)
 	if err != nil {
-		return clientCounts{}, fmt.Errorf("asking for metrics: %w", err)
+		return ClientCounts{}, fmt.Errorf("asking for metrics: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return clientCounts{}, fmt.Errorf("asking for metrics: %s: %s", url, response.Status)
+		return ClientCounts{}, fmt.Errorf("asking for metrics: %s: %s", url, response.Status)
 	}
 	return parseMetrics(response.Body, controller)
 }
@@ -47,13 +47,13 @@ func scrape(ctx context.Context, url, controller string) (clientCounts, error) {
 // scraper takes its time: a controller has metrics of each of thousands of apps.
 var scraper = &http.Client{Timeout: 30 * time.Second}
 
-func parseMetrics(text io.Reader, controller string) (clientCounts, error) {
+func parseMetrics(text io.Reader, controller string) (ClientCounts, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(text)
 	if err != nil {
-		return clientCounts{}, fmt.Errorf("reading metrics: %w", err)
+		return ClientCounts{}, fmt.Errorf("reading metrics: %w", err)
 	}
-	c := clientCounts{Methods: map[string]int{}}
+	c := ClientCounts{Methods: map[string]int{}}
 	for _, m := range families["rest_client_requests_total"].GetMetric() {
 		// A request that got no answer has a code that is no number, and no API server knows of it.
 		if _, err := strconv.Atoi(labelOf(m, "code")); err == nil {

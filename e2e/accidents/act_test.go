@@ -1,0 +1,245 @@
+//go:build e2e
+
+package accidents
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// act is something that somebody does to a tenant; where reads what a status says then.
+type (
+	act   func(*scene)
+	where func(*scene) (string, error)
+)
+
+// all does one act after another.
+func all(acts ...act) act {
+	return func(s *scene) {
+		for _, do := range acts {
+			do(s)
+		}
+	}
+}
+
+// Acts in the repository that the tenant pushes to; names and contents may hold $t, $ns and $r.
+
+// remove removes files or folders, in one commit.
+func remove(names ...string) act {
+	return func(s *scene) {
+		s.commit("Remove "+strings.Join(names, ", "), func() {
+			for _, name := range names {
+				s.must(s.repo.Remove(s.expand(name)))
+			}
+		})
+	}
+}
+
+// write writes a file.
+func write(name, content string) act {
+	return func(s *scene) {
+		s.commit("Write "+name, func() { s.must(s.repo.Write(s.expand(name), []byte(s.expand(content)))) })
+	}
+}
+
+// edit replaces a text in a file.
+func edit(name, old, now string) act {
+	return func(s *scene) {
+		s.commit("Edit "+name, func() {
+			content, err := s.repo.Read(s.expand(name))
+			s.must(err)
+			if !strings.Contains(string(content), old) {
+				s.t.Fatalf("%s does not hold %q", name, old)
+			}
+			s.must(s.repo.Write(s.expand(name), []byte(strings.Replace(string(content), old, s.expand(now), 1))))
+		})
+	}
+}
+
+// editTenant replaces a text in the tenant's file of the platform repository.
+func editTenant(old, now string) act {
+	return func(s *scene) {
+		s.inRoot("Edit the tenant "+s.tenant, func() {
+			name := s.expand("tenants/$t/tenant.yaml")
+			content, err := root.Read(name)
+			s.must(err)
+			s.must(root.Write(name, []byte(strings.Replace(string(content), s.expand(old), s.expand(now), 1))))
+		})
+	}
+}
+
+// move moves a file or folder.
+func move(from, to string) act {
+	return func(s *scene) {
+		s.commit("Move "+from, func() {
+			_, err := s.repo.Git(s.t.Context(), "mv", s.expand(from), s.expand(to))
+			s.must(err)
+		})
+	}
+}
+
+// revert pushes the files as they were.
+func revert(s *scene) { s.commit("Revert", s.restoreFiles) }
+
+// revertTenant pushes the tenant's file of the platform repository as it was.
+func revertTenant(s *scene) {
+	s.inRoot("Revert the tenant "+s.tenant, func() {
+		s.must(root.Write(s.expand("tenants/$t/tenant.yaml"), []byte(s.tenantFile)))
+	})
+}
+
+// Acts with kubectl, as the administrator.
+
+// kubectl must succeed.
+func kubectl(args string) act {
+	return func(s *scene) {
+		_, err := platform.Kubectl(s.t.Context(), words(s.expand(args))...)
+		s.must(err)
+	}
+}
+
+// refused must not succeed; what it says is the scene's refusal.
+func refused(args string) act {
+	return func(s *scene) {
+		out, err := platform.Kubectl(s.t.Context(), words(s.expand(args))...)
+		if err == nil {
+			s.t.Fatalf("kubectl %s is not refused: %s", s.expand(args), out)
+		}
+		s.refusal = err.Error()
+	}
+}
+
+// words splits a command; a word in single quotes may hold spaces.
+func words(command string) []string {
+	var all []string
+	for i, part := range strings.Split(command, "'") {
+		if i%2 == 1 {
+			all = append(all, part)
+			continue
+		}
+		all = append(all, strings.Fields(part)...)
+	}
+	return all
+}
+
+// none does nothing: the right act was the refusal, or a mending by itself.
+func none(*scene) {}
+
+// ask has a Repository look now.
+func ask(s *scene) { askFor("repository " + s.repository())(s) }
+
+func askFor(what string) act {
+	return func(s *scene) {
+		kubectl("annotate " + what + " --overwrite reconcile.fluxcd.io/requestedAt=" + strconv.FormatInt(time.Now().UnixNano(), 10))(s)
+	}
+}
+
+// confirm does what the Repository's status says, once it says so.
+func confirm(s *scene) {
+	s.t.Helper()
+	s.confirmIn(s.repository())
+}
+
+// confirmIn confirms what a Repository holds.
+func (s *scene) confirmIn(repository string) {
+	s.t.Helper()
+	s.until("the status of "+repository+" tells how to confirm", func(ctx context.Context) error {
+		if err := s.attempted(ctx, repository); err != nil {
+			return err // What it says is about an earlier commit.
+		}
+		return platform.Confirm(ctx, repository)
+	})
+}
+
+// Places that say something.
+
+func refusal(s *scene) (string, error) { return s.refusal, nil }
+
+func repository(s *scene) (string, error) {
+	return status(s, &v1alpha1.Repository{}, "", s.repository())
+}
+
+func platformRepository(s *scene) (string, error) {
+	return status(s, &v1alpha1.Repository{}, "", v1alpha1.PlatformRepository)
+}
+
+func tenantStatus(s *scene) (string, error) { return status(s, &v1alpha1.Tenant{}, "", s.tenant) }
+
+func project(s *scene) (string, error) {
+	return status(s, &v1alpha1.Project{}, v1alpha1.HomeNamespace(s.tenant), "shop")
+}
+
+func app(name string) where {
+	return func(s *scene) (string, error) { return status(s, &v1alpha1.App{}, s.namespace(), name) }
+}
+
+// output is what kubectl prints.
+func output(args string) where {
+	return func(s *scene) (string, error) { return platform.Kubectl(s.t.Context(), words(s.expand(args))...) }
+}
+
+// status is the status of an object as JSON, with its messages as they are; without the inventory, which names everything.
+func status(s *scene, o client.Object, namespace, name string) (string, error) {
+	if err := platform.Client.Get(s.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return "", err
+	}
+	var parts struct {
+		Status map[string]any `json:"status"`
+	}
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return "", err
+	}
+	delete(parts.Status, "inventory")
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err = encoder.Encode(parts.Status)
+	return out.String(), err
+}
+
+// says waits until a place says all words.
+func (s *scene) says(place where, wanted []string) {
+	s.t.Helper()
+	s.until("the status says it", func(context.Context) error {
+		text, err := place(s)
+		if err != nil {
+			return err
+		}
+		var missing []error
+		for _, want := range wanted {
+			if want = s.expand(want); !strings.Contains(text, want) {
+				missing = append(missing, fmt.Errorf("it does not say %q", want))
+			}
+		}
+		if len(missing) > 0 {
+			return errors.Join(append(missing, fmt.Errorf("it says %s", text))...)
+		}
+		return nil
+	})
+}
+
+// untilText waits until a place says what a judge accepts.
+func (s *scene) untilText(what string, place where, judge func(string) bool) {
+	s.t.Helper()
+	s.until(what, func(context.Context) error {
+		text, err := place(s)
+		if err == nil && !judge(text) {
+			err = fmt.Errorf("it says %s", text)
+		}
+		return err
+	})
+}

@@ -1,0 +1,263 @@
+//go:build e2e
+
+package accidents
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// binding is the end of the tenant's file that names its repository.
+func binding(s *scene) string { return fmt.Sprintf(bindingYAML, s.tenant, s.repo.OperatorURL) }
+
+// retained are the words of a namespace that outlived its project because of its claims.
+var retained = []string{"paas.kubeop.io/retained", "store-data"}
+
+// purposeAccidents were confirmed, or marked, and are regretted afterwards. They concern nobody else's deletions.
+var purposeAccidents = []accident{
+	{
+		slip: "a project is removed, and the deletion confirmed", on: own,
+		fate: "its apps go; the namespace stays with the claim", mend: "`git revert`: the claim is mounted again",
+		says: retained, place: output("get namespace $ns -o yaml"), back: revert, gone: true,
+		do: all(remove("$r"), confirm, projectGone),
+	},
+	{
+		slip: "a confirmation for a shorter list is used for a longer one", on: own,
+		fate: "the longer list is held and asked for anew", mend: "`git revert`",
+		says: append(held, "$ns/store-data"), place: repository, back: revert,
+		do: func(s *scene) {
+			removeNotes(s)
+			s.says(repository, held)
+			before := &v1alpha1.Repository{}
+			s.must(platform.Client.Get(s.t.Context(), client.ObjectKey{Name: s.tenant}, before))
+			remove("$r")(s)
+			s.says(repository, []string{"$ns/store-data"})
+			s.must(platform.ConfirmAs(s.t.Context(), before))
+		},
+	},
+	{
+		slip: "apps are removed and confirmed, brought back, and removed again", on: own,
+		fate: "the second removal is held as the first was", mend: "`git revert`",
+		says: append(held, "note3"), place: repository, back: revert,
+		do: func(s *scene) {
+			removeNotes(s)
+			confirm(s)
+			s.says(output("get configmaps -n $ns --ignore-not-found note0 note3 -o name"), nil)
+			s.says(repository, []string{"Succeeded"})
+			revert(s)
+			s.says(output("get configmaps -n $ns -o name"), []string{"note3"})
+			removeNotes(s)
+		},
+	},
+	{
+		slip: "`kubectl delete tenant` with its mark, while Git has it", on: own,
+		fate: "it is declared again and takes its namespaces back", mend: "by itself",
+		says: []string{"Succeeded"}, place: tenantStatus, back: none, gone: true, newPods: true,
+		do: all(kubectl("annotate tenant $t --overwrite paas.kubeop.io/allow-deletion=$t"), kubectl("delete tenant $t --wait=false")),
+	},
+	{
+		slip: "`kubectl delete project` with its mark, while Git has it", on: own,
+		fate: "it is declared again and takes its namespace back", mend: "by itself",
+		says: []string{"Succeeded"}, place: project, back: none, gone: true, newPods: true,
+		do: all(kubectl("annotate project shop -n $home --overwrite paas.kubeop.io/allow-deletion=shop"), kubectl("delete project shop -n $home --wait=false")),
+	},
+	{
+		slip: "the IngressClass of a Helm app is left behind by its removal", on: own,
+		fate: "it goes with the app", mend: "not needed",
+		says: []string{"Succeeded"}, place: repository, back: none,
+		do: func(s *scene) {
+			s.commit("Deliver a class", func() {
+				s.must(s.repo.Write(s.expand("$r/apps/class/app.yaml"), []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: class}\nspec: {type: Helm, helm: {path: chart}}\n")))
+				s.must(s.repo.Write(s.expand("$r/apps/class/chart/Chart.yaml"), []byte("apiVersion: v2\nname: class\nversion: 0.1.0\n")))
+				s.must(s.repo.Write(s.expand("$r/apps/class/chart/templates/class.yaml"), []byte(s.expand("apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: $t-class}\nspec: {controller: example.com/none}\n"))))
+			})
+			s.says(output("get ingressclass -o name"), []string{"$t-class"})
+			revertFolder(s, "$r/apps/class")
+			s.silent(output("get ingressclass -o name"), "$t-class")
+		},
+	},
+}
+
+// confirmedAccidents confirm deletions of the platform repository, where other accidents would be confirmed with them.
+var confirmedAccidents = []accident{
+	{
+		slip: "a tenant is removed from the platform repository, and the deletion confirmed", on: inPlatform,
+		fate: "its apps go; the namespaces stay with their claims", mend: "`git revert`: the tenant has its namespaces again",
+		says: retained, place: output("get namespace $ns -o yaml"), back: revert, gone: true,
+		do: all(remove("tenants/$t"), confirm, projectGone),
+	},
+	{
+		slip: "tenant.yaml of a tenant with a repository of its own is removed, and the deletion confirmed", on: own,
+		fate: "its apps go; the namespaces stay with their claims", mend: "`git revert`: the tenant has its namespaces again",
+		says: retained, place: output("get namespace $ns -o yaml"), back: revertTenant, gone: true,
+		do: func(s *scene) {
+			s.inRoot("Remove "+s.tenant, func() { s.must(root.Remove(s.expand("tenants/$t"))) })
+			s.confirmIn("platform")
+			projectGone(s)
+		},
+	},
+}
+
+// clusterAccidents happen to everybody at once.
+var clusterAccidents = []accident{
+	{
+		slip: "`kubectl delete repository platform`", on: inPlatform, fate: "it is declared again; pushes go on", mend: "by itself",
+		says: []string{"again"}, place: output("get configmap note0 -n $ns -o jsonpath={.data.text}"), back: revert,
+		do: all(kubectl("delete repository platform --wait=false"), edit("$r/apps/note0/app.yaml", "hello", "again")),
+	},
+	{
+		slip: "the operator is killed while a push is delivered", on: own, fate: "it goes on when it is back", mend: "by itself",
+		says: []string{"killed"}, place: output("get configmap note0 -n $ns -o jsonpath={.data.text}"), back: revert,
+		do: all(edit("$r/apps/note0/app.yaml", "hello", "killed"), killOperator),
+	},
+	{
+		slip: "the operator's data is lost while the Git host is down", on: own,
+		fate: "what runs stays Ready, with SourceReady=False beside it", mend: "the Git host comes back",
+		says: []string{"Fetched", "False", "$t.git"}, place: repository,
+		do: all(vanish, killOperator, ask, func(s *scene) {
+			time.Sleep(10 * time.Second)
+			s.says(output("get apps.paas.kubeop.io store -n $ns -o jsonpath={.status.conditions[?(@.type=='Ready')].status}"), []string{"True"})
+		}),
+		back: all(reappear, ask),
+	},
+	{
+		slip: "a project is removed while the operator is down", on: own, fate: "held when it is back", mend: "`git revert`",
+		says: append(held, "$ns/store-data"), place: repository, back: revert,
+		do: all(kubectl("scale deployment kubeop -n kubeop-system --replicas=0"), remove("$r"),
+			kubectl("scale deployment kubeop -n kubeop-system --replicas=1"), operatorReady),
+	},
+	{
+		slip: "twenty Git hosts hang", on: own, fate: "the others' pushes are applied as ever", mend: "not needed",
+		says: []string{"quick"}, place: output("get configmap note0 -n $ns -o jsonpath={.data.text}"), do: hangingHosts, back: all(healHosts, revert),
+	},
+	{
+		slip: "the API server hangs for 40 seconds", on: own, fate: "the operator goes on afterwards, without a restart", mend: "by itself",
+		says: []string{"Succeeded"}, place: repository, back: none,
+		do: func(s *scene) {
+			before := restarts(s)
+			s.must(platform.FreezeAPIServer(s.t.Context(), 40*time.Second))
+			operatorReady(s)
+			time.Sleep(5 * time.Second)
+			if after := restarts(s); after != before {
+				s.t.Fatalf("the operator's restarts were %s and are %s", before, after)
+			}
+		},
+	},
+	{
+		slip: "`kubectl delete crd apps.paas.kubeop.io`, with its mark", on: own,
+		fate: "every workload runs on", mend: "`kubectl apply` of the chart's CRDs: everything is taken back, no pod restarts",
+		says: []string{"tenants.paas.kubeop.io"}, place: output("get crd -o name"),
+		do: all(deleteCRD("apps.paas.kubeop.io")), back: all(applyCRDs),
+	},
+	{
+		slip: "all of kubeop's CRDs are deleted, with their marks", on: inPlatform,
+		fate: "every workload runs on", mend: "`kubectl apply` of the chart's CRDs: everything is taken back, no pod restarts",
+		says: []string{"store"}, place: output("get deployment -n $ns -o name"),
+		do:   all(deleteCRD("apps.paas.kubeop.io"), deleteCRD("projects.paas.kubeop.io"), deleteCRD("repositories.paas.kubeop.io"), deleteCRD("tenants.paas.kubeop.io")),
+		back: applyCRDs,
+	},
+	{
+		slip: "`helm uninstall kubeop`", on: own,
+		fate: "every workload runs on", mend: "`helm install`: everything is taken back, no pod restarts",
+		says: []string{"store"}, place: output("get deployment -n $ns -o name"),
+		do: func(s *scene) {
+			_, err := platform.Helm(s.t.Context(), "uninstall", "kubeop", "--namespace", "kubeop-system", "--wait", "--timeout", "2m")
+			s.must(err)
+		},
+		back: func(s *scene) { s.must(platform.Install(s.t.Context())) },
+	},
+}
+
+func removeNotes(s *scene) {
+	remove("$r/apps/note0", "$r/apps/note1", "$r/apps/note2", "$r/apps/note3", "$r/apps/note4", "$r/apps/note5")(s)
+}
+
+// projectGone waits until the project shop is deleted.
+func projectGone(s *scene) { s.silent(output("get projects -n $home -o name"), "shop") }
+
+// revertFolder removes a folder that was added.
+func revertFolder(s *scene, name string) { remove(name)(s) }
+
+func killOperator(s *scene) {
+	s.must(platform.KillOperator(s.t.Context()))
+	operatorReady(s)
+}
+
+func operatorReady(s *scene) {
+	kubectl("wait deployment/kubeop -n kubeop-system --for=condition=Available --timeout=120s")(s)
+	s.silent(output("get pods -n kubeop-system -l app.kubernetes.io/name=kubeop -o jsonpath={.items[*].metadata.deletionTimestamp}"), "T")
+}
+
+// restarts tells which pod the operator is and how often it was restarted.
+func restarts(s *scene) string {
+	out, err := platform.Kubectl(s.t.Context(), "get", "pods", "-n", "kubeop-system", "-l", "app.kubernetes.io/name=kubeop",
+		"-o", "jsonpath={range .items[*]}{.metadata.uid} {.status.containerStatuses[*].restartCount}{end}")
+	s.must(err)
+	return out
+}
+
+func deleteCRD(name string) act {
+	return all(kubectl("annotate crd "+name+" --overwrite paas.kubeop.io/allow-deletion="+name), kubectl("delete crd "+name+" --timeout=60s"))
+}
+
+func applyCRDs(s *scene) {
+	s.must(platform.ApplyCRDs(s.t.Context()))
+	operatorReady(s)
+}
+
+// hangingHosts adds twenty tenants whose Git host accepts connections and says nothing, and times a push beside them.
+func hangingHosts(s *scene) {
+	git, err := url.Parse(platform.GitURL())
+	s.must(err)
+	listener, err := net.Listen("tcp", net.JoinHostPort(git.Hostname(), "0"))
+	s.must(err)
+	s.t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer connection.Close() // When all is over; until then nothing is said.
+		}
+	}()
+	s.inRoot("Twenty tenants of a host that hangs", func() {
+		for n := range 20 {
+			name := fmt.Sprintf("hang%d", n)
+			s.must(root.Write("tenants/"+name+"/tenant.yaml", fmt.Appendf(nil,
+				"apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: %s}\nspec: {repository: {url: 'http://%s/%s.git'}}\n", name, listener.Addr(), name)))
+		}
+	})
+	s.says(output("get repositories -o name"), []string{"hang0", "hang19"})
+	time.Sleep(2 * time.Second)
+	edit("$r/apps/note0/app.yaml", "hello", "quick")(s)
+	pushed := time.Now()
+	s.says(output("get configmap note0 -n $ns -o jsonpath={.data.text}"), []string{"quick"})
+	s.t.Logf("a push beside twenty hanging hosts was applied after %.2f s", time.Since(pushed).Seconds())
+	if took := time.Since(pushed); took > 5*time.Second {
+		s.t.Errorf("it took %s", took)
+	}
+}
+
+func healHosts(s *scene) {
+	s.inRoot("Without them", func() {
+		for n := range 20 {
+			s.must(root.Remove(fmt.Sprintf("tenants/hang%d", n)))
+		}
+	})
+	s.confirmIn("platform")
+	s.silent(output("get tenants -o name"), "hang")
+}
+
+// silent waits until a place does not say something any more.
+func (s *scene) silent(place where, word string) {
+	s.t.Helper()
+	s.untilText("it does not say "+word, place, func(text string) bool { return !strings.Contains(text, s.expand(word)) })
+}

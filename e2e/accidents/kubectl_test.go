@@ -1,0 +1,109 @@
+//go:build e2e
+
+package accidents
+
+// guarded are the words of every deletion that admission refuses.
+var guarded = []string{"paas.kubeop.io/allow-deletion"}
+
+// kubectlAccidents are slips of an administrator at the keyboard.
+var kubectlAccidents = []accident{
+	{
+		slip: "`kubectl delete crd apps.paas.kubeop.io`", on: own, fate: "refused", mend: "not needed",
+		says: append(guarded, "apps.paas.kubeop.io"), do: refused("delete crd apps.paas.kubeop.io --wait=false"), place: refusal, back: none,
+	},
+	{
+		slip: "`kubectl delete crd tenants.paas.kubeop.io`", on: own, fate: "refused", mend: "not needed",
+		says: append(guarded, "tenants.paas.kubeop.io"), do: refused("delete crd tenants.paas.kubeop.io --wait=false"), place: refusal, back: none,
+	},
+	{
+		slip: "`kubectl delete tenant`", on: own, fate: "refused", mend: "not needed",
+		says: append(guarded, "$t"), do: refused("delete tenant $t --wait=false"), place: refusal, back: none,
+	},
+	{
+		slip: "`kubectl delete tenants` by label", on: inPlatform, fate: "refused", mend: "not needed",
+		says: append(guarded, "$t"), do: refused("delete tenants -l paas.kubeop.io/tenant=$t --wait=false"), place: refusal, back: none,
+	},
+	{
+		slip: "`kubectl delete project`", on: own, fate: "refused", mend: "not needed",
+		says: append(guarded, "shop"), do: refused("delete project shop -n $home --wait=false"), place: refusal, back: none,
+	},
+	{
+		slip: "`kubectl delete projects --all`", on: inPlatform, fate: "refused", mend: "not needed",
+		says: append(guarded, "shop"), do: refused("delete projects --all -n $home --wait=false"), place: refusal, back: none,
+	},
+	{
+		slip: "`kubectl delete namespace` of a project", on: own, fate: "refused", mend: "not needed",
+		says: append(guarded, "$ns"), do: refused("delete namespace $ns --wait=false"), place: refusal, back: none,
+	},
+	{
+		slip: "`kubectl delete namespace` of a tenant's home", on: inPlatform, fate: "refused", mend: "not needed",
+		says: append(guarded, "$home"), do: refused("delete namespace $home --wait=false"), place: refusal, back: none,
+	},
+	{
+		slip: "a namespace is deleted with a mark that names another", on: own, fate: "refused", mend: "the mark is taken away",
+		says: guarded, place: refusal, back: kubectl("annotate namespace $ns paas.kubeop.io/allow-deletion-"),
+		do: all(kubectl("annotate namespace $ns --overwrite paas.kubeop.io/allow-deletion=other"), refused("delete namespace $ns --wait=false")),
+	},
+	{
+		slip: "`kubectl delete app` of an app with a volume", on: own, fate: "the app is declared again and mounts its claim", mend: "by itself",
+		says: []string{"Succeeded"}, do: kubectl("delete apps.paas.kubeop.io store -n $ns --wait=false"), place: app("store"), back: none, newPods: true,
+	},
+	{
+		slip: "`kubectl delete apps --all` in a project", on: inPlatform, fate: "they are declared again; the claim stays", mend: "by itself",
+		says: []string{"Succeeded"}, do: kubectl("delete apps.paas.kubeop.io --all -n $ns --wait=false"), place: app("store"), back: none, newPods: true,
+	},
+	{
+		slip: "the finalizer of an App is removed and the App deleted", on: own, fate: "it is declared again and takes back what runs", mend: "by itself",
+		says: []string{"Succeeded"}, place: app("store"), back: none, newPods: true,
+		do: all(kubectl("patch apps.paas.kubeop.io store -n $ns --type=merge -p {\"metadata\":{\"finalizers\":null}}"), kubectl("delete apps.paas.kubeop.io store -n $ns --wait=false")),
+	},
+	{
+		slip: "`kubectl delete repository` of a tenant", on: own, fate: "it is declared again and forgets nothing", mend: "by itself",
+		says: []string{"Succeeded"}, do: kubectl("delete repository $t --wait=false"), place: repository, back: none,
+	},
+	{
+		slip: "a tenant's Repository is deleted, and a project removed before it is back", on: own, fate: "the deletion is held all the same", mend: "`git revert`",
+		says: append(held, "$ns/store-data"), place: repository, back: revert,
+		do: all(kubectl("delete repository $t --wait=false"), remove("$r")),
+	},
+	{
+		slip: "`kubectl delete deployment`", on: own, fate: "it is made again, with its claim", mend: "by itself",
+		says: []string{"store"}, do: kubectl("delete deployment store -n $ns"), place: output("get deployment -n $ns"), back: none, newPods: true,
+	},
+	{
+		slip: "`kubectl delete all --all` in a project", on: inPlatform, fate: "what Git declares is made again; the claim stays", mend: "by itself",
+		says: []string{"store"}, do: kubectl("delete deployments,services,pods,replicasets --all -n $ns"), place: output("get deployment -n $ns"), back: none, newPods: true,
+	},
+	{
+		slip: "`kubectl scale deployment --replicas=0`", on: own, fate: "corrected", mend: "by itself",
+		says: []string{"1"}, do: kubectl("scale deployment store --replicas=0 -n $ns"), place: output("get deployment store -n $ns -o jsonpath={.spec.replicas}"), back: none, newPods: true,
+	},
+	{
+		slip: "the label of the tenant is taken from a namespace", on: own, fate: "it is put back", mend: "by itself",
+		says: []string{"$t"}, place: output("get namespace $ns -o jsonpath={.metadata.labels.paas\\.kubeop\\.io/tenant}"), back: none,
+		do: kubectl("label namespace $ns paas.kubeop.io/tenant-"),
+	},
+	{
+		slip: "the quota and the network policies of a project are deleted", on: own, fate: "they are made again", mend: "by itself",
+		says: []string{"resourcequota/kubeop", "networkpolicy.networking.k8s.io/"}, place: output("get resourcequota,networkpolicy -n $ns -o name"), back: none,
+		do: kubectl("delete resourcequota,networkpolicy --all -n $ns"),
+	},
+	{
+		slip: "the service account and the bindings of a project are deleted", on: own, fate: "they are made again; what runs stays", mend: "by itself",
+		says: []string{"serviceaccount/kubeop-deployer", "rolebinding.rbac.authorization.k8s.io/kubeop-deployer"}, back: none,
+		place: output("get serviceaccount,rolebinding -n $ns -o name"),
+		do:    all(kubectl("delete rolebindings --all -n $ns"), kubectl("delete serviceaccount kubeop-deployer -n $ns")),
+	},
+	{
+		slip: "a tenant is suspended, and its project removed from Git", on: own, fate: "nothing is deleted", mend: "`git revert`, and the tenant resumed",
+		says: []string{"uspend"}, place: tenantStatus, back: all(revert, revertTenant),
+		do: all(editTenant("spec:\n", "spec:\n  suspend: true\n"), remove("$r")),
+	},
+	{
+		slip: "an app is suspended and then removed from Git", on: own, fate: "it leaves what it delivered; the pod runs on", mend: "`git revert`",
+		says: []string{"store"}, place: output("get deployment -n $ns"), back: revert,
+		do: all(edit("$r/apps/store/app.yaml", "spec:\n", "spec:\n  suspend: true\n"), func(s *scene) {
+			s.says(app("store"), []string{"uspend"})
+		}, remove("$r/apps/store")),
+	},
+}

@@ -1,0 +1,391 @@
+//go:build e2e
+
+package accidents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/e2e/stage"
+)
+
+// layout says where a tenant's projects are.
+type layout int
+
+const (
+	// own: in a repository of the tenant.
+	own layout = iota
+	// inPlatform: beside tenant.yaml in the platform repository.
+	inPlatform
+)
+
+// scene is a tenant that an accident happens to. Its project shop has the app store, which has written into a volume, and
+// six small apps.
+type scene struct {
+	t      *testing.T
+	tenant string
+	layout layout
+	// repo is what the tenant's people push to: its own repository, or the platform's.
+	repo *stage.Repository
+	// good are the tenant's files as they should be, by path in repo; tenantFile is that of the platform repository.
+	good       map[string]string
+	tenantFile string
+	// before is what must outlive the accident.
+	before standing
+	// refusal is what kubectl or git said to the last act that is refused; vars are what an accident has to remember.
+	refusal string
+	vars    map[string]string
+}
+
+const (
+	projectYAML = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: %s}\n"
+	storeYAML   = `apiVersion: paas.kubeop.io/v1alpha1
+kind: App
+metadata: {name: %s}
+spec:
+  type: Image
+  image:
+    reference: %s
+    ports: [{name: http, port: 8080, servicePort: 80}]
+    env: [{name: STARTS, value: /data/starts}]
+    volumes: [{name: data, mountPath: /data, size: 1Mi}]
+    security: {runAsUser: 65532, runAsGroup: 65532, readOnlyRootFilesystem: true}
+    resources: {requests: {cpu: 1m, memory: 8Mi}, limits: {cpu: 200m, memory: 64Mi}}
+    terminationGracePeriodSeconds: 1
+    probes: {readiness: {path: /healthz, periodSeconds: 1}}
+`
+	noteYAML = `apiVersion: paas.kubeop.io/v1alpha1
+kind: App
+metadata: {name: %[1]s}
+spec:
+  type: Raw
+  raw:
+    manifests:
+    - {apiVersion: v1, kind: ConfigMap, metadata: {name: %[1]s}, data: {text: hello}}
+`
+	tenantYAML = `apiVersion: paas.kubeop.io/v1alpha1
+kind: Tenant
+metadata: {name: %[1]s}
+spec:
+  owners: [{kind: User, name: %[1]s-admin, role: admin}]
+  clusterKinds: [IngressClass.networking.k8s.io]
+`
+	bindingYAML = `  repository:
+    url: %[2]s
+    secretRef: {name: %[1]s-git}
+    hookSecretRef: {name: %[1]s-hook}
+`
+)
+
+// notes are the small apps.
+const notes = 6
+
+// newScene makes a tenant and waits until its app has written into its volume.
+func newScene(t *testing.T, name string, l layout) *scene {
+	t.Helper()
+	s := &scene{t: t, tenant: name, layout: l, repo: root, good: map[string]string{}, vars: map[string]string{}}
+	s.tenantFile = fmt.Sprintf(tenantYAML, name)
+	if l == own {
+		var err error
+		s.repo, err = newRepository(t.Context(), name)
+		s.must(err)
+		s.tenantFile += fmt.Sprintf(bindingYAML, name, s.repo.OperatorURL)
+		s.good["kubeop.yaml"] = "layout: v1\n"
+	}
+	s.good[s.expand("$r/project.yaml")] = fmt.Sprintf(projectYAML, "shop")
+	s.good[s.expand("$r/apps/store/app.yaml")] = fmt.Sprintf(storeYAML, "store", platform.Cluster.Registry.Host+"/hello:v1")
+	for n := range notes {
+		note := fmt.Sprintf("note%d", n)
+		s.good[s.expand("$r/apps/"+note+"/app.yaml")] = fmt.Sprintf(noteYAML, note)
+	}
+	if l == own {
+		s.restoreFiles()
+		s.push("Begin")
+	}
+	s.inRoot("Welcome "+name, func() {
+		s.must(root.Write("tenants/"+name+"/tenant.yaml", []byte(s.tenantFile)))
+		if l == inPlatform {
+			s.restoreFiles()
+		}
+	})
+	s.settled()
+	s.before = s.stand()
+	return s
+}
+
+// expand replaces $t by the tenant, $home and $ns by its namespaces, and $r by the folder of the project shop in the
+// repository that the tenant pushes to.
+func (s *scene) expand(text string) string {
+	folder := "projects/shop"
+	if s.layout == inPlatform {
+		folder = "tenants/" + s.tenant + "/" + folder
+	}
+	return strings.NewReplacer("$home", v1alpha1.HomeNamespace(s.tenant), "$ns", s.namespace(), "$t", s.tenant, "$r", folder).Replace(text)
+}
+
+func (s *scene) namespace() string { return v1alpha1.ProjectNamespace(s.tenant, "shop") }
+
+// repository is the name of the Repository that declares the tenant's projects.
+func (s *scene) repository() string {
+	if s.layout == inPlatform {
+		return v1alpha1.PlatformRepository
+	}
+	return s.tenant
+}
+
+// inRoot changes the platform repository and pushes it.
+func (s *scene) inRoot(message string, change func()) {
+	s.t.Helper()
+	rootLock.Lock()
+	defer rootLock.Unlock()
+	change()
+	s.must(root.Push(s.t.Context(), message))
+	pushed, err := root.Git(s.t.Context(), "rev-parse", "HEAD")
+	s.must(err)
+	s.vars["pushed"] = pushed
+}
+
+// commit changes the repository that the tenant pushes to, and pushes it.
+func (s *scene) commit(message string, change func()) {
+	s.t.Helper()
+	if s.layout == inPlatform {
+		s.inRoot(message, change)
+		return
+	}
+	change()
+	s.push(message)
+}
+
+func (s *scene) push(message string) {
+	s.t.Helper()
+	s.must(s.repo.Push(s.t.Context(), message))
+}
+
+// restoreFiles makes the tenant's files what they should be, as the revert of what was pushed does.
+func (s *scene) restoreFiles() {
+	s.t.Helper()
+	if s.layout == inPlatform {
+		s.must(root.Remove("tenants/" + s.tenant))
+		s.must(root.Write("tenants/"+s.tenant+"/tenant.yaml", []byte(s.tenantFile)))
+	} else {
+		s.must(s.repo.Remove("projects"))
+	}
+	for name, content := range s.good {
+		s.must(s.repo.Write(name, []byte(content)))
+	}
+}
+
+// standing is what must outlive an accident: claims with what is in them, namespaces, and pods.
+type standing struct {
+	// Claims are by "namespace/name".
+	Claims map[string]claim
+	// Pods are the UIDs of running pods by "namespace/name".
+	Pods map[string]types.UID
+}
+
+// claim is a claim and the first line of the file that its pod writes at each start.
+type claim struct {
+	UID    types.UID
+	Volume string
+	Word   string
+}
+
+// stand reads what is there now. Claims that are about to go are not.
+func (s *scene) stand() standing {
+	s.t.Helper()
+	found, err := s.tryStand()
+	s.must(err)
+	return found
+}
+
+func (s *scene) tryStand() (standing, error) {
+	ctx := s.t.Context()
+	found := standing{Claims: map[string]claim{}, Pods: map[string]types.UID{}}
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := platform.Client.List(ctx, claims); err != nil {
+		return found, err
+	}
+	mine := func(namespace string) bool { return strings.HasPrefix(namespace, v1alpha1.HomeNamespace(s.tenant)+"-") }
+	for _, c := range claims.Items {
+		if mine(c.Namespace) && c.DeletionTimestamp == nil && c.Status.Phase == corev1.ClaimBound {
+			found.Claims[c.Namespace+"/"+c.Name] = claim{UID: c.UID, Volume: c.Spec.VolumeName, Word: word(c.Spec.VolumeName)}
+		}
+	}
+	pods := &corev1.PodList{}
+	if err := platform.Client.List(ctx, pods); err != nil {
+		return found, err
+	}
+	for _, p := range pods.Items {
+		if mine(p.Namespace) && p.DeletionTimestamp == nil && isReady(&p) {
+			found.Pods[p.Namespace+"/"+p.Name] = p.UID
+		}
+	}
+	return found, nil
+}
+
+func isReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// word is what the volume's pod wrote first, "" when that is not there.
+func word(volume string) string {
+	content, err := os.ReadFile(filepath.Join(platform.VolumeDir(volume), "starts"))
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(content), "\n")
+	return first
+}
+
+// lost compares with what was there before the accident and says what is not there any more.
+func (s *scene) lost(withPods bool) error {
+	now, err := s.tryStand()
+	if err != nil {
+		return err
+	}
+	var gone []error
+	for name, was := range s.before.Claims {
+		if is, there := now.Claims[name]; !there || is != was {
+			gone = append(gone, fmt.Errorf("claim %s was %+v and is %+v", name, was, is))
+		}
+	}
+	if withPods {
+		for name, uid := range s.before.Pods {
+			if now.Pods[name] != uid {
+				gone = append(gone, fmt.Errorf("pod %s does not run any more; there are %v", name, now.Pods))
+			}
+		}
+	}
+	return errors.Join(gone...)
+}
+
+// stands checks that nothing is lost, now and a while later: what goes wrongly does so soon.
+func (s *scene) stands(withPods bool) {
+	s.t.Helper()
+	for range 4 {
+		if err := s.lost(withPods); err != nil {
+			s.t.Fatalf("lost: %v", err)
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// settled waits until everything of the tenant is as Git says, and the store has written its word.
+func (s *scene) settled() {
+	s.t.Helper()
+	s.until("all is well", func(ctx context.Context) error {
+		for _, one := range []struct {
+			object    stage.Conditioned
+			namespace string
+			name      string
+		}{
+			{&v1alpha1.Tenant{}, "", s.tenant}, {&v1alpha1.Project{}, v1alpha1.HomeNamespace(s.tenant), "shop"},
+			{&v1alpha1.App{}, s.namespace(), "store"}, {&v1alpha1.App{}, s.namespace(), "note0"}, {&v1alpha1.App{}, s.namespace(), "note5"},
+		} {
+			if err := platform.Ready(ctx, one.object, one.namespace, one.name); err != nil {
+				return fmt.Errorf("%T %s: %w", one.object, one.name, err)
+			}
+			if !one.object.GetDeletionTimestamp().IsZero() {
+				return fmt.Errorf("%T %s is being deleted", one.object, one.name)
+			}
+		}
+		if err := s.synced(ctx); err != nil {
+			return fmt.Errorf("the repository: %w", err)
+		}
+		return s.running(ctx)
+	})
+}
+
+// synced looks whether what was pushed last was taken up, by the tenant's repository and by the platform's. That one is not ready
+// while another tenant's accident is not over.
+func (s *scene) synced(ctx context.Context) error {
+	if s.layout == own {
+		if err := platform.Ready(ctx, &v1alpha1.Repository{}, "", s.tenant); err != nil {
+			return err
+		}
+	}
+	return errors.Join(s.attempted(ctx, s.repository()), s.attempted(ctx, root.Name))
+}
+
+// attempted looks whether a Repository has seen what was pushed to it last for this tenant.
+func (s *scene) attempted(ctx context.Context, repository string) error {
+	clone, pushed := s.repo, "HEAD"
+	if repository == root.Name {
+		clone, pushed = root, s.vars["pushed"]
+	}
+	now := &v1alpha1.Repository{}
+	if err := platform.Client.Get(ctx, client.ObjectKey{Name: repository}, now); err != nil {
+		return err
+	}
+	_, attempted, _ := strings.Cut(now.Status.LastAttemptedRevision, ":")
+	if _, err := clone.Git(ctx, "merge-base", "--is-ancestor", pushed, attempted); err != nil {
+		return fmt.Errorf("%s has seen %q, not yet %s", repository, attempted, pushed)
+	}
+	return nil
+}
+
+// running looks whether the store runs on its claim.
+func (s *scene) running(ctx context.Context) error {
+	c := &corev1.PersistentVolumeClaim{}
+	if err := platform.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: "store-data"}, c); err != nil {
+		return err
+	}
+	if c.DeletionTimestamp != nil || word(c.Spec.VolumeName) == "" {
+		return errors.New("the store has written nothing")
+	}
+	now, err := s.tryStand()
+	if err == nil && len(now.Pods) == 0 {
+		err = errors.New("no pod of the store is ready")
+	}
+	return err
+}
+
+// until waits for something to become true; when it does not, the operator's log is shown.
+func (s *scene) until(what string, look func(context.Context) error) {
+	s.t.Helper()
+	if err := stage.Until(s.t.Context(), patience, what, look); err != nil {
+		s.t.Fatalf("tenant %s: %v\nthe operator's log ends:\n%s", s.tenant, err, s.log())
+	}
+}
+
+// log is the end of the operator's log, as far as it is about this tenant.
+func (s *scene) log() string {
+	var mine []string
+	for line := range strings.Lines(platform.OperatorLog(context.WithoutCancel(s.t.Context()))) {
+		if strings.Contains(line, s.tenant) {
+			mine = append(mine, line)
+		}
+	}
+	return strings.Join(mine, "")
+}
+
+func (s *scene) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("tenant %s: %v", s.tenant, err)
+	}
+}
+
+// clone copies what is known of the tenant for another test.
+func (s *scene) clone(t *testing.T) *scene {
+	c := *s
+	c.t, c.refusal, c.vars, c.good = t, "", map[string]string{"pushed": s.vars["pushed"]}, maps.Clone(s.good)
+	return &c
+}

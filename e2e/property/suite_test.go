@@ -1,0 +1,106 @@
+//go:build e2e
+
+// Package property plays random histories of what people do, slips among them, against the operator's binary on a control plane
+// without nodes. Two things must hold whatever they do: no claim is deleted that no confirmation listed, and after the last push, with
+// all confirmed, the cluster equals Git.
+//
+//	PROPERTY_HISTORIES  how many; default 500
+//	PROPERTY_SEED       of the first; the others follow it. Default: chosen by the clock, and printed
+package property
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// lanes is how many tenants live through histories at the same time.
+const lanes = 20
+
+func TestMain(m *testing.M) {
+	ctrllog.SetLogger(logr.Discard()) // The client's.
+	os.Exit(m.Run())
+}
+
+// TestNoClaimIsDeletedThatNobodyConfirmed plays the histories. What goes wrong is played again, alone and ever shorter.
+func TestNoClaimIsDeletedThatNobodyConfirmed(t *testing.T) {
+	count, seed := setting(t, "PROPERTY_HISTORIES", 500), setting(t, "PROPERTY_SEED", int(time.Now().Unix()))
+	t.Logf("%d histories from PROPERTY_SEED=%d on", count, seed)
+	w := newWorld(t)
+	var next, acts atomic.Int64
+	var running sync.WaitGroup
+	began := time.Now()
+	for lane := range min(lanes, count) {
+		running.Go(func() {
+			k, err := w.newTenant(t.Context(), fmt.Sprintf("lane%d", lane))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for n := int(next.Add(1)) - 1; n < count && !t.Failed(); n = int(next.Add(1)) - 1 {
+				h := newHistory(uint64(seed+n), n)
+				acts.Add(int64(len(h.acts)))
+				if err := k.play(t.Context(), h); err != nil {
+					t.Errorf("history %d, PROPERTY_SEED=%d PROPERTY_HISTORIES=1: %v\n%s", n, seed+n, err, w.shrink(t.Context(), h))
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+	t.Logf("%d histories, %d acts, %d restarts of the operator, %d claims deleted, all of them confirmed, in %.0f s",
+		min(int(next.Load()), count), acts.Load(), w.restarts.Load(), w.claims.deleted(), time.Since(began).Seconds())
+}
+
+func setting(t *testing.T, name string, otherwise int) int {
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s is %q, which is no number", name, text)
+	}
+	return n
+}
+
+// shrink plays parts of a history that went wrong, each with a new tenant, and returns the shortest that still does.
+func (w *world) shrink(ctx context.Context, h history) string {
+	w.shrinking.Lock()
+	defer w.shrinking.Unlock()
+	const tries = 12
+	why := "it does not go wrong a second time, alone"
+	for try := range tries {
+		shorter := h
+		if try > 0 {
+			if len(h.acts) < 2 {
+				break
+			}
+			cut := (try - 1) % len(h.acts)
+			shorter.acts = append(append([]act{}, h.acts[:cut]...), h.acts[cut+1:]...)
+		}
+		k, err := w.newTenant(ctx, fmt.Sprintf("shrink%d", w.shrunk.Add(1)))
+		if err != nil {
+			return err.Error()
+		}
+		if err := k.play(ctx, shorter); err != nil {
+			h, why = shorter, err.Error()
+		} else if try == 0 {
+			break
+		}
+	}
+	return "the shortest that was found:\n  " + strings.Join(h.words(), "\n  ") + "\n" + why
+}
+
+// random is a source that a seed decides.
+func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

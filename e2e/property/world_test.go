@@ -1,0 +1,206 @@
+//go:build e2e
+
+package property
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubeop/kubeop/e2e/stage"
+)
+
+// world is the cluster that all histories share.
+type world struct {
+	*stage.Stage
+	operator *stage.Operator
+	claims   *claims
+	// root is the platform repository.
+	root     *stage.Repository
+	rootLock sync.Mutex
+	// operatorLock is held by whoever restarts the operator.
+	operatorLock sync.Mutex
+	restarted    time.Time
+	restarts     atomic.Int64
+
+	shrinking sync.Mutex
+	shrunk    atomic.Int64
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "property-")
+	must(t, err)
+	up, err := stage.Up(t.Context(), stage.Options{Dir: dir, Node: "none", Out: os.Stdout})
+	t.Cleanup(func() {
+		if up != nil {
+			must(t, up.Close())
+		}
+	})
+	must(t, err)
+	w := &world{Stage: up}
+	w.operator, err = up.StartOperator(t.Context(), "PLATFORM_INTERVAL=10s")
+	must(t, err)
+	must(t, up.ServeVolumes(t.Context()))
+	w.claims, err = watchClaims(t.Context(), up.Cluster.Kubeconfig)
+	must(t, err)
+	w.root, err = w.newRepository(t.Context(), "platform")
+	must(t, err)
+	must(t, w.root.Write("kubeop.yaml", []byte("layout: v1\n")))
+	must(t, w.root.Push(t.Context(), "Begin"))
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) newRepository(ctx context.Context, name string) (*stage.Repository, error) {
+	key := rand.Text()
+	r, err := w.CreateRepository(ctx, name, key)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.SetSecret(ctx, name+"-git", map[string]string{"username": r.User, "password": r.Password}); err != nil {
+		return nil, err
+	}
+	return r, w.SetSecret(ctx, name+"-hook", map[string]string{"token": key})
+}
+
+const tenantYAML = `apiVersion: paas.kubeop.io/v1alpha1
+kind: Tenant
+metadata: {name: %[1]s}
+spec:
+  repository:
+    url: %[2]s
+    interval: 5s
+    secretRef: {name: %[1]s-git}
+    hookSecretRef: {name: %[1]s-hook}
+`
+
+// newTenant declares a tenant with a repository of its own.
+func (w *world) newTenant(ctx context.Context, name string) (*tenant, error) {
+	r, err := w.newRepository(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	w.rootLock.Lock()
+	defer w.rootLock.Unlock()
+	if err := w.root.Write("tenants/"+name+"/tenant.yaml", fmt.Appendf(nil, tenantYAML, name, r.OperatorURL)); err != nil {
+		return nil, err
+	}
+	return &tenant{world: w, name: name, repo: r}, w.root.Push(ctx, "Welcome "+name)
+}
+
+// restart kills the operator and starts it again, for all histories, so not all the time.
+func (w *world) restart(ctx context.Context) error {
+	w.operatorLock.Lock()
+	defer w.operatorLock.Unlock()
+	if time.Since(w.restarted) < 5*time.Second {
+		return nil
+	}
+	if err := w.operator.Kill(); err != nil {
+		return err
+	}
+	err := w.operator.Start(ctx)
+	w.restarted = time.Now()
+	w.restarts.Add(1)
+	return err
+}
+
+// claims watches what becomes of every claim, and remembers what confirmations listed.
+type claims struct {
+	mu sync.Mutex
+	// listed are what confirmations showed, by tenant.
+	listed map[string]string
+	// wrong are deletions that no confirmation listed, by tenant; right counts the others.
+	wrong map[string][]string
+	seen  map[string]bool
+	right int
+}
+
+func watchClaims(ctx context.Context, kubeconfig string) (*claims, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	c := &claims{listed: map[string]string{}, wrong: map[string][]string{}, seen: map[string]bool{}}
+	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumeClaims().Informer()
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(_, o any) {
+			if claim := o.(*corev1.PersistentVolumeClaim); claim.DeletionTimestamp != nil {
+				c.goes(claim)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if last, missed := o.(cache.DeletedFinalStateUnknown); missed {
+				o = last.Obj
+			}
+			c.goes(o.(*corev1.PersistentVolumeClaim))
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	go informer.Run(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil, context.Cause(ctx)
+	}
+	return c, nil
+}
+
+// goes judges the deletion of a claim: one with a volume may hold data.
+func (c *claims) goes(claim *corev1.PersistentVolumeClaim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if claim.Spec.VolumeName == "" || c.seen[string(claim.UID)] {
+		return
+	}
+	c.seen[string(claim.UID)] = true
+	key := claim.Namespace + "/" + claim.Name
+	owner, _, _ := strings.Cut(strings.TrimPrefix(claim.Namespace, "kubeop-"), "-")
+	if strings.Contains(c.listed[owner], key) {
+		c.right++
+		return
+	}
+	c.wrong[owner] = append(c.wrong[owner], key)
+}
+
+// confirmed remembers what a confirmation is about to allow. It is called before it allows it.
+func (c *claims) confirmed(tenant string, listed []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listed[tenant] += strings.Join(listed, "\n") + "\n"
+}
+
+// lost are the claims of a tenant that went although nobody had confirmed it.
+func (c *claims) lost(tenant string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wrong[tenant]
+}
+
+func (c *claims) deleted() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.right
+}

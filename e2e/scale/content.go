@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"strconv"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// appID is one of the apps. Its ConfigMap has its name.
+type appID struct{ tenant, project, app int }
+
+// appNumber returns the app with a number, in the order of the repository.
+func appNumber(n int) appID {
+	return appID{tenant: n / appsOfTenant, project: n % appsOfTenant / appsOfProject, app: n % appsOfProject}
+}
+
+func tenantName(n int) string { return fmt.Sprintf("t%04d", n) }
+
+func (a appID) projectName() string { return fmt.Sprintf("p%d", a.project) }
+
+func (a appID) name() string { return fmt.Sprintf("app%d", a.app) }
+
+// key is the namespace and name of its App and of its ConfigMap.
+func (a appID) key() string {
+	return v1alpha1.ProjectNamespace(tenantName(a.tenant), a.projectName()) + "/" + a.name()
+}
+
+// folder is where it is below its tenant's projects.
+func (a appID) folder() string { return path.Join("projects", a.projectName(), "apps", a.name()) }
+
+// turnLabel marks the ConfigMaps that are watched.
+const turnLabel = "bench-scale"
+
+// turnKey is what of a ConfigMap's data says which commit it came from.
+const turnKey = "turn"
+
+func (a appID) manifest(turn int) []byte {
+	return document(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": a.name(), "labels": map[string]any{turnLabel: "true"}},
+		"data":     map[string]any{turnKey: strconv.Itoa(turn)},
+	})
+}
+
+const manifestFile = "manifests/configmap.yaml"
+
+// declare is an object of kubeop's API as a file of a repository.
+func declare(kind, name string, spec map[string]any) []byte {
+	return document(map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
+	})
+}
+
+func document(content map[string]any) []byte {
+	text, err := yaml.Marshal(content)
+	if err != nil {
+		panic(err) // A map of strings and numbers is always YAML.
+	}
+	return text
+}
+
+// commits is a stream for git fast-import.
+type commits struct{ bytes.Buffer }
+
+// commit begins a commit on a branch, after another one where from names it.
+func (c *commits) commit(branch, from, message string) {
+	_, _ = fmt.Fprintf(c, "commit refs/heads/%s\ncommitter dev <dev@acme.example> now\ndata %d\n%s\n", branch, len(message), message)
+	if from != "" {
+		_, _ = fmt.Fprintf(c, "from %s\n", from)
+	}
+}
+
+// file adds or replaces a file in the commit that was begun last.
+func (c *commits) file(name string, content []byte) {
+	_, _ = fmt.Fprintf(c, "M 100644 inline %s\ndata %d\n%s\n", name, len(content), content)
+}
+
+func (c *commits) done() *commits {
+	_, _ = c.WriteString("done\n")
+	return c
+}
+
+// layoutVersion is every repository's kubeop.yaml.
+var layoutVersion = []byte("layout: v1\n")
+
+// projects adds the projects of a tenant. No file of a tenant names it, so they are the same for every tenant.
+func (c *commits) projects(below string) {
+	for n := range appsOfTenant {
+		a := appNumber(n)
+		if a.app == 0 {
+			c.file(path.Join(below, "projects", a.projectName(), "project.yaml"), declare("Project", a.projectName(), map[string]any{}))
+		}
+		c.file(path.Join(below, a.folder(), "app.yaml"),
+			declare("App", a.name(), map[string]any{"type": string(v1alpha1.AppRaw), "raw": map[string]any{"path": path.Dir(manifestFile)}}))
+		c.file(path.Join(below, a.folder(), manifestFile), a.manifest(0))
+	}
+}
+
+// tenant adds a tenant; repository is the part of its file that binds its own repository, nil when its projects lie beside it.
+func (c *commits) tenant(name string, repository map[string]any) {
+	spec := map[string]any{"owners": []any{map[string]any{"kind": "User", "name": "dev-" + name, "role": "admin"}}}
+	if repository != nil {
+		spec["repository"] = repository
+	}
+	c.file(path.Join("tenants", name, "tenant.yaml"), declare("Tenant", name, spec))
+}

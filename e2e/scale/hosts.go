@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"net"
+)
+
+// hosts are Git hosts of loopback that never answer, each with an address of its own, as each is a host of its own.
+type hosts struct {
+	listeners []net.Listener
+	// urls are of a repository on each, first the hanging ones.
+	urls []string
+}
+
+// silentPort is any port that nobody else listens on at the addresses used here.
+const silentPort = 9418
+
+// newHosts makes hosts that accept connections and say nothing, and names hosts that refuse them.
+func newHosts(hanging, refusing int) (*hosts, error) {
+	h := &hosts{}
+	for n := range hanging {
+		listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", address(1, n), silentPort))
+		if err != nil {
+			h.close()
+			return nil, fmt.Errorf("listening as a host that hangs: %w", err)
+		}
+		h.listeners = append(h.listeners, listener)
+		go hang(listener)
+		h.urls = append(h.urls, url(address(1, n)))
+	}
+	for n := range refusing {
+		h.urls = append(h.urls, url(address(2, n)))
+	}
+	return h, nil
+}
+
+func address(network, n int) string { return fmt.Sprintf("127.%d.%d.%d", network, n/250, n%250+1) }
+
+func url(address string) string {
+	return fmt.Sprintf("http://%s:%d/repository.git", address, silentPort)
+}
+
+// hang accepts connections and keeps them until the listener is closed.
+func hang(listener net.Listener) {
+	var open []net.Conn
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			break
+		}
+		open = append(open, connection)
+	}
+	for _, connection := range open {
+		_ = connection.Close()
+	}
+}
+
+func (h *hosts) close() {
+	for _, listener := range h.listeners {
+		_ = listener.Close()
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubeop/kubeop/e2e/measure"
+)
+
+// observation is everything that is counted, at one moment.
+type observation struct {
+	audit measure.Counts
+	usage measure.Usage
+}
+
+// observe reads everything. A new peak of memory begins where fresh is set.
+func (b *bench) observe(fresh bool) (observation, error) {
+	log, err := b.audit.Read()
+	if err != nil {
+		return observation{}, err
+	}
+	used, err := measure.UsageOf(b.operator.PID())
+	if fresh {
+		measure.ResetPeak(b.operator.PID())
+	}
+	return observation{audit: log, usage: used}, err
+}
+
+// record adds what a phase has cost by now to what is known of it.
+func (b *bench) record(before observation, p phase) error {
+	after, err := b.observe(false)
+	if err != nil {
+		return err
+	}
+	p.count(after.audit.Since(before.audit))
+	p.CPUSeconds, p.PeakRSS = after.usage.CPU-before.usage.CPU, after.usage.PeakRSS
+	b.r.Phases = append(b.r.Phases, p)
+	b.say.Say("%.1f s; %d reads, %d writes, %.1f s of CPU, %s of memory at most", p.Seconds, p.Reads, p.Writes, p.CPUSeconds, measure.MiB(p.PeakRSS))
+	return nil
+}
+
+// errBusy says that the operator did not come to rest.
+var errBusy = errors.New("the operator is never at rest")
+
+// quietSince waits until the operator has used next to no CPU for a while, and returns when that began. The metrics would tell
+// it too, but with thousands of apps asking for them is more work than what is measured.
+func (b *bench) quietSince(ctx context.Context) (time.Time, error) {
+	const (
+		step     = 100 * time.Millisecond
+		little   = 0.02 // seconds of CPU in a step
+		long     = 1500 * time.Millisecond
+		patience = 3 * time.Minute
+	)
+	began := time.Now()
+	quiet := began
+	last, err := measure.UsageOf(b.operator.PID())
+	for err == nil && time.Since(quiet) < long {
+		select {
+		case <-ctx.Done():
+			return quiet, context.Cause(ctx)
+		case <-time.After(step):
+		}
+		var now measure.Usage
+		now, err = measure.UsageOf(b.operator.PID())
+		if now.CPU-last.CPU > little {
+			quiet = time.Now()
+		}
+		last = now
+		if time.Since(began) > patience {
+			return quiet, fmt.Errorf("%w: in %s", errBusy, patience)
+		}
+	}
+	return quiet, err
+}
+
+// object is an object and its size as JSON.
+type object struct {
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+	Bytes int    `json:"bytes"`
+}
+
+// largest finds the largest object that the operator keeps: of its own kinds and what is in its own namespace.
+func (b *bench) largest(ctx context.Context) (object, error) {
+	client, err := kubernetes.NewForConfig(b.config)
+	if err != nil {
+		return object{}, fmt.Errorf("connecting to read objects: %w", err)
+	}
+	var most object
+	for kind, path := range map[string]string{
+		"Repository": "/apis/paas.kubeop.io/v1alpha1/repositories", "Tenant": "/apis/paas.kubeop.io/v1alpha1/tenants",
+		"Project": "/apis/paas.kubeop.io/v1alpha1/projects", "App": "/apis/paas.kubeop.io/v1alpha1/apps",
+		"ConfigMap": "/api/v1/namespaces/kubeop-system/configmaps", "Secret": "/api/v1/namespaces/kubeop-system/secrets",
+	} {
+		next := ""
+		for {
+			raw, err := client.CoreV1().RESTClient().Get().AbsPath(path).Param("limit", "500").Param("continue", next).DoRaw(ctx)
+			if err != nil {
+				return most, fmt.Errorf("reading every %s: %w", kind, err)
+			}
+			one, more, err := largestOf(kind, raw)
+			if err != nil {
+				return most, err
+			}
+			if one.Bytes > most.Bytes {
+				most = one
+			}
+			if next = more; next == "" {
+				break
+			}
+		}
+	}
+	return most, nil
+}
+
+// largestOf returns the largest object of a list, and where the list goes on.
+func largestOf(kind string, list []byte) (most object, next string, err error) {
+	var page struct {
+		Metadata struct {
+			Continue string `json:"continue"`
+		} `json:"metadata"`
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(list, &page); err != nil {
+		return most, "", fmt.Errorf("reading every %s: %w", kind, err)
+	}
+	for _, item := range page.Items {
+		if len(item) <= most.Bytes {
+			continue
+		}
+		var named struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+		}
+		if err := json.Unmarshal(item, &named); err != nil {
+			return most, "", fmt.Errorf("reading a %s: %w", kind, err)
+		}
+		most = object{Kind: kind, Name: named.Metadata.Name, Bytes: len(item)}
+	}
+	return most, page.Metadata.Continue, nil
+}

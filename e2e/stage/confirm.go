@@ -1,0 +1,67 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// historyCommand is what the message of a Repository says to let a rewritten history in.
+var historyCommand = regexp.MustCompile(`(paas\.kubeop\.io/confirm-history)="?([0-9a-f:@a-z/-]+)`)
+
+// AsksForConfirmation reports whether a Repository holds something that a confirmation lets go ahead.
+func AsksForConfirmation(r *v1alpha1.Repository) bool { return len(confirmations(r)) > 0 }
+
+// Listed is all that a Repository shows to whoever is asked to confirm.
+func Listed(r *v1alpha1.Repository) []string { return append(messages(r), r.Status.Held...) }
+
+// Confirm lets what a Repository holds go ahead, deletions or a rewritten history, as its status says; an error while nothing asks
+// to be confirmed.
+func (s *Stage) Confirm(ctx context.Context, repository string) error {
+	r := &v1alpha1.Repository{}
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: repository}, r); err != nil {
+		return err
+	}
+	return s.ConfirmAs(ctx, r)
+}
+
+// ConfirmAs confirms what a Repository's status said when it was read.
+func (s *Stage) ConfirmAs(ctx context.Context, r *v1alpha1.Repository) error {
+	wanted := confirmations(r)
+	if len(wanted) == 0 {
+		return fmt.Errorf("repository %s asks for no confirmation: %s", r.Name, describe(r.Status.Conditions))
+	}
+	annotated := r.DeepCopy()
+	if annotated.Annotations == nil {
+		annotated.Annotations = map[string]string{}
+	}
+	maps.Copy(annotated.Annotations, wanted)
+	return s.Client.Patch(ctx, annotated, client.MergeFrom(r))
+}
+
+// confirmations are the annotations that a Repository asks for.
+func confirmations(r *v1alpha1.Repository) map[string]string {
+	all := map[string]string{}
+	if r.Status.HeldToken != "" {
+		all[v1alpha1.ConfirmAnnotation] = r.Status.HeldToken
+	}
+	for _, message := range messages(r) {
+		if found := historyCommand.FindStringSubmatch(message); found != nil {
+			all[found[1]] = found[2]
+		}
+	}
+	return all
+}
+
+func messages(r *v1alpha1.Repository) []string {
+	var all []string
+	for _, c := range r.Status.Conditions {
+		all = append(all, c.Message)
+	}
+	return all
+}
