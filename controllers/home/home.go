@@ -30,6 +30,14 @@ type Home struct {
 // earlier object of the same tenant made. It stops where the namespace is somebody else's, and waits where an earlier one of
 // the name is still being deleted.
 func (h Home) Make(ctx context.Context, made *apply.Ledger, podSecurity string) error {
+	object := namespace.Object(h.Name, h.Owner, podSecurity)
+	live, err := made.Settled(ctx, object)
+	if err != nil {
+		return err
+	}
+	if live != nil && live.GetLabels()[v1alpha1.RetainedLabel] == "" {
+		return made.Apply(ctx, object) // Which only keeps it recorded: the watch shows that it is ours and as it was left.
+	}
 	found, err := namespace.Claim(ctx, h.Direct, h.Name, h.Owner)
 	switch {
 	case errors.Is(err, namespace.ErrTaken), errors.Is(err, namespace.ErrInherited):
@@ -39,7 +47,7 @@ func (h Home) Make(ctx context.Context, made *apply.Ledger, podSecurity string) 
 	case err != nil:
 		return err
 	}
-	if err := made.Apply(ctx, namespace.Object(h.Name, h.Owner, podSecurity)); err != nil {
+	if err := made.Apply(ctx, object); err != nil {
 		return err
 	}
 	if found.Retained() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +41,28 @@ func (l *Ledger) Apply(ctx context.Context, objects ...any) error {
 	result, err := l.applier.Apply(ctx, set)
 	l.made = append(Stale(l.made, result.Entries), result.Entries...)
 	return err
+}
+
+// Settled returns what the watch shows of an object that is recorded and still as it was left, nil for any other: then it need
+// not be asked whose it is.
+func (l *Ledger) Settled(ctx context.Context, object any) (metav1.Object, error) {
+	o, err := toUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	id := IDOf(o).String()
+	at := slices.IndexFunc(l.recorded, func(e v1alpha1.InventoryEntry) bool { return e.ID == id && e.Digest != "" })
+	if at < 0 {
+		return nil, nil
+	}
+	live, _, err := l.applier.Live(ctx, o.GroupVersionKind(), client.ObjectKeyFromObject(o))
+	if live == nil || err != nil || live.GetDeletionTimestamp() != nil {
+		return nil, err
+	}
+	if !sameState(l.recorded[at].Digest, digestOf(o, live)) || !marked(live.GetLabels(), o.GetLabels()) {
+		return nil, nil
+	}
+	return live, nil
 }
 
 // Prune deletes what was recorded and not applied since, where it carries the owner's labels.
