@@ -123,7 +123,7 @@ var clusterAccidents = []accident{
 		says: []string{"Fetched", "False", "$t.git"}, place: repository,
 		do: all(vanish, killOperator, ask, func(s *scene) {
 			time.Sleep(10 * time.Second)
-			s.says(output("get apps.paas.kubeop.io store -n $ns -o jsonpath={.status.conditions[?(@.type=='Ready')].status}"), []string{"True"})
+			s.says(output(`get apps.paas.kubeop.io store -n $ns -o jsonpath={.status.conditions[?(@.type=="Ready")].status}`), []string{"True"})
 		}),
 		back: all(reappear, ask),
 	},

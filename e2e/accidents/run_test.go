@@ -183,7 +183,7 @@ func (x *table) markdown() string {
 func quote(words []string) string {
 	var all []string
 	for _, w := range words {
-		all = append(all, "`"+strings.NewReplacer("$t", "<tenant>", "$ns", "<namespace>", "$r", "<project folder>", "|", "\\|").Replace(w)+"`")
+		all = append(all, "`"+strings.NewReplacer("$t", "<tenant>", "$home", "<home namespace>", "$ns", "<namespace>", "$r", "<project folder>", "|", "\\|").Replace(w)+"`")
 	}
 	return strings.Join(all, ", ")
 }

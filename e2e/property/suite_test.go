@@ -51,7 +51,8 @@ func TestNoClaimIsDeletedThatNobodyConfirmed(t *testing.T) {
 				h := newHistory(uint64(seed+n), n)
 				acts.Add(int64(len(h.acts)))
 				if err := k.play(t.Context(), h); err != nil {
-					t.Errorf("history %d, PROPERTY_SEED=%d PROPERTY_HISTORIES=1: %v\n%s", n, seed+n, err, w.shrink(t.Context(), h))
+					t.Errorf("history %d, PROPERTY_SEED=%d PROPERTY_HISTORIES=1: %v\n  %s", n, seed+n, err, strings.Join(h.words(), "\n  "))
+					t.Logf("history %d made shorter: %s", n, w.shrink(t.Context(), h))
 					return
 				}
 			}
@@ -78,7 +79,7 @@ func setting(t *testing.T, name string, otherwise int) int {
 func (w *world) shrink(ctx context.Context, h history) string {
 	w.shrinking.Lock()
 	defer w.shrinking.Unlock()
-	const tries = 12
+	const tries = 8
 	why := "it does not go wrong a second time, alone"
 	for try := range tries {
 		shorter := h

@@ -51,7 +51,8 @@ func newWorld(t *testing.T) *world {
 	})
 	must(t, err)
 	w := &world{Stage: up}
-	w.operator, err = up.StartOperator(t.Context(), "PLATFORM_INTERVAL=10s")
+	// A short lease, so that an operator that was killed is soon followed by the next.
+	w.operator, err = up.StartOperator(t.Context(), "PLATFORM_INTERVAL=10s", "LEASE_DURATION=3s", "RETRY_PERIOD=500ms")
 	must(t, err)
 	must(t, up.ServeVolumes(t.Context()))
 	w.claims, err = watchClaims(t.Context(), up.Cluster.Kubeconfig)
@@ -111,7 +112,7 @@ func (w *world) newTenant(ctx context.Context, name string) (*tenant, error) {
 func (w *world) restart(ctx context.Context) error {
 	w.operatorLock.Lock()
 	defer w.operatorLock.Unlock()
-	if time.Since(w.restarted) < 5*time.Second {
+	if time.Since(w.restarted) < 15*time.Second {
 		return nil
 	}
 	if err := w.operator.Kill(); err != nil {
