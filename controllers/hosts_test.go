@@ -143,7 +143,7 @@ func TestARotatedSecretIsTakenUpAtOnce(t *testing.T) {
 	n.eventually(func() error {
 		again := n.app("shop", "web")
 		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(again), again); err != nil || again.UID == was {
-			return fmt.Errorf("the app is not back: %v", err)
+			return fmt.Errorf("the app is not back: %w", err)
 		}
 		return nil
 	})

@@ -118,7 +118,7 @@ func (r *Reconciler) dependencies(ctx context.Context, s *scope, chart fetch.Cha
 		r.Dependencies.Forget(string(s.app.UID))
 		needs, err = fetched()
 	}
-	if failure, until := r.Dependencies.Failure(ask.Key); failure != nil {
+	if until, failure := r.Dependencies.Failure(ask.Key); failure != nil {
 		s.stale.retry = until.Sub(r.Clock.Now())
 	}
 	return needs, err

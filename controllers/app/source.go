@@ -239,7 +239,7 @@ func (r *Reconciler) unfollow(unused []reference) {
 // something else there. The others take it up when they look next.
 func (r *Reconciler) wakeOnNews(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	r.queue.Store(&queue)
-	r.Sources.wakes(r.Wake)
+	r.wakes(r.Wake)
 	r.Commits.Changed = func(from string, was, is fetch.Commit) {
 		for _, app := range r.references.users(reference{kind: sourceKind, name: from}) {
 			if was.Hash != is.Hash && !r.readsSame(app, was, is) {

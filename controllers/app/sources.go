@@ -66,7 +66,7 @@ func lastOf[T any](r *Reconciler, s *scope, of *fetch.Answers[T], ask fetch.Ask,
 	if err == nil || errors.Is(err, fetch.ErrDigest) || errors.Is(err, fetch.ErrNotReady) || r.moment(err) {
 		return value, err
 	}
-	failure, until := of.Failure(ask.Key)
+	until, failure := of.Failure(ask.Key)
 	s.stale.retry = until.Sub(r.Clock.Now())
 	last, question, known := of.Last(ask.Key)
 	if !known || !of.Follows(question, ask.Question) {

@@ -67,7 +67,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	if !waiting {
 		return s.withoutRemote(err)
 	}
-	failure, _ := r.Commits.Failure(ask.Key)
+	_, failure := r.Commits.Failure(ask.Key)
 	switch {
 	case failure != nil:
 		return s.withoutRemote(failure)

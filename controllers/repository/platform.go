@@ -8,6 +8,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -55,19 +56,21 @@ func (p Platform) Keep(ctx context.Context, c client.Client, objects cache.Infor
 		return fmt.Errorf("watching the platform repository: %w", err)
 	}
 	defer func() { _ = informer.RemoveEventHandler(registration) }() // It fails for one that is not there alone.
-	for {
-		pause := time.Duration(1<<63 - 1)
-		if err := p.Declare(ctx, c); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Declaring the platform repository; it is tried again", "after", retryDeclaring)
-			pause = retryDeclaring
-		}
+	for ctx.Err() == nil {
+		// It ends with an error only when the context does.
+		_ = wait.PollUntilContextCancel(ctx, retryDeclaring, true, func(ctx context.Context) (bool, error) {
+			err := p.Declare(ctx, c)
+			if err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Declaring the platform repository; it is tried again", "after", retryDeclaring)
+			}
+			return err == nil, nil
+		})
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-changed:
-		case <-time.After(pause):
 		}
 	}
+	return nil
 }
 
 // Declare applies the Repository named platform where it is not as configured.

@@ -62,8 +62,6 @@ type pending struct {
 	dirty  bool
 }
 
-func (p *pending) len() int { return p.in.Len() }
-
 func (p *pending) has(ref tree.Ref) bool { return p.in.Has(ref) }
 
 func (p *pending) add(ref tree.Ref) {

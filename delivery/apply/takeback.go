@@ -55,29 +55,36 @@ func takeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured
 	if hands.Len() == 0 && !release {
 		return nil
 	}
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return rewriteOwners(ctx, c, o, seen, hands, left) })
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		return rewriteOwners(ctx, c, o, func(live *metav1.PartialObjectMetadata) (bool, error) {
+			if live.UID != seen.GetUID() {
+				return false, nil
+			}
+			if err := csaupgrade.UpgradeManagedFields(live, hands, v1alpha1.FieldManager); err != nil {
+				return false, err
+			}
+			for i := range live.ManagedFields {
+				left.release(&live.ManagedFields[i])
+			}
+			return true, nil
+		})
+	})
 	if err != nil {
 		return fmt.Errorf("settling who owns its fields: %w", err)
 	}
 	return nil
 }
 
-// rewriteOwners writes the managedFields that the object is to have. The watch holds only part of them; the patch has to
-// carry all. Of another object, which has taken the place of the one that was seen, it writes none.
-func rewriteOwners(ctx context.Context, c client.Client, o *unstructured.Unstructured, seen metav1.Object, hands sets.Set[string], left ceded) error {
+// rewriteOwners writes the managedFields that the object is to have, as settle makes them; it says false of another object, which
+// has taken the place of the one that was seen. The watch holds only part of them; the patch has to carry all.
+func rewriteOwners(ctx context.Context, c client.Client, o *unstructured.Unstructured, settle func(*metav1.PartialObjectMetadata) (bool, error)) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(o.GroupVersionKind())
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if live.UID != seen.GetUID() {
-		return nil
-	}
-	if err := csaupgrade.UpgradeManagedFields(live, hands, v1alpha1.FieldManager); err != nil {
+	if same, err := settle(live); !same || err != nil {
 		return err
-	}
-	for i := range live.ManagedFields {
-		left.release(&live.ManagedFields[i])
 	}
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/managedFields", "value": live.ManagedFields},

@@ -105,14 +105,14 @@ func (a *Answers[T]) Get(ask Ask, prepare func() (Fetcher[T], error)) (T, error)
 	cause, maxAge := ask.Cause, ask.MaxAge
 	switch {
 	case !a.shared:
-		cause = ask.Question.cause()
+		cause = ask.cause()
 	case cause != "":
 		maxAge = min(maxAge, causeLasts)
 	}
 	if ask.Timeout == 0 {
 		ask.Timeout = defaultTimeout
 	}
-	value, err, done := a.look(&ask, cause, maxAge)
+	value, done, err := a.look(&ask, cause, maxAge)
 	if done {
 		return value, err
 	}
@@ -130,33 +130,29 @@ func (a *Answers[T]) Get(ask Ask, prepare func() (Fetcher[T], error)) (T, error)
 }
 
 // look returns what is known, or joins who asks already.
-func (a *Answers[T]) look(ask *Ask, cause string, maxAge time.Duration) (value T, err error, done bool) { //nolint:staticcheck // the answer is a pair
+func (a *Answers[T]) look(ask *Ask, cause string, maxAge time.Duration) (value T, done bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	k, now, asker := a.memory.of(ask.Key, ask.Question), a.clock.Now(), ask.Asker.String()
 	waitedFor, waited := k.unread[asker]
 	delete(k.unread, asker)
 	if waited && waitedFor == cause && now.Sub(k.ended) < unreadFor || (cause == "" || k.cause == cause) && k.serves(now, maxAge, ask.Timeout) {
-		return k.answer()
+		if k.err != nil {
+			return value, true, k.err
+		}
+		return k.value, true, nil
 	}
 	if k.run == nil {
-		return value, nil, false
+		return value, false, nil
 	}
 	if k.run.ask.Version != ask.Version {
 		k.run.waiting = nil
 		go k.run.cancel()
 		k.run = nil
-		return value, nil, false
+		return value, false, nil
 	}
 	k.run.waiting[ask.Asker] = waiter{cause, ask.Timeout}
-	return value, &Unanswered{k.run.since}, true
-}
-
-func (k *known[T]) answer() (value T, err error, done bool) { //nolint:staticcheck // the answer is a pair
-	if k.err != nil {
-		return value, k.err, true
-	}
-	return k.value, nil, true
+	return value, true, &Unanswered{k.run.since}
 }
 
 // ask has the pool run the fetcher.
@@ -296,13 +292,13 @@ func (a *Answers[T]) Follows(was, is Question) bool {
 }
 
 // Failure returns how the source failed since it last answered, nil when it did not, and until when it is not asked again.
-func (a *Answers[T]) Failure(key string) (err error, until time.Time) { //nolint:staticcheck // the error is the answer
+func (a *Answers[T]) Failure(key string) (until time.Time, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if k := a.memory.known[key]; k != nil && k.err != nil {
-		return k.err, k.until
+		return k.until, k.err
 	}
-	return nil, time.Time{}
+	return time.Time{}, nil
 }
 
 // Forget drops what is remembered for key, and ends what is under way for it.

@@ -191,7 +191,7 @@ func TestRecentLast(t *testing.T) {
 	if got, asked, ok := s.Last("a"); got != 1 || asked != q || !ok {
 		t.Errorf("got %d, %v, %v: the failure took the good answer's place", got, asked, ok)
 	}
-	if err, _ := s.Failure("a"); err == nil {
+	if _, err := s.Failure("a"); err == nil {
 		t.Error("the failure is not known")
 	}
 }

@@ -89,7 +89,7 @@ func (b *bed) submit(t Task) (cancel func()) {
 func (b *bed) end(name string, err error) {
 	b.t.Helper()
 	b.open[name] <- err
-	b.finished(name)
+	_ = b.finished(name) // The error is the one given.
 }
 
 func (b *bed) finished(name string) error {
