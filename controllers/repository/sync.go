@@ -47,12 +47,18 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	var failed error
 	if !foreign {
-		if err := r.declare(ctx, s); err != nil {
-			return err
-		}
+		failed = r.declare(ctx, s)
 	}
-	return r.collect(ctx, s, foreign)
+	if s.unfinished {
+		return failed
+	}
+	collected := r.collect(ctx, s, foreign) // What could not be applied keeps nothing that left Git.
+	if failed != nil {
+		return failed
+	}
+	return collected
 }
 
 // read reads the tree and notes what has to be looked at: what is not as in the tree before and, the first time, everything
