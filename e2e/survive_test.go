@@ -86,7 +86,7 @@ func (n *team) deployedOnce(name string) {
 	}
 }
 
-// TestATenantLeavesWithinAMinute removes a tenant from the platform repository, with all it has.
+// TestATenantLeavesWithinAMinute removes a tenant from the platform repository, with all it has, and confirms it.
 func TestATenantLeavesWithinAMinute(t *testing.T) {
 	n := newTeam(t, "leaver")
 	n.release("chart", 0)
@@ -96,6 +96,7 @@ func TestATenantLeavesWithinAMinute(t *testing.T) {
 	n.appReady("chart")
 	must(t, samples.Platform.Remove("tenants/leaver"))
 	must(t, samples.Platform.Push(t.Context(), "Say goodbye"))
+	until(t, "the deletion is held", func(ctx context.Context) error { return platform.Confirm(ctx, v1alpha1.PlatformRepository) })
 	left := time.Now()
 	until(t, "nothing is left", func(ctx context.Context) error {
 		out, err := platform.Kubectl(ctx, "get", "tenants,repositories,namespaces,clusterroles,clusterrolebindings", "-l", v1alpha1.TenantLabel+"=leaver", "-o", "name")
