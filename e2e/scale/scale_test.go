@@ -48,7 +48,7 @@ func TestParseSettings(t *testing.T) {
 // TestEachAppIsOneOfTheRepository imports a platform repository and looks for the files of each app.
 func TestEachAppIsOneOfTheRepository(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("no git")
+		t.Fatal("git is missing: on Debian, apt-get install git")
 	}
 	dir := t.TempDir()
 	if out, err := exec.Command("git", "init", "--quiet", "--bare", dir).CombinedOutput(); err != nil {

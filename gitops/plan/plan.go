@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -123,7 +124,7 @@ func (c Commit) doubt(l Loss) string {
 		return "it declares nothing any more"
 	case c.Foreign:
 		return "the repository was pointed elsewhere, and what is there declares nothing of what runs"
-	case l.Ref.Kind() == "Tenant":
+	case l.Ref.Kind() == v1alpha1.TenantKind:
 		return "it removes a tenant"
 	case len(l.Claims) > 0:
 		return "it removes a project that holds data"
