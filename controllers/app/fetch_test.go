@@ -142,12 +142,7 @@ func answered(t *testing.T, r *Reconciler, s *scope, a asked[fetch.Commit]) (fet
 
 func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := schemeOf(t)
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app).Build()
 	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	r := &Reconciler{
@@ -157,4 +152,16 @@ func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
 	s := newScope(app, &r.memory)
 	s.client = api
 	return r, s
+}
+
+// schemeOf knows Kubernetes' own kinds and kubeop's.
+func schemeOf(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
 }

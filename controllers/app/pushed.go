@@ -79,19 +79,28 @@ func (r *Reconciler) pushed(ctx context.Context, o client.Object) []reconcile.Re
 		told[sameURL(url)] = true
 		r.pushes.note(pushedTo{tenant, sameURL(url)}, when)
 	}
-	apps := &v1alpha1.AppList{}
-	var of []client.ListOption
-	if tenant != "" {
-		of = append(of, client.MatchingLabels{v1alpha1.TenantLabel: tenant})
-	}
-	if err := r.Client.List(ctx, apps, of...); err != nil {
-		return nil // They ask when their interval is over.
-	}
 	var requests []reconcile.Request
-	for i := range apps.Items {
-		if url := gitURL(&apps.Items[i].Spec); url != "" && told[sameURL(url)] {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&apps.Items[i])})
+	for url := range told {
+		apps := &v1alpha1.AppList{}
+		if err := r.Client.List(ctx, apps, client.MatchingFields{byGitURL: url}, client.UnsafeDisableDeepCopy); err != nil {
+			continue // They ask when their interval is over.
+		}
+		for i := range apps.Items {
+			if app := &apps.Items[i]; tenant == "" || app.Labels[v1alpha1.TenantLabel] == tenant {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(app)})
+			}
 		}
 	}
 	return requests
+}
+
+// byGitURL is the cache's index of Apps by the Git repository they are made from: a push looks at no other.
+const byGitURL = "spec.git.url"
+
+// gitURLs returns what an App is found under in that index.
+func gitURLs(o client.Object) []string {
+	if url := gitURL(&o.(*v1alpha1.App).Spec); url != "" {
+		return []string{sameURL(url)}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,9 @@ import (
 // SetupWithManager has the controller woken by its Apps, by what they deliver and depend on, by their project, by the
 // ConfigMaps and Secrets they are made from, and by ended Helm actions, which come over released.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, released <-chan event.GenericEvent, options controller.Options) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.App{}, byGitURL, gitURLs); err != nil {
+		return fmt.Errorf("indexing apps by their Git repository: %w", err)
+	}
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.App{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.appsOf), builder.WithPredicates(readyChanged)).
@@ -110,9 +114,12 @@ func requestsFor(apps []client.ObjectKey) []reconcile.Request {
 
 // appsOf maps a project to its apps.
 func (r *Reconciler) appsOf(ctx context.Context, project client.Object) []reconcile.Request {
-	apps := &v1alpha1.AppList{}
 	namespace := project.(*v1alpha1.Project).Status.Namespace
-	if err := r.Client.List(ctx, apps, client.InNamespace(namespace)); err != nil || namespace == "" {
+	if namespace == "" {
+		return nil
+	}
+	apps := &v1alpha1.AppList{}
+	if err := r.Client.List(ctx, apps, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var requests []reconcile.Request

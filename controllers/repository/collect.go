@@ -184,7 +184,7 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) ([]tree.Ref, e
 			refs = append(refs, ref)
 		}
 	}
-	of := client.MatchingLabels{v1alpha1.RepositoryLabel: name}
+	of := client.MatchingFields{byRepository: name}
 	tenants, projects, apps := &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}
 	for _, list := range []client.ObjectList{tenants, projects, apps} {
 		if err := r.Client.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {
@@ -201,6 +201,25 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) ([]tree.Ref, e
 		add(&apps.Items[i])
 	}
 	return refs, nil
+}
+
+// byRepository is the cache's index of Tenants, Projects and Apps by the repository that declares them.
+const byRepository = "repository"
+
+// index has the cache find what a repository declared without looking at what others did.
+func index(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, o := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
+		err := indexer.IndexField(ctx, o, byRepository, func(o client.Object) []string {
+			if name := o.GetLabels()[v1alpha1.RepositoryLabel]; name != "" {
+				return []string{name}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("indexing what repositories declare: %w", err)
+		}
+	}
+	return nil
 }
 
 // listed names some of many.

@@ -16,8 +16,9 @@ import (
 // progress is how far the newest commit of a repository has been carried out. It is of this process: a new one compares
 // everything once, and writes nothing where the cluster is as it should be.
 type progress struct {
-	// tree is the last commit that could be understood, nil before the first time.
-	tree *tree.Tree
+	// tree is what the commit of this revision declares, the last one that could be understood; nil before the first time.
+	tree     *tree.Tree
+	revision string
 	// pending are the objects to compare with the cluster, in the order of Git.
 	pending pending
 	// waiting are those of them that have no namespace yet, and since when.
@@ -75,7 +76,7 @@ func (p *pending) add(ref tree.Ref) {
 
 func (p *pending) remove(ref tree.Ref) { p.in.Delete(ref) }
 
-// all returns the objects in the order of Git.
+// all returns the objects in the order of Git. Those that are removed meanwhile stay in what was returned.
 func (p *pending) all() []tree.Ref {
 	if p.dirty {
 		slices.SortFunc(p.sorted, inOrder)

@@ -62,17 +62,22 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 }
 
 // read reads the tree and notes what has to be looked at: what is not as in the tree before and, the first time, everything
-// there is.
+// there is. A commit is read once, however many passes carry it out.
 func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error {
 	spec, p := s.repository.Spec, s.progress
-	now := r.Tree.Read(root, tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}, p.tree)
+	as := tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}
+	if p.tree != nil && p.tree.Scope == as && p.revision == s.commit.Revision {
+		s.found = p.tree
+		return nil
+	}
+	now := r.Tree.Read(root, as, p.tree)
 	if file, err := now.Unread(); err != nil {
 		return step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", file, err))
 	}
 	if s.found = now; !now.Usable() {
 		return nil
 	}
-	if p.tree == nil || p.tree.Scope != now.Scope {
+	if p.tree == nil || p.tree.Scope != as {
 		there, err := r.declaredBy(ctx, s.repository.Name)
 		if err != nil {
 			return err
@@ -80,7 +85,7 @@ func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error 
 		p.look(there...)
 	}
 	tree.Changes(p.tree, now, func(ref tree.Ref) { p.look(ref) })
-	p.tree = now
+	p.tree, p.revision = now, s.commit.Revision
 	return nil
 }
 
@@ -127,7 +132,7 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 	p, now := s.progress, r.Steps.Clock.Now()
 	var todo []client.Object
 	held := 0
-	for _, ref := range slices.Clone(p.pending.all()) {
+	for _, ref := range p.pending.all() {
 		if len(todo) == batch || held == ahead {
 			break
 		}

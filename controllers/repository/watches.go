@@ -25,6 +25,9 @@ import (
 // SetupWithManager has the controller woken by its Repositories, by hands on what they declare, and by new namespaces, for
 // which projects and apps may be waiting, by the Secrets that they name, which are in secrets, and by remotes that have answered.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
+	if err := index(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, r.byHand(), builder.WithPredicates(handsOn)).
