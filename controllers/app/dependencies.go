@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/expr"
 	"github.com/kubeop/kubeop/delivery/health"
+	"github.com/kubeop/kubeop/delivery/kube"
 )
 
 const (
@@ -122,7 +123,10 @@ func (r *Reconciler) dependable(kind schema.GroupVersionKind) error {
 		return step.Stop(v1alpha1.InvalidExpressionReason, errors.New("no app may depend on a Secret"))
 	}
 	namespaced, err := r.Clients.Namespaced(kind)
+	var misspelled *kube.MisspelledKindError
 	switch {
+	case errors.As(err, &misspelled):
+		return step.Stop(v1alpha1.InvalidExpressionReason, fmt.Errorf("the cluster knows no kind %s %s; did you mean %s?", kind.GroupVersion(), kind.Kind, misspelled.Meant))
 	case meta.IsNoMatchError(err):
 		return step.Wait(v1alpha1.DependencyNotReadyReason, lastLook, "waits for the cluster to know the kind %s %s", kind.GroupVersion(), kind.Kind)
 	case err != nil:

@@ -1,22 +1,46 @@
 package kube
 
 import (
+	"fmt"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/restmapper"
 )
 
-// Mapper knows what the API server serves each kind as, from discovery, until it is reset. Unlike the mapper below it, which
-// searches all that is served each time, it remembers what it found. Safe for concurrent use.
+// Mapper knows what the API server serves each kind as, from discovery, until it is reset. Unlike the mapper below it, it
+// takes a kind only as discovery spells it, and remembers what it found. Safe for concurrent use.
 type Mapper struct {
 	meta.ResettableRESTMapper
+	served resources
 
 	mu    sync.RWMutex
 	found map[asked]*meta.RESTMapping
 }
+
+// resources is the part of discovery that lists what is served of one group and version.
+type resources interface {
+	ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error)
+}
+
+// MisspelledKindError is a meta.NoKindMatchError for a kind that is served by another spelling.
+type MisspelledKindError struct {
+	*meta.NoKindMatchError
+	// Meant is the kind as it is spelled.
+	Meant string
+}
+
+// Error says what no such kind is called.
+func (e *MisspelledKindError) Error() string {
+	return fmt.Sprintf("%v; did you mean %s?", e.NoKindMatchError, e.Meant)
+}
+
+// Unwrap lets meta.IsNoMatchError find the error.
+func (e *MisspelledKindError) Unwrap() error { return e.NoKindMatchError }
 
 // asked is a kind and the version of it that is wanted.
 type asked struct {
@@ -28,13 +52,15 @@ var _ meta.ResettableRESTMapper = (*Mapper)(nil)
 
 // NewMapper returns a Mapper that asks when it is asked.
 func NewMapper(served discovery.CachedDiscoveryInterface) *Mapper {
-	return &Mapper{ResettableRESTMapper: restmapper.NewDeferredDiscoveryRESTMapper(served), found: map[asked]*meta.RESTMapping{}}
+	return &Mapper{
+		ResettableRESTMapper: restmapper.NewDeferredDiscoveryRESTMapper(served), served: served, found: map[asked]*meta.RESTMapping{},
+	}
 }
 
-// RESTMapping implements meta.RESTMapper.
+// RESTMapping implements meta.RESTMapper. Of a kind that is spelled differently the error is a MisspelledKindError.
 func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	if len(versions) != 1 {
-		return m.ResettableRESTMapper.RESTMapping(kind, versions...)
+		return m.exactly(kind, versions...)
 	}
 	key := asked{kind, versions[0]}
 	m.mu.RLock()
@@ -43,7 +69,7 @@ func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	if known != nil {
 		return known, nil
 	}
-	mapping, err := m.ResettableRESTMapper.RESTMapping(kind, versions...)
+	mapping, err := m.exactly(kind, versions...)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +77,39 @@ func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	defer m.mu.Unlock()
 	memory[key] = mapping // Of a reset in between it is nobody's memory any more.
 	return mapping, nil
+}
+
+// exactly asks the mapper below, and discovery whether what it found is spelled so: it knows each kind in lower case, too, and
+// a list for each, and an informer of those would never get its first object.
+func (m *Mapper) exactly(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	found, err := m.ResettableRESTMapper.RESTMapping(kind, versions...)
+	if err != nil && (!meta.IsNoMatchError(err) || len(versions) == 0) {
+		return nil, err
+	}
+	noMatch := &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
+	version := schema.GroupVersion{Group: kind.Group}
+	if found == nil {
+		version.Version = versions[0]
+	} else {
+		version = found.GroupVersionKind.GroupVersion()
+	}
+	served, failed := m.served.ServerResourcesForGroupVersion(version.String())
+	switch {
+	case failed != nil && found == nil:
+		return nil, noMatch // That group and version is not served at all, or not known: there is nothing to compare with.
+	case failed != nil:
+		return nil, fmt.Errorf("finding out what is served of %s: %w", version, failed)
+	}
+	for _, r := range served.APIResources {
+		switch {
+		case strings.Contains(r.Name, "/"):
+		case found != nil && r.Kind == kind.Kind && r.Name == found.Resource.Resource:
+			return found, nil
+		case strings.EqualFold(r.Kind, kind.Kind), strings.EqualFold(r.Name, kind.Kind), strings.EqualFold(r.Kind+"List", kind.Kind):
+			return nil, &MisspelledKindError{noMatch, r.Kind}
+		}
+	}
+	return nil, noMatch
 }
 
 // Reset implements meta.ResettableRESTMapper.

@@ -1,10 +1,15 @@
 package kube
 
 import (
+	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery/cached/memory"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // counted is a mapper below that counts, and does something while it is asked.
@@ -30,9 +35,14 @@ func (c *counted) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.
 
 func (c *counted) Reset() { c.resets++ }
 
+// ServerResourcesForGroupVersion serves every kind that the mapper finds.
+func (c *counted) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
+	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: "A"}, {Kind: "B"}, {Kind: "C"}}}, nil
+}
+
 func TestMapper(t *testing.T) {
 	below := &counted{scope: meta.RESTScopeNamespace}
-	m := &Mapper{ResettableRESTMapper: below, found: map[asked]*meta.RESTMapping{}}
+	m := &Mapper{ResettableRESTMapper: below, served: below, found: map[asked]*meta.RESTMapping{}}
 	scope := func(kind string, versions ...string) meta.RESTScopeName {
 		t.Helper()
 		mapping, err := m.RESTMapping(schema.GroupKind{Kind: kind}, versions...)
@@ -78,5 +88,60 @@ func TestMapper(t *testing.T) {
 	scope("C", "v1")
 	if got := scope("C", "v1"); got != meta.RESTScopeNameNamespace {
 		t.Errorf("after a reset in between it is %s", got)
+	}
+}
+
+// TestAKindIsWhatDiscoveryCallsIt: client-go's mapper also takes a kind in lower case and, for each kind, its list.
+func TestAKindIsWhatDiscoveryCallsIt(t *testing.T) {
+	served := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "services", SingularName: "service", Kind: "Service", Namespaced: true},
+			{Name: "services/proxy", Kind: "ServiceProxyOptions", Namespaced: true},
+			{Name: "namespaces", SingularName: "namespace", Kind: "Namespace"},
+		}},
+		{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{
+			{Name: "priceLists", SingularName: "pricelist", Kind: "PriceList", Namespaced: true},
+		}},
+	}}}
+	for name, c := range map[string]struct {
+		kind    schema.GroupKind
+		version string
+		want    string
+		meant   string
+	}{
+		"as it is spelled":       {schema.GroupKind{Kind: "Service"}, "v1", "services", ""},
+		"whatever version":       {schema.GroupKind{Kind: "Service"}, "", "services", ""},
+		"a kind of that name":    {schema.GroupKind{Group: "example.com", Kind: "PriceList"}, "v1", "priceLists", ""},
+		"in lower case":          {schema.GroupKind{Kind: "service"}, "v1", "", "Service"},
+		"so, whatever version":   {schema.GroupKind{Kind: "service"}, "", "", "Service"},
+		"in upper case":          {schema.GroupKind{Kind: "SERVICE"}, "v1", "", "Service"},
+		"the resource":           {schema.GroupKind{Kind: "services"}, "v1", "", "Service"},
+		"a list":                 {schema.GroupKind{Kind: "ServiceList"}, "v1", "", "Service"},
+		"a subresource":          {schema.GroupKind{Kind: "ServiceProxyOptions"}, "v1", "", ""},
+		"no such kind":           {schema.GroupKind{Kind: "Unheard"}, "v1", "", ""},
+		"no such group":          {schema.GroupKind{Group: "none.example.com", Kind: "Service"}, "v1", "", ""},
+		"none, whatever version": {schema.GroupKind{Kind: "Unheard"}, "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var versions []string
+			if c.version != "" {
+				versions = []string{c.version}
+			}
+			m := NewMapper(memory.NewMemCacheClient(served))
+			for range 2 { // From discovery, and from memory.
+				found, err := m.RESTMapping(c.kind, versions...)
+				if c.want != "" {
+					if err != nil || found.Resource.Resource != c.want {
+						t.Errorf("got %+v, %v", found, err)
+					}
+					continue
+				}
+				var misspelled *MisspelledKindError
+				errors.As(err, &misspelled)
+				if !meta.IsNoMatchError(err) || c.meant == "" && misspelled != nil || c.meant != "" && (misspelled == nil || misspelled.Meant != c.meant) {
+					t.Errorf("got %v, want %q meant", err, c.meant)
+				}
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -39,6 +40,8 @@ const (
 	ClusterScoped = "ClusterScoped"
 	// UnknownKind: the API server does not serve the kind. No app can bring it, but a platform team may install it.
 	UnknownKind = "UnknownKind"
+	// MisspelledKind: the API server serves the kind by another spelling.
+	MisspelledKind = "MisspelledKind"
 	// Malformed: the object is a List of something that is no object.
 	Malformed = "Malformed"
 )
@@ -84,7 +87,11 @@ func check(object *unstructured.Unstructured, namespace string, scope Scope, clu
 	kind := object.GroupVersionKind()
 	namespaced, err := scope(kind)
 	var found []*Violation
+	var misspelled *kube.MisspelledKindError
 	switch {
+	case errors.As(err, &misspelled):
+		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s; did you mean %s?", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind), misspelled.Meant)
+		return []*Violation{{name, MisspelledKind, why}}, nil
 	case meta.IsNoMatchError(err):
 		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind))
 		found = append(found, &Violation{name, UnknownKind, why})

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/delivery/kube"
 )
 
 const namespace = "kubeop-acme-web"
@@ -23,6 +25,8 @@ func scope(kind schema.GroupVersionKind) (bool, error) {
 		return false, nil
 	case "Unheard":
 		return false, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
+	case "service":
+		return false, &kube.MisspelledKindError{NoKindMatchError: &meta.NoKindMatchError{GroupKind: kind.GroupKind()}, Meant: "Service"}
 	case "Offline":
 		return false, errOffline
 	}
@@ -51,6 +55,8 @@ func TestCheck(t *testing.T) {
 		"empty List":         {`{apiVersion: v1, kind: List, items: []}`, "", ""},
 		"unknown kind": {`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`, "UnknownKind",
 			"Unheard/a is of a kind the cluster does not know: example.com/v1 Unheard"},
+		"misspelled kind": {`{apiVersion: v1, kind: service, metadata: {name: a}}`, "MisspelledKind",
+			"service/a is of a kind the cluster does not know: v1 service; did you mean Service?"},
 		"protected":     {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: confirm}}}`, "", ""},
 		"never deleted": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: disabled}}}`, "", ""},
 		"a wrong protection": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: never}}}`, "ForgedMark",
@@ -190,6 +196,7 @@ func TestOnlyUnknownKinds(t *testing.T) {
 		"and another":       {[]string{unheard, clusterRole}, false},
 		"only another":      {[]string{clusterRole}, false},
 		"scope not known":   {[]string{`{apiVersion: v1, kind: Offline, metadata: {name: a}}`}, false},
+		"only misspelled":   {[]string{`{apiVersion: v1, kind: service, metadata: {name: a}}`}, false},
 		"unknown, and also": {[]string{`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a, namespace: b}}`}, false},
 	}
 	for name, tc := range tests {
