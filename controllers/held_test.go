@@ -2,9 +2,12 @@ package controllers
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +105,111 @@ func TestAProjectThatHoldsDataIsHeld(t *testing.T) {
 	}
 	n.confirm(third)
 	n.gone(n.app("shop", "web"), &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-holding", Name: "shop"}})
-	n.ready(n.repository(), n.app("blog", "web"))
+	repository := n.repository()
+	n.ready(repository, n.app("blog", "web"))
+	if left, there := repository.Annotations[v1alpha1.ConfirmAnnotation]; there {
+		t.Errorf("the confirmation %q is still there after it was used", left)
+	}
+}
+
+// TestTheDeletionsOfACommitAreWeighedTogether: those of a project that comes after one which is being made, too.
+func TestTheDeletionsOfACommitAreWeighedTogether(t *testing.T) {
+	n := newTeam(t, "together")
+	files := map[string]string{}
+	var names []string
+	for i := range 10 {
+		names = append(names, fmt.Sprint("app", i))
+	}
+	for _, project := range []string{"first", "last"} {
+		maps.Copy(files, shopFiles(project, names...))
+	}
+	n.push(files)
+	n.ready(n.repository(), n.app("last", "app9"))
+	many := make([]string, 60)
+	for i := range many {
+		many[i] = fmt.Sprint("new", i)
+	}
+	files = shopFiles("middle", many...)
+	for _, project := range []string{"first", "last"} {
+		for _, name := range names[:5] {
+			files["projects/"+project+"/apps/"+name] = "-"
+		}
+	}
+	n.push(files)
+	n.held("App kubeop-together-last/app4")
+	if held := len(n.repositoryNow().Status.Held); held != 10 {
+		t.Errorf("held are %d apps, want 10", held)
+	}
+	n.ready(n.app("first", "app0"), n.app("last", "app0"), n.app("middle", "new59"))
+}
+
+// TestAForeignTreeIsHeld: one that was pushed to the same branch by a slip.
+func TestAForeignTreeIsHeld(t *testing.T) {
+	n := newTeam(t, "foreign")
+	files := shopFiles("shop", "web")
+	maps.Copy(files, shopFiles("blog", "web"))
+	n.push(files)
+	n.ready(n.repository(), n.app("shop", "web"), n.app("blog", "web"))
+	files = shopFiles("wrong", "page")
+	files["projects/shop"], files["projects/blog"] = "-", "-"
+	n.push(files)
+	n.held("Project kubeop-foreign/shop", "Project kubeop-foreign/blog")
+	if message := conditions.GetMessage(n.repositoryNow(), v1alpha1.ReadyCondition); !strings.Contains(message, "it declares nothing of what runs") {
+		t.Errorf("Ready says %q", message)
+	}
+	projects := &v1alpha1.ProjectList{}
+	if err := n.admin.List(t.Context(), projects, client.InNamespace("kubeop-foreign")); err != nil {
+		t.Fatal(err)
+	}
+	if len(projects.Items) != 2 {
+		t.Errorf("the foreign tree was declared: there are %d projects", len(projects.Items))
+	}
+	n.confirm(n.repositoryNow().Status.HeldToken)
+	n.gone(n.app("shop", "web"), n.app("blog", "web"))
+	n.ready(n.repository(), n.app("wrong", "page"))
+}
+
+// TestAStuckDeletionHidesNothing: what waits for people is told beside it.
+func TestAStuckDeletionHidesNothing(t *testing.T) {
+	n := newTeam(t, "stuck")
+	files := shopFiles("shop", "web", "held")
+	maps.Copy(files, shopFiles("data", "web"))
+	n.push(files)
+	n.ready(n.repository(), n.app("shop", "held"), n.app("data", "web"))
+	n.bound("data", "disk")
+	const finalizer = "example.com/held"
+	change(n, n.app("shop", "held"), func(a *v1alpha1.App) { a.Finalizers = append(a.Finalizers, finalizer) })
+	n.push(map[string]string{"projects/shop/apps/held": "-", "projects/data": "-"})
+	n.held("PersistentVolumeClaim kubeop-stuck-data/disk")
+	if message := n.until(n.repository(), v1alpha1.SyncedCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason); !strings.Contains(message, "kubeop-stuck-shop/held") {
+		t.Errorf("Synced says %q", message)
+	}
+	change(n, n.app("shop", "held"), func(a *v1alpha1.App) {
+		a.Finalizers = slices.DeleteFunc(a.Finalizers, func(f string) bool { return f == finalizer })
+	})
+	n.gone(n.app("shop", "held"))
+	n.until(n.repository(), v1alpha1.SyncedCondition, metav1.ConditionTrue, "")
+}
+
+// TestACommitThatCannotBeReadTakesNoRefusalBack: what was wrong with the last one is still not applied.
+func TestACommitThatCannotBeReadTakesNoRefusalBack(t *testing.T) {
+	n := newTeam(t, "unreadable")
+	n.push(shopFiles("shop", "web"))
+	n.ready(n.repository(), n.app("shop", "web"))
+	n.push(map[string]string{"projects/shop/apps/web/app.yaml": "kind: [\n"})
+	n.until(n.app("shop", "web"), v1alpha1.CurrentCondition, metav1.ConditionFalse, "")
+	n.synced(n.repo.Push(map[string]string{"kubeop.yaml": "layout: v7\n"}), metav1.ConditionFalse)
+	n.until(n.app("shop", "web"), v1alpha1.CurrentCondition, metav1.ConditionFalse, "")
+}
+
+// repositoryNow is the team's repository as it is.
+func (n *team) repositoryNow() *v1alpha1.Repository {
+	n.t.Helper()
+	repository := n.repository()
+	if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
+		n.t.Fatal(err)
+	}
+	return repository
 }
 
 // TestABadFileHoldsNothingButItsObject: its siblings are delivered as the same commit says.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
@@ -204,7 +206,7 @@ func TestOnlyConfirmedClaimsGoWithAProject(t *testing.T) {
 			if c.confirmed == nil {
 				n.confirm(token)
 			} else {
-				told := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ConfirmedClaimsAnnotation, strings.Join(listed, ","))
+				told := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.ConfirmedClaimsAnnotation, pvc.Confirm(time.Now(), listed))
 				if err := n.self.Patch(t.Context(), n.project("shop"), client.RawPatch(types.MergePatchType, told)); err != nil {
 					t.Fatal(err)
 				}

@@ -35,8 +35,9 @@ const (
 	// PushedAnnotation on a Repository tells of a push to another Git repository, from which apps of its tenant are made: the
 	// time, a space and the URL. The push hook writes it.
 	PushedAnnotation = "paas.kubeop.io/pushed"
-	// ConfirmedClaimsAnnotation on a Tenant or Project that is deleted lists the UIDs of the claims that a confirmation named,
-	// separated by commas: the only ones that a ClaimDeletionPolicy of Delete lets go. kubeop writes it before it deletes.
+	// ConfirmedClaimsAnnotation on a Tenant or Project that is deleted holds the time and the UIDs of the claims that a confirmation
+	// named, separated by commas: the only ones that a ClaimDeletionPolicy of Delete lets go. kubeop writes it before it deletes;
+	// it counts for a deletion within five minutes.
 	ConfirmedClaimsAnnotation = "paas.kubeop.io/confirmed-claims"
 	// AllowDeletionAnnotation on a CustomResourceDefinition of kubeop, a Tenant, a Project or a tenant's namespace is its own
 	// name: without it admission refuses kubectl's deletion.

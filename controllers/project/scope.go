@@ -83,7 +83,7 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
 	apps := &v1alpha1.AppList{}
-	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace)); err != nil {
+	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
 	}
 	s.tenant, s.apps = tenant, len(apps.Items)

@@ -14,35 +14,30 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // collect deletes what left the tree, but for what has to be confirmed, and waits until it is gone. Only objects go that carry
 // this repository's label and that kubeop applied.
-func (r *Reconciler) collect(ctx context.Context, s *scope, foreign bool) error {
+func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	p := s.progress
-	if foreign {
-		there, err := r.declaredBy(ctx, s.repository.Name)
-		if err != nil {
-			return err
-		}
-		p.gone.Insert(there...)
-	}
 	lost, leaving, err := r.lost(ctx, s)
 	if err != nil {
 		return err
 	}
-	if len(lost) > 0 {
-		deleted, err := r.weigh(ctx, s, lost, foreign)
-		if err != nil {
-			return err
-		}
-		leaving = append(leaving, deleted...)
+	deleted, err := r.weigh(ctx, s, lost)
+	if err != nil {
+		return err
 	}
+	leaving = append(leaving, deleted...)
 	switch {
 	case len(leaving) > 0:
 		return step.Wait(v1alpha1.DeletingReason, 5*time.Second, "waits for %s to be gone", listed(leaving))
+	case p.foreign && len(lost) == 0:
+		p.foreign = false // Nothing is left that is in the way of what is declared.
+		return step.Soon(time.Millisecond)
 	case len(p.waiting) > 0:
 		return r.await(s)
 	}
@@ -108,18 +103,71 @@ func (r *Reconciler) live(ctx context.Context, ref tree.Ref) (client.Object, err
 	return live, nil
 }
 
+// weighed is a verdict under which nothing goes. What hangs below what is held is counted past any cache, so for a while the same
+// question has the same answer.
+type weighed struct {
+	question string
+	verdict  plan.Verdict
+	at       time.Time
+}
+
+// recount is how long a list of what is held may be old. A confirmation is always held against a new one.
+const recount = 30 * time.Second
+
 // weigh deletes what may go and has the rest told. It returns the names of what it deleted.
-func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[tree.Ref]client.Object, foreign bool) ([]string, error) {
-	losses, apps, err := r.losses(ctx, lost)
+func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[tree.Ref]client.Object) ([]string, error) {
+	p, now := s.progress, r.Steps.Clock.Now()
+	confirmation := s.repository.Annotations[v1alpha1.ConfirmAnnotation]
+	question := s.question(lost)
+	if confirmation == "" && p.weighed.question == question && now.Sub(p.weighed.at) < recount {
+		s.weighed, s.verdict = true, p.weighed.verdict
+		return nil, nil
+	}
+	var err error
+	if s.verdict, err = r.verdict(ctx, s, lost, confirmation); err != nil {
+		return nil, err
+	}
+	s.weighed = true
+	p.weighed = weighed{}
+	if len(s.verdict.Go) == 0 {
+		p.weighed = weighed{question, s.verdict, now}
+	}
+	names, err := r.let(ctx, s, lost)
 	if err != nil {
 		return nil, err
 	}
-	now := s.found
+	// Used or not: it is for this commit and this list alone.
+	return names, r.withdraw(ctx, s, v1alpha1.ConfirmAnnotation)
+}
+
+// question is what a verdict is about.
+func (s *scope) question(lost map[tree.Ref]client.Object) string {
+	var uids []string
+	for _, o := range lost {
+		uids = append(uids, string(o.GetUID()))
+	}
+	slices.Sort(uids)
+	return fmt.Sprint(s.commit.Revision, s.progress.foreign, uids)
+}
+
+// verdict says what becomes of the objects that left the tree.
+func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[tree.Ref]client.Object, confirmation string) (plan.Verdict, error) {
+	if len(lost) == 0 {
+		return plan.Verdict{}, nil
+	}
+	losses, apps, err := r.losses(ctx, lost)
+	if err != nil {
+		return plan.Verdict{}, err
+	}
 	commit := plan.Commit{
 		Revision: s.commit.Revision, Losses: losses, Apps: apps,
-		Emptied: now.Counts().Objects() == 0, Foreign: foreign, Misplaced: now.Misplaced(),
+		Emptied: s.found.Counts().Objects() == 0, Foreign: s.progress.foreign, Misplaced: s.found.Misplaced(),
 	}
-	s.verdict = commit.Weigh(s.repository.Annotations[v1alpha1.ConfirmAnnotation])
+	return commit.Weigh(confirmation), nil
+}
+
+// let deletes what the verdict lets go, and returns the names of it.
+func (r *Reconciler) let(ctx context.Context, s *scope, lost map[tree.Ref]client.Object) ([]string, error) {
 	var entries []v1alpha1.InventoryEntry
 	var names []string
 	for _, loss := range s.verdict.Go {
@@ -129,6 +177,9 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[tree.Ref]clie
 		id := apply.ObjectID{Namespace: loss.Ref.Key().Namespace, Name: loss.Ref.Key().Name, Group: v1alpha1.GroupVersion.Group, Kind: loss.Ref.Kind()}
 		entries = append(entries, v1alpha1.InventoryEntry{ID: id.String(), Version: v1alpha1.GroupVersion.Version})
 		names = append(names, loss.Ref.String())
+	}
+	if len(entries) == 0 {
+		return nil, nil
 	}
 	if _, err := r.Applier.Prune(ctx, r.Direct, entries, map[string]string{v1alpha1.RepositoryLabel: s.repository.Name}); err != nil {
 		return nil, step.Fail(v1alpha1.SyncFailedReason, err)
@@ -152,7 +203,7 @@ func (r *Reconciler) markClaims(ctx context.Context, live client.Object, loss pl
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[v1alpha1.ConfirmedClaimsAnnotation] = strings.Join(uids, ",")
+	annotations[v1alpha1.ConfirmedClaimsAnnotation] = pvc.Confirm(r.Steps.Clock.Now(), uids)
 	live.SetAnnotations(annotations)
 	if err := r.Direct.Patch(ctx, live, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return step.Fail(v1alpha1.SyncFailedReason, fmt.Errorf("noting on %s which claims may go: %w", loss.Ref, err))
@@ -160,18 +211,26 @@ func (r *Reconciler) markClaims(ctx context.Context, live client.Object, loss pl
 	return nil
 }
 
-// foreign reports whether the repository was pointed elsewhere since its last commit was carried out, to a tree that declares
-// nothing of what is there.
-func (r *Reconciler) foreign(ctx context.Context, s *scope) (bool, error) {
-	if was := s.repository.Status.AppliedSource; was == "" || was == placeOf(s.repository) {
-		return false, nil
+// few is up to how many apps, in one project, may be replaced by a commit that declares nothing of what is there: that is how a
+// small repository is renamed.
+const few = 5
+
+// foreign reports whether the tree declares nothing of what is there. Such a tree is another repository's, unless it replaces next to
+// nothing at the same place.
+func (r *Reconciler) foreign(s *scope, there []tree.Ref) bool {
+	apps, others := 0, 0
+	for _, ref := range there {
+		if _, declared := s.found.Find(ref); declared {
+			return false
+		}
+		if ref.App != "" {
+			apps++
+			continue
+		}
+		others++
 	}
-	there, err := r.declaredBy(ctx, s.repository.Name)
-	known := slices.ContainsFunc(there, func(ref tree.Ref) bool {
-		_, declared := s.progress.tree.Find(ref)
-		return declared
-	})
-	return len(there) > 0 && !known, err
+	small := others <= 1 && apps <= few && s.repository.Status.AppliedSource == placeOf(s.repository)
+	return len(there) > 0 && !small
 }
 
 // declaredBy returns the objects of a repository that are not being deleted: those that carry its label and that kubeop
@@ -203,11 +262,19 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) ([]tree.Ref, e
 	return refs, nil
 }
 
-// byRepository is the cache's index of Tenants, Projects and Apps by the repository that declares them.
-const byRepository = "repository"
+// byRepository is the cache's index of Tenants, Projects and Apps by the repository that declares them, bySecret that of
+// Repositories by the Secrets that they name.
+const (
+	byRepository = "repository"
+	bySecret     = "secret"
+)
 
-// index has the cache find what a repository declared without looking at what others did.
+// index has the cache find what is asked for here without looking at everything else.
 func index(ctx context.Context, indexer client.FieldIndexer) error {
+	secrets := func(o client.Object) []string { return secretsOf(o.(*v1alpha1.Repository)) }
+	if err := indexer.IndexField(ctx, &v1alpha1.Repository{}, bySecret, secrets); err != nil {
+		return fmt.Errorf("indexing repositories by their Secrets: %w", err)
+	}
 	for _, o := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
 		err := indexer.IndexField(ctx, o, byRepository, func(o client.Object) []string {
 			if name := o.GetLabels()[v1alpha1.RepositoryLabel]; name != "" {

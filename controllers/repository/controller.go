@@ -19,7 +19,7 @@ import (
 // Reconciler reconciles Repositories.
 type Reconciler struct {
 	Client client.Client
-	// Direct reads and writes past the cache: Secrets, of which none are held in memory, and what is declared.
+	// Direct reads and writes past the cache: Secrets, and what is declared.
 	Direct  client.Client
 	Watch   *kube.Watch
 	Applier *apply.Applier
@@ -33,7 +33,8 @@ type Reconciler struct {
 	Namespace string
 	Secrets   client.Reader
 
-	records records
+	records     records
+	credentials credentials
 }
 
 // Reconcile brings the cluster to the newest valid commit of one repository. A Repository that is deleted leaves what it

@@ -16,12 +16,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
-// patience is how long a fetch may be under way before the status tells of it; lastLook is when one that takes longer is looked at
-// again, though it wakes the repository when it ends.
+// patience is how long a fetch may be under way before the status tells of it, and longPatience how long where a commit is applied
+// already: after a start all repositories ask at once. lastLook is when one that takes longer is looked at again, though it wakes
+// the repository when it ends.
 const (
-	patience = 2 * time.Second
-	lastLook = 15 * time.Second
+	patience     = 2 * time.Second
+	longPatience = 30 * time.Second
+	lastLook     = 15 * time.Second
 )
+
+func patienceWith(repository *v1alpha1.Repository) time.Duration {
+	if repository.Status.LastAppliedRevision != "" {
+		return longPatience
+	}
+	return patience
+}
 
 // Remotes have remotes asked, and remember what they answered.
 type Remotes struct {
@@ -55,7 +64,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	}
 	var waits *fetch.Unanswered
 	waiting := errors.As(err, &waits)
-	if waiting && r.clock.Now().Sub(waits.Since) < patience {
+	if waiting && r.clock.Now().Sub(waits.Since) < patienceWith(s.repository) {
 		return step.Soon(patience)
 	}
 	last, asked, known := r.Commits.Last(ask.Key)
@@ -125,7 +134,7 @@ func (r *Reconciler) ask(repository *v1alpha1.Repository) fetch.Ask {
 
 // source returns where to fetch from and as whom.
 func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository) (fetch.Git, error) {
-	auth, err := fetch.ReadAuth(ctx, r.Direct, r.Namespace, repository.Spec.SecretRef)
+	auth, err := fetch.ReadAuth(ctx, &r.credentials, r.Namespace, repository.Spec.SecretRef)
 	return fetch.Git{URL: repository.Spec.URL, Ref: repository.Spec.Ref.DeepCopy(), Auth: auth, Tenant: fetch.RepositoryTenant(repository.Name)}, err
 }
 
@@ -137,5 +146,6 @@ func (r *Reconciler) forget(_ context.Context, s *scope) error {
 	r.Commits.Forget(string(s.repository.UID))
 	r.records.forget(s.repository.UID, s.repository.Name)
 	r.Refusals.Forget(s.repository.Name)
+	r.credentials.drop(secretsOf(s.repository)...)
 	return nil
 }

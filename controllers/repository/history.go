@@ -34,7 +34,7 @@ func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository
 // signers reads the keys that may sign.
 func (r *Reconciler) signers(ctx context.Context, spec *v1alpha1.GitVerification) (fetch.Verification, error) {
 	secret := &corev1.Secret{}
-	err := r.Direct.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: spec.SecretRef.Name}, secret)
+	err := r.credentials.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: spec.SecretRef.Name}, secret)
 	if apierrors.IsNotFound(err) {
 		return fetch.Verification{}, fmt.Errorf("secret %s/%s of verify.secretRef does not exist: create it", r.Namespace, spec.SecretRef.Name)
 	}
@@ -138,16 +138,24 @@ func confirmed(repository *v1alpha1.Repository, commit fetch.Commit) bool {
 }
 
 // useConfirmation removes the confirmation of a commit that is accepted, so that it does not let the same commit in a second
-// time. Whoever wrote another one meanwhile has that looked at next.
+// time.
 func (r *Reconciler) useConfirmation(ctx context.Context, s *scope) error {
 	if !confirmed(s.repository, s.commit) {
 		return nil
 	}
+	return r.withdraw(ctx, s, v1alpha1.ConfirmHistoryAnnotation)
+}
+
+// withdraw removes a confirmation. Whoever wrote another one meanwhile has that looked at next.
+func (r *Reconciler) withdraw(ctx context.Context, s *scope, confirmation string) error {
+	if s.repository.Annotations[confirmation] == "" {
+		return nil
+	}
 	used := s.repository.DeepCopy()
-	delete(used.Annotations, v1alpha1.ConfirmHistoryAnnotation)
+	delete(used.Annotations, confirmation)
 	patch := client.MergeFromWithOptions(s.repository.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, used, patch); err != nil {
-		return fmt.Errorf("removing the confirmation %s of repository %s: %w", v1alpha1.ConfirmHistoryAnnotation, s.repository.Name, err)
+		return fmt.Errorf("removing the confirmation %s of repository %s: %w", confirmation, s.repository.Name, err)
 	}
 	return nil
 }

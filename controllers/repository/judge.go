@@ -28,7 +28,7 @@ func (r *Reconciler) judge(_ context.Context, s *scope) error {
 		}
 		return step.Stop(v1alpha1.InvalidTreeReason, errors.New(message))
 	}
-	s.valid = true
+	s.valid = s.synced
 	return nil
 }
 

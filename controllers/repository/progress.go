@@ -25,6 +25,10 @@ type progress struct {
 	waiting map[tree.Ref]time.Time
 	// gone are objects that left the tree and may still be in the cluster.
 	gone sets.Set[tree.Ref]
+	// foreign: nothing of what is there is declared in the tree, which is therefore not declared before that was let go.
+	foreign bool
+	// weighed is the last verdict that deleted nothing.
+	weighed weighed
 	// told is when the status last said how far it came.
 	told time.Time
 	// refused are the problems that the API server found in objects that are sound by themselves.

@@ -2,6 +2,7 @@ package repository
 
 import (
 	"fmt"
+	"time"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -30,6 +31,9 @@ type scope struct {
 	progress *progress
 	found    *tree.Tree
 	verdict  plan.Verdict
+	// weighed: verdict is of this pass. synced: nothing of the commit waits or failed in the cluster; else again is when to try anew.
+	weighed, synced bool
+	again           time.Duration
 	// unfinished: the pass ended before the commit was carried out as far as it can be.
 	unfinished bool
 	// valid is set by judge: the commit is in the cluster as a whole.
@@ -52,7 +56,7 @@ func (s *scope) Record() {
 		return
 	}
 	status.Problems = told(s.problems(maxProblems+1), s.problemCount(), maxProblems)
-	if !s.unfinished {
+	if s.weighed {
 		status.Held, status.HeldToken = told(s.verdict.Lines, len(s.verdict.Lines), maxHeld), ""
 		if len(s.verdict.Held) > 0 {
 			status.HeldToken = s.verdict.Token
@@ -82,6 +86,9 @@ func (s *scope) problems(most int) []string {
 func (s *scope) problemCount() int {
 	return s.found.Counts().Problems + len(s.progress.refused)
 }
+
+// Again implements step.Sooner.
+func (s *scope) Again() time.Duration { return s.again }
 
 // Summary is Ready's message.
 func (s *scope) Summary() string {

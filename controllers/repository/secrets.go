@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// secretMetadata is a Secret without what it holds, of which none is kept in memory.
+// secretMetadata is a Secret without what it holds.
 func secretMetadata() *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -20,8 +20,12 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 
 // secretsOf are the names of the Secrets that a repository names.
 func secretsOf(repository *v1alpha1.Repository) []string {
+	refs := []*v1alpha1.LocalSecretReference{repository.Spec.SecretRef, repository.Spec.HookSecretRef}
+	if repository.Spec.Verify != nil {
+		refs = append(refs, &repository.Spec.Verify.SecretRef)
+	}
 	var names []string
-	for _, ref := range []*v1alpha1.LocalSecretReference{repository.Spec.SecretRef, repository.Spec.HookSecretRef} {
+	for _, ref := range refs {
 		if ref != nil {
 			names = append(names, ref.Name)
 		}
@@ -41,19 +45,22 @@ func (r *Reconciler) secretVersions(repository *v1alpha1.Repository) (versions s
 	return versions
 }
 
+// names reports whether a Repository names a Secret.
+func (r *Reconciler) names(ctx context.Context, secret string) bool {
+	of := &v1alpha1.RepositoryList{}
+	return r.Client.List(ctx, of, client.MatchingFields{bySecret: secret}, client.UnsafeDisableDeepCopy) == nil && len(of.Items) > 0
+}
+
 // naming maps a Secret of the operator's namespace to the repositories that name it.
 func (r *Reconciler) naming(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
-	all := &v1alpha1.RepositoryList{}
-	if secret.Namespace != r.Namespace || r.Client.List(ctx, all) != nil {
+	r.credentials.drop(secret.Name)
+	of := &v1alpha1.RepositoryList{}
+	if secret.Namespace != r.Namespace || r.Client.List(ctx, of, client.MatchingFields{bySecret: secret.Name}, client.UnsafeDisableDeepCopy) != nil {
 		return nil // They ask when their interval is over.
 	}
 	var requests []reconcile.Request
-	for i := range all.Items {
-		for _, name := range secretsOf(&all.Items[i]) {
-			if name == secret.Name {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-			}
-		}
+	for i := range of.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&of.Items[i])})
 	}
 	return requests
 }

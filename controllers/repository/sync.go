@@ -39,30 +39,45 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	if err := r.read(ctx, s, tree.Commit{Folder: root}); err != nil {
 		return err
 	}
-	defer r.refuse(s) // With what the API server refuses.
 	if !s.found.Usable() {
-		return nil
+		return nil // What was refused of the last commit still is.
 	}
-	foreign, err := r.foreign(ctx, s)
-	if err != nil {
+	defer r.refuse(s) // With what the API server refuses.
+	if err := r.look(ctx, s); err != nil {
 		return err
 	}
 	var failed error
-	if !foreign {
+	if !s.progress.foreign {
 		failed = r.declare(ctx, s)
 	}
 	if s.unfinished {
 		return failed
 	}
-	collected := r.collect(ctx, s, foreign) // What could not be applied keeps nothing that left Git.
-	if failed != nil {
-		return failed
+	collected := r.collect(ctx, s) // What could not be applied keeps nothing that left Git.
+	s.synced = failed == nil && collected == nil
+	if s.synced {
+		return nil
 	}
-	return collected
+	// What waits for people is told beside what waits for the cluster.
+	s.again = retryBeside
+	return step.GoOn(worse(failed, collected))
 }
 
-// read reads the tree and notes what has to be looked at: what is not as in the tree before and, the first time, everything
-// there is. A commit is read once, however many passes carry it out.
+// retryBeside is when a sync that did not succeed is tried again though Ready tells of something else, which only people can help.
+const retryBeside = 10 * time.Second
+
+// worse returns how a sync ended whose two parts may both have something to say: a wait tells nothing beside a failure.
+func worse(failed, collected error) error {
+	switch {
+	case failed == nil:
+		return collected
+	case collected == nil || step.Waits(collected):
+		return failed
+	}
+	return step.Fail(v1alpha1.SyncFailedReason, errors.Join(failed, collected))
+}
+
+// read reads the tree. A commit is read once, however many passes carry it out.
 func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error {
 	spec, p := s.repository.Spec, s.progress
 	as := tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}
@@ -74,17 +89,36 @@ func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error 
 	if file, err := now.Unread(); err != nil {
 		return step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", file, err))
 	}
-	if s.found = now; !now.Usable() {
+	s.found = now
+	return nil
+}
+
+// look notes what has to be looked at, or is gone, in a tree that was not seen yet: what is not as in the tree before and, the first
+// time, everything there is. What is gone is noted at once, so that the deletions of a commit are weighed together.
+func (r *Reconciler) look(ctx context.Context, s *scope) error {
+	p, now := s.progress, s.found
+	if p.tree == now {
 		return nil
 	}
-	if p.tree == nil || p.tree.Scope != as {
+	note := func(ref tree.Ref) {
+		if _, there := now.Find(ref); there {
+			p.look(ref)
+			return
+		}
+		p.gone.Insert(ref)
+	}
+	first := p.tree == nil || p.tree.Scope != now.Scope
+	if first || p.foreign || !now.Shares(p.tree) {
 		there, err := r.declaredBy(ctx, s.repository.Name)
 		if err != nil {
 			return err
 		}
-		p.look(there...)
+		p.foreign = r.foreign(s, there)
+		for _, ref := range there {
+			note(ref)
+		}
 	}
-	tree.Changes(p.tree, now, func(ref tree.Ref) { p.look(ref) })
+	tree.Changes(p.tree, now, note)
 	p.tree, p.revision = now, s.commit.Revision
 	return nil
 }

@@ -28,6 +28,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 	if err := index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	r.credentials = credentials{Reader: r.Direct, metadata: r.Secrets, named: r.names, clock: r.Steps.Clock}
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, r.byHand(), builder.WithPredicates(handsOn)).

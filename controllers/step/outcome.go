@@ -96,6 +96,12 @@ func Refused(reason string, err error) error {
 // Ended reports whether an error says how a step ends, as those of this package do.
 func Ended(err error) bool { return errors.As(err, new(*verdict)) }
 
+// Waits reports whether a step that ends so has nothing wrong.
+func Waits(err error) bool {
+	kind := outcomeOf(err).kind
+	return kind == waiting || kind == quiet
+}
+
 // outcomeOf returns err as a verdict; an error without one is a failure that is tried again.
 func outcomeOf(err error) *verdict {
 	var v *verdict

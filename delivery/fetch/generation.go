@@ -19,7 +19,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// objectCache is how much of the objects a store keeps in memory, in bytes. Small, because there is one per
+// objectCache is how much of the objects a store keeps in memory while it is read from, in bytes. Small, because there is one per
 // repository, and because what is read is kept by those who read it.
 const objectCache = cache.FileSize(2 * mebibyte)
 
@@ -48,6 +48,7 @@ type objects struct {
 	// mu guards what follows, the rest of the generation, and every read: go-git's storage is not made for concurrent use.
 	mu      sync.Mutex
 	storage *filesystem.ObjectStorage
+	cached  *cache.ObjectLRU
 	// rest closes the packs when it has come; nil while they are closed.
 	rest *time.Timer
 }
@@ -74,21 +75,24 @@ func (g *generation) load() error {
 	if err != nil {
 		return fmt.Errorf("opening the store: %w", err)
 	}
-	storage := filesystem.NewObjectStorageWithOptions(files, cache.NewObjectLRU(objectCache), filesystem.Options{KeepDescriptors: true})
+	cached := cache.NewObjectLRU(objectCache)
+	storage := filesystem.NewObjectStorageWithOptions(files, cached, filesystem.Options{KeepDescriptors: true})
 	// Reads the indexes, so that a damaged one shows now.
 	if _, err := storage.EncodedObjectSize(plumbing.ZeroHash); err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
 		return fmt.Errorf("opening the store: %w", err)
 	}
 	g.close()
-	g.storage, g.packs, g.commits = storage, len(packs), readCommits(g.dir)
+	g.storage, g.cached, g.packs, g.commits = storage, cached, len(packs), readCommits(g.dir)
 	return nil
 }
 
-// close closes the packs. They are only read from, so nothing can be lost.
+// close closes the packs and lets go of what was read: there may be thousands of stores that nobody reads from. Packs are only
+// read from, so nothing can be lost.
 func (o *objects) close() {
 	if o.rest != nil {
 		o.rest.Stop()
 		o.rest = nil
+		o.cached.Clear()
 		_ = o.storage.Close()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,18 +66,28 @@ func (t Terms) Divide(all []Claim) (leave, stay []Claim) {
 	return leave, stay
 }
 
-// Confirmed returns the UIDs that objects being deleted list in ConfirmedClaimsAnnotation. On one that is not being deleted
-// the annotation is of an earlier time.
+// fresh is how far the deletion of an object may be from the confirmation that it is carried out for: a clock may be wrong, and an
+// API server may need a second try.
+const fresh = 5 * time.Minute
+
+// Confirm is the value of ConfirmedClaimsAnnotation: when a deletion is carried out that somebody confirmed, and the UIDs of the
+// claims that the confirmation named.
+func Confirm(now time.Time, uids []string) string {
+	return now.UTC().Format(time.RFC3339) + " " + strings.Join(uids, ",")
+}
+
+// Confirmed returns the UIDs that objects being deleted list in ConfirmedClaimsAnnotation. What was confirmed for a deletion that
+// did not happen then is not confirmed for a later one.
 func Confirmed(objects ...client.Object) map[types.UID]bool {
 	listed := map[types.UID]bool{}
 	for _, o := range objects {
-		if o.GetDeletionTimestamp() == nil {
+		when, uids, _ := strings.Cut(o.GetAnnotations()[v1alpha1.ConfirmedClaimsAnnotation], " ")
+		at, err := time.Parse(time.RFC3339, when)
+		if deleted := o.GetDeletionTimestamp(); err != nil || deleted == nil || deleted.Sub(at).Abs() > fresh {
 			continue
 		}
-		for uid := range strings.SplitSeq(o.GetAnnotations()[v1alpha1.ConfirmedClaimsAnnotation], ",") {
-			if uid = strings.TrimSpace(uid); uid != "" {
-				listed[types.UID(uid)] = true
-			}
+		for uid := range strings.SplitSeq(uids, ",") {
+			listed[types.UID(uid)] = true
 		}
 	}
 	return listed

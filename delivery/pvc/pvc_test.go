@@ -2,6 +2,7 @@ package pvc
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -71,8 +72,8 @@ func TestAClaimThatIsBeingDeletedKeepsNothing(t *testing.T) {
 }
 
 func TestAConfirmationCountsWhileItsObjectIsDeleted(t *testing.T) {
-	marks := map[string]string{v1alpha1.ConfirmedClaimsAnnotation: "a, b,"}
 	now := metav1.Now()
+	marks := map[string]string{v1alpha1.ConfirmedClaimsAnnotation: Confirm(now.Time, []string{"a", "b"})}
 	leaving := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Annotations: marks, DeletionTimestamp: &now}}
 	living := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Annotations: marks}}
 	if got := Confirmed(client.Object(living)); len(got) != 0 {
@@ -80,6 +81,16 @@ func TestAConfirmationCountsWhileItsObjectIsDeleted(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[types.UID]bool{"a": true, "b": true}, Confirmed(living, leaving)); diff != "" {
 		t.Error(diff)
+	}
+	for name, value := range map[string]string{
+		"an earlier deletion, which did not happen": Confirm(now.Add(-time.Hour), []string{"a"}),
+		"no time":   "a",
+		"no claims": "",
+	} {
+		leaving.Annotations = map[string]string{v1alpha1.ConfirmedClaimsAnnotation: value}
+		if got := Confirmed(leaving); len(got) != 0 {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

@@ -45,8 +45,7 @@ type Commit struct {
 	Losses   []Loss
 	// Apps counts the apps of each tenant of which one or more go, those included.
 	Apps map[string]int
-	// Emptied: the commit declares nothing at all. Foreign: the repository was pointed elsewhere, and nothing that the new
-	// place declares is there. Misplaced is a file that looks like a declaration moved to a wrong place; "" for none.
+	// Emptied: the commit declares nothing at all. Foreign: it declares nothing of what is there. Misplaced is a file that looks like a declaration moved to a wrong place; "" for none.
 	Emptied, Foreign bool
 	Misplaced        string
 }
@@ -123,7 +122,7 @@ func (c Commit) doubt(l Loss) string {
 	case c.Emptied:
 		return "it declares nothing any more"
 	case c.Foreign:
-		return "the repository was pointed elsewhere, and what is there declares nothing of what runs"
+		return "it declares nothing of what runs, as another repository would"
 	case l.Ref.Kind() == v1alpha1.TenantKind:
 		return "it removes a tenant"
 	case len(l.Claims) > 0:
@@ -151,11 +150,12 @@ func (c Commit) appsThatGo(tenant string) int {
 	return n
 }
 
-// token is bound to the commit and to everything that a person is shown: the objects and the claims, by their UIDs.
+// token is bound to the commit and to what a person is shown: the objects and the claims, by their UIDs, the namespaces and how many
+// apps. Pods come and go by themselves.
 func (c Commit) token(held []Loss) string {
 	var ids []string
 	for _, l := range held {
-		ids = append(ids, l.UID)
+		ids = append(ids, fmt.Sprint(l.UID, slices.Sorted(slices.Values(l.Namespaces)), l.Apps))
 		for _, claim := range l.Claims {
 			ids = append(ids, fmt.Sprintf("%s %t", claim.UID, claim.Goes))
 		}

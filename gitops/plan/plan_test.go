@@ -62,7 +62,7 @@ func TestWeigh(t *testing.T) {
 		"what is inside goes with it":      {commit: Commit{Losses: []Loss{loss("acme/shop/web", 0), loss("acme/shop", 1)}, Apps: map[string]int{"acme": 2}}, goes: "acme/shop"},
 		"names that begin alike":           {commit: Commit{Losses: []Loss{loss("acme/shop", 0), loss("acme/shop-2/web", 0)}, Apps: map[string]int{"acme": 2}}, goes: "acme/shop-2/web acme/shop"},
 		"an emptied tree":                  {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}, Emptied: true}, held: "acme/shop/app0", why: "declares nothing"},
-		"a foreign tree":                   {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}, Foreign: true}, held: "acme/shop/app0", why: "pointed elsewhere"},
+		"a foreign tree":                   {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 1}, Foreign: true}, held: "acme/shop/app0", why: "declares nothing of what runs"},
 		"a declaration that was misplaced": {commit: Commit{Losses: apps(1), Apps: map[string]int{"acme": 9}, Misplaced: "project/shop/project.yaml"}, held: "acme/shop/app0", why: "project/shop/project.yaml"},
 		"nothing":                          {commit: Commit{Emptied: true}},
 	}

@@ -77,6 +77,15 @@ func refOf[N named](b, a N) Ref {
 	return b.Ref()
 }
 
+// Shares reports whether both trees have a folder for the same object. Where they do it looks at next to nothing.
+func (t *Tree) Shares(other *Tree) (shared bool) {
+	other.Walk(func(n Node) bool {
+		_, shared = t.Find(n.Ref())
+		return !shared
+	})
+	return shared
+}
+
 // Walk calls f with every folder that stands for an object, in the order of Git, until it returns false.
 func (t *Tree) Walk(f func(Node) bool) {
 	for _, tenant := range t.Tenants {

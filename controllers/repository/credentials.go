@@ -1,0 +1,135 @@
+package repository
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// credentials read the Secrets that repositories name: each once a version, as its metadata tells, and all at once when many are
+// wanted in a moment, as after a start. A thousand repositories would else ask the API server a thousand times an interval.
+type credentials struct {
+	// Reader reads past the cache.
+	client.Reader
+	// metadata has that of all Secrets of the namespace.
+	metadata client.Reader
+	// named reports whether a Repository names a Secret; others are not held.
+	named func(ctx context.Context, secret string) bool
+	clock clock.PassiveClock
+
+	mu   sync.Mutex
+	held map[string]*corev1.Secret
+	// single counts what was read one by one since began.
+	single int
+	began  time.Time
+	// listing is held while all are read.
+	listing sync.Mutex
+}
+
+// burst is how many Secrets are read one by one within a second; page is how many are asked for at once.
+const (
+	burst = 8
+	page  = 500
+)
+
+// Get implements client.Reader for Secrets.
+func (c *credentials) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	secret, ok := into.(*corev1.Secret)
+	if !ok {
+		return c.Reader.Get(ctx, key, into, options...)
+	}
+	version := c.version(ctx, key)
+	if c.take(key.Name, version, secret) {
+		return nil
+	}
+	if c.many() {
+		if err := c.readAll(ctx, key, version, secret); err != nil || secret.Name != "" {
+			return err
+		}
+	}
+	if err := c.Reader.Get(ctx, key, secret, options...); err != nil {
+		return err
+	}
+	c.hold(secret)
+	return nil
+}
+
+// version is the newest that is known of a Secret, "" for none.
+func (c *credentials) version(ctx context.Context, key client.ObjectKey) string {
+	about := secretMetadata()
+	if c.metadata.Get(ctx, key, about) != nil {
+		return ""
+	}
+	return about.ResourceVersion
+}
+
+// take copies what is held of that version.
+func (c *credentials) take(name, version string, into *corev1.Secret) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := c.held[name]
+	if held == nil || held.ResourceVersion != version {
+		return false
+	}
+	held.DeepCopyInto(into)
+	return true
+}
+
+func (c *credentials) hold(secret *corev1.Secret) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held == nil {
+		c.held = map[string]*corev1.Secret{}
+	}
+	c.held[secret.Name] = secret.DeepCopy()
+}
+
+// drop lets go of Secrets that changed, or that nobody may name any more.
+func (c *credentials) drop(names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		delete(c.held, name)
+	}
+}
+
+// many reports whether so many were read in the last second that all are to be read at once.
+func (c *credentials) many() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.clock.Now(); now.Sub(c.began).Abs() > time.Second {
+		c.began, c.single = now, 0
+	}
+	c.single++
+	return c.single > burst
+}
+
+// readAll reads all Secrets of the namespace and holds those that are named. The one that is wanted may have come meanwhile; it is
+// left out where it does not exist.
+func (c *credentials) readAll(ctx context.Context, key client.ObjectKey, version string, into *corev1.Secret) error {
+	c.listing.Lock()
+	defer c.listing.Unlock()
+	if c.take(key.Name, version, into) {
+		return nil
+	}
+	list := &corev1.SecretList{}
+	for {
+		if err := c.Reader.List(ctx, list, client.InNamespace(key.Namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if c.named(ctx, list.Items[i].Name) {
+				c.hold(&list.Items[i])
+			}
+		}
+		if list.Continue == "" {
+			break
+		}
+	}
+	c.take(key.Name, version, into)
+	return nil
+}
