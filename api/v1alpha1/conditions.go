@@ -25,6 +25,9 @@ const (
 	SyncedCondition = "Synced"
 	// TreeValidCondition: every file of the commit is valid.
 	TreeValidCondition = "TreeValid"
+	// HookClosedCondition is present, and True, while the Secret with the key of the push hook does not exist: pushes are found by
+	// polling only.
+	HookClosedCondition = "HookClosed"
 )
 
 // Steps of a Tenant and a Project, in order.
@@ -134,6 +137,8 @@ const (
 	HistoryRewrittenReason = "HistoryRewritten"
 	// DeletionsHeldReason: the commit deletes so much that it waits to be confirmed.
 	DeletionsHeldReason = "DeletionsHeld"
+	// SecretMissingReason: a Secret that the spec names does not exist; the message says how to make it.
+	SecretMissingReason = "SecretMissing"
 	// SyncFailedReason: the API server did not take some object; it is tried again.
 	SyncFailedReason = "SyncFailed"
 )
