@@ -122,8 +122,8 @@ const (
 	SourceNotFoundReason = "SourceNotFound"
 	// InvalidSourceReason: the source's address or credentials are of no usable form.
 	InvalidSourceReason = "InvalidSource"
-	// LeftRunningReason, of an event: the object went, and what it made was left running, because the deletion was not meant
-	// for it: its definition is being deleted, or it was deleted while kubeop was not installed.
+	// LeftRunningReason, of an event: the object went, and what it made was left running, because it was suspended, or because the
+	// deletion was not meant for it: its definition is being deleted, or it was deleted while kubeop was not installed.
 	LeftRunningReason = "LeftRunning"
 	// FetchFailedReason: the source could not be read; it is tried again.
 	FetchFailedReason = "FetchFailed"
