@@ -113,6 +113,10 @@ func TestARenamedAppSaysThatItStartsEmpty(t *testing.T) {
 	n.mounts("third", "new-data", "third")
 	n.push(n.volumeApp("third", sized, "  movedFrom: {app: old}\n"))
 	n.mounts("third", "old-data", "third")
+
+	// The renaming is reverted.
+	n.push(without(n.volumeApp("old", sized, ""), "third"))
+	n.mounts("old", "old-data", "old")
 	if n.uid(n.claim("old-data")) != was {
 		t.Error("the claim is another")
 	}

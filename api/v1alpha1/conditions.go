@@ -25,6 +25,9 @@ const (
 	SyncedCondition = "Synced"
 	// TreeValidCondition: every file of the commit is valid.
 	TreeValidCondition = "TreeValid"
+	// HookClosedCondition is present, and True, while the Secret with the key of the push hook does not exist: pushes are found by
+	// polling only.
+	HookClosedCondition = "HookClosed"
 )
 
 // Steps of a Tenant and a Project, in order.
@@ -119,8 +122,8 @@ const (
 	SourceNotFoundReason = "SourceNotFound"
 	// InvalidSourceReason: the source's address or credentials are of no usable form.
 	InvalidSourceReason = "InvalidSource"
-	// LeftRunningReason, of an event: the object went, and what it made was left running, because the deletion was not meant
-	// for it: its definition is being deleted, or it was deleted while kubeop was not installed.
+	// LeftRunningReason, of an event: the object went, and what it made was left running, because it was suspended, or because the
+	// deletion was not meant for it: its definition is being deleted, or it was deleted while kubeop was not installed.
 	LeftRunningReason = "LeftRunning"
 	// FetchFailedReason: the source could not be read; it is tried again.
 	FetchFailedReason = "FetchFailed"
@@ -134,6 +137,8 @@ const (
 	HistoryRewrittenReason = "HistoryRewritten"
 	// DeletionsHeldReason: the commit deletes so much that it waits to be confirmed.
 	DeletionsHeldReason = "DeletionsHeld"
+	// SecretMissingReason: a Secret that the spec names does not exist; the message says how to make it.
+	SecretMissingReason = "SecretMissing"
 	// SyncFailedReason: the API server did not take some object; it is tried again.
 	SyncFailedReason = "SyncFailed"
 )

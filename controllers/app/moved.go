@@ -75,9 +75,14 @@ func (r *Reconciler) mounted(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// carriesOver reports whether an object is a claim that the app goes on with.
-func (s *scope) carriesOver(id apply.ObjectID) bool {
-	if s.app.Spec.MovedFrom == nil || id.Group != "" || id.Kind != claimKind.Kind {
+// carriesOver reports whether an object, whose label names an app that is gone, is a claim that this app goes on with: as movedFrom
+// says, or because the claim is named after this one, from which that one had it. So a rename can be reverted. What is named
+// after the app that is gone is its own, be it that this app's name begins alike.
+func (s *scope) carriesOver(id apply.ObjectID, gone string) bool {
+	if s.app.Spec.Image == nil || id.Group != "" || id.Kind != claimKind.Kind {
+		return false
+	}
+	if s.app.Spec.MovedFrom == nil && strings.HasPrefix(id.Name, gone+"-") {
 		return false
 	}
 	return slices.ContainsFunc(s.app.Spec.Image.Volumes, func(v v1alpha1.ImageVolume) bool {

@@ -185,7 +185,7 @@ func (r *Reconciler) yields(ctx context.Context, s *scope) func(apply.ObjectID, 
 		other := &v1alpha1.App{}
 		err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.app.Namespace, Name: owner}, other)
 		if apierrors.IsNotFound(err) {
-			return s.app.Spec.TakeOwnership || s.carriesOver(id)
+			return s.app.Spec.TakeOwnership || s.carriesOver(id, owner)
 		}
 		was, ok := r.claims.of(s.app.Namespace, owner)
 		return err == nil && ok && other.Spec.Helm == nil && was.about == aboutOf(other) && !was.declares(id)

@@ -3,6 +3,7 @@ package repository
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,7 @@ import (
 )
 
 // collect deletes what left the tree, but for what has to be confirmed, and waits until it is gone. Only objects go that carry
-// this repository's label and that kubeop applied.
+// this repository's label and came from Git.
 func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	p := s.progress
 	lost, leaving, err := r.lost(ctx, s)
@@ -69,7 +70,7 @@ func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[tree.Ref]clie
 		}
 		_, declared := s.progress.tree.Find(ref)
 		switch {
-		case live == nil || declared || live.GetLabels()[v1alpha1.RepositoryLabel] != s.repository.Name || !apply.Applied(live) || !s.mayDeclare(ref):
+		case live == nil || declared || live.GetLabels()[v1alpha1.RepositoryLabel] != s.repository.Name || !fromGit(live) || !s.mayDeclare(ref):
 			s.progress.gone.Delete(ref)
 		case live.GetDeletionTimestamp() != nil:
 			leaving = append(leaving, ref.String())
@@ -233,13 +234,18 @@ func (r *Reconciler) foreign(s *scope, there []tree.Ref) bool {
 	return len(there) > 0 && !small
 }
 
-// declaredBy returns the objects of a repository that are not being deleted: those that carry its label and that kubeop
-// applied.
+// fromGit reports whether an object was declared from a folder: kubeop applied it, or it is one that kubeop applied and that was
+// restored from a backup, which keeps its annotations and may drop who wrote its fields. A copy of another name is a person's.
+func fromGit(o client.Object) bool {
+	return apply.Applied(o) || path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation]) == o.GetName()
+}
+
+// declaredBy returns the objects of a repository that are not being deleted: those that carry its label and came from Git.
 func (r *Reconciler) declaredBy(ctx context.Context, name string) ([]tree.Ref, error) {
 	var refs []tree.Ref
 	add := func(o client.Object) {
 		ref, ours := tree.RefOf(o)
-		if ours && o.GetDeletionTimestamp() == nil && apply.Applied(o) {
+		if ours && o.GetDeletionTimestamp() == nil && fromGit(o) {
 			refs = append(refs, ref)
 		}
 	}

@@ -44,6 +44,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 	if !repository.DeletionTimestamp.IsZero() {
 		return r.Steps.Finalize(ctx, repository, s, step.Of(v1alpha1.FetchedCondition, s, r.forget))
 	}
+	s.hook = r.hookNote(ctx, repository)
 	return r.Steps.Run(ctx, repository, s,
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),
 		step.Of(v1alpha1.SyncedCondition, s, withCommit(r.sync)),

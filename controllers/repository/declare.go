@@ -62,10 +62,10 @@ func keepRevision(o, live client.Object) {
 	}
 }
 
-// asDeclared reports whether the live object is what an apply of the declared one would leave: it has all of that, was made
-// from the same file, and nobody added to it by hand. Fields that left the file came with another hash of it.
+// asDeclared reports whether the live object is what an apply of the declared one would leave: kubeop applied it, it has all of
+// that, was made from the same file, and nobody added to it by hand. Fields that left the file came with another hash of it.
 func asDeclared(o, live client.Object) (bool, error) {
-	if live == nil || live.GetDeletionTimestamp() != nil || apply.ChangedByHand(live) {
+	if live == nil || live.GetDeletionTimestamp() != nil || !apply.Applied(live) || apply.ChangedByHand(live) {
 		return false, nil
 	}
 	want, err := declared(o)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -38,9 +39,14 @@ type scope struct {
 	unfinished bool
 	// valid is set by judge: the commit is in the cluster as a whole.
 	valid bool
+	// hook is the condition about the push hook.
+	hook step.Note
 }
 
 func newScope(repository *v1alpha1.Repository) *scope { return &scope{repository: repository} }
+
+// Notes are the condition beside the steps'.
+func (s *scope) Notes() []step.Note { return []step.Note{s.hook} }
 
 // Record writes the facts into the status.
 func (s *scope) Record() {

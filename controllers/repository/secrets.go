@@ -2,13 +2,16 @@ package repository
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 )
 
 // secretMetadata is a Secret without what it holds.
@@ -49,6 +52,20 @@ func (r *Reconciler) secretVersions(repository *v1alpha1.Repository) (versions s
 func (r *Reconciler) names(ctx context.Context, secret string) bool {
 	of := &v1alpha1.RepositoryList{}
 	return r.Client.List(ctx, of, client.MatchingFields{bySecret: secret}, client.UnsafeDisableDeepCopy) == nil && len(of.Items) > 0
+}
+
+// hookNote is the condition HookClosed. That the Secret holds a key is found out when a push is reported.
+func (r *Reconciler) hookNote(ctx context.Context, repository *v1alpha1.Repository) step.Note {
+	note := step.Note{Condition: v1alpha1.HookClosedCondition}
+	ref := repository.Spec.HookSecretRef
+	if ref == nil || !apierrors.IsNotFound(r.Secrets.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: ref.Name}, secretMetadata())) {
+		return note
+	}
+	note.Status, note.Reason, note.Event = metav1.ConditionTrue, v1alpha1.SecretMissingReason, corev1.EventTypeWarning
+	note.Message = fmt.Sprintf("there is no Secret %s/%s, which spec.hookSecretRef names: reports of pushes are refused, and pushes are found by polling only, every %s. Make it with: "+
+		"kubectl create secret generic %s -n %s --from-literal=token=<the key that the Git host signs with>",
+		r.Namespace, ref.Name, repository.Spec.Every(), ref.Name, r.Namespace)
+	return note
 }
 
 // naming maps a Secret of the operator's namespace to the repositories that name it.

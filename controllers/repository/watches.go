@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -62,6 +63,9 @@ const handsPause = time.Second
 // byHand maps a changed object to the repositories that declare it, now or before the change.
 func (r *Reconciler) byHand() handler.Funcs {
 	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			r.touch(e.Object, e.Object.GetLabels(), q)
+		},
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			r.touch(e.ObjectNew, e.ObjectNew.GetLabels(), q)
 			if was := e.ObjectOld.GetLabels(); was[v1alpha1.RepositoryLabel] != e.ObjectNew.GetLabels()[v1alpha1.RepositoryLabel] {
@@ -82,9 +86,10 @@ func (r *Reconciler) touch(o client.Object, labels map[string]string, q workqueu
 	}
 }
 
-// handsOn lets changes of the spec, labels and annotations through, and deletions; new objects come from here.
+// handsOn lets changes of the spec, labels and annotations through, and deletions. New objects come from here, but for those that
+// somebody restores from a backup.
 var handsOn = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
+	CreateFunc: func(e event.CreateEvent) bool { return !apply.Applied(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return predicate.GenerationChangedPredicate{}.Update(e) || predicate.LabelChangedPredicate{}.Update(e) || predicate.AnnotationChangedPredicate{}.Update(e)
 	},

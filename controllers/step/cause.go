@@ -22,15 +22,18 @@ type Cause struct {
 	Hold bool
 }
 
-// leave handles an object whose deletion was not meant for it, and reports whether it did. It asks past any cache, before the
-// first step of a Finalize, and once for each object: a deletion that was meant for it stays so.
+// leave handles an object whose deletion is not to remove what it made, and reports whether it did. It asks past any cache, before
+// the first step of a Finalize, and once for each object: a deletion that was meant for it stays so. It asks nothing about one that is
+// suspended.
 func (r *Runner) leave(ctx context.Context, obj Object) (left bool, result ctrl.Result, err error) {
-	if _, asked := r.meant.Load(obj.GetUID()); asked || r.Cause == nil {
-		return false, ctrl.Result{}, nil
-	}
-	cause, err := r.Cause(ctx, obj)
-	if err != nil {
-		return false, ctrl.Result{}, fmt.Errorf("finding out why %s is deleted: %w", obj.GetName(), err)
+	cause := Cause{Other: "it was suspended when it was deleted"}
+	if !obj.GetSchedule().Suspend {
+		if _, asked := r.meant.Load(obj.GetUID()); asked || r.Cause == nil {
+			return false, ctrl.Result{}, nil
+		}
+		if cause, err = r.Cause(ctx, obj); err != nil {
+			return false, ctrl.Result{}, fmt.Errorf("finding out why %s is deleted: %w", obj.GetName(), err)
+		}
 	}
 	log := ctrl.LoggerFrom(ctx)
 	switch {

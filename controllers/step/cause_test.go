@@ -19,6 +19,7 @@ func TestADeletionThatWasNotMeantForTheObjectRemovesNothing(t *testing.T) {
 	away := errors.New("the API server is away")
 	for name, c := range map[string]struct {
 		cause   Cause
+		suspend bool
 		err     error
 		removed bool
 		stays   bool
@@ -27,12 +28,13 @@ func TestADeletionThatWasNotMeantForTheObjectRemovesNothing(t *testing.T) {
 	}{
 		"meant for it":     {removed: true},
 		"its definition's": {cause: Cause{Other: "its definition is being deleted"}, event: "Warning LeftRunning what it made is left running: its definition is being deleted"},
+		"suspended":        {suspend: true, event: "Warning LeftRunning what it made is left running: it was suspended when it was deleted"},
 		"held":             {cause: Cause{Other: "kubeop is being uninstalled", Hold: true}, stays: true, after: heldPause},
 		"not known":        {err: away, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, web(func(a *v1alpha1.App) {
-				a.DeletionTimestamp, a.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}
+				a.DeletionTimestamp, a.Finalizers, a.Spec.Suspend = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}, c.suspend
 			}))
 			b.Cause = func(context.Context, Object) (Cause, error) { return c.cause, c.err }
 			f, removed := &facts{app: b.app}, false

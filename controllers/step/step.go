@@ -126,14 +126,12 @@ func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Ste
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return ctrl.Result{}, nil
 	}
-	if !obj.GetSchedule().Suspend {
-		if left, result, err := r.leave(ctx, obj); left || err != nil {
-			return result, err
-		}
-		before := obj.DeepCopyObject().(Object)
-		if v := r.walk(ctx, obj, steps); v != nil {
-			return r.finish(ctx, before, obj, s, v)
-		}
+	if left, result, err := r.leave(ctx, obj); left || err != nil {
+		return result, err
+	}
+	before := obj.DeepCopyObject().(Object)
+	if v := r.walk(ctx, obj, steps); v != nil {
+		return r.finish(ctx, before, obj, s, v)
 	}
 	_, err := r.letGo(ctx, obj)
 	return ctrl.Result{}, err

@@ -23,7 +23,9 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) error {
 	}
 	s.projects = len(projects.Items)
 
-	if s.tenant.Spec.Repository != nil {
+	if s.tenant.Spec.Repository == nil {
+		s.unfollowed = declaredBy(s.tenant.Name, projects.Items)
+	} else {
 		repository, err := repositoryOf(s)
 		if err != nil {
 			return err
@@ -33,6 +35,17 @@ func (r *Reconciler) bind(ctx context.Context, s *scope) error {
 		}
 	}
 	return s.made.Prune(ctx, s.labels())
+}
+
+// declaredBy counts the projects that a repository declared.
+func declaredBy(repository string, projects []v1alpha1.Project) int {
+	n := 0
+	for i := range projects {
+		if projects[i].Labels[v1alpha1.RepositoryLabel] == repository {
+			n++
+		}
+	}
+	return n
 }
 
 // repositoryOf returns the Repository a tenant's binding stands for.

@@ -16,6 +16,8 @@ type scope struct {
 	made *apply.Ledger
 	// projects is counted by bind; it is -1 before.
 	projects int
+	// unfollowed is counted by bind: projects that a repository declared which the tenant has no more.
+	unfollowed int
 }
 
 func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
@@ -34,8 +36,17 @@ func (s *scope) Record() {
 	s.tenant.Status.Inventory = s.made.Inventory()
 }
 
-// Summary is Ready's message.
-func (s *scope) Summary() string { return fmt.Sprintf("Home is namespace %s", s.home) }
+// Summary is Ready's message, with what is as the spec says and seldom meant.
+func (s *scope) Summary() string {
+	summary := fmt.Sprintf("Home is namespace %s", s.home)
+	if len(s.tenant.Spec.Owners) == 0 {
+		summary += "; spec.owners is empty, so that only administrators have access"
+	}
+	if s.unfollowed > 0 {
+		summary += fmt.Sprintf("; %d of its projects stay as they are, for spec.repository, which declared them, was taken out", s.unfollowed)
+	}
+	return summary
+}
 
 // labels are on everything made for the tenant itself.
 func (s *scope) labels() map[string]string {

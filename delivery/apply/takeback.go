@@ -42,6 +42,12 @@ func byHand(f metav1.ManagedFieldsEntry) bool {
 	return len(fields) > 0
 }
 
+// restored reports whether a tool made an object of this API from a backup: kubeop did not apply it. All its fields are then the
+// tool's, also those that left Git since. Of other kinds some may as well be a controller's.
+func restored(o *unstructured.Unstructured, seen metav1.Object) bool {
+	return o.GroupVersionKind().Group == v1alpha1.GroupVersion.Group && !Applied(seen)
+}
+
 // takeBack makes what people changed by hand ours, so that the next apply removes what is not in the manifest, and gives up
 // our claim to what is ceded, so that it does not. Nothing but managedFields is written.
 func takeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured, seen metav1.Object, left ceded) error {
@@ -52,13 +58,16 @@ func takeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured
 		}
 		release = left.release(f.DeepCopy()) || release
 	}
-	if hands.Len() == 0 && !release {
+	if hands.Len() == 0 && !release && !restored(o, seen) {
 		return nil
 	}
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		return rewriteOwners(ctx, c, o, func(live *metav1.PartialObjectMetadata) (bool, error) {
 			if live.UID != seen.GetUID() {
 				return false, nil
+			}
+			if restored(o, live) {
+				hands.Insert(writers(live)...)
 			}
 			if err := csaupgrade.UpgradeManagedFields(live, hands, v1alpha1.FieldManager); err != nil {
 				return false, err
@@ -73,6 +82,17 @@ func takeBack(ctx context.Context, c client.Client, o *unstructured.Unstructured
 		return fmt.Errorf("settling who owns its fields: %w", err)
 	}
 	return nil
+}
+
+// writers are those who wrote fields of an object without applying them.
+func writers(o metav1.Object) []string {
+	var names []string
+	for _, f := range o.GetManagedFields() {
+		if f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == "" {
+			names = append(names, f.Manager)
+		}
+	}
+	return names
 }
 
 // rewriteOwners writes the managedFields that the object is to have, as settle makes them; it says false of another object, which

@@ -3,11 +3,8 @@
 package accidents
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -15,13 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// act is something that somebody does to a tenant; where reads what a status says then.
-type (
-	act   func(*scene)
-	where func(*scene) (string, error)
-)
+// act is something that somebody does to a tenant.
+type act func(*scene)
 
 // all does one act after another.
 func all(acts ...act) act {
@@ -150,96 +145,25 @@ func confirm(s *scene) {
 	s.confirmIn(s.repository())
 }
 
-// confirmIn confirms what a Repository holds.
+// confirmIn confirms what a Repository holds, and again where the list changed meanwhile, until nothing is held any more.
 func (s *scene) confirmIn(repository string) {
 	s.t.Helper()
-	s.until("the status of "+repository+" tells how to confirm", func(ctx context.Context) error {
+	asked := false
+	s.until("what "+repository+" holds is confirmed", func(ctx context.Context) error {
 		if err := s.attempted(ctx, repository); err != nil {
 			return err // What it says is about an earlier commit.
 		}
-		return platform.Confirm(ctx, repository)
-	})
-}
-
-// Places that say something.
-
-func refusal(s *scene) (string, error) { return s.refusal, nil }
-
-func repository(s *scene) (string, error) {
-	return status(s, &v1alpha1.Repository{}, "", s.repository())
-}
-
-func platformRepository(s *scene) (string, error) {
-	return status(s, &v1alpha1.Repository{}, "", v1alpha1.PlatformRepository)
-}
-
-func tenantStatus(s *scene) (string, error) { return status(s, &v1alpha1.Tenant{}, "", s.tenant) }
-
-func project(s *scene) (string, error) {
-	return status(s, &v1alpha1.Project{}, v1alpha1.HomeNamespace(s.tenant), "shop")
-}
-
-func app(name string) where {
-	return func(s *scene) (string, error) { return status(s, &v1alpha1.App{}, s.namespace(), name) }
-}
-
-// output is what kubectl prints.
-func output(args string) where {
-	return func(s *scene) (string, error) { return platform.Kubectl(s.t.Context(), words(s.expand(args))...) }
-}
-
-// status is the status of an object as JSON, with its messages as they are; without the inventory, which names everything.
-func status(s *scene, o client.Object, namespace, name string) (string, error) {
-	if err := platform.Client.Get(s.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(o)
-	if err != nil {
-		return "", err
-	}
-	var parts struct {
-		Status map[string]any `json:"status"`
-	}
-	if err := json.Unmarshal(text, &parts); err != nil {
-		return "", err
-	}
-	delete(parts.Status, "inventory")
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	err = encoder.Encode(parts.Status)
-	return out.String(), err
-}
-
-// says waits until a place says all words.
-func (s *scene) says(place where, wanted []string) {
-	s.t.Helper()
-	s.until("the status says it", func(context.Context) error {
-		text, err := place(s)
-		if err != nil {
+		now := &v1alpha1.Repository{}
+		if err := platform.Client.Get(ctx, client.ObjectKey{Name: repository}, now); err != nil {
 			return err
 		}
-		var missing []error
-		for _, want := range wanted {
-			if want = s.expand(want); !strings.Contains(text, want) {
-				missing = append(missing, fmt.Errorf("it does not say %q", want))
+		if !stage.AsksForConfirmation(now) {
+			if !asked {
+				return errors.New("it holds nothing")
 			}
+			return nil
 		}
-		if len(missing) > 0 {
-			return errors.Join(append(missing, fmt.Errorf("it says %s", text))...)
-		}
-		return nil
-	})
-}
-
-// untilText waits until a place says what a judge accepts.
-func (s *scene) untilText(what string, place where, judge func(string) bool) {
-	s.t.Helper()
-	s.until(what, func(context.Context) error {
-		text, err := place(s)
-		if err == nil && !judge(text) {
-			err = fmt.Errorf("it says %s", text)
-		}
-		return err
+		asked = true
+		return errors.Join(platform.ConfirmAs(ctx, now), errors.New("it asks for a confirmation"))
 	})
 }

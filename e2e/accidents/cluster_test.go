@@ -59,31 +59,62 @@ var purposeAccidents = []accident{
 	{
 		slip: "`kubectl delete tenant` with its mark, while Git has it", on: own,
 		fate: "it is declared again and takes its namespaces back", mend: "by itself",
-		says: []string{"Succeeded"}, place: tenantStatus, back: none, gone: true, newPods: true,
+		says: []string{"Succeeded", "NamespaceAdopted"}, place: each(tenantStatus, events), back: none, gone: true, newPods: true,
 		do: all(kubectl("annotate tenant $t --overwrite paas.kubeop.io/allow-deletion=$t"), kubectl("delete tenant $t --wait=false")),
 	},
 	{
 		slip: "`kubectl delete project` with its mark, while Git has it", on: own,
 		fate: "it is declared again and takes its namespace back", mend: "by itself",
-		says: []string{"Succeeded"}, place: project, back: none, gone: true, newPods: true,
+		says: []string{"Succeeded", "NamespaceAdopted"}, place: each(project, events), back: none, gone: true, newPods: true,
 		do: all(kubectl("annotate project shop -n $home --overwrite paas.kubeop.io/allow-deletion=shop"), kubectl("delete project shop -n $home --wait=false")),
 	},
 	{
-		slip: "the IngressClass of a Helm app is left behind by its removal", on: own,
-		fate: "it goes with the app", mend: "not needed",
+		slip: "`kubectl delete namespace` of a project, with its mark, while Git has it", on: own,
+		fate: "it is made again, with a new claim; the volume of the old one stays", mend: "the volume is handed to the new claim (docs/data.md)",
+		says: []string{"VolumesRetained", "Succeeded"}, place: each(events, project), newPods: true, newClaims: true,
+		do: all(allowNamespace, kubectl("delete namespace $ns --timeout=60s")),
+		back: func(s *scene) {
+			s.until("the new claim is bound", s.running)
+			s.release(s.volume())
+			kubectl("delete pvc store-data -n $ns --wait=false")(s)
+			kubectl("delete pods --all -n $ns --wait=false")(s)
+			s.until("the new claim has the volume", s.hasVolume)
+		},
+	},
+	{
+		slip: "the IngressClass and the webhook of a Helm app are left behind by its removal", on: own,
+		fate: "they go with the app", mend: "not needed",
 		says: []string{"Succeeded"}, place: repository, back: none,
 		do: func(s *scene) {
 			s.commit("Deliver a class", func() {
 				s.must(s.repo.Write(s.expand("$r/apps/class/app.yaml"), []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: class}\nspec: {type: Helm, helm: {path: chart}}\n")))
 				s.must(s.repo.Write(s.expand("$r/apps/class/chart/Chart.yaml"), []byte("apiVersion: v2\nname: class\nversion: 0.1.0\n")))
-				s.must(s.repo.Write(s.expand("$r/apps/class/chart/templates/class.yaml"), []byte(s.expand("apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: $t-class}\nspec: {controller: example.com/none}\n"))))
+				s.must(s.repo.Write(s.expand("$r/apps/class/chart/templates/class.yaml"), []byte(s.expand(classYAML))))
 			})
-			s.says(output("get ingressclass -o name"), []string{"$t-class"})
+			made := output("get ingressclasses,validatingwebhookconfigurations -o name")
+			s.says(made, []string{"ingressclass.networking.k8s.io/$t-class", "validatingwebhookconfiguration.admissionregistration.k8s.io/$t-class"})
 			revertFolder(s, "$r/apps/class")
-			s.silent(output("get ingressclass -o name"), "$t-class")
+			s.silent(made, "$t-class")
 		},
 	},
 }
+
+const classYAML = `apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: $t-class}
+spec: {controller: example.com/none}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: $t-class}
+webhooks:
+- name: class.example.com
+  clientConfig: {service: {namespace: $ns, name: none}}
+  rules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [things]}]
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1]
+`
 
 // confirmedAccidents confirm deletions of the platform repository, where other accidents would be confirmed with them.
 var confirmedAccidents = []accident{
@@ -108,13 +139,21 @@ var confirmedAccidents = []accident{
 // clusterAccidents happen to everybody at once.
 var clusterAccidents = []accident{
 	{
-		slip: "`kubectl delete repository platform`", on: inPlatform, fate: "it is declared again; pushes go on", mend: "by itself",
-		says: []string{"again"}, place: output("get configmap note0 -n $ns -o jsonpath={.data.text}"), back: revert,
-		do: all(kubectl("delete repository platform --wait=false"), edit("$r/apps/note0/app.yaml", "hello", "again")),
+		slip: "`kubectl delete repository platform`, and an app removed before it is back", on: inPlatform,
+		fate: "it is declared again; pushes go on, and the app goes", mend: "by itself",
+		says: []string{"Succeeded"}, place: platformRepository, back: revert,
+		do: all(kubectl("delete repository platform --wait=false"), func(s *scene) {
+			s.commit("Edit note0, remove note1", func() {
+				s.must(root.Write(s.expand("$r/apps/note0/app.yaml"), []byte(strings.Replace(s.good[s.expand("$r/apps/note0/app.yaml")], "hello", "again", 1))))
+				s.must(root.Remove(s.expand("$r/apps/note1")))
+			})
+			s.says(noteText("note0"), []string{"again"})
+			s.silent(output("get configmaps -n $ns -o name"), "note1")
+		}),
 	},
 	{
 		slip: "the operator is killed while a push is delivered", on: own, fate: "it goes on when it is back", mend: "by itself",
-		says: []string{"killed"}, place: output("get configmap note0 -n $ns -o jsonpath={.data.text}"), back: revert,
+		says: []string{"Succeeded", "killed"}, place: each(repository, noteText("note0")), back: revert,
 		do: all(edit("$r/apps/note0/app.yaml", "hello", "killed"), killOperator),
 	},
 	{
@@ -130,38 +169,40 @@ var clusterAccidents = []accident{
 	{
 		slip: "a project is removed while the operator is down", on: own, fate: "held when it is back", mend: "`git revert`",
 		says: append(held, "$ns/store-data"), place: repository, back: revert,
-		do: all(kubectl("scale deployment kubeop -n kubeop-system --replicas=0"), remove("$r"),
-			kubectl("scale deployment kubeop -n kubeop-system --replicas=1"), operatorReady),
+		do: all(operatorDown, remove("$r"), operatorUp),
 	},
 	{
-		slip: "twenty Git hosts hang", on: own, fate: "the others' pushes are applied as ever", mend: "not needed",
-		says: []string{"quick"}, place: output("get configmap note0 -n $ns -o jsonpath={.data.text}"), do: hangingHosts, back: all(healHosts, revert),
+		slip: "the Git hosts of thirty tenants hang", on: own, fate: "the others' pushes are applied as ever; the Repositories of the thirty say it", mend: "not needed",
+		says: []string{"it has not answered", "quick"}, place: each(hanging, noteText("note0")), do: hangingHosts, back: all(healHosts, revert),
 	},
 	{
-		slip: "the API server hangs for 40 seconds", on: own, fate: "the operator goes on afterwards, without a restart", mend: "by itself",
+		slip: "the API server hangs for a minute", on: own, fate: "the operator goes on afterwards, without a restart", mend: "by itself",
 		says: []string{"Succeeded"}, place: repository, back: none,
 		do: func(s *scene) {
 			before := restarts(s)
-			s.must(platform.FreezeAPIServer(s.t.Context(), 40*time.Second))
+			s.must(platform.FreezeAPIServer(s.t.Context(), time.Minute))
 			operatorReady(s)
 			time.Sleep(5 * time.Second)
-			if after := restarts(s); after != before {
-				s.t.Fatalf("the operator's restarts were %s and are %s", before, after)
-			}
+			s.sameOperator(before)
 		},
 	},
 	{
 		slip: "`kubectl delete crd apps.paas.kubeop.io`, with its mark", on: own,
 		fate: "every workload runs on", mend: "`kubectl apply` of the chart's CRDs: everything is taken back, no pod restarts",
-		says: []string{"tenants.paas.kubeop.io"}, place: output("get crd -o name"),
-		do: all(deleteCRD("apps.paas.kubeop.io")), back: all(applyCRDs),
+		says: []string{"LeftRunning", "CustomResourceDefinition apps.paas.kubeop.io is being deleted"}, place: events,
+		do: deleteCRDs("apps"), back: applyCRDs,
+	},
+	{
+		slip: "`kubectl delete crd tenants.paas.kubeop.io`, with its mark", on: own,
+		fate: "every namespace and workload stays", mend: "`kubectl apply` of the chart's CRDs: everything is taken back, no pod restarts",
+		says: []string{"LeftRunning", "CustomResourceDefinition tenants.paas.kubeop.io is being deleted"}, place: events,
+		do: deleteCRDs("tenants"), back: applyCRDs,
 	},
 	{
 		slip: "all of kubeop's CRDs are deleted, with their marks", on: inPlatform,
 		fate: "every workload runs on", mend: "`kubectl apply` of the chart's CRDs: everything is taken back, no pod restarts",
-		says: []string{"store"}, place: output("get deployment -n $ns -o name"),
-		do:   all(deleteCRD("apps.paas.kubeop.io"), deleteCRD("projects.paas.kubeop.io"), deleteCRD("repositories.paas.kubeop.io"), deleteCRD("tenants.paas.kubeop.io")),
-		back: applyCRDs,
+		says: []string{"LeftRunning", "is being deleted"}, place: events,
+		do: deleteCRDs("tenants", "repositories", "projects", "apps"), back: applyCRDs,
 	},
 	{
 		slip: "`helm uninstall kubeop`", on: own,
@@ -171,7 +212,7 @@ var clusterAccidents = []accident{
 			_, err := platform.Helm(s.t.Context(), "uninstall", "kubeop", "--namespace", "kubeop-system", "--wait", "--timeout", "2m")
 			s.must(err)
 		},
-		back: func(s *scene) { s.must(platform.Install(s.t.Context())) },
+		back: func(s *scene) { s.must(install(s.t.Context())) },
 	},
 }
 
@@ -203,8 +244,24 @@ func restarts(s *scene) string {
 	return out
 }
 
-func deleteCRD(name string) act {
-	return all(kubectl("annotate crd "+name+" --overwrite paas.kubeop.io/allow-deletion="+name), kubectl("delete crd "+name+" --timeout=60s"))
+// sameOperator checks that neither the operator's pod nor its process is another one.
+func (s *scene) sameOperator(before string) {
+	s.t.Helper()
+	if after := restarts(s); after != before {
+		s.t.Fatalf("the operator's restarts were %s and are %s", before, after)
+	}
+}
+
+// deleteCRDs deletes definitions of kubeop's kinds at once, each with its mark.
+func deleteCRDs(kinds ...string) act {
+	var acts []act
+	command := "delete crd --timeout=60s"
+	for _, kind := range kinds {
+		name := kind + ".paas.kubeop.io"
+		acts = append(acts, kubectl("annotate crd "+name+" --overwrite paas.kubeop.io/allow-deletion="+name))
+		command += " " + name
+	}
+	return all(append(acts, kubectl(command))...)
 }
 
 func applyCRDs(s *scene) {
@@ -212,7 +269,17 @@ func applyCRDs(s *scene) {
 	operatorReady(s)
 }
 
-// hangingHosts adds twenty tenants whose Git host accepts connections and says nothing, and times a push beside them.
+// noteText is what a small app has delivered.
+func noteText(name string) where {
+	return output("get configmap " + name + " -n $ns --ignore-not-found -o jsonpath={.data.text}")
+}
+
+// hosts are how many Git hosts hang, and hanging is the status of the first.
+const hosts = 30
+
+func hanging(s *scene) (string, error) { return status(s, &v1alpha1.Repository{}, "", "hang0") }
+
+// hangingHosts adds thirty tenants whose Git host accepts connections and says nothing, and times a push beside them.
 func hangingHosts(s *scene) {
 	git, err := url.Parse(platform.GitURL())
 	s.must(err)
@@ -228,19 +295,19 @@ func hangingHosts(s *scene) {
 			defer connection.Close() // When all is over; until then nothing is said.
 		}
 	}()
-	s.inRoot("Twenty tenants of a host that hangs", func() {
-		for n := range 20 {
+	s.inRoot("Thirty tenants of a host that hangs", func() {
+		for n := range hosts {
 			name := fmt.Sprintf("hang%d", n)
 			s.must(root.Write("tenants/"+name+"/tenant.yaml", fmt.Appendf(nil,
 				"apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: %s}\nspec: {repository: {url: 'http://%s/%s.git'}}\n", name, listener.Addr(), name)))
 		}
 	})
-	s.says(output("get repositories -o name"), []string{"hang0", "hang19"})
+	s.says(output("get repositories -o name"), []string{"hang0", fmt.Sprintf("hang%d", hosts-1)})
 	time.Sleep(2 * time.Second)
 	edit("$r/apps/note0/app.yaml", "hello", "quick")(s)
 	pushed := time.Now()
-	s.says(output("get configmap note0 -n $ns -o jsonpath={.data.text}"), []string{"quick"})
-	s.t.Logf("a push beside twenty hanging hosts was applied after %.2f s", time.Since(pushed).Seconds())
+	s.says(noteText("note0"), []string{"quick"})
+	s.t.Logf("a push beside thirty hanging hosts was applied after %.2f s", time.Since(pushed).Seconds())
 	if took := time.Since(pushed); took > 5*time.Second {
 		s.t.Errorf("it took %s", took)
 	}
@@ -248,7 +315,7 @@ func hangingHosts(s *scene) {
 
 func healHosts(s *scene) {
 	s.inRoot("Without them", func() {
-		for n := range 20 {
+		for n := range hosts {
 			s.must(root.Remove(fmt.Sprintf("tenants/hang%d", n)))
 		}
 	})

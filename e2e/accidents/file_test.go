@@ -21,7 +21,7 @@ func bad(slip, content string, says ...string) accident {
 				s.must(s.repo.Write(s.expand("$r/apps/note0/app.yaml"), []byte(strings.Replace(s.good[s.expand("$r/apps/note0/app.yaml")], "hello", "still here", 1))))
 			})
 		}, func(s *scene) {
-			s.says(output("get configmap note0 -n $ns -o jsonpath={.data.text}"), []string{"still here"})
+			s.says(noteText("note0"), []string{"still here"})
 		}),
 	}
 }
@@ -65,13 +65,39 @@ var fileAccidents = []accident{
 	{
 		slip: "one app gets 60,000 files", on: own,
 		fate: "that app stays as it was; its neighbors go on", mend: "`git revert`",
-		says: []string{"apps/note1"}, place: repository, back: revert,
+		says: []string{"Current", "False", "apps/note1"}, place: app("note1"), back: revert,
 		do: func(s *scene) {
-			s.commit("Many files", func() {
-				for n := range 60000 {
-					s.must(s.repo.Write(fmt.Sprintf("%s/apps/note1/many/%d/%d.txt", s.expand("$r"), n/1000, n), []byte("x")))
+			for n := range 60000 {
+				s.must(s.repo.Write(fmt.Sprintf("%s/apps/note1/many/%d/%d.txt", s.expand("$r"), n/1000, n), []byte("x")))
+			}
+			edit("$r/apps/note0/app.yaml", "hello", "beside many")(s)
+			s.says(noteText("note0"), []string{"beside many"})
+		},
+	},
+	{
+		slip: "a script adds 300 apps", on: own,
+		fate: "they are made; the tenant's other apps run on", mend: "`git revert`, and their removal confirmed",
+		says: []string{"Succeeded", "307 apps"}, place: repository, back: all(revert, confirm),
+		do: func(s *scene) {
+			s.commit("Many apps", func() {
+				for n := range 300 {
+					name := fmt.Sprintf("many%d", n)
+					s.must(s.repo.Write(s.expand("$r/apps/"+name+"/app.yaml"), fmt.Appendf(nil, noteYAML, name)))
 				}
 			})
+		},
+	},
+	{
+		slip: "a manifest is larger than a MiB", on: own,
+		fate: "that app says so; what it has runs on, and its neighbors go on", mend: "`git revert`",
+		says: []string{"RenderFailed", "manifests/all.yaml", "a file may have 1048576"}, place: app("note1"), back: revert,
+		do: func(s *scene) {
+			s.commit("A large ConfigMap", func() {
+				s.must(s.repo.Write(s.expand("$r/apps/note1/app.yaml"), []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: note1}\nspec: {type: Raw, raw: {path: manifests}}\n")))
+				s.must(s.repo.Write(s.expand("$r/apps/note1/manifests/all.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note1}\ndata: {text: '"+strings.Repeat("x", 1<<20)+"'}\n")))
+			})
+			edit("$r/apps/note0/app.yaml", "hello", "beside a large one")(s)
+			s.says(noteText("note0"), []string{"beside a large one"})
 		},
 	},
 	{
@@ -107,7 +133,7 @@ var fileAccidents = []accident{
 		do: all(func(s *scene) {
 			s.inRoot("Stray", func() { s.must(root.Write(s.expand("tenants/$t.yaml"), []byte("a: b\n"))) })
 		}, edit("$r/apps/note0/app.yaml", "hello", "beside a stray"), func(s *scene) {
-			s.says(output("get configmap note0 -n $ns -o jsonpath={.data.text}"), []string{"beside a stray"})
+			s.says(noteText("note0"), []string{"beside a stray"})
 		}),
 		back: all(revert, func(s *scene) {
 			s.inRoot("No stray", func() { s.must(root.Remove(s.expand("tenants/$t.yaml"))) })
@@ -118,7 +144,7 @@ var fileAccidents = []accident{
 		fate: "it is told; the projects go on", mend: "the file is removed",
 		says: []string{"projects/notes.yaml"}, place: repository,
 		do: all(write("projects/notes.yaml", "a: b\n"), edit("$r/apps/note0/app.yaml", "hello", "beside a stray"), func(s *scene) {
-			s.says(output("get configmap note0 -n $ns -o jsonpath={.data.text}"), []string{"beside a stray"})
+			s.says(noteText("note0"), []string{"beside a stray"})
 		}),
 		back: revert,
 	},

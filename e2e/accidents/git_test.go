@@ -70,23 +70,28 @@ var gitAccidents = []accident{
 	{
 		slip: "an app with a volume is removed", on: own,
 		fate: "its pods go; the claim and what is in it stay", mend: "`git revert`: the app mounts its claim again",
-		says: []string{"store-data", "Bound"}, do: remove("$r/apps/store"), place: output("get pvc -n $ns"), back: revert, gone: true,
+		says: []string{"Kept", "PersistentVolumeClaim/store-data"}, do: remove("$r/apps/store"), place: events, back: revert, gone: true,
 	},
 	{
 		slip: "an app with a volume is renamed", on: own,
 		fate: "the new app says that it begins empty; the old claim stays", mend: "`movedFrom`, or `git revert`",
 		says: []string{"movedFrom", "store"}, place: app("depot"), back: revert, gone: true,
-		do: all(func(s *scene) {
-			s.commit("Rename store", func() {
-				s.must(s.repo.Remove(s.expand("$r/apps/store")))
-				s.must(s.repo.Write(s.expand("$r/apps/depot/app.yaml"), []byte(strings.Replace(s.good[s.expand("$r/apps/store/app.yaml")], "name: store", "name: depot", 1))))
-			})
-		}),
+		do: renameStore(""),
+	},
+	{
+		slip: "an app with a volume is renamed, and nobody looks at what it says", on: own,
+		fate: "the new app runs on an empty claim beside the old one", mend: "`movedFrom`: it mounts the claim of before",
+		says: []string{"movedFrom: {app: store}"}, place: app("depot"), gone: true,
+		do: all(renameStore(""), func(s *scene) { s.says(output("get pvc depot-data -n $ns"), []string{"Bound"}) }),
+		back: all(renameStore("  movedFrom: {app: store}\n"), func(s *scene) {
+			s.says(output("get deployment depot -n $ns -o yaml"), []string{"claimName: store-data"})
+			s.says(app("depot"), []string{"Succeeded"})
+		}, revert),
 	},
 	{
 		slip: "an app with a volume is moved to another project", on: own,
 		fate: "its data stays in the old project; the new app begins empty", mend: "`git revert`, and the new project's removal confirmed",
-		says: []string{"store-data", "Bound"}, place: output("get pvc -n $ns"), back: all(revert, confirm), gone: true,
+		says: []string{"StartedEmpty", "claim store-data starts empty here", "$ns"}, place: appIn("other", "store"), back: all(revert, confirm), gone: true,
 		do: func(s *scene) {
 			s.commit("Move store", func() {
 				s.must(s.repo.Remove(s.expand("$r/apps/store")))
@@ -98,14 +103,14 @@ var gitAccidents = []accident{
 	{
 		slip: "the volume is removed from app.yaml", on: own,
 		fate: "the pod is made anew without it; the claim stays", mend: "`git revert`",
-		says: []string{"store-data", "Bound"}, place: output("get pvc -n $ns"), back: revert, newPods: true,
+		says: []string{"PersistentVolumeClaim store-data: holds data"}, place: app("store"), back: revert, newPods: true,
 		do: all(edit("$r/apps/store/app.yaml", "    volumes: [{name: data, mountPath: /data, size: 1Mi}]\n", ""),
 			edit("$r/apps/store/app.yaml", "    env: [{name: STARTS, value: /data/starts}]\n", "")),
 	},
 	{
 		slip: "the volume is given another name", on: own,
 		fate: "a new claim is made; the old one stays", mend: "`git revert`",
-		says: []string{"store-data", "store-files"}, place: output("get pvc -n $ns"), back: revert, newPods: true,
+		says: []string{"PersistentVolumeClaim store-data: holds data"}, place: app("store"), back: revert, newPods: true,
 		do: edit("$r/apps/store/app.yaml", "name: data, mountPath", "name: files, mountPath"),
 	},
 	{
@@ -129,8 +134,8 @@ var gitAccidents = []accident{
 		slip: "a project is removed, and the next commit changes another", on: own,
 		fate: "the change is applied, the deletion stays held", mend: "`git revert`",
 		says: append(held, "$ns/store-data"), place: repository, back: revert,
-		do: all(remove("$r"), write("projects/other/project.yaml", strings.Replace(projectYAML, "%s", "other", 1)), func(s *scene) {
-			s.says(output("get projects -n $home"), []string{"other"})
+		do: all(remove("$r"), write("projects/next/project.yaml", fmt.Sprintf(projectYAML, "next")), func(s *scene) {
+			s.says(output("get projects -n $home"), []string{"next"})
 		}),
 	},
 	{
@@ -189,26 +194,37 @@ var gitAccidents = []accident{
 			s.commit("Say more", func() {
 				s.must(s.repo.Write(s.expand("$r/apps/note0/app.yaml"), []byte(strings.Replace(s.good[s.expand("$r/apps/note0/app.yaml")], "hello", "more", 1))))
 			})
-			s.says(output("get configmap note0 -n $ns -o jsonpath={.data.text}"), []string{"more"})
+			s.says(noteText("note0"), []string{"more"})
 			forcePush(s, "HEAD~1")
 		},
 		back: all(func(s *scene) {
 			_, err := s.repo.Git(s.t.Context(), "reset", "--quiet", "--hard", "HEAD~1")
 			s.must(err)
 		}, confirm, func(s *scene) {
-			s.says(output("get configmap note0 -n $ns -o jsonpath={.data.text}"), []string{"hello"})
+			s.says(noteText("note0"), []string{"hello"})
 		}),
 	},
 	{
 		slip: "the branch is removed on the Git host", on: own,
 		fate: "what runs stays; the Repository says that the branch is not there", mend: "the branch is pushed again",
-		says: []string{"Fetched", "False"}, place: repository,
+		says: []string{"SourceNotFound", "main"}, place: repository,
 		do: func(s *scene) {
 			deleteBranch(s)
 			ask(s)
 		},
 		back: func(s *scene) { forcePush(s, "main") },
 	},
+}
+
+// renameStore makes the app store be called depot, with lines added to its spec.
+func renameStore(lines string) act {
+	return func(s *scene) {
+		s.commit("Rename store", func() {
+			s.must(s.repo.Remove(s.expand("$r/apps/store")))
+			renamed := strings.NewReplacer("name: store", "name: depot", "spec:\n", "spec:\n"+lines).Replace(s.good[s.expand("$r/apps/store/app.yaml")])
+			s.must(s.repo.Write(s.expand("$r/apps/depot/app.yaml"), []byte(renamed)))
+		})
+	}
 }
 
 // head is the newest commit of the clone.

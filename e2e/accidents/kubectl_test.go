@@ -5,6 +5,12 @@ package accidents
 // guarded are the words of every deletion that admission refuses.
 var guarded = []string{"paas.kubeop.io/allow-deletion"}
 
+// claimKept are the words of an app that was deleted and declared again; putBack of one whose Deployment was changed.
+var (
+	claimKept = []string{"Succeeded", "Kept", "PersistentVolumeClaim/store-data"}
+	putBack   = []string{"DriftCorrected", "put back: Deployment/store"}
+)
+
 // kubectlAccidents are slips of an administrator at the keyboard.
 var kubectlAccidents = []accident{
 	{
@@ -46,11 +52,11 @@ var kubectlAccidents = []accident{
 	},
 	{
 		slip: "`kubectl delete app` of an app with a volume", on: own, fate: "the app is declared again and mounts its claim", mend: "by itself",
-		says: []string{"Succeeded"}, do: kubectl("delete apps.paas.kubeop.io store -n $ns --wait=false"), place: app("store"), back: none, newPods: true,
+		says: claimKept, do: kubectl("delete apps.paas.kubeop.io store -n $ns --wait=false"), place: each(app("store"), events), back: none, newPods: true,
 	},
 	{
 		slip: "`kubectl delete apps --all` in a project", on: inPlatform, fate: "they are declared again; the claim stays", mend: "by itself",
-		says: []string{"Succeeded"}, do: kubectl("delete apps.paas.kubeop.io --all -n $ns --wait=false"), place: app("store"), back: none, newPods: true,
+		says: claimKept, do: kubectl("delete apps.paas.kubeop.io --all -n $ns --wait=false"), place: each(app("store"), events), back: none, newPods: true,
 	},
 	{
 		slip: "the finalizer of an App is removed and the App deleted", on: own, fate: "it is declared again and takes back what runs", mend: "by itself",
@@ -68,42 +74,43 @@ var kubectlAccidents = []accident{
 	},
 	{
 		slip: "`kubectl delete deployment`", on: own, fate: "it is made again, with its claim", mend: "by itself",
-		says: []string{"store"}, do: kubectl("delete deployment store -n $ns"), place: output("get deployment -n $ns"), back: none, newPods: true,
+		says: putBack, do: kubectl("delete deployment store -n $ns"), place: each(app("store"), events), back: none, newPods: true,
 	},
 	{
 		slip: "`kubectl delete all --all` in a project", on: inPlatform, fate: "what Git declares is made again; the claim stays", mend: "by itself",
-		says: []string{"store"}, do: kubectl("delete deployments,services,pods,replicasets --all -n $ns"), place: output("get deployment -n $ns"), back: none, newPods: true,
+		says: putBack, do: kubectl("delete deployments,services,pods,replicasets --all -n $ns"), place: each(app("store"), events), back: none, newPods: true,
 	},
 	{
 		slip: "`kubectl scale deployment --replicas=0`", on: own, fate: "corrected", mend: "by itself",
-		says: []string{"1"}, do: kubectl("scale deployment store --replicas=0 -n $ns"), place: output("get deployment store -n $ns -o jsonpath={.spec.replicas}"), back: none, newPods: true,
+		says: putBack, do: kubectl("scale deployment store --replicas=0 -n $ns"), place: each(app("store"), events), back: none, newPods: true,
 	},
 	{
 		slip: "the label of the tenant is taken from a namespace", on: own, fate: "it is put back", mend: "by itself",
-		says: []string{"$t"}, place: output("get namespace $ns -o jsonpath={.metadata.labels.paas\\.kubeop\\.io/tenant}"), back: none,
+		says: []string{"paas.kubeop.io/tenant: $t", "Succeeded"}, place: each(output("get namespace $ns -o yaml"), project), back: none,
 		do: kubectl("label namespace $ns paas.kubeop.io/tenant-"),
 	},
 	{
 		slip: "the quota and the network policies of a project are deleted", on: own, fate: "they are made again", mend: "by itself",
-		says: []string{"resourcequota/kubeop", "networkpolicy.networking.k8s.io/"}, place: output("get resourcequota,networkpolicy -n $ns -o name"), back: none,
-		do: kubectl("delete resourcequota,networkpolicy --all -n $ns"),
+		says: []string{"resourcequota/kubeop", "networkpolicy.networking.k8s.io/", "Succeeded"}, back: none,
+		place: each(output("get resourcequota,networkpolicy -n $ns -o name"), project),
+		do:    kubectl("delete resourcequota,networkpolicy --all -n $ns"),
 	},
 	{
 		slip: "the service account and the bindings of a project are deleted", on: own, fate: "they are made again; what runs stays", mend: "by itself",
-		says: []string{"serviceaccount/kubeop-deployer", "rolebinding.rbac.authorization.k8s.io/kubeop-deployer"}, back: none,
-		place: output("get serviceaccount,rolebinding -n $ns -o name"),
+		says: []string{"serviceaccount/kubeop-deployer", "rolebinding.rbac.authorization.k8s.io/kubeop-deployer", "Succeeded"}, back: none,
+		place: each(output("get serviceaccount,rolebinding -n $ns -o name"), project),
 		do:    all(kubectl("delete rolebindings --all -n $ns"), kubectl("delete serviceaccount kubeop-deployer -n $ns")),
 	},
 	{
 		slip: "a tenant is suspended, and its project removed from Git", on: own, fate: "nothing is deleted", mend: "`git revert`, and the tenant resumed",
-		says: []string{"uspend"}, place: tenantStatus, back: all(revert, revertTenant),
+		says: []string{"Suspended"}, place: tenantStatus, back: all(revert, revertTenant),
 		do: all(editTenant("spec:\n", "spec:\n  suspend: true\n"), remove("$r")),
 	},
 	{
 		slip: "an app is suspended and then removed from Git", on: own, fate: "it leaves what it delivered; the pod runs on", mend: "`git revert`",
-		says: []string{"store"}, place: output("get deployment -n $ns"), back: revert,
+		says: []string{"LeftRunning", "App/store: what it made is left running: it was suspended"}, place: events, back: revert,
 		do: all(edit("$r/apps/store/app.yaml", "spec:\n", "spec:\n  suspend: true\n"), func(s *scene) {
-			s.says(app("store"), []string{"uspend"})
+			s.says(app("store"), []string{"Suspended"})
 		}, remove("$r/apps/store")),
 	},
 }

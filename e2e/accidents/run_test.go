@@ -25,6 +25,8 @@ type accident struct {
 	back  act
 	// newPods lets pods be others than before. gone lets them be away between slip and right act, with everything but data.
 	newPods, gone bool
+	// newClaims lets claims be others on the same volumes, and be away between slip and right act.
+	newClaims bool
 }
 
 // result is what became of an accident.
@@ -67,7 +69,7 @@ func TestAccidents(t *testing.T) {
 			}
 		}
 	})
-	for _, a := range slices.Concat(confirmedAccidents, clusterAccidents) {
+	for _, a := range slices.Concat(confirmedAccidents, clusterAccidents, worldAccidents) {
 		table.run(t, cast, a)
 	}
 }
@@ -129,12 +131,16 @@ func (x *table) run(t *testing.T, c *cast, a accident) {
 // happen does the slip, looks at what is there and what is said, and brings all back.
 func (a accident) happen(s *scene) {
 	s.t.Helper()
+	keep := keep{pods: !a.newPods && !a.gone, claims: !a.newClaims}
 	a.do(s)
 	s.says(a.place, a.says)
-	s.stands(!a.newPods && !a.gone)
+	s.stands(keep, 4)
 	a.back(s)
 	s.settled()
-	s.stands(!a.newPods && !a.gone)
+	if a.newClaims {
+		s.until("the claim has its volume again", s.hasVolume)
+	}
+	s.stands(keep, 2)
 	s.before = s.stand()
 }
 

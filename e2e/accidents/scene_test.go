@@ -47,6 +47,8 @@ type scene struct {
 	// refusal is what kubectl or git said to the last act that is refused; vars are what an accident has to remember.
 	refusal string
 	vars    map[string]string
+	// began is when it did: earlier events are not about it.
+	began time.Time
 }
 
 const (
@@ -80,7 +82,7 @@ kind: Tenant
 metadata: {name: %[1]s}
 spec:
   owners: [{kind: User, name: %[1]s-admin, role: admin}]
-  clusterKinds: [IngressClass.networking.k8s.io]
+  clusterKinds: [IngressClass.networking.k8s.io, ValidatingWebhookConfiguration.admissionregistration.k8s.io]
 `
 	bindingYAML = `  repository:
     url: %[2]s
@@ -95,7 +97,7 @@ const notes = 6
 // newScene makes a tenant and waits until its app has written into its volume.
 func newScene(t *testing.T, name string, l layout) *scene {
 	t.Helper()
-	s := &scene{t: t, tenant: name, layout: l, repo: root, good: map[string]string{}, vars: map[string]string{}}
+	s := &scene{t: t, tenant: name, layout: l, repo: root, good: map[string]string{}, vars: map[string]string{}, began: time.Now()}
 	s.tenantFile = fmt.Sprintf(tenantYAML, name)
 	if l == own {
 		var err error
@@ -254,19 +256,25 @@ func word(volume string) string {
 	return first
 }
 
+// keep says whether pods and claims have to be the very same ones as before an accident. The data has to be there anyway.
+type keep struct{ pods, claims bool }
+
 // lost compares with what was there before the accident and says what is not there any more.
-func (s *scene) lost(withPods bool) error {
+func (s *scene) lost(keep keep) error {
 	now, err := s.tryStand()
 	if err != nil {
 		return err
 	}
 	var gone []error
 	for name, was := range s.before.Claims {
-		if is, there := now.Claims[name]; !there || is != was {
+		if is, there := now.Claims[name]; keep.claims && (!there || is != was) {
 			gone = append(gone, fmt.Errorf("claim %s was %+v and is %+v", name, was, is))
 		}
+		if found := word(was.Volume); found != was.Word {
+			gone = append(gone, fmt.Errorf("volume %s held %q and holds %q", was.Volume, was.Word, found))
+		}
 	}
-	if withPods {
+	if keep.pods {
 		for name, uid := range s.before.Pods {
 			if now.Pods[name] != uid {
 				gone = append(gone, fmt.Errorf("pod %s does not run any more; there are %v", name, now.Pods))
@@ -276,15 +284,29 @@ func (s *scene) lost(withPods bool) error {
 	return errors.Join(gone...)
 }
 
-// stands checks that nothing is lost, now and a while later: what goes wrongly does so soon.
-func (s *scene) stands(withPods bool) {
+// stands checks that nothing is lost, now and at further looks: what goes wrong does so soon.
+func (s *scene) stands(keep keep, looks int) {
 	s.t.Helper()
-	for range 4 {
-		if err := s.lost(withPods); err != nil {
+	for n := range looks {
+		if n > 0 {
+			time.Sleep(500 * time.Millisecond)
+		}
+		if err := s.lost(keep); err != nil {
 			s.t.Fatalf("lost: %v", err)
 		}
-		time.Sleep(500 * time.Millisecond)
 	}
+}
+
+// volume is the volume of the store's claim, as before the accident.
+func (s *scene) volume() string { return s.before.Claims[s.namespace()+"/store-data"].Volume }
+
+// hasVolume looks whether the store's claim, be it another, is bound to the volume of before.
+func (s *scene) hasVolume(context.Context) error {
+	now, err := s.tryStand()
+	if is := now.Claims[s.namespace()+"/store-data"].Volume; err == nil && is != s.volume() {
+		err = fmt.Errorf("the claim had volume %s and has %q", s.volume(), is)
+	}
+	return err
 }
 
 // settled waits until everything of the tenant is as Git says, and the store has written its word.
@@ -386,6 +408,7 @@ func (s *scene) must(err error) {
 // clone copies what is known of the tenant for another test.
 func (s *scene) clone(t *testing.T) *scene {
 	c := *s
-	c.t, c.refusal, c.vars, c.good = t, "", map[string]string{"pushed": s.vars["pushed"]}, maps.Clone(s.good)
+	c.t, c.began = t, time.Now()
+	c.refusal, c.vars, c.good = "", map[string]string{"pushed": s.vars["pushed"]}, maps.Clone(s.good)
 	return &c
 }

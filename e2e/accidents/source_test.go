@@ -2,8 +2,6 @@
 
 package accidents
 
-import "time"
-
 // sourceAccidents take away what Git is read with.
 var sourceAccidents = []accident{
 	{
@@ -20,18 +18,20 @@ var sourceAccidents = []accident{
 	},
 	{
 		slip: "the Secret of the push hook is deleted", on: own,
-		fate: "pushes are found by polling only", mend: "the Secret is made again",
-		says: []string{"$t"}, place: output("get repository $t"), back: none,
+		fate: "pushes are found by polling only, and the Repository says so", mend: "the Secret is made again, and taken up at once",
+		says: []string{"HookClosed", "SecretMissing", "kubectl create secret generic $t-hook"}, place: repository,
 		do: func(s *scene) {
-			kubectl("get secret $t-hook -n kubeop-system -o jsonpath={.data.token}")(s)
 			key, err := platform.Kubectl(s.t.Context(), "get", "secret", s.tenant+"-hook", "-n", "kubeop-system", "-o", "go-template={{.data.token | base64decode}}")
 			s.must(err)
+			s.vars["key"] = key
 			kubectl("delete secret $t-hook -n kubeop-system")(s)
-			write("$r/apps/note0/app.yaml", "")(s)
-			time.Sleep(time.Second)
+		},
+		back: func(s *scene) {
+			s.must(platform.SetSecret(s.t.Context(), s.tenant+"-hook", map[string]string{"token": s.vars["key"]}))
+			s.silent(repository, "HookClosed")
+			edit("$r/apps/note0/app.yaml", "hello", "by the hook")(s)
+			s.says(noteText("note0"), []string{"by the hook"})
 			revert(s)
-			s.must(platform.SetSecret(s.t.Context(), s.tenant+"-hook", map[string]string{"token": key}))
-			ask(s)
 		},
 	},
 	{
@@ -43,7 +43,7 @@ var sourceAccidents = []accident{
 	{
 		slip: "the repository is removed on the Git host and made anew, empty", on: own,
 		fate: "what runs stays", mend: "the history is pushed again",
-		says: []string{"Fetched", "False"}, place: repository,
+		says: []string{"SourceNotFound", "$t.git"}, place: repository,
 		do: func(s *scene) {
 			s.must(platform.OnServer(s.t.Context(), s.repo.Name, "update-ref", "-d", "refs/heads/main"))
 			s.must(platform.OnServer(s.t.Context(), s.repo.Name, "gc", "--quiet", "--prune=now"))
@@ -72,7 +72,7 @@ var sourceAccidents = []accident{
 	{
 		slip: "the path of a tenant's repository leads to a folder that is empty", on: own,
 		fate: "what runs stays", mend: "the path is put back",
-		says: []string{"False"}, place: repository, back: revertTenant, do: editTenant("  repository:\n", "  repository:\n    path: nowhere\n"),
+		says: []string{"SourceNotFound", "spec.path", "nowhere"}, place: repository, back: revertTenant, do: editTenant("  repository:\n", "  repository:\n    path: nowhere\n"),
 	},
 	{
 		slip: "the branch of a tenant's repository is mistyped", on: own,
@@ -83,20 +83,21 @@ var sourceAccidents = []accident{
 	{
 		slip: "the repository of a tenant is taken out of tenant.yaml", on: own,
 		fate: "its projects and their data stay", mend: "`git revert`",
-		says: []string{"$ns"}, place: output("get namespace"), back: revertTenant,
+		says: []string{"1 of its projects stay as they are", "spec.repository"}, place: tenantStatus, back: revertTenant,
 		do: func(s *scene) {
 			s.inRoot("Unbind "+s.tenant, func() {
 				content := s.tenantFile[:len(s.tenantFile)-len(binding(s))]
 				s.must(root.Write(s.expand("tenants/$t/tenant.yaml"), []byte(content)))
 			})
-			time.Sleep(2 * time.Second)
 		},
 	},
 	{
 		slip: "the owners of a tenant are emptied", on: inPlatform,
 		fate: "its people lose access; what runs stays", mend: "`git revert`",
-		says: []string{"Succeeded"}, place: tenantStatus, back: revert,
-		do: editTenant("[{kind: User, name: $t-admin, role: admin}]", "[]"),
+		says: []string{"spec.owners is empty"}, place: tenantStatus, back: revert,
+		do: all(editTenant("[{kind: User, name: $t-admin, role: admin}]", "[]"), func(s *scene) {
+			s.silent(output("get rolebindings -n $ns -o yaml"), "$t-admin")
+		}),
 	},
 }
 

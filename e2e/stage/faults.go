@@ -3,12 +3,15 @@ package stage
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/kubeop/kubeop/e2e/plane"
 )
 
 // OnServer runs git in a bare repository of the Git server, past all that the server forbids.
@@ -34,43 +37,65 @@ func (s *Stage) bare(repository string) string {
 // FreezeAPIServer stops the API server's process and lets it go on after a while, as a host does that is out of memory or
 // whose disk hangs: connections stay open and nobody answers.
 func (s *Stage) FreezeAPIServer(ctx context.Context, long time.Duration) error {
-	pid, err := s.processOf("kube-apiserver")
-	if err != nil {
+	if err := s.plane().Signal("kube-apiserver", syscall.SIGSTOP); err != nil {
 		return err
-	}
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("stopping the API server: %w", err)
 	}
 	select {
 	case <-ctx.Done():
 	case <-time.After(long):
 	}
-	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
-		return fmt.Errorf("letting the API server go on: %w", err)
-	}
-	return ctx.Err()
+	return errors.Join(s.plane().Signal("kube-apiserver", syscall.SIGCONT), ctx.Err())
 }
 
-// processOf finds a component of this cluster among the host's processes: its arguments name the cluster's directory.
-func (s *Stage) processOf(component string) (int, error) {
+// SnapshotEtcd copies the cluster's database as it is; to is a folder that is not there.
+func (s *Stage) SnapshotEtcd(to string) error { return s.plane().Snapshot(to) }
+
+// RestoreEtcd has the whole cluster go back to a snapshot, as etcd's own instructions say: all components start anew, those of the
+// node too. It returns when the API server answers.
+func (s *Stage) RestoreEtcd(ctx context.Context, snapshot string) error {
+	if err := s.plane().Restore(snapshot, "kube-controller-manager", "kube-scheduler"); err != nil {
+		return err
+	}
+	for _, program := range []string{"kubelet", "kube-proxy"} {
+		pid, err := s.onNode(program, s.inDir())
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("ending %s: %w", program, err)
+		}
+	}
+	return Until(ctx, time.Minute, "the restored API server answers", func(ctx context.Context) error {
+		_, err := s.Kubectl(ctx, "get", "--raw", "/readyz")
+		return err
+	})
+}
+
+func (s *Stage) plane() plane.Plane { return plane.Plane{Dir: s.clusterDir()} }
+
+// inDir is part of the source of every mount of this cluster's node.
+func (s *Stage) inDir() string {
+	return filepath.Join(filepath.Base(s.dir), filepath.Base(s.clusterDir())) + "/"
+}
+
+// onNode finds a program of the real node among the host's processes. One of its mounts comes from the place given.
+func (s *Stage) onNode(program, mounted string) (int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return 0, fmt.Errorf("finding %s: %w", component, err)
+		return 0, fmt.Errorf("finding %s: %w", program, err)
 	}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err != nil {
-			continue // it has ended
-		}
+		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // Not there: it has ended.
+		mounts, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "mountinfo"))
 		words := bytes.Split(line, []byte{0})
-		named := filepath.Base(string(words[0])) == component || len(words) > 1 && string(words[1]) == component
-		if named && bytes.Contains(line, []byte(s.clusterDir()+"/")) {
+		named := filepath.Base(string(words[0])) == program || len(words) > 1 && string(words[1]) == program
+		if named && bytes.Contains(mounts, []byte(mounted)) {
 			return pid, nil
 		}
 	}
-	return 0, fmt.Errorf("finding %s: no process of %s", component, s.clusterDir())
+	return 0, fmt.Errorf("finding %s: no process of it has a mount of %s", program, mounted)
 }

@@ -20,6 +20,7 @@ import (
 const (
 	provisioner           = "stage.kubeop.io/folder"
 	provisionedAnnotation = "pv.kubernetes.io/provisioned-by"
+	provisionerAnnotation = "volume.kubernetes.io/storage-provisioner"
 )
 
 // volumesOnNode is where a real node finds the volumes; VolumeDir is the same folder as the host sees it.
@@ -56,7 +57,7 @@ func (s *Stage) ServeVolumes(ctx context.Context) error {
 	return nil
 }
 
-// provision makes a volume for each claim of the class that has none.
+// provision makes a volume for each claim that Kubernetes asks it to: of the class, and no volume that is there is for it.
 func (s *Stage) provision(ctx context.Context) error {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := s.Client.List(ctx, claims); err != nil {
@@ -65,7 +66,7 @@ func (s *Stage) provision(ctx context.Context) error {
 	var failed error
 	for i := range claims.Items {
 		c := &claims.Items[i]
-		if c.Spec.VolumeName == "" && c.DeletionTimestamp == nil && c.Spec.StorageClassName != nil && *c.Spec.StorageClassName == "folder" {
+		if c.Spec.VolumeName == "" && c.DeletionTimestamp == nil && c.Annotations[provisionerAnnotation] == provisioner {
 			failed = errors.Join(failed, s.makeVolume(ctx, c))
 		}
 	}

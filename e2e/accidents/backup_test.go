@@ -1,0 +1,90 @@
+//go:build e2e
+
+package accidents
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/e2e/stage"
+)
+
+// backup is what a tool for backups keeps of objects: neither UIDs nor owners, field managers or statuses.
+type backup []*unstructured.Unstructured
+
+// backUp keeps what kubectl gets.
+func (s *scene) backUp(get string) backup {
+	s.t.Helper()
+	out, err := platform.Kubectl(s.t.Context(), words(s.expand("get "+get+" --output json"))...)
+	s.must(err)
+	var list struct{ Items []map[string]any }
+	s.must(json.Unmarshal([]byte(out), &list))
+	var saved backup
+	for _, content := range list.Items {
+		o := &unstructured.Unstructured{Object: content}
+		for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "ownerReferences"} {
+			unstructured.RemoveNestedField(content, "metadata", field)
+		}
+		delete(content, "status")
+		annotations := o.GetAnnotations()
+		for _, mark := range []string{"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller", v1alpha1.AllowDeletionAnnotation, v1alpha1.VolumesRetainedAnnotation} {
+			delete(annotations, mark)
+		}
+		o.SetAnnotations(annotations)
+		saved = append(saved, o)
+	}
+	if len(saved) == 0 {
+		s.t.Fatalf("there is nothing to back up: %s", get)
+	}
+	return saved
+}
+
+// backupTool is who restores; admission lets it set kubeop's labels.
+const backupTool = "backup-tool"
+
+// restore makes what is not there.
+func (s *scene) restore(saved backup) {
+	s.t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", platform.Cluster.Kubeconfig)
+	s.must(err)
+	config.Impersonate = rest.ImpersonationConfig{UserName: backupTool, Groups: []string{"system:masters"}}
+	tool, err := client.New(config, client.Options{})
+	s.must(err)
+	for _, o := range saved {
+		s.must(client.IgnoreAlreadyExists(tool.Create(s.t.Context(), o.DeepCopy(), client.FieldOwner(backupTool))))
+	}
+}
+
+// lose deletes objects so that nobody does anything about it: with the mark that allows it, and without finalizers.
+func (s *scene) lose(saved backup) {
+	s.t.Helper()
+	for _, o := range saved {
+		change, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"finalizers": nil, "annotations": map[string]string{v1alpha1.AllowDeletionAnnotation: o.GetName()}}})
+		s.must(err)
+		gone := o.DeepCopy()
+		s.must(platform.Client.Patch(s.t.Context(), gone, client.RawPatch("application/merge-patch+json", change)))
+		s.must(platform.Client.Delete(s.t.Context(), gone))
+	}
+}
+
+// release lets a volume be had by a claim of the same name as the one that had it.
+func (s *scene) release(volume string) {
+	kubectl(`patch pv ` + volume + ` --type=merge -p {"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`)(s)
+}
+
+// operatorDown ends the operator, and operatorUp starts it.
+func operatorDown(s *scene) {
+	kubectl("scale deployment kubeop -n " + stage.Namespace + " --replicas=0")(s)
+	kubectl("wait pods -n " + stage.Namespace + " -l app.kubernetes.io/name=kubeop --for=delete --timeout=60s")(s)
+}
+
+func operatorUp(s *scene) {
+	kubectl("scale deployment kubeop -n " + stage.Namespace + " --replicas=1")(s)
+	operatorReady(s)
+}

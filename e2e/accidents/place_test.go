@@ -1,0 +1,143 @@
+//go:build e2e
+
+package accidents
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	eventsv1 "k8s.io/api/events/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// where reads what a status, an event or kubectl says.
+type where func(*scene) (string, error)
+
+func refusal(s *scene) (string, error) { return s.refusal, nil }
+
+func repository(s *scene) (string, error) {
+	return status(s, &v1alpha1.Repository{}, "", s.repository())
+}
+
+func platformRepository(s *scene) (string, error) {
+	return status(s, &v1alpha1.Repository{}, "", v1alpha1.PlatformRepository)
+}
+
+func tenantStatus(s *scene) (string, error) { return status(s, &v1alpha1.Tenant{}, "", s.tenant) }
+
+func project(s *scene) (string, error) {
+	return status(s, &v1alpha1.Project{}, v1alpha1.HomeNamespace(s.tenant), "shop")
+}
+
+func app(name string) where { return appIn("shop", name) }
+
+func appIn(project, name string) where {
+	return func(s *scene) (string, error) {
+		return status(s, &v1alpha1.App{}, v1alpha1.ProjectNamespace(s.tenant, project), name)
+	}
+}
+
+// each is what several places say together.
+func each(places ...where) where {
+	return func(s *scene) (string, error) {
+		var all []string
+		for _, place := range places {
+			text, err := place(s)
+			if err != nil {
+				return "", err
+			}
+			all = append(all, text)
+		}
+		return strings.Join(all, "\n"), nil
+	}
+}
+
+// events are what `kubectl describe` tells of the tenant's objects, as far as it happened since the accident began.
+func events(s *scene) (string, error) {
+	list := &eventsv1.EventList{}
+	if err := platform.Client.List(s.t.Context(), list); err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	home := v1alpha1.HomeNamespace(s.tenant)
+	for _, e := range list.Items {
+		last := e.EventTime.Time
+		if e.Series != nil {
+			last = e.Series.LastObservedTime.Time
+		}
+		of := e.Regarding
+		mine := of.Namespace == home || of.Namespace == s.namespace() || of.Namespace == "" && slices.Contains([]string{s.tenant, home, s.namespace()}, of.Name)
+		if mine && last.After(s.began) {
+			fmt.Fprintf(&out, "%s %s %s/%s: %s\n", e.Type, e.Reason, of.Kind, of.Name, e.Note)
+		}
+	}
+	return out.String(), nil
+}
+
+// output is what kubectl prints.
+func output(args string) where {
+	return func(s *scene) (string, error) { return platform.Kubectl(s.t.Context(), words(s.expand(args))...) }
+}
+
+// status is the status of an object as JSON, with its messages as they are; without the inventory, which names everything.
+func status(s *scene, o client.Object, namespace, name string) (string, error) {
+	if err := platform.Client.Get(s.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return "", err
+	}
+	var parts struct {
+		Status map[string]any `json:"status"`
+	}
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return "", err
+	}
+	delete(parts.Status, "inventory")
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err = encoder.Encode(parts.Status)
+	return out.String(), err
+}
+
+// says waits until a place says all words.
+func (s *scene) says(place where, wanted []string) {
+	s.t.Helper()
+	s.until("the status says it", func(context.Context) error {
+		text, err := place(s)
+		if err != nil {
+			return err
+		}
+		var missing []error
+		for _, want := range wanted {
+			if want = s.expand(want); !strings.Contains(text, want) {
+				missing = append(missing, fmt.Errorf("it does not say %q", want))
+			}
+		}
+		if len(missing) > 0 {
+			return errors.Join(append(missing, fmt.Errorf("it says %s", text))...)
+		}
+		return nil
+	})
+}
+
+// untilText waits until a place says what a judge accepts.
+func (s *scene) untilText(what string, place where, judge func(string) bool) {
+	s.t.Helper()
+	s.until(what, func(context.Context) error {
+		text, err := place(s)
+		if err == nil && !judge(text) {
+			err = fmt.Errorf("it says %s", text)
+		}
+		return err
+	})
+}
