@@ -141,7 +141,7 @@ func (k *tenant) confirm(ctx context.Context) error {
 	if !stage.AsksForConfirmation(r) {
 		return nil
 	}
-	k.claims.confirmed(k.name, stage.Listed(r))
+	k.claims.confirmed(r.Status.Held)
 	return client.IgnoreNotFound(k.ConfirmAs(ctx, r))
 }
 
