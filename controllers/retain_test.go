@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -225,6 +226,48 @@ func TestOnlyConfirmedClaimsGoWithAProject(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestClaimsGoBeforeTheirNamespace removes a project with a claim that was never bound. Kubernetes empties a namespace some seconds
+// after its deletion; a claim that was bound in these would go, and nobody would have looked at it.
+func TestClaimsGoBeforeTheirNamespace(t *testing.T) {
+	n := newTeam(t, "claimsfirst")
+	files := n.shop("web", plain("settings"))
+	files["projects/other/project.yaml"] = fmt.Sprintf(projectFile, "other")
+	n.applied("web", n.push(files))
+	n.byHand("pending")
+	const held = "example.com/held"
+	change(n, n.claim("pending"), func(c *corev1.PersistentVolumeClaim) { c.Finalizers = append(c.Finalizers, held) })
+	n.push(map[string]string{"projects/shop": "-"})
+	n.eventually(func() error {
+		ns, claim := namespace(n.namespace()), n.claim("pending")
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
+			t.Fatal(err)
+		}
+		if ns.DeletionTimestamp == nil {
+			return fmt.Errorf("the namespace is not being deleted")
+		}
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || claim.DeletionTimestamp == nil {
+			t.Fatalf("the namespace is being deleted, and the claim may still be bound, error %v", err)
+		}
+		return nil
+	})
+	change(n, n.claim("pending"), func(c *corev1.PersistentVolumeClaim) {
+		c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == held })
+	})
+	n.gone(namespace(n.namespace()))
+}
+
+// TestClaimsGoWhereNothingWasDelivered removes a project whose guardrails were refused, so that it never got a deployer.
+func TestClaimsGoWhereNothingWasDelivered(t *testing.T) {
+	n := newTeam(t, "undelivered")
+	files := map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop") + "spec: {quota: {pods: \"100000\"}}\n"}
+	files["projects/other/project.yaml"] = fmt.Sprintf(projectFile, "other")
+	n.push(files)
+	n.until(n.project("shop"), v1alpha1.GuardrailsReadyCondition, metav1.ConditionFalse, v1alpha1.QuotaExceededReason)
+	n.byHand("pending")
+	n.push(map[string]string{"projects/shop": "-"})
+	n.gone(n.project("shop"), namespace(n.namespace()))
 }
 
 // TestATenantComesBackToItsData deletes a tenant with data and makes it again from the same file; then somebody else takes the name.

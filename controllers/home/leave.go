@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,8 +23,7 @@ type Departure struct {
 	Policy v1alpha1.DeletionPolicy
 	// Claims says which claims may go.
 	Claims pvc.Terms
-	// Deployer deletes the claims that go where others stay. Nil: nobody makes pods or claims there, and none are deleted one
-	// by one.
+	// Deployer deletes the claims that go. Nil: nobody makes pods or claims there, and none are deleted one by one.
 	Deployer client.Client
 }
 
@@ -31,11 +31,11 @@ type Departure struct {
 // quotas from a watch.
 const closing = 500 * time.Millisecond
 
-// Remove deletes the namespace and waits until it is gone with all that is in it, or leaves it for the sake of claims that
-// hold data. Then those that may go are deleted, and everybody's access ends; quota and network isolation stay.
+// Remove deletes the claims that may go and then the namespace, and waits until it is gone with all that is in it; or leaves it
+// for the sake of claims that hold data. Then everybody's access ends; quota and network isolation stay.
 //
-// No request deletes a namespace only if it holds no claim. So nobody can make one before the claims are looked at; a claim
-// that is bound between the look and the deletion was not bound while anything of the project ran.
+// No request deletes a namespace only if it holds no claim, and Kubernetes empties it seconds later. So nobody can make one before
+// the claims are looked at, and those that go are deleted as they were looked at: one that is bound meanwhile is looked at again.
 func (h Home) Remove(ctx context.Context, d Departure) error {
 	if d.Policy == v1alpha1.DeletionOrphan {
 		return nil
@@ -60,7 +60,7 @@ func (h Home) Remove(ctx context.Context, d Departure) error {
 	return step.Wait(v1alpha1.DeletingReason, time.Second, "%s", left)
 }
 
-// clear returns the claims that stay, once those that go are gone where any stays.
+// clear deletes the claims that go and then returns those that stay.
 func (h Home) clear(ctx context.Context, d Departure) ([]pvc.Claim, error) {
 	if d.Deployer != nil {
 		closed, err := namespace.Close(ctx, h.Direct, h.Name, h.Owner.Labels)
@@ -76,13 +76,17 @@ func (h Home) clear(ctx context.Context, d Departure) ([]pvc.Claim, error) {
 		return nil, err
 	}
 	leave, stay := d.Claims.Divide(all)
-	if len(stay) == 0 || len(leave) == 0 || d.Deployer == nil {
+	if len(leave) == 0 || d.Deployer == nil {
 		return stay, nil
 	}
-	if err := pvc.Delete(ctx, d.Deployer, leave); err != nil {
-		return nil, err
+	err = pvc.Delete(ctx, d.Deployer, leave)
+	switch {
+	case err == nil, apierrors.IsConflict(err): // One that changed meanwhile is looked at again.
+		return nil, step.Wait(v1alpha1.DeletingReason, time.Second, "waits for claims %s to be gone", pvc.Names(leave))
+	case apierrors.IsForbidden(err) && len(stay) == 0: // Nothing could be delivered here yet: there is no deployer.
+		return nil, nil
 	}
-	return nil, step.Wait(v1alpha1.DeletingReason, time.Second, "waits for claims %s to be gone", pvc.Names(leave))
+	return nil, err
 }
 
 // retain leaves the namespace with its claims.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -160,15 +161,28 @@ var holding = map[corev1.NamespaceConditionType]bool{
 	corev1.NamespaceFinalizersRemaining:      true,
 }
 
+// remaining finds the resources in the condition NamespaceContentRemaining: "pods. has 1 resource instances" is of the core group.
+var remaining = regexp.MustCompile(`([^ ]+) has \d+ resource instances`)
+
+// holds says what keeps a namespace that is being deleted, and which command names the objects.
 func holds(ns *corev1.Namespace) string {
-	var why []string
+	var why, left []string
 	for _, c := range ns.Status.Conditions {
-		if holding[c.Type] && c.Status == corev1.ConditionTrue {
-			why = append(why, strings.TrimSpace(c.Message))
+		if !holding[c.Type] || c.Status != corev1.ConditionTrue {
+			continue
+		}
+		why = append(why, strings.TrimSpace(c.Message))
+		for _, match := range remaining.FindAllStringSubmatch(c.Message, -1) {
+			left = append(left, strings.TrimSuffix(match[1], "."))
 		}
 	}
-	if len(why) == 0 {
+	switch {
+	case len(why) == 0:
 		return ""
+	case len(left) == 0:
+		return ": " + strings.Join(why, "; ")
 	}
-	return ": " + strings.Join(why, "; ")
+	return fmt.Sprintf(": %s. kubectl get %s -n %s -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers names them; "+
+		"each goes when whoever serves its finalizers has taken them off. Take off yourself one that nobody serves any more",
+		strings.Join(why, "; "), strings.Join(left, ","), ns.Name)
 }

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -140,7 +141,7 @@ func (k *tenant) confirm(ctx context.Context) error {
 	if !stage.AsksForConfirmation(r) {
 		return nil
 	}
-	k.claims.confirmed(k.name, stage.Listed(r))
+	k.claims.confirmed(r.Status.Held)
 	return client.IgnoreNotFound(k.ConfirmAs(ctx, r))
 }
 
@@ -220,18 +221,35 @@ func (k *tenant) restore(ctx context.Context) error {
 	return nil
 }
 
+// patience is how long nothing may change before a history counts as stuck, and forever how long it may go on changing. How long
+// all takes is up to the machine: Kubernetes deletes a namespace in ten seconds, and in minutes where it gets no processor.
+const patience, forever = 5 * time.Minute, 20 * time.Minute
+
 // converge confirms whatever waits until the cluster is what Git says.
-func (k *tenant) converge(ctx context.Context) error {
-	return stage.Until(ctx, 3*time.Minute, "the cluster equals Git", func(ctx context.Context) error {
-		err := k.equal(ctx)
-		if err != nil {
+func (k *tenant) converge(parent context.Context) error {
+	ctx, cancel := context.WithTimeout(parent, forever)
+	defer cancel()
+	differs := errors.New("nobody looked yet")
+	for differs != nil {
+		was := differs.Error()
+		err := stage.Until(ctx, patience, "the cluster equals Git, or comes nearer", func(ctx context.Context) error {
+			if differs = k.equal(ctx); differs == nil || differs.Error() != was {
+				return nil
+			}
 			if failed := k.confirm(ctx); failed != nil {
 				return stage.Final(failed)
 			}
 			time.Sleep(300 * time.Millisecond)
+			return differs
+		})
+		if ctx.Err() != nil {
+			return fmt.Errorf("something changes for %s, and is not as Git says: %w", forever, differs)
 		}
-		return err
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // equal compares the tenant's Projects and Apps, and what the apps deliver, with Git.
@@ -262,11 +280,16 @@ func (k *tenant) equal(ctx context.Context) error {
 	return k.delivered(ctx)
 }
 
-func state(o client.Object, name string) string {
-	if o.GetDeletionTimestamp() != nil {
-		return name + " (being deleted)"
+// state names an object, with what it waits for where it is being deleted.
+func state(o stage.Conditioned, name string) string {
+	if o.GetDeletionTimestamp() == nil {
+		return name
 	}
-	return name
+	says := "nothing is said of it"
+	if ready := meta.FindStatusCondition(o.GetConditions(), v1alpha1.ReadyCondition); ready != nil {
+		says = ready.Message
+	}
+	return fmt.Sprintf("%s (being deleted: %s)", name, says)
 }
 
 // delivered looks at each app's ConfigMap and claim.

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -124,14 +126,17 @@ func (w *world) restart(ctx context.Context) error {
 	return err
 }
 
-// claims watches what becomes of every claim, and remembers what confirmations listed.
+// claims watches what becomes of every claim, and remembers which of them confirmations listed as going.
 type claims struct {
+	// known are the claims by namespace and name.
+	known cache.Store
+
 	mu sync.Mutex
-	// listed are what confirmations showed, by tenant.
-	listed map[string]string
+	// listed are the UIDs of claims that a confirmation said are deleted.
+	listed map[types.UID]bool
 	// wrong are deletions that no confirmation listed, by tenant; right counts the others.
 	wrong map[string][]string
-	seen  map[string]bool
+	seen  map[types.UID]bool
 	right int
 }
 
@@ -144,8 +149,8 @@ func watchClaims(ctx context.Context, kubeconfig string) (*claims, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &claims{listed: map[string]string{}, wrong: map[string][]string{}, seen: map[string]bool{}}
 	informer := informers.NewSharedInformerFactory(client, 0).Core().V1().PersistentVolumeClaims().Informer()
+	c := &claims{known: informer.GetStore(), listed: map[types.UID]bool{}, wrong: map[string][]string{}, seen: map[types.UID]bool{}}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(_, o any) {
 			if claim := o.(*corev1.PersistentVolumeClaim); claim.DeletionTimestamp != nil {
@@ -173,24 +178,34 @@ func watchClaims(ctx context.Context, kubeconfig string) (*claims, error) {
 func (c *claims) goes(claim *corev1.PersistentVolumeClaim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if claim.Spec.VolumeName == "" || c.seen[string(claim.UID)] {
+	if claim.Spec.VolumeName == "" || c.seen[claim.UID] {
 		return
 	}
-	c.seen[string(claim.UID)] = true
-	key := claim.Namespace + "/" + claim.Name
-	owner, _, _ := strings.Cut(strings.TrimPrefix(claim.Namespace, "kubeop-"), "-")
-	if strings.Contains(c.listed[owner], key) {
+	c.seen[claim.UID] = true
+	if c.listed[claim.UID] {
 		c.right++
 		return
 	}
-	c.wrong[owner] = append(c.wrong[owner], key)
+	owner, _, _ := strings.Cut(strings.TrimPrefix(claim.Namespace, "kubeop-"), "-")
+	c.wrong[owner] = append(c.wrong[owner], claim.Namespace+"/"+claim.Name)
 }
 
-// confirmed remembers what a confirmation is about to allow. It is called before it allows it.
-func (c *claims) confirmed(tenant string, listed []string) {
+// going is a claim that a Repository lists as one that is deleted; others that it lists stay.
+var going = regexp.MustCompile(`^PersistentVolumeClaim ([^ ]+): .*, is deleted with its data$`)
+
+// confirmed remembers the claims that go by what a confirmation is about to allow. It is called before it allows it.
+func (c *claims) confirmed(held []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.listed[tenant] += strings.Join(listed, "\n") + "\n"
+	for _, line := range held {
+		claim := going.FindStringSubmatch(line)
+		if claim == nil {
+			continue
+		}
+		if now, known, _ := c.known.GetByKey(claim[1]); known {
+			c.listed[now.(*corev1.PersistentVolumeClaim).UID] = true
+		}
+	}
 }
 
 // lost are the claims of a tenant that went although nobody had confirmed it.

@@ -17,9 +17,6 @@ var historyCommand = regexp.MustCompile(`(paas\.kubeop\.io/confirm-history)="?([
 // AsksForConfirmation reports whether a Repository holds something that a confirmation lets go ahead.
 func AsksForConfirmation(r *v1alpha1.Repository) bool { return len(confirmations(r)) > 0 }
 
-// Listed is all that a Repository shows to whoever is asked to confirm.
-func Listed(r *v1alpha1.Repository) []string { return append(messages(r), r.Status.Held...) }
-
 // Confirm lets what a Repository holds go ahead, deletions or a rewritten history, as its status says; an error while nothing asks
 // to be confirmed.
 func (s *Stage) Confirm(ctx context.Context, repository string) error {
