@@ -135,6 +135,8 @@ const (
 	InvalidTreeReason = "InvalidTree"
 	// HistoryRewrittenReason: the commit does not descend from the one that was accepted last, so it waits to be confirmed.
 	HistoryRewrittenReason = "HistoryRewritten"
+	// DeletionHeldReason, of an event: the object stays though it is being deleted, because kubeop is being uninstalled.
+	DeletionHeldReason = "DeletionHeld"
 	// DeletionsHeldReason: the commit deletes so much that it waits to be confirmed.
 	DeletionsHeldReason = "DeletionsHeld"
 	// SecretMissingReason: a Secret that the spec names does not exist; the message says how to make it.

@@ -6,6 +6,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
@@ -42,7 +43,11 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Repository) (ctrl.Result, error) {
 	s := newScope(repository)
 	if !repository.DeletionTimestamp.IsZero() {
-		return r.Steps.Finalize(ctx, repository, s, step.Of(v1alpha1.FetchedCondition, s, r.forget))
+		result, err := r.Steps.Finalize(ctx, repository, s)
+		if err == nil && !controllerutil.ContainsFinalizer(repository, v1alpha1.Finalizer) { // Whatever it was let go for.
+			r.forget(repository)
+		}
+		return result, err
 	}
 	s.hook = r.hookNote(ctx, repository)
 	return r.Steps.Run(ctx, repository, s,

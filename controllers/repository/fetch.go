@@ -142,10 +142,9 @@ func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository
 func (r *Reconciler) WakeApps(wake func(types.NamespacedName)) { r.Older.Wake = wake }
 
 // forget drops what is remembered of a repository that goes.
-func (r *Reconciler) forget(_ context.Context, s *scope) error {
-	r.Commits.Forget(string(s.repository.UID))
-	r.records.forget(s.repository.UID, s.repository.Name)
-	r.Refusals.Forget(s.repository.Name)
-	r.credentials.drop(secretsOf(s.repository)...)
-	return nil
+func (r *Reconciler) forget(repository *v1alpha1.Repository) {
+	r.Commits.Forget(string(repository.UID))
+	r.records.forget(repository.UID, repository.Name)
+	r.Refusals.Forget(repository.Name)
+	r.credentials.drop(secretsOf(repository)...)
 }

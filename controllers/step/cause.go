@@ -41,7 +41,10 @@ func (r *Runner) leave(ctx context.Context, obj Object) (left bool, result ctrl.
 		r.meant.Store(obj.GetUID(), nil)
 		return false, ctrl.Result{}, nil
 	case cause.Hold:
-		log.Info("Nothing is removed: "+cause.Other, "looksAgainAfter", heldPause)
+		if _, told := r.held.LoadOrStore(obj.GetUID(), nil); !told {
+			log.Info("Nothing is removed: "+cause.Other, "looksAgainEvery", heldPause)
+			r.emit(obj, corev1.EventTypeWarning, v1alpha1.DeletionHeldReason, "it stays with what it made, and is looked at again every "+heldPause.String()+": "+cause.Other)
+		}
 		return true, ctrl.Result{RequeueAfter: heldPause}, nil
 	}
 	there, err := r.letGo(ctx, obj)

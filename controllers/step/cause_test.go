@@ -29,8 +29,9 @@ func TestADeletionThatWasNotMeantForTheObjectRemovesNothing(t *testing.T) {
 		"meant for it":     {removed: true},
 		"its definition's": {cause: Cause{Other: "its definition is being deleted"}, event: "Warning LeftRunning what it made is left running: its definition is being deleted"},
 		"suspended":        {suspend: true, event: "Warning LeftRunning what it made is left running: it was suspended when it was deleted"},
-		"held":             {cause: Cause{Other: "kubeop is being uninstalled", Hold: true}, stays: true, after: heldPause},
-		"not known":        {err: away, stays: true},
+		"held": {cause: Cause{Other: "kubeop is being uninstalled", Hold: true}, stays: true, after: heldPause,
+			event: "Warning DeletionHeld it stays with what it made, and is looked at again every 10s: kubeop is being uninstalled"},
+		"not known": {err: away, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, web(func(a *v1alpha1.App) {

@@ -31,7 +31,7 @@ func init() { ctrlmetrics.Registry.MustRegister(oversized) }
 
 // weigh has the object say that it comes near the limit of what can be stored. It reports whether that is news in the object.
 func weigh(obj Object, size int) bool {
-	labels := prometheus.Labels{"kind": kindOf(obj), "namespace": obj.GetNamespace(), "name": obj.GetName()}
+	labels := labelsOf(obj)
 	if size < nearLimit {
 		oversized.Delete(labels)
 		if !conditions.Has(obj, v1alpha1.NearSizeLimitCondition) {
@@ -48,6 +48,10 @@ func weigh(obj Object, size int) bool {
 	}
 	conditions.Set(obj, &metav1.Condition{Type: v1alpha1.NearSizeLimitCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.TooLargeReason, Message: message})
 	return true
+}
+
+func labelsOf(obj Object) prometheus.Labels {
+	return prometheus.Labels{"kind": kindOf(obj), "namespace": obj.GetNamespace(), "name": obj.GetName()}
 }
 
 func mebibytes(n int) float64 { return float64(n) / (1 << 20) }

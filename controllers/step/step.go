@@ -99,8 +99,9 @@ type Runner struct {
 	// must not read from a cache.
 	Cause func(ctx context.Context, obj Object) (Cause, error)
 
-	// failing are the UIDs of objects whose last word was a failure, meant those of objects whose deletion was meant for them.
-	failing, meant sync.Map
+	// failing are the UIDs of objects whose last word was a failure, meant those of objects whose deletion was meant for them, and
+	// held those of objects whose deletion is held, which is told.
+	failing, meant, held sync.Map
 }
 
 // Run brings obj to what its spec says: it takes hold of it with the finalizer, runs the steps in order until one does
@@ -147,6 +148,8 @@ func (r *Runner) letGo(ctx context.Context, obj Object) (bool, error) {
 	}
 	r.failing.Delete(obj.GetUID())
 	r.meant.Delete(obj.GetUID())
+	r.held.Delete(obj.GetUID())
+	oversized.Delete(labelsOf(obj))
 	r.Metrics.RecordDuration(ctx, obj, r.Clock.Now())
 	return err == nil, nil
 }
