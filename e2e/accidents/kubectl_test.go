@@ -74,15 +74,15 @@ var kubectlAccidents = []accident{
 	},
 	{
 		slip: "`kubectl delete deployment`", on: own, fate: "it is made again, with its claim", mend: "by itself",
-		says: putBack, do: kubectl("delete deployment store -n $ns"), place: each(app("store"), events), back: none, newPods: true,
+		says: putBack, do: kubectl("delete deployment store -n $ns"), place: app("store"), back: none, newPods: true,
 	},
 	{
 		slip: "`kubectl delete all --all` in a project", on: inPlatform, fate: "what Git declares is made again; the claim stays", mend: "by itself",
-		says: putBack, do: kubectl("delete deployments,services,pods,replicasets --all -n $ns"), place: each(app("store"), events), back: none, newPods: true,
+		says: []string{"DriftCorrected", "put back: "}, do: kubectl("delete deployments,services,pods,replicasets --all -n $ns"), place: app("store"), back: none, newPods: true,
 	},
 	{
 		slip: "`kubectl scale deployment --replicas=0`", on: own, fate: "corrected", mend: "by itself",
-		says: putBack, do: kubectl("scale deployment store --replicas=0 -n $ns"), place: each(app("store"), events), back: none, newPods: true,
+		says: putBack, do: kubectl("scale deployment store --replicas=0 -n $ns"), place: app("store"), back: none, newPods: true,
 	},
 	{
 		slip: "the label of the tenant is taken from a namespace", on: own, fate: "it is put back", mend: "by itself",
