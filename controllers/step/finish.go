@@ -29,10 +29,9 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		return ctrl.Result{RequeueAfter: v.after}, nil
 	}
 	s.Record()
-	if ctx.Err() != nil && v != nil && v.kind == failed {
-		// The operator is stopping: what broke off says nothing about the object. What was done stays recorded.
-		obj.SetConditions(before.GetConditions())
-		return ctrl.Result{}, r.write(ctx, before, obj, s)
+	if why, did := brokeOff(ctx, v); did {
+		obj.SetConditions(before.GetConditions()) // What was done stays recorded.
+		return ctrl.Result{}, errors.Join(r.write(ctx, before, obj, s), why)
 	}
 	heading := headingOf(s)
 	summarise(obj, s, v, heading)

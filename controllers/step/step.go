@@ -107,6 +107,10 @@ type Runner struct {
 // Run brings obj to what its spec says: it takes hold of it with the finalizer, runs the steps in order until one does
 // not succeed, and tells the outcome. A suspended object is left as it is.
 func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
+	return soonWhereFenced(r.run(ctx, obj, s, steps))
+}
+
+func (r *Runner) run(ctx context.Context, obj Object, s Scope, steps []Step) (ctrl.Result, error) {
 	if obj.GetSchedule().Suspend {
 		return ctrl.Result{}, r.suspended(ctx, obj)
 	}
@@ -124,6 +128,10 @@ func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (c
 // Finalize undoes what obj made and lets it go when every step succeeded. A suspended object is let go at once, and
 // what it made stays; so is one whose deletion was meant for something else, see Cause.
 func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
+	return soonWhereFenced(r.finalize(ctx, obj, s, steps))
+}
+
+func (r *Runner) finalize(ctx context.Context, obj Object, s Scope, steps []Step) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return ctrl.Result{}, nil
 	}

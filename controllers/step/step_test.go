@@ -3,6 +3,8 @@ package step
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/fence"
 )
 
 // facts is a scope that records a revision.
@@ -309,6 +312,37 @@ func TestAStopOfTheOperatorIsNoFailureOfTheObject(t *testing.T) {
 	b.read(t, b.app)
 	if !conditions.IsReady(b.app) || b.app.Status.LastAttemptedRevision != "main@sha1:2" {
 		t.Errorf("the status is %+v", b.app.Status)
+	}
+}
+
+// TestWhatTheFenceRefusesIsNoFailureOfTheObject has a step be refused, and then the status: neither is told, and both are tried
+// again soon, without the queue's backoff.
+func TestWhatTheFenceRefusesIsNoFailureOfTheObject(t *testing.T) {
+	fenced := fmt.Errorf("ConfigMap/web: %w", &url.Error{Op: "Patch", URL: "https://api", Err: fence.ErrFenced})
+	want := ctrl.Result{RequeueAfter: fencedPause}
+	for name, outcome := range map[string]error{"a failure": fenced, "with a reason": Fail("Away", fenced)} {
+		b := newBench(t, web())
+		if result, err := b.run(t, nil, outcome); result != want || err != nil {
+			t.Errorf("%s: got %v, %v", name, result, err)
+		}
+		if len(b.app.Status.Conditions) > 0 || len(b.events.Events) > 0 {
+			t.Errorf("%s: it is told: %v", name, b.app.Status.Conditions)
+		}
+	}
+
+	b := newBench(t, web())
+	b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return fenced
+		},
+	})
+	if result, err := b.run(t, nil); result != want || err != nil {
+		t.Errorf("the status: got %v, %v", result, err)
+	}
+	b.app.Finalizers = []string{v1alpha1.Finalizer}
+	f := &facts{app: b.app}
+	if result, err := b.Finalize(t.Context(), b.app, f, Of("First", f, func(context.Context, *facts) error { return fenced })); result != want || err != nil {
+		t.Errorf("a deletion: got %v, %v", result, err)
 	}
 }
 

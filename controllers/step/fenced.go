@@ -1,0 +1,35 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kubeop/kubeop/internal/fence"
+)
+
+// fencedPause is when a Reconcile is tried again that could not write because the operator does not surely hold its lease.
+const fencedPause = 2 * time.Second
+
+// soonWhereFenced spares the queue's backoff what the fence kept from writing. The lease is renewed within seconds, or this process ends;
+// backoff would have the object wait for up to five minutes more.
+func soonWhereFenced(result ctrl.Result, err error) (ctrl.Result, error) {
+	if errors.Is(err, fence.ErrFenced) {
+		return ctrl.Result{RequeueAfter: fencedPause}, nil
+	}
+	return result, err
+}
+
+// brokeOff returns why a Reconcile ended that says nothing about its object, and whether it did: the operator is stopping, or the
+// fence kept it from writing.
+func brokeOff(ctx context.Context, v *verdict) (why error, did bool) {
+	switch {
+	case v == nil || v.kind != failed:
+		return nil, false
+	case errors.Is(v.err, fence.ErrFenced):
+		return v.err, true
+	}
+	return nil, ctx.Err() != nil
+}
