@@ -75,9 +75,10 @@ func (r *Reconciler) retains(ctx context.Context, s *scope) (bool, error) {
 	return policy == v1alpha1.ClaimRetain, nil
 }
 
-// removalConfirmed reports whether somebody confirmed that what a deleted app protects goes, too.
+// removalConfirmed reports whether somebody confirmed that what a deleted app protects goes, too. What confirms a list of what left the
+// source says nothing of the rest.
 func removalConfirmed(app *v1alpha1.App) bool {
-	return confirmed(app, v1alpha1.ConfirmAll) || confirmed(app, app.Status.LastAttemptedRevision)
+	return app.Annotations[v1alpha1.ConfirmAnnotation] == v1alpha1.ConfirmAll
 }
 
 // uninstallWithoutData uninstalls the release. Its claims stay; those that go are deleted afterwards. It is not begun while objects of the
