@@ -79,7 +79,7 @@ func TestWhatOwnsClaimsStays(t *testing.T) {
 	if len(app.Status.Held) != 1 || !strings.HasPrefix(app.Status.Held[0], "StatefulSet db: owns claims that hold data and would go with it, and claimDeletionPolicy is Retain") {
 		t.Errorf("held are %q", app.Status.Held)
 	}
-	n.annotate(app, v1alpha1.ConfirmAnnotation, revision)
+	n.annotate(app, v1alpha1.ConfirmAnnotation, app.Status.HeldToken)
 	n.reconcile(app)
 	n.there(n.statefulSet(), n.claim("data-db-0"))
 
@@ -95,7 +95,7 @@ func TestWhatOwnsClaimsStays(t *testing.T) {
 		return nil
 	})
 	n.there(n.statefulSet(), n.claim("data-db-0"))
-	n.annotate(app, v1alpha1.ConfirmAnnotation, app.Status.LastAttemptedRevision)
+	n.annotate(app, v1alpha1.ConfirmAnnotation, app.Status.HeldToken)
 	n.gone(n.statefulSet(), was)
 }
 

@@ -223,7 +223,7 @@ func TestADefinitionThatLeftTheChartWaits(t *testing.T) {
 	if n.stay(crd); crd.UID != uid {
 		t.Error("it was replaced")
 	}
-	n.annotate(app, v1alpha1.ConfirmAnnotation, app.Status.LastAttemptedRevision)
+	n.annotate(app, v1alpha1.ConfirmAnnotation, app.Status.HeldToken)
 	n.gone(crd)
 }
 

@@ -168,10 +168,14 @@ type AppStatus struct {
 	// +optional
 	Hooks []HookStatus `json:"hooks,omitempty"`
 	// Held are the objects that left the source and are not deleted before somebody confirms it, at most 20, as
-	// "<kind> <name>: why". The annotation paas.kubeop.io/confirm-deletions, set to status.lastAttemptedRevision, confirms.
+	// "<kind> <name>: why".
 	// +listType=atomic
 	// +optional
 	Held []string `json:"held,omitempty"`
+	// HeldToken is what the annotation paas.kubeop.io/confirm-deletions has to be for them to go: it stands for this revision and
+	// this list, and for nothing else. The annotation is removed once it was used.
+	// +optional
+	HeldToken string `json:"heldToken,omitempty"`
 	// Inventory lists the applied objects.
 	// +optional
 	Inventory Inventory `json:"inventory,omitzero"`

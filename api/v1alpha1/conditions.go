@@ -191,7 +191,8 @@ const (
 	StillDeclaredReason = "StillDeclared"
 	// ClaimMissingReason: claimName names a claim that does not exist.
 	ClaimMissingReason = "ClaimMissing"
-	// ClaimsInTheWayReason: the release is not uninstalled, because claims that hold data belong to objects of it and would go.
+	// ClaimsInTheWayReason: an object of the release is not deleted, and so the release not uninstalled or upgraded, because claims
+	// that hold data belong to it and would go.
 	ClaimsInTheWayReason = "ClaimsInTheWay"
 	// KeptReason: objects that are protected from deletion were left where they are; kubeop has let go of them.
 	KeptReason = "Kept"

@@ -57,7 +57,7 @@ type HelmAction struct {
 	// +optional
 	CRDs CRDsPolicy `json:"crds,omitempty"`
 	// Force deletes and makes anew the objects that the API server refuses to change, such as a Job; never a
-	// CustomResourceDefinition. Default false.
+	// CustomResourceDefinition, a PersistentVolumeClaim, or what owns claims that hold data. Default false.
 	// +optional
 	Force bool `json:"force,omitempty"`
 	// TakeOwnership adopts objects that exist and belong to no release, or to another one of this app, if they are in its

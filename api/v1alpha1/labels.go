@@ -26,8 +26,8 @@ const (
 	RevisionAnnotation = "paas.kubeop.io/revision"
 	// HookInputAnnotation on a hook's Job is what the hook runs for, as in status.hooks.
 	HookInputAnnotation = "paas.kubeop.io/hook-input"
-	// ConfirmAnnotation lets held deletions go ahead. On a Repository it is status.heldToken. On an App it names the revision; on
-	// one that is being deleted ConfirmAll does too.
+	// ConfirmAnnotation lets held deletions go ahead: it is status.heldToken of the Repository or App. On an App that is being
+	// deleted ConfirmAll lets everything go that is protected.
 	ConfirmAnnotation = "paas.kubeop.io/confirm-deletions"
 	// ConfirmHistoryAnnotation on a Repository names the one commit, by its hash or revision, that may follow though it does not
 	// descend from the one before it. kubeop removes it when it was used.

@@ -7,10 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -78,25 +75,21 @@ func (r *Reconciler) retains(ctx context.Context, s *scope) (bool, error) {
 	return policy == v1alpha1.ClaimRetain, nil
 }
 
-// removalConfirmed reports whether somebody confirmed that what a deleted app protects goes, too.
+// removalConfirmed reports whether somebody confirmed that what a deleted app protects goes, too. What confirms a list of what left the
+// source says nothing of the rest.
 func removalConfirmed(app *v1alpha1.App) bool {
-	return confirmed(app, v1alpha1.ConfirmAll) || confirmed(app, app.Status.LastAttemptedRevision)
+	return app.Annotations[v1alpha1.ConfirmAnnotation] == v1alpha1.ConfirmAll
 }
 
-// uninstallWithoutData uninstalls the release. Its claims stay, as Helm is told when they are installed; those that go are
-// deleted afterwards. It is not begun while objects of the release own claims, which would go with them.
+// uninstallWithoutData uninstalls the release. Its claims stay; those that go are deleted afterwards. It is not begun while objects of the
+// release own claims, which would go with them, unless those go.
 func (r *Reconciler) uninstallWithoutData(ctx context.Context, s *scope) error {
 	retain, err := r.retains(ctx, s)
 	if err != nil {
 		return err
 	}
 	goes := removalConfirmed(s.app) && !retain
-	if !goes {
-		if err := r.ownsData(ctx, s); err != nil {
-			return err
-		}
-	}
-	if err := r.uninstall(ctx, s); err != nil || !goes {
+	if err := r.uninstall(ctx, s, goes); err != nil || !goes {
 		return err
 	}
 	list := &corev1.PersistentVolumeClaimList{}
@@ -106,48 +99,7 @@ func (r *Reconciler) uninstallWithoutData(ctx context.Context, s *scope) error {
 	return pvc.Delete(ctx, s.client, list.Items)
 }
 
-// ownsData fails while an object of the release owns claims that hold data.
-func (r *Reconciler) ownsData(ctx context.Context, s *scope) error {
-	dependents := s.dependents()
-	for _, e := range s.inventory.Entries {
-		id, err := apply.ParseObjectID(e.ID)
-		if err != nil || !apply.MayOwn(schema.GroupKind{Group: id.Group, Kind: id.Kind}) {
-			continue
-		}
-		uid, err := r.uidOf(ctx, s, id, e.Version)
-		if err != nil {
-			return err
-		}
-		owned, err := dependents.Claims(ctx, uid)
-		if err != nil {
-			return err
-		}
-		if len(owned) > 0 {
-			return step.FailAfter(v1alpha1.ClaimsInTheWayReason, 30*time.Second, fmt.Errorf(
-				"%s/%s owns claims that hold data and would go with it: %s; take its owner references off them to keep them, set deletionPolicy: Orphan to leave all as it is, "+
-					"or to delete them set claimDeletionPolicy: Delete and the annotation %s: %s", id.Kind, id.Name, strings.Join(owned, ", "), v1alpha1.ConfirmAnnotation, v1alpha1.ConfirmAll))
-		}
-	}
-	return nil
-}
-
-// uidOf returns the UID of an object of the release, "" where there is none.
-func (r *Reconciler) uidOf(ctx context.Context, s *scope, id apply.ObjectID, version string) (types.UID, error) {
-	kind, key := schema.GroupVersionKind{Group: id.Group, Version: version, Kind: id.Kind}, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
-	live, known, err := r.Watch.Live(ctx, kind, key)
-	if err != nil {
-		return "", err
-	}
-	if live != nil {
-		return live.GetUID(), nil
-	}
-	if known {
-		return "", nil
-	}
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
-	if err := s.client.Get(ctx, key, object); err != nil && !meta.IsNoMatchError(err) {
-		return "", client.IgnoreNotFound(err)
-	}
-	return object.UID, nil
+// claimsInTheWay tells which object of a release is not deleted because claims would go with it, and what to do.
+func claimsInTheWay(err error, otherwise string) error {
+	return step.FailAfter(v1alpha1.ClaimsInTheWayReason, 30*time.Second, fmt.Errorf("%w, %s", err, otherwise))
 }

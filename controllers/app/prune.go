@@ -13,9 +13,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
-// prune deletes what left the source, but for what is protected: that waits for somebody to confirm this revision.
+// prune deletes what left the source, but for what is protected: that waits for somebody to confirm it.
 func (r *Reconciler) prune(ctx context.Context, s *scope, made, stale []v1alpha1.InventoryEntry) error {
-	s.held = nil
+	s.hold(nil, false)
 	if !s.app.Spec.Prunes() || len(stale) == 0 {
 		return nil
 	}
@@ -23,12 +23,11 @@ func (r *Reconciler) prune(ctx context.Context, s *scope, made, stale []v1alpha1
 	if err != nil {
 		return err
 	}
-	removed, err := r.Applier.Remove(ctx, apply.Removal{
+	removed, err := r.removeConfirmed(ctx, s, apply.Removal{
 		Client: r.sees(s), Entries: stale, Owner: ownerLabels(s.owner), Guarded: true,
-		Confirmed: confirmed(s.app, s.revision), Retain: retain, Dependents: s.dependents(), Wanted: r.wanted(s),
+		Retain: retain, Dependents: s.dependents(), Wanted: r.wanted(s),
 	})
 	s.inventory = apply.Inventory(made, removed.Left)
-	s.held = inHold(removed.Held, retain)
 	r.tellKept(ctx, s.app, removed.Kept, "are annotated "+v1alpha1.PruneAnnotation+": "+v1alpha1.PruneDisabled)
 	if err != nil {
 		return step.Fail(v1alpha1.PruneFailedReason, fmt.Errorf("deleting what left the source: %w", forbidden(err, "")))
@@ -53,11 +52,6 @@ func (r *Reconciler) handOver(s *scope, objects []string) {
 	if waited >= patience {
 		s.waiting = objects
 	}
-}
-
-// confirmed reports whether somebody confirmed what is held at a revision.
-func confirmed(app *v1alpha1.App, revision string) bool {
-	return revision != "" && app.Annotations[v1alpha1.ConfirmAnnotation] == revision
 }
 
 // leaving waits for objects that are being deleted. The watch wakes the app when one of them is gone.

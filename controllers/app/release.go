@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -110,9 +111,16 @@ func (r *Reconciler) request(ctx context.Context, s *scope) release.Request {
 		Known:            recorded.revision,
 		KnownContent:     recorded.content,
 		Unmoved:          r.unmoved(ctx, s),
+		Owned:            owned(s),
 		Tenant:           s.owner.Tenant,
 		Sensitive:        s.sensitive,
 	}
+}
+
+// owned returns a function that names what owns claims with data, as it is when it is asked.
+func owned(s *scope) func(context.Context) (map[types.UID][]string, error) {
+	reader, namespace := s.client, s.app.Namespace
+	return func(ctx context.Context) (map[types.UID][]string, error) { return apply.Owned(ctx, reader, namespace) }
 }
 
 // asks reports whether people ask for something by an annotation: a new value asks anew, and one that is taken away asks
@@ -214,6 +222,8 @@ func releaseError(err error) error {
 		return step.Stop(v1alpha1.ReleaseTakenReason, err)
 	case errors.Is(err, release.ErrDraining):
 		return step.Wait(v1alpha1.ProgressingReason, 10*time.Second, "%w", err)
+	case errors.As(err, new(*release.ClaimsInTheWay)):
+		return claimsInTheWay(err, "or give the release the name back that it had")
 	}
 	var leaving *release.Terminating
 	if errors.As(err, &leaving) {
@@ -228,6 +238,8 @@ func (r *Reconciler) releaseFailed(s *scope, outcome release.Outcome) error {
 	var notAllowed *release.NotAllowed
 	pause := max(outcome.RetryAt.Sub(r.Clock.Now()), 100*time.Millisecond)
 	switch {
+	case errors.As(outcome.Failed, new(*release.ClaimsInTheWay)):
+		return claimsInTheWay(outcome.Failed, "or have the chart go on with it as it is")
 	case policy.OnlyUnknownKinds(outcome.Failed):
 		// The kind's definition may be on its way.
 		return step.FailAfter(v1alpha1.NotAllowedReason, pause, outcome.Failed)

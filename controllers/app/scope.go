@@ -62,6 +62,8 @@ type scope struct {
 	hears time.Duration
 	// held are the objects that left the source and wait for somebody to confirm their deletion, set by apply.
 	held []string
+	// heldToken is what confirms it, "" where nothing is held.
+	heldToken string
 	// unhealthySince is set by health.
 	unhealthySince *metav1.Time
 
@@ -99,7 +101,7 @@ type helmFacts struct {
 }
 
 func newScope(app *v1alpha1.App, m *memory) *scope {
-	s := &scope{app: app, memory: m.of(app), inventory: app.Status.Inventory, unhealthySince: app.Status.UnhealthySince, held: app.Status.Held}
+	s := &scope{app: app, memory: m.of(app), inventory: app.Status.Inventory, unhealthySince: app.Status.UnhealthySince, held: app.Status.Held, heldToken: app.Status.HeldToken}
 	s.memory.told(app)
 	if kept := s.memory.inventory; kept != nil {
 		s.inventory = *kept
@@ -160,7 +162,7 @@ func (s *scope) Record() {
 	status := &s.app.Status
 	status.Inventory = s.inventory
 	status.UnhealthySince = s.unhealthySince
-	status.Held = s.held[:min(len(s.held), maxHeld)]
+	status.Held, status.HeldToken = s.held[:min(len(s.held), maxHeld)], s.heldToken
 	if s.done {
 		status.ObservedTree = s.app.Annotations[v1alpha1.TreeAnnotation]
 	}
@@ -277,7 +279,8 @@ func (s *scope) inHold(left string) string {
 	case s.retained():
 		return fmt.Sprintf("; %d more left %s and stay, as status.held says", n, left)
 	}
-	return fmt.Sprintf("; %d more left %s and wait, as status.held says, until the annotation %s is that revision", len(s.held), left, v1alpha1.ConfirmAnnotation)
+	return fmt.Sprintf("; %d more left %s and wait, as status.held says. To delete them: kubectl annotate app %s -n %s --overwrite %s=%s",
+		len(s.held), left, s.app.Name, s.app.Namespace, v1alpha1.ConfirmAnnotation, s.heldToken)
 }
 
 // Notes are the conditions beside the steps', and the event that tells why an action was begun where that is not plain.

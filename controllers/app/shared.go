@@ -56,7 +56,7 @@ func sharedEntries(recorded []v1alpha1.InventoryEntry, outcome release.Outcome) 
 // pruneShared deletes the cluster-scoped objects that left the chart and that the upgrade left: those that the project may not
 // delete any more, and definitions, which wait for confirmation. It is the last step, so that nothing else waits for them.
 func (r *Reconciler) pruneShared(ctx context.Context, s *scope) error {
-	s.held = nil
+	s.hold(nil, false)
 	var stale []v1alpha1.InventoryEntry
 	for _, e := range clusterScoped(s.inventory.Entries) {
 		if e.Stale {
@@ -66,12 +66,10 @@ func (r *Reconciler) pruneShared(ctx context.Context, s *scope) error {
 	if len(stale) == 0 {
 		return nil
 	}
-	removed, err := r.Applier.Remove(ctx, apply.Removal{
-		Client: r.sees(s), Entries: stale, Owner: ownerLabels(s.owner), Guarded: true,
-		Confirmed: confirmed(s.app, s.revision), Wanted: r.wanted(s),
+	removed, err := r.removeConfirmed(ctx, s, apply.Removal{
+		Client: r.sees(s), Entries: stale, Owner: ownerLabels(s.owner), Guarded: true, Wanted: r.wanted(s),
 	})
 	s.recordShared(stale, removed.Left)
-	s.held = inHold(removed.Held, false) // No claim is cluster-scoped.
 	r.tellKept(ctx, s.app, removed.Kept, "are protected from deletion")
 	if err != nil {
 		return step.Fail(v1alpha1.PruneFailedReason, fmt.Errorf("deleting what left the chart: %w", forbidden(err, "")))

@@ -42,12 +42,14 @@ func MayOwn(kind schema.GroupKind) bool { return kind == statefulSet || !harmles
 // Claims returns the names of the claims with data that would go with the object. The first call costs a request, and one for
 // each StatefulSet that owns claims.
 func (d *Dependents) Claims(ctx context.Context, uid types.UID) ([]string, error) {
-	d.once.Do(func() { d.of, d.err = d.find(ctx) })
+	d.once.Do(func() { d.of, d.err = Owned(ctx, d.Client, d.Namespace) })
 	return d.of[uid], d.err
 }
 
-func (d *Dependents) find(ctx context.Context) (map[types.UID][]string, error) {
-	all, err := pvc.List(ctx, d.Client, d.Namespace)
+// Owned names, for each object that owns claims with data in a namespace, those claims, as they are now. It costs a request, and
+// one for each StatefulSet that owns claims.
+func Owned(ctx context.Context, c client.Client, namespace string) (map[types.UID][]string, error) {
+	all, err := pvc.List(ctx, c, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +68,7 @@ func (d *Dependents) find(ctx context.Context) (map[types.UID][]string, error) {
 				continue
 			}
 			if _, known := above[owner.UID]; !known {
-				if above[owner.UID], err = d.ownersOf(ctx, owner); err != nil {
+				if above[owner.UID], err = ownersOf(ctx, c, namespace, owner); err != nil {
 					return nil, err
 				}
 			}
@@ -79,8 +81,8 @@ func (d *Dependents) find(ctx context.Context) (map[types.UID][]string, error) {
 }
 
 // ownersOf returns who owns a StatefulSet: an operator's object takes it along, and so its claims.
-func (d *Dependents) ownersOf(ctx context.Context, owner metav1.OwnerReference) ([]metav1.OwnerReference, error) {
-	live, err := ask(ctx, d.Client, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), types.NamespacedName{Namespace: d.Namespace, Name: owner.Name})
+func ownersOf(ctx context.Context, c client.Client, namespace string, owner metav1.OwnerReference) ([]metav1.OwnerReference, error) {
+	live, err := ask(ctx, c, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), types.NamespacedName{Namespace: namespace, Name: owner.Name})
 	if live == nil || err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,18 +68,28 @@ func complaint(err error) string {
 	return fmt.Sprintf("%s cannot be changed (%s)", strings.Join(fields, ", "), why)
 }
 
-// takesClaims reports whether the deletion of a StatefulSet would delete what holds its data, by the policy that it has now.
-func (t *target) takesClaims(ctx context.Context) (bool, error) {
-	if t.kind().GroupKind() != (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) {
-		return false, nil
+// takesClaims says why the deletion of an object would delete claims, "" where it would not: claims with data refer to it as their
+// owner, or a StatefulSet has them do so by the policy that it has now.
+func (t *target) takesClaims(ctx context.Context) (string, error) {
+	if !MayOwn(t.kind().GroupKind()) {
+		return "", nil
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(t.kind())
 	if err := t.set.Client.Get(ctx, t.key(), live); err != nil {
-		return false, client.IgnoreNotFound(err)
+		return "", client.IgnoreNotFound(err)
 	}
-	when, _, err := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
-	return when == "Delete", err
+	if t.kind().GroupKind() == statefulSet {
+		when, _, err := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+		if when == "Delete" || err != nil {
+			return "its persistentVolumeClaimRetentionPolicy deletes its claims with it: set whenDeleted to Retain first, by itself", err
+		}
+	}
+	owned, err := Owned(ctx, t.set.Client, t.key().Namespace)
+	if names := owned[live.GetUID()]; len(names) > 0 {
+		return fmt.Sprintf("it owns claims that hold data and would go with it: %s; take its owner references off them first", strings.Join(names, ", ")), nil
+	}
+	return "", err
 }
 
 // recreate makes an object anew that refuses a change, where the set says so. Whether a change is refused for good, or the
@@ -94,8 +103,11 @@ func (t *target) recreate(ctx context.Context, refused error) (metav1.Object, er
 	if loss, ok := precious[t.kind().GroupKind()]; ok {
 		return nil, &immutable{"force does not delete a " + t.object.GetKind() + ", because " + loss, refused}
 	}
-	if takes, err := t.takesClaims(ctx); takes || err != nil {
-		return nil, cmp.Or(err, error(&immutable{"force does not delete this StatefulSet, because its persistentVolumeClaimRetentionPolicy deletes its claims with it: set whenDeleted to Retain first, by itself", refused}))
+	switch takes, err := t.takesClaims(ctx); {
+	case err != nil:
+		return nil, err
+	case takes != "":
+		return nil, &immutable{"force does not delete a " + t.object.GetKind() + ", because " + takes, refused}
 	}
 	if !t.set.Force {
 		return nil, &immutable{"set force: true to have it deleted and made anew, or give it another name", refused}

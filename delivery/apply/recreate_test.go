@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -136,4 +137,44 @@ func TestWhatIsBeingDeletedIsNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.must(1, b.config("one", "b"))
+}
+
+// TestForceKeepsWhatOwnsClaims has a database's custom resource refuse a change while claims with data belong to it, and then do so again
+// when somebody has taken the claim from it.
+func TestForceKeepsWhatOwnsClaims(t *testing.T) {
+	b := newBench(t)
+	definition := b.widgets("size")
+	properties := definition.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["properties"].(map[string]any)
+	size := properties["spec"].(map[string]any)["properties"].(map[string]any)["size"].(map[string]any)
+	size["x-kubernetes-validations"] = []any{map[string]any{"rule": "self == oldSelf", "message": "size is fixed"}}
+	changed := b.widget("size")
+	changed.Object["spec"] = map[string]any{"size": "y"}
+	b.must(2, definition, b.widget("size"))
+	before := b.uid(changed)
+	data := b.volume("")
+	_ = unstructured.SetNestedField(data.Object, "pv-of-"+b.namespace, "spec", "volumeName") // It holds data.
+	data.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: changed.GetAPIVersion(), Kind: "Widget", Name: "one", UID: types.UID(before)}})
+	if err := b.Create(t.Context(), data); err != nil {
+		t.Fatal(err)
+	}
+	force := func() error {
+		_, err := b.Apply(t.Context(), Set{Client: b.Client, Objects: objectsOf(changed.DeepCopy()), Recorded: b.recorded, Force: true})
+		return err
+	}
+	err := force()
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "force does not delete a Widget, because it owns claims that hold data and would go with it: data") {
+		t.Errorf("got %v", err)
+	}
+	if b.uid(changed) != before {
+		t.Fatal("it was made anew")
+	}
+	free := data.DeepCopy()
+	free.SetOwnerReferences(nil)
+	if err := b.Patch(t.Context(), free, client.MergeFrom(data)); err != nil {
+		t.Fatal(err)
+	}
+	if err := force(); err != nil || b.uid(changed) == before {
+		t.Errorf("nothing belongs to it, and it was not made anew: %v", err)
+	}
+	b.uid(data) // It is there.
 }

@@ -18,6 +18,9 @@ import (
 func (ch *change) adopt(exists error) error {
 	own := ch.client.release
 	if !own.owns(ch.want) {
+		if isClaim(ch.want) {
+			return ch.reuse(exists)
+		}
 		return fmt.Errorf("%s exists: an earlier run left this hook, and its helm.sh/hook-delete-policy keeps it: %w", nameOf(ch.info), exists)
 	}
 	live, err := ch.get()
@@ -31,6 +34,19 @@ func (ch *change) adopt(exists error) error {
 		return ch.foreign(live, exists)
 	}
 	return ch.merge(ch.want, live)
+}
+
+// reuse has a hook that is a claim go on with the one that an earlier run left: no hook-delete-policy deletes what holds data. One that
+// is not this app's, such as a person's, is not the hook's to use.
+func (ch *change) reuse(exists error) error {
+	live, err := ch.get()
+	if err != nil {
+		return fmt.Errorf("reading: %w", err)
+	}
+	if !holdsData(live) || live.GetLabels()[appLabel] != ch.client.terms.app || ch.client.anotherApp(live) != "" {
+		return fmt.Errorf("%s exists, and no hook deletes it: give the hook another name, or delete the claim: %w", nameOf(ch.info), exists)
+	}
+	return ch.answered(live)
 }
 
 // mayTake is whether this action may change an object that is there. What the whole cluster shares is another tenant's or the
@@ -60,8 +76,11 @@ func (c *helmClient) hookLeft(live *unstructured.Unstructured) bool {
 	return unmarked && c.terms.ran[c.release.identify(live)] && live.GetLabels()[appLabel] == c.terms.app && c.anotherApp(live) == ""
 }
 
-// remake deletes an object and creates what is wanted in its place.
+// remake deletes an object and creates what is wanted in its place; of a claim that holds data it makes what is wanted.
 func (ch *change) remake(live *unstructured.Unstructured) error {
+	if holdsData(live) {
+		return ch.merge(ch.want, live)
+	}
 	if err := ch.client.deleteAndWait(ch.info, live); err != nil {
 		return err
 	}
@@ -96,8 +115,11 @@ func (e *foreign) Unwrap() error { return e.err }
 
 // replace deletes an object that refuses a change and makes it anew. An object that the API server would refuse anew is
 // left: asked to create it, without doing so, the server names what is wrong with it before it finds that it exists. A
-// definition is left too: every object of its kind would go with it, be it whose it may.
+// definition is left too: every object of its kind would go with it, be it whose it may. So is a claim: its volume would.
 func (ch *change) replace(refused error) error {
+	if isClaim(ch.want) {
+		return fmt.Errorf("%w; force does not delete a PersistentVolumeClaim, because its volume goes with it: make a claim of another name and copy the data", refused)
+	}
 	if isKind(ch.want, apiextensionsv1.GroupName, "CustomResourceDefinition") {
 		return fmt.Errorf("%w; force does not delete a CustomResourceDefinition, because every object of the kind goes with it: add a version to the definition, or define another kind", refused)
 	}
@@ -123,7 +145,7 @@ func (ch *change) replace(refused error) error {
 
 // deleteAndWait deletes exactly this object and waits until it is gone.
 func (c *helmClient) deleteAndWait(info *resource.Info, live *unstructured.Unstructured) error {
-	if err := deleteLive(info, live, metav1.DeletePropagationBackground); err != nil {
+	if err := c.deleteLive(info, live, metav1.DeletePropagationBackground); err != nil {
 		return err
 	}
 	err := c.await(c.patience(), nil, func() (bool, error) {
@@ -139,19 +161,6 @@ func (c *helmClient) deleteAndWait(info *resource.Info, live *unstructured.Unstr
 	})
 	if errors.Is(err, errTimeUp) {
 		return &Terminating{Objects: []string{nameOf(info)}}
-	}
-	return err
-}
-
-// deleteLive deletes exactly this object, if its UID is known, else what has its name.
-func deleteLive(info *resource.Info, live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
-	options := &metav1.DeleteOptions{PropagationPolicy: &policy}
-	if uid := live.GetUID(); uid != "" {
-		options.Preconditions = metav1.NewUIDPreconditions(string(uid))
-	}
-	_, err := helper(info).DeleteWithOptions(info.Namespace, info.Name, options)
-	if apierrors.IsNotFound(err) {
-		return nil
 	}
 	return err
 }

@@ -49,6 +49,8 @@ type helmClient struct {
 	deleting []error
 	// sent are the objects of the release that the action created, changed or found as they should be; no hooks.
 	sent map[identity]Applied
+	// owned names for objects, by UID, the claims with data that would go with them.
+	owned func(context.Context) (map[types.UID][]string, error)
 	// hooked are the UIDs of the hooks that this action created; they carry no marks of the release.
 	hooked map[types.UID]bool
 }

@@ -54,7 +54,7 @@ func (e *Engine) connect(req Request) (*connection, error) {
 		return nil, fmt.Errorf("connecting as %s: %w", req.User, err)
 	}
 	client := &helmClient{
-		mapper: e.opts.Mapper, discovery: e.opts.Discovery, clock: clock.RealClock{}, explain: e.explainer(req),
+		mapper: e.opts.Mapper, discovery: e.opts.Discovery, clock: clock.RealClock{}, explain: e.explainer(req), owned: req.Owned,
 		sent: map[identity]Applied{}, hooked: map[types.UID]bool{},
 	}
 	config.WarningHandler = warnings{client}

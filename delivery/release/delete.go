@@ -42,7 +42,7 @@ func (c *helmClient) deleteOwn(info *resource.Info, policy metav1.DeletionPropag
 	}
 	if unmoved := c.terms.unmoved; unmoved != nil && unmoved(old) {
 		// It is as this release left it. It has no UID here; nobody has replaced it.
-		return deleteLive(info, old, policy)
+		return c.deleteLive(info, old, policy)
 	}
 	if info.Namespace != c.release.release.Namespace {
 		c.Log("%s stays: it is not of this namespace", nameOf(info))
@@ -56,7 +56,7 @@ func (c *helmClient) deleteOwn(info *resource.Info, policy metav1.DeletionPropag
 		c.Log("%s stays: it does not belong to this release", nameOf(info))
 		return nil
 	}
-	return deleteLive(info, live, policy)
+	return c.deleteLive(info, live, policy)
 }
 
 // liveOf returns what is there, nil for nothing.
@@ -88,7 +88,7 @@ func (c *helmClient) Delete(list kube.ResourceList) (*kube.Result, []error) {
 		if live.GetNamespace() == "" && live.GetLabels()[appLabel] != c.terms.app && !c.release.owns(live) && !c.hooked[live.GetUID()] {
 			return &foreign{object: nameOf(info), shared: true}
 		}
-		return deleteLive(info, live, metav1.DeletePropagationBackground)
+		return c.deleteLive(info, live, metav1.DeletePropagationBackground)
 	})
 }
 
@@ -117,13 +117,14 @@ func (c *helmClient) delete(list kube.ResourceList, remove func(*resource.Info) 
 // deletionFailed returns why objects could not be deleted.
 func (c *helmClient) deletionFailed() error { return listed(c.deleting...) }
 
-// WaitForDelete waits until the objects are gone. Helm calls it for hooks it deleted, mostly things that are gone at once.
+// WaitForDelete waits until the objects are gone, but for claims that stay. Helm calls it for hooks it deleted, mostly things that
+// are gone at once.
 func (c *helmClient) WaitForDelete(list kube.ResourceList, timeout time.Duration) error {
 	left := asking(list)
 	err := c.await(timeout, nil, func() (bool, error) {
 		for len(left) > 0 {
-			_, err := helper(left[0]).Get(left[0].Namespace, left[0].Name)
-			if !apierrors.IsNotFound(err) {
+			o, err := helper(left[0]).Get(left[0].Namespace, left[0].Name)
+			if !apierrors.IsNotFound(err) && (err != nil || !stays(o)) {
 				return false, named(left[0], err)
 			}
 			left = left[1:]

@@ -91,6 +91,9 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 	if err := s.passHooks(rel.Hooks); err != nil {
 		return err
 	}
+	if err := s.guardData(rel.Manifest); err != nil {
+		return err
+	}
 	if err := listed(s.setRan(), s.removeLeftovers(rel.Manifest)); err != nil {
 		return err
 	}

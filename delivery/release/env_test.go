@@ -32,8 +32,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/internal/testenv"
@@ -217,12 +219,21 @@ func (t *team) request(files fs.FS, values ...string) Request {
 		Values:    map[string]any{},
 		Timeout:   2 * time.Second,
 		Admit:     t.admit,
+		Owned:     t.owned,
 	}
 	for _, v := range values {
 		key, value, _ := strings.Cut(v, "=")
 		r.Values[key] = value
 	}
 	return r
+}
+
+func (t *team) owned(ctx context.Context) (map[types.UID][]string, error) {
+	c, err := client.New(env.Config, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return apply.Owned(ctx, c, t.namespace)
 }
 
 func (t *team) admit(objects []*unstructured.Unstructured) error {

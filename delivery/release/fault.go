@@ -68,7 +68,7 @@ func ownBlame(err error) blame {
 		return statusBlame(e.Status())
 	case *NotAllowed:
 		return byInput
-	case *Terminating:
+	case *Terminating, *ClaimsInTheWay:
 		return byWorld
 	case *url.Error, net.Error, *net.OpError, *net.DNSError, *meta.NoKindMatchError, *meta.NoResourceMatchError:
 		return byWorld

@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/kube"
@@ -44,24 +45,11 @@ func (o objects) identify(u *unstructured.Unstructured) identity {
 
 // removeLeftovers deletes the objects of the revisions that no manifest of keep has.
 func (o objects) removeLeftovers(revisions []*helm.Release, keep []string) error {
-	seen := map[identity]bool{}
-	for _, manifest := range keep {
-		docs, err := parse(manifest)
-		if err != nil {
-			return fmt.Errorf("reading what the release keeps: %w", err)
-		}
-		for _, u := range objectsOf(docs) {
-			seen[o.identify(u)] = true
-		}
-	}
-	all, err := o.of(revisions)
+	goes, err := o.without(revisions, keep)
 	if err != nil {
 		return err
 	}
-	for _, u := range all {
-		if seen[o.identify(u)] {
-			continue
-		}
+	for _, u := range goes {
 		if err := o.remove(u); err != nil {
 			return fmt.Errorf("removing %s/%s, which a failed attempt left: %w", u.GetKind(), u.GetName(), err)
 		}
@@ -69,22 +57,43 @@ func (o objects) removeLeftovers(revisions []*helm.Release, keep []string) error
 	return nil
 }
 
+// without returns the objects of the revisions that no manifest of keep has.
+func (o objects) without(revisions []*helm.Release, keep []string) ([]*unstructured.Unstructured, error) {
+	seen := map[identity]bool{}
+	for _, manifest := range keep {
+		docs, err := parse(manifest)
+		if err != nil {
+			return nil, fmt.Errorf("reading what the release keeps: %w", err)
+		}
+		for _, u := range objectsOf(docs) {
+			seen[o.identify(u)] = true
+		}
+	}
+	all, err := o.of(revisions)
+	return slices.DeleteFunc(all, func(u *unstructured.Unstructured) bool { return seen[o.identify(u)] }), err
+}
+
 func (o objects) remove(u *unstructured.Unstructured) error {
 	info, err := o.live(u)
 	if info == nil || err != nil || kept(info.Object) {
 		return err
 	}
-	if c, ok := o.client.(*helmClient); ok && info.Namespace == "" {
+	c, ok := o.client.(*helmClient)
+	if !ok {
+		return fmt.Errorf("a %T deletes nothing", o.client)
+	}
+	if info.Namespace == "" {
 		return c.deleteShared(info, metav1.DeletePropagationBackground, kept)
 	}
 	live, err := unstructuredOf(info.Object)
 	if err != nil {
 		return err
 	}
-	return deleteLive(info, live, metav1.DeletePropagationBackground)
+	return c.deleteLive(info, live, metav1.DeletePropagationBackground)
 }
 
-// remaining returns those of the objects that are still there, except those that have a resource policy.
+// remaining returns those of the objects that are still there, except those that have a resource policy, and claims that hold data,
+// which no action deletes.
 func (o objects) remaining(all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var left []*unstructured.Unstructured
 	for _, u := range all {
@@ -94,7 +103,7 @@ func (o objects) remaining(all []*unstructured.Unstructured) ([]*unstructured.Un
 		}
 		// Helm's uninstall leaves an object whose manifest has a policy, be it one that Helm does not know.
 		_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
-		if info != nil && !kept(info.Object) && !policy {
+		if info != nil && !kept(info.Object) && !policy && !stays(info.Object) {
 			left = append(left, u)
 		}
 	}

@@ -161,6 +161,9 @@ type Request struct {
 	KnownContent string
 	// Unmoved reports that the live object is for certain as the engine last left it. Nil: nothing is known.
 	Unmoved func(*unstructured.Unstructured) bool
+	// Owned names, for each object of the namespace that owns claims with data, those claims, as they are now. Kubernetes would delete
+	// them with the object, so that no action deletes it. Once somebody confirmed that they go, it names none.
+	Owned func(context.Context) (map[types.UID][]string, error)
 	// Sensitive strings, such as values taken from Secrets, are masked in every error.
 	Sensitive []string
 
@@ -319,6 +322,8 @@ func (r *Request) check() error {
 		return errors.New("the release has no name or namespace")
 	case r.User == "":
 		return errors.New("the release has no user to impersonate")
+	case r.Owned == nil:
+		return errors.New("the release does not know what owns claims")
 	case r.Admit == nil:
 		return errors.New("the release has no admission")
 	case (r.Force || r.Reset) && r.Asked == "":

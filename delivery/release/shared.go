@@ -62,6 +62,9 @@ func (c *helmClient) deleteShared(info *resource.Info, policy metav1.DeletionPro
 			c.Log("%s stays: it does not belong to this release", nameOf(info))
 			return nil
 		}
+		if err := c.takesClaims(live, policy); err != nil {
+			return err
+		}
 		uid, version := live.GetUID(), live.GetResourceVersion()
 		options := &metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 		_, err = helper(info).DeleteWithOptions("", info.Name, options)

@@ -185,6 +185,12 @@ func (s *session) uninstall() (err error) {
 			return err
 		}
 	}
+	how := s.request.Actions.Uninstall
+	if how.DeletionPropagation != "orphan" {
+		if err := s.guardData(""); err != nil {
+			return err
+		}
+	}
 	rel := s.revision(last.number)
 	checked := genuine(rel)
 	s.claim(rel)
@@ -200,7 +206,6 @@ func (s *session) uninstall() (err error) {
 			return err
 		}
 	}
-	how := s.request.Actions.Uninstall
 	u := action.NewUninstall(s.config)
 	u.KeepHistory = true
 	u.DisableHooks = how.DisableHooks || !checked

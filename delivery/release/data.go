@@ -1,0 +1,146 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	helm "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/pvc"
+)
+
+// ClaimsInTheWay says that an object is not deleted, because claims that hold data would go with it.
+type ClaimsInTheWay struct {
+	// Object is "Kind/name".
+	Object string
+	Claims []string
+}
+
+func (e *ClaimsInTheWay) Error() string {
+	return fmt.Sprintf("%s owns claims that hold data and would go with it: %s; take its owner references off them to keep them", e.Object, strings.Join(e.Claims, ", "))
+}
+
+// deleteLive deletes exactly this object, if its UID is known, else what has its name: the one door by which an action deletes in a
+// namespace. A claim that holds data stays, whatever revision, hook or person made it: nobody confirmed here that it goes. What owns such
+// claims is a *ClaimsInTheWay.
+func (c *helmClient) deleteLive(info *resource.Info, live *unstructured.Unstructured, policy metav1.DeletionPropagation) (err error) {
+	if live.GetUID() == "" && (isClaim(live) || apply.MayOwn(live.GroupVersionKind().GroupKind())) {
+		if live, err = liveOf(info); live == nil || err != nil {
+			return err
+		}
+	}
+	if holdsData(live) {
+		c.Log("%s stays: it holds data", nameOf(info))
+		return nil
+	}
+	if err := c.takesClaims(live, policy); err != nil {
+		return err
+	}
+	options := &metav1.DeleteOptions{PropagationPolicy: &policy}
+	if uid := live.GetUID(); uid != "" {
+		options.Preconditions = metav1.NewUIDPreconditions(string(uid))
+		if version := live.GetResourceVersion(); isClaim(live) {
+			options.Preconditions.ResourceVersion = &version // One that was bound since is looked at again by another try.
+		}
+	}
+	if _, err = helper(info).DeleteWithOptions(info.Namespace, info.Name, options); apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// takesClaims fails if claims that hold data would go with an object.
+func (c *helmClient) takesClaims(live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
+	if policy == metav1.DeletePropagationOrphan || !apply.MayOwn(live.GroupVersionKind().GroupKind()) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reasonTime)
+	defer cancel()
+	owned, err := c.owned(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for claims that would go with it: %w", err)
+	}
+	return ownsData(live, owned)
+}
+
+func ownsData(live *unstructured.Unstructured, owned map[types.UID][]string) error {
+	if claims := owned[live.GetUID()]; len(claims) > 0 {
+		return &ClaimsInTheWay{Object: live.GetKind() + "/" + live.GetName(), Claims: claims}
+	}
+	return nil
+}
+
+func isClaim(u *unstructured.Unstructured) bool {
+	kind := u.GroupVersionKind()
+	return kind.Group == "" && kind.Kind == "PersistentVolumeClaim"
+}
+
+// holdsData is whether a live object is a claim that holds data. What cannot be read as one does.
+func holdsData(live *unstructured.Unstructured) bool {
+	if !isClaim(live) {
+		return false
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, claim)
+	return err != nil || pvc.HoldsData(claim)
+}
+
+// stays is whether an object is left as what holds data, and not on its way out by anybody's hand.
+func stays(object runtime.Object) bool {
+	live, err := unstructuredOf(object)
+	return err == nil && holdsData(live) && !terminating(live)
+}
+
+// guardData fails if an object that goes, because the manifest to come has it no more, owns claims that hold data. It is asked before
+// anything is done, hooks included: deleteLive would stop half-way.
+func (s *session) guardData(manifest string) error {
+	var revisions []*helm.Release
+	for _, v := range []*revision{s.state.deployed(), s.state.last()} {
+		if v != nil && s.records.held[v.number].loaded {
+			revisions = append(revisions, s.revision(v.number))
+		}
+	}
+	goes, err := s.objects().without(revisions, []string{manifest})
+	if err != nil {
+		return err
+	}
+	goes = slices.DeleteFunc(goes, func(u *unstructured.Unstructured) bool {
+		return kept(u) || !apply.MayOwn(u.GroupVersionKind().GroupKind())
+	})
+	if len(goes) == 0 {
+		return nil
+	}
+	owned, err := s.request.Owned(s.records.ctx)
+	if err != nil {
+		return fmt.Errorf("looking for claims that would go with objects of the release: %w", err)
+	}
+	for _, u := range goes {
+		if len(owned) > 0 && err == nil {
+			err = s.objects().inTheWay(u, owned)
+		}
+	}
+	return err
+}
+
+// inTheWay fails if the object that the cluster has owns claims.
+func (o objects) inTheWay(u *unstructured.Unstructured, owned map[types.UID][]string) error {
+	info, err := o.live(u)
+	if info == nil || err != nil {
+		return err
+	}
+	live, err := unstructuredOf(info.Object)
+	if err != nil || kept(live) {
+		return err
+	}
+	return ownsData(live, owned)
+}
