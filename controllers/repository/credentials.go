@@ -118,7 +118,7 @@ func (c *credentials) readAll(ctx context.Context, key client.ObjectKey, version
 	}
 	list := &corev1.SecretList{}
 	for {
-		if err := c.Reader.List(ctx, list, client.InNamespace(key.Namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
+		if err := c.List(ctx, list, client.InNamespace(key.Namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
 			return err
 		}
 		for i := range list.Items {

@@ -36,7 +36,7 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 		return step.Stop(v1alpha1.SourceNotFoundReason, fmt.Errorf("spec.path: %w", err))
 	}
 	s.progress = r.records.begin(s.repository.UID, s.repository.Name)
-	if err := r.read(ctx, s, tree.Commit{Folder: root}); err != nil {
+	if err := r.read(s, tree.Commit{Folder: root}); err != nil {
 		return err
 	}
 	if !s.found.Usable() {
@@ -78,7 +78,7 @@ func worse(failed, collected error) error {
 }
 
 // read reads the tree. A commit is read once, however many passes carry it out.
-func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error {
+func (r *Reconciler) read(s *scope, root tree.Files) error {
 	spec, p := s.repository.Spec, s.progress
 	as := tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}
 	if p.tree != nil && p.tree.Scope == as && p.revision == s.commit.Revision {

@@ -22,14 +22,14 @@ func soonWhereFenced(result ctrl.Result, err error) (ctrl.Result, error) {
 	return result, err
 }
 
-// brokeOff returns why a Reconcile ended that says nothing about its object, and whether it did: the operator is stopping, or the
+// brokeOff reports whether a Reconcile ended in a way that says nothing about its object, and why, where it is tried again: the operator is stopping, or the
 // fence kept it from writing.
-func brokeOff(ctx context.Context, v *verdict) (why error, did bool) {
+func brokeOff(ctx context.Context, v *verdict) (did bool, why error) {
 	switch {
 	case v == nil || v.kind != failed:
-		return nil, false
+		return false, nil
 	case errors.Is(v.err, fence.ErrFenced):
-		return v.err, true
+		return true, v.err
 	}
-	return nil, ctx.Err() != nil
+	return ctx.Err() != nil, nil
 }

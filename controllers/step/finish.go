@@ -29,7 +29,7 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		return ctrl.Result{RequeueAfter: v.after}, nil
 	}
 	s.Record()
-	if why, did := brokeOff(ctx, v); did {
+	if did, why := brokeOff(ctx, v); did {
 		obj.SetConditions(before.GetConditions()) // What was done stays recorded.
 		return ctrl.Result{}, errors.Join(r.write(ctx, before, obj, s), why)
 	}

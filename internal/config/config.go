@@ -48,9 +48,9 @@ type Operator struct {
 	Concurrency int `env:"CONCURRENCY, default=10"`
 	HelmWorkers int `env:"HELM_WORKERS, default=8"`
 	// GCPercent is how much the heap may grow between two collections, in percent of what is in use, as Go's GOGC, once it is no
-	// longer small; see internal/heap. Less than half of Go's own default: the API server is slower than the collector, and
+	// longer small; see internal/heap. Less than a third of Go's own default: the API server is slower than the collector, and
 	// memory is what operators are limited by.
-	GCPercent int `env:"GOGC, default=40"`
+	GCPercent int `env:"GOGC, default=30"`
 	// GracefulTimeout is how long a stop waits for running work, Helm actions above all; at most 1h, as no Helm action
 	// takes longer. For the manager 0 would mean to wait for nothing, and less to wait for ever.
 	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=10m"`
