@@ -171,7 +171,7 @@ func TestAForeignTreeIsHeld(t *testing.T) {
 
 // TestAStuckDeletionHidesNothing: what waits for people is told beside it.
 func TestAStuckDeletionHidesNothing(t *testing.T) {
-	n := newTeam(t, "stuck")
+	n := newTeam(t, "hung")
 	files := shopFiles("shop", "web", "held")
 	maps.Copy(files, shopFiles("data", "web"))
 	n.push(files)
@@ -180,8 +180,8 @@ func TestAStuckDeletionHidesNothing(t *testing.T) {
 	const finalizer = "example.com/held"
 	change(n, n.app("shop", "held"), func(a *v1alpha1.App) { a.Finalizers = append(a.Finalizers, finalizer) })
 	n.push(map[string]string{"projects/shop/apps/held": "-", "projects/data": "-"})
-	n.held("PersistentVolumeClaim kubeop-stuck-data/disk")
-	if message := n.until(n.repository(), v1alpha1.SyncedCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason); !strings.Contains(message, "kubeop-stuck-shop/held") {
+	n.held("PersistentVolumeClaim kubeop-hung-data/disk")
+	if message := n.until(n.repository(), v1alpha1.SyncedCondition, metav1.ConditionUnknown, v1alpha1.DeletingReason); !strings.Contains(message, "kubeop-hung-shop/held") {
 		t.Errorf("Synced says %q", message)
 	}
 	change(n, n.app("shop", "held"), func(a *v1alpha1.App) {

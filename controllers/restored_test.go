@@ -23,7 +23,7 @@ func (n *team) restoredFrom(app *v1alpha1.App) *v1alpha1.App {
 // TestARestoredAppIsGitsAgain restores Apps from a backup: one that Git still has is taken over, with nothing but what Git says, and
 // goes when it leaves Git; one that Git has no more goes at once. A copy that somebody made of an App stays.
 func TestARestoredAppIsGitsAgain(t *testing.T) {
-	n := newTeam(t, "restored")
+	n := newTeam(t, "frombackup")
 	n.push(shopFiles("shop", "web", "former", "other"))
 	web, former := n.app("shop", "web"), n.app("shop", "former")
 	n.ready(web, former, n.app("shop", "other"))

@@ -7,11 +7,14 @@ import (
 	"net/netip"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app"
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/repository"
@@ -75,6 +78,9 @@ func ManagerOptions(scheme *runtime.Scheme) ctrl.Options {
 // Setup adds every controller to the manager: the one list of what the operator runs. The Engine it returns is to be
 // drained before the process ends.
 func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
+	if err := installed(mgr.GetRESTMapper()); err != nil {
+		return nil, err
+	}
 	s, err := newShared(mgr, o)
 	if err != nil {
 		return nil, err
@@ -120,4 +126,19 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		}
 	}
 	return s.releases, s.background()
+}
+
+// installed fails if the API server does not serve the kinds of this API.
+func installed(mapper meta.RESTMapper) error {
+	for _, name := range []string{v1alpha1.RepositoryKind, v1alpha1.TenantKind, v1alpha1.ProjectKind, v1alpha1.AppKind} {
+		kind := v1alpha1.GroupVersion.WithKind(name)
+		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		switch {
+		case meta.IsNoMatchError(err), errors.As(err, new(*apiutil.ErrResourceDiscoveryFailed)):
+			return fmt.Errorf("no matches for kind %s of %s: install kubeop's CustomResourceDefinitions, which are in its chart: %w", name, v1alpha1.GroupVersion, err)
+		case err != nil:
+			return fmt.Errorf("asking whether kind %s is served: %w", name, err)
+		}
+	}
+	return nil
 }

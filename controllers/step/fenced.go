@@ -15,11 +15,15 @@ const fencedPause = 2 * time.Second
 
 // soonWhereFenced spares the queue's backoff what the fence kept from writing. The lease is renewed within seconds, or this process ends;
 // backoff would have the object wait for up to five minutes more.
-func soonWhereFenced(result ctrl.Result, err error) (ctrl.Result, error) {
-	if errors.Is(err, fence.ErrFenced) {
-		return ctrl.Result{RequeueAfter: fencedPause}, nil
+func (r *Runner) soonWhereFenced(ctx context.Context, result ctrl.Result, err error) (ctrl.Result, error) {
+	if !errors.Is(err, fence.ErrFenced) {
+		return result, err
 	}
-	return result, err
+	// All objects may be refused at once: the log says it once a pause.
+	if now, last := r.Clock.Now().UnixNano(), r.fenced.Load(); now-last > int64(fencedPause) && r.fenced.CompareAndSwap(last, now) {
+		ctrl.LoggerFrom(ctx).Error(err, "Nothing is written, and tried again soon", "after", fencedPause)
+	}
+	return ctrl.Result{RequeueAfter: fencedPause}, nil
 }
 
 // brokeOff reports whether a Reconcile ended in a way that says nothing about its object, and why, where it is tried again: the operator is stopping, or the

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -102,12 +103,15 @@ type Runner struct {
 	// failing are the UIDs of objects whose last word was a failure, meant those of objects whose deletion was meant for them, and
 	// held those of objects whose deletion is held, which is told.
 	failing, meant, held sync.Map
+	// fenced is when the log said last, in Unix nanoseconds, that writes are refused.
+	fenced atomic.Int64
 }
 
 // Run brings obj to what its spec says: it takes hold of it with the finalizer, runs the steps in order until one does
 // not succeed, and tells the outcome. A suspended object is left as it is.
 func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
-	return soonWhereFenced(r.run(ctx, obj, s, steps))
+	result, err := r.run(ctx, obj, s, steps)
+	return r.soonWhereFenced(ctx, result, err)
 }
 
 func (r *Runner) run(ctx context.Context, obj Object, s Scope, steps []Step) (ctrl.Result, error) {
@@ -128,7 +132,8 @@ func (r *Runner) run(ctx context.Context, obj Object, s Scope, steps []Step) (ct
 // Finalize undoes what obj made and lets it go when every step succeeded. A suspended object is let go at once, and
 // what it made stays; so is one whose deletion was meant for something else, see Cause.
 func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
-	return soonWhereFenced(r.finalize(ctx, obj, s, steps))
+	result, err := r.finalize(ctx, obj, s, steps)
+	return r.soonWhereFenced(ctx, result, err)
 }
 
 func (r *Runner) finalize(ctx context.Context, obj Object, s Scope, steps []Step) (ctrl.Result, error) {
