@@ -36,7 +36,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	switch {
 	case len(leaving) > 0:
 		return step.Wait(v1alpha1.DeletingReason, 5*time.Second, "waits for %s to be gone", listed(leaving))
-	case p.foreign && len(lost) == 0:
+	case p.foreign && len(lost) == 0 && !s.samePlace():
 		p.foreign = false // Nothing is left that is in the way of what is declared.
 		return step.Soon(time.Millisecond)
 	case len(p.waiting) > 0:
@@ -230,9 +230,12 @@ func (r *Reconciler) foreign(s *scope, there []tree.Ref) bool {
 		}
 		others++
 	}
-	small := others <= 1 && apps <= few && s.repository.Status.AppliedSource == placeOf(s.repository)
+	small := others <= 1 && apps <= few && s.samePlace()
 	return len(there) > 0 && !small
 }
+
+// samePlace reports whether the last commit that was carried out came from where this one does.
+func (s *scope) samePlace() bool { return s.repository.Status.AppliedSource == placeOf(s.repository) }
 
 // fromGit reports whether an object was declared from a folder: kubeop applied it, or it is one that kubeop applied and that was
 // restored from a backup, which keeps its annotations and may drop who wrote its fields. A copy of another name is a person's.

@@ -25,7 +25,7 @@ type progress struct {
 	waiting map[tree.Ref]time.Time
 	// gone are objects that left the tree and may still be in the cluster.
 	gone sets.Set[tree.Ref]
-	// foreign: nothing of what is there is declared in the tree, which is therefore not declared before that was let go.
+	// foreign: nothing of what is there is declared in the tree. One of another place is not declared before that was let go.
 	foreign bool
 	// weighed is the last verdict that deleted nothing.
 	weighed weighed

@@ -47,7 +47,7 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 		return err
 	}
 	var failed error
-	if !s.progress.foreign {
+	if !s.progress.foreign || s.samePlace() {
 		failed = r.declare(ctx, s)
 	}
 	if s.unfinished {
