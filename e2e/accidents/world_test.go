@@ -3,12 +3,9 @@
 package accidents
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/kubeop/kubeop/e2e/stage"
 )
 
 // ofNamespace are the kinds of which a project's namespace has objects that do not make themselves.
@@ -46,8 +43,6 @@ var worldAccidents = []accident{
 			operatorUp(s)
 		},
 	},
-	clockJumps("five hours ahead", 5*time.Hour),
-	clockJumps("50 minutes back", -50*time.Minute), // An hour back the certificates of this new cluster would not be valid yet.
 	{
 		slip: "etcd is restored from a snapshot older than Git", on: own,
 		fate: "the operator ends, and the next one brings the cluster to what Git says", mend: "by itself",
@@ -74,46 +69,6 @@ var worldAccidents = []accident{
 			atGit()
 		},
 	},
-}
-
-// clockJumps is the accident that the operator's clock is set off.
-func clockJumps(slip string, off time.Duration) accident {
-	return accident{
-		slip: "the operator's clock jumps " + slip, on: own,
-		fate: "pushes are applied as ever, and the operator goes on without a restart", mend: "the clock is set right, which is a jump the other way",
-		says: []string{"Succeeded", "by another clock"}, place: each(repository, noteText("note0")),
-		do: func(s *scene) {
-			before := restarts(s)
-			s.setClock(off)
-			edit("$r/apps/note0/app.yaml", "hello", "by another clock")(s)
-			s.says(noteText("note0"), []string{"by another clock"})
-			s.sameOperator(before)
-		},
-		back: func(s *scene) {
-			before := restarts(s)
-			s.setClock(0)
-			revert(s)
-			s.says(noteText("note0"), []string{"hello"})
-			s.sameOperator(before)
-		},
-	}
-}
-
-// setClock sets the operator's clock off and waits until it shows: the lease is renewed by it.
-func (s *scene) setClock(off time.Duration) {
-	s.t.Helper()
-	s.must(platform.SetOperatorClock(s.t.Context(), off))
-	s.until("the lease is renewed by that clock", func(ctx context.Context) error {
-		out, err := platform.Kubectl(ctx, "get", "lease", "kubeop-operator", "-n", stage.Namespace, "-o", "jsonpath={.spec.renewTime}")
-		if err != nil {
-			return err
-		}
-		renewed, err := time.Parse(time.RFC3339, out)
-		if is := time.Until(renewed); err == nil && (is-off).Abs() > 20*time.Second {
-			err = fmt.Errorf("it is %s off, not %s", is, off)
-		}
-		return err
-	})
 }
 
 // allowNamespace marks the project's namespace to be deleted, and waits until its volumes outlive that.
