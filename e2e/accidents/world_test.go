@@ -2,16 +2,10 @@
 
 package accidents
 
-import (
-	"fmt"
-	"strings"
-	"time"
-)
-
 // ofNamespace are the kinds of which a project's namespace has objects that do not make themselves.
 const ofNamespace = "serviceaccounts,roles,rolebindings,resourcequotas,limitranges,networkpolicies,configmaps,persistentvolumeclaims,services,deployments,apps.paas.kubeop.io -n $ns"
 
-// worldAccidents turn back more than kubeop's own objects: backups are restored and clocks are set.
+// worldAccidents turn back more than kubeop's own objects.
 var worldAccidents = []accident{
 	{
 		slip: "a namespace is deleted, and restored by a tool that drops UIDs and owners", on: own,
@@ -28,45 +22,6 @@ var worldAccidents = []accident{
 			}
 			s.restore(append(namespace, saved...))
 			operatorUp(s)
-		},
-	},
-	{
-		slip: "all Tenants, Projects, Apps and Repositories are lost, and restored from a backup older than Git", on: own,
-		fate: "every namespace is its tenant's again, though that has another UID, and Git's newest commit is applied", mend: "by itself",
-		says: []string{"NamespaceAdopted", "Succeeded", "after the backup"}, place: each(events, tenantStatus, app("store"), noteText("note0")), back: all(revert, ask),
-		do: func(s *scene) {
-			operatorDown(s)
-			saved := s.backUp("tenants,repositories,projects,apps.paas.kubeop.io -A")
-			s.lose(saved)
-			edit("$r/apps/note0/app.yaml", "hello", "after the backup")(s)
-			s.restore(saved)
-			operatorUp(s)
-		},
-	},
-	{
-		slip: "etcd is restored from a snapshot older than Git", on: own,
-		fate: "the operator ends, and the next one brings the cluster to what Git says", mend: "by itself",
-		says: []string{"the cluster went back in time", "Kubernetes was restored from a backup"}, back: all(revert, ask),
-		place: output("logs deployment/kubeop -n kubeop-system --previous"),
-		do: func(s *scene) {
-			snapshot := platform.Path("snapshot")
-			s.must(platform.SnapshotEtcd(snapshot))
-			s.commit("Change note0, remove note5, add note6", func() {
-				s.must(s.repo.Write(s.expand("$r/apps/note0/app.yaml"), []byte(strings.Replace(s.good[s.expand("$r/apps/note0/app.yaml")], "hello", "after the snapshot", 1))))
-				s.must(s.repo.Remove(s.expand("$r/apps/note5")))
-				s.must(s.repo.Write(s.expand("$r/apps/note6/app.yaml"), fmt.Appendf(nil, noteYAML, "note6")))
-			})
-			atGit := func() {
-				s.says(noteText("note0"), []string{"after the snapshot"})
-				s.says(noteText("note6"), []string{"hello"})
-				s.silent(output("get configmaps -n $ns -o name"), "note5")
-			}
-			atGit()
-			time.Sleep(5 * time.Second) // The lease is renewed.
-			s.must(platform.RestoreEtcd(s.t.Context(), snapshot))
-			s.says(output("logs deployment/kubeop -n kubeop-system --previous"), []string{"went back in time"})
-			operatorReady(s)
-			atGit()
 		},
 	},
 }
