@@ -240,7 +240,9 @@ func TestADeploymentIsAwaitedWithItsPods(t *testing.T) {
 	files := n.shop("web", deployment)
 	files["projects/shop/apps/web/app.yaml"] += "  deletionPolicy: WaitForTermination\n"
 	files["projects/shop/apps/api/app.yaml"] = fmt.Sprintf(rawFile, "api", "api", "hello")
-	app := n.applied("web", n.push(files))
+	revision := n.push(files)
+	app := n.applied("web", revision)
+	n.applied("api", revision) // Which might else be what the Deployment is left for.
 	sets := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSetList"}}
 	hold := func(finalizers ...string) {
 		n.eventually(func() error {
