@@ -196,6 +196,19 @@ func TestACommitThatCannotBeReadTakesNoRefusalBack(t *testing.T) {
 	n.until(n.app("shop", "web"), v1alpha1.CurrentCondition, metav1.ConditionFalse, "")
 }
 
+// TestARefusedAppThatLeavesGitIsForgotten: what the API server found wrong in it is no problem of the commit any more.
+func TestARefusedAppThatLeavesGitIsForgotten(t *testing.T) {
+	n := newTeam(t, "forgiven")
+	n.push(shopFiles("shop", "web", "api"))
+	n.ready(n.repository(), n.app("shop", "web"))
+	const image = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: web}\nspec: {type: Image, image: {reference: hello}}\n"
+	n.push(map[string]string{"projects/shop/apps/web/app.yaml": image}) // An App's type cannot be changed.
+	n.until(n.repository(), v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.InvalidTreeReason)
+	n.push(map[string]string{"projects/shop/apps/web": "-"})
+	n.gone(n.app("shop", "web"))
+	n.ready(n.repository())
+}
+
 // repositoryNow is the team's repository as it is.
 func (n *team) repositoryNow() *v1alpha1.Repository {
 	n.t.Helper()

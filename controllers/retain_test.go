@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -70,20 +71,23 @@ func (n *team) uid(o client.Object) types.UID {
 	return o.GetUID()
 }
 
-// project returns the shop.
+// tenant returns the team's Tenant.
 func (n *team) tenant() *v1alpha1.Tenant {
 	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
 }
 
-// change patches an object.
+// change patches an object as it is now: the operator may be writing it, too.
 func change[T client.Object](n *team, o T, edit func(T)) T {
 	n.t.Helper()
-	if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		n.t.Fatal(err)
-	}
-	before := o.DeepCopyObject().(client.Object)
-	edit(o)
-	if err := n.admin.Patch(n.t.Context(), o, client.MergeFrom(before)); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		before := o.DeepCopyObject().(client.Object)
+		edit(o)
+		return n.admin.Patch(n.t.Context(), o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
 		n.t.Fatal(err)
 	}
 	return o

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
@@ -22,7 +21,7 @@ func (r *Reconciler) removeConfirmed(ctx context.Context, s *scope, removal appl
 	if err != nil || s.heldToken == "" || s.app.Annotations[v1alpha1.ConfirmAnnotation] != s.heldToken {
 		return removed, err
 	}
-	if err := r.useConfirmation(ctx, s.app); err != nil {
+	if err := step.Withdraw(ctx, r.Client, s.app, v1alpha1.ConfirmAnnotation); err != nil {
 		return removed, err
 	}
 	removal.Entries, removal.Confirmed = removed.Held, true
@@ -34,16 +33,6 @@ func (r *Reconciler) removeConfirmed(ctx context.Context, s *scope, removal appl
 	removed.Wanted = append(removed.Wanted, listed.Wanted...)
 	removed.Kept = append(removed.Kept, listed.Kept...)
 	return removed, err
-}
-
-// useConfirmation removes a confirmation. Whoever wrote another one meanwhile has that looked at next.
-func (r *Reconciler) useConfirmation(ctx context.Context, app *v1alpha1.App) error {
-	used := app.DeepCopy()
-	delete(used.Annotations, v1alpha1.ConfirmAnnotation)
-	if err := r.Client.Patch(ctx, used, client.MergeFromWithOptions(app.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("removing the confirmation %s of app %s: %w", v1alpha1.ConfirmAnnotation, app.Name, err)
-	}
-	return nil
 }
 
 // hold notes what is held, and what confirms it.

@@ -138,7 +138,7 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[tree.Ref]clie
 		return nil, err
 	}
 	// Used or not: it is for this commit and this list alone.
-	return names, r.withdraw(ctx, s, v1alpha1.ConfirmAnnotation)
+	return names, step.Withdraw(ctx, r.Client, s.repository, v1alpha1.ConfirmAnnotation)
 }
 
 // question is what a verdict is about.
@@ -218,7 +218,7 @@ const few = 5
 
 // foreign reports whether the tree declares nothing of what is there. Such a tree is another repository's, unless it replaces next to
 // nothing at the same place.
-func (r *Reconciler) foreign(s *scope, there []tree.Ref) bool {
+func (s *scope) foreign(there []tree.Ref) bool {
 	apps, others := 0, 0
 	for _, ref := range there {
 		if _, declared := s.found.Find(ref); declared {
@@ -269,33 +269,6 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) ([]tree.Ref, e
 		add(&apps.Items[i])
 	}
 	return refs, nil
-}
-
-// byRepository is the cache's index of Tenants, Projects and Apps by the repository that declares them, bySecret that of
-// Repositories by the Secrets that they name.
-const (
-	byRepository = "repository"
-	bySecret     = "secret"
-)
-
-// index has the cache find what is asked for here without looking at everything else.
-func index(ctx context.Context, indexer client.FieldIndexer) error {
-	secrets := func(o client.Object) []string { return secretsOf(o.(*v1alpha1.Repository)) }
-	if err := indexer.IndexField(ctx, &v1alpha1.Repository{}, bySecret, secrets); err != nil {
-		return fmt.Errorf("indexing repositories by their Secrets: %w", err)
-	}
-	for _, o := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
-		err := indexer.IndexField(ctx, o, byRepository, func(o client.Object) []string {
-			if name := o.GetLabels()[v1alpha1.RepositoryLabel]; name != "" {
-				return []string{name}
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("indexing what repositories declare: %w", err)
-		}
-	}
-	return nil
 }
 
 // listed names some of many.

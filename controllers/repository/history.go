@@ -143,21 +143,7 @@ func (r *Reconciler) useConfirmation(ctx context.Context, s *scope) error {
 	if !confirmed(s.repository, s.commit) {
 		return nil
 	}
-	return r.withdraw(ctx, s, v1alpha1.ConfirmHistoryAnnotation)
-}
-
-// withdraw removes a confirmation. Whoever wrote another one meanwhile has that looked at next.
-func (r *Reconciler) withdraw(ctx context.Context, s *scope, confirmation string) error {
-	if s.repository.Annotations[confirmation] == "" {
-		return nil
-	}
-	used := s.repository.DeepCopy()
-	delete(used.Annotations, confirmation)
-	patch := client.MergeFromWithOptions(s.repository.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, used, patch); err != nil {
-		return fmt.Errorf("removing the confirmation %s of repository %s: %w", confirmation, s.repository.Name, err)
-	}
-	return nil
+	return step.Withdraw(ctx, r.Client, s.repository, v1alpha1.ConfirmHistoryAnnotation)
 }
 
 // hashOf returns the commit that a revision names.

@@ -53,6 +53,13 @@ func (p *progress) done(ref tree.Ref) {
 	delete(p.waiting, ref)
 }
 
+// left notes that an object is not in the tree any more, and may still be in the cluster.
+func (p *progress) left(ref tree.Ref) {
+	p.done(ref)
+	delete(p.refused, ref)
+	p.gone.Insert(ref)
+}
+
 // wait notes that an object has no namespace yet.
 func (p *progress) wait(ref tree.Ref, now time.Time) {
 	if _, known := p.waiting[ref]; !known {

@@ -105,7 +105,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 			p.look(ref)
 			return
 		}
-		p.gone.Insert(ref)
+		p.left(ref)
 	}
 	first := p.tree == nil || p.tree.Scope != now.Scope
 	if first || p.foreign || !now.Shares(p.tree) {
@@ -113,7 +113,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
-		p.foreign = r.foreign(s, there)
+		p.foreign = s.foreign(there)
 		for _, ref := range there {
 			note(ref)
 		}
@@ -171,8 +171,12 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 			break
 		}
 		node, there := p.tree.Find(ref)
-		if !there || !node.Declared() {
-			r.leave(s, ref, there)
+		switch {
+		case !there:
+			p.left(ref)
+			continue
+		case !node.Declared(): // An object whose folder is wrong stays as it is.
+			p.done(ref)
 			continue
 		}
 		if failed[ref] != nil || p.before(node) {
@@ -205,14 +209,6 @@ func (p *progress) before(n tree.Node) bool {
 		other, there := p.tree.Find(need)
 		return there && other.Declared() && p.pending.has(need)
 	})
-}
-
-// leave takes what the tree does not declare off what is pending. An object whose folder is wrong stays as it is.
-func (r *Reconciler) leave(s *scope, ref tree.Ref, there bool) {
-	s.progress.done(ref)
-	if !there {
-		s.progress.gone.Insert(ref)
-	}
 }
 
 // applyBatch applies objects. One that the API server finds invalid, such as a change of an immutable field, is a problem of

@@ -26,8 +26,8 @@ func (r *Runner) soonWhereFenced(ctx context.Context, result ctrl.Result, err er
 	return ctrl.Result{RequeueAfter: fencedPause}, nil
 }
 
-// brokeOff reports whether a Reconcile ended in a way that says nothing about its object, and why, where it is tried again: the operator is stopping, or the
-// fence kept it from writing.
+// brokeOff reports whether a Reconcile ended in a way that says nothing about its object: the operator is stopping, or the fence kept
+// it from writing. Why is set where it is to be tried again.
 func brokeOff(ctx context.Context, v *verdict) (did bool, why error) {
 	switch {
 	case v == nil || v.kind != failed:

@@ -30,11 +30,11 @@ type resources interface {
 // MisspelledKindError is a meta.NoKindMatchError for a kind that is served by another spelling.
 type MisspelledKindError struct {
 	*meta.NoKindMatchError
-	// Meant is the kind as it is spelled.
+	// Meant is the kind as discovery spells it.
 	Meant string
 }
 
-// Error says what no such kind is called.
+// Error names both spellings.
 func (e *MisspelledKindError) Error() string {
 	return fmt.Sprintf("%v; did you mean %s?", e.NoKindMatchError, e.Meant)
 }

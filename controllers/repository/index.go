@@ -1,0 +1,37 @@
+package repository
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// byRepository is the cache's index of Tenants, Projects and Apps by the repository that declares them, bySecret that of
+// Repositories by the Secrets that they name.
+const (
+	byRepository = "repository"
+	bySecret     = "secret"
+)
+
+// index has the cache find what is asked for here without looking at everything else.
+func index(ctx context.Context, indexer client.FieldIndexer) error {
+	secrets := func(o client.Object) []string { return secretsOf(o.(*v1alpha1.Repository)) }
+	if err := indexer.IndexField(ctx, &v1alpha1.Repository{}, bySecret, secrets); err != nil {
+		return fmt.Errorf("indexing repositories by their Secrets: %w", err)
+	}
+	for _, o := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
+		err := indexer.IndexField(ctx, o, byRepository, func(o client.Object) []string {
+			if name := o.GetLabels()[v1alpha1.RepositoryLabel]; name != "" {
+				return []string{name}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("indexing what repositories declare: %w", err)
+		}
+	}
+	return nil
+}
