@@ -218,9 +218,9 @@ const few = 5
 
 // foreign reports whether the tree declares nothing of what is there. Such a tree is another repository's, unless it replaces next to
 // nothing at the same place.
-func (s *scope) foreign(there []tree.Ref) bool {
+func (s *scope) foreign(there map[tree.Ref]string) bool {
 	apps, others := 0, 0
-	for _, ref := range there {
+	for ref := range there {
 		if _, declared := s.found.Find(ref); declared {
 			return false
 		}
@@ -243,13 +243,14 @@ func fromGit(o client.Object) bool {
 	return apply.Applied(o) || path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation]) == o.GetName()
 }
 
-// declaredBy returns the objects of a repository that are not being deleted: those that carry its label and came from Git.
-func (r *Reconciler) declaredBy(ctx context.Context, name string) ([]tree.Ref, error) {
-	var refs []tree.Ref
+// declaredBy returns the objects of a repository that are not being deleted, with the digests of what they were made from: those
+// that carry its label and came from Git.
+func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[tree.Ref]string, error) {
+	there := map[tree.Ref]string{}
 	add := func(o client.Object) {
 		ref, ours := tree.RefOf(o)
 		if ours && o.GetDeletionTimestamp() == nil && fromGit(o) {
-			refs = append(refs, ref)
+			there[ref] = o.GetAnnotations()[v1alpha1.TreeAnnotation]
 		}
 	}
 	of := client.MatchingFields{byRepository: name}
@@ -268,7 +269,7 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) ([]tree.Ref, e
 	for i := range apps.Items {
 		add(&apps.Items[i])
 	}
-	return refs, nil
+	return there, nil
 }
 
 // listed names some of many.

@@ -36,7 +36,7 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 		return step.Stop(v1alpha1.SourceNotFoundReason, fmt.Errorf("spec.path: %w", err))
 	}
 	s.progress = r.records.begin(s.repository.UID, s.repository.Name)
-	if err := r.read(s, tree.Commit{Folder: root}); err != nil {
+	if err := r.read(ctx, s, tree.Commit{Folder: root}); err != nil {
 		return err
 	}
 	if !s.found.Usable() {
@@ -78,14 +78,22 @@ func worse(failed, collected error) error {
 }
 
 // read reads the tree. A commit is read once, however many passes carry it out.
-func (r *Reconciler) read(s *scope, root tree.Files) error {
+func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error {
 	spec, p := s.repository.Spec, s.progress
 	as := tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}
 	if p.tree != nil && p.tree.Scope == as && p.revision == s.commit.Revision {
 		s.found = p.tree
 		return nil
 	}
-	now := r.Tree.Read(root, as, p.tree)
+	before := p.tree
+	if before == nil || before.Scope != as {
+		there, err := r.declaredBy(ctx, s.repository.Name)
+		if err != nil {
+			return err
+		}
+		before = tree.Accepted(as, there)
+	}
+	now := r.Tree.Read(root, as, before)
 	if file, err := now.Unread(); err != nil {
 		return step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", file, err))
 	}
@@ -114,7 +122,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 			return err
 		}
 		p.foreign = s.foreign(there)
-		for _, ref := range there {
+		for ref := range there {
 			note(ref)
 		}
 	}

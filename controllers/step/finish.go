@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -169,6 +170,9 @@ func (r *Runner) patch(ctx context.Context, before, obj Object) error {
 // send sends what differs between two states of an object's status, and returns the size of the later one as JSON; 0 when
 // nothing differs.
 func (r *Runner) send(ctx context.Context, before, obj Object) (int, error) {
+	if reflect.DeepEqual(before, obj) {
+		return 0, nil // As of almost all objects that are looked at again.
+	}
 	was, err := json.Marshal(before)
 	if err != nil {
 		return 0, err

@@ -14,8 +14,11 @@ import (
 // release is the name of the chart's release, of its Deployment, its Service and its service account.
 const release = "kubeop"
 
+// hookPort is the port of the hook at the operator's Service.
+const hookPort = ":9292"
+
 // Install installs the operator by its chart as a container, which needs a node that runs pods. set adds settings of
-// the chart, as "name=value".
+// the chart, as "name=value". The Git server keeps the address of the first installation's hook, so a later one gets the same.
 func (s *Stage) Install(ctx context.Context, set ...string) error {
 	s.inPods = true
 	image, err := s.PushImage(ctx, "kubeop/operator:stage", s.bin.operator)
@@ -28,6 +31,7 @@ func (s *Stage) Install(ctx context.Context, set ...string) error {
 		"image.repository=" + image[:cut], "image.tag=" + image[cut+1:], "gracefulTimeoutSeconds=30",
 		"platform.url=" + s.GitURL() + "/platform.git", "platform.secretRef=" + platformSecret,
 		"platform.hookSecretRef=" + platformHook, "platform.interval=30s", "plainRegistries={" + s.Cluster.Registry.Pods + "}",
+		"service.clusterIP=" + strings.TrimSuffix(s.hookHost, hookPort),
 	}, set...) {
 		args = append(args, "--set", value)
 	}
@@ -38,7 +42,7 @@ func (s *Stage) Install(ctx context.Context, set ...string) error {
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: release}, service); err != nil {
 		return fmt.Errorf("reading the operator's Service: %w", err)
 	}
-	s.hookHost = service.Spec.ClusterIP + ":9292"
+	s.hookHost = service.Spec.ClusterIP + hookPort
 	return nil
 }
 

@@ -38,7 +38,7 @@ func (p *pass) judgeApp(n *node) judged {
 		}
 		return judged{document: &document{findings: findings}}
 	}
-	d := p.judge(join(n.dir, appFile), n.ref)
+	d := p.judge(join(n.dir, appFile), n)
 	if app, ok := d.object.(*v1alpha1.App); ok {
 		d.checkUses(app, beside)
 	}

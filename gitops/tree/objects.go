@@ -72,7 +72,7 @@ func (p *pass) readFile(n *node, l listing, want string, before *node) string {
 		n.object, n.problems = before.object, before.problems
 		return name
 	}
-	n.take(p, p.judge(file, n.ref))
+	n.take(p, p.judge(file, n))
 	return name
 }
 
@@ -147,8 +147,8 @@ func (p *pass) wrongName(n *node) []finding {
 }
 
 // judge reads the file and makes the typed object of it.
-func (p *pass) judge(file string, at Ref) judged {
-	d := judged{document: p.read(file)}
+func (p *pass) judge(file string, n *node) judged {
+	at, d := n.ref, judged{document: p.read(file)}
 	if len(d.findings) > 0 || !d.isKind(at) {
 		return d
 	}
@@ -161,7 +161,9 @@ func (p *pass) judge(file string, at Ref) judged {
 		}
 	}
 	d.identify(at)
-	d.validate(k, at.Key().Name)
+	if n.file == "" || p.accepted[at] != n.file {
+		d.validate(k, at.Key().Name)
+	}
 	if at.App != "" {
 		d.checkImage()
 	}

@@ -29,7 +29,7 @@ func (r *Reader) Read(files Files, scope Scope, before *Tree) *Tree {
 	if before == nil || before.Scope != scope {
 		before = &Tree{}
 	}
-	p := &pass{kinds: r.kinds, root: files, files: files, scope: scope}
+	p := &pass{kinds: r.kinds, root: files, files: files, scope: scope, accepted: before.accepted}
 	t := &Tree{Scope: scope}
 	p.readRoot(t, before)
 	t.count()
@@ -42,6 +42,15 @@ type pass struct {
 	root  Files
 	files Files
 	scope Scope
+	// accepted are the digests of what the API server accepted, by what they declare.
+	accepted map[Ref]string
+}
+
+// Accepted is the tree to give Read before the first one: of all there was, it knows only what the API server accepted, as the
+// annotation TreeAnnotation of the live objects tells. What has the same digest is not held against schema and rules again, which
+// is most of the work of reading a commit.
+func Accepted(scope Scope, digests map[Ref]string) *Tree {
+	return &Tree{Scope: scope, accepted: digests}
 }
 
 // in returns the pass with limits of its own for what is listed below a folder.

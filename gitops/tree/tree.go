@@ -48,6 +48,8 @@ type Tree struct {
 
 	layout node
 	counts Counts
+	// accepted is all that there is of a tree by Accepted.
+	accepted map[Ref]string
 }
 
 // Tenant is the folder of a tenant.

@@ -293,3 +293,32 @@ func TestReadAfterStoreFailed(t *testing.T) {
 		}
 	}
 }
+
+// What the API server accepted is not held against the rules again, as long as it is the same: an operator whose rules are stricter
+// leaves it alone. All else about the file is read as ever.
+func TestReadTrustsWhatWasAccepted(t *testing.T) {
+	const app = "tenants/acme/projects/shop/apps/web/app.yaml"
+	files, scope, web := baseFiles(t, "platform"), Scope{Repository: "platform"}, Ref{Tenant: "acme", Project: "shop", App: "web"}
+	files[app].Data = append(bytes.Clone(files[app].Data), "  interval: 1ms\n"...)
+	first := fresh(files, scope)
+	refused, _ := first.Find(web)
+	if got := problems(first); len(got) != 1 || refused.Declared() {
+		t.Fatalf("an interval of 1ms is wrong, and the problems are %v", got)
+	}
+	for accepted, want := range map[string]int{refused.self().file: 0, "another": 1, "": 1} {
+		got := shared.Read(files, scope, Accepted(scope, map[Ref]string{web: accepted}))
+		if n, _ := got.Find(web); len(problems(got)) != want || n.Declared() != (want == 0) {
+			t.Errorf("with %q accepted the problems are %v", accepted, problems(got))
+		}
+	}
+	digests := map[Ref]string{web: refused.self().file}
+	if got := shared.Read(files, scope, Accepted(Scope{Repository: "another"}, digests)); len(problems(got)) != 1 {
+		t.Errorf("what another repository declared counts: %v", problems(got))
+	}
+	files[app].Data = append(files[app].Data, "  bogus: 1\n"...)
+	unknown := fresh(files, scope)
+	n, _ := unknown.Find(web)
+	if got := shared.Read(files, scope, Accepted(scope, map[Ref]string{web: n.self().file})); len(problems(got)) != 1 {
+		t.Errorf("an unknown field is a problem whatever was accepted: %v", problems(got))
+	}
+}
