@@ -23,9 +23,9 @@ import (
 // repository, and because what is read is kept by those who read it.
 const objectCache = cache.FileSize(2 * mebibyte)
 
-// idle is how long after the last read the files of packs stay open. A build reads many objects one after the other, and to open
-// a pack costs more than to read from it.
-const idle = time.Second
+// idle is how long after the last read the files of packs stay open, and what was read from them in memory. A build reads many objects
+// one after the other, and to open a pack costs more than to read from it; after a start all stores are read from within seconds.
+const idle = 100 * time.Millisecond
 
 // generation is one bare object store: packs only, no refs, no loose objects.
 type generation struct {
