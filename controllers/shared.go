@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/fluxcd/pkg/runtime/controller"
 	"github.com/fluxcd/pkg/runtime/jitter"
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
@@ -86,6 +85,7 @@ func (s *shared) forget(namespace string) {
 	s.releases.Forget(namespace)
 	s.clients.Forget(namespace)
 	s.local.Forget(namespace)
+	durations.DeleteDuration(corev1.ObjectReference{Kind: v1alpha1.AppKind, Namespace: namespace})
 }
 
 // refresh has asked anew what the API server serves.
@@ -252,11 +252,11 @@ func (s *shared) explain(ctx context.Context, namespace string, mask func(string
 
 func (s *shared) steps(name string) *step.Runner {
 	return &step.Runner{
-		Client:  s.mgr.GetClient(),
-		Events:  s.mgr.GetEventRecorder("kubeop-" + name),
-		Metrics: controller.NewMetrics(s.mgr, durations, v1alpha1.Finalizer),
-		Clock:   clock.RealClock{}, // It measures how long passes take, and the metric reads the machine's clock.
-		Cause:   (&deletions{client: s.direct, namespace: s.Namespace, deployment: s.Deployment}).cause,
+		Client:    s.mgr.GetClient(),
+		Events:    s.mgr.GetEventRecorder("kubeop-" + name),
+		Durations: durations,
+		Clock:     clock.RealClock{}, // It measures how long passes take, and the metric reads the machine's clock.
+		Cause:     (&deletions{client: s.direct, namespace: s.Namespace, deployment: s.Deployment}).cause,
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
-	"github.com/fluxcd/pkg/runtime/controller"
+	"github.com/fluxcd/pkg/runtime/metrics"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,9 +58,28 @@ func newBench(t *testing.T, app *v1alpha1.App) *bench {
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
 		}).Build()
-	b.Runner = &Runner{Client: c, Events: b.events, Metrics: controller.Metrics{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
+	b.Runner = &Runner{Client: c, Events: b.events, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	b.read(t, app)
 	return b
+}
+
+// TestDurationsAreByNamespace: what is measured of ten thousand apps is a series for each project, under Flux's name.
+func TestDurationsAreByNamespace(t *testing.T) {
+	durations := metrics.NewRecorder()
+	for _, name := range []string{"web", "api"} {
+		b := newBench(t, web(func(a *v1alpha1.App) { a.Name = name }))
+		b.Durations = durations
+		if _, err := b.run(t, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	series := make(chan prometheus.Metric, 10)
+	for _, c := range durations.Collectors() {
+		c.Collect(series)
+	}
+	if len(series) != 1 {
+		t.Errorf("two apps of a namespace are %d series", len(series))
+	}
 }
 
 func (b *bench) read(t *testing.T, app *v1alpha1.App) {

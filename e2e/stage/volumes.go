@@ -43,9 +43,12 @@ func (s *Stage) ServeVolumes(ctx context.Context) error {
 		return fmt.Errorf("making the StorageClass: %w", err)
 	}
 	go func() {
+		told := ""
 		for ctx.Err() == nil {
-			// An API server that is stopped on purpose is no reason to end.
-			if err := errors.Join(s.provision(ctx), s.reclaim(ctx)); err != nil && ctx.Err() == nil {
+			// An API server that is stopped on purpose is no reason to end; it is told once.
+			err := errors.Join(s.provision(ctx), s.reclaim(ctx))
+			if err != nil && ctx.Err() == nil && err.Error() != told {
+				told = err.Error()
 				_, _ = fmt.Fprintln(s.out, "serving volumes:", err)
 			}
 			select {
