@@ -20,6 +20,9 @@ type Server struct {
 	log    *log.Logger
 	hook   *webhook
 	pushes sync.Map // repository name → *sync.Mutex
+
+	advertised advertisements
+	access     accessCache
 }
 
 // operations are the requests of the smart protocol. Everything else below a repository, above all its files as the
@@ -33,7 +36,7 @@ func NewServer(store *Store, out io.Writer) (*Server, error) {
 		return nil, fmt.Errorf("the Git server needs git: %w", err)
 	}
 	logger := log.New(out, "", log.LstdFlags)
-	return &Server{store: store, git: git, log: logger, hook: newWebhook(logger)}, nil
+	return &Server{store: store, git: git, log: logger, hook: newWebhook(logger), advertised: advertisements{known: map[[2]string]advertisement{}}}, nil
 }
 
 // ServeHTTP implements http.Handler.
@@ -43,7 +46,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	a, err := s.store.read()
+	a, err := s.access.read(s.store)
 	if err != nil {
 		s.log.Print(err)
 		http.Error(w, "the Git server cannot read its users", http.StatusInternalServerError)
@@ -64,6 +67,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if operation == "/git-receive-pack" {
 		s.push(w, r, name, user, repository)
+		return
+	}
+	if operation == "/info/refs" && r.URL.RawQuery == "service=git-upload-pack" {
+		s.advertise(w, r, name, user)
 		return
 	}
 	s.backend(w, r, user)

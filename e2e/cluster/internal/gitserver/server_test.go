@@ -208,3 +208,50 @@ func git(dir string, args ...string) (string, error) {
 	out, err := command.CombinedOutput()
 	return string(out), err
 }
+
+// What Git answered is given again as long as it is true, whoever changed the references or the users.
+func TestAnswersAreAsTrueAsGits(t *testing.T) {
+	url, store := serve(t)
+	if err := store.Create(Wanted{User: "dev", Password: "first"}, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	as := func(password string) string { return strings.Replace(url, "http://", "http://dev:"+password+"@", 1) + "/demo.git" }
+	work := commit(t)
+	if out, err := git(work, "push", as("first"), "main"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	told := func(password string) string {
+		t.Helper()
+		out, err := git(work, "ls-remote", as(password))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	first := told("first")
+	if again := told("first"); again != first || !strings.Contains(first, "refs/heads/main") {
+		t.Errorf("asked twice, it is %q and %q", first, again)
+	}
+	if out, err := git(store.Path("demo"), "branch", "other", "main"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got := told("first"); !strings.Contains(got, "refs/heads/other") {
+		t.Errorf("a new branch is not told of: %q", got)
+	}
+	if out, err := git(store.Path("demo"), "pack-refs", "--all"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := git(work, "push", as("first"), ":other"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got := told("first"); got != first {
+		t.Errorf("the branch was deleted, and %q is told", got)
+	}
+	if err := store.Create(Wanted{User: "dev", Password: "second"}, "demo"); err != nil {
+		t.Fatal(err)
+	}
+	told("second")
+	if out, err := git(work, "ls-remote", as("first")); err == nil {
+		t.Errorf("the old password is taken: %s", out)
+	}
+}
