@@ -61,7 +61,7 @@ type Reconciler struct {
 	// Gateway serves the hosts of Image apps; the zero value leaves them to an Ingress.
 	Gateway render.Gateway
 
-	builders   render.Builders
+	builders   render.Builders[made]
 	memory     memory
 	claims     claims
 	references references
