@@ -132,11 +132,12 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	// The manager's own mapper keeps kinds that are gone; this one forgets, and shares what was discovered with Helm.
 	served := memory.NewMemCacheClient(asked)
 	mapper := kube.NewMapper(served)
-	objects, err := cache.New(mgr.GetConfig(), cache.Options{
+	lists := kube.NewLists(clock.RealClock{})
+	objects, err := cache.New(mgr.GetConfig(), lists.Of(cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper,
 		DefaultLabelSelector: labels.NewSelector().Add(*ours),
 		DefaultTransform:     kube.Hold(mgr.GetScheme(), apply.Slim),
-	})
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of delivered objects: %w", err)
 	}
@@ -144,8 +145,8 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client past the cache: %w", err)
 	}
-	watch := kube.NewWatch(objects, mgr.GetClient(), direct, health.HasStatus)
-	local := kube.NewLocalWatch(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("local-watch"))
+	watch := kube.NewWatch(lists, objects, mgr.GetClient(), direct, health.HasStatus)
+	local := kube.NewLocalWatch(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("local-watch"), clock.RealClock{})
 	local.Mapper = mapper
 	if err := errors.Join(mgr.Add(everywhere{objects}), mgr.Add(local)); err != nil {
 		return nil, err
@@ -190,7 +191,11 @@ func liveOf(watch *kube.Watch, local *kube.LocalWatch) apply.Live {
 			return watch.Live(ctx, kind, key)
 		}
 		version, err := local.Version(ctx, key.Namespace, kind.Kind, key.Name)
-		if err != nil || version == "" {
+		var unready *kube.Unready
+		switch {
+		case errors.As(err, &unready) && unready.Err == nil:
+			return nil, false, err
+		case err != nil || version == "":
 			// Where the deployer may not watch, the request that follows says why.
 			return nil, err == nil, nil
 		}

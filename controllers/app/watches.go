@@ -51,8 +51,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, released <-chan event.Ge
 		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(appOf), Predicates: []predicate.Predicate{apply.HandsOn}})
 	})
 	// Pods are not applied but made by what is, and what they suffer is what an app waits for.
-	return mgr.Add(follower{func(ctx context.Context) error {
-		return r.Watch.Follow(ctx, corev1.SchemeGroupVersion.WithKind("Pod"))
+	return mgr.Add(follower{func(context.Context) error {
+		r.Watch.Begin(corev1.SchemeGroupVersion.WithKind("Pod"))
+		return nil
 	}})
 }
 
