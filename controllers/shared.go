@@ -20,15 +20,12 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
@@ -66,6 +63,10 @@ type shared struct {
 	// secrets has the metadata of the Secrets in the operator's namespace.
 	secrets cache.Cache
 
+	// queues are the controllers' work queues, by the name of the controller, and weights those of the tenants in them.
+	queues  sync.Map
+	weights *weights
+
 	// refreshed are called after each refresh.
 	refreshing sync.Mutex
 	refreshed  []func()
@@ -78,7 +79,10 @@ func (s *shared) background() error {
 		return err
 	}
 	platform := func(ctx context.Context) error { return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache()) }
-	return errors.Join(s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)))
+	return errors.Join(
+		s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)), s.mgr.Add(follow{s}),
+		s.weights.follow(context.Background(), s.mgr.GetCache()),
+	)
 }
 
 // forget drops what is held of a project's namespace that is gone.
@@ -158,7 +162,8 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of the repositories' Secrets: %w", err)
 	}
-	fetches := pool.New(pool.Options{Reach: fetch.Reach}, clock.RealClock{})
+	weights := &weights{}
+	fetches := pool.New(pool.Options{Reach: fetch.Reach, Weight: weights.of}, clock.RealClock{})
 	if err := errors.Join(mgr.Add(everywhere{secrets}), mgr.Add(fetches)); err != nil {
 		return nil, err
 	}
@@ -168,7 +173,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		local: local, applier: &apply.Applier{Live: liveOf(watch, local)},
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
 		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
-		network: network, fetches: fetches, secrets: secrets,
+		network: network, fetches: fetches, secrets: secrets, weights: weights,
 	}, nil
 }
 
@@ -227,7 +232,7 @@ func (s *shared) engine() <-chan event.GenericEvent {
 	s.releases = release.New(release.Options{
 		Config: s.mgr.GetConfig(), Discovery: s.served, Mapper: s.mapper,
 		Records: s.local.Records, Releases: s.local.Releases, Explain: s.explain,
-		Workers: s.HelmWorkers, Holder: uuid.NewString(), Now: s.clock.Now, Log: s.mgr.GetLogger().WithName("helm"),
+		Workers: s.HelmWorkers, Weight: s.weights.of, Holder: uuid.NewString(), Now: s.clock.Now, Log: s.mgr.GetLogger().WithName("helm"),
 		Notify: func(name types.NamespacedName) {
 			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 			go func() { released <- event.GenericEvent{Object: app} }() // The engine is not held up by a full queue.
@@ -262,12 +267,6 @@ func (s *shared) steps(name string) *step.Runner {
 		Metrics: controller.NewMetrics(s.mgr, durations, v1alpha1.Finalizer),
 		Clock:   clock.RealClock{}, // It measures how long passes take, and the metric reads the machine's clock.
 		Cause:   (&deletions{client: s.direct, namespace: s.Namespace, deployment: s.Deployment}).cause,
-	}
-}
-
-func (s *shared) options() ctrlcontroller.Options {
-	return ctrlcontroller.Options{
-		MaxConcurrentReconciles: s.Concurrency,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
+		Wake:    func(key types.NamespacedName) { s.wake(name, key) },
 	}
 }

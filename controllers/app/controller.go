@@ -46,6 +46,8 @@ type Reconciler struct {
 	Releases  *release.Engine
 	Steps     *step.Runner
 	Clock     clock.PassiveClock
+	// Weight returns how many turns a tenant has for one of another's where builds wait; nil: one.
+	Weight func(tenant string) int
 	// Refusals says whether a newer version of an app is refused.
 	Refusals *refusal.Registry
 
