@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/fair"
 )
 
 // durations are recorded by Flux's recorder. What it would hold of conditions and suspension, states reads off the cache.
@@ -50,6 +52,15 @@ var (
 func register(c prometheus.Collector) error {
 	ctrlmetrics.Registry.Unregister(c)
 	return ctrlmetrics.Registry.Register(c)
+}
+
+// registerQueues has the metrics of what tenants share told.
+func registerQueues() error {
+	var errs []error
+	for _, c := range fair.Collectors() {
+		errs = append(errs, register(c))
+	}
+	return errors.Join(errs...)
 }
 
 // Describe is for the registry.

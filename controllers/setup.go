@@ -42,7 +42,8 @@ type Options struct {
 	DataDir string
 	// Namespace is the operator's own, which holds the credentials of repositories.
 	Namespace string
-	// Concurrency is how many objects of each kind are reconciled at once; HelmWorkers how many Helm actions run at once.
+	// Concurrency is how many objects of each kind are reconciled at once for one tenant, and half of how many are for all; HelmWorkers
+	// how many Helm actions run at once.
 	Concurrency, HelmWorkers int
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods; "" lets none in.
 	IngressNamespace string
@@ -85,7 +86,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(register(&states{reader: mgr.GetClient(), elected: mgr.Elected()}), register(s.fetches)); err != nil {
+	if err := errors.Join(register(&states{reader: mgr.GetClient(), elected: mgr.Elected()}), register(s.fetches), registerQueues()); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	repositories, err := s.repositories()
@@ -104,7 +105,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,
 		Journal: journal.New(s.direct, o.Namespace, s.clock.Now),
 		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
-		Steps: s.steps("app"), Clock: s.clock, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals,
+		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals,
 		Charts:    s.stores.Charts,
 		Artifacts: s.stores.Artifacts,
 		Sources:   app.NewSources(s.fetches, s.clock),
@@ -115,11 +116,11 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	repositories.WakeApps(apps.Wake)
 	retained := &volumes.Reconciler{Direct: s.direct, Watch: s.watch, Events: mgr.GetEventRecorder("kubeop-volumes")}
 	for name, setup := range map[string]func() error{
-		"volumes":    func() error { return retained.SetupWithManager(mgr, s.options()) },
-		"repository": func() error { return repositories.SetupWithManager(mgr, s.secrets, s.options()) },
-		"tenant":     func() error { return tenants.SetupWithManager(mgr, s.options()) },
-		"project":    func() error { return projects.SetupWithManager(mgr, s.options()) },
-		"app":        func() error { return apps.SetupWithManager(mgr, released, s.options()) },
+		"volumes":    func() error { return retained.SetupWithManager(mgr, s.options("volumes", byItself)) },
+		"repository": func() error { return repositories.SetupWithManager(mgr, s.secrets, s.options("repository", byItself)) },
+		"tenant":     func() error { return tenants.SetupWithManager(mgr, s.options("tenant", byItself)) },
+		"project":    func() error { return projects.SetupWithManager(mgr, s.options("project", s.tenantOf)) },
+		"app":        func() error { return apps.SetupWithManager(mgr, released, s.options("app", s.tenantOf)) },
 	} {
 		if err := setup(); err != nil {
 			return nil, fmt.Errorf("setting up the %s controller: %w", name, err)

@@ -19,15 +19,12 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
@@ -65,6 +62,10 @@ type shared struct {
 	// secrets has the metadata of the Secrets in the operator's namespace.
 	secrets cache.Cache
 
+	// queues are the controllers' work queues, by the name of the controller, and weights those of the tenants in them.
+	queues  sync.Map
+	weights *weights
+
 	// refreshed are called after each refresh.
 	refreshing sync.Mutex
 	refreshed  []func()
@@ -77,7 +78,10 @@ func (s *shared) background() error {
 		return err
 	}
 	platform := func(ctx context.Context) error { return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache()) }
-	return errors.Join(s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)))
+	return errors.Join(
+		s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)), s.mgr.Add(follow{s}),
+		s.weights.follow(context.Background(), s.mgr.GetCache()),
+	)
 }
 
 // forget drops what is held of a project's namespace that is gone.
@@ -132,11 +136,12 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	// The manager's own mapper keeps kinds that are gone; this one forgets, and shares what was discovered with Helm.
 	served := memory.NewMemCacheClient(asked)
 	mapper := kube.NewMapper(served)
-	objects, err := cache.New(mgr.GetConfig(), cache.Options{
+	lists := kube.NewLists(clock.RealClock{})
+	objects, err := cache.New(mgr.GetConfig(), lists.Of(cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper,
 		DefaultLabelSelector: labels.NewSelector().Add(*ours),
 		DefaultTransform:     kube.Hold(mgr.GetScheme(), apply.Slim),
-	})
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of delivered objects: %w", err)
 	}
@@ -144,8 +149,8 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client past the cache: %w", err)
 	}
-	watch := kube.NewWatch(objects, mgr.GetClient(), direct, health.HasStatus)
-	local := kube.NewLocalWatch(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("local-watch"))
+	watch := kube.NewWatch(lists, objects, mgr.GetClient(), direct, health.HasStatus)
+	local := kube.NewLocalWatch(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("local-watch"), clock.RealClock{})
 	local.Mapper = mapper
 	if err := errors.Join(mgr.Add(everywhere{objects}), mgr.Add(local)); err != nil {
 		return nil, err
@@ -157,7 +162,8 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of the repositories' Secrets: %w", err)
 	}
-	fetches := pool.New(pool.Options{Reach: fetch.Reach}, clock.RealClock{})
+	weights := &weights{}
+	fetches := pool.New(pool.Options{Reach: fetch.Reach, Weight: weights.of}, clock.RealClock{})
 	if err := errors.Join(mgr.Add(everywhere{secrets}), mgr.Add(fetches)); err != nil {
 		return nil, err
 	}
@@ -167,7 +173,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		local: local, applier: &apply.Applier{Live: liveOf(watch, local)},
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
 		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
-		network: network, fetches: fetches, secrets: secrets,
+		network: network, fetches: fetches, secrets: secrets, weights: weights,
 	}, nil
 }
 
@@ -190,7 +196,11 @@ func liveOf(watch *kube.Watch, local *kube.LocalWatch) apply.Live {
 			return watch.Live(ctx, kind, key)
 		}
 		version, err := local.Version(ctx, key.Namespace, kind.Kind, key.Name)
-		if err != nil || version == "" {
+		var unready *kube.Unready
+		switch {
+		case errors.As(err, &unready) && unready.Err == nil:
+			return nil, false, err
+		case err != nil || version == "":
 			// Where the deployer may not watch, the request that follows says why.
 			return nil, err == nil, nil
 		}
@@ -222,7 +232,7 @@ func (s *shared) engine() <-chan event.GenericEvent {
 	s.releases = release.New(release.Options{
 		Config: s.mgr.GetConfig(), Discovery: s.served, Mapper: s.mapper,
 		Records: s.local.Records, Releases: s.local.Releases, Explain: s.explain,
-		Workers: s.HelmWorkers, Holder: uuid.NewString(), Now: s.clock.Now, Log: s.mgr.GetLogger().WithName("helm"),
+		Workers: s.HelmWorkers, Weight: s.weights.of, Holder: uuid.NewString(), Now: s.clock.Now, Log: s.mgr.GetLogger().WithName("helm"),
 		Notify: func(name types.NamespacedName) {
 			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 			go func() { released <- event.GenericEvent{Object: app} }() // The engine is not held up by a full queue.
@@ -257,12 +267,6 @@ func (s *shared) steps(name string) *step.Runner {
 		Durations: durations,
 		Clock:     clock.RealClock{}, // It measures how long passes take, and the metric reads the machine's clock.
 		Cause:     (&deletions{client: s.direct, namespace: s.Namespace, deployment: s.Deployment}).cause,
-	}
-}
-
-func (s *shared) options() ctrlcontroller.Options {
-	return ctrlcontroller.Options{
-		MaxConcurrentReconciles: s.Concurrency,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
+		Wake:      func(key types.NamespacedName) { s.wake(name, key) },
 	}
 }

@@ -104,7 +104,8 @@ const (
 	SucceededReason = meta.SucceededReason
 	// ProgressingReason: work is under way; nothing is wrong.
 	ProgressingReason = meta.ProgressingReason
-	// WaitingForTurnReason: as many fetches wait, or builds are under way, as may at once; nothing is wrong.
+	// WaitingForTurnReason: as many fetches wait, or builds are under way, as may at once; nothing is wrong. It goes on when its turn
+	// comes.
 	WaitingForTurnReason = "WaitingForTurn"
 	// ProgressingWithRetryReason: the last try failed; another follows.
 	ProgressingWithRetryReason = meta.ProgressingWithRetryReason

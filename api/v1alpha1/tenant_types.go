@@ -49,6 +49,14 @@ type TenantSpec struct {
 	// +optional
 	ClusterKinds []string `json:"clusterKinds,omitempty"`
 
+	// Weight is how many turns the tenant has for one of another's wherever tenants wait for the same thing: workers, fetches, builds,
+	// Helm actions. Default 1.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	// +kubebuilder:default=1
+	// +optional
+	Weight int32 `json:"weight,omitempty"`
+
 	// DeletionPolicy says what becomes of the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	// +optional

@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -16,63 +20,73 @@ import (
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
-// How long a Reconcile waits for its turn to build, and after how long it tries again when that did not come.
-const (
-	turnPatience = 2 * time.Second
-	nextTurn     = 3 * time.Second
-)
-
 // errReading is wrapped by errors of the API server about a ConfigMap or Secret; another try may find it.
 var errReading = errors.New("reading from the API server")
 
+// made is what a build made.
+type made struct {
+	objects []*unstructured.Unstructured
+	// secrets are what it decrypted; source is what it was made from, which knows what of that was read.
+	secrets []string
+	source  fetched
+}
+
 // buildGit builds the folder of a Git app.
 func (r *Reconciler) buildGit(ctx context.Context, s *scope) ([]*unstructured.Unstructured, error) {
-	spec := s.app.Spec.Git.DeepCopy() // A build that took too long goes on with it.
-	variables := r.variables(ctx, s, spec.SubstituteFrom)
-	objects, err := r.build(ctx, s, s.source.files, spec.Decryption, func(files *decrypt.Files) ([]*unstructured.Unstructured, error) {
+	spec := s.app.Spec.Git.DeepCopy() // A build that takes long goes on with it.
+	variables, held := r.variables(ctx, s, spec.SubstituteFrom)
+	from := from{folder: s.source.files, identity: s.source.revision, decryption: spec.Decryption, variables: held}
+	return r.build(ctx, s, from, func(files *decrypt.Files) ([]*unstructured.Unstructured, error) {
 		objects, err := render.Build(files, spec.Path, &spec.Build)
 		if err != nil {
 			return nil, err
 		}
 		return render.Substitute(objects, &spec.Build, variables)
 	})
-	if errors.Is(err, render.ErrTimeout) || errors.Is(err, render.ErrBusy) {
-		return nil, err
-	}
-	r.built(s)
-	return objects, err
 }
 
-// variables reads the ConfigMaps and Secrets with variables. It is done before the build, which may go on after the app's
-// timeout and must not use the scope.
-func (r *Reconciler) variables(ctx context.Context, s *scope, from []v1alpha1.SubstituteReference) render.Lookup {
-	type content struct {
-		data map[string][]byte
-		err  error
-	}
-	read, lookup := map[[2]string]content{}, r.lookup(ctx, s)
-	for _, f := range from {
-		data, err := lookup(f.Kind, f.Name)
-		read[[2]string{f.Kind, f.Name}] = content{data, err}
+// variable is a ConfigMap or Secret with variables, as it was read, or why it was not.
+type variable struct {
+	Kind, Name string
+	Data       map[string][]byte
+	err        error
+}
+
+// variables reads the ConfigMaps and Secrets with variables. It is done before the build, which may go on after the Reconcile and
+// must not use the scope.
+func (r *Reconciler) variables(ctx context.Context, s *scope, refs []v1alpha1.SubstituteReference) (render.Lookup, []variable) {
+	var held []variable
+	lookup := r.lookup(ctx, s)
+	for _, ref := range refs {
+		data, err := lookup(ref.Kind, ref.Name)
+		held = append(held, variable{ref.Kind, ref.Name, data, err})
 	}
 	return func(kind, name string) (map[string][]byte, error) {
-		found := read[[2]string{kind, name}]
-		return found.data, found.err
-	}
+		for _, v := range held {
+			if v.Kind == kind && v.Name == name {
+				return v.Data, v.err
+			}
+		}
+		return nil, nil
+	}, held
 }
 
 // buildRaw reads the manifests of a Raw app.
 func (r *Reconciler) buildRaw(ctx context.Context, s *scope) ([]*unstructured.Unstructured, error) {
-	var folder fs.FS
-	if s.folder != nil {
-		folder = s.folder
-	}
 	app := s.app.DeepCopy()
-	return r.build(ctx, s, folder, app.Spec.Raw.Decryption, func(files *decrypt.Files) ([]*unstructured.Unstructured, error) {
+	from := from{decryption: app.Spec.Raw.Decryption}
+	if s.folder != nil {
+		digest, err := s.folder.Digest(".")
+		if err != nil {
+			return nil, err
+		}
+		from.folder, from.identity = s.folder, digest
+	}
+	return r.build(ctx, s, from, func(files *decrypt.Files) ([]*unstructured.Unstructured, error) {
 		if err := decryptInline(files, app.Spec.Raw.Manifests); err != nil {
 			return nil, err
 		}
-		if folder == nil {
+		if from.folder == nil {
 			return render.Raw(app, nil)
 		}
 		return render.Raw(app, files)
@@ -95,45 +109,87 @@ func decryptInline(files *decrypt.Files, manifests []runtime.RawExtension) error
 	return nil
 }
 
-// maker makes objects of decrypted files. What it uses must be its own: it may go on after the app's timeout.
+// maker makes objects of decrypted files. What it uses must be its own: it may go on after the Reconcile.
 type maker func(*decrypt.Files) ([]*unstructured.Unstructured, error)
 
-// build has objects made of a folder, when it is its turn.
-func (r *Reconciler) build(ctx context.Context, s *scope, folder fs.FS, with *v1alpha1.Decryption, makes maker) ([]*unstructured.Unstructured, error) {
-	keys, err := r.keys(ctx, s, with)
+// from is what a build is made of beside the spec: a folder, which the identity tells from others, and what was read for it.
+type from struct {
+	folder     fs.FS
+	identity   string
+	decryption *v1alpha1.Decryption
+	variables  []variable
+}
+
+// input tells a build from one that may come to something else. It holds no secret, but their digest.
+func (f *from) input(app *v1alpha1.App, keys map[string][]byte) (string, error) {
+	content, err := json.Marshal([]any{app.Generation, f.identity, f.variables, keys})
+	if err != nil {
+		return "", fmt.Errorf("encoding what a build is made of: %w", err)
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// build has objects made of a folder. It is an error of step where that lasts: the app is woken when it has ended.
+func (r *Reconciler) build(ctx context.Context, s *scope, from from, makes maker) ([]*unstructured.Unstructured, error) {
+	keys, data, err := r.keys(ctx, s, from.decryption)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.app.Spec.Within())
-	defer cancel()
-	files := decrypt.Open(folder, keys)
-	var objects []*unstructured.Unstructured
-	err = r.builders.Do(ctx, s.owner.Tenant, turnPatience, func() (err error) {
-		objects, err = makes(files)
-		return err
-	})
-	if errors.Is(err, render.ErrTimeout) || errors.Is(err, render.ErrBusy) {
+	input, err := from.input(s.app, data)
+	if err != nil {
 		return nil, err
 	}
-	for _, secret := range files.Secrets() {
+	app, source := client.ObjectKeyFromObject(s.app), s.source
+	done, err := r.builders.Do(render.Task[made]{
+		Key: string(s.app.UID), Input: input, Tenant: s.owner.Tenant, Within: s.app.Spec.Within(), Wake: func() { r.Wake(app) },
+		Run: func(context.Context) (made, error) {
+			files := decrypt.Open(from.folder, keys)
+			objects, err := makes(files)
+			return made{objects, files.Secrets(), source}, err
+		},
+	})
+	switch {
+	case errors.Is(err, render.ErrBusy):
+		return nil, r.waitForTurn(s, err)
+	case errors.Is(err, render.ErrUnfinished):
+		return nil, r.wait(s, "build", patience, fmt.Errorf("builds its manifests: %w", err))
+	case errors.Is(err, render.ErrTimeout):
+		return nil, err
+	}
+	for _, secret := range done.secrets {
 		s.sensitive = append(s.sensitive, sensitiveIn([]byte(secret))...)
 	}
-	return objects, err
+	if s.app.Spec.Git != nil {
+		s.source = done.source
+		r.built(s)
+	}
+	return done.objects, err
 }
 
-// keys are the private keys for decryption; nil without any.
-func (r *Reconciler) keys(ctx context.Context, s *scope, with *v1alpha1.Decryption) (*decrypt.Keys, error) {
+// waitForTurn waits until a build may begin, at first quietly.
+func (r *Reconciler) waitForTurn(s *scope, why error) error {
+	now := r.Clock.Now()
+	if waited := now.Sub(s.memory.began("build in line", now)); waited < patienceInLine {
+		return step.Soon(patienceInLine - waited)
+	}
+	return step.Wait(v1alpha1.WaitingForTurnReason, time.Minute, "%w", why)
+}
+
+// keys are the private keys for decryption, and what they were read from; nil without any.
+func (r *Reconciler) keys(ctx context.Context, s *scope, with *v1alpha1.Decryption) (*decrypt.Keys, map[string][]byte, error) {
 	if with == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	data, err := r.lookup(ctx, s)("Secret", with.SecretRef.Name)
 	if errors.Is(err, render.ErrMissing) {
-		return nil, fmt.Errorf("decryption.secretRef: Secret %s does not exist in this namespace: %w", with.SecretRef.Name, errNoKeys)
+		return nil, nil, fmt.Errorf("decryption.secretRef: Secret %s does not exist in this namespace: %w", with.SecretRef.Name, errNoKeys)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("decryption.secretRef: %w", err)
+		return nil, nil, fmt.Errorf("decryption.secretRef: %w", err)
 	}
-	return decrypt.ReadKeys(with.SecretRef.Name, data)
+	keys, err := decrypt.ReadKeys(with.SecretRef.Name, data)
+	return keys, data, err
 }
 
 // errNoKeys is wrapped when the Secret with the keys does not exist. It may be on its way, and wakes the app.
@@ -153,8 +209,8 @@ func (r *Reconciler) lookup(ctx context.Context, s *scope) render.Lookup {
 // renderOutcome tells what only a change of the source can help from what may mend itself.
 func renderOutcome(err error) error {
 	switch {
-	case errors.Is(err, render.ErrBusy):
-		return step.Wait(v1alpha1.WaitingForTurnReason, nextTurn, "%w", err)
+	case step.Ended(err):
+		return err
 	case errors.Is(err, errNoKeys):
 		return step.Fail(v1alpha1.DecryptionFailedReason, err)
 	case errors.Is(err, errReading), errors.Is(err, render.ErrMissing):

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,7 +93,7 @@ func TestWhatAFailedBuildIsCalled(t *testing.T) {
 		err  error
 		want error
 	}{
-		"its turn did not come":      {about(render.ErrBusy), step.Wait(v1alpha1.WaitingForTurnReason, nextTurn, "%w", about(render.ErrBusy))},
+		"what ended the step":        {step.Soon(time.Second), step.Soon(time.Second)},
 		"no Secret with keys yet":    {about(errNoKeys), step.Fail(v1alpha1.DecryptionFailedReason, about(errNoKeys))},
 		"a missing variable object":  {about(render.ErrMissing), step.Fail(v1alpha1.ValuesFailedReason, about(render.ErrMissing))},
 		"the API server's fault":     {about(errReading), step.Fail(v1alpha1.ValuesFailedReason, about(errReading))},

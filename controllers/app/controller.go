@@ -46,6 +46,8 @@ type Reconciler struct {
 	Releases  *release.Engine
 	Steps     *step.Runner
 	Clock     clock.PassiveClock
+	// Weight returns how many turns a tenant has for one of another's where builds wait; nil: one.
+	Weight func(tenant string) int
 	// Refusals says whether a newer version of an app is refused.
 	Refusals *refusal.Registry
 
@@ -61,7 +63,7 @@ type Reconciler struct {
 	// Gateway serves the hosts of Image apps; the zero value leaves them to an Ingress.
 	Gateway render.Gateway
 
-	builders   render.Builders
+	builders   render.Builders[made]
 	memory     memory
 	claims     claims
 	references references

@@ -38,7 +38,7 @@ func TestHowAFetchEnds(t *testing.T) {
 		after    time.Duration
 		failed   bool
 	}{
-		"busy":            {answered: busy, reason: v1alpha1.WaitingForTurnReason, says: "git.example", after: 5 * time.Second},
+		"busy":            {answered: busy, reason: v1alpha1.WaitingForTurnReason, says: "git.example", after: time.Minute},
 		"refused":         {answered: fetch.ErrAuthentication, reason: v1alpha1.AuthenticationFailedReason, after: interval},
 		"not there":       {answered: fetch.ErrNotFound, reason: v1alpha1.SourceNotFoundReason, after: interval},
 		"too large":       {answered: fetch.ErrTooLarge, reason: v1alpha1.InvalidSourceReason, after: interval},

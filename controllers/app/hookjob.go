@@ -21,7 +21,7 @@ import (
 // runHook makes a hook's Job where there is none, and returns once it is told how it ended. What ran for an earlier
 // revision is left to end first: half a migration is worse than a late one.
 func (r *Reconciler) runHook(ctx context.Context, s *scope, h *hookRun) error {
-	if err := r.Watch.Follow(ctx, jobs.Kind); err != nil {
+	if err := r.Watch.Follow(jobs.Kind); err != nil {
 		return err
 	}
 	name := h.Name()

@@ -66,6 +66,8 @@ type remembered struct {
 	compiled    map[string]*expr.Expr
 	checks      *health.Checks
 	answers     map[string]answer
+	// inStep: the watches of all that the app was recorded to hold when this process began had their first lists.
+	inStep bool
 	// hook is the Job of a hook that was last seen running; hooksSeen: what an earlier process left was looked for.
 	hook      string
 	hooksSeen bool

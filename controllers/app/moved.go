@@ -127,7 +127,7 @@ func (s *scope) hasTakenOver() bool {
 // named stops where the claims of the former app are named after another, which it went on with itself.
 func (r *Reconciler) named(ctx context.Context, s *scope) error {
 	from := s.app.Spec.MovedFrom.App
-	all, err := r.Watch.InNamespace(ctx, claimKind, s.app.Namespace)
+	all, err := r.Watch.InNamespace(claimKind, s.app.Namespace)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (r *Reconciler) named(ctx context.Context, s *scope) error {
 
 // leftBehind finds claims of apps that are gone which have the names of this app's volumes, and are older than its own.
 func (r *Reconciler) leftBehind(ctx context.Context, s *scope) error {
-	all, err := r.Watch.InNamespace(ctx, claimKind, s.app.Namespace)
+	all, err := r.Watch.InNamespace(claimKind, s.app.Namespace)
 	if err != nil {
 		return err
 	}

@@ -112,6 +112,7 @@ func (r *Reconciler) forget(s *scope) {
 	r.unfollow(r.references.set(client.ObjectKeyFromObject(s.app), nil))
 	r.dependents.set(client.ObjectKeyFromObject(s.app), nil)
 	r.Sources.forget(s.app.UID)
+	r.builders.Forget(string(s.app.UID))
 	r.reads.Delete(client.ObjectKeyFromObject(s.app))
 	r.unserved.Delete(client.ObjectKeyFromObject(s.app))
 }

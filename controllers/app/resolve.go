@@ -1,24 +1,33 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
 // resolve finds the project by the labels of the app's namespace, which tenants cannot write, waits for it and for what
 // the app depends on to be ready, and takes the deployer's client.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
+	if err := r.inStep(s); err != nil {
+		return err
+	}
 	live, err := r.Watch.Namespace(ctx, s.app.Namespace)
 	if err != nil {
 		return err
@@ -42,6 +51,33 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 		return step.Stop(v1alpha1.InvalidExpressionReason, err)
 	}
 	return r.awaitDependencies(ctx, s)
+}
+
+// inStep is an *kube.Unready until the watches of all that the app is recorded to hold have their first lists. After a restart
+// thousands of apps are looked at before they have: none of them begins what it could not end, and the watches begin together.
+func (r *Reconciler) inStep(s *scope) error {
+	if s.memory.inStep {
+		return nil
+	}
+	var first error
+	asked := map[schema.GroupVersionKind]bool{corev1.SchemeGroupVersion.WithKind("Secret"): true} // Secrets are the deployers' to watch.
+	for _, e := range namespaced(s.inventory.Entries) {
+		id, err := apply.ParseObjectID(e.ID)
+		if err != nil {
+			return err
+		}
+		kind := schema.GroupVersionKind{Group: id.Group, Version: e.Version, Kind: id.Kind}
+		if asked[kind] {
+			continue
+		}
+		asked[kind] = true
+		var unready *kube.Unready
+		if err := r.Watch.Follow(kind); errors.As(err, &unready) && unready.Err == nil {
+			first = cmp.Or(first, err)
+		} // What else fails is told by the step that needs it.
+	}
+	s.memory.inStep = first == nil
+	return first
 }
 
 // await waits for the project: before it was ready once there is no deployer, and no quota that holds the app.

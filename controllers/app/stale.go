@@ -85,7 +85,7 @@ func sourceOutcome(err error) error {
 	case err == nil, step.Ended(err):
 		return err
 	case errors.Is(err, fetch.ErrBusy):
-		return step.Wait(reason, 5*time.Second, "%w", err)
+		return step.Wait(reason, time.Minute, "%w", err) // It is woken when there is room.
 	case errors.Is(err, fetch.ErrNotReady):
 		return step.Wait(reason, time.Minute, "%w", err)
 	case final:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,6 +29,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, released <-chan event.Ge
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.App{}, byGitURL, gitURLs); err != nil {
 		return fmt.Errorf("indexing apps by their Git repository: %w", err)
 	}
+	r.builders.Weight = r.Weight
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.App{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.appsOf), builder.WithPredicates(readyChanged)).
@@ -50,19 +50,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, released <-chan event.Ge
 		}
 		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(appOf), Predicates: []predicate.Predicate{apply.HandsOn}})
 	})
-	// Pods are not applied but made by what is, and what they suffer is what an app waits for.
-	return mgr.Add(follower{func(ctx context.Context) error {
-		return r.Watch.Follow(ctx, corev1.SchemeGroupVersion.WithKind("Pod"))
-	}})
+	return nil
 }
-
-// follower runs once, on the leader.
-type follower struct {
-	start func(context.Context) error
-}
-
-// Start runs the function.
-func (f follower) Start(ctx context.Context) error { return f.start(ctx) }
 
 // appOf maps an object to the app that delivers it.
 func appOf(_ context.Context, o client.Object) []reconcile.Request {

@@ -101,6 +101,9 @@ type Runner struct {
 	// Cause is asked, before a Finalize removes anything, whether the deletion was meant for the object; nil for always. It
 	// must not read from a cache.
 	Cause func(ctx context.Context, obj Object) (Cause, error)
+	// Wake has the object of a key looked at: it is called when a watch that a step needed can tell what there is. Nil: the object is
+	// only looked at again after a while.
+	Wake func(key client.ObjectKey)
 
 	// failing are the UIDs of objects whose last word was a failure, meant those of objects whose deletion was meant for them, and
 	// held those of objects whose deletion is held, which is told.
@@ -197,7 +200,10 @@ func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verd
 			conditions.MarkTrue(obj, s.condition, v1alpha1.SucceededReason, "")
 			continue
 		}
-		v := outcomeOf(err)
+		v := r.awaits(obj, err)
+		if v == nil {
+			v = outcomeOf(err)
+		}
 		switch v.kind {
 		case quiet:
 			return v

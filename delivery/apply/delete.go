@@ -37,6 +37,9 @@ func (a *Applier) remove(ctx context.Context, r *Removal, id ObjectID, e *v1alph
 func (a *Applier) removeAs(ctx context.Context, r *Removal, id ObjectID, e *v1alpha1.InventoryEntry) (fate, string, error) {
 	kind, key := servedAs(r.Client, id.kind(e.Version)), client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
 	live, known, err := a.Live(ctx, kind, key)
+	if unlisted(err) {
+		live, known, err = nil, false, nil
+	}
 	blind := !known || id.isSecret() // Of a Secret the watch knows no labels.
 	switch {
 	case err != nil:
@@ -75,6 +78,13 @@ func (r *Removal) settle(ctx context.Context, kind schema.GroupVersionKind, e v1
 		}
 	}
 	return failed, "", errors.New("it changes all the time, so it could not be deleted")
+}
+
+// unlisted reports whether a watch knows nothing of a kind because the API server does not list it: each object can still be asked
+// for, so that it can be removed.
+func unlisted(err error) bool {
+	var why interface{ Unlisted() bool }
+	return errors.As(err, &why) && why.Unlisted()
 }
 
 // servedAs returns the kind in a version that is served: an object stays when the version it was recorded in goes.

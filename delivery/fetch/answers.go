@@ -184,6 +184,7 @@ func (a *Answers[T]) ask(ask Ask, cause string, fetcher Fetcher[T]) error {
 			return err
 		},
 		Done: func(err error) { a.take(ask.Key, r, value, err) },
+		Room: func() { a.Wake(ask.Asker) },
 	})
 	if err != nil {
 		cancel = func() {}

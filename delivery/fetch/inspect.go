@@ -12,8 +12,9 @@ import (
 )
 
 // inspect checks what the pack claims before anything is kept in memory because of it. It returns the objects that
-// the pack gives differences to and leaves out because we have them (a "thin" pack).
-func inspect(pack io.ReadSeeker, g *generation) ([]rawObject, error) {
+// the pack gives differences to and leaves out because we have them (a "thin" pack). It calls enlarge before more memory is taken
+// than limits.large, here or by indexOf later.
+func inspect(pack io.ReadSeeker, g *generation, enlarge func() error) ([]rawObject, error) {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading the pack: %w", err)
 	}
@@ -25,7 +26,7 @@ func inspect(pack io.ReadSeeker, g *generation) ([]rawObject, error) {
 	if int64(count) > g.limits.objects {
 		return nil, tooMany("the number of objects in the commit's pack", g.limits.objects)
 	}
-	chains := &chains{pack: pack, store: g, limits: g.limits, cost: make(map[int64]int64, count), bases: map[plumbing.Hash]rawObject{}}
+	chains := &chains{pack: pack, store: g, limits: g.limits, enlarge: enlarge, cost: make(map[int64]int64, count), bases: map[plumbing.Hash]rawObject{}}
 	for range count {
 		if err := chains.next(scanner); err != nil {
 			return nil, err
@@ -40,7 +41,9 @@ type chains struct {
 	pack   io.ReadSeeker
 	store  *generation
 	limits limits
-	cost   map[int64]int64
+	// enlarge is called when what is held, or what rebuilding an object from differences takes, is more than limits.large.
+	enlarge func() error
+	cost    map[int64]int64
 	// worst is the cost assumed of a base that is named by its hash, when it is in this pack.
 	worst int64
 	// bases are those that are in the store, held their sizes together.
@@ -82,6 +85,9 @@ func (c *chains) next(scanner *packfile.Scanner) error {
 		return tooLarge("a chain of differences in the commit's pack", c.limits.deltaChain)
 	}
 	c.cost[header.Offset], c.worst = total, max(c.worst, total)
+	if c.held > c.limits.large || header.Type.IsDelta() && total > c.limits.large { // Nothing else is held as a whole.
+		return c.enlarge()
+	}
 	return nil
 }
 

@@ -23,6 +23,7 @@ type limits struct {
 	objects     int64 // objects in one Git fetch
 	oversized   int64 // files above the limit of object in one Git fetch, inflated: they are kept and cannot be read
 	object      int64 // one Git object, inflated
+	large       int64 // the memory of one Git fetch above which it is unpacked alone
 	deltaChain  int64 // the inflated objects that must be in memory to rebuild one of them
 	packs       int   // packs in a store before it is started afresh
 	file        int64 // a file that is read
@@ -52,6 +53,7 @@ func defaultLimits() limits {
 		objects:     250_000,
 		oversized:   512 * mebibyte,
 		object:      64 * mebibyte,
+		large:       32 * mebibyte,
 		deltaChain:  256 * mebibyte,
 		packs:       50,
 		file:        5 * mebibyte,

@@ -32,16 +32,16 @@ func (g *generation) addPack(ctx context.Context, from io.Reader) error {
 	if err := download(file, from); err != nil {
 		return err
 	}
-	leave, err := g.unpacking.enter(ctx)
+	place, err := g.unpacking.enter(ctx)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer place.leave()
 	pack := interruptible{ctx: ctx, ReadSeeker: file}
 	if err := checksum(pack); err != nil {
 		return err
 	}
-	bases, err := inspect(pack, g)
+	bases, err := inspect(pack, g, place.enlarge)
 	if err != nil {
 		return err
 	}

@@ -3,17 +3,33 @@ package fetch
 import (
 	"context"
 	"strings"
+
+	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/delivery/fair"
 )
 
-// unpackers bounds how many packs are unpacked at once, and so the memory hostile ones can take together. Repositories have a place
-// of their own: a push waits for no app's pack. A tenant's apps wait for each other first, so that tenants take turns.
-type unpackers struct {
-	apps, repositories chan struct{}
-	tenants            locks
-}
+// unpackers bound how many packs are unpacked at once, and so the memory that hostile ones take together. Each tenant's apps unpack
+// one at a time. Repositories have places of their own: a push waits for no app's pack.
+type unpackers struct{ apps, repositories packPlaces }
+
+// packPlaces are the places of packs, and those of packs that take more memory than limits.large.
+type packPlaces struct{ all, large *fair.Places }
+
+// Bounds of what is unpacked at once, for apps and for Repositories each: there is a place for a fourth tenant where three never end.
+var (
+	unpackBounds = fair.Bounds{Places: 4, PerTenant: 1}
+	largeBounds  = fair.Bounds{Places: 1}
+)
 
 func newUnpackers() *unpackers {
-	return &unpackers{apps: make(chan struct{}, 1), repositories: make(chan struct{}, 1)}
+	of := func(whose string) packPlaces {
+		return packPlaces{
+			all:   fair.NewPlaces("unpacking of "+whose, unpackBounds, clock.RealClock{}),
+			large: fair.NewPlaces("large unpacking of "+whose, largeBounds, clock.RealClock{}),
+		}
+	}
+	return &unpackers{apps: of("apps"), repositories: of("repositories")}
 }
 
 type tenantKey struct{}
@@ -23,25 +39,43 @@ func onBehalfOf(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, tenantKey{}, tenant)
 }
 
-// enter waits for a place, and returns the function that gives it back.
-func (u *unpackers) enter(ctx context.Context) (leave func(), err error) {
+// unpackPlace is where one pack is unpacked.
+type unpackPlace struct {
+	ctx    context.Context
+	tenant string
+	packPlaces
+	leaves []func()
+}
+
+// enter waits for a place.
+func (u *unpackers) enter(ctx context.Context) (*unpackPlace, error) {
 	tenant, _ := ctx.Value(tenantKey{}).(string)
-	places := u.apps
+	p := &unpackPlace{ctx: ctx, tenant: tenant, packPlaces: u.apps}
 	if strings.HasPrefix(tenant, repositoryShare) {
-		places = u.repositories
+		p.packPlaces = u.repositories
 	}
-	unlock, err := u.tenants.lock(ctx, tenant)
-	if err != nil {
-		return nil, err
+	return p, p.take(p.all)
+}
+
+func (p *unpackPlace) take(places *fair.Places) error {
+	leave, err := places.Enter(p.ctx, p.tenant)
+	if err == nil {
+		p.leaves = append(p.leaves, leave)
 	}
-	select {
-	case places <- struct{}{}:
-		return func() {
-			<-places
-			unlock()
-		}, nil
-	case <-ctx.Done():
-		unlock()
-		return nil, ctx.Err()
+	return err
+}
+
+// enlarge waits until the pack may take more memory than limits.large. It does so once.
+func (p *unpackPlace) enlarge() error {
+	if len(p.leaves) > 1 {
+		return nil
+	}
+	return p.take(p.large)
+}
+
+// leave gives all back.
+func (p *unpackPlace) leave() {
+	for _, leave := range p.leaves {
+		leave()
 	}
 }

@@ -100,6 +100,16 @@ type line struct {
 	mu    sync.Mutex
 	asked []string
 	cuts  []context.CancelFunc
+	// instead of the API server's, this is what requests for a path are answered with.
+	path, body string
+	code       int
+}
+
+// answer has requests for a path answered without the API server; "" none.
+func (l *line) answer(path string, code int, body string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.path, l.code, l.body = path, code, body
 }
 
 func newLine(t *testing.T) *line {
@@ -115,7 +125,11 @@ func newLine(t *testing.T) *line {
 		l.mu.Lock()
 		l.cuts = append(l.cuts, cut)
 		l.asked = append(l.asked, r.Method+" "+r.URL.Path)
+		path, code, body := l.path, l.code, l.body
 		l.mu.Unlock()
+		if path != "" && r.URL.Path == path {
+			return answered(r, code, body), nil
+		}
 		if l.silent.Load() {
 			<-ctx.Done()
 			return nil, ctx.Err()

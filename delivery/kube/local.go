@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-logr/logr"
@@ -18,11 +17,11 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+	"k8s.io/utils/clock"
 )
 
-// refusals is how many times in a row the API server may refuse a first list before callers hear of it at once. By retries,
-// and since a list is tried in two ways each time, that is in the first second or two, in which a new deployer's rights
-// come into force.
+// refusals is how many times in a row the API server may refuse a first list before callers hear of it. By retries, and since
+// a list is tried in two ways each time, that is in the first second or two, in which a new deployer's rights come into force.
 const refusals = 8
 
 // local are the kinds a LocalWatch knows besides the sources of Flux.
@@ -34,8 +33,8 @@ var local = map[string]schema.GroupVersionResource{
 // deployer: the operator itself may not see Secrets. A kind is watched in a namespace from the first time it is asked for
 // until Forget. It is one watch request and as much memory as its metadata without annotations needs, packed.
 //
-// Callers wait for the first list, at most 30 seconds and not at all where the API server keeps refusing it; the error
-// says why. From then on they get what was seen last, also while the watch is interrupted.
+// No look waits: until the first list is there it is an *Unready, which says why where the API server keeps refusing it, and can wake
+// who looked. From then on looks get what was seen last, also while the watch is interrupted.
 type LocalWatch struct {
 	// Mapper finds the version in which a source of Flux is served. Without it there is none. It is set before the first look.
 	Mapper meta.RESTMapper
@@ -43,7 +42,7 @@ type LocalWatch struct {
 	config    *rest.Config
 	transport http.RoundTripper
 	log       logr.Logger
-	patience  time.Duration
+	clock     clock.PassiveClock
 
 	mu       sync.Mutex
 	places   map[place]*localWatch
@@ -53,12 +52,14 @@ type LocalWatch struct {
 // place is one kind in one namespace.
 type place struct{ namespace, kind string }
 
+func (p place) String() string { return p.kind + "s of namespace " + p.namespace + " as its deployer" }
+
 // NewLocalWatch returns a LocalWatch over the operator's own connection and its HTTP client, whose connections all
-// namespaces share.
-func NewLocalWatch(config *rest.Config, shared *http.Client, log logr.Logger) *LocalWatch {
+// namespaces share. It tells the time by the clock.
+func NewLocalWatch(config *rest.Config, shared *http.Client, log logr.Logger, c clock.PassiveClock) *LocalWatch {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // A watch is one request in minutes, but there may be a thousand of them to start.
-	return &LocalWatch{config: config, transport: shared.Transport, log: log, patience: syncPatience, places: map[place]*localWatch{}}
+	return &LocalWatch{config: config, transport: shared.Transport, log: log, clock: c, places: map[place]*localWatch{}}
 }
 
 // OnChange has f called for each object that is added, changed or removed after the first list of its kind in its
@@ -70,8 +71,8 @@ func (w *LocalWatch) OnChange(f func(namespace, kind, name string, labels map[st
 }
 
 // Records returns the metadata of the Secrets that Helm keeps of a release, in no particular order.
-func (w *LocalWatch) Records(ctx context.Context, namespace, release string) ([]metav1.PartialObjectMetadata, error) {
-	secrets, err := w.known(ctx, place{namespace, "Secret"})
+func (w *LocalWatch) Records(_ context.Context, namespace, release string) ([]metav1.PartialObjectMetadata, error) {
+	secrets, err := w.known(place{namespace, "Secret"})
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +80,8 @@ func (w *LocalWatch) Records(ctx context.Context, namespace, release string) ([]
 }
 
 // Releases returns the names, sorted, of the releases that are an app's by the labels of their records.
-func (w *LocalWatch) Releases(ctx context.Context, namespace, app string) ([]string, error) {
-	secrets, err := w.known(ctx, place{namespace, "Secret"})
+func (w *LocalWatch) Releases(_ context.Context, namespace, app string) ([]string, error) {
+	secrets, err := w.known(place{namespace, "Secret"})
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +89,8 @@ func (w *LocalWatch) Releases(ctx context.Context, namespace, app string) ([]str
 }
 
 // Version returns the resourceVersion of a ConfigMap, Secret or source of Flux as last seen, "" when there is none of that name.
-func (w *LocalWatch) Version(ctx context.Context, namespace, kind, name string) (string, error) {
-	objects, err := w.known(ctx, place{namespace, kind})
+func (w *LocalWatch) Version(_ context.Context, namespace, kind, name string) (string, error) {
+	objects, err := w.known(place{namespace, kind})
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +103,7 @@ func (w *LocalWatch) Forget(namespace string) {
 	defer w.mu.Unlock()
 	for at, watched := range w.places {
 		if at.namespace == namespace {
-			watched.stop()
+			watched.giveUp()
 			delete(w.places, at)
 		}
 	}
@@ -114,20 +115,20 @@ func (w *LocalWatch) Start(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, watched := range w.places {
-		watched.stop()
+		watched.giveUp()
 	}
 	w.places = nil
 	return nil
 }
 
 // known returns what is known of a place, once that is all there is.
-func (w *LocalWatch) known(ctx context.Context, at place) (*rows, error) {
+func (w *LocalWatch) known(at place) (*rows, error) {
 	watched, err := w.started(at)
-	if err == nil {
-		err = watched.wait(ctx, w.patience)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("watching %ss of namespace %s as its deployer: %w", at.kind, at.namespace, err)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("watching %s: %w", at, err)
+	case !watched.inStep():
+		return nil, watched.unready()
 	}
 	return watched.rows, nil
 }
@@ -151,7 +152,7 @@ func (w *LocalWatch) started(at place) (*localWatch, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	watched := &localWatch{
-		stop: stop, stopped: ctx.Done(), refused: make(chan struct{}),
+		firstList: newFirstList(at.String(), w.clock.Now()), stop: stop,
 		log: w.log.WithValues("namespace", at.namespace, "kind", at.kind),
 	}
 	watched.rows = newRows(func(name string, labels map[string]string) {
@@ -163,6 +164,13 @@ func (w *LocalWatch) started(at place) (*localWatch, error) {
 	})
 	objects := client.Resource(resource).Namespace(at.namespace)
 	go follow(ctx, objects, watched.rows, watched.note)
+	go func() {
+		select {
+		case <-watched.synced:
+			watched.end()
+		case <-ctx.Done():
+		}
+	}()
 	w.places[at] = watched
 	return watched, nil
 }
@@ -200,54 +208,35 @@ func (d deployer) RoundTrip(r *http.Request) (*http.Response, error) {
 // localWatch is the watch of one place.
 type localWatch struct {
 	*rows
-	stop    context.CancelFunc
-	stopped <-chan struct{}
-	log     logr.Logger
-	// refused is closed when the API server keeps refusing the first list.
-	refused chan struct{}
+	*firstList
+	stop context.CancelFunc
+	log  logr.Logger
 
 	noted    sync.Mutex
-	err      error // of the last list or watch
+	last     error // of the last list or watch
 	failures int   // before the first list
 }
 
-// wait returns when the first list is here, or with the reason why it is not.
-func (w *localWatch) wait(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	select {
-	case <-w.synced:
-	case <-w.refused:
-	case <-w.stopped:
-	case <-ctx.Done():
-	}
-	w.noted.Lock()
-	defer w.noted.Unlock()
-	switch {
-	case w.inStep():
-		return nil
-	case w.err != nil:
-		return w.err
-	case ctx.Err() != nil:
-		return fmt.Errorf("the first list has not arrived yet: %w", ctx.Err())
-	}
-	return errors.New("the namespace was given up")
+// giveUp ends the watch.
+func (w *localWatch) giveUp() {
+	w.stop()
+	w.end()
 }
 
 // note takes in how a list or watch went. That the API server refuses what it allowed before is logged, once.
 func (w *localWatch) note(err error) {
 	w.noted.Lock()
 	defer w.noted.Unlock()
-	was := w.err
-	w.err = err
+	was := w.last
+	w.last = err
 	switch {
 	case w.inStep():
 		if refused(err) && !refused(was) {
 			w.log.Info("The deployer may not watch any more; what was seen last stands until it may again", "reason", err.Error())
 		}
 	case err != nil:
-		if w.failures++; w.failures == refusals {
-			close(w.refused)
+		if w.failures++; w.failures >= refusals {
+			w.fail(err)
 		}
 	}
 }

@@ -15,13 +15,33 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 )
 
+// patient is a LocalWatch whose looks wait for the first list, as no Reconcile does.
+type patient struct{ *LocalWatch }
+
 // newLocal returns a LocalWatch over a line, and what it logs.
-func newLocal(t *testing.T) (*LocalWatch, *line, *text) {
+func newLocal(t *testing.T) (patient, *line, *text) {
 	t.Helper()
 	l, log := newLine(t), &text{}
-	return NewLocalWatch(env.Config, l.client, log.logger()), l, log
+	return patient{NewLocalWatch(env.Config, l.client, log.logger(), clock.RealClock{})}, l, log
+}
+
+func (p patient) Records(ctx context.Context, namespace, release string) (records []metav1.PartialObjectMetadata, err error) {
+	err = Await(ctx, func() error {
+		records, err = p.LocalWatch.Records(ctx, namespace, release)
+		return err
+	})
+	return records, err
+}
+
+func (p patient) Version(ctx context.Context, namespace, kind, name string) (version string, err error) {
+	err = Await(ctx, func() error {
+		version, err = p.LocalWatch.Version(ctx, namespace, kind, name)
+		return err
+	})
+	return version, err
 }
 
 // heard collects what a LocalWatch tells of.
@@ -30,7 +50,7 @@ type heard struct {
 	calls []string
 }
 
-func listen(w *LocalWatch) *heard {
+func listen(w patient) *heard {
 	h := &heard{}
 	w.OnChange(func(_, kind, name string, labels map[string]string) {
 		h.mu.Lock()
@@ -122,25 +142,34 @@ func TestAnAPIServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	w, l, _ := newLocal(t)
 	defer w.Forget("kubeop-acme-dev")
-	if w.patience != 30*time.Second {
-		t.Errorf("waits %s", w.patience)
-	}
-	w.patience = 200 * time.Millisecond
 	l.silent.Store(true)
-	_, err := w.Version(t.Context(), "kubeop-acme-dev", "ConfigMap", "values")
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "kubeop-acme-dev") {
-		t.Errorf("got %v", err)
+	look := func() *Unready {
+		t.Helper()
+		began := time.Now()
+		_, err := w.LocalWatch.Version(t.Context(), "kubeop-acme-dev", "ConfigMap", "values")
+		var unready *Unready
+		if !errors.As(err, &unready) || unready.Err != nil || !strings.Contains(err.Error(), "kubeop-acme-dev") {
+			t.Fatalf("got %v", err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("a look took %s", took)
+		}
+		return unready
 	}
-	w.patience = time.Minute
+	woken := make(chan struct{})
+	look().Wake("it", func() { t.Error("one of two of the same key was woken") })
+	look().Wake("it", func() { close(woken) })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := w.Version(ctx, "kubeop-acme-dev", "ConfigMap", "values"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the caller's own deadline: got %v", err)
 	}
-	time.AfterFunc(100*time.Millisecond, func() { w.Forget("kubeop-acme-dev") })
-	if _, err := w.Version(t.Context(), "kubeop-acme-dev", "ConfigMap", "values"); err == nil {
-		t.Error("waits on for a namespace that was given up")
-	}
+	last := look()
+	w.Forget("kubeop-acme-dev")
+	<-woken
+	woken = make(chan struct{})
+	last.Wake("late", func() { close(woken) })
+	<-woken
 }
 
 func TestADeletedNamespace(t *testing.T) {

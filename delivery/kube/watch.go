@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,39 +14,36 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// syncPatience is how long a look at a kind waits for the kind's first list.
-const syncPatience = 30 * time.Second
-
 // Watch knows every object that carries a tenant's label, kind by kind; a kind is watched from the first time it is asked
 // for. Of kinds whose health has a status it holds what health is judged by, of others the metadata.
+//
+// No look waits: until the first list of its kind is there it is an *Unready, which can wake who looked.
 type Watch struct {
 	objects   cache.Cache
 	own       client.Reader
 	direct    client.Client
 	hasStatus func(schema.GroupVersionKind) bool
+	clock     clock.Clock
 
 	mu     sync.Mutex
 	kinds  map[schema.GroupVersionKind]*kindWatch
 	onKind []func(schema.GroupVersionKind, cache.Informer) error
 }
 
-// kindWatch is the watch of one kind; without a store the operator may not watch it.
-type kindWatch struct {
-	informer cache.Informer
-	store    toolscache.Store
-}
-
-// NewWatch returns a Watch over objects, a cache that is limited to labelled objects and whose transform is Hold, and own,
-// whose cache holds the kinds of this API anyway. The direct client asks which kinds the operator may watch; hasStatus
+// NewWatch returns a Watch over objects, a cache that is limited to labelled objects, whose transform is Hold and whose options are of
+// the lists, and own, whose cache holds the kinds of this API anyway. The direct client asks which kinds the operator may watch; hasStatus
 // says of which kinds to hold more than metadata. Pods are never among them: nobody applies them, and there are many.
-func NewWatch(objects cache.Cache, own client.Reader, direct client.Client, hasStatus func(schema.GroupVersionKind) bool) *Watch {
-	return &Watch{objects: objects, own: own, direct: direct, hasStatus: hasStatus, kinds: map[schema.GroupVersionKind]*kindWatch{}}
+func NewWatch(lists *Lists, objects cache.Cache, own client.Reader, direct client.Client, hasStatus func(schema.GroupVersionKind) bool) *Watch {
+	w := &Watch{objects: objects, own: own, direct: direct, hasStatus: hasStatus, clock: lists.clock, kinds: map[schema.GroupVersionKind]*kindWatch{}}
+	lists.heard = w.heard
+	return w
 }
 
 // OnKind calls f once for each kind that is watched, before the first look at it, so that a controller can subscribe to its
@@ -60,13 +55,12 @@ func (w *Watch) OnKind(f func(kind schema.GroupVersionKind, informer cache.Infor
 
 // Live returns the metadata of an object as the watch last saw it, nil when there is none that carries the label. It
 // reports false where nothing is known because the operator may not watch the kind, as with Secrets, or the kind is not
-// served. A watch that is not in step yet is waited for; an error says that it did not get there. What it returns is
-// shared: it is not to be changed.
+// served. What it returns is shared: it is not to be changed.
 func (w *Watch) Live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 	if kind.Group == v1alpha1.GroupVersion.Group {
 		return w.liveOwn(ctx, kind, key)
 	}
-	held, known, err := w.look(ctx, kind, key)
+	held, known, err := w.look(kind, key)
 	if held == nil || err != nil {
 		return nil, known, err
 	}
@@ -77,11 +71,11 @@ func (w *Watch) Live(ctx context.Context, kind schema.GroupVersionKind, key type
 // Object returns an object as far as its health is judged by it, as the watch last saw it: metadata, spec and status
 // without what Hold leaves out. It is nil when there is none that carries the label, and nothing is known, besides where
 // Live knows nothing, of kinds without a status, Pods and the kinds of this API.
-func (w *Watch) Object(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, bool, error) {
+func (w *Watch) Object(_ context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, bool, error) {
 	if kind.Group == v1alpha1.GroupVersion.Group || !w.whole(kind) {
 		return nil, false, nil
 	}
-	found, known, err := w.look(ctx, kind, key)
+	found, known, err := w.look(kind, key)
 	if found == nil || err != nil {
 		return nil, known, err
 	}
@@ -94,8 +88,8 @@ func (w *Watch) Object(ctx context.Context, kind schema.GroupVersionKind, key ty
 
 // InNamespace returns the metadata of all objects of a kind in a namespace that carry the label, as the watch last saw them; none
 // where the operator may not watch the kind. What it returns is shared: it is not to be changed.
-func (w *Watch) InNamespace(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]metav1.Object, error) {
-	store, err := w.follow(ctx, kind)
+func (w *Watch) InNamespace(kind schema.GroupVersionKind, namespace string) ([]metav1.Object, error) {
+	store, err := w.follow(kind)
 	indexer, ok := store.(toolscache.Indexer)
 	if !ok || err != nil {
 		return nil, err
@@ -132,8 +126,8 @@ func (w *Watch) liveOwn(ctx context.Context, kind schema.GroupVersionKind, key t
 }
 
 // look returns what the watch holds of an object.
-func (w *Watch) look(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (any, bool, error) {
-	store, err := w.follow(ctx, kind)
+func (w *Watch) look(kind schema.GroupVersionKind, key types.NamespacedName) (any, bool, error) {
+	store, err := w.follow(kind)
 	if store == nil || err != nil {
 		return nil, false, err
 	}
@@ -146,117 +140,30 @@ func (w *Watch) look(ctx context.Context, kind schema.GroupVersionKind, key type
 
 // Namespace returns the metadata of a tenant's or project's namespace, or nil when there is none of that name.
 func (w *Watch) Namespace(ctx context.Context, name string) (metav1.Object, error) {
-	live, known, err := w.Live(ctx, corev1.SchemeGroupVersion.WithKind("Namespace"), types.NamespacedName{Name: name})
+	live, known, err := w.Live(ctx, namespaceKind, types.NamespacedName{Name: name})
 	if err == nil && !known {
 		err = errors.New("the operator may not watch namespaces; the chart's role kubeop-operator lets it")
 	}
 	return live, err
 }
 
-// Follow starts the watch of a kind, so that subscribers hear of its objects.
-func (w *Watch) Follow(ctx context.Context, kind schema.GroupVersionKind) error {
-	_, err := w.follow(ctx, kind)
-	return err
-}
-
-// follow starts the watch of a kind at the first call, waits until it is in step with the API server, and returns what it
-// holds; nil where the kind cannot be watched.
-func (w *Watch) follow(ctx context.Context, kind schema.GroupVersionKind) (toolscache.Store, error) {
-	watched, err := w.started(ctx, kind)
-	if meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
-	}
-	if watched.store == nil {
-		return nil, nil
-	}
-	patience, cancel := context.WithTimeout(ctx, syncPatience)
-	defer cancel()
-	if !cacheSync(patience, watched.informer) {
-		return nil, fmt.Errorf("watching %s: the first list has not arrived yet", kind.Kind)
-	}
-	return watched.store, nil
-}
-
-func (w *Watch) started(ctx context.Context, kind schema.GroupVersionKind) (*kindWatch, error) {
+// TenantOf returns the tenant to whom a namespace belongs by its label; "" where that is nobody, or not known yet.
+func (w *Watch) TenantOf(namespace string) string {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if watched, ok := w.kinds[kind]; ok {
-		return watched, nil
+	namespaces := w.kinds[namespaceKind]
+	w.mu.Unlock()
+	if namespaces == nil || !namespaces.isOver() || namespaces.store == nil {
+		return ""
 	}
-	allowed, err := w.allowed(ctx, kind)
+	found, _, err := namespaces.store.GetByKey(namespace)
+	if err != nil || found == nil {
+		return ""
+	}
+	object, err := meta.Accessor(found)
 	if err != nil {
-		return nil, err
+		return ""
 	}
-	watched := &kindWatch{}
-	if allowed {
-		if watched, err = w.subscribe(ctx, kind); err != nil {
-			return nil, err
-		}
-	}
-	w.kinds[kind] = watched
-	return watched, nil
-}
-
-func (w *Watch) subscribe(ctx context.Context, kind schema.GroupVersionKind) (*kindWatch, error) {
-	informer, err := w.objects.GetInformer(ctx, w.form(kind), cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, err
-	}
-	stored, ok := informer.(interface{ GetStore() toolscache.Store })
-	if !ok {
-		return nil, fmt.Errorf("%T holds nothing", informer)
-	}
-	for _, subscribe := range w.onKind {
-		if err := subscribe(kind, informer); err != nil {
-			return nil, err
-		}
-	}
-	return &kindWatch{informer: informer, store: stored.GetStore()}, nil
-}
-
-// Refresh gives up the watches of kinds that are no longer served, which would be tried for ever, and asks anew about
-// kinds that the operator could not watch. It is for after a change of what the API server serves.
-func (w *Watch) Refresh(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for kind, watched := range w.kinds {
-		_, err := w.direct.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		if err == nil && watched.store != nil {
-			continue
-		}
-		if meta.IsNoMatchError(err) {
-			err = w.objects.RemoveInformer(ctx, w.form(kind))
-		}
-		if err != nil {
-			return fmt.Errorf("giving up the watch of %s: %w", kind.Kind, err)
-		}
-		delete(w.kinds, kind)
-	}
-	return nil
-}
-
-// allowed asks the API server, once a kind, whether the operator may watch it in all namespaces. An informer that may not
-// would try for ever.
-func (w *Watch) allowed(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
-	mapping, err := w.direct.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return false, err
-	}
-	for _, verb := range []string{"list", "watch"} {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: kind.Group, Resource: mapping.Resource.Resource},
-		}}
-		if err := w.direct.Create(ctx, review); err != nil {
-			return false, fmt.Errorf("asking whether it may be watched: %w", err)
-		}
-		if !review.Status.Allowed {
-			return false, nil
-		}
-	}
-	return true, nil
+	return object.GetLabels()[v1alpha1.TenantLabel]
 }
 
 // whole reports whether more than metadata is held of a kind.
@@ -278,18 +185,4 @@ func (w *Watch) form(kind schema.GroupVersionKind) client.Object {
 	}
 	object.GetObjectKind().SetGroupVersionKind(kind)
 	return object
-}
-
-// cacheSync reports whether the informer has its first list before the context ends.
-func cacheSync(ctx context.Context, informer cache.Informer) bool {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !informer.HasSynced() {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-		}
-	}
-	return true
 }

@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -71,17 +72,18 @@ func newOperator(t *testing.T) *operator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := cache.New(env.Config, cache.Options{
+	lists := NewLists(clock.RealClock{})
+	objects, err := cache.New(env.Config, lists.Of(cache.Options{
 		HTTPClient: l.client, Scheme: kinds, Mapper: o.mapper,
 		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: Hold(kinds, apply.Slim),
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o.direct, err = client.New(env.Config, client.Options{HTTPClient: l.client, Scheme: kinds, Mapper: o.mapper}); err != nil {
 		t.Fatal(err)
 	}
-	o.Watch = NewWatch(objects, o.direct, o.direct, health.HasStatus)
+	o.Watch = NewWatch(lists, objects, o.direct, o.direct, health.HasStatus)
 	o.OnKind(func(_ schema.GroupVersionKind, informer cache.Informer) error {
 		named := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetLabels()[v1alpha1.TenantLabel] + "/" + object.GetName()}}}
@@ -93,6 +95,27 @@ func newOperator(t *testing.T) *operator {
 	running.Go(func() { _ = objects.Start(ctx) })
 	t.Cleanup(func() { end(); running.Wait(); o.queue.ShutDown() })
 	return o
+}
+
+// Live, Object and Follow wait for the first list, as no Reconcile does.
+func (o *operator) Live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (live metav1.Object, known bool, err error) {
+	err = Await(ctx, func() error {
+		live, known, err = o.Watch.Live(ctx, kind, key)
+		return err
+	})
+	return live, known, err
+}
+
+func (o *operator) Object(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (held *unstructured.Unstructured, known bool, err error) {
+	err = Await(ctx, func() error {
+		held, known, err = o.Watch.Object(ctx, kind, key)
+		return err
+	})
+	return held, known, err
+}
+
+func (o *operator) Follow(ctx context.Context, kind schema.GroupVersionKind) error {
+	return Await(ctx, func() error { return o.Watch.Follow(kind) })
 }
 
 // make applies a manifest as the operator does, with a tenant's label.

@@ -22,7 +22,7 @@ func TestANewerInputEndsAWait(t *testing.T) {
 	if out, err := tm.Reconcile(t.Context(), never); err != nil || !out.Running {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	for tm.versions()["deployments/web"] == "" || len(tm.tokens) > 0 {
+	for tm.versions()["deployments/web"] == "" || tm.workers.Taken() > 0 {
 		time.Sleep(20 * time.Millisecond)
 	}
 	next := tm.good("green")

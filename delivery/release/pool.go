@@ -21,19 +21,19 @@ type job struct {
 	run    func(context.Context, *place) result
 }
 
-// errInLine says that the tenant has as many actions as it may. The app is in line, and notified when it may try again.
+// errInLine says that the tenant has as many actions as it may. The app waits, and is notified when it may try again.
 var errInLine = errors.New("waits in line")
 
 // start runs the job as soon as a worker is free, and Notify after it, or fails with errInLine. The slot is locked by the
 // caller. The job's context carries the caller's values but ends with nothing.
 func (e *Engine) start(ctx context.Context, s *slot, app types.NamespacedName, j job) error {
-	p := e.place(cmp.Or(j.tenant, app.Namespace))
+	p := &place{engine: e, tenant: cmp.Or(j.tenant, app.Namespace)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.draining {
 		return ErrDraining
 	}
-	if !p.enter(app) {
+	if !e.admit(p.tenant, app) {
 		return errInLine
 	}
 	if j.why == "" {
@@ -48,19 +48,19 @@ func (e *Engine) start(ctx context.Context, s *slot, app types.NamespacedName, j
 
 func (e *Engine) work(ctx context.Context, s *slot, p *place, app types.NamespacedName, j job) {
 	defer e.actions.Done()
-	defer p.leave()
-	if !p.take() {
+	defer e.ended(p.tenant)
+	if !p.enter() {
 		s.abandon()
 		return
 	}
 	if s.forgotten.Load() {
-		p.giveBack()
+		p.leave()
 		s.abandon()
 		return
 	}
 	s.begin()
 	r := safely(ctx, j, p)
-	p.giveBack()
+	p.leave()
 	s.finish(e, j, r)
 	e.opts.Notify(app)
 }
@@ -68,80 +68,62 @@ func (e *Engine) work(ctx context.Context, s *slot, p *place, app types.Namespac
 // maxInFlight bounds the actions of one tenant that have begun, the waiting ones included: each holds a chart.
 const maxInFlight = 8
 
-// quarter is what the actions of one tenant share.
-type quarter struct {
-	// rooms are for actions that have begun.
-	rooms chan struct{}
-	// desks are for those that work: half of the workers and at least one, so that no tenant has them all.
-	desks chan struct{}
-	// line are the apps whose actions found no room. They are called in order and look anew: holding what each wanted to do
-	// would cost memory, and be out of date when its turn comes. The engine's lock guards it.
-	line   []types.NamespacedName
-	inLine map[types.NamespacedName]bool
+// tenantActions are the actions of one tenant. The engine's lock guards them; those of a tenant who has none are forgotten.
+type tenantActions struct {
+	// begun counts those that have begun.
+	begun int
+	// waiting are the apps that may begin none yet. They are called in order and look anew: holding what each wanted to do
+	// would cost memory, and be out of date when its turn comes.
+	waiting []types.NamespacedName
+	waits   map[types.NamespacedName]bool
 }
 
-func (e *Engine) quarter(tenant string) *quarter {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	q, ok := e.quarters[tenant]
-	if !ok {
-		q = &quarter{
-			rooms: make(chan struct{}, maxInFlight), desks: make(chan struct{}, max(1, e.opts.Workers/2)),
-			inLine: map[types.NamespacedName]bool{},
-		}
-		e.quarters[tenant] = q
+// admit counts an action that begins, or has the app wait. The engine is locked by the caller.
+func (e *Engine) admit(tenant string, app types.NamespacedName) bool {
+	of := e.tenants[tenant]
+	if of == nil {
+		of = &tenantActions{waits: map[types.NamespacedName]bool{}}
+		e.tenants[tenant] = of
 	}
-	return q
-}
-
-// place is where one action works: in a room and, unless it only waits, at one of the tenant's desks with one of the
-// engine's tokens.
-type place struct {
-	engine *Engine
-	*quarter
-	mu sync.Mutex
-	// waiting counts what waits in the action at once.
-	waiting int
-}
-
-func (e *Engine) place(tenant string) *place {
-	return &place{engine: e, quarter: e.quarter(tenant)}
-}
-
-// enter takes a room, or a place in the line. The engine is locked by the caller.
-func (p *place) enter(app types.NamespacedName) bool {
-	select {
-	case p.rooms <- struct{}{}:
+	if of.begun < maxInFlight {
+		of.begun++
 		return true
-	default:
 	}
-	if !p.inLine[app] {
-		p.inLine[app] = true
-		p.line = append(p.line, app)
+	if !of.waits[app] {
+		of.waits[app] = true
+		of.waiting = append(of.waiting, app)
 	}
 	return false
 }
 
-// leave gives the room back.
-func (p *place) leave() {
-	<-p.rooms
-	p.engine.callNext(p.quarter)
-}
-
-// call ends a look. Who was called and wants nothing any more has left rooms for the next in line.
-func (e *Engine) call(req *Request) {
-	e.callNext(e.quarter(cmp.Or(req.Tenant, req.App.Namespace)))
-}
-
-// callNext has as many from the line look anew as there are rooms.
-func (e *Engine) callNext(q *quarter) {
+// ended counts an action that has ended.
+func (e *Engine) ended(tenant string) {
 	e.mu.Lock()
-	called := q.line[:min(len(q.line), cap(q.rooms)-len(q.rooms))]
-	if q.line = q.line[len(called):]; e.draining {
-		called = nil
+	e.tenants[tenant].begun--
+	e.mu.Unlock()
+	e.callNext(tenant)
+}
+
+// call ends a look. Who was called and wants nothing any more has left room for the next.
+func (e *Engine) call(req *Request) { e.callNext(cmp.Or(req.Tenant, req.App.Namespace)) }
+
+// callNext has as many of those that wait look anew as may begin.
+func (e *Engine) callNext(tenant string) {
+	e.mu.Lock()
+	of := e.tenants[tenant]
+	if of == nil {
+		e.mu.Unlock()
+		return
 	}
+	called := of.waiting[:min(len(of.waiting), maxInFlight-of.begun)]
 	for _, app := range called {
-		delete(q.inLine, app)
+		delete(of.waits, app)
+	}
+	if of.waiting = of.waiting[len(called):]; of.begun == 0 && len(of.waiting) == 0 {
+		delete(e.tenants, tenant)
+	}
+	if e.draining {
+		called = nil
 	}
 	e.mu.Unlock()
 	for _, app := range called {
@@ -149,49 +131,49 @@ func (e *Engine) callNext(q *quarter) {
 	}
 }
 
-// take waits for a worker, the scarcer place the later, and reports false when the engine stops.
-func (p *place) take() bool {
-	return p.engine.enter(p.desks) && p.engine.enter(p.engine.tokens)
+// place is what an action needs to work: one of the engine's workers, unless it only waits.
+type place struct {
+	engine *Engine
+	tenant string
+
+	mu sync.Mutex
+	// waiting counts what waits in the action at once; release gives the worker back.
+	waiting int
+	release func()
 }
 
-func (p *place) giveBack() {
-	<-p.engine.tokens
-	<-p.desks
+// enter waits for a worker, and reports false when the engine stops.
+func (p *place) enter() bool {
+	release, err := p.engine.workers.Enter(p.engine.running, p.tenant)
+	if err != nil {
+		return false
+	}
+	if p.release = release; p.engine.running.Err() != nil {
+		release()
+		return false
+	}
+	return true
 }
 
-// idle runs f, which only waits, without a worker's place. While anything in the action waits, none of it has one.
+// leave gives the worker back.
+func (p *place) leave() { p.release() }
+
+// idle runs f, which only waits, without a worker. While anything in the action waits, it has none.
 func (p *place) idle(f func() error) error {
 	p.mu.Lock()
 	if p.waiting++; p.waiting == 1 {
-		<-p.engine.tokens
-		<-p.desks
+		p.release()
 	}
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.waiting--; p.waiting == 0 {
-			p.desks <- struct{}{}
-			p.engine.tokens <- struct{}{}
+			// It goes on also while the engine stops, and any number may wait, so that this cannot fail.
+			p.release, _ = p.engine.workers.Enter(context.Background(), p.tenant)
 		}
 	}()
 	return f()
-}
-
-// enter waits for a place and reports false when the engine stops, after which nobody enters anywhere.
-func (e *Engine) enter(places chan struct{}) bool {
-	select {
-	case <-e.stop:
-		return false
-	case places <- struct{}{}:
-		return !e.isDraining()
-	}
-}
-
-func (e *Engine) isDraining() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.draining
 }
 
 func safely(ctx context.Context, j job, p *place) (r result) {
@@ -202,10 +184,8 @@ func safely(ctx context.Context, j job, p *place) (r result) {
 // Drain starts nothing more, drops what is queued and waits until what runs has ended, or ctx.
 func (e *Engine) Drain(ctx context.Context) error {
 	e.mu.Lock()
-	if !e.draining {
-		e.draining = true
-		close(e.stop)
-	}
+	e.draining = true
+	e.stop()
 	e.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {

@@ -100,14 +100,14 @@ func TestWorkersAreBounded(t *testing.T) {
 	}
 }
 
-// TestStuckActionsLeaveWorkersToOthers has the actions of one namespace never end: at most half of the workers are theirs,
+// TestStuckActionsLeaveWorkersToOthers has the actions of one namespace never end: about half of the workers are theirs,
 // those of another namespace run meanwhile, and what is queued runs when it can.
 func TestStuckActionsLeaveWorkersToOthers(t *testing.T) {
 	tests := map[string]struct{ workers, share int }{
-		"half of four":            {4, 2},
-		"half of five, rounded":   {5, 2},
-		"one of two":              {2, 1},
-		"one of three is not two": {3, 1},
+		"half of four":          {4, 2},
+		"half of five, rounded": {5, 3},
+		"one of two":            {2, 1},
+		"two of three":          {3, 2},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -301,11 +301,12 @@ func TestWhatWaitsHasNoWorker(t *testing.T) {
 			called++
 		}
 	}
-	if called != 1 || len(e.quarters["team"].line)+len(e.quarters["team"].inLine) != 0 {
-		t.Errorf("what waits in line was called %d times", called)
+	e.actions.Wait()
+	if called != 1 || len(e.tenants) != 0 {
+		t.Errorf("what waits was called %d times; actions are known of %d tenants", called, len(e.tenants))
 	}
-	if n := len(e.tokens); n != 0 {
-		t.Errorf("%d workers' places were not given back", n)
+	if n := e.workers.Taken(); n != 0 {
+		t.Errorf("%d workers were not given back", n)
 	}
 }
 
@@ -341,8 +342,8 @@ func TestWhatIsQueuedInAForgottenNamespaceNeverBegins(t *testing.T) {
 	if running, last := s.look(); running != settled || last.err != nil {
 		t.Errorf("action %q, attempt %+v", running, last)
 	}
-	if len(e.slots) != 1 || len(e.quarters) != 1 {
-		t.Errorf("%d slots and %d quarters are remembered, want those of the other namespace", len(e.slots), len(e.quarters))
+	if len(e.slots) != 1 || len(e.tenants) != 0 {
+		t.Errorf("%d slots are remembered, want that of the other namespace; actions are known of %d tenants", len(e.slots), len(e.tenants))
 	}
 }
 
@@ -350,12 +351,11 @@ func TestWhatIsQueuedInAForgottenNamespaceNeverBegins(t *testing.T) {
 func TestWhoWantsNothingHasTheNextCalled(t *testing.T) {
 	e, notified := pool(1)
 	next := types.NamespacedName{Namespace: "team", Name: "next"}
-	q := e.quarter("acme")
-	q.line, q.inLine[next] = []types.NamespacedName{next}, true
+	e.tenants["acme"] = &tenantActions{waiting: []types.NamespacedName{next}, waits: map[types.NamespacedName]bool{next: true}}
 	if _, err := e.Reconcile(t.Context(), Request{App: app, Tenant: "acme"}); err == nil {
 		t.Fatal("an empty request was taken")
 	}
-	if got := <-notified; got != next || len(q.line)+len(q.inLine) != 0 {
-		t.Errorf("called %s, left %v", got, q.line)
+	if got := <-notified; got != next || len(e.tenants) != 0 {
+		t.Errorf("called %s, left %v", got, e.tenants)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fair"
 )
 
 const (
@@ -49,9 +50,11 @@ type Options struct {
 	// Explain says on one line why an object of a namespace, a hook maybe, is not as far as it should be, "" when it does not
 	// know; mask hides what no message may show. Nil: nobody knows.
 	Explain func(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string
-	// Workers is how many actions work at once, those of one tenant on at most half of them; an action that waits for a
-	// hook or for objects to be ready is none of them. Default 4.
+	// Workers is how many actions work at once; one of a tenant begins only while fewer of its own work than workers are free, see
+	// fair.Places. An action that waits for a hook or for objects to be ready is none of them. Default 4.
 	Workers int
+	// Weight returns how many turns a tenant has for one of another's; nil: one.
+	Weight func(tenant string) int
 	// Holder names this process on the releases it works on.
 	Holder string
 	// HolderAlive says whether another process that calls itself holder may still be working. Nil: never, because leader
@@ -74,10 +77,12 @@ type Engine struct {
 	slots    map[types.NamespacedName]*slot
 	left     map[types.NamespacedName]time.Time
 	draining bool
-	stop     chan struct{}
-	tokens   chan struct{}
-	quarters map[string]*quarter
-	actions  sync.WaitGroup
+	// running ends with stop, when the engine drains.
+	running context.Context
+	stop    context.CancelFunc
+	workers *fair.Places
+	tenants map[string]*tenantActions
+	actions sync.WaitGroup
 
 	capsMu sync.Mutex
 	caps   *chartutil.Capabilities
@@ -101,13 +106,13 @@ func New(o Options) *Engine {
 	}
 	o.Holder = labelValue(o.Holder)
 	e := &Engine{
-		opts:     o,
-		slots:    map[types.NamespacedName]*slot{},
-		left:     map[types.NamespacedName]time.Time{},
-		stop:     make(chan struct{}),
-		tokens:   make(chan struct{}, o.Workers),
-		quarters: map[string]*quarter{},
+		opts:    o,
+		slots:   map[types.NamespacedName]*slot{},
+		left:    map[types.NamespacedName]time.Time{},
+		workers: fair.NewPlaces("Helm actions", fair.Bounds{Places: o.Workers, Weight: o.Weight}, clock.RealClock{}),
+		tenants: map[string]*tenantActions{},
 	}
+	e.running, e.stop = context.WithCancel(context.Background())
 	e.dial = e.connect
 	return e
 }

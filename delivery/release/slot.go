@@ -81,7 +81,6 @@ func (e *Engine) Forget(namespace string) {
 			delete(e.left, key)
 		}
 	}
-	delete(e.quarters, namespace)
 }
 
 // supersede ends the waiting of an action for another input. The slot is locked by the caller.

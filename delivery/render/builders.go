@@ -5,124 +5,231 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/delivery/fair"
 )
 
-// Bounds of what is built at once in one process. A build takes milliseconds; one that a tenant made to take long must
-// leave room for the others.
+// buildBounds are the builds that run at once in one process. A build takes milliseconds; one that a tenant made to take long must
+// leave room for the others, and for the tenant's other apps.
+var buildBounds = fair.Bounds{Places: 8, PerTenant: 2}
+
 const (
-	maxBuilds       = 4
-	maxTenantBuilds = 2
+	// moment is how long Do waits for a build that began at once: nearly all end within it.
+	moment = 100 * time.Millisecond
+	// unclaimedFor is how long the outcome of a build is kept for who was woken for it.
+	unclaimedFor = time.Minute
 )
 
-// ErrBusy is returned when no build may begin at this moment.
-var ErrBusy = errors.New("too many builds at once")
+var (
+	// ErrBusy is returned while a build waits for its turn.
+	ErrBusy = errors.New("as many builds run as may")
+	// ErrUnfinished is returned while a build runs.
+	ErrUnfinished = errors.New("the build takes longer than a moment")
+)
 
-// Builders bounds how many builds run at once, and how many of one tenant's. The last place is kept for tenants of whom none runs,
-// and a tenant of whom one runs on past its time begins no other: so those who make theirs take long stand in their own way. The
-// zero value is ready.
-type Builders struct {
-	mu     sync.Mutex
-	all    int
-	of     map[string]builds
-	waiter chan struct{} // closed when a place becomes free
+// Task is one build.
+type Task[T any] struct {
+	// Key is for whom it is made: of one key there is one build at a time. Input tells what it is made of from any other: the outcome
+	// of another input is of no use.
+	Key, Input string
+	// Tenant whose share of the places it takes.
+	Tenant string
+	// Within is the longest that it may take.
+	Within time.Duration
+	// Run makes it. It must not touch what the caller goes on using. Its context ends when nobody wants the build any more; a build in
+	// this process can heed that only between two acts.
+	Run func(context.Context) (T, error)
+	// Wake is called when Do is worth another call, after it was ErrBusy or ErrUnfinished. It must not block.
+	Wake func()
 }
 
-// builds are those of one tenant: that run, and those among them whose time is over.
-type builds struct{ running, late int }
+// Builders run builds beside the workers that want them, each tenant's in its share of the places. The zero value is ready. Safe for
+// concurrent use.
+type Builders[T any] struct {
+	// Weight returns how many turns a tenant has for one of another's; nil: one. It is set before the first build.
+	Weight func(tenant string) int
 
-// Do runs a build and waits for it, at most patience for its turn, and then until ctx ends. A build cannot be stopped: when
-// ctx ends, which is an ErrTimeout, its place stays taken until the build is done, and it must not touch what the caller
-// still uses. An ErrBusy says that its turn did not come, and why.
-func (b *Builders) Do(ctx context.Context, tenant string, patience time.Duration, build func() error) error {
-	if err := b.turn(ctx, tenant, patience); err != nil {
-		return err
-	}
-	done := make(chan error, 1)
-	go func() { done <- safely(build) }()
-	select {
-	case err := <-done:
-		b.count(tenant, -1, 0)
-		return err
-	case <-ctx.Done():
-		b.count(tenant, 0, 1)
-		go func() {
-			<-done
-			b.count(tenant, -1, -1)
-		}()
-		return fmt.Errorf("building the manifests %w, and until it ends no other build of the tenant begins: make what is built smaller, or spec.timeout longer", ErrTimeout)
-	}
+	once   sync.Once
+	places *fair.Places
+
+	mu sync.Mutex
+	of map[string]*building[T]
 }
 
-// turn takes a place.
-func (b *Builders) turn(ctx context.Context, tenant string, patience time.Duration) error {
-	turn, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		free, late := b.enter(tenant)
-		switch {
-		case late > 0:
-			return fmt.Errorf("waits for builds of the tenant that run on past their timeout: %d: %w", late, ErrBusy)
-		case free == nil:
-			return nil
-		}
+// building is a build that waits, runs, or has ended and was not asked for since. The Builders' lock guards what changes.
+type building[T any] struct {
+	Task[T]
+	ctx  context.Context
+	stop context.CancelFunc
+	// cancel has it not begin, and reports whether it had not.
+	cancel func() bool
+	begun  atomic.Bool
+	// attended: a Do waits for it. late: its time is over. unwanted: another input is asked for.
+	attended, late, unwanted bool
+	// ended is closed when it has, with these.
+	ended chan struct{}
+	value T
+	err   error
+}
+
+func (b *Builders[T]) prepare() {
+	b.once.Do(func() {
+		bounds := buildBounds
+		bounds.Weight = b.Weight
+		b.places = fair.NewPlaces("builds", bounds, clock.RealClock{})
+		b.of = map[string]*building[T]{}
+	})
+}
+
+// Do returns what a build made, if it was begun by an earlier call and has ended, or ends within a moment. Else it is ErrBusy or
+// ErrUnfinished, and Wake is called when that has changed: nobody waits for a turn, nor longer than a moment for a build. One that
+// takes longer than it may is an ErrTimeout; it keeps its place until it ends.
+func (b *Builders[T]) Do(wanted Task[T]) (T, error) {
+	b.prepare()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at, err := b.take(wanted)
+	if err != nil {
+		return *new(T), err
+	}
+	if at.attended && at.begun.Load() {
+		b.mu.Unlock()
+		timer := time.NewTimer(moment)
 		select {
-		case <-free:
-		case <-turn.Done():
-			return fmt.Errorf("waits for its turn: %d builds may run at once, %d of a tenant, and the last place is for tenants of whom none runs: %w", maxBuilds, maxTenantBuilds, ErrBusy)
+		case <-at.ended:
+		case <-timer.C:
 		}
+		timer.Stop()
+		b.mu.Lock()
+	}
+	at.attended = false
+	return b.outcome(at)
+}
+
+// take returns the build of the key and input; a new one is begun if it is the tenant's turn. It is ErrBusy where one of another
+// input has to end first.
+func (b *Builders[T]) take(wanted Task[T]) (*building[T], error) {
+	if at := b.of[wanted.Key]; at != nil {
+		at.Wake = wanted.Wake
+		switch {
+		case at.Input == wanted.Input && !at.unwanted:
+			return at, nil
+		case at.over() || at.cancel():
+			b.drop(at)
+		default:
+			at.unwanted = true
+			at.stop()
+			return nil, fmt.Errorf("waits until the build of an earlier version ends: %w", ErrBusy)
+		}
+	}
+	at := &building[T]{Task: wanted, ended: make(chan struct{}), attended: true}
+	at.ctx, at.stop = context.WithCancel(context.Background())
+	b.of[wanted.Key] = at
+	cancel, err := b.places.Begin(wanted.Tenant, func(leave func()) {
+		at.begun.Store(true)
+		go b.run(at, leave)
+	})
+	if err != nil {
+		b.drop(at)
+		return nil, err
+	}
+	at.cancel = cancel
+	return at, nil
+}
+
+// outcome is how far a build came. One that has ended is forgotten.
+func (b *Builders[T]) outcome(at *building[T]) (none T, err error) {
+	switch {
+	case at.late:
+		return none, fmt.Errorf("building the manifests %w, and until it ends it takes one of the tenant's %d places: make what is built smaller, or spec.timeout longer",
+			ErrTimeout, buildBounds.PerTenant)
+	case at.over():
+		b.drop(at)
+		return at.value, at.err
+	case at.begun.Load():
+		return none, ErrUnfinished
+	}
+	return none, fmt.Errorf("waits for its turn: %d builds run at once, %d of a tenant: %w", buildBounds.Places, buildBounds.PerTenant, ErrBusy)
+}
+
+// run makes a build, tells who was not there any more that it has ended, and keeps its outcome for them for a while.
+func (b *Builders[T]) run(at *building[T], leave func()) {
+	timer := time.AfterFunc(at.Within, func() { b.overtime(at) })
+	value, err := safely(at.ctx, at.Run)
+	timer.Stop()
+	leave()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at.value, at.err = value, err
+	close(at.ended)
+	switch {
+	case b.of[at.Key] != at || at.attended:
+		return
+	case at.late, at.unwanted:
+		b.drop(at) // Of the late only who asks for something else meanwhile is woken: the same would be late again.
+	default:
+		time.AfterFunc(unclaimedFor, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.drop(at)
+		})
+	}
+	if at.unwanted || !at.late {
+		go at.Wake()
+	}
+}
+
+// overtime ends the time of a build.
+func (b *Builders[T]) overtime(at *building[T]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at.over() {
+		return
+	}
+	at.late = true
+	at.stop()
+	if !at.attended && !at.unwanted {
+		go at.Wake()
+	}
+}
+
+func (at *building[T]) over() bool {
+	select {
+	case <-at.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// drop forgets a build.
+func (b *Builders[T]) drop(at *building[T]) {
+	at.stop()
+	if b.of[at.Key] == at {
+		delete(b.of, at.Key)
+	}
+}
+
+// Forget ends what is built for a key, and forgets what was.
+func (b *Builders[T]) Forget(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at := b.of[key]; at != nil {
+		at.cancel()
+		b.drop(at)
 	}
 }
 
 // safely keeps a panic that strange manifests cause from ending the process.
-func safely(build func() error) (err error) {
+func safely[T any](ctx context.Context, build func(context.Context) (T, error)) (made T, err error) {
 	defer func() {
 		if recover() != nil {
 			err = errors.New("these manifests cannot be built") // What it panicked with may hold a secret.
 		}
 	}()
-	return build()
-}
-
-// enter takes a place, or returns what is closed when one becomes free, or how many builds of the tenant are late.
-func (b *Builders) enter(tenant string) (free <-chan struct{}, late int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	own, places := b.of[tenant], maxBuilds
-	if own.running > 0 {
-		places--
-	}
-	switch {
-	case own.late > 0:
-		return nil, own.late
-	case b.all < places && own.running < maxTenantBuilds:
-		b.add(tenant, 1, 0)
-		return nil, 0
-	}
-	if b.waiter == nil {
-		b.waiter = make(chan struct{})
-	}
-	return b.waiter, 0
-}
-
-// count changes how many run and are late, and has those who wait look again.
-func (b *Builders) count(tenant string, running, late int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.add(tenant, running, late)
-	if b.waiter != nil {
-		close(b.waiter)
-		b.waiter = nil
-	}
-}
-
-func (b *Builders) add(tenant string, running, late int) {
-	if b.of == nil {
-		b.of = map[string]builds{}
-	}
-	own := b.of[tenant]
-	b.all, own.running, own.late = b.all+running, own.running+running, own.late+late
-	if b.of[tenant] = own; own.running == 0 {
-		delete(b.of, tenant)
-	}
+	return build(ctx)
 }

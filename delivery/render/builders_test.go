@@ -3,133 +3,240 @@ package render
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// occupy has a tenant's builds run until the returned function is called, and waits until they have begun.
-func occupy(t *testing.T, b *Builders, tenant string, n int) (end func()) {
-	t.Helper()
-	release, begun, ended := make(chan struct{}), make(chan struct{}), make(chan error)
-	for range n {
-		go func() {
-			ended <- b.Do(context.Background(), tenant, time.Hour, func() error {
-				begun <- struct{}{}
-				<-release
-				return nil
-			})
-		}()
-		<-begun
+// bed is Builders whose builds end when a test says so.
+type bed struct {
+	Builders[string]
+	t *testing.T
+
+	mu    sync.Mutex
+	open  map[string]chan error
+	woken map[string]int
+}
+
+func newBed(t *testing.T) *bed {
+	b := &bed{t: t, open: map[string]chan error{}, woken: map[string]int{}}
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, end := range b.open {
+			close(end)
+		}
+	})
+	return b
+}
+
+// do asks for a build of "tenant/name", which goes on until end.
+func (b *bed) do(key, input string) (string, error) {
+	b.t.Helper()
+	tenant, _, _ := strings.Cut(key, "/")
+	began := time.Now()
+	made, err := b.Do(Task[string]{
+		Key: key, Input: input, Tenant: tenant, Within: time.Hour,
+		Run: func(context.Context) (string, error) {
+			end := make(chan error)
+			b.mu.Lock()
+			b.open[key] = end
+			b.mu.Unlock()
+			return key + " of " + input, <-end
+		},
+		Wake: func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.woken[key]++
+		},
+	})
+	if took := time.Since(began); took > 10*moment {
+		b.t.Errorf("asking for %s took %s", key, took)
 	}
-	return func() {
-		close(release)
-		for range n {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+	return made, err
+}
+
+func (b *bed) wants(key, input string, want error) {
+	b.t.Helper()
+	if _, err := b.do(key, input); !errors.Is(err, want) {
+		b.t.Fatalf("%s of %s: got %v, want %v", key, input, err, want)
+	}
+}
+
+// end has a build end that has begun, or begins soon.
+func (b *bed) end(key string, err error) {
+	b.t.Helper()
+	var end chan error
+	b.eventually(key+" began", func() bool {
+		end = b.open[key]
+		delete(b.open, key)
+		return end != nil
+	})
+	end <- err
+}
+
+func (b *bed) wokenFor(key string, n int) {
+	b.t.Helper()
+	b.eventually(key+" is woken", func() bool { return b.woken[key] >= n })
+}
+
+func (b *bed) eventually(what string, is func() bool) {
+	b.t.Helper()
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		b.mu.Lock()
+		done := is()
+		b.mu.Unlock()
+		if done {
+			return
+		}
+		if time.Since(begin) > 30*time.Second {
+			b.t.Fatalf("not within 30s: %s", what)
 		}
 	}
 }
 
-func TestBuildersAreBounded(t *testing.T) {
-	var b Builders
-	nothing := func() error { return nil }
-	end := occupy(t, &b, "one", maxTenantBuilds)
-	err := b.Do(t.Context(), "one", 0, nothing)
-	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "4 builds may run at once, 2 of a tenant") {
-		t.Errorf("a third build of a tenant: %v", err)
+// isIdle checks that nothing is left of what was built.
+func (b *bed) isIdle() {
+	b.t.Helper()
+	b.eventually("all places are given back", func() bool { return b.places.Taken() == 0 })
+	b.Builders.mu.Lock()
+	defer b.Builders.mu.Unlock()
+	if len(b.of) != 0 || b.places.Waiting() != 0 {
+		b.t.Errorf("%d builds are remembered, %d wait", len(b.of), b.places.Waiting())
 	}
-	if err := b.Do(t.Context(), "two", 0, nothing); err != nil {
-		t.Errorf("another tenant's: %v", err)
+}
+
+func TestABuildOfAMomentIsWaitedFor(t *testing.T) {
+	b := newBed(t)
+	made, err := b.Do(Task[string]{Key: "a", Tenant: "a", Within: time.Hour, Run: func(context.Context) (string, error) { return "made", nil }})
+	if made != "made" || err != nil {
+		t.Errorf("got %q, %v", made, err)
 	}
-	others := occupy(t, &b, "two", 1)
-	err = b.Do(t.Context(), "two", 0, nothing)
-	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "the last place is for tenants of whom none runs") {
-		t.Errorf("the last place, for a tenant of whom one runs: %v", err)
+	no := errors.New("no")
+	if _, err := b.Do(Task[string]{Key: "a", Tenant: "a", Within: time.Hour, Run: func(context.Context) (string, error) { return "", no }}); !errors.Is(err, no) {
+		t.Errorf("got %v", err)
 	}
-	last := occupy(t, &b, "three", 1)
-	if err := b.Do(t.Context(), "four", 0, nothing); !errors.Is(err, ErrBusy) {
-		t.Errorf("a fifth build: %v", err)
+	b.isIdle()
+}
+
+func TestALongBuildWakesWhoAsked(t *testing.T) {
+	b := newBed(t)
+	b.wants("a/1", "x", ErrUnfinished)
+	b.wants("a/1", "x", ErrUnfinished)
+	b.end("a/1", nil)
+	b.wokenFor("a/1", 1)
+	if made, err := b.do("a/1", "x"); made != "a/1 of x" || err != nil {
+		t.Errorf("got %q, %v", made, err)
 	}
-	waits := make(chan error)
-	go func() { waits <- b.Do(context.Background(), "four", time.Hour, nothing) }()
-	others()
-	if err := <-waits; err != nil {
-		t.Errorf("its turn came: %v", err)
+	b.wants("a/1", "x", ErrUnfinished) // What was taken is not given twice.
+	b.Forget("a/1")
+	b.end("a/1", nil)
+	b.isIdle()
+}
+
+func TestBuildsWaitForTheirTurn(t *testing.T) {
+	b := newBed(t)
+	b.wants("a/1", "x", ErrUnfinished)
+	b.wants("a/2", "x", ErrUnfinished)
+	_, err := b.do("a/3", "x")
+	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "8 builds run at once, 2 of a tenant") {
+		t.Fatalf("a third build of a tenant: %v", err)
 	}
-	last()
-	end()
-	if b.all != 0 || len(b.of) != 0 {
-		t.Errorf("places are left taken: %d, %v", b.all, b.of)
+	b.wants("a/4", "x", ErrBusy)
+	b.wants("b/1", "x", ErrUnfinished)
+	b.Forget("a/4")
+	b.end("a/1", nil)
+	b.end("a/3", nil)
+	b.wokenFor("a/3", 1)
+	if made, err := b.do("a/3", "x"); made != "a/3 of x" || err != nil {
+		t.Errorf("got %q, %v", made, err)
+	}
+	for _, key := range []string{"a/2", "b/1"} {
+		b.Forget(key)
+		b.end(key, nil)
+	}
+	b.Forget("a/1")
+	b.isIdle()
+}
+
+func TestAnOutcomeOfAnotherInputIsOfNoUse(t *testing.T) {
+	b := newBed(t)
+	b.wants("a/1", "old", ErrUnfinished)
+	_, err := b.do("a/1", "new")
+	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "an earlier version") {
+		t.Fatalf("while the old one runs: %v", err)
+	}
+	b.end("a/1", nil)
+	b.wokenFor("a/1", 1)
+	b.wants("a/1", "new", ErrUnfinished)
+	b.end("a/1", nil)
+	b.wokenFor("a/1", 2)
+	b.wants("a/1", "newest", ErrUnfinished) // One that has ended makes room at once,
+	b.wants("a/2", "x", ErrUnfinished)
+	b.wants("a/3", "old", ErrBusy)
+	b.wants("a/3", "new", ErrBusy) // and so does one that has not begun.
+	b.end("a/2", nil)
+	b.end("a/3", nil)
+	b.wokenFor("a/3", 1)
+	if made, err := b.do("a/3", "new"); made != "a/3 of new" || err != nil {
+		t.Errorf("got %q, %v", made, err)
 	}
 }
 
 func TestABuildThatTakesTooLong(t *testing.T) {
-	var b Builders
-	release := make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	err := b.Do(ctx, "one", time.Hour, func() error {
-		cancel()
-		<-release
-		return nil
-	})
-	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "spec.timeout") {
-		t.Errorf("got %v", err)
+	b := newBed(t)
+	ended, release := make(chan struct{}), make(chan struct{})
+	task := Task[string]{
+		Key: "a", Tenant: "a", Within: 2 * moment, Wake: func() { close(ended) },
+		Run: func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			<-release
+			return "late", nil
+		},
 	}
-	if b.all != 1 {
-		t.Errorf("the place of a build that runs on is free: %d", b.all)
+	if _, err := b.Do(task); !errors.Is(err, ErrUnfinished) {
+		t.Fatalf("got %v", err)
 	}
-	nothing := func() error { return nil }
-	err = b.Do(t.Context(), "one", time.Hour, nothing)
-	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "run on past their timeout: 1") {
-		t.Errorf("another build of the tenant: %v", err)
+	<-ended
+	task.Wake = func() { t.Error("woken for a build that would be late again") }
+	for range 2 {
+		_, err := b.Do(task)
+		if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "spec.timeout") || !strings.Contains(err.Error(), "one of the tenant's 2 places") {
+			t.Fatalf("got %v", err)
+		}
 	}
-	if err := b.Do(t.Context(), "two", 0, nothing); err != nil {
-		t.Errorf("another tenant's: %v", err)
+	if n := b.places.Taken(); n != 1 {
+		t.Errorf("%d places are taken while it runs on", n)
 	}
 	close(release)
-	for errors.Is(err, ErrBusy) && t.Context().Err() == nil {
-		err = b.Do(t.Context(), "one", 0, nothing)
-	}
-	if err != nil || b.all != 0 || len(b.of) != 0 {
-		t.Errorf("once it ended: %v, %d places are taken", err, b.all)
-	}
+	b.isIdle()
 }
 
-// TestTwoTenantsCannotTakeAllPlaces has two begin all they can, and none of it ends.
-func TestTwoTenantsCannotTakeAllPlaces(t *testing.T) {
-	var b Builders
-	release := make(chan struct{})
-	defer close(release)
-	begun := 0
-	for range 3 {
-		for _, tenant := range []string{"one", "two"} {
-			ctx, cancel := context.WithCancel(t.Context())
-			err := b.Do(ctx, tenant, 0, func() error {
-				begun++
-				cancel()
-				<-release
-				return nil
-			})
-			cancel()
-			if !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrBusy) {
+// TestTenantsWhoseBuildsNeverEndLeavePlaces has three tenants begin all they can.
+func TestTenantsWhoseBuildsNeverEndLeavePlaces(t *testing.T) {
+	b := newBed(t)
+	for i := range 10 {
+		for _, tenant := range []string{"one", "two", "three"} {
+			if _, err := b.do(fmt.Sprint(tenant, "/", i), "x"); !errors.Is(err, ErrUnfinished) && !errors.Is(err, ErrBusy) {
 				t.Error(err)
 			}
 		}
 	}
-	if begun != 2 {
-		t.Errorf("%d builds began that do not end", begun)
+	if n := b.places.Taken(); n != 6 {
+		t.Errorf("three tenants have %d places", n)
 	}
-	if err := b.Do(t.Context(), "three", 0, func() error { return nil }); err != nil {
-		t.Errorf("a third tenant: %v", err)
+	if _, err := b.Do(Task[string]{Key: "few", Tenant: "few", Within: time.Hour, Run: func(context.Context) (string, error) { return "", nil }}); err != nil {
+		t.Errorf("a fourth tenant: %v", err)
 	}
 }
 
 func TestABuildThatPanics(t *testing.T) {
-	var b Builders
-	err := b.Do(t.Context(), "one", time.Hour, func() error { panic("hunter22") })
+	b := newBed(t)
+	_, err := b.Do(Task[string]{Key: "a", Tenant: "a", Within: time.Hour, Run: func(context.Context) (string, error) { panic("hunter22") }})
 	if err == nil || strings.Contains(err.Error(), "hunter22") {
 		t.Errorf("got %v", err)
 	}
+	b.isIdle()
 }

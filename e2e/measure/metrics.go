@@ -73,6 +73,11 @@ func parseMetrics(text io.Reader, controller string) (ClientCounts, error) {
 			}
 		}
 	}
+	for _, m := range families["kubeop_queue_waiting"].GetMetric() { // kubeop's own work queues have no workqueue_depth.
+		if labelOf(m, "resource") == controller+" workers" {
+			c.Pending += int(m.GetGauge().GetValue())
+		}
+	}
 	for _, m := range families["process_cpu_seconds_total"].GetMetric() {
 		c.CPU += m.GetCounter().GetValue()
 	}

@@ -19,6 +19,9 @@ controller_runtime_reconcile_total{controller="repository",result="success"} 100
 workqueue_depth{controller="app",name="app",priority=""} 3
 workqueue_depth{controller="app",name="app",priority="-100"} 2
 workqueue_depth{controller="repository",name="repository",priority=""} 50
+# TYPE kubeop_queue_waiting gauge
+kubeop_queue_waiting{resource="app workers"} 20
+kubeop_queue_waiting{resource="builds"} 9
 # TYPE controller_runtime_active_workers gauge
 controller_runtime_active_workers{controller="app"} 1
 # TYPE process_cpu_seconds_total counter
@@ -32,7 +35,7 @@ func TestParseMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(ClientCounts{Requests: 12, Methods: map[string]int{"get": 10, "patch": 2}, Reconciles: 10, Pending: 6, CPU: 1.5, RSS: 1 << 20}, got); diff != "" {
+	if diff := cmp.Diff(ClientCounts{Requests: 12, Methods: map[string]int{"get": 10, "patch": 2}, Reconciles: 10, Pending: 26, CPU: 1.5, RSS: 1 << 20}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := parseMetrics(strings.NewReader("<html>\n"), "app"); err == nil {

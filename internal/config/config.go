@@ -44,7 +44,8 @@ type Operator struct {
 	RenewDeadline time.Duration `env:"RENEW_DEADLINE, default=10m"`
 	RetryPeriod   time.Duration `env:"RETRY_PERIOD, default=4s"`
 
-	// Concurrency is how many objects of each kind are reconciled at once; HelmWorkers how many Helm actions run at once.
+	// Concurrency is how many objects of each kind are reconciled at once for one tenant, and half of how many are for all; HelmWorkers
+	// how many Helm actions run at once.
 	Concurrency int `env:"CONCURRENCY, default=10"`
 	HelmWorkers int `env:"HELM_WORKERS, default=8"`
 	// GCPercent is how much the heap may grow between two collections, in percent of what is in use, as Go's GOGC, once it is no

@@ -75,12 +75,8 @@ const (
 func (p *Pool) count() (waiting, under [priorities]int, hosts map[string]map[State]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range p.queue.levels {
-		for _, tasks := range p.queue.levels[i].tasks {
-			for _, t := range tasks {
-				waiting[t.Priority]++
-			}
-		}
+	for t := range p.queue.entries {
+		waiting[t.Priority]++
 	}
 	for r := range p.running {
 		under[r.Priority]++

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/delivery/fair"
 )
 
 // Priority is for whom a task is run; the smaller goes first. Within each, what somebody asks for goes before what is only looked
@@ -45,6 +47,8 @@ type Task struct {
 	Run func(context.Context) error
 	// Done is called once with what Run returned, or with why it was not run: an *OpenError or ErrCanceled.
 	Done func(error)
+	// Room is called after Submit was ErrFull, when it may be tried again; nil has nobody told. Of the same Source it is called once.
+	Room func()
 }
 
 var (
@@ -82,6 +86,8 @@ type Options struct {
 	Slow time.Duration
 	// Reach judges what Run returned; nil takes everything for an answer.
 	Reach func(error) Reach
+	// Weight returns how many turns a tenant has for one of another's; nil: one.
+	Weight func(tenant string) int
 }
 
 func (o Options) withDefaults() Options {
@@ -110,6 +116,7 @@ type Pool struct {
 
 	mu      sync.Mutex
 	queue   queue
+	full    overflow
 	hosts   hosts
 	running map[*running]bool
 	tenants map[string]int
@@ -120,7 +127,9 @@ type Pool struct {
 // New returns a pool that tells the time by the clock.
 func New(o Options, c clock.WithDelayedExecution) *Pool {
 	o = o.withDefaults()
-	p := &Pool{Options: o, clock: c, metrics: newMetrics(), hosts: hosts{}, running: map[*running]bool{}, tenants: map[string]int{}}
+	p := &Pool{
+		Options: o, clock: c, metrics: newMetrics(), queue: newQueue(o.Weight), full: overflow{}, hosts: hosts{}, running: map[*running]bool{}, tenants: map[string]int{},
+	}
 	p.lanes[reserved] = lane{slots: 1}
 	p.lanes[proven] = lane{slots: o.Slots, apps: max(1, o.Slots*3/4)}
 	p.lanes[trial] = lane{slots: o.Trials, apps: max(1, o.Trials/4)}
@@ -148,6 +157,7 @@ func (p *Pool) Submit(t Task) (cancel func(), err error) {
 		err = ErrCanceled
 	case p.queue.waitingFor(t.Tenant) >= p.Waiting:
 		err = ErrFull
+		p.full.add(&t)
 	case p.admit(&t) == refuse:
 		err = p.hosts.of(&t).refusal(t.Host)
 	}
@@ -156,7 +166,7 @@ func (p *Pool) Submit(t Task) (cancel func(), err error) {
 		return nil, err
 	}
 	task := &t
-	p.queue.add(task)
+	p.queue.add(task, p.clock.Now())
 	over := p.dispatch()
 	p.mu.Unlock()
 	over()
@@ -165,16 +175,20 @@ func (p *Pool) Submit(t Task) (cancel func(), err error) {
 
 func (p *Pool) cancel(t *Task) {
 	p.mu.Lock()
-	waited := p.queue.remove(t)
+	waited, room := p.queue.remove(t), func() {}
 	for r := range p.running {
 		if r.Task == t {
 			r.end(ErrCanceled)
 		}
 	}
+	if waited {
+		room = p.full.next(t.Tenant)
+	}
 	p.mu.Unlock()
 	if waited {
 		t.Done(ErrCanceled)
 	}
+	room()
 }
 
 // Start implements manager.Runnable: when the context ends, so do the tasks.
@@ -183,36 +197,44 @@ func (p *Pool) Start(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stopped = true
-	p.queue = queue{}
+	p.queue, p.full = newQueue(nil), nil
 	for r := range p.running {
 		r.end(ErrCanceled)
 	}
 	return nil
 }
 
-// dispatch starts what there are slots for. The function that it returns tells those whose host is not asked any more; it is to be
-// called without the lock.
+// dispatch starts what there are slots for. The function that it returns tells those whose host is not asked any more, and those for
+// whom there is room; it is to be called without the lock.
 func (p *Pool) dispatch() func() {
 	var refused []*Task
 	var because []error
-	p.queue.each(func(t *Task) next {
+	var rooms []func()
+	p.queue.each(func(t *Task) fair.Verdict {
 		if p.tenants[t.Tenant] >= p.PerTenant {
-			return tenantWaits
+			return fair.SkipTenant
 		}
 		switch p.admit(t) {
 		case start:
+			fair.Waited("fetches", p.clock.Since(p.queue.forget(t)))
 			p.run(t)
-			return taken
+			rooms = append(rooms, p.full.next(t.Tenant))
+			return fair.Take
 		case refuse:
+			p.queue.forget(t)
+			rooms = append(rooms, p.full.next(t.Tenant))
 			refused = append(refused, t)
 			because = append(because, p.hosts.of(t).refusal(t.Host))
-			return dropped
+			return fair.Drop
 		}
-		return waits
+		return fair.Skip
 	})
 	return func() {
 		for i, t := range refused {
 			t.Done(because[i])
+		}
+		for _, room := range rooms {
+			room()
 		}
 	}
 }

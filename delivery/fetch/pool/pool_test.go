@@ -194,6 +194,43 @@ func TestOneTenantThatNamesManyHosts(t *testing.T) {
 	b.wantBegun("m0", "m1", "a")
 }
 
+// TestWhoFoundNoRoomIsTold has tasks be refused because too many wait, and wants them told one by one when there is room.
+func TestWhoFoundNoRoomIsTold(t *testing.T) {
+	b := newBed(t, Options{PerTenant: 1, Waiting: 1})
+	b.submit(b.task("runs", "host", "mallory"))
+	canceled := b.submit(b.task("waits", "host", "mallory"))
+	told := make(chan string, 10)
+	refuse := func(name, tenant string) {
+		t.Helper()
+		task := b.task(name, "host", tenant)
+		task.Room = func() { told <- name }
+		if _, err := b.Submit(task); !errors.Is(err, ErrFull) {
+			t.Fatalf("submitting %s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"first", "second", "first", "third"} {
+		refuse(name, "mallory")
+	}
+	canceled()
+	if got := <-told; got != "first" || len(told) != 0 {
+		t.Errorf("told %s and %d more for one place", got, len(told))
+	}
+	b.submit(b.task("first again", "host", "mallory"))
+	b.end("runs", nil)
+	b.wantBegun("runs", "first again")
+	if got := <-told; got != "second" || len(told) != 0 {
+		t.Errorf("told %s and %d more for one place", got, len(told))
+	}
+	b.end("first again", nil)
+	if len(told) != 0 || len(b.full) != 1 {
+		t.Errorf("told %d when nothing began; %d tenants are remembered", len(told), len(b.full))
+	}
+	b.submit(b.task("second again", "host", "mallory"))
+	if got := <-told; got != "third" || len(b.full) != 0 {
+		t.Errorf("told %s; %d tenants are remembered", got, len(b.full))
+	}
+}
+
 func TestSlotsOfAHost(t *testing.T) {
 	b := newBed(t, Options{PerHost: 2})
 	for i := range 3 {

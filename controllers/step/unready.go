@@ -1,0 +1,44 @@
+package step
+
+import (
+	"errors"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/kube"
+)
+
+const (
+	// listPatience is how long the first list of a kind may take before the status of who needs it tells of that.
+	listPatience = 30 * time.Second
+	// listLook is when to look again at what a list did not wake.
+	listLook = 15 * time.Second
+)
+
+// waker is whom a watch wakes.
+type waker struct {
+	runner *Runner
+	key    client.ObjectKey
+}
+
+// awaits says how a step ends that looked at what a watch does not know yet: the object is looked at again when the watch does, and
+// no worker waits for that. It is nil for any other error. A list that the API server refuses is an error as any other, but the end
+// of that wakes the object, too.
+func (r *Runner) awaits(obj Object, err error) *verdict {
+	var unready *kube.Unready
+	if !errors.As(err, &unready) {
+		return nil
+	}
+	if key := client.ObjectKeyFromObject(obj); r.Wake != nil {
+		unready.Wake(waker{r, key}, func() { r.Wake(key) })
+	}
+	switch lasts := r.Clock.Now().Sub(unready.Since); {
+	case unready.Err != nil:
+		return nil
+	case lasts < listPatience:
+		return &verdict{kind: quiet, after: listLook, err: err}
+	}
+	return &verdict{kind: waiting, reason: v1alpha1.ProgressingReason, after: listLook, err: err}
+}

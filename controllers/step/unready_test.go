@@ -1,0 +1,77 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/kube"
+)
+
+// TestAListThatIsUnderWay is nothing that the status tells of, until it lasts.
+func TestAListThatIsUnderWay(t *testing.T) {
+	b := newBench(t, web())
+	now := b.Clock.Now()
+	began := func(ago time.Duration) error {
+		return Fail(v1alpha1.ApplyFailedReason, fmt.Errorf("applying: %w", &kube.Unready{What: "ConfigMap", Since: now.Add(-ago)}))
+	}
+	result, err := b.run(t, nil, began(listPatience-time.Second), errors.New("must not run"))
+	if err != nil || result.RequeueAfter != listLook {
+		t.Errorf("got %+v and %v", result, err)
+	}
+	b.read(t, b.app)
+	if got := told(b.app); len(got) != 0 || b.patches != 0 {
+		t.Errorf("%d patches told %v", b.patches, got)
+	}
+	result, err = b.run(t, nil, began(listPatience))
+	b.read(t, b.app)
+	if err != nil || result.RequeueAfter != listLook || !strings.Contains(conditions.GetMessage(b.app, v1alpha1.ReadyCondition), "watching ConfigMap: the first list has not arrived yet") ||
+		conditions.GetReason(b.app, v1alpha1.ReadyCondition) != v1alpha1.ProgressingReason {
+		t.Errorf("got %+v, %v, told %v", result, err, told(b.app))
+	}
+}
+
+// TestAKindThatCannotBeListedIsToldAtOnce and is a failure as any other.
+func TestAKindThatCannotBeListedIsToldAtOnce(t *testing.T) {
+	b := newBench(t, web())
+	no := errors.New("the server does not allow this method")
+	_, err := b.run(t, &kube.Unready{What: "Widget", Since: b.Clock.Now(), Err: no})
+	b.read(t, b.app)
+	if !errors.Is(err, no) || conditions.GetMessage(b.app, v1alpha1.ReadyCondition) != "watching Widget: the API server does not list it: the server does not allow this method" {
+		t.Errorf("got %v, told %v", err, told(b.app))
+	}
+}
+
+func TestWhoNeedsAListIsWoken(t *testing.T) {
+	b := newBench(t, web())
+	woken := make(chan client.ObjectKey, 1)
+	b.Wake = func(key client.ObjectKey) { woken <- key }
+	watch := kube.NewLocalWatch(&rest.Config{Host: "http://127.0.0.1:1"}, &http.Client{}, logr.Discard(), clock.RealClock{}) // Nobody answers there.
+	_, err := watch.Version(t.Context(), "kubeop-a-b", "ConfigMap", "values")
+	for range 2 {
+		if _, err := b.run(t, err); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(woken) != 0 {
+		t.Error("woken before there is news of the list")
+	}
+	watch.Forget("kubeop-a-b")
+	if got := <-woken; got != client.ObjectKeyFromObject(b.app) {
+		t.Errorf("woke %s", got)
+	}
+	if _, err := b.run(t, err); err != nil { // Who asks late is woken, too.
+		t.Fatal(err)
+	}
+	<-woken
+}

@@ -1,0 +1,173 @@
+package fair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Bounds say how much of a resource is used at once, and how much may wait for it.
+type Bounds struct {
+	// Places are how many use the resource at once.
+	Places int
+	// PerTenant is how many of a tenant of weight 1 do at most; 0: only the rule of Places bounds them.
+	PerTenant int
+	// Waiting is how many of one tenant wait at most; 0: any number, where something else bounds it.
+	Waiting int
+	// Weight returns the weight of a tenant, at least 1. Nil: all weigh 1.
+	Weight func(tenant string) int
+}
+
+// ErrFull means that as many of the tenant wait as may.
+var ErrFull = errors.New("as many wait as may")
+
+// shares counts the places that are taken.
+type shares struct {
+	Bounds
+	taken int
+	of    map[string]int
+}
+
+// admits reports whether a tenant may take one more place: it has fewer than its bound, and fewer than are free. By the latter one
+// tenant never has more than half of the places, two have at most two thirds of them, and so on: whoever comes next finds one,
+// though nobody gives any back.
+func (s *shares) admits(tenant string) bool {
+	weight, has := 1, s.of[tenant]
+	if s.Weight != nil {
+		weight = max(1, s.Weight(tenant))
+	}
+	return has < weight*(s.Places-s.taken) && (s.PerTenant == 0 || has < weight*s.PerTenant)
+}
+
+func (s *shares) take(tenant string) {
+	if s.of == nil {
+		s.of = map[string]int{}
+	}
+	s.taken++
+	s.of[tenant]++
+}
+
+func (s *shares) leave(tenant string) {
+	s.taken--
+	if s.of[tenant]--; s.of[tenant] == 0 {
+		delete(s.of, tenant)
+	}
+}
+
+// Places are a semaphore that tenants share. Who waits is let in by the order of Queue. A tenant takes a place only while it has fewer
+// than are free, so that tenants who never give theirs back leave some to others. Safe for concurrent use.
+type Places struct {
+	clock clock.PassiveClock
+	meter meter
+
+	mu     sync.Mutex
+	shares shares
+	queue  Queue[*ticket]
+}
+
+// ticket is somebody who waits for a place.
+type ticket struct {
+	tenant string
+	since  time.Time
+	begin  func(leave func())
+}
+
+// NewPlaces returns the places of a resource, by whose name the metrics call it.
+func NewPlaces(resource string, b Bounds, c clock.PassiveClock) *Places {
+	return &Places{clock: c, meter: newMeter(resource), shares: shares{Bounds: b}, queue: Queue[*ticket]{Weight: b.Weight}}
+}
+
+// Begin calls begin once the tenant has a place: before Begin returns where it may have one at once, else on the goroutine of whoever
+// leaves one, so that begin must not block. The place is taken until leave is called; calling it again does nothing. cancel has begin
+// not be called, and reports whether it was not. It is ErrFull when too many of the tenant wait.
+func (p *Places) Begin(tenant string, begin func(leave func())) (cancel func() bool, err error) {
+	p.mu.Lock()
+	if p.shares.Waiting > 0 && p.queue.Of(tenant) >= p.shares.Waiting {
+		p.mu.Unlock()
+		return nil, fmt.Errorf("%w: %d", ErrFull, p.shares.Waiting)
+	}
+	entry := p.queue.Add(tenant, &ticket{tenant, p.clock.Now(), begin})
+	turns := p.dispatch()
+	p.mu.Unlock()
+	p.begin(turns)
+	return func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		defer p.tell()
+		return p.queue.Remove(entry)
+	}, nil
+}
+
+// Enter waits until the tenant has a place or ctx ends, and returns the function that gives the place back. It is ErrFull when too
+// many of the tenant wait.
+func (p *Places) Enter(ctx context.Context, tenant string) (leave func(), err error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	entered := make(chan func(), 1)
+	cancel, err := p.Begin(tenant, func(leave func()) { entered <- leave })
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case leave := <-entered:
+		return leave, nil
+	case <-ctx.Done():
+		if !cancel() {
+			(<-entered)() // The turn came at this moment.
+		}
+		return nil, ctx.Err()
+	}
+}
+
+// dispatch takes places for those whose turn it is.
+func (p *Places) dispatch() (turns []*ticket) {
+	for {
+		t, ok := p.queue.Next(func(tenant string, _ *ticket) Verdict {
+			if p.shares.admits(tenant) {
+				return Take
+			}
+			return SkipTenant
+		})
+		if !ok {
+			p.tell()
+			return turns
+		}
+		p.shares.take(t.tenant)
+		p.meter.waited(p.clock.Since(t.since))
+		turns = append(turns, t)
+	}
+}
+
+// begin is called without the lock.
+func (p *Places) begin(turns []*ticket) {
+	for _, t := range turns {
+		t.begin(sync.OnceFunc(func() {
+			p.mu.Lock()
+			p.shares.leave(t.tenant)
+			next := p.dispatch()
+			p.mu.Unlock()
+			p.begin(next)
+		}))
+	}
+}
+
+func (p *Places) tell() { p.meter.tell(p.queue.Len(), p.shares.taken) }
+
+// Taken is how many places are taken.
+func (p *Places) Taken() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shares.taken
+}
+
+// Waiting is how many wait for a place.
+func (p *Places) Waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.Len()
+}

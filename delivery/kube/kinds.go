@@ -1,0 +1,206 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+
+// refusedLists is how many lists in a row have to fail before callers hear of it: one, in the two ways in which it is tried.
+const refusedLists = 2
+
+// kindWatch is the watch of one kind.
+type kindWatch struct {
+	*firstList
+	// store is there once the first list is over; nil then where the operator may not watch the kind.
+	store toolscache.Store
+	// refused counts the lists that failed in a row; the Watch's lock guards it.
+	refused int
+	// gone is closed when the watch is given up.
+	gone chan struct{}
+}
+
+// Begin starts the watches of kinds before anybody looks.
+func (w *Watch) Begin(kinds ...schema.GroupVersionKind) {
+	for _, kind := range kinds {
+		_, _ = w.started(kind) // Whoever looks is told.
+	}
+}
+
+// Follow starts the watch of a kind, so that subscribers hear of its objects, and is nil once it is in step.
+func (w *Watch) Follow(kind schema.GroupVersionKind) error {
+	_, err := w.follow(kind)
+	return err
+}
+
+// follow starts the watch of a kind at the first call and returns what it holds; nil where the kind cannot be watched, and an
+// *Unready while it is not in step with the API server.
+func (w *Watch) follow(kind schema.GroupVersionKind) (toolscache.Store, error) {
+	watched, err := w.started(kind)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("watching %s: %w", kind.Kind, err)
+	case !watched.isOver():
+		return nil, watched.unready()
+	}
+	return watched.store, nil
+}
+
+func (w *Watch) started(kind schema.GroupVersionKind) (*kindWatch, error) {
+	w.mu.Lock()
+	watched := w.kinds[kind]
+	w.mu.Unlock()
+	if watched != nil {
+		return watched, nil
+	}
+	if _, err := w.direct.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if watched = w.kinds[kind]; watched == nil { // Else somebody was faster.
+		watched = &kindWatch{firstList: newFirstList(kind.Kind, w.clock.Now()), gone: make(chan struct{})}
+		w.kinds[kind] = watched
+		go w.begin(kind, watched)
+	}
+	return watched, nil
+}
+
+// begin asks whether the kind may be watched, and watches it, until that is known and the first list is there.
+func (w *Watch) begin(kind schema.GroupVersionKind, watched *kindWatch) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-watched.gone:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for pause := retries; ; {
+		err := w.subscribe(ctx, kind, watched)
+		if err == nil {
+			watched.end()
+			return
+		}
+		if !passes(err) {
+			watched.fail(err)
+		}
+		select {
+		case <-watched.gone:
+			return
+		case <-w.clock.After(pause.Step()):
+		}
+	}
+}
+
+// subscribe has the informer of a kind tell all who want to hear of it, and waits for its first list.
+func (w *Watch) subscribe(ctx context.Context, kind schema.GroupVersionKind, watched *kindWatch) error {
+	if allowed, err := w.allowed(ctx, kind); !allowed || err != nil {
+		return err
+	}
+	informer, err := w.objects.GetInformer(ctx, w.form(kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	stored, ok := informer.(interface{ GetStore() toolscache.Store })
+	if !ok {
+		return fmt.Errorf("%T holds nothing", informer)
+	}
+	for _, subscribe := range w.onKind {
+		if err := subscribe(kind, informer); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-informer.HasSyncedChecker().Done():
+		watched.store = stored.GetStore()
+		return nil
+	case <-watched.gone:
+		return nil
+	}
+}
+
+// heard takes in how a list of a kind went.
+func (w *Watch) heard(kind schema.GroupVersionKind, err error) {
+	w.mu.Lock()
+	watched := w.kinds[kind]
+	if watched == nil || watched.isOver() {
+		w.mu.Unlock()
+		return
+	}
+	if watched.refused++; err == nil || passes(err) {
+		watched.refused = 0
+	}
+	tell := err == nil || watched.refused >= refusedLists
+	w.mu.Unlock()
+	if tell {
+		watched.fail(err)
+	}
+}
+
+// Refresh gives up the watches of kinds that are no longer served, which would be tried for ever, and asks anew about
+// kinds that the operator could not watch. It is for after a change of what the API server serves.
+func (w *Watch) Refresh(ctx context.Context) error {
+	w.mu.Lock()
+	kinds := maps.Clone(w.kinds)
+	w.mu.Unlock()
+	for kind, watched := range kinds {
+		_, err := w.direct.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		unwatched := watched.isOver() && watched.store == nil
+		if err == nil && !unwatched {
+			continue
+		}
+		if meta.IsNoMatchError(err) {
+			err = w.objects.RemoveInformer(ctx, w.form(kind))
+		}
+		if err != nil {
+			return fmt.Errorf("giving up the watch of %s: %w", kind.Kind, err)
+		}
+		w.giveUp(kind, watched)
+	}
+	return nil
+}
+
+// giveUp forgets the watch of a kind; the next look begins it anew.
+func (w *Watch) giveUp(kind schema.GroupVersionKind, watched *kindWatch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.kinds[kind] == watched {
+		delete(w.kinds, kind)
+		close(watched.gone)
+		watched.end()
+	}
+}
+
+// allowed asks the API server, once a kind, whether the operator may watch it in all namespaces. An informer that may not
+// would try for ever.
+func (w *Watch) allowed(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
+	mapping, err := w.direct.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return false, err
+	}
+	for _, verb := range []string{"list", "watch"} {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: kind.Group, Resource: mapping.Resource.Resource},
+		}}
+		if err := w.direct.Create(ctx, review); err != nil {
+			return false, fmt.Errorf("asking whether it may be watched: %w", err)
+		}
+		if !review.Status.Allowed {
+			return false, nil
+		}
+	}
+	return true, nil
+}

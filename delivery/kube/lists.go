@@ -1,0 +1,67 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// Lists is how a Watch learns what the API server answers to the lists of its cache, which else only the log would tell.
+type Lists struct {
+	clock clock.Clock
+	// heard is called with each answer, nil for a good one.
+	heard func(kind schema.GroupVersionKind, err error)
+}
+
+// NewLists returns Lists for one cache, and the Watch over it, which tell the time by the clock.
+func NewLists(c clock.Clock) *Lists {
+	return &Lists{clock: c, heard: func(schema.GroupVersionKind, error) {}}
+}
+
+// Of returns the options of a cache that tells of its lists.
+func (l *Lists) Of(o cache.Options) cache.Options {
+	o.NewInformer = l.newInformer
+	return o
+}
+
+func (l *Lists) newInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
+	if lists, ok := from.(*toolscache.ListWatch); ok {
+		from = l.listening(lists, o.GetObjectKind().GroupVersionKind())
+	}
+	return toolscache.NewSharedIndexInformer(from, o, resync, by)
+}
+
+// listening tells of the answers. A list is asked for in two ways, as a watch first.
+func (l *Lists) listening(from *toolscache.ListWatch, kind schema.GroupVersionKind) *toolscache.ListWatch {
+	told := *from
+	told.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		list, err := from.ListWithContext(ctx, o)
+		l.heard(kind, err)
+		return list, err
+	}
+	told.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		events, err := from.WatchWithContext(ctx, o)
+		l.heard(kind, err)
+		return events, err
+	}
+	return &told
+}
+
+// passes reports whether a list failed because of the API server's state, or of the way to it, and not of what was asked for. Such
+// a list is tried again before anybody is told.
+func passes(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+}

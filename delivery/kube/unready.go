@@ -1,0 +1,137 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Unready means that a watch cannot tell yet what there is: its first list has not arrived. Looks do not wait for that; who looked
+// can be woken.
+type Unready struct {
+	// What is watched, such as "ConfigMap".
+	What string
+	// Since is when the watch began.
+	Since time.Time
+	// Err is why the API server does not list it, nil while the list is under way. The watch goes on trying.
+	Err error
+
+	list *firstList
+}
+
+// Error implements error.
+func (u *Unready) Error() string {
+	if u.Err == nil {
+		return fmt.Sprintf("watching %s: the first list has not arrived yet", u.What)
+	}
+	return fmt.Sprintf("watching %s: the API server does not list it: %v", u.What, u.Err)
+}
+
+// Unwrap returns why the API server does not list it.
+func (u *Unready) Unwrap() error { return u.Err }
+
+// Unlisted reports whether the objects can only be asked for one by one.
+func (u *Unready) Unlisted() bool { return u.Err != nil }
+
+// Wake has f called once, on another goroutine, when the watch can tell what there is; and, where Err is nil, also when the list fails.
+// Of several calls with the same key the last counts. f must not block.
+func (u *Unready) Wake(key any, f func()) {
+	if u.list != nil && !u.list.wake(key, u.Err != nil, f) {
+		go f()
+	}
+}
+
+// Await calls look again whenever the watch that it lacked can tell what there is, until look fails otherwise or succeeds. It is for
+// what no reconcile worker does.
+func Await(ctx context.Context, look func() error) error {
+	for {
+		err := look()
+		var unready *Unready
+		if !errors.As(err, &unready) || unready.Err != nil {
+			return err
+		}
+		woken := make(chan struct{})
+		unready.Wake(woken, func() { close(woken) })
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			unready.list.forget(woken)
+			return fmt.Errorf("%w: %w", err, ctx.Err())
+		}
+	}
+}
+
+// firstList is the first list of a watch, and who is woken when it arrives.
+type firstList struct {
+	what  string
+	since time.Time
+
+	mu sync.Mutex
+	// over: the list is here, or nobody tries any more.
+	over    bool
+	err     error
+	waiting map[any]func()
+}
+
+func newFirstList(what string, since time.Time) *firstList {
+	return &firstList{what: what, since: since, waiting: map[any]func(){}}
+}
+
+func (l *firstList) isOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.over
+}
+
+func (l *firstList) unready() *Unready {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &Unready{What: l.what, Since: l.since, Err: l.err, list: l}
+}
+
+// wake registers f, and reports false where what it waits for has happened: the end, or, unless it knows of that, the failure.
+func (l *firstList) wake(key any, knows bool, f func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over || l.err != nil && !knows {
+		return false
+	}
+	l.waiting[key] = f
+	return true
+}
+
+func (l *firstList) forget(key any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.waiting, key)
+}
+
+// end wakes all: the list is here, or given up.
+func (l *firstList) end() {
+	l.mu.Lock()
+	l.over, l.err = true, nil
+	l.wakeAll()
+	l.mu.Unlock()
+}
+
+// fail notes why there is no list, and wakes all to whom that is news. nil takes it back.
+func (l *firstList) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	news := l.err == nil && err != nil
+	if l.err = err; news && !l.over {
+		l.wakeAll()
+	}
+}
+
+func (l *firstList) wakeAll() {
+	waiting := l.waiting
+	l.waiting = map[any]func(){}
+	go func() {
+		for _, f := range waiting {
+			f()
+		}
+	}()
+}
