@@ -60,6 +60,8 @@ type Options struct {
 	Gateway string
 	// PlainRegistries are the registries, as host or host:port, that image policies ask without TLS.
 	PlainRegistries []string
+	// FlowControl: the API server has the priority levels of the chart, and each tenant is to have FlowSchemas.
+	FlowControl bool
 	// Deployment is the name of the operator's own Deployment, in its namespace: while that is being deleted, or gone, kubeop is
 	// being uninstalled and nothing is removed. "" where it runs as none.
 	Deployment string
@@ -102,7 +104,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	kinds := &quota.Kinds{Roles: mgr.GetClient(), Served: s.served, Now: s.clock.Now}
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
-		Kinds: kinds,
+		Kinds: kinds, FlowControl: o.FlowControl,
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,

@@ -24,6 +24,8 @@ type Reconciler struct {
 	Steps   *step.Runner
 	// Kinds are those that quotas count.
 	Kinds *quota.Kinds
+	// FlowControl: the API server has the priority levels of the chart, for which each tenant is given FlowSchemas.
+	FlowControl bool
 }
 
 // Reconcile brings one tenant's home to what its spec says, or takes it away.
