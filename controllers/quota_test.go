@@ -81,7 +81,7 @@ func TestEveryKindThatATenantCanCreateIsBounded(t *testing.T) {
 		quotas[namespace] = quota
 	}
 	policies := map[string]*admissionregistrationv1.ValidatingAdmissionPolicy{}
-	for _, name := range []string{"kubeop-forged-mark"} {
+	for _, name := range []string{"kubeop-object-size", "kubeop-forged-mark"} {
 		policies[name] = &admissionregistrationv1.ValidatingAdmissionPolicy{}
 		if err := n.admin.Get(t.Context(), client.ObjectKey{Name: name}, policies[name]); err != nil {
 			t.Fatal(err)
