@@ -7,7 +7,9 @@ import (
 	"net/netip"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,6 +25,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/journal"
+	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/render"
 )
@@ -58,6 +61,8 @@ type Options struct {
 	Gateway string
 	// PlainRegistries are the registries, as host or host:port, that image policies ask without TLS.
 	PlainRegistries []string
+	// FlowControl: the API server has the priority levels of the chart, and each tenant is to have FlowSchemas.
+	FlowControl bool
 	// Deployment is the name of the operator's own Deployment, in its namespace: while that is being deleted, or gone, kubeop is
 	// being uninstalled and nothing is removed. "" where it runs as none.
 	Deployment string
@@ -72,7 +77,10 @@ func ManagerOptions(scheme *runtime.Scheme) ctrl.Options {
 	return ctrl.Options{
 		Scheme: scheme,
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
-		Cache:  cache.Options{DefaultTransform: apply.SlimFields},
+		Cache: cache.Options{DefaultTransform: apply.SlimFields, ByObject: map[client.Object]cache.ByObject{
+			// It says what tenants' accounts can create. No other role is read from the cache.
+			&rbacv1.ClusterRole{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.Deployer)},
+		}},
 	}
 }
 
@@ -94,12 +102,14 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		return nil, err
 	}
 	released := s.engine()
+	kinds := &quota.Kinds{Roles: mgr.GetClient(), Served: s.served, Now: s.clock.Now}
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
+		Kinds: kinds, FlowControl: o.FlowControl,
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
-		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Refusals: repositories.Refusals,
+		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Refusals: repositories.Refusals, Kinds: kinds,
 	}
 	apps := &app.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,

@@ -84,7 +84,7 @@ func startOperator() (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := Options{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop", Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress",
+	c := Options{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop", Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress", FlowControl: true,
 		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
 		Gateway: "infra/public", PlainRegistries: []string{images.Listener.Addr().String()}}
 	if _, err := Setup(mgr, c); err != nil {

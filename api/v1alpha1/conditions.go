@@ -36,7 +36,7 @@ const (
 	NamespaceReadyCondition = "NamespaceReady"
 	// AccessReadyCondition: roles and service accounts are bound.
 	AccessReadyCondition = "AccessReady"
-	// GuardrailsReadyCondition: quota, limits and network isolation of a Project are in place.
+	// GuardrailsReadyCondition: quota, limits and network isolation of a Project are in place, or quota and fair shares of a Tenant.
 	GuardrailsReadyCondition = "GuardrailsReady"
 	// RepositoryBoundCondition: the tenant's Repository is declared.
 	RepositoryBoundCondition = "RepositoryBound"

@@ -52,6 +52,19 @@ const (
 	// VolumesRetainedAnnotation on a namespace that AllowDeletionAnnotation allows to be deleted says that the volumes of its
 	// claims outlive it, as "<n> volumes: <names>". kubeop writes it once they do, and takes it away when the other goes.
 	VolumesRetainedAnnotation = "paas.kubeop.io/volumes-retained"
+	// ForceRemovalAnnotation on an App, Project or Tenant that is being deleted is its own name: foreign finalizers, which hold its
+	// removal, are taken off what it made. Only administrators may set it, those who may update Tenants.
+	ForceRemovalAnnotation = "paas.kubeop.io/force-removal"
+)
+
+// Annotations of a tenant's namespaces from which the chart's admission policies read what administrators set on the Tenant.
+const (
+	// MaxObjectSizeAnnotation is spec.maxObjectSize, in bytes.
+	MaxObjectSizeAnnotation = "paas.kubeop.io/max-object-size"
+	// MaxGracePeriodAnnotation is spec.maxTerminationGracePeriod, in seconds.
+	MaxGracePeriodAnnotation = "paas.kubeop.io/max-grace-period"
+	// PriorityClassesAnnotation is spec.priorityClasses, sorted and separated by commas.
+	PriorityClassesAnnotation = "paas.kubeop.io/priority-classes"
 )
 
 // Marks of a namespace that outlived its Project or Tenant because claims in it hold data.

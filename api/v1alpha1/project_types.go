@@ -10,7 +10,8 @@ import (
 type ProjectSpec struct {
 	// Quota is the most the project may use, as in a ResourceQuota, and no more than the tenant's spec.quota allows. What is
 	// not named keeps its default: requests.cpu 4, requests.memory 8Gi, limits.memory 16Gi, requests.storage 20Gi, pods 50,
-	// count/configmaps 500, count/secrets 500, services.loadbalancers 0, services.nodeports 0.
+	// services.loadbalancers 0, services.nodeports 0, and for every 50 pods requests.ephemeral-storage 100Gi,
+	// limits.ephemeral-storage 2000Gi and a number of objects of each kind that apps may hold; see docs/spec/project.md.
 	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
 
@@ -32,10 +33,10 @@ type ProjectSpec struct {
 
 // ContainerLimits are the defaults of a LimitRange for containers.
 type ContainerLimits struct {
-	// Default limits. Default: memory 256Mi.
+	// Default limits. Default: memory 256Mi, ephemeral-storage 10Gi.
 	// +optional
 	Default corev1.ResourceList `json:"default,omitempty"`
-	// DefaultRequest are the default requests. Default: cpu 50m, memory 64Mi.
+	// DefaultRequest are the default requests. Default: cpu 50m, memory 64Mi, ephemeral-storage 64Mi.
 	// +optional
 	DefaultRequest corev1.ResourceList `json:"defaultRequest,omitempty"`
 }

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -28,6 +29,36 @@ type TenantSpec struct {
 	// by the default of a project's quota.
 	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
+
+	// HomeQuota is the most that the tenant's home namespace holds, as in a ResourceQuota. What is not named keeps its default:
+	// count/secrets 100, and 50 objects of each other kind that apps may hold.
+	// +optional
+	HomeQuota corev1.ResourceList `json:"homeQuota,omitempty"`
+
+	// MaxObjectSize is the most that a ConfigMap or Secret may have which the tenant's people and the accounts of its apps write
+	// past Git; a workload may have half as much, any other object a quarter. What is delivered from Git is bounded elsewhere.
+	// The size is that of the object as text, with what the API server adds. Default 64Ki.
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('4Ki')) >= 0 && quantity(string(self)).compareTo(quantity('3Mi')) <= 0",message="maxObjectSize must be between 4Ki and 3Mi"
+	// +optional
+	MaxObjectSize *resource.Quantity `json:"maxObjectSize,omitempty"`
+
+	// MaxTerminationGracePeriod is the most that terminationGracePeriodSeconds of a pod may be, and how long pods are waited for
+	// when a project is deleted. Default 1h.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('168h')",message="maxTerminationGracePeriod must be between 30s and 168h"
+	// +optional
+	MaxTerminationGracePeriod *metav1.Duration `json:"maxTerminationGracePeriod,omitempty"`
+
+	// PriorityClasses are the names of the PriorityClasses that its pods may have: with a higher priority than others they push
+	// the pods of others off their nodes. Default: none but the one that the cluster gives to every pod without.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.all(c, !c.startsWith('system-'))",message="priority classes that start with system- are Kubernetes' own"
+	// +listType=set
+	// +optional
+	PriorityClasses []string `json:"priorityClasses,omitempty"`
 
 	// Egress are the address ranges outside the cluster that the tenant's pods may connect to. Default: none.
 	// +kubebuilder:validation:MaxItems=64

@@ -1805,6 +1805,28 @@ func (in *TenantSpec) DeepCopyInto(out *TenantSpec) {
 			(*out)[key] = val.DeepCopy()
 		}
 	}
+	if in.HomeQuota != nil {
+		in, out := &in.HomeQuota, &out.HomeQuota
+		*out = make(corev1.ResourceList, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val.DeepCopy()
+		}
+	}
+	if in.MaxObjectSize != nil {
+		in, out := &in.MaxObjectSize, &out.MaxObjectSize
+		x := (*in).DeepCopy()
+		*out = &x
+	}
+	if in.MaxTerminationGracePeriod != nil {
+		in, out := &in.MaxTerminationGracePeriod, &out.MaxTerminationGracePeriod
+		*out = new(metav1.Duration)
+		**out = **in
+	}
+	if in.PriorityClasses != nil {
+		in, out := &in.PriorityClasses, &out.PriorityClasses
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Egress != nil {
 		in, out := &in.Egress, &out.Egress
 		*out = make([]string, len(*in))

@@ -66,7 +66,7 @@ func options(c *config.Operator) (controllers.Options, error) {
 	return controllers.Options{
 		DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers,
 		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, PlainRegistries: c.PlainRegistries,
-		Platform:         repository.Platform(c.Platform),
+		Platform: repository.Platform(c.Platform), FlowControl: c.FlowControl,
 		AllowedAddresses: allowed, OwnService: c.Service, FluxArtifactHosts: c.FluxArtifactHosts,
 	}, err
 }

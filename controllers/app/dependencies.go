@@ -119,7 +119,7 @@ func (r *Reconciler) standing(ctx context.Context, s *scope, d *v1alpha1.Depende
 
 // dependable refuses kinds that no app may depend on, and waits for those that are not served yet.
 func (r *Reconciler) dependable(kind schema.GroupVersionKind) error {
-	if kind.Group == "" && kind.Kind == "Secret" {
+	if expr.IsSecret(kind.GroupKind()) {
 		return step.Stop(v1alpha1.InvalidExpressionReason, errors.New("no app may depend on a Secret"))
 	}
 	namespaced, err := r.Clients.Namespaced(kind)

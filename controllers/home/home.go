@@ -26,11 +26,11 @@ type Home struct {
 	Owner namespace.Owner
 }
 
-// Make makes the namespace, held to a Pod Security level, or has again one that was left for the sake of its data, or that an
-// earlier object of the same tenant made. It stops where the namespace is somebody else's, and waits where an earlier one of
-// the name is still being deleted.
-func (h Home) Make(ctx context.Context, made *apply.Ledger, podSecurity string) error {
-	object := namespace.Object(h.Name, h.Owner, podSecurity)
+// Make makes the namespace, held to the terms, or has again one that was left for the sake of its data, or that an earlier object
+// of the same tenant made. It stops where the namespace is somebody else's, and waits where an earlier one of the name is still
+// being deleted.
+func (h Home) Make(ctx context.Context, made *apply.Ledger, terms namespace.Terms) error {
+	object := namespace.Object(h.Name, h.Owner, terms)
 	live, err := made.Settled(ctx, object)
 	if err != nil {
 		return err

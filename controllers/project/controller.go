@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // Reconciler reconciles Projects.
@@ -24,6 +25,8 @@ type Reconciler struct {
 	Applier *apply.Applier
 	Clients *kube.Clients
 	Steps   *step.Runner
+	// Kinds are those that quotas count.
+	Kinds *quota.Kinds
 	// Forget is told of each namespace that is gone.
 	Forget func(namespace string)
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project; "" lets none in.

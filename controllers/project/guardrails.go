@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -10,32 +11,41 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/isolation"
+	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // guardName is the name of the project's quota and limits.
 const guardName = "kubeop"
 
 var (
-	defaultLimits   = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
+	defaultLimits = corev1.ResourceList{
+		corev1.ResourceMemory:           resource.MustParse("256Mi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("10Gi"),
+	}
 	defaultRequests = corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("50m"),
-		corev1.ResourceMemory: resource.MustParse("64Mi"),
+		corev1.ResourceCPU:              resource.MustParse("50m"),
+		corev1.ResourceMemory:           resource.MustParse("64Mi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("64Mi"),
 	}
 )
 
 // guard applies the quota, the limits and the network isolation.
 func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	spec := s.project.Spec
-	hard, err := quotaOf(spec.Quota, s.tenant.Spec.Quota)
+	kinds, err := r.Kinds.List(ctx)
+	if err != nil {
+		return err
+	}
+	hard, err := quota.Of(spec.Quota, s.tenant.Spec.Quota, kinds)
 	if err != nil {
 		return step.Stop(v1alpha1.QuotaExceededReason, err)
 	}
-	quota := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
+	counted := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
 	limits := core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).
 		WithSpec(core.LimitRangeSpec().WithLimits(core.LimitRangeItem().WithType(corev1.LimitTypeContainer).
 			WithDefault(over(defaultLimits, spec.Limits.Default)).
 			WithDefaultRequest(over(defaultRequests, spec.Limits.DefaultRequest))))
-	objects := []any{quota, limits, noSystemPriority(s)}
+	objects := []any{counted, limits, noSystemPriority(s)}
 	rules := isolation.Rules{IngressNamespace: r.IngressNamespace, Egress: s.tenant.Spec.Egress}
 	for _, policy := range isolation.Policies(s.namespace, s.labels(), rules) {
 		objects = append(objects, policy)
@@ -46,7 +56,15 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	return r.open(ctx, s)
 }
 
-// noSystemPriority keeps the project's pods from the priorities with which Kubernetes' own pods push others off a node.
+// over returns the defaults with what was set laid over them.
+func over(defaults, set corev1.ResourceList) corev1.ResourceList {
+	merged := maps.Clone(defaults)
+	maps.Copy(merged, set)
+	return merged
+}
+
+// noSystemPriority keeps the project's pods from the priorities with which Kubernetes' own pods push others off a node, also where
+// the admission policies are turned off, which leave it no priority but those that spec.priorityClasses of its tenant lists.
 func noSystemPriority(s *scope) *core.ResourceQuotaApplyConfiguration {
 	classes := core.ScopedResourceSelectorRequirement().WithScopeName(corev1.ResourceQuotaScopePriorityClass).
 		WithOperator(corev1.ScopeSelectorOpIn).WithValues("system-node-critical", "system-cluster-critical")

@@ -20,9 +20,10 @@ func (r *Reconciler) home(s *scope, owner namespace.Owner) home.Home {
 	return home.Home{Direct: r.Direct, Steps: r.Steps, Of: s.project, Name: s.namespace, Owner: owner}
 }
 
-// makeNamespace makes the project's namespace, held to the Pod Security level the tenant was given.
+// makeNamespace makes the project's namespace, held to what administrators set for the tenant.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
-	return r.home(s, s.ownedBy(s.tenant)).Make(ctx, s.made, cmp.Or(s.tenant.Spec.PodSecurity, "restricted"))
+	terms := namespace.Terms{PodSecurity: cmp.Or(s.tenant.Spec.PodSecurity, "restricted"), Limits: namespace.LimitsOf(s.tenant)}
+	return r.home(s, s.ownedBy(s.tenant)).Make(ctx, s.made, terms)
 }
 
 // open ends what kept everybody from making pods and claims while an earlier project of the name was removed.

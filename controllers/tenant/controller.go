@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // Reconciler reconciles Tenants.
@@ -21,6 +22,10 @@ type Reconciler struct {
 	Watch   *kube.Watch
 	Applier *apply.Applier
 	Steps   *step.Runner
+	// Kinds are those that quotas count.
+	Kinds *quota.Kinds
+	// FlowControl: the API server has the priority levels of the chart, for which each tenant is given FlowSchemas.
+	FlowControl bool
 }
 
 // Reconcile brings one tenant's home to what its spec says, or takes it away.
@@ -34,6 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, tenant *v1alpha1.Tenant) (ct
 	}
 	return r.Steps.Run(ctx, tenant, s,
 		step.Of(v1alpha1.NamespaceReadyCondition, s, r.makeNamespace),
+		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.guard),
 		step.Of(v1alpha1.AccessReadyCondition, s, r.grant),
 		step.Of(v1alpha1.RepositoryBoundCondition, s, r.bind))
 }

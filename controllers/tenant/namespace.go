@@ -16,7 +16,7 @@ func (r *Reconciler) home(s *scope) home.Home {
 
 // makeNamespace makes the home namespace. Nobody runs pods in it, so it is held to the strictest Pod Security level.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
-	return r.home(s).Make(ctx, s.made, "restricted")
+	return r.home(s).Make(ctx, s.made, namespace.Terms{PodSecurity: "restricted", Limits: namespace.LimitsOf(s.tenant)})
 }
 
 // removeNamespace deletes the home namespace, empty by now. It has no claims, unless administrators made some.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,8 +60,8 @@ func policyOf(tenant *v1alpha1.Tenant) v1alpha1.DeletionPolicy {
 	return tenant.Spec.DeletionPolicy
 }
 
-// revoke removes what was made outside the namespace: the cluster-wide role and its binding. Under the policy Orphan the
-// owners keep what they see.
+// revoke removes what was made outside the namespace: the cluster-wide role and its binding, and the FlowSchemas. Under the policy
+// Orphan the owners keep what they see.
 func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 	if s.tenant.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
 		return nil
@@ -69,6 +70,11 @@ func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
 		id := apply.ObjectID{Name: clusterRole(s.tenant), Group: rbacv1.GroupName, Kind: kind}
 		entries = append(entries, v1alpha1.InventoryEntry{ID: id.String(), Version: "v1"})
+	}
+	for _, e := range s.tenant.Status.Inventory.Entries {
+		if id, err := apply.ParseObjectID(e.ID); err == nil && id.Group == flowcontrolv1.GroupName {
+			entries = append(entries, e)
+		}
 	}
 	left, err := r.Applier.Prune(ctx, r.Direct, entries, s.labels())
 	if err == nil && len(left) > 0 {

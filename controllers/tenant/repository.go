@@ -17,14 +17,9 @@ import (
 // bind declares the tenant's Repository, or removes it where the tenant has none any more. What the repository declared
 // stays: it belongs to the tenant.
 func (r *Reconciler) bind(ctx context.Context, s *scope) error {
-	projects := &v1alpha1.ProjectList{}
-	if err := r.Client.List(ctx, projects, client.InNamespace(s.home)); err != nil {
-		return fmt.Errorf("listing the projects of %s: %w", s.tenant.Name, err)
-	}
-	s.projects = len(projects.Items)
-
+	s.projects = len(s.declared.Items)
 	if s.tenant.Spec.Repository == nil {
-		s.unfollowed = declaredBy(s.tenant.Name, projects.Items)
+		s.unfollowed = declaredBy(s.tenant.Name, s.declared.Items)
 	} else {
 		repository, err := repositoryOf(s)
 		if err != nil {

@@ -14,6 +14,8 @@ type scope struct {
 	home string
 	// made records what is applied.
 	made *apply.Ledger
+	// declared are the tenant's projects, set by guard.
+	declared v1alpha1.ProjectList
 	// projects is counted by bind; it is -1 before.
 	projects int
 	// unfollowed is counted by bind: projects that a repository declared which the tenant has no more.

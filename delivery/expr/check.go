@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/fluxcd/pkg/apis/kustomize"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +18,14 @@ var Dependency = []string{"dep", "self"}
 // parts are the variables of an expression about an object's health that are parts of it, which most kinds have. The
 // variable self is the whole.
 var parts = []string{"metadata", "spec", "status", "data"}
+
+// IsSecret reports whether a kind is, or is meant to be, Kubernetes' Secret, of which no expression may read anything: that it
+// is true or false tells something already.
+func IsSecret(kind schema.GroupKind) bool {
+	return kind.Group == "" && slices.ContainsFunc([]string{"Secret", "Secrets", "SecretList"}, func(spelling string) bool {
+		return strings.EqualFold(kind.Kind, spelling)
+	})
+}
 
 // Health is what expressions say of an object.
 type Health int
@@ -48,7 +58,7 @@ func NewCheck(spec *kustomize.CustomHealthCheck) (*Check, error) {
 		return nil, fmt.Errorf("apiVersion: %w", err)
 	case spec.Kind == "":
 		return nil, errors.New("kind: is required")
-	case group.Group == "" && spec.Kind == "Secret":
+	case IsSecret(schema.GroupKind{Group: group.Group, Kind: spec.Kind}):
 		return nil, errors.New("kind: no expression may read a Secret")
 	case spec.Current == "":
 		return nil, errors.New("current: is required")
@@ -73,7 +83,7 @@ func NewCheck(spec *kustomize.CustomHealthCheck) (*Check, error) {
 
 // Judge returns the verdict of the first expression that is true: inProgress, failed, current. An object whose controller
 // has not seen its last change is in progress, and so is one of which nothing is true or that lacks a field that is read.
-// An error begins with the name of the expression; it may quote what the object holds.
+// An error begins with the name of the expression and repeats nothing that the object holds.
 func (c *Check) Judge(ctx context.Context, object *unstructured.Unstructured) (Health, error) {
 	observed, found, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	if found && err == nil && observed != object.GetGeneration() {

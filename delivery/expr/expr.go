@@ -41,6 +41,8 @@ var ErrMissing = errors.New("a field is not there")
 // Expr is a compiled expression. It is safe for concurrent use.
 type Expr struct {
 	program cel.Program
+	// literals are the fields, keys and numbers that the text itself reads by, which an error may therefore repeat.
+	literals map[string]bool
 }
 
 // vocabulary is CEL's standard library and optional values. What compares everything with everything is left out, regular
@@ -83,7 +85,7 @@ func Compile(text string, variables ...string) (*Expr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("planning the expression: %w", err)
 	}
-	return &Expr{program: program}, nil
+	return &Expr{program: program, literals: literalsOf(ast)}, nil
 }
 
 // located words the first thing that is wrong; the rest mostly follows from it.
@@ -94,7 +96,7 @@ func located(issues *cel.Issues) error {
 }
 
 // True reports whether the expression is true of the values of its variables. It returns ErrMissing where a value lacks
-// what the expression reads. An error may quote what the values hold: mask it before it is told.
+// what the expression reads. An error repeats the expression's own words at most, never what the values hold.
 func (e *Expr) True(ctx context.Context, values map[string]any) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
@@ -103,28 +105,16 @@ func (e *Expr) True(ctx context.Context, values map[string]any) (bool, error) {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return false, fmt.Errorf("the expression takes longer than the limit of %s", maxTime)
-	case missing(err):
-		return false, fmt.Errorf("%w: %w", ErrMissing, err)
-	case strings.Contains(err.Error(), "cost limit exceeded"):
-		return false, fmt.Errorf("the expression costs more than the limit of %d", MaxCost)
+	case ctx.Err() != nil:
+		return false, ctx.Err()
 	default:
-		return false, err
+		return false, e.worded(err)
 	}
 	truth, ok := result.(types.Bool)
 	if !ok {
 		return false, fmt.Errorf("the expression makes a %s; it must be true or false", result.Type().TypeName())
 	}
 	return bool(truth), nil
-}
-
-// missing reports whether a value lacks what is read. CEL has no type for this error that others can compare with.
-func missing(err error) bool {
-	for _, said := range []string{"no such key: ", "no such attribute", "index out of bounds: "} {
-		if strings.Contains(err.Error(), said) {
-			return true
-		}
-	}
-	return false
 }
 
 // sizes charges for what a call goes through. CEL charges for texts whose type it knows beforehand, which is none here, and

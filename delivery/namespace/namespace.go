@@ -52,13 +52,14 @@ type Owner struct {
 	Identity string
 }
 
-// Object returns the namespace to apply: marked with its owner and held to a Pod Security level.
-func Object(name string, owner Owner, podSecurity string) *core.NamespaceApplyConfiguration {
+// Object returns the namespace to apply: marked with its owner and held to the terms.
+func Object(name string, owner Owner, terms Terms) *core.NamespaceApplyConfiguration {
 	marks := map[string]string{v1alpha1.TenantUIDAnnotation: string(owner.Tenant)}
 	if owner.Identity != "" {
 		marks[v1alpha1.TenantIdentityAnnotation] = owner.Identity
 	}
-	return core.Namespace(name).WithLabels(owner.Labels).WithLabels(podSecurityLabels(podSecurity)).WithAnnotations(marks)
+	return core.Namespace(name).WithLabels(owner.Labels).WithLabels(podSecurityLabels(terms.PodSecurity)).
+		WithAnnotations(marks).WithAnnotations(terms.Limits)
 }
 
 // Found is what Claim found.

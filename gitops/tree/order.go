@@ -11,7 +11,7 @@ import (
 func (d judged) checkOrder(app *v1alpha1.App) {
 	for i := range app.Spec.DependsOn {
 		on, at := &app.Spec.DependsOn[i], fmt.Sprintf("spec.dependsOn[%d]", i)
-		if kind := on.GroupVersionKind(); kind.Group == "" && kind.Kind == "Secret" {
+		if expr.IsSecret(on.GroupVersionKind().GroupKind()) {
 			d.addAt(at+".kind", "%s.kind: no app may depend on a Secret", at)
 		}
 		if on.ReadyExpr == "" {

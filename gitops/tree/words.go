@@ -17,6 +17,7 @@ var inWords = map[string]string{
 	`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`: "must be a duration such as 30s or 5m",
 	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`: "must be a quantity such as 100m or 256Mi",
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`:                                                 "must be a host name such as web.example.org, in lowercase and without port",
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`:                                                 "must be a name of lowercase letters, digits, dashes and dots, such as tenants-high",
 	`^[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?$`:                                                                              "must be a port name such as http: at most 15 lowercase letters, digits and dashes",
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:                                                                                   "must be lowercase letters, digits and dashes, such as web-1",
 	`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`:                                                                        "must be the name of a chart, such as nginx; the rest of its URL belongs in repository",

@@ -56,6 +56,9 @@ type Operator struct {
 	// takes longer. For the manager 0 would mean to wait for nothing, and less to wait for ever.
 	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=10m"`
 
+	// FlowControl: the API server has the priority levels of the chart, and each tenant is given FlowSchemas of its own.
+	FlowControl bool `env:"FLOW_CONTROL, default=false"`
+
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods.
 	IngressNamespace string `env:"INGRESS_NAMESPACE"`
 	// Gateway is the Gateway of the Gateway API that serves the hosts of Image apps, as "namespace/name", or as

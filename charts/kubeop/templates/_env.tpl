@@ -12,6 +12,9 @@
 - {name: CONCURRENCY, value: {{ .Values.concurrency | quote }}}
 - {name: HELM_WORKERS, value: {{ .Values.helmWorkers | quote }}}
 - {name: GRACEFUL_TIMEOUT, value: {{ printf "%ds" (int .Values.gracefulTimeoutSeconds) }}}
+{{- with .Values.flowControl }}
+- {name: FLOW_CONTROL, value: {{ and .enabled .perTenant | quote }}}
+{{- end }}
 - {name: INGRESS_NAMESPACE, value: {{ .Values.ingressNamespace | quote }}}
 - {name: OPERATOR_SERVICE, value: {{ printf "%s.%s.svc" .Release.Name .Release.Namespace | quote }}}
 - {name: ALLOWED_ADDRESSES, value: {{ join "," .Values.allowedAddresses | quote }}}

@@ -1,0 +1,48 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	core "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/flow"
+	"github.com/kubeop/kubeop/delivery/quota"
+)
+
+// guardName is the name of the home namespace's quota.
+const guardName = "kubeop"
+
+// guard bounds what the tenant's people can put into the home namespace, and has the accounts of its projects take turns with those
+// of other tenants at the API server.
+func (r *Reconciler) guard(ctx context.Context, s *scope) error {
+	if err := r.Client.List(ctx, &s.declared, client.InNamespace(s.home)); err != nil {
+		return fmt.Errorf("listing the projects of %s: %w", s.tenant.Name, err)
+	}
+	kinds, err := r.Kinds.List(ctx)
+	if err != nil {
+		return err
+	}
+	hard := quota.Home(s.tenant.Spec.HomeQuota, kinds)
+	objects := []any{core.ResourceQuota(guardName, s.home).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))}
+	if r.FlowControl {
+		for _, schema := range flow.Schemas(s.tenant.Name, s.labels(), s.namespaces()) {
+			objects = append(objects, schema)
+		}
+	}
+	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, objects...))
+}
+
+// namespaces are those of the tenant's projects, sorted.
+func (s *scope) namespaces() []string {
+	var names []string
+	for i := range s.declared.Items {
+		names = append(names, v1alpha1.ProjectNamespace(s.tenant.Name, s.declared.Items[i].Name))
+	}
+	slices.Sort(names)
+	return names
+}

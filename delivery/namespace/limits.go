@@ -1,0 +1,33 @@
+package namespace
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Terms are what a namespace, and what is in it, is held to.
+type Terms struct {
+	// PodSecurity is the Pod Security level.
+	PodSecurity string
+	// Limits are annotations for the chart's admission policies, as LimitsOf returns them.
+	Limits map[string]string
+}
+
+// LimitsOf returns as annotations what administrators set on a tenant and the chart's admission policies hold its objects to. What
+// has its default is left out: the policies know that.
+func LimitsOf(tenant *v1alpha1.Tenant) map[string]string {
+	limits, spec := map[string]string{}, &tenant.Spec
+	if spec.MaxObjectSize != nil {
+		limits[v1alpha1.MaxObjectSizeAnnotation] = strconv.FormatInt(spec.MaxObjectSize.Value(), 10)
+	}
+	if spec.MaxTerminationGracePeriod != nil {
+		limits[v1alpha1.MaxGracePeriodAnnotation] = strconv.FormatInt(int64(spec.MaxTerminationGracePeriod.Seconds()), 10)
+	}
+	if len(spec.PriorityClasses) > 0 {
+		limits[v1alpha1.PriorityClassesAnnotation] = strings.Join(slices.Sorted(slices.Values(spec.PriorityClasses)), ",")
+	}
+	return limits
+}

@@ -1,0 +1,177 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// number is how many objects of a kind a project has by default.
+type number struct {
+	count int64
+	// fixed: it does not grow with the number of pods.
+	fixed bool
+}
+
+var secrets = schema.GroupResource{Resource: "secrets"}
+
+// usual are the kinds of the chart's role kubeop-deployer-base that can be created, and how many objects of each a project of the
+// usual number of pods has by default. A Deployment keeps ten ReplicaSets of before, a StatefulSet and a DaemonSet ten
+// ControllerRevisions, a CronJob four Jobs. The number of pods counts those that have ended, too.
+var usual = map[schema.GroupResource]number{
+	{Resource: "configmaps"}:             {500, true},
+	secrets:                              {500, true},
+	{Resource: "services"}:               {100, false},
+	{Resource: "persistentvolumeclaims"}: {100, false},
+	{Resource: "serviceaccounts"}:        {100, false},
+	{Resource: "pods"}:                   {500, false},
+
+	{Group: "apps", Resource: "deployments"}:         {100, false},
+	{Group: "apps", Resource: "statefulsets"}:        {50, false},
+	{Group: "apps", Resource: "daemonsets"}:          {20, false},
+	{Group: "apps", Resource: "replicasets"}:         {1200, false},
+	{Group: "apps", Resource: "controllerrevisions"}: {800, false},
+
+	{Group: "batch", Resource: "jobs"}:     {300, false},
+	{Group: "batch", Resource: "cronjobs"}: {50, false},
+
+	{Group: "autoscaling", Resource: "horizontalpodautoscalers"}: {100, false},
+	{Group: "policy", Resource: "poddisruptionbudgets"}:          {100, false},
+	{Group: "networking.k8s.io", Resource: "ingresses"}:          {100, false},
+	{Group: "gateway.networking.k8s.io", Resource: "httproutes"}: {100, false},
+	{Group: rbacv1.GroupName, Resource: "roles"}:                 {100, false},
+	{Group: rbacv1.GroupName, Resource: "rolebindings"}:          {100, false},
+	{Group: "coordination.k8s.io", Resource: "leases"}:           {200, false},
+}
+
+// otherObjects is how many objects a project has by default of each kind that administrators added to what apps may hold.
+const otherObjects = 100
+
+// settling is how long a kind is served before it is counted. Kubernetes' controllers learn of it within half a minute; until
+// then the API server would refuse every object of a kind that a quota counts.
+const settling = 2 * time.Minute
+
+// Discovery answers from memory what the API server serves.
+type Discovery interface {
+	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
+}
+
+// Kinds finds the kinds that a tenant's accounts can create: those of the ClusterRole kubeop-deployer, which nothing of a tenant's
+// has more rights than, as far as the API server serves them and a quota can count them. It is safe for concurrent use.
+type Kinds struct {
+	// Roles reads the ClusterRole; it may be a cache.
+	Roles  client.Reader
+	Served Discovery
+	Now    func() time.Time
+
+	mu sync.Mutex
+	// since is from when on each kind was seen to be served, zero for those that were there at the first look.
+	since map[schema.GroupResource]time.Time
+}
+
+// List returns the kinds, sorted.
+func (k *Kinds) List(ctx context.Context) ([]schema.GroupResource, error) {
+	role := &rbacv1.ClusterRole{}
+	// Without the role nobody can create anything; it is on its way.
+	if err := k.Roles.Get(ctx, client.ObjectKey{Name: v1alpha1.Deployer}, role); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading ClusterRole %s: %w", v1alpha1.Deployer, err)
+	}
+	served, err := k.served()
+	if err != nil {
+		return nil, err
+	}
+	kinds := slices.DeleteFunc(served, func(kind schema.GroupResource) bool {
+		_, base := usual[kind] // The controller that fills in the role's rules may be late.
+		return !base && !creatable(role.Rules, kind)
+	})
+	slices.SortFunc(kinds, func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) })
+	return kinds, nil
+}
+
+// served returns the namespaced kinds that are served, for long enough, and that a quota can count.
+func (k *Kinds) served() ([]schema.GroupResource, error) {
+	_, lists, err := k.Served.ServerGroupsAndResources()
+	var partly *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &partly) {
+		return nil, fmt.Errorf("asking which kinds are served: %w", err)
+	}
+	found := map[schema.GroupResource]bool{}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, fmt.Errorf("reading which kinds are served: %w", err)
+		}
+		for _, r := range list.APIResources {
+			if countable(gv.Group, r) {
+				found[schema.GroupResource{Group: gv.Group, Resource: r.Name}] = true
+			}
+		}
+	}
+	return k.settled(found, partly != nil), nil
+}
+
+// settled returns those of the kinds that are served for long enough. Where not all was found out, what was served before still is.
+func (k *Kinds) settled(found map[schema.GroupResource]bool, partly bool) []schema.GroupResource {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first, now := k.since == nil, k.Now()
+	if first {
+		k.since = map[schema.GroupResource]time.Time{}
+	}
+	for kind := range found {
+		if _, known := k.since[kind]; known {
+			continue
+		}
+		k.since[kind] = now
+		if first {
+			k.since[kind] = time.Time{}
+		}
+	}
+	var all []schema.GroupResource
+	for kind, since := range k.since {
+		switch {
+		case !found[kind] && !partly:
+			delete(k.since, kind)
+		case now.Sub(since) >= settling:
+			all = append(all, kind)
+		}
+	}
+	return all
+}
+
+// countable reports whether a quota can count the objects of a kind: Kubernetes' controllers count those that they can list and
+// watch, and no events.
+func countable(group string, r metav1.APIResource) bool {
+	if !r.Namespaced || strings.Contains(r.Name, "/") || (r.Name == "events" && (group == "" || group == "events.k8s.io")) {
+		return false
+	}
+	for _, verb := range []string{"create", "list", "watch", "delete"} {
+		if !slices.Contains(r.Verbs, verb) {
+			return false
+		}
+	}
+	return true
+}
+
+// creatable reports whether rules let objects of a kind be created.
+func creatable(rules []rbacv1.PolicyRule, kind schema.GroupResource) bool {
+	has := func(list []string, value string) bool {
+		return slices.Contains(list, value) || slices.Contains(list, "*")
+	}
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		return has(rule.Verbs, "create") && has(rule.APIGroups, kind.Group) && has(rule.Resources, kind.Resource)
+	})
+}
