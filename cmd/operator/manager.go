@@ -86,10 +86,16 @@ func addRunnables(mgr manager.Manager, c *config.Operator, engine *release.Engin
 	if err != nil {
 		return fmt.Errorf("listening for push hooks on HOOK_ADDR %s: %w", c.HookAddr, err)
 	}
-	return mgr.Add(&hook.Server{
-		Client: free, Reader: mgr.GetAPIReader(), Namespace: c.Namespace,
-		Listener: listener, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("hook"),
-	})
+	keys, err := hook.NewKeys(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), c.Namespace)
+	if err != nil {
+		return err
+	}
+	return errors.Join(mgr.Add(keys), mgr.Add(&hook.Server{
+		Client: free, Keys: keys, Namespace: c.Namespace, Listener: listener, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("hook"),
+		Ready: func(ctx context.Context) bool {
+			return mgr.GetCache().WaitForCacheSync(ctx) && keys.WaitForCacheSync(ctx)
+		},
+	}))
 }
 
 // synced reports an error until the caches hold what the API server has.
