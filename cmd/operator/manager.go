@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -43,7 +42,7 @@ func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, cl
 	connection.UserAgent = "kubeop/" + version.Version
 	unfenced := rest.CopyConfig(connection)
 	options := controllers.ManagerOptions(scheme)
-	options.Metrics = metricsserver.Options{BindAddress: c.MetricsAddr, ExtraHandlers: map[string]http.Handler{"/version": version.Handler()}}
+	options.Metrics = metrics(c)
 	options.HealthProbeBindAddress, options.PprofBindAddress = c.HealthAddr, c.PprofAddr
 	options.GracefulShutdownTimeout = &c.GracefulTimeout
 	events := &leaseEvents{}

@@ -24,6 +24,10 @@ type Operator struct {
 	MetricsAddr string `env:"METRICS_ADDR, default=:8080"`
 	HealthAddr  string `env:"HEALTH_ADDR, default=:8081"`
 	HookAddr    string `env:"HOOK_ADDR, default=:9292"`
+	// MetricsSecure serves MetricsAddr over TLS, and only to those whom the API server knows and lets get these paths. MetricsCertDir
+	// holds the certificate, tls.crt and tls.key; "": one that the operator signs itself, new at each start.
+	MetricsSecure  bool   `env:"METRICS_SECURE, default=true"`
+	MetricsCertDir string `env:"METRICS_CERT_DIR"`
 	// PprofAddr serves /debug/pprof, the profiles of Go's runtime, to whoever reaches it; "", the default, serves none.
 	PprofAddr string `env:"PPROF_ADDR"`
 

@@ -15,7 +15,7 @@ func TestLoadDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Operator{
-		LogLevel: "info", LogFormat: "json", MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", DataDir: "/data",
+		LogLevel: "info", LogFormat: "json", MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", MetricsSecure: true, DataDir: "/data",
 		Namespace: "kubeop-system", LeaderElect: true, Concurrency: 10, HelmWorkers: 8, GCPercent: 30, GracefulTimeout: 10 * time.Minute,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second,
 		FluxArtifactHosts: []string{"source-controller.*.svc", "source-controller.*.svc.cluster.local"},

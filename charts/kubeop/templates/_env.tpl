@@ -5,6 +5,10 @@
 - {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
 - {name: LOG_FORMAT, value: {{ .Values.logFormat | quote }}}
 - {name: METRICS_ADDR, value: ":8080"}
+- {name: METRICS_SECURE, value: {{ .Values.metrics.secure | quote }}}
+{{- if .Values.metrics.tlsSecret }}
+- {name: METRICS_CERT_DIR, value: /metrics-tls}
+{{- end }}
 - {name: HEALTH_ADDR, value: ":8081"}
 - {name: HOOK_ADDR, value: ":9292"}
 - {name: DATA_DIR, value: /data}
