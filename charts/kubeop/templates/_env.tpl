@@ -19,6 +19,10 @@
 - {name: INGRESS_NAMESPACE, value: {{ .Values.ingressNamespace | quote }}}
 - {name: OPERATOR_SERVICE, value: {{ printf "%s.%s.svc" .Release.Name .Release.Namespace | quote }}}
 - {name: ALLOWED_ADDRESSES, value: {{ join "," .Values.allowedAddresses | quote }}}
+- {name: CLUSTER_NETWORKS, value: {{ join "," .Values.clusterNetworks | quote }}}
+{{- $services := list }}
+{{- range $registry, $host := .Values.tokenServices }}{{ $services = append $services (printf "%s=%s" $registry $host) }}{{ end }}
+- {name: TOKEN_SERVICES, value: {{ join "," $services | quote }}}
 {{- with .Values.fluxArtifactHosts }}
 - {name: FLUX_ARTIFACT_HOSTS, value: {{ join "," . | quote }}}
 {{- end }}
