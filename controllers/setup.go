@@ -52,6 +52,10 @@ type Options struct {
 	IngressNamespace string
 	// AllowedAddresses may be reached by the URLs of tenants although they are refused by default, see fetch.Network.
 	AllowedAddresses []netip.Prefix
+	// ClusterNetworks are the networks of pods, Services and nodes as administrators know them; none: every private network may be one.
+	ClusterNetworks []netip.Prefix
+	// TokenServices are the hosts that are sent the credentials of registries, by registry, see fetch.Network.
+	TokenServices map[string]string
 	// OwnService is the name of the operator's Service, which they may not reach; "" when there is none.
 	OwnService string
 	// FluxArtifactHosts are the hosts of artifacts of Flux's sources, see fetch.ArtifactStore.
@@ -109,7 +113,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
-		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Refusals: repositories.Refusals, Kinds: kinds,
+		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Kinds: kinds,
 	}
 	apps := &app.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -37,6 +36,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/internal/clusternet"
 	"github.com/kubeop/kubeop/internal/fence"
 	"github.com/kubeop/kubeop/internal/steady"
 )
@@ -58,7 +58,9 @@ type shared struct {
 	mapper   *kube.Mapper
 	stores   *fetch.Stores
 	network  *fetch.Network
-	fetches  *pool.Pool
+	// own are the networks of the cluster.
+	own     *clusternet.Networks
+	fetches *pool.Pool
 	// secrets has the metadata of the Secrets in the operator's namespace.
 	secrets cache.Cache
 
@@ -167,26 +169,17 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	if err := errors.Join(mgr.Add(everywhere{secrets}), mgr.Add(fetches)); err != nil {
 		return nil, err
 	}
-	network := &fetch.Network{Allowed: o.AllowedAddresses, Own: ownHosts(mgr.GetConfig(), o.OwnService)}
+	own, network, err := newNetworks(mgr, mapper, o)
+	if err != nil {
+		return nil, err
+	}
 	return &shared{
 		served: served, mapper: mapper, Options: o, mgr: mgr, clock: steady.New(fence.SystemClock()), direct: direct, objects: objects, watch: watch,
 		local: local, applier: &apply.Applier{Live: liveOf(watch, local)},
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
 		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
-		network: network, fetches: fetches, secrets: secrets, weights: weights,
+		network: network, own: own, fetches: fetches, secrets: secrets, weights: weights,
 	}, nil
-}
-
-// ownHosts are those of the API server and of the operator's own Service.
-func ownHosts(config *rest.Config, service string) []string {
-	var hosts []string
-	if at, _, err := rest.DefaultServerUrlFor(config); err == nil {
-		hosts = append(hosts, at.Hostname())
-	}
-	if service != "" {
-		hosts = append(hosts, service)
-	}
-	return hosts
 }
 
 // liveOf knows Secrets by the version in which their namespace's deployer sees them, and other kinds by the operator's watch.

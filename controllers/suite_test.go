@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -95,10 +96,16 @@ func startOperator() (*operator, error) {
 		return nil, err
 	}
 	o.hookAddr = listener.Addr().String()
-	err = mgr.Add(&hook.Server{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Namespace: c.Namespace,
-		Listener: listener, Clock: clock.RealClock{}, Log: ctrl.Log,
-	})
+	keys, err := hook.NewKeys(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), c.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(mgr.Add(keys), mgr.Add(&hook.Server{
+		Client: mgr.GetClient(), Keys: keys, Namespace: c.Namespace, Listener: listener, Clock: clock.RealClock{}, Log: ctrl.Log,
+		Ready: func(ctx context.Context) bool {
+			return mgr.GetCache().WaitForCacheSync(ctx) && keys.WaitForCacheSync(ctx)
+		},
+	}))
 	go func() { utilruntime.Must(mgr.Start(ctx)) }()
 	return o, err
 }

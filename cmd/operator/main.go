@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -62,11 +63,14 @@ func run(ctx context.Context) error {
 
 // options hands the controllers their part of the configuration.
 func options(c *config.Operator) (controllers.Options, error) {
+	// Load has checked them.
 	allowed, err := c.Allowed()
+	cluster, also := c.Cluster()
+	tokens, too := c.Tokens()
 	return controllers.Options{
 		DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers,
 		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, PlainRegistries: c.PlainRegistries,
 		Platform: repository.Platform(c.Platform), FlowControl: c.FlowControl,
-		AllowedAddresses: allowed, OwnService: c.Service, FluxArtifactHosts: c.FluxArtifactHosts,
-	}, err
+		AllowedAddresses: allowed, ClusterNetworks: cluster, TokenServices: tokens, OwnService: c.Service, FluxArtifactHosts: c.FluxArtifactHosts,
+	}, errors.Join(err, also, too)
 }

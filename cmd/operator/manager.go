@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -43,7 +42,7 @@ func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, cl
 	connection.UserAgent = "kubeop/" + version.Version
 	unfenced := rest.CopyConfig(connection)
 	options := controllers.ManagerOptions(scheme)
-	options.Metrics = metricsserver.Options{BindAddress: c.MetricsAddr, ExtraHandlers: map[string]http.Handler{"/version": version.Handler()}}
+	options.Metrics = metrics(c)
 	options.HealthProbeBindAddress, options.PprofBindAddress = c.HealthAddr, c.PprofAddr
 	options.GracefulShutdownTimeout = &c.GracefulTimeout
 	events := &leaseEvents{}
@@ -86,10 +85,16 @@ func addRunnables(mgr manager.Manager, c *config.Operator, engine *release.Engin
 	if err != nil {
 		return fmt.Errorf("listening for push hooks on HOOK_ADDR %s: %w", c.HookAddr, err)
 	}
-	return mgr.Add(&hook.Server{
-		Client: free, Reader: mgr.GetAPIReader(), Namespace: c.Namespace,
-		Listener: listener, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("hook"),
-	})
+	keys, err := hook.NewKeys(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), c.Namespace)
+	if err != nil {
+		return err
+	}
+	return errors.Join(mgr.Add(keys), mgr.Add(&hook.Server{
+		Client: free, Keys: keys, Namespace: c.Namespace, Listener: listener, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("hook"),
+		Ready: func(ctx context.Context) bool {
+			return mgr.GetCache().WaitForCacheSync(ctx) && keys.WaitForCacheSync(ctx)
+		},
+	}))
 }
 
 // synced reports an error until the caches hold what the API server has.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -15,23 +16,27 @@ import (
 
 // pushes remembers the last push to each Git repository that apps are made from, as far as somebody told of it: the
 // repository that declares the apps, by its commit, and others by the push hook. An app asks its source again when there was
-// one, and else when its interval is over.
+// one, and else when its interval is over. Of each tenant maxPushes are remembered; an app whose push was forgotten asks once more.
 type pushes struct {
-	mu   sync.Mutex
-	last map[pushedTo]string
+	mu sync.Mutex
+	// last are by tenant and URL; those of "" are the platform's, and for all.
+	last map[string]*lru.Cache
 }
 
-// pushedTo is a Git repository as a tenant reads it; the platform's pushes are for all.
-type pushedTo struct{ tenant, url string }
+// maxPushes is how many repositories are remembered of a tenant, who names them as it likes.
+const maxPushes = 2000
 
-// note remembers a push.
-func (p *pushes) note(to pushedTo, what string) {
+// note remembers a push to a repository as a tenant reads it.
+func (p *pushes) note(tenant, url, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last == nil {
-		p.last = map[pushedTo]string{}
+		p.last = map[string]*lru.Cache{}
 	}
-	p.last[to] = what
+	if p.last[tenant] == nil {
+		p.last[tenant] = lru.New(maxPushes)
+	}
+	p.last[tenant].Add(url, what)
 }
 
 // of returns what tells the last push to a repository from the one before, "" when there was none.
@@ -39,7 +44,17 @@ func (p *pushes) of(tenant, url string) string {
 	url = sameURL(url)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last[pushedTo{tenant, url}] + p.last[pushedTo{"", url}]
+	return p.one(tenant, url) + p.one("", url)
+}
+
+func (p *pushes) one(tenant, url string) string {
+	known := p.last[tenant]
+	if known == nil {
+		return ""
+	}
+	what, _ := known.Get(url)
+	text, _ := what.(string)
+	return text
 }
 
 // sameURL is a Git URL without what most hosts do not look at.
@@ -69,26 +84,29 @@ var pushTold = predicate.Funcs{
 	},
 }
 
-// pushed maps a Repository that tells of a push to the apps that are made from what was pushed to.
+// pushed maps a Repository that tells of a push to the apps that are made from what was pushed to. What no app is made from is not
+// remembered, whatever the hook's caller names.
 func (r *Reconciler) pushed(ctx context.Context, o client.Object) []reconcile.Request {
 	repository := o.(*v1alpha1.Repository)
 	tenant := repository.Spec.Tenant
-	told := map[string]bool{sameURL(repository.Spec.URL): true}
-	r.pushes.note(pushedTo{tenant, sameURL(repository.Spec.URL)}, repository.Status.LastAttemptedRevision)
+	told := map[string]string{sameURL(repository.Spec.URL): repository.Status.LastAttemptedRevision}
 	if when, url, ok := strings.Cut(repository.Annotations[v1alpha1.PushedAnnotation], " "); ok {
-		told[sameURL(url)] = true
-		r.pushes.note(pushedTo{tenant, sameURL(url)}, when)
+		told[sameURL(url)] = when
 	}
 	var requests []reconcile.Request
-	for url := range told {
+	for url, what := range told {
 		apps := &v1alpha1.AppList{}
 		if err := r.Client.List(ctx, apps, client.MatchingFields{byGitURL: url}, client.UnsafeDisableDeepCopy); err != nil {
 			continue // They ask when their interval is over.
 		}
+		before := len(requests)
 		for i := range apps.Items {
 			if app := &apps.Items[i]; tenant == "" || app.Labels[v1alpha1.TenantLabel] == tenant {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(app)})
 			}
+		}
+		if len(requests) > before {
+			r.pushes.note(tenant, url, what)
 		}
 	}
 	return requests

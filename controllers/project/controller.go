@@ -31,6 +31,8 @@ type Reconciler struct {
 	Forget func(namespace string)
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project; "" lets none in.
 	IngressNamespace string
+	// Networks are what no tenant's egress lets pods reach.
+	Networks Networks
 	// Refusals says whether a newer version of a project is refused.
 	Refusals *refusal.Registry
 }

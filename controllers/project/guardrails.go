@@ -46,7 +46,11 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 			WithDefault(over(defaultLimits, spec.Limits.Default)).
 			WithDefaultRequest(over(defaultRequests, spec.Limits.DefaultRequest))))
 	objects := []any{counted, limits, noSystemPriority(s)}
-	rules := isolation.Rules{IngressNamespace: r.IngressNamespace, Egress: s.tenant.Spec.Egress}
+	egress, err := r.egress(ctx, s)
+	if err != nil {
+		return err
+	}
+	rules := isolation.Rules{IngressNamespace: r.IngressNamespace, Egress: egress}
 	for _, policy := range isolation.Policies(s.namespace, s.labels(), rules) {
 		objects = append(objects, policy)
 	}

@@ -24,6 +24,8 @@ type scope struct {
 	namespace string
 	// made records what is applied.
 	made *apply.Ledger
+	// closed are the ranges of the tenant's egress of which guard left nothing.
+	closed []string
 	// apps is counted by resolve.
 	apps int
 	// cluster is how the granting of cluster-scoped kinds ended, in resolve where some were granted before, else in grant,
@@ -57,7 +59,13 @@ func (s *scope) Record() {
 }
 
 // Summary is Ready's message.
-func (s *scope) Summary() string { return fmt.Sprintf("Apps live in namespace %s", s.namespace) }
+func (s *scope) Summary() string {
+	summary := fmt.Sprintf("Apps live in namespace %s", s.namespace)
+	if len(s.closed) > 0 {
+		summary += fmt.Sprintf("; the egress of tenant %s to %s is not let through, because all of it is the cluster's own", s.tenant.Name, strings.Join(s.closed, ", "))
+	}
+	return summary
+}
 
 // Notes are the condition beside the steps'.
 func (s *scope) Notes() []step.Note { return s.current }

@@ -22,14 +22,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
-// SetupWithManager has the controller woken by its Projects, by hands on what it made, by the tenant, and by apps that
-// come and go.
+// SetupWithManager has the controller woken by its Projects, by hands on what it made, by the tenant, by apps that come and go, and
+// by other networks of the cluster.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.projectsOf), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.App{}, counting, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
+		WatchesRawSource(r.onNetworks()).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))
 	if err != nil {

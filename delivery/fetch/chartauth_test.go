@@ -8,12 +8,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -129,17 +131,17 @@ func TestChartCredentialsAndRedirects(t *testing.T) {
 	archive, _ := tgz(t, "x")
 	var home, other *heard
 	other = listen(t, httptest.NewServer, func(w http.ResponseWriter, req *http.Request) {
-		switch req.URL.Path {
-		case "/index.yaml":
-			_, _ = fmt.Fprintf(w, "entries:\n  web:\n  - {version: 1.0.0, urls: [%s/private.tgz]}\n  here:\n  - {version: 1.0.0, urls: [here.tgz]}\n", home.URL)
-		default:
-			_, _ = w.Write(archive)
+		if req.URL.Path == "/back.tgz" {
+			http.Redirect(w, req, home.URL+"/private.tgz", http.StatusFound)
+			return
 		}
+		_, _ = w.Write(archive)
 	})
 	home = listen(t, httptest.NewServer, func(w http.ResponseWriter, req *http.Request) {
 		switch req.URL.Path {
 		case "/index.yaml":
-			http.Redirect(w, req, other.URL+"/index.yaml", http.StatusFound)
+			_, _ = fmt.Fprintf(w, "entries:\n  web:\n  - {version: 1.0.0, urls: [%s/web.tgz]}\n  here:\n  - {version: 1.0.0, urls: [here.tgz]}\n"+
+				"  back:\n  - {version: 1.0.0, urls: [%s/back.tgz]}\n", other.URL, other.URL)
 		case "/here.tgz":
 			http.Redirect(w, req, other.URL+"/here.tgz", http.StatusTemporaryRedirect)
 		default:
@@ -151,35 +153,64 @@ func TestChartCredentialsAndRedirects(t *testing.T) {
 		"Bearer hunter2":         {BearerToken: "hunter2"},
 	} {
 		store := NewChartStore(t.TempDir(), loopback)
-		for _, name := range []string{"web", "here"} {
+		for _, name := range []string{"web", "here", "back"} {
 			if _, err := store.Fetch(t.Context(), Chart{Repository: home.URL, Name: name, Auth: auth}); err != nil {
 				t.Error(err)
 			}
 		}
-		if got, want := other.all(), "GET /index.yaml\nGET /index.yaml\nGET /here.tgz"; got != want {
+		if got, want := other.all(), "GET /web.tgz\nGET /here.tgz\nGET /back.tgz"; got != want {
 			t.Errorf("the other host got\n%s\nwant\n%s", got, want)
 		}
 		index := "GET /index.yaml " + sent + "\n"
-		if got, want := home.all(), index+"GET /private.tgz "+sent+"\n"+index+"GET /here.tgz "+sent; got != want {
+		if got, want := home.all(), index+index+"GET /here.tgz "+sent+"\n"+index+"GET /private.tgz "+sent; got != want {
 			t.Errorf("the host itself got\n%s\nwant\n%s", got, want)
 		}
 	}
 }
 
-// A registry may name a token server, which gets the credentials once; nobody it leads to does.
-func TestChartTokenServers(t *testing.T) {
-	const basicHeader = "Basic Ym90Omh1bnRlcjI="
-	var third *heard
-	third = listen(t, httptest.NewTLSServer, func(w http.ResponseWriter, req *http.Request) {
-		if req.URL.Path == "/first" {
-			http.Redirect(w, req, third.URL+"/second", http.StatusTemporaryRedirect)
+// TestOnlyArchivesAreFetchedElsewhere: an index, a manifest or a list of tags that is said to be on another host is not asked for there.
+func TestOnlyArchivesAreFetchedElsewhere(t *testing.T) {
+	other := listen(t, httptest.NewServer, func(http.ResponseWriter, *http.Request) {})
+	away := listen(t, httptest.NewServer, func(w http.ResponseWriter, req *http.Request) {
+		if strings.HasSuffix(req.URL.Path, "/tags/list") {
+			w.Header().Set("Link", "<"+other.URL+req.URL.Path+">; rel=\"next\"")
+			_, _ = w.Write([]byte(`{"name":"charts/web","tags":["1.0.0"]}`))
 			return
 		}
-		_, _ = w.Write([]byte(`{"token":"t0ken"}`))
+		http.Redirect(w, req, other.URL+req.URL.Path, http.StatusFound)
 	})
+	host := strings.TrimPrefix(away.URL, "http://")
+	for name, c := range map[string]struct {
+		src  Chart
+		kind error
+	}{
+		"an index":   {Chart{Repository: away.URL, Name: "web"}, ErrInvalid},
+		"a manifest": {Chart{Repository: "oci://" + host + "/charts", Name: "web", Version: "1.0.0", Insecure: true}, ErrInvalid},
+		// The registry's library finds this out itself.
+		"a list of tags": {Chart{Repository: "oci://" + host + "/charts", Name: "web", Insecure: true}, errServer},
+	} {
+		_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), c.src)
+		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), other.URL) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if got := other.all(); got != "" {
+		t.Errorf("the other host got %q", got)
+	}
+}
+
+// A registry may name any token server. One on another host gets credentials only where administrators say that it is the registry's,
+// and nobody it leads to does; who may pull without credentials may do so anyhow.
+func TestChartTokenServers(t *testing.T) {
+	const basicHeader = "Basic Ym90Omh1bnRlcjI="
+	third := listen(t, httptest.NewTLSServer, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"token":"t0ken"}`)) })
 	answer := func(w http.ResponseWriter, req *http.Request) {
-		if req.URL.Path == "/away" {
+		switch req.URL.Path {
+		case "/away":
 			http.Redirect(w, req, third.URL+"/first", http.StatusTemporaryRedirect)
+			return
+		case "/deny":
+			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED"}]}`, http.StatusUnauthorized)
 			return
 		}
 		_, _ = w.Write([]byte(`{"token":"t0ken","access_token":"t0ken"}`))
@@ -189,21 +220,27 @@ func TestChartTokenServers(t *testing.T) {
 	refresh := func(host string) Auth {
 		return Auth{DockerConfig: []byte(`{"auths":{"` + host + `":{"identitytoken":"hunter2"}}}`)}
 	}
+	const refreshed = "POST /token client_id=oras-go&grant_type=refresh_token&refresh_token=hunter2&scope=repository%3Acharts%2Fweb%3Apull&service=registry"
 	cases := map[string]struct {
-		realm      string
-		insecure   bool
-		refresh    bool
-		got, third string
-		kind       error
-		says       string
+		realm                              string
+		insecure, refresh, trusted, public bool
+		got                                string
+		kind                               error
+		says                               string
 	}{
-		"over TLS":                  {realm: secure.URL + "/token", got: "GET /token " + basicHeader},
-		"without TLS":               {realm: plain.URL + "/token", kind: errServer, says: "uses http but registry was contacted over https"},
-		"without TLS, insecure":     {realm: plain.URL + "/token", insecure: true, got: "GET /token " + basicHeader},
-		"redirected":                {realm: secure.URL + "/away", got: "GET /away " + basicHeader, third: "GET /first\nGET /second"},
-		"refresh token":             {realm: secure.URL + "/token", refresh: true, got: "POST /token client_id=oras-go&grant_type=refresh_token&refresh_token=hunter2&scope=repository%3Acharts%2Fweb%3Apull&service=registry"},
-		"refresh token, redirected": {realm: secure.URL + "/away", refresh: true, got: "POST /away client_id=oras-go&grant_type=refresh_token&refresh_token=hunter2&scope=repository%3Acharts%2Fweb%3Apull&service=registry", kind: ErrInvalid, says: "the server redirects what it was sent to"},
-		"of another scheme":         {realm: "file:///etc/passwd", kind: errServer, says: "unsupported scheme"},
+		"over TLS":                      {realm: secure.URL + "/token", trusted: true, got: "GET /token " + basicHeader},
+		"without TLS":                   {realm: plain.URL + "/token", trusted: true, kind: errServer, says: "uses http but registry was contacted over https"},
+		"without TLS, insecure":         {realm: plain.URL + "/token", trusted: true, insecure: true, got: "GET /token " + basicHeader},
+		"redirected":                    {realm: secure.URL + "/away", trusted: true, got: "GET /away " + basicHeader, kind: ErrInvalid, says: "redirects to"},
+		"refresh token":                 {realm: secure.URL + "/token", trusted: true, refresh: true, got: refreshed},
+		"refresh token, redirected":     {realm: secure.URL + "/away", trusted: true, refresh: true, got: strings.Replace(refreshed, "token", "away", 1), kind: ErrInvalid, says: "redirects"},
+		"of another scheme":             {realm: "file:///etc/passwd", trusted: true, kind: errServer, says: "unsupported scheme"},
+		"not trusted":                   {realm: secure.URL + "/deny", got: "GET /deny", kind: ErrAuthentication, says: "setting TOKEN_SERVICES"},
+		"not trusted, insecure":         {realm: plain.URL + "/deny", insecure: true, got: "GET /deny", kind: ErrAuthentication, says: "setting TOKEN_SERVICES"},
+		"not trusted, refresh token":    {realm: secure.URL + "/token", refresh: true, kind: ErrAuthentication, says: "setting TOKEN_SERVICES"},
+		"not trusted, for everybody":    {realm: secure.URL + "/token", got: "GET /token"},
+		"not trusted, no credentials":   {realm: secure.URL + "/token", public: true, got: "GET /token"},
+		"not trusted, and none gets it": {realm: secure.URL + "/deny", public: true, got: "GET /deny", kind: ErrAuthentication, says: "needs credentials"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -215,12 +252,19 @@ func TestChartTokenServers(t *testing.T) {
 			registry.Config.ErrorLog = log.New(io.Discard, "", 0)
 			registry.push(t, "1.0.0", chartMediaType)
 			registry.allow, registry.challenge = bearer("t0ken"), `Bearer realm="`+tc.realm+`",service="registry"`
-			src := Chart{Repository: registry.repository(), Name: "web", Version: "1.0.0", Insecure: tc.insecure, Auth: own}
-			if tc.refresh {
-				src.Auth = refresh(registry.Listener.Addr().String())
+			src, host := Chart{Repository: registry.repository(), Name: "web", Version: "1.0.0", Insecure: tc.insecure, Auth: own}, registry.Listener.Addr().String()
+			switch {
+			case tc.refresh:
+				src.Auth = refresh(host)
+			case tc.public:
+				src.Auth = Auth{}
+			}
+			network := &Network{Allowed: loopback.Allowed}
+			if at, err := url.Parse(tc.realm); err == nil && tc.trusted {
+				network.TokenServices = map[string]string{host: at.Host}
 			}
 			src.Auth.CA = certificate(secure.Server)
-			_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), src)
+			_, err := NewChartStore(t.TempDir(), network).Fetch(t.Context(), src)
 			if tc.kind != nil {
 				wantError(t, err, tc.kind, tc.says)
 				wantNoSecret(t, err, "hunter2")
@@ -230,8 +274,8 @@ func TestChartTokenServers(t *testing.T) {
 			if got := secure.all() + plain.all(); got != tc.got {
 				t.Errorf("the token server got %q, want %q", got, tc.got)
 			}
-			if got := third.all(); got != tc.third {
-				t.Errorf("the third got %q, want %q", got, tc.third)
+			if got := third.all(); got != "" {
+				t.Errorf("the third got %q", got)
 			}
 		})
 	}

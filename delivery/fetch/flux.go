@@ -50,7 +50,8 @@ func (s *ArtifactStore) download(ctx context.Context, src FluxArtifact) (Artifac
 	}
 	folder := filepath.Join(s.dir, Auth{}.digest("flux for "+src.Tenant))
 	kept, err := s.keep(ctx, archived{folder: folder, name: src.Digest, tenant: src.Tenant, get: func(ctx context.Context) (io.ReadCloser, string, error) {
-		client, err := newHTTPClient(s.network, Auth{}, at, true)
+		// Administrators name these hosts, and those of Flux are Services of the cluster.
+		client, _, err := newHTTPClient(s.network.intoCluster(), Auth{}, at)
 		if err != nil {
 			return nil, "", err
 		}

@@ -260,9 +260,11 @@ func (r *repository) remote(src Git) (*remote, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.http == nil {
-		if r.http, err = newHTTPClient(r.network, src.Auth, u, true); err != nil {
+		client, guard, err := newHTTPClient(r.network, src.Auth, u)
+		if err != nil {
 			return nil, err
 		}
+		guard.git, r.http = true, client
 	}
 	from.http = r.http
 	return from, nil

@@ -8,31 +8,27 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
 // newHTTPClient returns a client for one source. But for the network nothing in it is shared with another source, so a
 // certificate authority or a credential of one can never serve another. The watch in the context limits the time of a
-// request.
-//
-// strict refuses every host but the origin's, for Git; otherwise requests to other hosts go without credentials, for
-// charts, whose index may point anywhere and whose registries redirect to storage.
-func newHTTPClient(network *Network, auth Auth, origin *url.URL, strict bool) (*http.Client, error) {
+// request. Requests go to the origin only, but for those marked by fromStorage and, of a registry, for tokens.
+func newHTTPClient(network *Network, auth Auth, origin *url.URL) (*http.Client, *guard, error) {
 	roots, err := auth.roots()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	certificates, err := auth.certificates()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	g := &guard{home: newTransport(network, roots, certificates), auth: auth, origin: origin, strict: strict}
+	g := &guard{home: newTransport(network, roots, certificates), auth: auth, origin: origin}
 	if g.away = g.home; len(certificates) > 0 {
 		// A client certificate says who we are, so only the origin may ask for it.
 		g.away = newTransport(network, roots, nil)
 	}
-	return &http.Client{Transport: g}, nil
+	return &http.Client{Transport: g}, g, nil
 }
 
 // idleConnection is how long a connection outlives the last request on it. A fetch makes its requests one after the other, and the next
@@ -49,94 +45,6 @@ func newTransport(network *Network, roots *x509.CertPool, certificates []tls.Cer
 		MaxIdleConnsPerHost: 2,
 		IdleConnTimeout:     idleConnection,
 	}
-}
-
-// guard is where credentials are added, request by request, and so the one place that decides who gets them: they are
-// never in the headers http.Client copies along a redirect.
-type guard struct {
-	home, away *http.Transport
-	auth       Auth
-	origin     *url.URL
-	strict     bool
-}
-
-// RoundTrip implements http.RoundTripper.
-func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	home := sameOrigin(g.origin, req.URL)
-	switch {
-	case !home && g.strict:
-		return nil, fail(ErrInvalid, "the server redirects to %s: use the URL it redirects to", req.URL.Scheme+"://"+req.URL.Host)
-	case g.origin.Scheme == "https" && req.URL.Scheme != "https":
-		return nil, fail(ErrInvalid, "the server leads to %s without TLS, which an https source does not follow", req.URL.Host)
-	}
-	req = req.Clone(req.Context())
-	req.Header.Set("User-Agent", "kubeop")
-	if g.strict {
-		// Git hosts tell a fetch from a browser by this prefix.
-		req.Header.Set("User-Agent", "git/kubeop")
-	}
-	// A Referer would carry the path of a private source to another host.
-	req.Header.Del("Referer")
-	if !sameOrigin(began(req), req.URL) {
-		// What the registry's library sent was for where the request began. http.Client forgets ports, and what it took
-		// out at one redirect it puts back at the next.
-		req.Header.Del("Authorization")
-		if req.Body != nil && req.Body != http.NoBody {
-			return nil, fail(ErrInvalid, "the server redirects what it was sent to %s, which is not followed", req.URL.Host)
-		}
-	}
-	next := g.away
-	if home {
-		next = g.home
-	}
-	if home && !g.auth.anonymous() {
-		g.authorize(req)
-	}
-	w := watchOf(req.Context())
-	answered := w.answer()
-	defer answered()
-	res, err := next.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	w.body(res)
-	return res, nil
-}
-
-func (g *guard) authorize(req *http.Request) {
-	if g.auth.BearerToken != "" {
-		req.Header.Set("Authorization", "Bearer "+g.auth.BearerToken)
-		return
-	}
-	req.SetBasicAuth(g.auth.Username, g.auth.Password)
-}
-
-// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
-func (g *guard) CloseIdleConnections() {
-	g.home.CloseIdleConnections()
-	g.away.CloseIdleConnections()
-}
-
-// began is the URL of the request that redirects led here from.
-func began(req *http.Request) *url.URL {
-	for req.Response != nil && req.Response.Request != nil {
-		req = req.Response.Request
-	}
-	return req.URL
-}
-
-func sameOrigin(a, b *url.URL) bool {
-	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-	return "80"
 }
 
 // requestFailed explains an error of http.Client.Do.

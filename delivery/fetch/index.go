@@ -52,7 +52,7 @@ func (s *ChartStore) fromIndex(ctx context.Context, r request) (ChartArchive, er
 		if err != nil {
 			return nil, err
 		}
-		return getArchive(ctx, known.http, known.auth, at, "chart archive")
+		return getArchive(fromStorage(ctx), known.http, known.auth, at, "chart archive")
 	})
 }
 
@@ -126,7 +126,7 @@ func (s *ChartStore) index(r request) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := newHTTPClient(s.network, auth, r.base, false)
+	client, _, err := newHTTPClient(s.network, auth, r.base)
 	if err != nil {
 		return nil, err
 	}

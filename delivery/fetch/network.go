@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/reserved"
 )
 
 // AllowedAddresses names the operator's setting that lets sources reach an address which is refused by default.
@@ -21,44 +23,22 @@ const AllowedAddresses = "ALLOWED_ADDRESSES"
 // Network is the one way from this package to servers. URLs are written by tenants, so it decides where they may lead, by
 // the address that is really dialed: what a name resolved to before, or where a server redirects, does not matter.
 //
-// Refused are the addresses of the machine itself (loopback, its interfaces, 0.0.0.0), of its link (169.254.0.0/16 and
-// fe80::/10, where clouds have their metadata), multicast and broadcast, the metadata services of clouds elsewhere, and the
-// services that Own names. Private networks are not: the Git servers of a company are there. Safe for concurrent use; a nil
-// Network allows nothing more.
+// Refused are the addresses that package reserved lists, those of this machine's interfaces, what Cluster says is the cluster's own, and
+// the services that Own names. Safe for concurrent use; a nil Network allows nothing more.
 type Network struct {
 	// Allowed may be reached whatever else is said of them.
 	Allowed []netip.Prefix
+	// Cluster says what an address of the cluster's own is, such as "the address of a node", and "" of any other. Nil: none is.
+	Cluster func(context.Context, netip.Addr) (string, error)
 	// Own are the hosts, by name or address, of services that no source may reach: the API server, and the operator's own.
 	Own []string
+	// TokenServices are, by registry, the other hosts that are sent the credentials for it to give a token, beside those of wellKnown;
+	// both as host or host:port.
+	TokenServices map[string]string
 
 	// proxies are what the environment of the process names as proxies; they are the administrator's, not a tenant's.
 	proxies sync.Map
 }
-
-// refusedNetworks are those no source may reach, each with what it is.
-var refusedNetworks = []struct {
-	network netip.Prefix
-	what    string
-}{
-	{netip.MustParsePrefix("127.0.0.0/8"), "a loopback address"},
-	{netip.MustParsePrefix("::1/128"), "a loopback address"},
-	{netip.MustParsePrefix("0.0.0.0/8"), "an address of no host"},
-	{netip.MustParsePrefix("::/128"), "an address of no host"},
-	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local address"},
-	{netip.MustParsePrefix("fe80::/10"), "a link-local address"},
-	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast address"},
-	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
-	{netip.MustParsePrefix("255.255.255.255/32"), "a broadcast address"},
-	// Where AWS, Google Cloud, Azure, Alibaba Cloud and Oracle have their metadata besides 169.254.169.254.
-	{netip.MustParsePrefix("fd00:ec2::254/128"), "the metadata service of a cloud"},
-	{netip.MustParsePrefix("fd20:ce::254/128"), "the metadata service of a cloud"},
-	{netip.MustParsePrefix("168.63.129.16/32"), "the metadata service of a cloud"},
-	{netip.MustParsePrefix("100.100.100.200/32"), "the metadata service of a cloud"},
-	{netip.MustParsePrefix("192.0.0.192/32"), "the metadata service of a cloud"},
-}
-
-// translated is where a NAT64 gateway finds the addresses of IPv4 (RFC 6052), which are their last four bytes.
-var translated = netip.MustParsePrefix("64:ff9b::/96")
 
 // dial connects to a server. An address that may not be reached is ErrInvalid.
 func (n *Network) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -87,13 +67,18 @@ func (n *Network) check(ctx context.Context, host, address string) error {
 	if err != nil {
 		return fmt.Errorf("reading the address %s: %w", address, err)
 	}
-	ip := embedded(to.Addr())
+	ip := reserved.Embedded(to.Addr())
 	if slices.ContainsFunc(n.Allowed, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return nil
 	}
-	what := refusedAs(ip)
+	what := reserved.As(ip)
 	if what == "" && n.isOwn(ctx, ip) {
 		what = "an address of the operator or the API server"
+	}
+	if what == "" && n.Cluster != nil {
+		if what, err = n.Cluster(ctx, ip); err != nil {
+			return fmt.Errorf("finding out whether %s is the cluster's own: %w", ip, err)
+		}
 	}
 	if what == "" {
 		return nil
@@ -105,23 +90,12 @@ func (n *Network) check(ctx context.Context, host, address string) error {
 	return fail(ErrInvalid, "%s%s, which no source may reach: use another address, or have the administrator allow it in the operator's setting %s", leads, what, AllowedAddresses)
 }
 
-// embedded is the address without its zone, and of one that stands for an address of IPv4, that.
-func embedded(ip netip.Addr) netip.Addr {
-	ip = ip.Unmap().WithZone("")
-	if translated.Contains(ip) {
-		all := ip.As16()
-		return netip.AddrFrom4([4]byte(all[12:]))
+// intoCluster is the network for hosts that administrators name, where they may also be in the cluster.
+func (n *Network) intoCluster() *Network {
+	if n == nil {
+		return nil
 	}
-	return ip
-}
-
-func refusedAs(ip netip.Addr) string {
-	for _, r := range refusedNetworks {
-		if r.network.Contains(ip) {
-			return r.what
-		}
-	}
-	return ""
+	return &Network{Allowed: n.Allowed, Own: n.Own}
 }
 
 // isOwn says whether the address is one of this machine or of a service in Own. Names are looked up anew for each

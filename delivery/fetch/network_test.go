@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -47,6 +48,42 @@ func TestAddressesThatAreRefused(t *testing.T) {
 				t.Errorf("refused though allowed: %v", err)
 			}
 		})
+	}
+}
+
+// TestTheClustersOwnAddressesAreRefused, and that what is not known is not taken for safe; administrators may allow what they like.
+func TestTheClustersOwnAddressesAreRefused(t *testing.T) {
+	node := func(_ context.Context, ip netip.Addr) (string, error) {
+		switch ip.String() {
+		case "203.0.113.1":
+			return "the address of a node", nil
+		case "203.0.113.2":
+			return "", errors.New("the cache is not started")
+		}
+		return "", nil
+	}
+	network := &Network{Cluster: node}
+	err := network.check(t.Context(), "git.example", "203.0.113.1:443")
+	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "git.example leads to 203.0.113.1, the address of a node, which no source may reach") {
+		t.Errorf("a node: %v", err)
+	}
+	if err := network.check(t.Context(), "git.example", "[::ffff:203.0.113.1]:443"); !errors.Is(err, ErrInvalid) {
+		t.Errorf("a node, as IPv6: %v", err)
+	}
+	if err := network.check(t.Context(), "git.example", "203.0.113.2:443"); err == nil || errors.Is(err, ErrInvalid) {
+		t.Errorf("while it is not known what is the cluster's: %v", err)
+	}
+	if err := network.check(t.Context(), "git.example", "203.0.113.3:443"); err != nil {
+		t.Errorf("another: %v", err)
+	}
+	network.Allowed = append(network.Allowed, netip.MustParsePrefix("203.0.113.0/24"))
+	for _, at := range []string{"203.0.113.1:443", "203.0.113.2:443"} {
+		if err := network.check(t.Context(), "git.example", at); err != nil {
+			t.Errorf("%s is allowed, and refused: %v", at, err)
+		}
+	}
+	if err := (&Network{Cluster: node}).intoCluster().check(t.Context(), "source-controller", "203.0.113.1:80"); err != nil {
+		t.Errorf("a host that administrators name: %v", err)
 	}
 }
 
@@ -98,7 +135,13 @@ func TestRedirectToARefusedAddress(t *testing.T) {
 	if err != nil {
 		t.Skip("no second address of loopback:", err)
 	}
-	outer := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.RedirectHandler(inner.URL, http.StatusFound)}}
+	outer := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if strings.HasSuffix(req.URL.Path, "index.yaml") {
+			_, _ = w.Write([]byte("entries:\n  web:\n  - {version: 1.0.0, urls: [web.tgz]}\n"))
+			return
+		}
+		http.Redirect(w, req, inner.URL, http.StatusFound)
+	})}}
 	outer.Start()
 	defer outer.Close()
 	network := &Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}

@@ -29,6 +29,7 @@ type ociChart struct {
 	auth   Auth
 	name   string
 	client *http.Client
+	tokens *tokenService
 }
 
 // found is a version of a chart in a registry.
@@ -58,7 +59,7 @@ func (s *ChartStore) fromRegistry(ctx context.Context, r request) (ChartArchive,
 		return ChartArchive{}, fail(ErrDigest, "version %s: %s is the digest of its manifest: write that of its archive, %s", printable(at.Name), at.manifest, printable(at.Digest))
 	}
 	return s.archive(ctx, r, at.version, func(ctx context.Context) (io.ReadCloser, error) {
-		body, err := chart.Blobs().Fetch(ctx, at.layer)
+		body, err := chart.Blobs().Fetch(fromStorage(ctx), at.layer)
 		return body, chart.failed(err, "chart archive")
 	})
 }
@@ -87,10 +88,11 @@ func openRegistry(network *Network, at string, insecure bool, as Auth) (*ociChar
 	if insecure {
 		origin.Scheme = "http"
 	}
-	client, err := newHTTPClient(network, Auth{CA: as.CA, Certificate: as.Certificate, PrivateKey: as.PrivateKey}, origin, false)
+	client, guard, err := newHTTPClient(network, Auth{CA: as.CA, Certificate: as.Certificate, PrivateKey: as.PrivateKey}, origin)
 	if err != nil {
 		return nil, err
 	}
+	guard.tokens = newTokenService(network, host)
 	repo.Client = &auth.Client{
 		Client: client,
 		Cache:  auth.NewCache(),
@@ -101,7 +103,7 @@ func openRegistry(network *Network, at string, insecure bool, as Auth) (*ociChar
 	if refresh != "" {
 		own.BearerToken = refresh
 	}
-	return &ociChart{Repository: repo, auth: own, name: path.Base(at), client: client}, nil
+	return &ociChart{Repository: repo, auth: own, name: path.Base(at), client: client, tokens: guard.tokens}, nil
 }
 
 // find resolves the version to a tag and reads its manifest.
@@ -179,6 +181,8 @@ func (c *ociChart) failed(err error, what string) error {
 		return nil
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return fail(ErrAuthentication, "%s has no %s at this URL, or it needs credentials: check the URL, or name a Secret with username and password or .dockerconfigjson in secretRef", c.Reference.Host(), what)
+	case errors.As(err, &answer) && c.tokens.refusal(answer.StatusCode) != nil:
+		return c.tokens.refusal(answer.StatusCode)
 	case errors.As(err, &answer):
 		res := &http.Response{StatusCode: answer.StatusCode, Request: &http.Request{URL: answer.URL}}
 		return statusFailed(res, c.auth, what)

@@ -81,7 +81,7 @@ func (s *ArtifactStore) fetch(ctx context.Context, src OCI, arrived int64) (Arti
 		if err != nil {
 			return nil, "", err
 		}
-		body, err := registry.Blobs().Fetch(ctx, layer)
+		body, err := registry.Blobs().Fetch(fromStorage(ctx), layer)
 		return body, layer.Digest.String(), registry.failed(err, "layer of the artifact")
 	}})
 	return Artifact{Revision: now.revision(), Digest: now.digest, path: path}, err

@@ -14,7 +14,13 @@ type Rules struct {
 	// IngressNamespace holds the ingress controller, which may reach all pods; "" lets none in.
 	IngressNamespace string
 	// Egress are the address ranges pods may connect to.
-	Egress []string
+	Egress []Range
+}
+
+// Range is a range of addresses but for some within it, each as a CIDR.
+type Range struct {
+	CIDR   string
+	Except []string
 }
 
 type policy = networking.NetworkPolicyApplyConfiguration
@@ -67,14 +73,14 @@ func fromIngress(namespace string) *networking.NetworkPolicySpecApplyConfigurati
 	return spec.WithIngress(networking.NetworkPolicyIngressRule().WithFrom(inNamespace(namespace)))
 }
 
-func toRanges(ranges []string) *networking.NetworkPolicySpecApplyConfiguration {
+func toRanges(ranges []Range) *networking.NetworkPolicySpecApplyConfiguration {
 	spec := forAll(networkingv1.PolicyTypeEgress)
 	if len(ranges) == 0 {
 		return spec
 	}
 	rule := networking.NetworkPolicyEgressRule()
-	for _, cidr := range ranges {
-		rule.WithTo(networking.NetworkPolicyPeer().WithIPBlock(networking.IPBlock().WithCIDR(cidr)))
+	for _, r := range ranges {
+		rule.WithTo(networking.NetworkPolicyPeer().WithIPBlock(networking.IPBlock().WithCIDR(r.CIDR).WithExcept(r.Except...)))
 	}
 	return spec.WithEgress(rule)
 }

@@ -3,7 +3,10 @@ package stage
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,12 +29,17 @@ func (s *Stage) Install(ctx context.Context, set ...string) error {
 		return err
 	}
 	cut := strings.LastIndex(image, ":")
+	hosts, err := s.hosts()
+	if err != nil {
+		return err
+	}
 	args := []string{"--wait", "--timeout", "3m"}
 	for _, value := range append([]string{
 		"image.repository=" + image[:cut], "image.tag=" + image[cut+1:], "gracefulTimeoutSeconds=30",
 		"platform.url=" + s.GitURL() + "/platform.git", "platform.secretRef=" + platformSecret,
 		"platform.hookSecretRef=" + platformHook, "platform.interval=30s", "plainRegistries={" + s.Cluster.Registry.Pods + "}",
 		"service.clusterIP=" + strings.TrimSuffix(s.hookHost, hookPort),
+		"allowedAddresses={" + strings.Join(hosts, ",") + "}",
 	}, set...) {
 		args = append(args, "--set", value)
 	}
@@ -44,6 +52,20 @@ func (s *Stage) Install(ctx context.Context, set ...string) error {
 	}
 	s.hookHost = service.Spec.ClusterIP + hookPort
 	return nil
+}
+
+// hosts are the addresses of the Git server and the registry as pods reach them. They are the node's, to which sources do not lead
+// unless an administrator allows it.
+func (s *Stage) hosts() ([]string, error) {
+	git, err := url.Parse(s.Cluster.Git.Pods)
+	if err != nil {
+		return nil, fmt.Errorf("reading where the Git server is: %w", err)
+	}
+	registry, _, err := net.SplitHostPort(s.Cluster.Registry.Pods)
+	if err != nil {
+		return nil, fmt.Errorf("reading where the registry is: %w", err)
+	}
+	return slices.Compact([]string{git.Hostname(), registry}), nil
 }
 
 func (s *Stage) helmInstall(ctx context.Context, args ...string) error {

@@ -47,7 +47,8 @@ func (s *Stage) StartOperator(ctx context.Context, env ...string) (*Operator, er
 	o := &Operator{stage: s, Log: s.Path("operator.log"), Health: addresses[1], Metrics: addresses[2]}
 	o.env = append([]string{
 		"KUBECONFIG=" + kubeconfig, "HOOK_ADDR=" + addresses[0], "HEALTH_ADDR=" + o.Health, "METRICS_ADDR=" + o.Metrics,
-		"DATA_DIR=" + s.Path("data"), "OPERATOR_NAMESPACE=" + Namespace, "OPERATOR_DEPLOYMENT=" + release, "LOG_FORMAT=console", "GRACEFUL_TIMEOUT=30s",
+		// The metrics are for the benchmarks, on loopback.
+		"METRICS_SECURE=false", "DATA_DIR=" + s.Path("data"), "OPERATOR_NAMESPACE=" + Namespace, "OPERATOR_DEPLOYMENT=" + release, "LOG_FORMAT=console", "GRACEFUL_TIMEOUT=30s",
 		"PLATFORM_URL=" + s.GitURL() + "/platform.git", "PLATFORM_SECRET=" + platformSecret, "PLATFORM_HOOK_SECRET=" + platformHook,
 		"PLATFORM_INTERVAL=30s", "ALLOWED_ADDRESSES=" + allowed, "PLAIN_REGISTRIES=" + s.Cluster.Registry.Host,
 	}, env...)

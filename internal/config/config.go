@@ -24,6 +24,10 @@ type Operator struct {
 	MetricsAddr string `env:"METRICS_ADDR, default=:8080"`
 	HealthAddr  string `env:"HEALTH_ADDR, default=:8081"`
 	HookAddr    string `env:"HOOK_ADDR, default=:9292"`
+	// MetricsSecure serves MetricsAddr over TLS, and only to those whom the API server knows and lets get these paths. MetricsCertDir
+	// holds the certificate, tls.crt and tls.key; "": one that the operator signs itself, new at each start.
+	MetricsSecure  bool   `env:"METRICS_SECURE, default=true"`
+	MetricsCertDir string `env:"METRICS_CERT_DIR"`
 	// PprofAddr serves /debug/pprof, the profiles of Go's runtime, to whoever reaches it; "", the default, serves none.
 	PprofAddr string `env:"PPROF_ADDR"`
 
@@ -68,9 +72,14 @@ type Operator struct {
 	// commas: the same that the nodes pull from without TLS.
 	PlainRegistries []string `env:"PLAIN_REGISTRIES"`
 
-	// AllowedAddresses are networks, such as 127.0.0.0/8, that the URLs of tenants and repositories may lead to although they
-	// are refused by default: loopback, link-local and the like. See fetch.Network. Private networks need no mention.
+	// AllowedAddresses are networks, such as 10.0.0.5 or 127.0.0.0/8, that the URLs of tenants and repositories may lead to although
+	// they are refused by default: loopback, link-local and the like, and the cluster's own. See fetch.Network.
 	AllowedAddresses []string `env:"ALLOWED_ADDRESSES"`
+	// ClusterNetworks are the networks of the cluster's pods, Services and nodes, such as 10.244.0.0/16. They count as the cluster's own
+	// beside what Nodes, ServiceCIDRs and API servers tell. None: every private network does, see clusternet.
+	ClusterNetworks []string `env:"CLUSTER_NETWORKS"`
+	// TokenServices are registries, as registry=host, with the other host that gives tokens for them and is sent their credentials.
+	TokenServices []string `env:"TOKEN_SERVICES"`
 	// FluxArtifactHosts are the hosts from which artifacts of Flux's sources are fetched; "*" stands for one label of a name.
 	FluxArtifactHosts []string `env:"FLUX_ARTIFACT_HOSTS, default=source-controller.*.svc,source-controller.*.svc.cluster.local"`
 	// Service is the name of the operator's own Service, which no URL of a tenant may reach, such as kubeop.kubeop-system.svc.
@@ -133,25 +142,51 @@ func (c *Operator) checkNetwork() error {
 	if !gateway.MatchString(c.Gateway) {
 		return fmt.Errorf("GATEWAY is %q; it may be namespace/name or namespace/name/section", c.Gateway)
 	}
-	_, err := c.Allowed()
-	return err
+	_, allowed := c.Allowed()
+	_, cluster := c.Cluster()
+	_, tokens := c.Tokens()
+	return errors.Join(allowed, cluster, tokens)
 }
 
 // Allowed are the AllowedAddresses; a single address is a network of one.
 func (c *Operator) Allowed() ([]netip.Prefix, error) {
-	var allowed []netip.Prefix
-	for _, written := range c.AllowedAddresses {
-		written = strings.TrimSpace(written)
-		network, err := netip.ParsePrefix(written)
-		if one, also := netip.ParseAddr(written); err != nil && also == nil {
+	return networks("ALLOWED_ADDRESSES", c.AllowedAddresses)
+}
+
+// Cluster are the ClusterNetworks; a single address is a network of one.
+func (c *Operator) Cluster() ([]netip.Prefix, error) {
+	return networks("CLUSTER_NETWORKS", c.ClusterNetworks)
+}
+
+func networks(setting string, written []string) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, text := range written {
+		text = strings.TrimSpace(text)
+		network, err := netip.ParsePrefix(text)
+		if one, also := netip.ParseAddr(text); err != nil && also == nil {
 			network, err = one.Prefix(one.BitLen())
 		}
 		if err != nil {
-			return nil, fmt.Errorf("ALLOWED_ADDRESSES holds %q; it may be addresses and networks such as 10.0.0.5 and 127.0.0.0/8, with commas between them", written)
+			return nil, fmt.Errorf("%s holds %q; it may be addresses and networks such as 10.0.0.5 and 127.0.0.0/8, with commas between them", setting, text)
 		}
-		allowed = append(allowed, network)
+		all = append(all, network)
 	}
-	return allowed, nil
+	return all, nil
+}
+
+var hostAndPort = regexp.MustCompile(`^[-.a-z0-9]+(:[0-9]+)?$`)
+
+// Tokens are the TokenServices by registry.
+func (c *Operator) Tokens() (map[string]string, error) {
+	services := map[string]string{}
+	for _, text := range c.TokenServices {
+		registry, service, _ := strings.Cut(strings.TrimSpace(text), "=")
+		if !hostAndPort.MatchString(registry) || !hostAndPort.MatchString(service) {
+			return nil, fmt.Errorf("TOKEN_SERVICES holds %q; it may be pairs such as registry.example.com=gitlab.example.com, each host with or without a port, with commas between them", text)
+		}
+		services[registry] = service
+	}
+	return services, nil
 }
 
 // checkElection leaves a renewal that fails time to be tried again, and requests that are under way time to arrive.

@@ -15,7 +15,7 @@ func TestLoadDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Operator{
-		LogLevel: "info", LogFormat: "json", MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", DataDir: "/data",
+		LogLevel: "info", LogFormat: "json", MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", MetricsSecure: true, DataDir: "/data",
 		Namespace: "kubeop-system", LeaderElect: true, Concurrency: 10, HelmWorkers: 8, GCPercent: 30, GracefulTimeout: 10 * time.Minute,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second,
 		FluxArtifactHosts: []string{"source-controller.*.svc", "source-controller.*.svc.cluster.local"},
@@ -53,6 +53,11 @@ func TestLoad(t *testing.T) {
 		"a retry without a pause":      {env: map[string]string{"RETRY_PERIOD": "0s"}, want: "RETRY_PERIOD is 0s"},
 		"a short election":             {env: map[string]string{"LEASE_DURATION": "3s", "RENEW_DEADLINE": "3s", "RETRY_PERIOD": "1s"}},
 		"addresses":                    {env: map[string]string{"ALLOWED_ADDRESSES": "127.0.0.0/8, ::1"}},
+		"the cluster's networks":       {env: map[string]string{"CLUSTER_NETWORKS": "10.244.0.0/16, fd00:10::/64"}},
+		"a network that is no such":    {env: map[string]string{"CLUSTER_NETWORKS": "10.244.0.0/33"}, want: `CLUSTER_NETWORKS holds "10.244.0.0/33"`},
+		"a token service":              {env: map[string]string{"TOKEN_SERVICES": "registry.example.com:5050=gitlab.example.com, b=c"}},
+		"a token service of nothing":   {env: map[string]string{"TOKEN_SERVICES": "gitlab.example.com"}, want: `TOKEN_SERVICES holds "gitlab.example.com"`},
+		"a token service as a URL":     {env: map[string]string{"TOKEN_SERVICES": "a=https://b/token"}, want: `TOKEN_SERVICES holds "a=https://b/token"`},
 		"an address that is no such":   {env: map[string]string{"ALLOWED_ADDRESSES": "::1,localhost"}, want: `ALLOWED_ADDRESSES holds "localhost"`},
 		"a number that is no such":     {env: map[string]string{"CONCURRENCY": "many"}, want: "Concurrency"},
 	}

@@ -3,6 +3,7 @@ package fence
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -34,14 +35,16 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find what is below.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.inner }
 
-// writes reports whether a request could change anything. Asking for one's own rights is a POST and changes nothing.
+// reviews are what is asked by a POST that changes nothing: for one's own rights, for those of somebody else, and who somebody is.
+var reviews = []string{"/authorization.k8s.io/v1/selfsubjectaccessreviews", "/authorization.k8s.io/v1/subjectaccessreviews", "/authentication.k8s.io/v1/tokenreviews"}
+
+// writes reports whether a request could change anything.
 func writes(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return false
 	}
-	path := r.URL.Path
-	return !strings.Contains(path, "/apis/authorization.k8s.io/") || !strings.HasSuffix(path, "/selfsubjectaccessreviews")
+	return r.Method != http.MethodPost || !slices.ContainsFunc(reviews, func(review string) bool { return strings.HasSuffix(r.URL.Path, "/apis"+review) })
 }
 
 // guarded has the request ask the fence again when its body is sent: it may have waited for a connection meanwhile, or the

@@ -1,6 +1,10 @@
 // Package hook serves POST /hook/<repository>, by which a Git host reports a push. The call only has the repository
 // fetched at once; what is in it decides nothing, and polling finds the push without it. With ?source=<URL> it reports a push
 // to another Git repository, from which apps of that tenant are made.
+//
+// Anybody may call, so no call may cost much or stand in the way of others: connections are bounded for each address, bodies for each
+// repository, and where there are too many the oldest gives way (places.go). Keys come from a watch (keys.go), so a call that is refused
+// costs no API request; of calls that are genuine at most five a second change a Repository (marks.go).
 package hook
 
 import (
@@ -9,35 +13,45 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
-	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
+	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 const (
 	// maxBody bounds what a call may send; GitHub's largest push reports stay below it.
 	maxBody = 25 << 20
-	// maxCalls bounds how many calls are answered at once, and with them the look-ups of Secrets.
-	maxCalls = 16
 	// maxURL is the longest URL that an app may name.
 	maxURL = 2048
+	// headerTime and callTime are how long a call may take to send its header, and all of it; answerTime is how long until it is answered.
+	headerTime = 5 * time.Second
+	callTime   = 15 * time.Second
+	answerTime = 25 * time.Second
+	// drainTime is how long the body of a call that was refused unread is taken in, so that its sender gets to read the answer.
+	drainTime = 250 * time.Millisecond
+	// perAddress and maxConnections bound the connections of one address and of all, perRepository the bodies that are read for one
+	// repository. A connection takes about 25 KiB.
+	perAddress     = 256
+	maxConnections = 2048
+	perRepository  = 64
 )
 
 // Server answers calls on every replica, the leader or not: it leaves its mark on the Repository, which the leader sees.
 type Server struct {
+	// Client reads Repositories from a cache, and marks them.
 	Client client.Client
-	// Reader reads Secrets past the cache.
-	Reader    client.Reader
+	// Keys reads the Secrets with the keys from a cache, see NewKeys.
+	Keys      client.Reader
 	Namespace string
 	Listener  net.Listener
-	Clock     clock.PassiveClock
-	Log       logr.Logger
+	// Ready waits until the caches of Client and Keys are filled, and reports whether they are; calls wait for it. Nil: they are.
+	Ready func(context.Context) bool
+	Clock clock.WithDelayedExecution
+	Log   logr.Logger
 }
 
 // NeedLeaderElection lets every replica serve.
@@ -45,9 +59,14 @@ func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
 func (s *Server) Start(ctx context.Context) error {
-	server := &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+	if s.Ready != nil && !s.Ready(ctx) {
+		return nil // The operator ends.
 	}
+	server := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: callTime, WriteTimeout: answerTime, MaxHeaderBytes: 16 << 10,
+	}
+	// A connection is a call: one that is kept open for the next is one that others may want.
+	server.SetKeepAlivesEnabled(false)
 	stopped := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
@@ -55,70 +74,106 @@ func (s *Server) Start(ctx context.Context) error {
 		defer cancel()
 		stopped <- server.Shutdown(grace)
 	}()
-	if err := server.Serve(s.Listener); !errors.Is(err, http.ErrServerClosed) {
+	bounded := &listener{Listener: s.Listener, places: newPlaces[netip.Prefix](perAddress, maxConnections)}
+	if err := server.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving push hooks: %w", err)
 	}
 	return <-stopped
 }
 
-// Handler answers POST /hook/{repository}: 202 when the fetch was asked for; 400 when source is too long; 401 when the call is not signed with the
-// repository's key or there is no such repository, which are not told apart; 413 when the body is past maxBody; 503
-// when maxCalls are under way. A call that carries no signature is refused before anything of it is looked at.
+// Handler answers POST /hook/{repository}: 202 when the fetch was asked for, or is asked for in a moment; 400 when source is too long or
+// the body could not be read; 401 when the call is not signed with the repository's key or there is no such repository, which are not
+// told apart; 408 when the body took too long; 413 when it is past maxBody; 503 when the body gave way to perRepository newer ones, and
+// when the fetch could not be asked for. A call that carries no signature is refused before anything of it is looked at.
 func (s *Server) Handler() http.Handler {
-	slots := make(chan struct{}, maxCalls)
+	c := &calls{
+		Server: s, bodies: newPlaces[string](perRepository, maxConnections), marks: &marks{client: s.Client, clock: s.Clock, log: s.Log},
+		refusals: &rate.Sometimes{First: 10, Interval: 10 * time.Second},
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /hook/{repository}", func(w http.ResponseWriter, r *http.Request) {
-		given, ok := proofOf(r.Header)
-		if !ok {
-			http.Error(w, "the call carries no signature, or one that is malformed", http.StatusUnauthorized)
+		outcome, code, text := c.serve(w, r)
+		counted.WithLabelValues(outcome).Inc()
+		if code == http.StatusAccepted {
+			w.WriteHeader(code)
 			return
 		}
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-			s.push(w, r, given)
-		default:
-			w.Header().Set("Retry-After", "5")
-			http.Error(w, "too many calls at once; polling will find the push", http.StatusServiceUnavailable)
-		}
+		// The error says that this is no connection, as in tests: then nothing is drained either.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainTime))
+		http.Error(w, text, code)
 	})
 	return mux
 }
 
-// push reads the body in pieces and keeps none of it: all that is needed is its HMAC. It does so for a repository that is
-// not there too: a body left unread would tell it from one that is.
-func (s *Server) push(w http.ResponseWriter, r *http.Request, given proof) {
-	name := r.PathValue("repository")
-	if len(r.URL.Query().Get("source")) > maxURL {
-		http.Error(w, fmt.Sprintf("source has more than %d characters", maxURL), http.StatusBadRequest)
-		return
-	}
-	log := s.Log.WithValues("repository", name, "from", r.RemoteAddr)
-	repository, key, missing := s.find(r.Context(), name)
-	genuine, err := given.by(key, http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		unreadable(w, err)
-		return
-	}
-	if missing != nil || !genuine {
-		log.Info("Refusing a push hook", "reason", reason(missing))
-		http.Error(w, "the call is not signed with this repository's key", http.StatusUnauthorized)
-		return
-	}
-	if err := s.request(r.Context(), repository, r.URL.Query().Get("source")); err != nil {
-		log.Error(err, "Asking for a fetch")
-		http.Error(w, "asking for a fetch did not succeed; polling will find the push", http.StatusServiceUnavailable)
-		return
-	}
-	w.WriteHeader(http.StatusAccepted)
+// calls are those under way.
+type calls struct {
+	*Server
+	bodies *places[string]
+	marks  *marks
+	// refusals are the calls whose refusal is logged: of many that are made at once, some.
+	refusals *rate.Sometimes
 }
 
-func unreadable(w http.ResponseWriter, err error) {
-	code := http.StatusBadRequest
-	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		code = http.StatusRequestEntityTooLarge
+// serve says how a call ended, and how it is answered.
+func (c *calls) serve(w http.ResponseWriter, r *http.Request) (outcome string, code int, text string) {
+	name, source := r.PathValue("repository"), r.URL.Query().Get("source")
+	given, signed := proofOf(r.Header)
+	switch {
+	case !signed:
+		return unsigned, http.StatusUnauthorized, "the call carries no signature, or one that is malformed"
+	case len(source) > maxURL:
+		return unreadable, http.StatusBadRequest, fmt.Sprintf("source has more than %d characters", maxURL)
+	case r.ContentLength > maxBody:
+		return tooLarge, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", maxBody)
 	}
-	http.Error(w, "reading the body: "+err.Error(), code)
+	log := c.Log.WithValues("repository", name, "from", r.RemoteAddr)
+	key, missing := c.key(r.Context(), name)
+	genuine, err := c.prove(w, r, given, key)
+	if err != nil {
+		return told(err)
+	}
+	if missing != nil || !genuine {
+		c.refusals.Do(func() { log.Info("Refusing a push hook", "reason", reason(missing)) })
+		return refused, http.StatusUnauthorized, "the call is not signed with this repository's key"
+	}
+	if err := c.marks.leave(r.Context(), name, source); err != nil {
+		log.Error(err, "Asking for a fetch")
+		return failed, http.StatusServiceUnavailable, "asking for a fetch did not succeed; polling will find the push"
+	}
+	return accepted, http.StatusAccepted, ""
+}
+
+// errGaveWay says that a body was not read to its end, because newer ones of the repository took its place.
+var errGaveWay = errors.New("many calls for this repository came while the body was sent; polling will find the push")
+
+// prove reads the body in pieces and keeps none of it: all that is needed is its HMAC. It does so for a repository that is
+// not there too: a body left unread would tell it from one that is.
+func (c *calls) prove(w http.ResponseWriter, r *http.Request, given proof, key []byte) (bool, error) {
+	connection := http.NewResponseController(w)
+	at, leave := c.bodies.take(r.PathValue("repository"), func() {
+		// Ends the read that is under way. Where it cannot, there is no connection to wait for.
+		_ = connection.SetReadDeadline(time.Unix(1, 0))
+	})
+	defer leave()
+	genuine, err := given.by(key, http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil && at.gaveWay() {
+		return false, errGaveWay
+	}
+	return genuine, err
+}
+
+// told is how a call is answered whose body could not be read.
+func told(err error) (outcome string, code int, text string) {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errGaveWay):
+		return crowded, http.StatusServiceUnavailable, err.Error()
+	case errors.As(err, new(*http.MaxBytesError)):
+		return tooLarge, http.StatusRequestEntityTooLarge, "reading the body: " + err.Error()
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return unreadable, http.StatusRequestTimeout, fmt.Sprintf("the call took longer than %s to arrive", callTime)
+	}
+	return unreadable, http.StatusBadRequest, "reading the body: " + err.Error()
 }
 
 func reason(err error) string {
@@ -126,39 +181,4 @@ func reason(err error) string {
 		return "the signature is wrong"
 	}
 	return err.Error()
-}
-
-// find returns the repository and the key its calls are signed with.
-func (s *Server) find(ctx context.Context, name string) (*v1alpha1.Repository, []byte, error) {
-	repository := &v1alpha1.Repository{}
-	if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, repository); err != nil {
-		return nil, nil, err
-	}
-	ref := repository.Spec.HookSecretRef
-	if ref == nil {
-		return nil, nil, errors.New("the repository has no hookSecretRef")
-	}
-	secret := &corev1.Secret{}
-	if err := s.Reader.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: ref.Name}, secret); err != nil {
-		return nil, nil, err
-	}
-	if len(secret.Data["token"]) == 0 {
-		return nil, nil, fmt.Errorf("secret %s/%s has no key token", s.Namespace, ref.Name)
-	}
-	return repository, secret.Data["token"], nil
-}
-
-// request leaves Flux's annotation, as `kubectl annotate` would, or the one that names the source.
-func (s *Server) request(ctx context.Context, repository *v1alpha1.Repository, source string) error {
-	before := repository.DeepCopy()
-	if repository.Annotations == nil {
-		repository.Annotations = map[string]string{}
-	}
-	now := s.Clock.Now().UTC().Format(time.RFC3339Nano)
-	if source == "" {
-		repository.Annotations[meta.ReconcileRequestAnnotation] = now
-	} else {
-		repository.Annotations[v1alpha1.PushedAnnotation] = now + " " + source
-	}
-	return s.Client.Patch(ctx, repository, client.MergeFrom(before))
 }

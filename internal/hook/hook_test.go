@@ -84,13 +84,13 @@ func TestAPushToAnotherSource(t *testing.T) {
 	}
 }
 
-// counted is a body that counts how much of it was read.
-type counted struct {
+// measured is a body that counts how much of it was read.
+type measured struct {
 	io.Reader
 	read int64
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *measured) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.read += int64(n)
 	return n, err
@@ -119,12 +119,18 @@ func TestTheBodyIsReadOnlyForASignature(t *testing.T) {
 		"a body past it of no repository":    {"/hook/other", "X-Signature", strings.Repeat("00", 32), 1 << 40, 413, maxBody + 1},
 		"a genuine token, read to its end":   {"/hook/acme", "X-Gitlab-Token", key, 1 << 20, 202, 1 << 20},
 		"a genuine token of another's place": {"/hook/closed", "X-Gitlab-Token", key, 1 << 20, 401, 0},
+		"a length past the bound":            {"/hook/acme", "X-Signature", strings.Repeat("00", 32), -1, 413, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t)
-			sent := &counted{Reader: io.LimitReader(zeros{}, c.size)}
-			answer := call(s.Handler(), c.path, c.header, c.value, sent)
+			sent := &measured{Reader: io.LimitReader(zeros{}, c.size)}
+			request := httptest.NewRequest(http.MethodPost, c.path, sent)
+			if request.Header.Set(c.header, c.value); c.size < 0 {
+				request.ContentLength = maxBody + 1
+			}
+			answer := httptest.NewRecorder()
+			s.Handler().ServeHTTP(answer, request)
 			if answer.Code != c.code || sent.read != c.read {
 				t.Errorf("answered %d after %d bytes, want %d after %d", answer.Code, sent.read, c.code, c.read)
 			}
@@ -132,46 +138,6 @@ func TestTheBodyIsReadOnlyForASignature(t *testing.T) {
 				t.Errorf("requestedAt is %q after an answer of %d", asked, answer.Code)
 			}
 		})
-	}
-}
-
-// TestCallsAtOnceAreBounded holds maxCalls calls in the middle of their bodies. One more is told to come again, one
-// without a signature is refused as ever, and after the others there is room.
-func TestCallsAtOnceAreBounded(t *testing.T) {
-	s := newServer(t)
-	handler, mac := s.Handler(), sign([]byte(body), []byte(key))
-	answers := make(chan int, maxCalls)
-	var senders []*io.PipeWriter
-	for range maxCalls {
-		sent, sender := io.Pipe()
-		senders = append(senders, sender)
-		go func() { answers <- call(handler, "/hook/other", "X-Signature", mac, sent).Code }()
-	}
-	for _, sender := range senders {
-		// Returns when the handler read it, which it does after it took its slot.
-		if _, err := io.WriteString(sender, body); err != nil {
-			t.Fatal(err)
-		}
-	}
-	more := call(handler, "/hook/acme", "X-Signature", mac, strings.NewReader(body))
-	if more.Code != http.StatusServiceUnavailable || more.Header().Get("Retry-After") == "" {
-		t.Errorf("one call too many is answered %d, %v", more.Code, more.Header())
-	}
-	if unsigned := call(handler, "/hook/acme", "X-Other", mac, strings.NewReader(body)); unsigned.Code != http.StatusUnauthorized {
-		t.Errorf("an unsigned call is answered %d", unsigned.Code)
-	}
-	for _, sender := range senders {
-		if err := sender.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range maxCalls {
-		if code := <-answers; code != http.StatusUnauthorized {
-			t.Errorf("a call for no repository is answered %d", code)
-		}
-	}
-	if later := call(handler, "/hook/acme", "X-Signature", mac, strings.NewReader(body)); later.Code != http.StatusAccepted {
-		t.Errorf("a call after them is answered %d", later.Code)
 	}
 }
 
@@ -210,8 +176,7 @@ func newServer(t *testing.T) *Server {
 			Data:       map[string][]byte{"token": []byte(key)},
 		},
 	).Build()
-	clock := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
-	return &Server{Client: c, Reader: c, Namespace: "kubeop-system", Clock: clock, Log: logr.Discard()}
+	return &Server{Client: c, Keys: c, Namespace: "kubeop-system", Clock: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), Log: logr.Discard()}
 }
 
 func requestedAt(t *testing.T, s *Server) string {

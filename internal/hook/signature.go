@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // signatures are the headers in which Git hosts put the HMAC-SHA256 of the body, in hex, some after "sha256=".
@@ -36,6 +37,9 @@ func proofOf(header http.Header) (proof, bool) {
 	return proof{token: []byte(token)}, token != ""
 }
 
+// pieces are what bodies are read in; many are read at once.
+var pieces = sync.Pool{New: func() any { return new([8 << 10]byte) }}
+
 // by reports whether who made the proof for this body knew the key; without a key it is false. Comparisons take the
 // same time whatever is compared. The error is that of reading the body.
 func (p proof) by(key []byte, body io.Reader) (bool, error) {
@@ -43,7 +47,9 @@ func (p proof) by(key []byte, body io.Reader) (bool, error) {
 		return p.isToken(key, body)
 	}
 	h := hmac.New(sha256.New, key)
-	if _, err := io.Copy(h, body); err != nil {
+	piece := pieces.Get().(*[8 << 10]byte)
+	defer pieces.Put(piece)
+	if _, err := io.CopyBuffer(h, body, piece[:]); err != nil {
 		return false, err
 	}
 	return len(key) > 0 && hmac.Equal(p.mac, h.Sum(nil)), nil

@@ -5,6 +5,10 @@
 - {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
 - {name: LOG_FORMAT, value: {{ .Values.logFormat | quote }}}
 - {name: METRICS_ADDR, value: ":8080"}
+- {name: METRICS_SECURE, value: {{ .Values.metrics.secure | quote }}}
+{{- if .Values.metrics.tlsSecret }}
+- {name: METRICS_CERT_DIR, value: /metrics-tls}
+{{- end }}
 - {name: HEALTH_ADDR, value: ":8081"}
 - {name: HOOK_ADDR, value: ":9292"}
 - {name: DATA_DIR, value: /data}
@@ -18,6 +22,10 @@
 - {name: INGRESS_NAMESPACE, value: {{ .Values.ingressNamespace | quote }}}
 - {name: OPERATOR_SERVICE, value: {{ printf "%s.%s.svc" .Release.Name .Release.Namespace | quote }}}
 - {name: ALLOWED_ADDRESSES, value: {{ join "," .Values.allowedAddresses | quote }}}
+- {name: CLUSTER_NETWORKS, value: {{ join "," .Values.clusterNetworks | quote }}}
+{{- $services := list }}
+{{- range $registry, $host := .Values.tokenServices }}{{ $services = append $services (printf "%s=%s" $registry $host) }}{{ end }}
+- {name: TOKEN_SERVICES, value: {{ join "," $services | quote }}}
 {{- with .Values.fluxArtifactHosts }}
 - {name: FLUX_ARTIFACT_HOSTS, value: {{ join "," . | quote }}}
 {{- end }}

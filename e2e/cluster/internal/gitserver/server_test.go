@@ -215,7 +215,9 @@ func TestAnswersAreAsTrueAsGits(t *testing.T) {
 	if err := store.Create(Wanted{User: "dev", Password: "first"}, "demo"); err != nil {
 		t.Fatal(err)
 	}
-	as := func(password string) string { return strings.Replace(url, "http://", "http://dev:"+password+"@", 1) + "/demo.git" }
+	as := func(password string) string {
+		return strings.Replace(url, "http://", "http://dev:"+password+"@", 1) + "/demo.git"
+	}
 	work := commit(t)
 	if out, err := git(work, "push", as("first"), "main"); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// TestOnlyPushesToSourcesOfAppsAreRemembered tells of pushes to URLs that no app, or only another tenant's, is made from.
+func TestOnlyPushesToSourcesOfAppsAreRemembered(t *testing.T) {
+	made := func(tenant string) *v1alpha1.App {
+		return &v1alpha1.App{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-" + tenant + "-shop", Name: "web", Labels: map[string]string{v1alpha1.TenantLabel: tenant}},
+			Spec:       v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example.com/" + tenant + ".git"}},
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(made("acme"), made("beta")).WithIndex(&v1alpha1.App{}, byGitURL, gitURLs).Build()
+	r := &Reconciler{Client: c}
+	told := func(source string) int {
+		return len(r.pushed(t.Context(), &v1alpha1.Repository{
+			ObjectMeta: metav1.ObjectMeta{Name: "acme", Annotations: map[string]string{v1alpha1.PushedAnnotation: "now " + source}},
+			Spec:       v1alpha1.RepositorySpec{Tenant: "acme", URL: "https://git.example.com/declares"},
+		}))
+	}
+	for i := range 3 {
+		if woken := told(fmt.Sprintf("https://git.example.com/%d", i)) + told("https://git.example.com/beta"); woken > 0 {
+			t.Errorf("%d apps are woken by pushes to nobody's source", woken)
+		}
+	}
+	if len(r.pushes.last) > 0 {
+		t.Errorf("%v is remembered of them", r.pushes.last)
+	}
+	if woken := told("https://git.example.com/acme"); woken != 1 || r.pushes.of("acme", "https://git.example.com/acme.git") != "now" {
+		t.Errorf("a push to the app's source wakes %d, and is remembered as %q", woken, r.pushes.of("acme", "https://git.example.com/acme.git"))
+	}
+	if got := r.pushes.of("beta", "https://git.example.com/acme"); got != "" {
+		t.Errorf("another tenant is told %q of it", got)
+	}
+}
+
+// TestPushesRememberedOfATenantAreBounded: the oldest are forgotten, and those of other tenants are not.
+func TestPushesRememberedOfATenantAreBounded(t *testing.T) {
+	var p pushes
+	p.note("beta", "of-beta", "1")
+	for i := range maxPushes + 10 {
+		p.note("acme", fmt.Sprint(i), "1")
+	}
+	if n := p.last["acme"].Len(); n != maxPushes {
+		t.Errorf("%d are remembered, want %d", n, maxPushes)
+	}
+	if p.of("acme", "9") != "" || p.of("acme", "10") != "1" || p.of("beta", "of-beta") != "1" {
+		t.Errorf("of the tenth %q is remembered, of the eleventh %q, of another tenant's %q", p.of("acme", "9"), p.of("acme", "10"), p.of("beta", "of-beta"))
+	}
+}

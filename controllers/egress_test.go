@@ -1,0 +1,76 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// TestEgressLeavesOutTheClustersOwn: whatever a tenant's egress is, its pods reach no metadata service, no node and no other network of the
+// cluster by it. A node that joins is left out at once.
+func TestEgressLeavesOutTheClustersOwn(t *testing.T) {
+	n := newTeam(t, "egress")
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "egress"}}
+	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(tenant), tenant); err != nil {
+		t.Fatal(err)
+	}
+	before := tenant.DeepCopy()
+	tenant.Spec.Egress = []string{"0.0.0.0/0", "::/0", "198.18.7.0/24", "169.254.169.254/32"}
+	if err := n.admin.Patch(t.Context(), tenant, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	n.push(shopFiles("shop"))
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-egress", Name: "shop"}}
+	n.ready(project)
+	blocks := func() map[string][]string {
+		policy := &networkingv1.NetworkPolicy{}
+		if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-egress-shop", Name: "kubeop-egress"}, policy); err != nil {
+			t.Fatal(err)
+		}
+		all := map[string][]string{}
+		for _, peer := range policy.Spec.Egress[0].To {
+			all[peer.IPBlock.CIDR] = peer.IPBlock.Except
+		}
+		return all
+	}
+	found := blocks()
+	for within, out := range map[string][]string{
+		"0.0.0.0/0": {"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "168.63.129.16/32"}, "::/0": {"fc00::/7", "fe80::/10"},
+	} {
+		for _, network := range out {
+			if !slices.Contains(found[within], network) {
+				t.Errorf("%s is not left out of %s: %v", network, within, found[within])
+			}
+		}
+	}
+	if _, all := found["169.254.169.254/32"]; all || len(found["198.18.7.0/24"]) > 0 || len(found) != 3 {
+		t.Errorf("egress goes to %v", found)
+	}
+	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(project), project); err != nil {
+		t.Fatal(err)
+	}
+	if message := conditions.GetMessage(project, v1alpha1.ReadyCondition); !strings.Contains(message, "to 169.254.169.254/32 is not let through") {
+		t.Errorf("the project says %q", message)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "egress"}}
+	n.create(node)
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "198.18.7.9"}}
+	if err := n.admin.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	n.eventually(func() error {
+		if got := blocks()["198.18.7.0/24"]; !slices.Equal(got, []string{"198.18.7.9/32"}) {
+			return fmt.Errorf("of the network of a node %v is left out", got)
+		}
+		return nil
+	})
+}

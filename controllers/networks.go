@@ -1,0 +1,44 @@
+package controllers
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/reserved"
+	"github.com/kubeop/kubeop/internal/clusternet"
+)
+
+// newNetworks returns the networks that are the cluster's own, which the manager learns before it starts the controllers, and the one by
+// which sources are reached.
+func newNetworks(mgr ctrl.Manager, mapper meta.RESTMapper, o Options) (*clusternet.Networks, *fetch.Network, error) {
+	own, err := clusternet.New(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetScheme(), mapper, clusternet.Options{
+		Named: o.ClusterNetworks, Private: reserved.Private(), Always: reserved.Metadata(),
+	})
+	if err == nil {
+		err = mgr.Add(own)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(o.ClusterNetworks) == 0 {
+		mgr.GetLogger().Info("CLUSTER_NETWORKS is not set, so every private network counts as the cluster's own: no source in one is reached " +
+			"that ALLOWED_ADDRESSES does not name, and egress to larger ranges leaves them out")
+	}
+	return own, &fetch.Network{
+		Allowed: o.AllowedAddresses, Cluster: own.What, Own: ownHosts(mgr.GetConfig(), o.OwnService), TokenServices: o.TokenServices,
+	}, nil
+}
+
+// ownHosts are those of the API server and of the operator's own Service.
+func ownHosts(config *rest.Config, service string) []string {
+	var hosts []string
+	if at, _, err := rest.DefaultServerUrlFor(config); err == nil {
+		hosts = append(hosts, at.Hostname())
+	}
+	if service != "" {
+		hosts = append(hosts, service)
+	}
+	return hosts
+}

@@ -1,0 +1,125 @@
+package fetch
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// guard is where credentials are added, request by request, and so the one place that decides who gets them: they are
+// never in the headers http.Client copies along a redirect. It also decides which requests go to other hosts than the source's.
+type guard struct {
+	home, away *http.Transport
+	auth       Auth
+	origin     *url.URL
+	// git sends what Git hosts tell a fetch from a browser by.
+	git bool
+	// tokens are given by the registry's token service; nil for what is no registry.
+	tokens *tokenService
+}
+
+type storageKey struct{}
+
+// fromStorage marks what may be fetched from another host than the source's, by a redirect or because the source names it: archives, which
+// registries and chart repositories keep in storage elsewhere. Everything else is on the source's own host.
+func fromStorage(ctx context.Context) context.Context {
+	return context.WithValue(ctx, storageKey{}, true)
+}
+
+func isFromStorage(ctx context.Context) bool { return ctx.Value(storageKey{}) != nil }
+
+// RoundTrip implements http.RoundTripper.
+func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	home := sameOrigin(g.origin, req.URL)
+	req = req.Clone(req.Context())
+	if err := g.mayLead(req, home); err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "kubeop")
+	if g.git {
+		req.Header.Set("User-Agent", "git/kubeop")
+	}
+	// A Referer would carry the path of a private source to another host.
+	req.Header.Del("Referer")
+	next := g.away
+	if home {
+		next = g.home
+	}
+	if home && !g.auth.anonymous() {
+		g.authorize(req)
+	}
+	w := watchOf(req.Context())
+	answered := w.answer()
+	defer answered()
+	res, err := next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if home && g.tokens != nil {
+		g.tokens.learn(res)
+	}
+	w.body(res)
+	return res, nil
+}
+
+// mayLead refuses a request to a host that it may not go to, and takes from it what that host may not know.
+func (g *guard) mayLead(req *http.Request, home bool) error {
+	first := began(req)
+	redirected := !sameOrigin(first, req.URL)
+	switch {
+	case g.origin.Scheme == "https" && req.URL.Scheme != "https":
+		return fail(ErrInvalid, "the server leads to %s without TLS, which an https source does not follow", req.URL.Host)
+	case !home && !redirected && g.tokens.serves(req.URL):
+		return g.tokens.withhold(req)
+	case !home && (!isFromStorage(req.Context()) || !redirected && g.tokens != nil):
+		return fail(ErrInvalid, "the server redirects to %s: use the URL it redirects to", req.URL.Scheme+"://"+req.URL.Host)
+	case redirected && !sameOrigin(g.origin, first) && g.tokens.serves(first):
+		return fail(ErrInvalid, "the token service %s redirects to %s, which is not followed", first.Host, req.URL.Host)
+	}
+	if redirected {
+		// What the registry's library sent was for where the request began. http.Client forgets ports, and what it took
+		// out at one redirect it puts back at the next.
+		req.Header.Del("Authorization")
+		if req.Body != nil && req.Body != http.NoBody {
+			return fail(ErrInvalid, "the server redirects what it was sent to %s, which is not followed", req.URL.Host)
+		}
+	}
+	return nil
+}
+
+func (g *guard) authorize(req *http.Request) {
+	if g.auth.BearerToken != "" {
+		req.Header.Set("Authorization", "Bearer "+g.auth.BearerToken)
+		return
+	}
+	req.SetBasicAuth(g.auth.Username, g.auth.Password)
+}
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+func (g *guard) CloseIdleConnections() {
+	g.home.CloseIdleConnections()
+	g.away.CloseIdleConnections()
+}
+
+// began is where the first of the requests that led to this one by redirects went.
+func began(req *http.Request) *url.URL {
+	for req.Response != nil && req.Response.Request != nil {
+		req = req.Response.Request
+	}
+	return req.URL
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}

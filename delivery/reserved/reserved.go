@@ -1,0 +1,78 @@
+// Package reserved lists the addresses that nothing of a tenant may reach in any cluster: the operator when it fetches for one, and
+// the pods themselves.
+package reserved
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Range is a network that is reserved, and what it is, such as "a loopback address".
+type Range struct {
+	Network netip.Prefix
+	What    string
+}
+
+const metadata = "the metadata service of a cloud"
+
+// ranges are the addresses of the machine itself, of its link, where clouds have their metadata, and those of no one host.
+var ranges = []Range{
+	{netip.MustParsePrefix("127.0.0.0/8"), "a loopback address"},
+	{netip.MustParsePrefix("::1/128"), "a loopback address"},
+	{netip.MustParsePrefix("0.0.0.0/8"), "an address of no host"},
+	{netip.MustParsePrefix("::/128"), "an address of no host"},
+	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local address"},
+	{netip.MustParsePrefix("fe80::/10"), "a link-local address"},
+	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast address"},
+	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
+	{netip.MustParsePrefix("255.255.255.255/32"), "a broadcast address"},
+	// Where AWS, Google Cloud, Azure, Alibaba Cloud and Oracle have their metadata besides 169.254.169.254.
+	{netip.MustParsePrefix("fd00:ec2::254/128"), metadata},
+	{netip.MustParsePrefix("fd20:ce::254/128"), metadata},
+	{netip.MustParsePrefix("168.63.129.16/32"), metadata},
+	{netip.MustParsePrefix("100.100.100.200/32"), metadata},
+	{netip.MustParsePrefix("192.0.0.192/32"), metadata},
+}
+
+// translated is where a NAT64 gateway finds the addresses of IPv4 (RFC 6052), which are their last four bytes.
+var translated = netip.MustParsePrefix("64:ff9b::/96")
+
+// Embedded is the address without its zone, and of one that stands for an address of IPv4, that.
+func Embedded(ip netip.Addr) netip.Addr {
+	ip = ip.Unmap().WithZone("")
+	if translated.Contains(ip) {
+		all := ip.As16()
+		return netip.AddrFrom4([4]byte(all[12:]))
+	}
+	return ip
+}
+
+// As says what a reserved address is, "" for any other. It must be Embedded.
+func As(ip netip.Addr) string {
+	for _, r := range ranges {
+		if r.Network.Contains(ip) {
+			return r.What
+		}
+	}
+	return ""
+}
+
+// Metadata are the networks in which clouds have their metadata services, link-local ones as a whole.
+func Metadata() []netip.Prefix {
+	var all []netip.Prefix
+	for _, r := range ranges {
+		if r.What == metadata || r.What == "a link-local address" {
+			all = append(all, r.Network)
+		}
+	}
+	return all
+}
+
+// private are the networks of RFC 1918, RFC 6598 and RFC 4193.
+var private = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fc00::/7"),
+}
+
+// Private are the networks that are routed within a site only: where nearly every cluster has its pods, Services and nodes.
+func Private() []netip.Prefix { return slices.Clone(private) }

@@ -1,0 +1,41 @@
+package reserved
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestAs(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback", "169.254.169.254": "link-local", "fe80::1%eth0": "link-local",
+		"64:ff9b::a9fe:a9fe": "link-local", "0.0.0.0": "no host", "::": "no host", "224.0.0.1": "multicast", "ff02::1": "multicast",
+		"255.255.255.255": "broadcast", "fd00:ec2::254": "metadata", "168.63.129.16": "metadata", "100.100.100.200": "metadata",
+		"10.0.0.1": "", "fd00::1": "", "1.1.1.1": "", "2606:4700::1111": "",
+	} {
+		got := As(Embedded(netip.MustParseAddr(address)))
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s is %q, want %q", address, got, want)
+		}
+	}
+}
+
+// TestMetadata: what pods are kept from is where clouds have their metadata, and not, say, loopback, which is their own.
+func TestMetadata(t *testing.T) {
+	within := func(networks []netip.Prefix, address string) bool {
+		return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(address)) })
+	}
+	for address, want := range map[string]bool{
+		"169.254.169.254": true, "fd00:ec2::254": true, "fe80::a9fe:a9fe": true, "168.63.129.16": true, "127.0.0.1": false, "224.0.0.1": false, "10.0.0.1": false,
+	} {
+		if got := within(Metadata(), address); got != want {
+			t.Errorf("%s is metadata: %t, want %t", address, got, want)
+		}
+	}
+	for address, want := range map[string]bool{"10.1.2.3": true, "100.64.0.1": true, "fd12::1": true, "172.32.0.1": false, "8.8.8.8": false, "2001:db8::1": false} {
+		if got := within(Private(), address); got != want {
+			t.Errorf("%s is private: %t, want %t", address, got, want)
+		}
+	}
+}

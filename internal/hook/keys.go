@@ -1,0 +1,84 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// tokenKey is where a Secret has the key that calls are signed with.
+const tokenKey = "token"
+
+// helmRecords are the Secrets in which Helm keeps this very installation. They are large and hold no key.
+const helmRecords = "helm.sh/release.v1"
+
+// Keys is a cache of the Secrets of a namespace, for Server.Keys. It holds nothing of them but their name, their version and the key
+// "token".
+type Keys struct{ cache.Cache }
+
+// NeedLeaderElection lets every replica run it, as Server does.
+func (*Keys) NeedLeaderElection() bool { return false }
+
+// NewKeys returns Keys that are still to be started.
+func NewKeys(config *rest.Config, shared *http.Client, mapper meta.RESTMapper, namespace string) (*Keys, error) {
+	keys, err := cache.New(config, cache.Options{
+		HTTPClient: shared, Mapper: mapper,
+		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
+			Namespaces: map[string]cache.Config{namespace: {FieldSelector: fields.OneTermNotEqualSelector("type", helmRecords)}},
+			Transform:  onlyKey,
+		}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the cache of the push hook's keys: %w", err)
+	}
+	// The cache watches what was asked for before it starts.
+	if _, err := keys.GetInformer(context.Background(), &corev1.Secret{}, cache.BlockUntilSynced(false)); err != nil {
+		return nil, fmt.Errorf("watching the push hook's keys: %w", err)
+	}
+	return &Keys{keys}, nil
+}
+
+func onlyKey(object any) (any, error) {
+	secret, ok := object.(*corev1.Secret)
+	if !ok {
+		return object, nil
+	}
+	slim := &corev1.Secret{TypeMeta: secret.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion,
+	}}
+	if token, ok := secret.Data[tokenKey]; ok {
+		slim.Data = map[string][]byte{tokenKey: token}
+	}
+	return slim, nil
+}
+
+// key returns the key that a repository's calls are signed with, from what is watched: it costs no API request.
+func (s *Server) key(ctx context.Context, name string) ([]byte, error) {
+	repository := &v1alpha1.Repository{}
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, repository); err != nil {
+		return nil, err
+	}
+	ref := repository.Spec.HookSecretRef
+	if ref == nil {
+		return nil, errors.New("the repository has no hookSecretRef")
+	}
+	secret := &corev1.Secret{}
+	if err := s.Keys.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: ref.Name}, secret); err != nil {
+		return nil, err
+	}
+	if len(secret.Data[tokenKey]) == 0 {
+		return nil, fmt.Errorf("secret %s/%s has no key %s", s.Namespace, ref.Name, tokenKey)
+	}
+	return secret.Data[tokenKey], nil
+}

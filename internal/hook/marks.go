@@ -1,0 +1,111 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+const (
+	// markPause is the time between two changes of one Repository.
+	markPause = 200 * time.Millisecond
+	// markTime bounds each.
+	markTime = 5 * time.Second
+	// maxMarks is how many sources of one Repository may wait to be told of.
+	maxMarks = 64
+)
+
+// errManySources says that pushes to more sources wait than may.
+var errManySources = errors.New("pushes to too many sources wait to be told")
+
+// marks has the leader look at a Repository, by what is left in its annotations. The first call is told at once; those that come within
+// markPause of a change are told together in the next, because what they report is found by one look. Safe for concurrent use.
+type marks struct {
+	client client.Client
+	clock  clock.WithDelayedExecution
+	log    logr.Logger
+
+	mu sync.Mutex
+	// waiting are, by the Repositories that were changed a moment ago, the sources to tell of next; "" is the Repository itself.
+	waiting map[string][]string
+}
+
+// leave tells of a push to a Repository, or to a source of its tenant. Nil means that it was told of, or that it will be in a moment.
+func (m *marks) leave(ctx context.Context, repository, source string) error {
+	if waits, err := m.wait(repository, source); waits || err != nil {
+		return err
+	}
+	// A caller who has hung up has pushed nevertheless.
+	err := m.write(context.WithoutCancel(ctx), repository, source)
+	m.clock.AfterFunc(markPause, func() { go m.next(repository) })
+	return err
+}
+
+// wait joins what is told of next, where something was told of the Repository a moment ago.
+func (m *marks) wait(repository, source string) (waits bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next, busy := m.waiting[repository]
+	switch {
+	case !busy:
+		if m.waiting == nil {
+			m.waiting = map[string][]string{}
+		}
+		m.waiting[repository] = nil
+		return false, nil
+	case slices.Contains(next, source):
+		return true, nil
+	case len(next) >= maxMarks:
+		return true, errManySources
+	}
+	m.waiting[repository] = append(next, source)
+	return true, nil
+}
+
+// next tells of what has waited longest.
+func (m *marks) next(repository string) {
+	m.mu.Lock()
+	next := m.waiting[repository]
+	if len(next) == 0 {
+		delete(m.waiting, repository)
+		m.mu.Unlock()
+		return
+	}
+	source := next[0]
+	m.waiting[repository] = slices.Clone(next[1:])
+	m.mu.Unlock()
+	if err := m.write(context.Background(), repository, source); err != nil {
+		m.log.Error(err, "Asking for a fetch; polling will find the push", "repository", repository)
+	}
+	m.clock.AfterFunc(markPause, func() { go m.next(repository) })
+}
+
+// write leaves Flux's annotation, as `kubectl annotate` would, or the one that names the source.
+func (m *marks) write(ctx context.Context, repository, source string) error {
+	ctx, cancel := context.WithTimeout(ctx, markTime)
+	defer cancel()
+	now := m.clock.Now().UTC().Format(time.RFC3339Nano)
+	annotation, value := meta.ReconcileRequestAnnotation, now
+	if source != "" {
+		annotation, value = v1alpha1.PushedAnnotation, now+" "+source
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{annotation: value}}})
+	if err != nil {
+		return fmt.Errorf("encoding the annotation: %w", err)
+	}
+	o := &v1alpha1.Repository{}
+	o.Name = repository
+	return m.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+}

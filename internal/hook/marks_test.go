@@ -1,0 +1,129 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// patched counts what is written, and fails while broken.
+type patched struct {
+	client.Client
+	mu     sync.Mutex
+	seen   []string
+	broken bool
+}
+
+func (p *patched) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	data, err := patch.Data(o)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken {
+		return errors.New("no API server")
+	}
+	p.seen = append(p.seen, string(data))
+	return p.Client.Patch(ctx, o, patch, options...)
+}
+
+// count waits until so many patches were made, and fails on more.
+func (p *patched) count(t *testing.T, want int) []string {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		p.mu.Lock()
+		seen := append([]string{}, p.seen...)
+		p.mu.Unlock()
+		if len(seen) > want || len(seen) < want && time.Now().After(deadline) {
+			t.Fatalf("%d patches were made, want %d: %v", len(seen), want, seen)
+		}
+		if len(seen) == want {
+			return seen
+		}
+	}
+}
+
+// TestManyPushesAreOneMark calls a thousand times in a moment.
+func TestManyPushesAreOneMark(t *testing.T) {
+	s := newServer(t)
+	to := &patched{Client: s.Client}
+	s.Client = to
+	handler, clock, mac := s.Handler(), s.Clock.(*clocktesting.FakeClock), sign([]byte(body), []byte(key))
+	for i := range 1000 {
+		path := "/hook/acme"
+		if i%100 == 99 {
+			path += "?source=https://git.example.com/manifests"
+		}
+		if answer := call(handler, path, "X-Signature", mac, strings.NewReader(body)); answer.Code != http.StatusAccepted {
+			t.Fatalf("call %d is answered %d", i, answer.Code)
+		}
+	}
+	to.count(t, 1)
+	first := requestedAt(t, s)
+	for want := 2; want <= 3; want++ {
+		clock.Step(markPause)
+		to.count(t, want)
+	}
+	if again := requestedAt(t, s); again == first {
+		t.Error("the pushes after the first mark are not told of")
+	}
+	repository := &v1alpha1.Repository{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "acme"}, repository); err != nil {
+		t.Fatal(err)
+	}
+	if told := repository.Annotations[v1alpha1.PushedAnnotation]; !strings.HasSuffix(told, " https://git.example.com/manifests") {
+		t.Errorf("of the source it is told %q", told)
+	}
+	for range 3 { // Nothing waits any more.
+		clock.Step(markPause)
+		time.Sleep(10 * time.Millisecond)
+	}
+	to.count(t, 3)
+	if answer := call(handler, "/hook/acme", "X-Signature", mac, strings.NewReader(body)); answer.Code != http.StatusAccepted {
+		t.Errorf("a later call is answered %d", answer.Code)
+	}
+	to.count(t, 4)
+}
+
+// TestWhatWaitsIsBounded tells of pushes to more sources than are remembered.
+func TestWhatWaitsIsBounded(t *testing.T) {
+	s := newServer(t)
+	handler, mac := s.Handler(), sign([]byte(body), []byte(key))
+	codes := map[int]int{}
+	for i := range maxMarks + 3 {
+		codes[call(handler, fmt.Sprintf("/hook/acme?source=https://git.example.com/%d", i), "X-Signature", mac, strings.NewReader(body)).Code]++
+	}
+	if codes[http.StatusAccepted] != maxMarks+1 || codes[http.StatusServiceUnavailable] != 2 {
+		t.Errorf("answers by code: %v, want %d of 202, one of which was told of at once, and 2 of 503", codes, maxMarks+1)
+	}
+}
+
+// TestAnAPIServerThatIsAwayIsTold: the caller hears of it, and the next call is not kept from trying.
+func TestAnAPIServerThatIsAwayIsTold(t *testing.T) {
+	s := newServer(t)
+	to := &patched{Client: s.Client, broken: true}
+	s.Client = to
+	handler, mac := s.Handler(), sign([]byte(body), []byte(key))
+	if answer := call(handler, "/hook/acme", "X-Signature", mac, strings.NewReader(body)); answer.Code != http.StatusServiceUnavailable {
+		t.Errorf("the call is answered %d", answer.Code)
+	}
+	to.mu.Lock()
+	to.broken = false
+	to.mu.Unlock()
+	if answer := call(handler, "/hook/acme", "X-Signature", mac, strings.NewReader(body)); answer.Code != http.StatusAccepted {
+		t.Errorf("the next is answered %d", answer.Code)
+	}
+	s.Clock.(*clocktesting.FakeClock).Step(markPause)
+	to.count(t, 1)
+}
