@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -103,9 +104,29 @@ func (p *Pool) report(active []string) {
 		}
 	}
 	l := p.opts.Limits
+	if all, limit := int64(p.opts.Processes)*l.Memory, containerMemory(); limit > 0 && all+ownMemory > limit {
+		missing = append(missing, fmt.Sprintf("the container's limit of memory, %s, is less than %d processes of %s and the operator take: what is evaluated can end the operator",
+			bytesOf(limit), p.opts.Processes, bytesOf(l.Memory)))
+	}
 	p.opts.Log.Info("Evaluating what tenants wrote in processes of their own", "processes", p.opts.Processes,
 		"memory", bytesOf(l.Memory), "cpu", l.CPU.String(), "wall", l.Wall.String(), "output", bytesOf(int64(l.Output)),
 		"confinedBy", strings.Join(append([]string{"rlimits"}, active...), ", "), "notActive", strings.Join(missing, "; "))
+}
+
+// ownMemory is what the operator takes beside the processes.
+const ownMemory = 256 << 20
+
+// containerMemory is the limit of memory that the kernel holds this container to, in bytes, and 0 where there is none to be found.
+func containerMemory() int64 {
+	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
+	if err != nil {
+		return 0
+	}
+	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0 // "max" is none.
+	}
+	return limit
 }
 
 // Call has a function evaluated. The end of ctx ends the process, and Call returns ctx's cause. Other errors are a *LimitError, a
