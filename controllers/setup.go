@@ -2,6 +2,7 @@
 package controllers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -48,6 +49,10 @@ type Options struct {
 	// Concurrency is how many objects of each kind are reconciled at once for one tenant, and half of how many are for all; HelmWorkers
 	// how many Helm actions run at once.
 	Concurrency, HelmWorkers int
+	// Evaluate evaluates charts in processes of their own, and Trials is where it is remembered what cannot be; see
+	// release.Options.
+	Evaluate func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error)
+	Trials   string
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods; "" lets none in.
 	IngressNamespace string
 	// AllowedAddresses may be reached by the URLs of tenants although they are refused by default, see fetch.Network.

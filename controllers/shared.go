@@ -225,6 +225,7 @@ func (s *shared) engine() <-chan event.GenericEvent {
 	s.releases = release.New(release.Options{
 		Config: s.mgr.GetConfig(), Discovery: s.served, Mapper: s.mapper,
 		Records: s.local.Records, Releases: s.local.Releases, Explain: s.explain,
+		Evaluate: s.Evaluate, Trials: s.Trials,
 		Workers: s.HelmWorkers, Weight: s.weights.of, Holder: uuid.NewString(), Now: s.clock.Now, Log: s.mgr.GetLogger().WithName("helm"),
 		Notify: func(name types.NamespacedName) {
 			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
@@ -33,7 +34,7 @@ var env *testenv.Env
 const asOperator = "KUBEOP_TEST_AS_OPERATOR"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asOperator) != "" {
+	if os.Getenv(asOperator) != "" || len(os.Args) > 1 && os.Args[1] == sandbox.Command {
 		main()
 		return
 	}

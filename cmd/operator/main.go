@@ -16,12 +16,17 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/controllers/repository"
+	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/heap"
+	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/version"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{chartFunction: release.Evaluate}))
+	}
 	if err := run(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "kubeop:", err)
 		os.Exit(failure)
@@ -45,6 +50,9 @@ func run(ctx context.Context) error {
 	}
 	settings, err := options(c)
 	if err != nil {
+		return err
+	}
+	if err := evaluate(mgr, c, &settings); err != nil {
 		return err
 	}
 	engine, err := controllers.Setup(mgr, settings)

@@ -34,9 +34,15 @@ func (c Chart) load() (*chart.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := safeToParse(files); err != nil {
+	return parsedFrom(files, func(string) {})
+}
+
+// parsedFrom parses the files of a chart, and notes before what it is about to read.
+func parsedFrom(files []*loader.BufferedFile, note func(string)) (*chart.Chart, error) {
+	if err := safeToParse(files, note); err != nil {
 		return nil, renderError(fmt.Errorf("loading the chart: %w", err))
 	}
+	note("reading the files of the chart")
 	loaded, err := loader.LoadFiles(files)
 	if err != nil {
 		return nil, renderError(fmt.Errorf("loading the chart: %w", err))
@@ -51,10 +57,19 @@ func (c Chart) load() (*chart.Chart, error) {
 var parsedFiles = []string{"Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock"}
 
 // safeToParse refuses what Helm could not read within bounded memory.
-func safeToParse(files []*loader.BufferedFile) error {
+func safeToParse(files []*loader.BufferedFile, note func(string)) error {
+	n := &nodeCount{note: note}
 	for _, f := range files {
+		if inItsChart(f.Name) == "values.schema.json" {
+			if n.sum += nodes(f.Data); n.sum > maxNodes {
+				return fmt.Errorf("%s: %w", f.Name, errNodes)
+			}
+		}
 		if !slices.Contains(parsedFiles, inItsChart(f.Name)) {
 			continue
+		}
+		if err := n.text(f.Name, f.Data); err != nil {
+			return err
 		}
 		if err := notBlownUp(f.Data); err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
@@ -55,6 +56,22 @@ func (s *charts) get(c Chart) (*chart.Chart, error) {
 	})
 	s.settle(c.Digest, p)
 	return p.chart, p.err
+}
+
+// files of a chart, which nobody changes: as they were read if the chart is known.
+func (s *charts) files(c Chart) ([]*loader.BufferedFile, error) {
+	s.mu.Lock()
+	p := s.known[c.Digest]
+	known := p != nil && p.bytes > 0 // What is being read has no size yet.
+	s.mu.Unlock()
+	if !known {
+		return c.read()
+	}
+	out := make([]*loader.BufferedFile, 0, len(p.chart.Raw))
+	for _, f := range p.chart.Raw {
+		out = append(out, &loader.BufferedFile{Name: f.Name, Data: f.Data})
+	}
+	return out, nil
 }
 
 func (s *charts) entry(digest string) *parsedChart {

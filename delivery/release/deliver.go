@@ -41,9 +41,9 @@ func (s *session) deliver(ctx context.Context) (err error) {
 		return err
 	}
 	if s.plan.act == upgrade {
-		return s.upgrade(s.chart)
+		return s.upgrade(s.plain)
 	}
-	return s.install(s.chart)
+	return s.install(s.plain)
 }
 
 // needed are the revisions whose payloads an install or upgrade works on: what is deployed, and what the last attempt may
@@ -59,34 +59,15 @@ func (s *session) needed() []int {
 	return out
 }
 
-// prepare reads the chart and its values and brings the chart's CustomResourceDefinitions, those of enabled subcharts, into
-// the cluster, so that templates can ask for their kinds.
-func (s *session) prepare(ctx context.Context) error {
-	c, files, err := s.engine.chart(s.request.Chart, s.request.ChartValuesFiles)
-	if err != nil {
-		return err
-	}
-	s.chart, s.values = c, layered(files, s.request.Values)
-	if len(c.CRDObjects()) == 0 {
-		return nil
-	}
-	whole, err := resolved(c, s.values)
-	if err != nil {
-		return err
-	}
-	if err := s.engine.installCRDs(ctx, s.conn, whole, s.how().CRDs); err != nil {
-		return err
-	}
-	s.config.Capabilities, err = s.engine.capabilities()
-	return err
-}
-
 // beforeCreate stands between rendering and the first write. Once it has passed, the revision is recorded as ours.
 func (s *session) beforeCreate(rel *helm.Release) error {
 	if s.plan.act == rollback {
 		if err := s.readmit(rel); err != nil {
 			return err
 		}
+	}
+	if s.plain != nil {
+		rel.Chart = s.chart // What helm shows of the release is what was released.
 	}
 	if err := s.passHooks(rel.Hooks); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -38,14 +39,35 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
 var env *testenv.Env
 
+// boxes evaluate the charts of all tests, in processes of this test binary.
+var boxes *sandbox.Pool
+
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{"helm": Evaluate}))
+	}
 	log.SetLogger(logr.Discard())
+	var err error
+	if boxes, err = sandbox.New(sandbox.Options{}); err != nil {
+		panic(err)
+	}
 	testenv.Main(m, &env)
+}
+
+// evaluator is Options.Evaluate.
+type evaluator = func(context.Context, string, []byte, func(context.Context, []byte) ([]byte, error)) ([]byte, error)
+
+// evaluateIn has a pool of processes evaluate charts.
+func evaluateIn(p *sandbox.Pool) evaluator {
+	return func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+		return p.Call(ctx, sandbox.Call{Function: "helm", Tenant: tenant, Input: input, Ask: ask})
+	}
 }
 
 // team is a namespace, its deployer, and an engine that works as it.
@@ -61,6 +83,9 @@ type team struct {
 	// between stands between the next engine and the API server; now is its clock.
 	between func(http.RoundTripper) http.RoundTripper
 	now     func() time.Time
+	// evaluate is the next engine's, and trials where all engines of the team remember what cannot be evaluated.
+	evaluate evaluator
+	trials   string
 	// bad is a request that fails.
 	bad Request
 }
@@ -91,7 +116,8 @@ func newTeamIn(t *testing.T, namespace metav1.ObjectMeta) *team {
 	if _, err := admin.RbacV1().RoleBindings(ns.Name).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	tm := &team{T: t, namespace: ns.Name, admin: admin, requests: &requests{}, notified: make(chan types.NamespacedName, 100)}
+	tm := &team{T: t, namespace: ns.Name, admin: admin, requests: &requests{}, notified: make(chan types.NamespacedName, 100),
+		evaluate: evaluateIn(boxes), trials: t.TempDir()}
 	tm.awaitRights()
 	tm.watch()
 	tm.Engine = tm.engine("me")
@@ -194,7 +220,7 @@ func (t *team) engine(holder string) *Engine {
 	return New(Options{
 		Config: config, Discovery: cached, Mapper: t.mapper, Holder: holder,
 		Notify: func(app types.NamespacedName) { t.notified <- app },
-		Now:    t.now, Explain: t.explain,
+		Now:    t.now, Explain: t.explain, Evaluate: t.evaluate, Trials: t.trials,
 		Records: func(_ context.Context, _, release string) ([]metav1.PartialObjectMetadata, error) {
 			return t.indexed("name", release), nil
 		},

@@ -50,6 +50,13 @@ type Options struct {
 	// Explain says on one line why an object of a namespace, a hook maybe, is not as far as it should be, "" when it does not
 	// know; mask hides what no message may show. Nil: nobody knows.
 	Explain func(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string
+	// Evaluate runs the function Evaluate of this package in a process of its own, for the tenant, and answers its questions with
+	// ask. An error with a method OverLimit says that the input takes more than it may; any other that the world is at fault. The
+	// end of ctx ends it. Nil: charts are evaluated in this process, without limits, which is for tests.
+	Evaluate func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error)
+	// Trials is a folder that remembers which inputs were over a limit, for as long as it exists: they are not evaluated
+	// again. "": nothing is remembered.
+	Trials string
 	// Workers is how many actions work at once; one of a tenant begins only while fewer of its own work than workers are free, see
 	// fair.Places. An action that waits for a hook or for objects to be ready is none of them. Default 4.
 	Workers int
@@ -88,6 +95,7 @@ type Engine struct {
 	caps   *chartutil.Capabilities
 
 	charts charts
+	trials trials
 }
 
 // New returns an Engine. Config, Discovery, Mapper and Holder are required.
@@ -111,6 +119,7 @@ func New(o Options) *Engine {
 		left:    map[types.NamespacedName]time.Time{},
 		workers: fair.NewPlaces("Helm actions", fair.Bounds{Places: o.Workers, Weight: o.Weight}, clock.RealClock{}),
 		tenants: map[string]*tenantActions{},
+		trials:  trials{dir: o.Trials},
 	}
 	e.running, e.stop = context.WithCancel(context.Background())
 	e.dial = e.connect

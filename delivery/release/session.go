@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,14 +21,18 @@ import (
 type session struct {
 	gate
 	*pass
-	plan    decision
-	state   state
-	values  map[string]any
-	conn    *connection
-	config  *action.Configuration
-	records *records
-	fence   *fence
-	log     lines
+	plan   decision
+	state  state
+	values map[string]any
+	// plain is what the chart renders to, as a chart that Helm's action installs.
+	plain *chart.Chart
+	// unanswered are the errors of templates\' lookups.
+	unanswered []error
+	conn       *connection
+	config     *action.Configuration
+	records    *records
+	fence      *fence
+	log        lines
 }
 
 // errAgain ends an action that found the release otherwise than it was when it was decided on. It is no attempt.

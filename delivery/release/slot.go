@@ -81,6 +81,9 @@ func (e *Engine) Forget(namespace string) {
 			delete(e.left, key)
 		}
 	}
+	if err := e.trials.forget(namespace); err != nil {
+		e.opts.Log.Error(err, "Forgetting what was evaluated in a namespace that is gone", "namespace", namespace)
+	}
 }
 
 // supersede ends the waiting of an action for another input. The slot is locked by the caller.

@@ -52,6 +52,13 @@ type Operator struct {
 	// how many Helm actions run at once.
 	Concurrency int `env:"CONCURRENCY, default=10"`
 	HelmWorkers int `env:"HELM_WORKERS, default=8"`
+	// What tenants wrote is evaluated in processes of their own, EvaluateProcesses of them at once. Each call may take
+	// EvaluateMemoryMiB MiB of memory, EvaluateCPU of processor time and EvaluateTimeout in all. The container's limit of memory has
+	// to hold all of them and the operator.
+	EvaluateProcesses int           `env:"EVALUATE_PROCESSES, default=2"`
+	EvaluateMemoryMiB int64         `env:"EVALUATE_MEMORY_MIB, default=256"`
+	EvaluateCPU       time.Duration `env:"EVALUATE_CPU, default=10s"`
+	EvaluateTimeout   time.Duration `env:"EVALUATE_TIMEOUT, default=30s"`
 	// GCPercent is how much the heap may grow between two collections, in percent of what is in use, as Go's GOGC, once it is no
 	// longer small; see internal/heap. Less than a third of Go's own default: the API server is slower than the collector, and
 	// memory is what operators are limited by.
@@ -135,7 +142,21 @@ func (c *Operator) check() error {
 	case c.Platform.Interval < time.Second:
 		return fmt.Errorf("PLATFORM_INTERVAL is %s; it must be at least 1s", c.Platform.Interval)
 	}
-	return errors.Join(c.checkNetwork(), c.checkElection())
+	return errors.Join(c.checkEvaluation(), c.checkNetwork(), c.checkElection())
+}
+
+func (c *Operator) checkEvaluation() error {
+	switch {
+	case c.EvaluateProcesses < 1 || c.EvaluateProcesses > 64:
+		return fmt.Errorf("EVALUATE_PROCESSES is %d; it may be 1 to 64", c.EvaluateProcesses)
+	case c.EvaluateMemoryMiB < 64 || c.EvaluateMemoryMiB > 16<<10:
+		return fmt.Errorf("EVALUATE_MEMORY_MIB is %d; it may be 64 to 16384", c.EvaluateMemoryMiB)
+	case c.EvaluateCPU < time.Second || c.EvaluateCPU > c.EvaluateTimeout:
+		return fmt.Errorf("EVALUATE_CPU is %s; it must be at least 1s and at most EVALUATE_TIMEOUT", c.EvaluateCPU)
+	case c.EvaluateTimeout > 10*time.Minute:
+		return fmt.Errorf("EVALUATE_TIMEOUT is %s; it may be 10m at most", c.EvaluateTimeout)
+	}
+	return nil
 }
 
 func (c *Operator) checkNetwork() error {

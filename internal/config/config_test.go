@@ -16,7 +16,8 @@ func TestLoadDefaults(t *testing.T) {
 	}
 	want := &Operator{
 		LogLevel: "info", LogFormat: "json", MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", MetricsSecure: true, DataDir: "/data",
-		Namespace: "kubeop-system", LeaderElect: true, Concurrency: 10, HelmWorkers: 8, GCPercent: 30, GracefulTimeout: 10 * time.Minute,
+		Namespace: "kubeop-system", LeaderElect: true, Concurrency: 10, HelmWorkers: 8, EvaluateProcesses: 2, EvaluateMemoryMiB: 256, EvaluateCPU: 10 * time.Second, EvaluateTimeout: 30 * time.Second,
+		GCPercent: 30, GracefulTimeout: 10 * time.Minute,
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second,
 		FluxArtifactHosts: []string{"source-controller.*.svc", "source-controller.*.svc.cluster.local"},
 		Platform:          Platform{Interval: time.Minute},
@@ -39,6 +40,10 @@ func TestLoad(t *testing.T) {
 		"no worker":                    {env: map[string]string{"CONCURRENCY": "0"}, want: "CONCURRENCY is 0"},
 		"a collector that never rests": {env: map[string]string{"GOGC": "1"}, want: "GOGC is 1"},
 		"no Helm worker":               {env: map[string]string{"HELM_WORKERS": "0"}, want: "HELM_WORKERS is 0"},
+		"nothing evaluates":            {env: map[string]string{"EVALUATE_PROCESSES": "0"}, want: "EVALUATE_PROCESSES is 0"},
+		"evaluation without memory":    {env: map[string]string{"EVALUATE_MEMORY_MIB": "1"}, want: "EVALUATE_MEMORY_MIB is 1"},
+		"more processor time than any": {env: map[string]string{"EVALUATE_CPU": "31s"}, want: "EVALUATE_CPU is 31s"},
+		"evaluation that never ends":   {env: map[string]string{"EVALUATE_TIMEOUT": "1h"}, want: "EVALUATE_TIMEOUT is 1h"},
 		"a poll that never rests":      {env: map[string]string{"PLATFORM_INTERVAL": "0s"}, want: "PLATFORM_INTERVAL is 0s"},
 		"a poll that hardly does":      {env: map[string]string{"PLATFORM_INTERVAL": "999ms"}, want: "PLATFORM_INTERVAL is 999ms"},
 		"a stop that waits for no":     {env: map[string]string{"GRACEFUL_TIMEOUT": "0s"}, want: "GRACEFUL_TIMEOUT is 0s"},

@@ -15,6 +15,10 @@
 - {name: LEADER_ELECT, value: "true"}
 - {name: CONCURRENCY, value: {{ .Values.concurrency | quote }}}
 - {name: HELM_WORKERS, value: {{ .Values.helmWorkers | quote }}}
+- {name: EVALUATE_PROCESSES, value: {{ .Values.evaluate.processes | quote }}}
+- {name: EVALUATE_MEMORY_MIB, value: {{ .Values.evaluate.memoryMiB | quote }}}
+- {name: EVALUATE_CPU, value: {{ .Values.evaluate.cpu | quote }}}
+- {name: EVALUATE_TIMEOUT, value: {{ .Values.evaluate.timeout | quote }}}
 - {name: GRACEFUL_TIMEOUT, value: {{ printf "%ds" (int .Values.gracefulTimeoutSeconds) }}}
 {{- with .Values.flowControl }}
 - {name: FLOW_CONTROL, value: {{ and .enabled .perTenant | quote }}}

@@ -1,0 +1,129 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+)
+
+// evaluation is what is to be made of a chart. It is sent to a process of its own: whatever a tenant wrote is first read there.
+type evaluation struct {
+	// Files of the chart as Chart.read returns them.
+	Files []*loader.BufferedFile
+	// ValuesFiles of the chart, and Values above them. Previous are values of the last release that are to be kept.
+	ValuesFiles      []string
+	Values, Previous map[string]any
+	Release          chartutil.ReleaseOptions
+	Capabilities     *chartutil.Capabilities
+	// SkipSchema leaves out the check of the values against the chart's schema.
+	SkipSchema bool
+	// NoTemplates: only the chart, its values and its CustomResourceDefinitions are read.
+	NoTemplates bool
+}
+
+// evaluated is what came of it.
+type evaluated struct {
+	// Templates are the rendered ones by path, NOTES.txt included.
+	Templates map[string]string
+	// Error says why there is nothing; Render and TooLarge are its classes.
+	Error            string
+	Render, TooLarge bool
+}
+
+// failure is the error, with the classes that it had where it was made, and the errors of lookups, which had their types here.
+func (e *evaluated) failure(lookups ...error) error {
+	if e.Error == "" {
+		return nil
+	}
+	t := &told{text: e.Error, classes: lookups}
+	if e.Render {
+		t.classes = append(t.classes, ErrRender)
+	}
+	if e.TooLarge {
+		t.classes = append(t.classes, ErrTooLarge)
+	}
+	return t
+}
+
+// told is an error of another process.
+type told struct {
+	text    string
+	classes []error
+}
+
+func (e *told) Error() string   { return e.text }
+func (e *told) Unwrap() []error { return e.classes }
+
+// Evaluate reads a chart and its values and renders it, as Helm does and in Helm's order: it is the function of the process in which
+// what tenants wrote is evaluated. Ask answers a template's lookup, note takes what is being read or rendered. What is wrong with the
+// chart is in the answer; an error says that the input is none of this package's.
+func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
+	var in evaluation
+	if err := unmarshal(input, &in); err != nil {
+		return nil, fmt.Errorf("reading what to evaluate: %w", err)
+	}
+	var out evaluated
+	templates, err := in.run(ask, note)
+	if err != nil {
+		out = evaluated{Error: err.Error(), Render: errors.Is(err, ErrRender), TooLarge: errors.Is(err, ErrTooLarge)}
+	} else {
+		out.Templates = templates
+	}
+	return marshal(out)
+}
+
+func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (map[string]string, error) {
+	c, err := parsedFrom(in.Files, note)
+	if err != nil {
+		return nil, err
+	}
+	note("reading the values of chart " + c.Name())
+	files, err := chartValues(c, in.ValuesFiles)
+	if err != nil {
+		return nil, renderError(err)
+	}
+	values := layered(files, in.Values)
+	if in.Previous != nil {
+		values = chartutil.CoalesceTables(values, in.Previous)
+	}
+	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
+		return nil, renderedAs(err, in.NoTemplates)
+	}
+	if err := fewNodes(c, note); err != nil {
+		return nil, renderError(err)
+	}
+	if in.NoTemplates {
+		return nil, nil
+	}
+	return in.render(c, values, ask, note)
+}
+
+// renderedAs is the class that an error has where the chart's kinds are read before Helm reads the chart.
+func renderedAs(err error, first bool) error {
+	if first {
+		return renderError(err)
+	}
+	return err
+}
+
+// render checks and renders in the order of Helm's actions.
+func (in *evaluation) render(c *chart.Chart, values map[string]any, ask func([]byte) ([]byte, error), note func(string)) (map[string]string, error) {
+	note("checking the values of chart " + c.Name())
+	all, err := chartutil.ToRenderValuesWithSchemaValidation(c, values, in.Release, in.Capabilities, in.SkipSchema)
+	if err != nil {
+		return nil, err
+	}
+	if wanted := c.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, in.Capabilities.KubeVersion.String()) {
+		return nil, fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s", wanted, in.Capabilities.KubeVersion.String())
+	}
+	marks := newMarks(c, note)
+	templates, err := engine.RenderWithClientProvider(c, all, clients{ask: ask, marks: marks})
+	if err != nil {
+		return nil, marks.corrected(err)
+	}
+	return templates, fewNodesIn(templates, note)
+}

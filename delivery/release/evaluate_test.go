@@ -1,0 +1,194 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	helm "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/internal/sandbox"
+)
+
+// chartsOf are the folders of charts in the corpus.
+func chartsOf(t *testing.T) []string {
+	t.Helper()
+	one, err := filepath.Glob("testdata/charts/*/Chart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := filepath.Glob("testdata/charts/*/*/Chart.yaml")
+	if err != nil || len(one) == 0 || len(two) == 0 {
+		t.Fatalf("%d and %d charts, %v", len(one), len(two), err)
+	}
+	var out []string
+	for _, file := range append(one, two...) {
+		out = append(out, filepath.Dir(file))
+	}
+	return out
+}
+
+// dryRun is what Helm makes of a chart.
+func dryRun(c *chart.Chart) (*helm.Release, error) {
+	i := action.NewInstall(&action.Configuration{Log: func(string, ...any) {}})
+	i.ClientOnly, i.DryRun, i.Replace = true, true, true
+	i.ReleaseName, i.Namespace = "web", "team"
+	return i.Run(c, map[string]any{})
+}
+
+// nobody has no objects.
+func nobody(context.Context, []byte) ([]byte, error) { return marshal(map[string]any{}) }
+
+// apart evaluates a chart in another process.
+func apart(ctx context.Context, c Chart) (map[string]string, error) {
+	files, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	input, err := marshal(evaluation{
+		Files: files, Capabilities: chartutil.DefaultCapabilities,
+		Release: chartutil.ReleaseOptions{Name: "web", Namespace: "team", Revision: 1, IsInstall: true},
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := boxes.Call(ctx, sandbox.Call{Function: "helm", Input: input, Ask: nobody})
+	if err != nil {
+		return nil, err
+	}
+	var out evaluated
+	if err := unmarshal(answer, &out); err != nil {
+		return nil, err
+	}
+	return out.Templates, out.failure()
+}
+
+// TestEvaluatedAsByHelm: what was rendered in another process and went through Helm as plain text is what Helm renders, byte by byte.
+func TestEvaluatedAsByHelm(t *testing.T) {
+	same := 0
+	for _, dir := range chartsOf(t) {
+		t.Run(strings.TrimPrefix(dir, "testdata/charts/"), func(t *testing.T) {
+			source := Chart{Files: os.DirFS(dir)}
+			whole, err := source.load()
+			if err != nil {
+				t.Skip("it is to be refused:", err)
+			}
+			again, err := source.load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, failed := dryRun(again)
+			want, err := dryRun(whole)
+			templates, alsoFailed := apart(t.Context(), source)
+			if err != nil || failed != nil {
+				if alsoFailed == nil || !strings.Contains(alsoFailed.Error(), err.Error()) {
+					t.Errorf("it says %v, Helm %v", alsoFailed, err)
+				}
+				return
+			}
+			if first.Manifest != want.Manifest {
+				t.Skip("it renders differently each time")
+			}
+			plain, err := plainChart(whole, templates)
+			if err := errors.Join(alsoFailed, err); err != nil {
+				t.Fatal(err)
+			}
+			got, err := dryRun(plain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Chart, want.Chart, got.Info, want.Info = nil, nil, &helm.Info{Notes: got.Info.Notes}, &helm.Info{Notes: want.Info.Notes}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			same++
+		})
+	}
+	if same < 35 {
+		t.Errorf("only %d charts were compared", same)
+	}
+}
+
+func TestVerbatim(t *testing.T) {
+	for _, text := range []string{"", "{{", "a {{- b -}} c", "{{{{{", "}}", "{{/* c */}}", "{ {", "\n\n{{ .Values.a }}\n  ", "{{`x`}}", "a\r\n{{"} {
+		c := &chart.Chart{Metadata: &chart.Metadata{Name: "web", Version: "1.0.0"}}
+		plain, err := plainChart(c, map[string]string{"web/templates/NOTES.txt": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rendered(t, plain, map[string]any{})["web/templates/NOTES.txt"]; got != text {
+			t.Errorf("%q renders to %q", text, got)
+		}
+	}
+}
+
+func TestTrials(t *testing.T) {
+	release, dir := types.NamespacedName{Namespace: "team", Name: "web"}, t.TempDir()
+	for range maxLost {
+		lost := &trials{dir: dir} // the operator ended before end
+		if err := lost.begin(release, "input"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tr := &trials{dir: dir}
+	if err := tr.begin(release, "input"); !errors.Is(err, ErrRender) || !strings.Contains(err.Error(), "ended 3 times") {
+		t.Errorf("after %d operators: %v", maxLost, err)
+	}
+	if err := errors.Join(tr.begin(release, "another"), tr.end(release, "another", "")); err != nil {
+		t.Errorf("another input: %v", err)
+	}
+	if err := errors.Join(tr.begin(release, "input"), tr.end(release, "input", "too much\nmemory")); err != nil {
+		t.Errorf("after a success: %v", err)
+	}
+	if err := tr.begin(release, "input"); !errors.Is(err, ErrRender) || !strings.Contains(err.Error(), "too much; memory") {
+		t.Errorf("after a limit: %v", err)
+	}
+	if err := errors.Join(tr.forget("team"), tr.begin(release, "input")); err != nil {
+		t.Errorf("after the namespace went: %v", err)
+	}
+	if err := (&trials{dir: "/dev/null"}).begin(release, "input"); err == nil || errors.Is(err, ErrRender) {
+		t.Errorf("where nothing can be written: %v", err)
+	}
+}
+
+func BenchmarkEvaluate(b *testing.B) {
+	source := Chart{Files: os.DirFS("../../e2e/bench/chart")}
+	b.Run("in this process", func(b *testing.B) {
+		for b.Loop() {
+			c, err := source.load()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := dryRun(c); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("in another process", func(b *testing.B) {
+		for b.Loop() {
+			templates, err := apart(b.Context(), source)
+			if err != nil {
+				b.Fatal(err)
+			}
+			c, err := source.load()
+			if err != nil {
+				b.Fatal(err)
+			}
+			plain, err := plainChart(c, templates)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := dryRun(plain); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/engine"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// maxLookupBytes bounds the answer to one lookup of a template.
+const maxLookupBytes = 16 << 20
+
+// lookup is what a template asks the API server for; without a name it is a list.
+type lookup struct{ APIVersion, Kind, Namespace, Name string }
+
+// lookup answers a template's question as the request's user, as Helm does.
+func (s *session) lookup(_ context.Context, question []byte) ([]byte, error) {
+	var l lookup
+	if err := unmarshal(question, &l); err != nil {
+		return nil, fmt.Errorf("reading what to look up: %w", err)
+	}
+	config, err := s.conn.getter.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	found, err := engine.NewLookupFunction(config)(l.APIVersion, l.Kind, l.Namespace, l.Name)
+	if err != nil {
+		s.unanswered = append(s.unanswered, err)
+		return nil, err
+	}
+	answer, err := marshal(found)
+	if len(answer) > maxLookupBytes {
+		return nil, fmt.Errorf("looking up %s %s: the answer is larger than %d MiB", l.APIVersion, l.Kind, maxLookupBytes>>20)
+	}
+	return answer, err
+}
+
+// clients are those that Helm's engine gets where templates are rendered: they ask the parent.
+type clients struct {
+	ask   func([]byte) ([]byte, error)
+	marks *marked
+}
+
+// GetClientFor asks nothing yet: that a kind does not exist is told with the answer.
+func (c clients) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	return asker{clients: c, lookup: lookup{APIVersion: apiVersion, Kind: kind}}, true, nil
+}
+
+// asker is the client of one kind. Helm's engine calls nothing else of it.
+type asker struct {
+	dynamic.NamespaceableResourceInterface
+	clients
+	lookup
+}
+
+// Namespace is where it looks.
+func (a asker) Namespace(namespace string) dynamic.ResourceInterface {
+	a.lookup.Namespace = namespace
+	return a
+}
+
+// Get asks for one object.
+func (a asker) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
+	a.Name = name
+	found, err := a.answer()
+	return &unstructured.Unstructured{Object: found}, err
+}
+
+// List asks for all objects.
+func (a asker) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	if a.marks.pass(a.APIVersion, a.Kind) {
+		return nil, a.none()
+	}
+	found, err := a.answer()
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{Object: found}
+	items, _ := found["items"].([]any)
+	for _, item := range items {
+		object, ok := item.(map[string]any)
+		if !ok {
+			return nil, errors.New("an item of the list is no object")
+		}
+		list.Items = append(list.Items, unstructured.Unstructured{Object: object})
+	}
+	return list, nil
+}
+
+// answer is not found where there is nothing, for which Helm's engine has an answer of its own.
+func (a asker) answer() (map[string]any, error) {
+	question, err := marshal(a.lookup)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := a.ask(question)
+	if err != nil {
+		return nil, err
+	}
+	var found map[string]any
+	if err := unmarshal(answer, &found); err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, a.none()
+	}
+	return found, nil
+}
+
+func (a asker) none() error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: a.Kind}, a.Name)
+}

@@ -1,0 +1,35 @@
+package release
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chart"
+)
+
+// plainChart is a chart that renders to exactly these templates, without evaluating anything: Helm's actions get it in the place of
+// the real one, and sort hooks, order objects and take notes of it as they do.
+func plainChart(c *chart.Chart, templates map[string]string) (*chart.Chart, error) {
+	out := &chart.Chart{Metadata: copyOfMetadata(c.Metadata)}
+	out.Metadata.Dependencies, out.Metadata.KubeVersion = nil, ""
+	for _, key := range slices.Sorted(maps.Keys(templates)) {
+		name := strings.TrimPrefix(key, c.Name()+"/")
+		if path.Join(out.ChartFullPath(), name) != key {
+			return nil, renderError(fmt.Errorf("template %s is in no folder of chart %s", key, c.Name()))
+		}
+		out.Templates = append(out.Templates, &chart.File{Name: name, Data: verbatim(templates[key])})
+	}
+	return out, nil
+}
+
+// verbatim is a template of just this text.
+func verbatim(text string) []byte {
+	return bytes.ReplaceAll([]byte(text), []byte("{{"), []byte(`{{"{{"}}`))
+}
+
+// notesFile is whether Helm takes a template for notes, which are no YAML.
+func notesFile(name string) bool { return strings.HasSuffix(name, "NOTES.txt") }

@@ -1,0 +1,103 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// version of the protocol. Both ends are the same binary; a process of another one is none of ours.
+const version = 1
+
+type kind byte
+
+// From the process: it is ready, and what confines it; where it is; a question; the answer; an error.
+// From the parent: a call, and an answer or error of a question.
+const (
+	ready kind = iota + 1
+	call
+	note
+	question
+	answer
+	failure
+	lastKind = failure
+)
+
+// frame is one message: version, kind, length of the head (2 bytes), length of the body (4 bytes), head, body.
+type frame struct {
+	kind kind
+	head string
+	body []byte
+}
+
+const (
+	headerBytes = 8
+	maxHead     = 4 << 10
+	// maxInput bounds what a parent sends: a chart is at most 32 MiB of files.
+	maxInput = 64 << 20
+)
+
+var errProtocol = errors.New("the message is none of this protocol")
+
+// errTooLong says that a body is longer than the reader takes.
+var errTooLong = errors.New("the message is too long")
+
+func (f frame) writeTo(w io.Writer) error {
+	if len(f.head) > maxHead {
+		f.head = f.head[:maxHead]
+	}
+	if len(f.body) > maxInput {
+		return errTooLong
+	}
+	header := make([]byte, headerBytes, headerBytes+len(f.head))
+	header[0], header[1] = version, byte(f.kind)
+	binary.BigEndian.PutUint16(header[2:], uint16(len(f.head))) //nolint:gosec // at most maxHead
+	binary.BigEndian.PutUint32(header[4:], uint32(len(f.body))) //nolint:gosec // at most maxInput
+	if _, err := w.Write(append(header, f.head...)); err != nil {
+		return err
+	}
+	if len(f.body) == 0 {
+		return nil
+	}
+	_, err := w.Write(f.body)
+	return err
+}
+
+// readFrame reads one message with a body of at most limit bytes. It takes memory as bytes arrive, whatever is announced. io.EOF
+// is the end between two messages.
+func readFrame(r io.Reader, limit int) (frame, error) {
+	var header [headerBytes]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return frame{}, err
+	}
+	f := frame{kind: kind(header[1])}
+	if header[0] != version || f.kind == 0 || f.kind > lastKind {
+		return frame{}, fmt.Errorf("%w: version %d, kind %d", errProtocol, header[0], header[1])
+	}
+	headLength, length := int(binary.BigEndian.Uint16(header[2:])), int64(binary.BigEndian.Uint32(header[4:]))
+	if headLength > maxHead || length > int64(limit) {
+		return frame{}, errTooLong
+	}
+	head := make([]byte, headLength)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return frame{}, unexpected(err)
+	}
+	f.head = string(head)
+	var body bytes.Buffer
+	body.Grow(int(min(length, 1<<20)))
+	if _, err := io.CopyN(&body, r, length); err != nil {
+		return frame{}, unexpected(err)
+	}
+	f.body = body.Bytes()
+	return f, nil
+}
+
+// unexpected is the error of an end within a message.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

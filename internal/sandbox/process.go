@@ -1,0 +1,167 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// look is the time between two looks at what a running call has used.
+const look = 20 * time.Millisecond
+
+// running is one call of a process.
+type running struct {
+	*process
+	limits Limits
+	// asking is true while the parent answers a question: that time is not the call's.
+	asking    atomic.Bool
+	questions int
+	place     string
+}
+
+// call has the process do something. After any error but a *FunctionError the process is of no use any more.
+func (p *process) call(ctx context.Context, c Call, limits Limits) ([]byte, error) {
+	r := &running{process: p, limits: limits}
+	stop := context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })
+	defer stop()
+	watched := make(chan struct{})
+	defer close(watched)
+	before := p.cpu()
+	go r.watch(before, watched)
+	out, err := r.converse(ctx, c)
+	var failed *FunctionError
+	if err == nil || errors.As(err, &failed) {
+		return out, err
+	}
+	p.end()
+	return nil, r.why(err)
+}
+
+// converse sends the call and answers what the process asks, until it has its answer.
+func (r *running) converse(ctx context.Context, c Call) ([]byte, error) {
+	if err := (frame{kind: call, head: c.Function, body: c.Input}).writeTo(r.in); err != nil {
+		return nil, err
+	}
+	for {
+		f, err := readFrame(r.out, r.limits.Output)
+		if err != nil {
+			return nil, err
+		}
+		switch f.kind {
+		case note:
+			r.place = f.head
+		case question:
+			if err := r.reply(ctx, c, f.body); err != nil {
+				return nil, err
+			}
+		case answer:
+			return f.body, nil
+		case failure:
+			return nil, &FunctionError{Text: string(f.body)}
+		default:
+			return nil, fmt.Errorf("%w: kind %d from a process", errProtocol, f.kind)
+		}
+	}
+}
+
+func (r *running) reply(ctx context.Context, c Call, question []byte) error {
+	if r.questions++; r.questions > r.limits.Questions {
+		return &LimitError{Limit: "questions", Value: fmt.Sprint(r.limits.Questions)}
+	}
+	r.asking.Store(true)
+	defer r.asking.Store(false)
+	f := frame{kind: answer}
+	var err error
+	if c.Ask == nil {
+		err = errors.New("nobody answers questions of this call")
+	} else {
+		f.body, err = c.Ask(ctx, question)
+	}
+	if err != nil {
+		f = frame{kind: failure, body: []byte(err.Error())}
+	}
+	return f.writeTo(r.in)
+}
+
+// watch kills a process that is over its limits of time.
+func (r *running) watch(before time.Duration, done <-chan struct{}) {
+	ticks := time.NewTicker(look)
+	defer ticks.Stop()
+	var wall time.Duration
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticks.C:
+		}
+		if !r.asking.Load() {
+			wall += look
+		}
+		switch {
+		case r.cpu()-before > r.limits.CPU:
+			r.kill(&LimitError{Limit: "processor time", Value: r.limits.CPU.String()})
+		case wall > r.limits.Wall:
+			r.kill(&LimitError{Limit: "time", Value: r.limits.Wall.String()})
+		}
+	}
+}
+
+// cpu is the processor time that the process has used. One that has ended uses none.
+func (p *process) cpu() time.Duration {
+	const schedule = 2 // CPUCLOCK_SCHED of the whole process, see clock_getcpuclockid(3)
+	var used unix.Timespec
+	if err := unix.ClockGettime(int32(^p.cmd.Process.Pid<<3|schedule), &used); err != nil { //nolint:gosec // a PID has 22 bits
+		return 0
+	}
+	return time.Duration(used.Nano())
+}
+
+// Words of Go's runtime and of the system for memory and a stack that are used up.
+var (
+	outOfMemory   = []string{"out of memory", "cannot allocate memory", "failed to create new OS thread", "cannot map pages"}
+	stackOverflow = []string{"stack overflow", "stack exceeds"}
+)
+
+// why is the reason for which a process ended, beside the error of talking to it.
+func (r *running) why(err error) error {
+	var limit *LimitError
+	cause, said := r.causeOf(), r.stderr.String()
+	switch {
+	case errors.As(err, &limit), errors.As(cause, &limit):
+	case errors.Is(err, errTooLong):
+		limit = &LimitError{Limit: "output", Value: bytesOf(int64(r.limits.Output))}
+	case cause != nil:
+		return cause
+	case containsAny(said, stackOverflow):
+		limit = &LimitError{Limit: "stack", Value: bytesOf(maxStack)}
+	case containsAny(said, outOfMemory):
+		limit = &LimitError{Limit: "memory", Value: bytesOf(r.limits.Memory)}
+	case errors.Is(err, errProtocol):
+		return err
+	default:
+		return &CrashError{State: r.cmd.ProcessState.String()}
+	}
+	limit.Place = r.place
+	return limit
+}
+
+func containsAny(text string, words []string) bool {
+	for _, word := range words {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func bytesOf(n int64) string {
+	if n%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,353 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// parent is the argument that makes the test binary the parent of a process that it leaves behind.
+const parent = "parent"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case Command:
+			os.Exit(Serve(os.Args[2:], hostile))
+		case parent:
+			leaveBehind()
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// leaveBehind starts a process, says its ID and waits to be killed.
+func leaveBehind() {
+	p, err := New(Options{})
+	if err == nil {
+		var b *process
+		if b, err = p.take(); err == nil {
+			fmt.Println(b.cmd.Process.Pid)
+			select {}
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+var sink any
+
+// hostile are functions that do what they must not.
+var hostile = map[string]Function{
+	"echo": func(in []byte, _ func([]byte) ([]byte, error), _ func(string)) ([]byte, error) { return in, nil },
+	"memory": func(_ []byte, _ func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
+		note("values.yaml")
+		sink = strings.Repeat("a", 3_000_000_000)
+		return nil, nil
+	},
+	"little by little": func([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, error) {
+		var all [][]byte
+		for {
+			all = append(all, make([]byte, 64<<10))
+			sink = all
+		}
+	},
+	"stack": func([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, error) {
+		return []byte{byte(deep(1))}, nil
+	},
+	"loop": func([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, error) {
+		for i := 0; ; i++ {
+			sink = nil
+		}
+	},
+	"sleep": func([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, error) {
+		time.Sleep(time.Hour)
+		return nil, nil
+	},
+	"output": func([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, error) {
+		return make([]byte, 2<<20), nil
+	},
+	"panic": func([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, error) { panic("no") },
+	"ask": func(in []byte, ask func([]byte) ([]byte, error), _ func(string)) ([]byte, error) {
+		n, err := strconv.Atoi(string(in))
+		var out []byte
+		for range n {
+			if out, err = ask([]byte("who")); err != nil {
+				return nil, err
+			}
+		}
+		return out, err
+	},
+	"reach": reach,
+}
+
+func deep(n int) int {
+	var pad [64]int
+	pad[n%64] = n
+	return deep(n+1) + pad[(n+1)%64]
+}
+
+// reach tries what a process must not be able to do, and answers with what it could.
+func reach(in []byte, _ func([]byte) ([]byte, error), _ func(string)) ([]byte, error) {
+	var reached []string
+	try := func(what string, err error) {
+		if err == nil {
+			reached = append(reached, what)
+		}
+	}
+	_, err := os.ReadFile("/etc/hostname")
+	try("a file", err)
+	_, err = os.ReadFile("/proc/self/environ")
+	try("its environment by file", err)
+	_, err = os.ReadDir("/")
+	try("a folder", err)
+	try("writing", os.WriteFile("/tmp/kubeop-sandbox-test", []byte("a"), 0o600))
+	_, err = net.DialTimeout("tcp", string(in), time.Second)
+	try("a connection", err)
+	_, err = syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	try("a socket", err)
+	try("a program", exec.Command("/bin/true").Run())
+	try("another process", syscall.Kill(syscall.Getppid(), 0))
+	if len(os.Environ()) > 0 {
+		reached = append(reached, "environment: "+strings.Join(os.Environ(), " "))
+	}
+	return []byte(strings.Join(reached, ", ")), nil
+}
+
+func testPool(t *testing.T, limits Limits) *Pool {
+	t.Helper()
+	p, err := New(Options{Processes: 2, Limits: limits, Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+var small = Limits{Memory: 192 << 20, CPU: 300 * time.Millisecond, Output: 1 << 20, Questions: 3}
+
+func TestLimits(t *testing.T) {
+	p := testPool(t, small)
+	tests := map[string]struct{ function, limit, place string }{
+		"one large allocation":  {"memory", "memory", "values.yaml"},
+		"many small ones":       {"little by little", "memory", ""},
+		"endless recursion":     {"stack", "stack", ""},
+		"an endless loop":       {"loop", "processor time", ""},
+		"an answer of two MiB":  {"output", "output", ""},
+		"more than 3 questions": {"ask", "questions", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := p.Call(t.Context(), Call{Function: test.function, Input: []byte("4"), Ask: answers})
+			var limit *LimitError
+			if !errors.As(err, &limit) {
+				t.Fatalf("got %v, want a LimitError", err)
+			}
+			if limit.Limit != test.limit || limit.Place != test.place {
+				t.Errorf("got %s at %q, want %s at %q", limit.Limit, limit.Place, test.limit, test.place)
+			}
+			if out, err := p.Call(t.Context(), Call{Function: "echo", Input: []byte("b")}); string(out) != "b" {
+				t.Errorf("the next call answers %q, %v", out, err)
+			}
+		})
+	}
+}
+
+func answers(context.Context, []byte) ([]byte, error) { return []byte("me"), nil }
+
+func TestErrorsOfFunctions(t *testing.T) {
+	p := testPool(t, small)
+	refuses := func(context.Context, []byte) ([]byte, error) { return nil, errors.New("not you") }
+	tests := map[string]struct {
+		call Call
+		want string
+	}{
+		"panic":             {Call{Function: "panic"}, "panic panicked: no"},
+		"unknown":           {Call{Function: "nothing"}, "there is no function nothing"},
+		"nobody answers":    {Call{Function: "ask", Input: []byte("1")}, "nobody answers questions of this call"},
+		"the answer is no":  {Call{Function: "ask", Input: []byte("1"), Ask: refuses}, "not you"},
+		"its own, no limit": {Call{Function: "ask", Input: []byte("x")}, `strconv.Atoi: parsing "x": invalid syntax`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := p.Call(t.Context(), test.call)
+			var failed *FunctionError
+			if !errors.As(err, &failed) || failed.Text != test.want {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+	if n := len(p.all); n != 1 {
+		t.Errorf("%d processes, want the one that made all these errors", n)
+	}
+}
+
+func TestLimitOfTime(t *testing.T) {
+	p := testPool(t, Limits{Wall: 300 * time.Millisecond})
+	_, err := p.Call(t.Context(), Call{Function: "sleep"})
+	if limit := new(LimitError); !errors.As(err, &limit) || limit.Limit != "time" {
+		t.Errorf("got %v, want the limit of time", err)
+	}
+}
+
+// TestTheParentsTimeIsNotTheCalls: a slow API server is no fault of a template.
+func TestTheParentsTimeIsNotTheCalls(t *testing.T) {
+	p := testPool(t, Limits{Wall: 300 * time.Millisecond})
+	slow := func(context.Context, []byte) ([]byte, error) { time.Sleep(time.Second); return []byte("me"), nil }
+	if out, err := p.Call(t.Context(), Call{Function: "ask", Input: []byte("1"), Ask: slow}); string(out) != "me" {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+func TestNothingIsInReach(t *testing.T) {
+	t.Setenv("SECRET", "of the operator")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	p := testPool(t, Limits{})
+	out, err := p.Call(t.Context(), Call{Function: "reach", Input: []byte(listener.Addr().String())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) > 0 {
+		t.Errorf("the process reached %s", out)
+	}
+	for b := range p.all {
+		t.Logf("confined by %v", b.active)
+	}
+}
+
+// TestTheEndOfTheContext: a newer commit or the operator's end stops a call at once, for its own reason.
+func TestTheEndOfTheContext(t *testing.T) {
+	p := testPool(t, Limits{})
+	newer := errors.New("a newer commit")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(100*time.Millisecond, func() { cancel(newer) })
+	if _, err := p.Call(ctx, Call{Function: "loop"}); !errors.Is(err, newer) {
+		t.Errorf("got %v, want %v", err, newer)
+	}
+	time.AfterFunc(100*time.Millisecond, p.Close)
+	if _, err := p.Call(t.Context(), Call{Function: "loop"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v, want %v", err, ErrClosed)
+	}
+	if _, err := p.Call(t.Context(), Call{Function: "echo"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v, want %v", err, ErrClosed)
+	}
+}
+
+// TestKills ends processes at random times during many calls: each call answers, or says after two tries how its process ended.
+func TestKills(t *testing.T) {
+	p := testPool(t, Limits{})
+	ctx, stop := context.WithCancel(t.Context())
+	var killer sync.WaitGroup
+	killer.Go(func() {
+		for ctx.Err() == nil {
+			p.mu.Lock()
+			for b := range p.all {
+				_ = b.cmd.Process.Kill()
+			}
+			p.mu.Unlock()
+			time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+		}
+	})
+	crashed := 0
+	for i := range 100 {
+		out, err := p.Call(t.Context(), Call{Function: "ask", Input: []byte("20"), Ask: answers})
+		var crash *CrashError
+		switch {
+		case errors.As(err, &crash) && crash.State == "signal: killed":
+			crashed++
+		case string(out) != "me":
+			t.Fatalf("call %d: %q, %v", i, out, err)
+		}
+	}
+	stop()
+	killer.Wait()
+	if out, err := p.Call(t.Context(), Call{Function: "echo", Input: []byte("b")}); string(out) != "b" {
+		t.Errorf("after the kills: %q, %v", out, err)
+	}
+	t.Logf("%d of 100 calls lost two processes", crashed)
+	p.Close()
+	if len(p.all) > 0 {
+		t.Errorf("%d processes are left", len(p.all))
+	}
+}
+
+// TestTheParentsDeath: SIGKILL of the parent ends its processes.
+func TestTheParentsDeath(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, parent)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for range 100 {
+		if gone(pid) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	t.Errorf("process %d outlives its parent", pid)
+}
+
+// gone is whether a process has ended; its entry may still wait for somebody to ask how.
+func gone(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(text), ") Z ")
+}
+
+func BenchmarkCall(b *testing.B) {
+	p, err := New(Options{Processes: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	input := make([]byte, 100<<10)
+	for b.Loop() {
+		if _, err := p.Call(b.Context(), Call{Function: "echo", Input: input}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	p, err := New(Options{Processes: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	for b.Loop() {
+		process, err := p.launch()
+		if err != nil {
+			b.Fatal(err)
+		}
+		process.end()
+	}
+}
