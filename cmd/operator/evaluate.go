@@ -8,7 +8,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/internal/config"
@@ -33,7 +33,7 @@ func evaluate(mgr manager.Manager, c *config.Operator, settings *controllers.Opt
 	settings.Trials = filepath.Join(c.DataDir, "evaluated", under)
 	var registered error
 	for _, collector := range pool.Collectors() {
-		registered = errors.Join(registered, metrics.Registry.Register(collector))
+		registered = errors.Join(registered, ctrlmetrics.Registry.Register(collector))
 	}
 	return errors.Join(registered, mgr.Add(pool))
 }
