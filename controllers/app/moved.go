@@ -100,7 +100,7 @@ func (r *Reconciler) movedFrom(ctx context.Context, s *scope) error {
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.app.Namespace, Name: from}, former)
 	switch {
 	case apierrors.IsNotFound(err):
-		return r.named(ctx, s)
+		return r.named(s)
 	case err != nil:
 		return fmt.Errorf("reading app %s: %w", from, err)
 	case former.DeletionTimestamp != nil:
@@ -125,7 +125,7 @@ func (s *scope) hasTakenOver() bool {
 }
 
 // named stops where the claims of the former app are named after another, which it went on with itself.
-func (r *Reconciler) named(ctx context.Context, s *scope) error {
+func (r *Reconciler) named(s *scope) error {
 	from := s.app.Spec.MovedFrom.App
 	all, err := r.Watch.InNamespace(claimKind, s.app.Namespace)
 	if err != nil {

@@ -93,9 +93,13 @@ var hostile = map[string]Function{
 	"reach": reach,
 }
 
+// deep calls itself until the stack is used up.
 func deep(n int) int {
 	var pad [64]int
 	pad[n%64] = n
+	if n < 0 {
+		return n
+	}
 	return deep(n+1) + pad[(n+1)%64]
 }
 
