@@ -94,6 +94,9 @@ var hostile = map[string]Function{
 }
 
 func deep(n int) int {
+	if n < 0 {
+		return 0
+	}
 	var pad [64]int
 	pad[n%64] = n
 	return deep(n+1) + pad[(n+1)%64]
