@@ -76,7 +76,8 @@ func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string))
 	return marshal(out)
 }
 
-func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (map[string]string, error) {
+func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (templates map[string]string, err error) {
+	defer recovered("evaluating the chart", &err)
 	c, err := parsedFrom(in.Files, note)
 	if err != nil {
 		return nil, err

@@ -192,3 +192,33 @@ func BenchmarkEvaluate(b *testing.B) {
 		}
 	})
 }
+
+// FuzzMessage: whatever the other process sends is read without harm, and what was read means the same when it is sent on.
+func FuzzMessage(f *testing.F) {
+	for _, seed := range []any{
+		evaluated{Templates: map[string]string{"web/templates/a.yaml": "a: 1\n"}}, evaluated{Error: "no", Render: true},
+		lookup{APIVersion: "v1", Kind: "Secret", Namespace: "team", Name: "web"}, map[string]any{"a": []any{1, 1.5, nil, "\xff", map[string]any{}}},
+	} {
+		text, err := marshal(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var answer, again evaluated
+		if unmarshal(text, &answer) != nil {
+			return
+		}
+		sent, err := marshal(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unmarshal(sent, &again); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(answer, again); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

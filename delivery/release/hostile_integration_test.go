@@ -22,17 +22,42 @@ var hostile = map[string]struct {
 	// counted: it was read within the limits, and has too many parts.
 	counted bool
 }{
-	"one large string":        {inTemplate(configOf(`{{ repeat 3000000000 "a" | len }}`)), []string{"template web/templates/a.yaml", "memory, 192 MiB"}, false},
-	"one large list":          {inTemplate(configOf(`{{ until 400000000 | len }}`)), []string{"template web/templates/a.yaml", "memory, 192 MiB"}, false},
-	"tpl on itself":           {with(inTemplate(configOf(`{{ tpl .Values.t . }}`)), "values.yaml", "t: \"{{ tpl .Values.t . }}\"\n"), []string{"template web/templates/a.yaml", "limit of"}, false},
-	"an endless range":        {inTemplate(configOf(`{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}`)), []string{"template web/templates/a.yaml", "processor time, 1s"}, false},
-	"in a subchart":           {with(subchart(), "charts/db/templates/b.yaml", `{{ repeat 3000000000 "a" | len }}`), []string{"template web/charts/db/templates/b.yaml", "memory, 192 MiB"}, false},
-	"values of many lists":    {map[string]string{"values.yaml": "a: [" + strings.Repeat("[],", (5<<20-100)/3) + "[]]\n"}, []string{"values.yaml", "memory, 192 MiB"}, false},
-	"manifest of many lists":  {inTemplate("a: [{{ repeat 3000000 \"[],\" }}[]]\n"), []string{"what template web/templates/a.yaml renders to"}, false},
-	"kinds of many lists":     {map[string]string{"crds/a.yaml": "a: [" + strings.Repeat("[],", 1<<20) + "[]]\n"}, []string{"crds/a.yaml", "more than 500000"}, true},
-	"a schema of many lists":  {map[string]string{"values.schema.json": "{\"enum\": [" + strings.Repeat("[],", 1<<20) + "[]]}"}, []string{"values.schema.json", "more than 500000"}, true},
-	"broken text, then lists": {inTemplate("a: b: c\n---\na: [{{ repeat 1000000 \"[],\" }}[]]\n"), []string{"what template web/templates/a.yaml renders to"}, true},
-	"a manifest of 40 MB":     {inTemplate("a: |\n{{ repeat 40000000 \"a\" | indent 2 }}\n"), []string{"template web/templates/a.yaml", "limit of"}, false},
+	"one large string": {files: inTemplate(configOf(`{{ repeat 3000000000 "a" | len }}`)), says: []string{"template web/templates/a.yaml", "memory, 192 MiB"}},
+	"one large list":   {files: inTemplate(configOf(`{{ until 400000000 | len }}`)), says: []string{"template web/templates/a.yaml", "memory, 192 MiB"}},
+	"tpl on itself": {
+		files: with(inTemplate(configOf(`{{ tpl .Values.t . }}`)), "values.yaml", "t: \"{{ tpl .Values.t . }}\"\n"),
+		says:  []string{"template web/templates/a.yaml", "limit of"},
+	},
+	"an endless range": {
+		files: inTemplate(configOf(`{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}`)),
+		says:  []string{"template web/templates/a.yaml", "processor time, 1s"},
+	},
+	"in a subchart": {
+		files: with(subchart(), "charts/db/templates/b.yaml", `{{ repeat 3000000000 "a" | len }}`),
+		says:  []string{"template web/charts/db/templates/b.yaml", "memory, 192 MiB"},
+	},
+	"values of many lists": {
+		files: map[string]string{"values.yaml": "a: [" + strings.Repeat("[],", (5<<20-100)/3) + "[]]\n"},
+		says:  []string{"values.yaml", "memory, 192 MiB"},
+	},
+	"manifest of many lists": {
+		files: inTemplate("a: [{{ repeat 3000000 \"[],\" }}[]]\n"), says: []string{"what template web/templates/a.yaml renders to"},
+	},
+	"kinds of many lists": {
+		files: map[string]string{"crds/a.yaml": "a: [" + strings.Repeat("[],", 1<<20) + "[]]\n"},
+		says:  []string{"crds/a.yaml", "more than 500000"}, counted: true,
+	},
+	"a schema of many lists": {
+		files: map[string]string{"values.schema.json": "{\"enum\": [" + strings.Repeat("[],", 1<<20) + "[]]}"},
+		says:  []string{"values.schema.json", "more than 500000"}, counted: true,
+	},
+	"broken text, then lists": {
+		files: inTemplate("a: b: c\n---\na: [{{ repeat 1000000 \"[],\" }}[]]\n"),
+		says:  []string{"what template web/templates/a.yaml renders to"}, counted: true,
+	},
+	"a manifest of 40 MB": {
+		files: inTemplate("a: |\n{{ repeat 40000000 \"a\" | indent 2 }}\n"), says: []string{"template web/templates/a.yaml", "limit of"},
+	},
 }
 
 func subchart() map[string]string {
@@ -119,7 +144,8 @@ func TestANewerInputEndsTheOld(t *testing.T) {
 		return evaluateIn(boxes)(ctx, tenant, in, ask)
 	}
 	tm.restart("me")
-	if _, err := tm.Reconcile(t.Context(), tm.request(folder(inTemplate(configOf(`{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}`))))); err != nil {
+	endless := folder(inTemplate(configOf(`{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}`)))
+	if _, err := tm.Reconcile(t.Context(), tm.request(endless)); err != nil {
 		t.Fatal(err)
 	}
 	<-begun
@@ -128,4 +154,44 @@ func TestANewerInputEndsTheOld(t *testing.T) {
 	if took := time.Since(at); took > 5*time.Second {
 		t.Errorf("it took %s; the limit of processor time is 10s", took)
 	}
+}
+
+// TestForceEvaluatesAgain: what is remembered of an input holds until somebody asks.
+func TestForceEvaluatesAgain(t *testing.T) {
+	tm := newTeam(t)
+	over, calls := true, 0
+	tm.evaluate = func(ctx context.Context, tenant string, in []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+		if calls++; over {
+			return nil, &sandbox.LimitError{Limit: "memory", Value: "1 MiB", Place: "template web/templates/a.yaml"}
+		}
+		return evaluateIn(boxes)(ctx, tenant, in, ask)
+	}
+	tm.restart("me")
+	r := tm.request(folder(inTemplate(configOf("good"))))
+	tm.refused(tm.settle(r), []string{"template web/templates/a.yaml takes more than the limit of memory, 1 MiB"})
+	over = false
+	tm.restart("another")
+	tm.refused(tm.settle(r), []string{"memory, 1 MiB"})
+	r.Force, r.Asked = true, "now"
+	tm.deploy(r)
+	if calls != 2 {
+		t.Errorf("evaluated %d times, want once, and once when it was asked for", calls)
+	}
+}
+
+// TestAProcessThatCannotAnswer: that the evaluation itself failed says nothing about the chart, which is tried again.
+func TestAProcessThatCannotAnswer(t *testing.T) {
+	tm := newTeam(t)
+	tm.evaluate = func(context.Context, string, []byte, func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+		return nil, &sandbox.CrashError{State: "signal: killed"}
+	}
+	tm.restart("me")
+	r := tm.request(folder(inTemplate(configOf("good"))))
+	out := tm.settle(r)
+	if out.Failed == nil || !out.World || errors.Is(out.Failed, ErrRender) || !strings.Contains(out.Failed.Error(), "signal: killed") {
+		t.Fatalf("got %v, the world's fault: %t", out.Failed, out.World)
+	}
+	tm.evaluate = evaluateIn(boxes)
+	tm.restart("another")
+	tm.deploy(r)
 }

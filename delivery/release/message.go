@@ -23,7 +23,7 @@ func marshal(message any) ([]byte, error) {
 
 func unmarshal(text []byte, message any) error {
 	mode, err := cbor.DecOptions{
-		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSigned, UTF8: cbor.UTF8DecodeInvalid,
+		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail, UTF8: cbor.UTF8DecodeInvalid,
 		MaxArrayElements: maxItems, MaxMapPairs: maxItems, MaxNestedLevels: maxDepth,
 	}.DecMode()
 	if err != nil {

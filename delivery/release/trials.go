@@ -34,7 +34,7 @@ func (t *trials) begin(release types.NamespacedName, input string) error {
 	case why != "":
 		return renderError(errors.New(why))
 	case lost >= maxLost:
-		return renderError(fmt.Errorf("the operator ended %d times while it evaluated this chart with these values, so that is not tried again before they change", lost))
+		return renderError(fmt.Errorf("the operator ended %d times while it evaluated this chart with these values; it is not tried again before they change", lost))
 	}
 	return t.write(release, input, strconv.Itoa(lost+1))
 }

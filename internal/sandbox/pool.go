@@ -105,8 +105,8 @@ func (p *Pool) report(active []string) {
 	}
 	l := p.opts.Limits
 	if all, limit := int64(p.opts.Processes)*l.Memory, containerMemory(); limit > 0 && all+ownMemory > limit {
-		missing = append(missing, fmt.Sprintf("the container's limit of memory, %s, is less than %d processes of %s and the operator take: what is evaluated can end the operator",
-			bytesOf(limit), p.opts.Processes, bytesOf(l.Memory)))
+		missing = append(missing, fmt.Sprintf("the container's limit of memory, %s, is less than %d processes of %s and the operator take: "+
+			"what is evaluated can end the operator", bytesOf(limit), p.opts.Processes, bytesOf(l.Memory)))
 	}
 	p.opts.Log.Info("Evaluating what tenants wrote in processes of their own", "processes", p.opts.Processes,
 		"memory", bytesOf(l.Memory), "cpu", l.CPU.String(), "wall", l.Wall.String(), "output", bytesOf(int64(l.Output)),
@@ -152,7 +152,7 @@ func (p *Pool) once(ctx context.Context, c Call) ([]byte, error) {
 		return nil, err
 	}
 	out, err := b.call(ctx, c, p.opts.Limits)
-	if b.hasEnded() || ctx.Err() != nil {
+	if b.hasEnded() || b.causeOf() != nil || ctx.Err() != nil {
 		p.discard(b)
 		return out, err
 	}

@@ -29,11 +29,15 @@ func (p *process) call(ctx context.Context, c Call, limits Limits) ([]byte, erro
 	r := &running{process: p, limits: limits}
 	stop := context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })
 	defer stop()
-	watched := make(chan struct{})
-	defer close(watched)
+	answered, watched := make(chan struct{}), make(chan struct{})
 	before := p.cpu()
-	go r.watch(before, watched)
+	go func() {
+		r.watch(before, answered)
+		close(watched)
+	}()
 	out, err := r.converse(ctx, c)
+	close(answered)
+	<-watched // What it does to the process is for this call, not for the next.
 	var failed *FunctionError
 	if err == nil || errors.As(err, &failed) {
 		return out, err
@@ -93,15 +97,18 @@ func (r *running) watch(before time.Duration, done <-chan struct{}) {
 	ticks := time.NewTicker(look)
 	defer ticks.Stop()
 	var wall time.Duration
+	var last time.Time
 	for {
+		var now time.Time
 		select {
 		case <-done:
 			return
-		case <-ticks.C:
+		case now = <-ticks.C:
 		}
-		if !r.asking.Load() {
-			wall += look
+		if !r.asking.Load() && !last.IsZero() {
+			wall += now.Sub(last)
 		}
+		last = now
 		switch {
 		case r.cpu()-before > r.limits.CPU:
 			r.kill(&LimitError{Limit: "processor time", Value: r.limits.CPU.String()})

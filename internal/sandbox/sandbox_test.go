@@ -95,6 +95,9 @@ var hostile = map[string]Function{
 
 // deep calls itself until the stack is used up.
 func deep(n int) int {
+	if n < 0 {
+		return 0
+	}
 	var pad [64]int
 	pad[n%64] = n
 	if n < 0 {

@@ -127,10 +127,12 @@ func (s *server) note(place string) {
 
 // heapBytes is what the heap has taken from the system and not returned.
 func heapBytes() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
-	metrics.Read(sample)
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+	}
+	metrics.Read(samples)
 	var sum uint64
-	for _, s := range sample {
+	for _, s := range samples {
 		sum += s.Value.Uint64()
 	}
 	return sum
