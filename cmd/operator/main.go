@@ -47,6 +47,9 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if settings.DigestKey, err = digestKey(ctx, c, scheme); err != nil {
+		return err
+	}
 	engine, err := controllers.Setup(mgr, settings)
 	if err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/digest"
 )
 
 const (
@@ -59,6 +60,8 @@ type Options struct {
 	HolderAlive func(holder string) bool
 	// Now is the clock. Default: the system's.
 	Now func() time.Time
+	// Seal has the digests of Outcome.Content and its History told so that nobody can tell by them what they are of. Nil leaves them.
+	Seal digest.Seal
 	// Notify is called when an action of the app has ended; Reconcile or Uninstall then tell how. It must not block.
 	Notify func(types.NamespacedName)
 	// Log gets Helm's own messages at level 1.
@@ -167,8 +170,9 @@ type Request struct {
 	// Sensitive strings, such as values taken from Secrets, are masked in every error.
 	Sensitive []string
 
-	// fence goes round every request of an action.
+	// fence goes round every request of an action, seal is that of the Options.
 	fence *fence
+	seal  digest.Seal
 }
 
 // Chart is an archive or a folder.
@@ -291,7 +295,9 @@ func (r *Request) refuses(err error) bool {
 }
 
 // knows is whether the caller has recorded this very revision.
-func (r *Request) knows(v *revision) bool { return v.number == r.Known && v.content == r.KnownContent }
+func (r *Request) knows(v *revision) bool {
+	return v.number == r.Known && r.seal.Of(v.content) == r.KnownContent
+}
 
 // proven is whether the caller saw this very revision to be good.
 func (r *Request) proven(v *revision) bool { return r.Proven && r.knows(v) }
