@@ -75,6 +75,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	slots    map[types.NamespacedName]*slot
+	crowded  int
 	left     map[types.NamespacedName]time.Time
 	draining bool
 	stop     chan struct{}
@@ -106,6 +107,7 @@ func New(o Options) *Engine {
 	e := &Engine{
 		opts:     o,
 		slots:    map[types.NamespacedName]*slot{},
+		crowded:  maxUnused,
 		left:     map[types.NamespacedName]time.Time{},
 		stop:     make(chan struct{}),
 		tokens:   make(chan struct{}, o.Workers),
