@@ -1,6 +1,11 @@
 package controllers
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,7 +22,7 @@ func newNetworks(mgr ctrl.Manager, mapper meta.RESTMapper, o Options) (*clustern
 		Named: o.ClusterNetworks, Private: reserved.Private(), Always: reserved.Metadata(),
 	})
 	if err == nil {
-		err = mgr.Add(own)
+		err = errors.Join(mgr.Add(own), mgr.AddReadyzCheck("networks", func(*http.Request) error { return learned(own) }))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -29,6 +34,16 @@ func newNetworks(mgr ctrl.Manager, mapper meta.RESTMapper, o Options) (*clustern
 	return own, &fetch.Network{
 		Allowed: o.AllowedAddresses, Cluster: own.What, Own: ownHosts(mgr.GetConfig(), o.OwnService), TokenServices: o.TokenServices,
 	}, nil
+}
+
+// learned reports an error until the cluster's networks are known: before that no controller is started.
+func learned(own *clusternet.Networks) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if !own.WaitForCacheSync(ctx) {
+		return errors.New("the cluster's networks are not known yet: may the operator list and watch nodes, servicecidrs and the endpointslice default/kubernetes?")
+	}
+	return nil
 }
 
 // ownHosts are those of the API server and of the operator's own Service.

@@ -29,6 +29,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/internal/digestkey"
 )
 
 const (
@@ -75,6 +76,8 @@ type Options struct {
 	// Deployment is the name of the operator's own Deployment, in its namespace: while that is being deleted, or gone, kubeop is
 	// being uninstalled and nothing is removed. "" where it runs as none.
 	Deployment string
+	// DigestKey seals the digests that statuses tell; nil tells them as they are.
+	DigestKey *digestkey.Key
 	// Platform is where the platform repository is; without a URL whoever applies the Repository named platform decides.
 	Platform repository.Platform
 }
@@ -124,7 +127,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,
 		Journal: journal.New(s.direct, o.Namespace, s.clock.Now),
 		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
-		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals,
+		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Seal: s.seal, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals,
 		Charts:    s.stores.Charts,
 		Artifacts: s.stores.Artifacts,
 		Sources:   app.NewSources(s.fetches, s.clock),

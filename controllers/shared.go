@@ -30,6 +30,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/health"
@@ -63,6 +64,7 @@ type shared struct {
 	fetches *pool.Pool
 	// secrets has the metadata of the Secrets in the operator's namespace.
 	secrets cache.Cache
+	seal    digest.Seal
 
 	// queues are the controllers' work queues, by the name of the controller, and weights those of the tenants in them.
 	queues  sync.Map
@@ -78,6 +80,12 @@ func (s *shared) background() error {
 	served, err := kube.NewDiscovery(s.mgr.GetConfig(), s.mgr.GetHTTPClient(), s.mgr.GetLogger().WithName("discovery"), clock.RealClock{}, s.refresh)
 	if err != nil {
 		return err
+	}
+	if s.DigestKey != nil {
+		keep := func(ctx context.Context) error { return s.DigestKey.Keep(ctx, s.secrets, s.mgr.GetLogger()) }
+		if err := s.mgr.Add(manager.RunnableFunc(keep)); err != nil {
+			return err
+		}
 	}
 	platform := func(ctx context.Context) error { return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache()) }
 	return errors.Join(
@@ -173,9 +181,13 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
+	var seal digest.Seal
+	if o.DigestKey != nil {
+		seal = o.DigestKey.Seal
+	}
 	return &shared{
-		served: served, mapper: mapper, Options: o, mgr: mgr, clock: steady.New(fence.SystemClock()), direct: direct, objects: objects, watch: watch,
-		local: local, applier: &apply.Applier{Live: liveOf(watch, local)},
+		seal: seal, served: served, mapper: mapper, Options: o, mgr: mgr, clock: steady.New(fence.SystemClock()), direct: direct, objects: objects, watch: watch,
+		local: local, applier: &apply.Applier{Live: liveOf(watch, local), Seal: seal},
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
 		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
 		network: network, own: own, fetches: fetches, secrets: secrets, weights: weights,
@@ -226,7 +238,7 @@ func (s *shared) engine() <-chan event.GenericEvent {
 		Config: s.mgr.GetConfig(), Discovery: s.served, Mapper: s.mapper,
 		Records: s.local.Records, Releases: s.local.Releases, Explain: s.explain,
 		Evaluate: s.Evaluate, Trials: s.Trials,
-		Workers: s.HelmWorkers, Weight: s.weights.of, Holder: uuid.NewString(), Now: s.clock.Now, Log: s.mgr.GetLogger().WithName("helm"),
+		Workers: s.HelmWorkers, Weight: s.weights.of, Holder: uuid.NewString(), Now: s.clock.Now, Seal: s.seal, Log: s.mgr.GetLogger().WithName("helm"),
 		Notify: func(name types.NamespacedName) {
 			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 			go func() { released <- event.GenericEvent{Object: app} }() // The engine is not held up by a full queue.

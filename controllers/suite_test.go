@@ -25,6 +25,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/internal/digestkey"
 	"github.com/kubeop/kubeop/internal/hook"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
@@ -88,6 +89,9 @@ func startOperator() (*operator, error) {
 	c := Options{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop", Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress", FlowControl: true,
 		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
 		Gateway: "infra/public", PlainRegistries: []string{images.Listener.Addr().String()}}
+	if c.DigestKey, err = digestkey.Ensure(ctx, o.self, c.Namespace); err != nil {
+		return nil, err
+	}
 	if _, err := Setup(mgr, c); err != nil {
 		return nil, err
 	}

@@ -200,7 +200,7 @@ type HookStatus struct {
 	Phase string `json:"phase"`
 	// Name of the hook.
 	Name string `json:"name"`
-	// Input is the digest of the revision it ran for.
+	// Input stands for the revision it ran for: a digest of it under a key that only the operator has.
 	Input string `json:"input"`
 	// Result is Succeeded or Failed.
 	Result string `json:"result"`
@@ -222,7 +222,7 @@ type ReleaseStatus struct {
 	// Deployed is the newest revision that is deployed; the inventory lists its objects. Zero when there is none.
 	// +optional
 	Deployed int `json:"deployed,omitempty"`
-	// Content tells that revision from one of the same number after another installation: a digest of what it holds.
+	// Content tells that revision from one of the same number after another installation: a digest of what it holds, as in the history.
 	// +optional
 	Content string `json:"content,omitempty"`
 	// Proven: the deployed revision was seen healthy and, where tests are enabled, they succeeded. A rollback may return to it.
@@ -248,7 +248,8 @@ type ReleaseSnapshot struct {
 	// AppVersion is the version of what the chart deploys, as the chart says.
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
-	// ValuesDigest is the digest of the values given to the chart, as "sha256:<hex>" of their JSON with sorted keys.
+	// ValuesDigest is a digest of the values given to the chart, as "hmac-sha256:<hex>" under a key that only the operator has: equal
+	// values of this installation have equal digests, and nobody can tell values by them.
 	ValuesDigest string `json:"valuesDigest"`
 	// FirstDeployed is when the release was first installed.
 	FirstDeployed metav1.Time `json:"firstDeployed"`
@@ -257,8 +258,8 @@ type ReleaseSnapshot struct {
 	// Test is how the chart's tests ended, Succeeded or Failed; empty when none ran.
 	// +optional
 	Test string `json:"test,omitempty"`
-	// Digest of what the revision holds: chart, values, manifests and hooks. A rollback goes only to a revision that still
-	// has the digest it was recorded with.
+	// Digest of what the revision holds, as ValuesDigest is of the values: chart, values, manifests and hooks. A rollback goes only to
+	// a revision that still holds what it was recorded with.
 	Digest string `json:"digest"`
 }
 

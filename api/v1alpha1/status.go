@@ -34,8 +34,8 @@ type InventoryEntry struct {
 	ID string `json:"id"`
 	// Version is the API version the object was last applied with.
 	Version string `json:"v"`
-	// Digest is the state the object was left in: the applied manifest and the fields owned afterwards. When both still
-	// match, the object is neither read nor written.
+	// Digest is the state the object was left in: the applied manifest, under a key that only the operator has, and the fields owned
+	// afterwards. When both still match, the object is neither read nor written.
 	// +optional
 	Digest string `json:"d,omitempty"`
 	// Policy is what the object's annotation paas.kubeop.io/prune said when it was applied: "c" for confirm, "d" for

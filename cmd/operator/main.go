@@ -52,6 +52,9 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if settings.DigestKey, err = digestKey(ctx, c, scheme); err != nil {
+		return err
+	}
 	if err := evaluate(mgr, c, &settings); err != nil {
 		return err
 	}

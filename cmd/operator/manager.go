@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/digestkey"
 	"github.com/kubeop/kubeop/internal/hook"
 	"github.com/kubeop/kubeop/internal/version"
 )
@@ -105,4 +106,18 @@ func synced(mgr manager.Manager) error {
 		return errors.New("the caches are not filled yet")
 	}
 	return nil
+}
+
+// digestKey reads the key of digests, or makes it. It does so before anybody is elected: all replicas have one key.
+func digestKey(ctx context.Context, c *config.Operator, scheme *runtime.Scheme) (*digestkey.Key, error) {
+	connection, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	connection.UserAgent = "kubeop/" + version.Version
+	direct, err := client.New(connection, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return digestkey.Ensure(ctx, direct, c.Namespace)
 }

@@ -35,15 +35,20 @@ func (c *contents) get(ref reference, version string) (map[string][]byte, bool) 
 func (c *contents) put(ref reference, version string, data map[string][]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.size += sizeOf(data) - sizeOf(c.held[ref].data)
-	if c.held == nil || c.size > maxContents {
+	if was, known := c.held[ref]; known {
+		c.size -= sizeOf(was.data)
+	}
+	if c.size += sizeOf(data); c.held == nil || c.size > maxContents {
 		c.held, c.size = map[reference]content{}, sizeOf(data)
 	}
 	c.held[ref] = content{version: version, data: data}
 }
 
+// contentCost is about what an object takes beside what it holds, so that empty ones are not for free.
+const contentCost = 512
+
 func sizeOf(data map[string][]byte) int {
-	size := 0
+	size := contentCost
 	for k, v := range data {
 		size += len(k) + len(v)
 	}

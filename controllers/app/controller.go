@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/journal"
@@ -48,6 +49,8 @@ type Reconciler struct {
 	Clock     clock.PassiveClock
 	// Weight returns how many turns a tenant has for one of another's where builds wait; nil: one.
 	Weight func(tenant string) int
+	// Seal has digests told so that nobody can tell by them what they are of; it is that of Applier and Releases, too.
+	Seal digest.Seal
 	// Refusals says whether a newer version of an app is refused.
 	Refusals *refusal.Registry
 
@@ -81,7 +84,7 @@ type Reconciler struct {
 
 // Reconcile delivers one app, or removes what it delivered.
 func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Result, error) {
-	s := newScope(app, &r.memory)
+	s := newScope(app, &r.memory, r.Seal)
 	s.current = r.Refusals.Notes(v1alpha1.AppKind, app)
 	unknown := r.recall(ctx, s)
 	if !app.DeletionTimestamp.IsZero() {

@@ -35,7 +35,7 @@ func newWatched(t *testing.T, objects int) *watched {
 	w.r = &Reconciler{Clock: w.clock, Applier: &apply.Applier{}}
 	app := &v1alpha1.App{}
 	app.UID, app.Spec.Drift.Mode = "web", v1alpha1.DriftWarn
-	w.s = newScope(app, &w.r.memory)
+	w.s = newScope(app, &w.r.memory, nil)
 	w.s.client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 			return unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "theirs", "data", "key")

@@ -149,7 +149,7 @@ func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
 		Client: api, Version: func(context.Context, string, string, string) (string, error) { return "1", nil }, Git: fetch.NewGitStore(t.TempDir(), nil), Clock: now, Sources: NewSources(pool.New(pool.Options{Reach: fetch.Reach}, now), now),
 		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(10), Clock: now},
 	}
-	s := newScope(app, &r.memory)
+	s := newScope(app, &r.memory, nil)
 	s.client = api
 	return r, s
 }

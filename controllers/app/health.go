@@ -132,7 +132,7 @@ func tested(spec *v1alpha1.AppSpec) bool { return spec.Helm != nil && spec.Helm.
 // it now is something else.
 func (r *Reconciler) condemn(ctx context.Context, s *scope, why error) error {
 	outcome := s.helm.outcome
-	if outcome == nil || outcome.Installed || provenBefore(&s.app.Status, known{outcome.Deployed, outcome.Content}) {
+	if outcome == nil || outcome.Installed || s.helm.provenBefore(&s.app.Status, known{outcome.Deployed, outcome.Content}) {
 		return why
 	}
 	done, err := r.Releases.Condemn(ctx, r.request(ctx, s), why.Error())

@@ -41,14 +41,14 @@ func (r *Reconciler) runHook(ctx context.Context, s *scope, h *hookRun) error {
 		return err
 	}
 	for _, job := range ended {
-		if job.GetName() != name {
+		if !h.Is(job) {
+			if job.GetName() == name {
+				return step.Stop(hookReason(h.Phase), fmt.Errorf("the name of the Job of the %s is taken: delete Job/%s", h, name))
+			}
 			continue
 		}
-		if !h.Is(job) {
-			return step.Stop(hookReason(h.Phase), fmt.Errorf("the name of the Job of the %s is taken: delete Job/%s", h, name))
-		}
 		if over, _, _ := jobs.Ended(job); !over {
-			s.memory.hook = name
+			s.memory.hook = job.GetName()
 			return r.whileHookRuns(ctx, s, h, job)
 		}
 		return r.tellHook(ctx, s, h, job)

@@ -78,10 +78,12 @@ func planHooks(s *scope) error {
 			hooks = s.app.Spec.Hooks.Post
 		}
 		for i := range hooks {
-			run := jobs.Run{App: s.app, Phase: phase, Hook: &hooks[i], Image: jobs.ImageOf(s.objects), Revision: s.revision}
-			if run.Input, err = jobs.InputOf(delivered, phase, run.Hook); err != nil {
+			run := jobs.Run{App: s.app, Phase: phase, Hook: &hooks[i], Image: jobs.ImageOf(s.objects), Revision: s.revision, Seal: s.helm.seal}
+			input, err := jobs.InputOf(delivered, phase, run.Hook)
+			if err != nil {
 				return err
 			}
+			run.Input = jobs.Sealed(input, run.Seal)
 			s.hooks = append(s.hooks, planned(s.app, run))
 		}
 	}
@@ -92,6 +94,7 @@ func planHooks(s *scope) error {
 func planned(app *v1alpha1.App, run jobs.Run) *hookRun {
 	h := &hookRun{Run: run}
 	for _, told := range app.Status.Hooks {
+		told.Input = jobs.Sealed(told.Input, run.Seal)
 		if input, _, _ := strings.Cut(told.Input, "."); told.Phase != run.Phase || told.Name != run.Hook.Name || input != run.Input {
 			continue
 		}
@@ -154,8 +157,9 @@ func (s *scope) recordHooks() {
 		told := h.told
 		for i := range was {
 			base, _, _ := strings.Cut(h.Input, ".")
-			if input, _, _ := strings.Cut(was[i].Input, "."); told == nil && was[i].Phase == h.Phase && was[i].Name == h.Hook.Name && input == base {
-				told = &was[i]
+			if input, _, _ := strings.Cut(jobs.Sealed(was[i].Input, h.Seal), "."); told == nil && was[i].Phase == h.Phase && was[i].Name == h.Hook.Name && input == base {
+				told = was[i].DeepCopy()
+				told.Input = jobs.Sealed(told.Input, h.Seal)
 			}
 		}
 		if told != nil {

@@ -96,7 +96,7 @@ func (b *bench) choose(s *scope) error {
 func (b *bench) look() (*scope, int, error) {
 	b.t.Helper()
 	before := b.asked
-	s := newScope(b.app, &b.memory)
+	s := newScope(b.app, &b.memory, nil)
 	err := b.choose(s)
 	s.Record()
 	if token, ok := meta.ReconcileAnnotationValue(b.app.Annotations); ok {
@@ -241,7 +241,7 @@ func TestImagePolicyAfterARestart(t *testing.T) {
 // A choice that was not told because the status was not written is told later.
 func TestAnImageIsToldOnce(t *testing.T) {
 	b := newBench(t)
-	s := newScope(b.app, &b.memory)
+	s := newScope(b.app, &b.memory, nil)
 	if err := b.choose(s); err != nil {
 		t.Fatal(err)
 	}

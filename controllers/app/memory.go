@@ -99,6 +99,9 @@ type remembered struct {
 	mountsFor int64
 }
 
+// maxSilent is how many siblings are remembered to have said nothing: apps come and go while the one that waits stays.
+const maxSilent = 1000
+
 // silence is what somebody says nothing of, and since when that is known.
 type silence struct {
 	about about
@@ -189,8 +192,8 @@ func (r *remembered) silence(sibling string, what about, now time.Time) time.Dur
 	was := r.silent[sibling]
 	if was.about != what || was.since.Before(r.staleSince) {
 		was = silence{what, now}
-		if r.silent == nil {
-			r.silent = map[string]silence{}
+		if r.silent == nil || len(r.silent) >= maxSilent {
+			r.silent = map[string]silence{} // Whoever says nothing is found to do so again.
 		}
 		r.silent[sibling] = was
 	}

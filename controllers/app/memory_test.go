@@ -27,15 +27,15 @@ func TestAFixHasItsOwnTime(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "web"}}
 	app.Status.UnhealthySince = &metav1.Time{Time: now.Add(-time.Hour)}
 	m := &memory{}
-	if s := newScope(app, m); s.unhealthySince == nil {
+	if s := newScope(app, m, nil); s.unhealthySince == nil {
 		t.Fatal("nothing was written, and the hour is forgotten")
 	}
 	m.of(app).written = now
-	if s := newScope(app, m); s.unhealthySince != nil {
+	if s := newScope(app, m, nil); s.unhealthySince != nil {
 		t.Errorf("the fix is unhealthy since %s", s.unhealthySince)
 	}
 	app.Status.UnhealthySince = &metav1.Time{Time: now.Add(time.Second)}
-	if s := newScope(app, m); s.unhealthySince == nil {
+	if s := newScope(app, m, nil); s.unhealthySince == nil {
 		t.Error("what came after the write is forgotten")
 	}
 }
@@ -48,14 +48,14 @@ func TestWhatAQuietPassFoundIsKept(t *testing.T) {
 	m := &memory{}
 	r := m.of(app)
 	r.release, r.revision, r.entries, r.corrected = "web", 2, entries, "put back: x"
-	s := newScope(app, m)
+	s := newScope(app, m, nil)
 	s.memory.settle()
 	if recordedRevision(s).revision != 2 || len(recordedEntries(s)) != 1 || s.memory.corrected == "" {
 		t.Errorf("it is forgotten before it was told: %+v", s.memory)
 	}
 	app.Status.Release.Deployed, app.Status.Inventory.Entries = 2, entries
 	app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.DriftedCondition, Message: "put back: x"}}
-	s = newScope(app, m)
+	s = newScope(app, m, nil)
 	if s.memory.revision != 0 || s.memory.entries != nil || s.memory.corrected != "" || recordedRevision(s).revision != 2 {
 		t.Errorf("it is kept though the status has it: %+v", s.memory)
 	}
@@ -122,7 +122,7 @@ func TestWaitingIsQuietAtFirst(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(100000, 0))
 	r := &Reconciler{Clock: clock}
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "web"}}
-	s := newScope(app, &r.memory)
+	s := newScope(app, &r.memory, nil)
 	says := func() string { return r.wait(s, "release", patience, errors.New("installing")).Error() }
 	if got := says(); got != "under way" {
 		t.Errorf("at once it says %q", got)

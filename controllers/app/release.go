@@ -104,7 +104,7 @@ func (r *Reconciler) request(ctx context.Context, s *scope) release.Request {
 		Admit:            r.check(s),
 		Refused:          refused,
 		Retry:            func(attempts int) time.Duration { return retryAfter(app, attempts) },
-		Proven:           provenBefore(&s.app.Status, recorded),
+		Proven:           s.helm.provenBefore(&s.app.Status, recorded),
 		Force:            asks(s.app, forceAnnotation, s.app.Status.LastHandledForceAt),
 		Reset:            asks(s.app, resetAnnotation, s.app.Status.LastHandledResetAt),
 		Asked:            s.app.Annotations[forceAnnotation] + "/" + s.app.Annotations[resetAnnotation],
@@ -139,7 +139,7 @@ func recordedRevision(s *scope) known {
 		return known{s.memory.revision, s.memory.content}
 	}
 	if was := s.app.Status.Release; was != nil && was.Name == name {
-		return known{was.Deployed, was.Content}
+		return s.helm.knownOf(was)
 	}
 	return known{}
 }

@@ -24,7 +24,7 @@ func TestHowAReleaseEnds(t *testing.T) {
 	failed := func(change func(*release.Outcome)) error {
 		outcome := release.Outcome{Failed: errors.New("it broke"), Deployed: 3, Attempts: 2, RetryAt: now.Add(due)}
 		change(&outcome)
-		return (&Reconciler{Clock: clocktesting.NewFakePassiveClock(now)}).releaseFailed(newScope(&v1alpha1.App{}, &memory{}), outcome)
+		return (&Reconciler{Clock: clocktesting.NewFakePassiveClock(now)}).releaseFailed(newScope(&v1alpha1.App{}, &memory{}, nil), outcome)
 	}
 	mended := func(m *release.Remediation) func(*release.Outcome) {
 		return func(o *release.Outcome) { o.Held, o.Remediation = true, m }

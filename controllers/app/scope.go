@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/own"
@@ -98,10 +99,12 @@ type helmFacts struct {
 	notes []step.Note
 	// proven is set when health and tests found the deployed revision good.
 	proven bool
+	// seal is the Reconciler's.
+	seal digest.Seal
 }
 
-func newScope(app *v1alpha1.App, m *memory) *scope {
-	s := &scope{app: app, memory: m.of(app), inventory: app.Status.Inventory, unhealthySince: app.Status.UnhealthySince, held: app.Status.Held, heldToken: app.Status.HeldToken}
+func newScope(app *v1alpha1.App, m *memory, seal digest.Seal) *scope {
+	s := &scope{helm: helmFacts{seal: seal}, app: app, memory: m.of(app), inventory: app.Status.Inventory, unhealthySince: app.Status.UnhealthySince, held: app.Status.Held, heldToken: app.Status.HeldToken}
 	s.memory.told(app)
 	if kept := s.memory.inventory; kept != nil {
 		s.inventory = *kept
@@ -122,7 +125,7 @@ func (r *Reconciler) recall(ctx context.Context, s *scope) (err error) {
 
 // recorded returns what the app's status tells that it made, and what an earlier process began to make and did not come to tell.
 func (r *Reconciler) recorded(ctx context.Context, app *v1alpha1.App) (v1alpha1.Inventory, error) {
-	told := app.Status.Inventory
+	told := v1alpha1.Inventory{Entries: apply.Sealed(app.Status.Inventory.Entries, r.Seal)}
 	begun, err := r.Journal.Of(ctx, app.UID)
 	if untold := apply.Stale(begun, told.Entries); len(untold) > 0 {
 		told = apply.Inventory(told.Entries, untold)
@@ -189,7 +192,7 @@ func (h *helmFacts) record(app *v1alpha1.App) {
 	if at := h.outcome.RetryAt; !at.IsZero() {
 		status.NextRetryAt = &metav1.Time{Time: at}
 	}
-	status.History = historyOf(status.History, h.outcome)
+	status.History = historyOf(sealedHistory(status.History, h.seal), h.outcome)
 	if h.outcome.Release.Name == "" {
 		status.Release = nil
 		return
@@ -203,7 +206,7 @@ func (h *helmFacts) release(status *v1alpha1.AppStatus) *v1alpha1.ReleaseStatus 
 	now := &v1alpha1.ReleaseStatus{
 		Name: info.Name, Revision: info.Revision, Status: info.Status, Chart: info.Chart, AppVersion: info.AppVersion,
 		Deployed: h.outcome.Deployed, Content: h.outcome.Content,
-		Proven: h.proven || provenBefore(status, known{h.outcome.Deployed, h.outcome.Content}),
+		Proven: h.proven || h.provenBefore(status, known{h.outcome.Deployed, h.outcome.Content}),
 	}
 	for _, snapshot := range status.History {
 		if snapshot.Revision == info.Revision && now.Chart == "" {
@@ -219,10 +222,24 @@ type known struct {
 	content  string
 }
 
+// knownOf is the deployed revision that a status tells.
+func (h *helmFacts) knownOf(told *v1alpha1.ReleaseStatus) known {
+	return known{told.Deployed, h.seal.Of(told.Content)}
+}
+
 // provenBefore reports whether a deployed revision is recorded to be good.
-func provenBefore(status *v1alpha1.AppStatus, k known) bool {
+func (h *helmFacts) provenBefore(status *v1alpha1.AppStatus, k known) bool {
 	was := status.Release
-	return was != nil && was.Proven && known{was.Deployed, was.Content} == k
+	return was != nil && was.Proven && h.knownOf(was) == k
+}
+
+// sealedHistory is a recorded history whose digests are sealed.
+func sealedHistory(recorded []v1alpha1.ReleaseSnapshot, seal digest.Seal) []v1alpha1.ReleaseSnapshot {
+	sealed := slices.Clone(recorded)
+	for i := range sealed {
+		sealed[i].Digest, sealed[i].ValuesDigest = seal.Of(sealed[i].Digest), seal.Of(sealed[i].ValuesDigest)
+	}
+	return sealed
 }
 
 // historyOf brings the recorded history to what Helm keeps, newest first.

@@ -126,7 +126,7 @@ func TestWhatAProcessBeganIsTakenUpByTheNext(t *testing.T) {
 	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{applied}
 	pass := func(r *Reconciler) *scope {
 		t.Helper()
-		s := newScope(app.DeepCopy(), &r.memory)
+		s := newScope(app.DeepCopy(), &r.memory, nil)
 		if err := r.recall(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

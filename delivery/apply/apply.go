@@ -23,6 +23,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/digest"
 )
 
 // concurrency is how many objects of one rank are applied at once.
@@ -34,12 +35,15 @@ type Live func(context.Context, schema.GroupVersionKind, types.NamespacedName) (
 // Applier applies sets of objects.
 type Applier struct {
 	Live Live
+	// Seal has the digests of manifests recorded so that nobody can tell by them what a manifest holds; nil leaves them as they are.
+	Seal digest.Seal
 }
 
 // Set is what one owner wants to be there, and what it recorded the last time.
 type Set struct {
-	Client   client.Client
-	Objects  []*unstructured.Unstructured
+	Client  client.Client
+	Objects []*unstructured.Unstructured
+	// Recorded are Sealed.
 	Recorded []v1alpha1.InventoryEntry
 	// Before, where it is set, is called with what has to be recorded before objects that were not recorded yet are
 	// written: the process may end at any moment, and what it made must not be forgotten.

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"hash"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,22 +15,42 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/digest"
 )
 
 // helmManager is the field manager under which delivery/release has Helm write.
 const helmManager = "helm"
 
 // digestOf returns the state an object is left in: the manifest that was applied, and the state of the live object.
-func digestOf(manifest *unstructured.Unstructured, live metav1.Object) string {
-	return manifestDigest(manifest) + StateOf(IDOf(manifest), live)
+func (a *Applier) digestOf(manifest *unstructured.Unstructured, live metav1.Object) string {
+	return a.manifestDigest(manifest) + StateOf(IDOf(manifest), live)
 }
 
-// manifestDigest is how a digest begins. 16 characters tell two manifests of one object apart.
-func manifestDigest(manifest *unstructured.Unstructured) string {
+// manifestDigest is how a digest begins. 16 characters tell two manifests of one object apart. It is sealed: a manifest may be that of a
+// Secret.
+func (a *Applier) manifestDigest(manifest *unstructured.Unstructured) string {
 	h := sha256.New()
 	// Encoding what was decoded from JSON or YAML cannot fail, and sorts the keys.
 	_ = json.NewEncoder(h).Encode(manifest.Object)
-	return sum(h)
+	return a.Seal.Short(sum(h))
+}
+
+// plain is the digest of an object that an earlier version recorded with a manifest's digest that is not sealed. Of Helm's objects no
+// manifest is recorded.
+var plain = regexp.MustCompile(`^[0-9a-f]{16}([0-9a-f]{16}|@.*)$`)
+
+// Sealed are recorded entries with all that stands for a manifest sealed, as it is to be before they are given to Apply.
+func Sealed(entries []v1alpha1.InventoryEntry, seal digest.Seal) []v1alpha1.InventoryEntry {
+	if seal == nil || !slices.ContainsFunc(entries, func(e v1alpha1.InventoryEntry) bool { return plain.MatchString(e.Digest) }) {
+		return entries
+	}
+	entries = slices.Clone(entries)
+	for i, e := range entries {
+		if plain.MatchString(e.Digest) {
+			entries[i].Digest = seal.Short(e.Digest[:digestSize]) + e.Digest[digestSize:]
+		}
+	}
+	return entries
 }
 
 // versionMark stands before a resourceVersion that is all that is known of an object's state.
@@ -60,7 +82,10 @@ func sameState(recorded, now string) bool {
 	return err == nil && order < 0
 }
 
-func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil))[:16] }
+// digestSize is how many characters of a digest are recorded.
+const digestSize = 16
+
+func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil))[:digestSize] }
 
 // ownedFields returns the fields that kubeop or its Helm applied and that nobody took over since, those that people added
 // by hand, and when each was last written: with another value, a field stays its manager's. They are sorted by their text:

@@ -39,7 +39,7 @@ func (t *target) moved() bool {
 	if t.live != nil && t.live.GetUID() != "" && t.live.GetLabels()[v1alpha1.AppLabel] != t.object.GetLabels()[v1alpha1.AppLabel] {
 		return false
 	}
-	return t.entry.Digest != "" && strings.HasPrefix(t.entry.Digest, manifestDigest(t.manifest))
+	return t.entry.Digest != "" && strings.HasPrefix(t.entry.Digest, t.manifestDigest(t.manifest))
 }
 
 // leave reports whether the object is left as others changed it, which is told.

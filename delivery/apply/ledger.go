@@ -25,7 +25,7 @@ type Ledger struct {
 
 // NewLedger returns a Ledger that goes on from what was recorded the last time.
 func NewLedger(a *Applier, c client.Client, recorded v1alpha1.Inventory) *Ledger {
-	return &Ledger{applier: a, client: c, recorded: recorded.Entries}
+	return &Ledger{applier: a, client: c, recorded: Sealed(recorded.Entries, a.Seal)}
 }
 
 // Apply applies objects written as apply configurations (k8s.io/client-go/applyconfigurations) or as unstructured objects.
@@ -59,7 +59,7 @@ func (l *Ledger) Settled(ctx context.Context, object any) (metav1.Object, error)
 	if live == nil || err != nil || live.GetDeletionTimestamp() != nil {
 		return nil, err
 	}
-	if !sameState(l.recorded[at].Digest, digestOf(o, live)) || !marked(live.GetLabels(), o.GetLabels()) {
+	if !sameState(l.recorded[at].Digest, l.applier.digestOf(o, live)) || !marked(live.GetLabels(), o.GetLabels()) {
 		return nil, nil
 	}
 	return live, nil

@@ -50,7 +50,7 @@ func (t *target) whole() *unstructured.Unstructured {
 // digest is digestOf without what is spared.
 func (t *target) digest(manifest *unstructured.Unstructured, live metav1.Object) string {
 	if len(t.spared.paths) == 0 {
-		return digestOf(manifest, live)
+		return t.digestOf(manifest, live)
 	}
 	left, seen := ceded{spared: t.spared}, &metav1.ObjectMeta{ResourceVersion: live.GetResourceVersion()}
 	for _, f := range live.GetManagedFields() {
@@ -58,7 +58,7 @@ func (t *target) digest(manifest *unstructured.Unstructured, live metav1.Object)
 		left.release(own)
 		seen.ManagedFields = append(seen.ManagedFields, *own)
 	}
-	return digestOf(manifest, seen)
+	return t.digestOf(manifest, seen)
 }
 
 // strip returns the object without the fields, but for what says which object it is and whose.

@@ -103,7 +103,7 @@ func (t *target) justWritten() bool {
 		return false
 	}
 	c := ceded{replicas: t.scalers.scale(t.object), bundles: injected(t.object)}
-	return strings.HasPrefix(t.entry.Digest, manifestDigest(c.without(t.object)))
+	return strings.HasPrefix(t.entry.Digest, t.manifestDigest(c.without(t.object)))
 }
 
 // cede takes from the object what is left to others, and returns what that is; nil when the object is as it was left.

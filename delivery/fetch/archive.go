@@ -116,15 +116,11 @@ func (s *ChartStore) keep(folder string, want expected, body io.Reader) (string,
 	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		return "", fail(ErrInvalid, "what the repository serves as the chart is not a gzip archive: check what was published there")
 	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return "", writing(folder, err)
-	}
-	file, err := os.CreateTemp(folder, temporary)
+	file, err := createIn(folder)
 	if err != nil {
-		return "", writing(folder, err)
+		return "", err
 	}
-	defer os.Remove(file.Name())
-	defer file.Close()
+	defer discard(file)
 	sum := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(file, sum), start); err != nil {
 		return "", downloadFailed("the chart", folder, err)

@@ -135,8 +135,8 @@ func (s *ArtifactStore) keep(ctx context.Context, a archived) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	s.used.mark(path)
 	if _, err := os.Stat(path); err == nil {
+		s.used.mark(path)
 		s.disk.claim(a.tenant, path)
 		return path, nil
 	}
@@ -146,21 +146,18 @@ func (s *ArtifactStore) keep(ctx context.Context, a archived) (string, error) {
 	}
 	body = s.disk.room(ctx, a.tenant, body)
 	defer body.Close()
-	if err := os.MkdirAll(a.folder, 0o700); err != nil {
-		return "", writing(a.folder, err)
-	}
-	file, err := os.CreateTemp(a.folder, temporary)
+	file, err := createIn(a.folder)
 	if err != nil {
-		return "", writing(a.folder, err)
+		return "", err
 	}
-	defer os.Remove(file.Name())
-	defer file.Close()
+	defer discard(file)
 	if err := s.receive(file, body, digest); err != nil {
 		return "", downloadFailed("the artifact", a.folder, err)
 	}
 	if err := os.Rename(file.Name(), path); err != nil {
 		return "", writing(a.folder, err)
 	}
+	s.used.mark(path)
 	s.disk.claim(a.tenant, path)
 	return path, nil
 }

@@ -85,8 +85,10 @@ type GitStore struct {
 	unpacking *unpackers
 
 	mu sync.Mutex
-	// repositories are those of which somebody holds a commit or a folder. On disk there may be more.
+	// repositories are those of which somebody holds a commit or a folder, and some of which nobody does any more. On disk there
+	// may be more. When there are crowded, those that nobody holds are dropped.
 	repositories map[string]weak.Pointer[repository]
+	crowded      int
 }
 
 // NewGitStore keeps its stores below dir, which is created when it is first needed. What an earlier process left
@@ -97,7 +99,7 @@ func NewGitStore(dir string, network *Network) *GitStore {
 		network:      network,
 		limits:       defaultLimits(),
 		unpacking:    newUnpackers(),
-		repositories: map[string]weak.Pointer[repository]{},
+		repositories: map[string]weak.Pointer[repository]{}, crowded: maxUnheld,
 	}
 }
 
@@ -183,15 +185,30 @@ func added(before, after []string) []string {
 // repository is the store for one pair of URL and credentials.
 func (s *GitStore) repository(src Git) *repository {
 	key := src.Auth.digest(src.URL)
+	dir := filepath.Join(s.dir, key)
+	if _, err := os.Stat(dir); err == nil {
+		s.used.mark(dir)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used.mark(filepath.Join(s.dir, key))
 	repo := s.repositories[key].Value()
 	if repo == nil {
-		repo = &repository{dir: filepath.Join(s.dir, key), network: s.network, limits: s.limits, unpacking: s.unpacking}
+		if len(s.repositories) >= s.crowded {
+			s.forgetUnheld()
+		}
+		repo = &repository{dir: dir, network: s.network, limits: s.limits, unpacking: s.unpacking}
 		s.repositories[key] = weak.Make(repo)
 	}
 	return repo
+}
+
+// maxUnheld is how many entries of sources are kept at least before those are dropped that nobody holds.
+const maxUnheld = 4096
+
+// forgetUnheld drops the sources of which nobody holds anything. It is called again when there are twice as many.
+func (s *GitStore) forgetUnheld() {
+	maps.DeleteFunc(s.repositories, func(_ string, held weak.Pointer[repository]) bool { return held.Value() == nil })
+	s.crowded = max(maxUnheld, 2*len(s.repositories))
 }
 
 // kept are the stores of all sources.
@@ -228,7 +245,7 @@ func (s *GitStore) tidy() {
 	s.used.tidy()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.repositories, func(_ string, held weak.Pointer[repository]) bool { return held.Value() == nil })
+	s.forgetUnheld()
 }
 
 // safeURL is a URL for messages: without user, because a token may be written as one.
@@ -250,10 +267,12 @@ func (r *repository) remote(src Git) (*remote, error) {
 	if err := src.Auth.check(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return nil, writing(r.dir, err)
+	// Not that of the repository, which comes into being with its first commit.
+	scratch := filepath.Dir(r.dir)
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, writing(scratch, err)
 	}
-	from := &remote{url: u, auth: src.Auth, limits: r.limits, network: r.network, scratch: r.dir}
+	from := &remote{url: u, auth: src.Auth, limits: r.limits, network: r.network, scratch: scratch}
 	if u.Scheme == "ssh" {
 		return from, nil
 	}

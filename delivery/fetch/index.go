@@ -15,8 +15,10 @@ type index struct {
 	http *http.Client
 	auth Auth
 	file string
-	// idle is set when nobody asked for it since the last sweep; ChartStore.mu guards it.
-	idle bool
+	// idle is set when nobody asked for it since the last sweep; asked is when somebody last did, by the store's logical clock.
+	// ChartStore.mu guards them.
+	idle  bool
+	asked int64
 
 	mu     sync.Mutex
 	chosen map[wish]version
@@ -29,19 +31,34 @@ type wish struct{ chart, version string }
 // chosen from them.
 const rememberedWishes = 1024
 
+// rememberedIndexes bounds the repositories that are remembered. Of one that is forgotten the index is still on disk.
+const rememberedIndexes = 1024
+
+// forgetOldest drops the repository that nobody asked for the longest time. Who is asking it goes on with what it has.
+func (s *ChartStore) forgetOldest() {
+	var oldest string
+	for folder, known := range s.indexes {
+		if oldest == "" || known.asked < s.indexes[oldest].asked {
+			oldest = folder
+		}
+	}
+	s.indexes[oldest].http.CloseIdleConnections()
+	delete(s.indexes, oldest)
+}
+
 // fromIndex fetches a chart from a Helm repository.
 func (s *ChartStore) fromIndex(ctx context.Context, r request) (ChartArchive, error) {
 	known, err := s.index(r)
 	if err != nil {
 		return ChartArchive{}, err
 	}
-	s.used.mark(known.file)
 	if _, err := s.refreshes.take(ctx, r.folder, r.arrived, func() (struct{}, error) {
 		room := func(index io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, r.Tenant, index) }
 		return struct{}{}, known.refresh(ctx, r.base, s.limits, room)
 	}); err != nil {
 		return ChartArchive{}, err
 	}
+	s.used.mark(known.file)
 	s.disk.claim(r.Tenant, known.file)
 	chosen, err := known.choose(wish{r.Name, r.Version}, s.limits)
 	if err != nil {
@@ -119,7 +136,7 @@ func (s *ChartStore) index(r request) (*index, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.indexes[r.folder]; known != nil {
-		known.idle = false
+		known.idle, known.asked = false, r.arrived
 		return known, nil
 	}
 	auth, _, err := r.Auth.forPlace(r.base.Host + r.base.Path)
@@ -130,7 +147,10 @@ func (s *ChartStore) index(r request) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &index{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: map[wish]version{}}
+	known := &index{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: map[wish]version{}, asked: r.arrived}
+	if len(s.indexes) >= rememberedIndexes {
+		s.forgetOldest()
+	}
 	s.indexes[r.folder] = known
 	return known, nil
 }

@@ -18,6 +18,8 @@ type memory[T any] struct {
 	now   func() time.Time
 	known map[string]*known[T]
 	swept time.Time
+	// max bounds the sources that are remembered; 0 is no bound, for keys that are objects of the API or are forgotten by name.
+	max int
 }
 
 // known is what is known of a source.
@@ -48,6 +50,9 @@ func (m *memory[T]) of(key string, q Question) *known[T] {
 	m.sweep()
 	k := m.known[key]
 	if k == nil {
+		if m.max > 0 && len(m.known) >= m.max {
+			m.forgetOldest()
+		}
 		k = &known[T]{}
 		if m.known == nil {
 			m.known = map[string]*known[T]{}
@@ -66,6 +71,17 @@ func (m *memory[T]) sweep() {
 	}
 	m.swept = now
 	maps.DeleteFunc(m.known, func(_ string, k *known[T]) bool { return k.run == nil && now.Sub(k.used) > k.keep })
+}
+
+// forgetOldest forgets what was not asked for the longest time, and is not being asked.
+func (m *memory[T]) forgetOldest() {
+	var oldest string
+	for key, k := range m.known {
+		if k.run == nil && (oldest == "" || k.used.Before(m.known[oldest].used)) {
+			oldest = key
+		}
+	}
+	delete(m.known, oldest)
 }
 
 // serves says whether the last answer, or failure, does for a question whose answer may be so old.

@@ -34,15 +34,11 @@ const maxStamp = 60 * kibibyte
 // shelve writes an index to disk, whole or not at all.
 func shelve(path string, index io.Reader, from stamp, limits limits) error {
 	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return writing(folder, err)
-	}
-	file, err := os.CreateTemp(folder, temporary)
+	file, err := createIn(folder)
 	if err != nil {
-		return writing(folder, err)
+		return err
 	}
-	defer os.Remove(file.Name())
-	defer file.Close()
+	defer discard(file)
 	on := &shelf{file: file, zip: zip.NewWriter(file)}
 	if err := takeApart(index, on, limits); err != nil {
 		return downloadFailed("index.yaml", folder, err)

@@ -175,6 +175,9 @@ func (r *repository) folder(treeHash string) (*Folder, error) {
 // renew fetches into a fresh generation and puts it in use. The one before it stays to be looked in, the one before that
 // goes when nobody reads from it any more.
 func (r *repository) renew(ctx context.Context, refs session, o order) (err error) {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return diskFailed(r.dir, err)
+	}
 	aside, err := os.MkdirTemp(r.dir, temporary)
 	if err != nil {
 		return diskFailed(r.dir, err)
@@ -182,6 +185,7 @@ func (r *repository) renew(ctx context.Context, refs session, o order) (err erro
 	defer func() {
 		if err != nil {
 			_ = os.RemoveAll(aside)
+			_ = os.Remove(r.dir) // Where nothing is in it.
 		}
 	}()
 	g, err := openGeneration(aside, r.limits, r.unpacking)

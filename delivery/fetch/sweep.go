@@ -72,6 +72,31 @@ type shelved struct {
 	emptied func(folder string)
 }
 
+// createIn creates a temporary file in a folder that comes into being with it. It may be gone again at any moment while nothing is in
+// it, see discard.
+func createIn(folder string) (*os.File, error) {
+	for tries := 1; ; tries++ {
+		err := os.MkdirAll(folder, 0o700)
+		if err == nil {
+			var file *os.File
+			if file, err = os.CreateTemp(folder, temporary); err == nil {
+				return file, nil
+			}
+		}
+		if tries == 3 || !errors.Is(err, fs.ErrNotExist) {
+			return nil, writing(folder, err)
+		}
+	}
+}
+
+// discard closes a temporary file and removes it, unless it was renamed, and its folder where nothing else is in it: who names
+// sources that give nothing must not fill the disk with folders.
+func discard(file *os.File) {
+	_ = file.Close()
+	_ = os.Remove(file.Name())
+	_ = os.Remove(filepath.Dir(file.Name()))
+}
+
 // begin removes what a crash left unfinished, once, before anything is begun.
 func (s *shelved) begin() {
 	s.tidied.Do(func() {

@@ -9,6 +9,9 @@ import (
 // tenant loses what others do not leave of an even share.
 const maxTagsHeld = 32 * mebibyte
 
+// maxTagLists is how many repositories are remembered of one tenant, those that failed included.
+const maxTagLists = 4096
+
 // tagListCost is about what a list takes beside its tags and its key, in bytes: so that empty ones are not for free.
 const tagListCost = 512
 
@@ -81,7 +84,7 @@ func (s *TagStore) of(tenant string) *tagLists {
 
 func (s *TagStore) ofLocked(tenant string) *tagLists {
 	if s.lists[tenant] == nil {
-		s.lists[tenant] = &tagLists{memory: memory[*tagList]{now: s.now}, lists: map[string]heldList{}}
+		s.lists[tenant] = &tagLists{memory: memory[*tagList]{now: s.now, max: maxTagLists}, lists: map[string]heldList{}}
 	}
 	return s.lists[tenant]
 }

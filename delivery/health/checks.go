@@ -19,6 +19,9 @@ type Checks struct {
 	said  map[Ref]said
 }
 
+// maxSaid is how many objects are remembered; of more each is read again.
+const maxSaid = 5000
+
 // said is a judgment of one version of an object.
 type said struct {
 	version string
@@ -72,6 +75,9 @@ func (e Explainer) checked(ctx context.Context, ref Ref, check *expr.Check, held
 	}
 	now := said{version: whole.GetResourceVersion()}
 	now.state, now.why = e.say(ctx, check, whole)
+	if len(e.Checks.said) >= maxSaid {
+		clear(e.Checks.said) // Objects come and go with commits.
+	}
 	e.Checks.said[ref.plain()] = now
 	return &finding{ref: ref, state: now.state, why: now.why}, nil
 }

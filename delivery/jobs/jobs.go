@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -49,8 +50,10 @@ type Run struct {
 	Hook  *v1alpha1.Hook
 	// Image is what an app of type Image runs, for hooks that name none.
 	Image string
-	// Input is what the hook runs for; see InputOf.
+	// Input is what the hook runs for; see InputOf and Sealed.
 	Input string
+	// Seal is how the input was sealed.
+	Seal digest.Seal
 	// Revision is what people call it.
 	Revision string
 }
@@ -61,11 +64,21 @@ func InputOf(delivered, phase string, hook *v1alpha1.Hook) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encoding hook %s: %w", hook.Name, err)
 	}
-	return digest(delivered, phase, string(text))[:16], nil
+	return sum(delivered, phase, string(text))[:16], nil
+}
+
+// Sealed is an input as a status and a Job tell it: what is delivered may hold Secrets. One that an earlier version told as it is, is
+// sealed, too.
+func Sealed(input string, seal digest.Seal) string {
+	first, again, repeated := strings.Cut(input, ".")
+	if first = seal.Short(first); repeated {
+		return first + "." + again
+	}
+	return first
 }
 
 // Again names another run for the same input, which somebody asked for by a word.
-func Again(input, word string) string { return input + "." + digest(word)[:8] }
+func Again(input, word string) string { return input + "." + sum(word)[:8] }
 
 // Digest of anything that JSON can hold.
 func Digest(delivered any) (string, error) {
@@ -73,12 +86,12 @@ func Digest(delivered any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encoding what is delivered: %w", err)
 	}
-	return digest(string(text)), nil
+	return sum(string(text)), nil
 }
 
-func digest(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:])
+func sum(parts ...string) string {
+	all := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(all[:])
 }
 
 // String names the hook as messages do: "pre hook migrate".
@@ -89,7 +102,7 @@ func (r *Run) Label() string { return r.Phase + "-" + r.Hook.Name }
 
 // Name of the Job: "<app>-<hook>-<digest>", cut so that it fits.
 func (r *Run) Name() string {
-	tail := "-" + digest(r.App.Name, r.Phase, r.Hook.Name, r.Input)[:8]
+	tail := "-" + sum(r.App.Name, r.Phase, r.Hook.Name, r.Input)[:8]
 	head := r.App.Name + "-" + r.Hook.Name
 	return strings.TrimRight(head[:min(len(head), maxName-len(tail))], "-") + tail
 }
@@ -161,10 +174,12 @@ func (r *Run) Mark(job *unstructured.Unstructured) {
 	job.SetAnnotations(map[string]string{v1alpha1.HookInputAnnotation: r.Input})
 }
 
-// Is reports whether a Job is this run.
+// Is reports whether a Job is this run. An earlier version named it, and its input, by a digest that is not sealed.
 func (r *Run) Is(job *unstructured.Unstructured) bool {
-	return job.GetName() == r.Name() && job.GetLabels()[v1alpha1.HookLabel] == r.Label() &&
-		job.GetLabels()[v1alpha1.AppLabel] == r.App.Name && job.GetAnnotations()[v1alpha1.HookInputAnnotation] == r.Input
+	made := *r
+	made.Input = job.GetAnnotations()[v1alpha1.HookInputAnnotation]
+	return Sealed(made.Input, r.Seal) == r.Input && job.GetName() == made.Name() &&
+		job.GetLabels()[v1alpha1.HookLabel] == r.Label() && job.GetLabels()[v1alpha1.AppLabel] == r.App.Name
 }
 
 // Ended tells how a Job ended, and why it failed.

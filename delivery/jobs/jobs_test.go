@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/digest"
 )
 
 func run(change func(*Run)) *Run {
@@ -121,5 +122,44 @@ func TestImageOf(t *testing.T) {
 	}
 	if got := ImageOf([]*unstructured.Unstructured{service}); got != "" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestAJobThatAnEarlierVersionMadeIsKnown by the input that it told as it is, and any other is not.
+func TestAJobThatAnEarlierVersionMadeIsKnown(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "web", UID: "1"}}
+	hook := &v1alpha1.Hook{Name: "migrate", Image: "none.example/migrate"}
+	keyed := func(key string) digest.Seal { return func(digest string) string { return sum(key, digest) } }
+	seal, other := keyed("one"), keyed("other")
+	made := func(input string) *unstructured.Unstructured {
+		t.Helper()
+		run := Run{App: app, Phase: Pre, Hook: hook, Input: input}
+		job, err := run.Job()
+		if err != nil {
+			t.Fatal(err)
+		}
+		job.SetLabels(map[string]string{v1alpha1.AppLabel: "web"})
+		run.Mark(job)
+		return job
+	}
+	now := Run{App: app, Phase: Pre, Hook: hook, Input: Sealed("0123456789abcdef", seal), Seal: seal}
+	if now.Input == "0123456789abcdef" || now.Name() == (&Run{App: app, Phase: Pre, Hook: hook, Input: "0123456789abcdef"}).Name() {
+		t.Errorf("input %s and name %s are not sealed", now.Input, now.Name())
+	}
+	for name, c := range map[string]struct {
+		job  *unstructured.Unstructured
+		want bool
+	}{
+		"its own": {made(now.Input), true}, "an earlier version's": {made("0123456789abcdef"), true},
+		"of another input": {made(Sealed("1123456789abcdef", seal)), false}, "of another key": {made(Sealed("0123456789abcdef", other)), false},
+	} {
+		if got := now.Is(c.job); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+	renamed := made("0123456789abcdef")
+	renamed.SetName(now.Name())
+	if now.Is(renamed) {
+		t.Error("a Job whose name is not that of its input is taken for the run")
 	}
 }

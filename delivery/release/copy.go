@@ -124,8 +124,11 @@ func (s *charts) dropOldest() {
 	delete(s.known, oldest)
 }
 
+// chartCost is about what a chart takes beside the bytes of its files, so that tiny ones are not for free.
+const chartCost = 16 << 10
+
 func weight(c *chart.Chart) int64 {
-	var sum int64
+	var sum int64 = chartCost
 	for _, f := range c.Raw {
 		sum += int64(len(f.Data))
 	}

@@ -186,6 +186,21 @@ func TestTheCacheIsBounded(t *testing.T) {
 	}
 }
 
+// TestTinyChartsAreNotForFree: there may be any number of them.
+func TestTinyChartsAreNotForFree(t *testing.T) {
+	s := &charts{}
+	const limit = maxCachedBytes / chartCost
+	for i := range 2 * limit {
+		digest := fmt.Sprint(i)
+		p := s.entry(digest)
+		p.chart = &chart.Chart{}
+		s.settle(digest, p)
+	}
+	if n := len(s.known); n > limit {
+		t.Errorf("%d charts are kept, want at most %d", n, limit)
+	}
+}
+
 func TestCRDsOfADisabledSubchart(t *testing.T) {
 	files := parent()
 	files["charts/db/crds/a.yaml"] = &fstest.MapFile{Data: []byte("kind: x\n")}

@@ -153,6 +153,7 @@ func (m *memo) history(s state) []v1alpha1.ReleaseSnapshot {
 		}
 	}
 	maps.DeleteFunc(m.snapshots, func(n int, _ v1alpha1.ReleaseSnapshot) bool { return !there[n] })
+	maps.DeleteFunc(m.tampered, func(n int, _ string) bool { return !there[n] })
 	return out
 }
 

@@ -87,6 +87,7 @@ func (e *Engine) enterSlot(req Request) (p *pass, release func(), err error) {
 
 // pass is made with the slot locked.
 func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
+	req.seal = e.opts.Seal
 	retries := defaultRetries
 	if n := req.Actions.Remediation.Retries; n != nil {
 		retries = int(*n)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fair"
 )
 
@@ -69,6 +70,8 @@ type Options struct {
 	HolderAlive func(holder string) bool
 	// Now is the clock. Default: the system's.
 	Now func() time.Time
+	// Seal has the digests of Outcome.Content and its History told so that nobody can tell by them what they are of. Nil leaves them.
+	Seal digest.Seal
 	// Notify is called when an action of the app has ended; Reconcile or Uninstall then tell how. It must not block.
 	Notify func(types.NamespacedName)
 	// Log gets Helm's own messages at level 1.
@@ -82,6 +85,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	slots    map[types.NamespacedName]*slot
+	crowded  int
 	left     map[types.NamespacedName]time.Time
 	draining bool
 	// running ends with stop, when the engine drains.
@@ -116,6 +120,7 @@ func New(o Options) *Engine {
 	e := &Engine{
 		opts:    o,
 		slots:   map[types.NamespacedName]*slot{},
+		crowded: maxUnused,
 		left:    map[types.NamespacedName]time.Time{},
 		workers: fair.NewPlaces("Helm actions", fair.Bounds{Places: o.Workers, Weight: o.Weight}, clock.RealClock{}),
 		tenants: map[string]*tenantActions{},
@@ -181,8 +186,9 @@ type Request struct {
 	// Sensitive strings, such as values taken from Secrets, are masked in every error.
 	Sensitive []string
 
-	// fence goes round every request of an action.
+	// fence goes round every request of an action, seal is that of the Options.
 	fence *fence
+	seal  digest.Seal
 }
 
 // Chart is an archive or a folder.
@@ -305,7 +311,9 @@ func (r *Request) refuses(err error) bool {
 }
 
 // knows is whether the caller has recorded this very revision.
-func (r *Request) knows(v *revision) bool { return v.number == r.Known && v.content == r.KnownContent }
+func (r *Request) knows(v *revision) bool {
+	return v.number == r.Known && r.seal.Of(v.content) == r.KnownContent
+}
 
 // proven is whether the caller saw this very revision to be good.
 func (r *Request) proven(v *revision) bool { return r.Proven && r.knows(v) }

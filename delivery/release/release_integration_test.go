@@ -115,6 +115,28 @@ func TestTheSecondTimeNothingIsWritten(t *testing.T) {
 	}
 }
 
+// TestSealedDigestsAreKnownAgain: what the caller recorded sealed is known without a look, and nothing is told that is not sealed.
+func TestSealedDigestsAreKnownAgain(t *testing.T) {
+	tm := newTeam(t)
+	tm.opts.Seal = func(digest string) string { return sum([]byte("key" + digest)) }
+	r := tm.request(folder(web(nil)))
+	out := tm.deploy(r)
+	tm.settled()
+	for what, digest := range map[string]string{"content": out.Content, "digest": out.History[0].Digest, "valuesDigest": out.History[0].ValuesDigest} {
+		if !strings.HasPrefix(digest, "hmac-sha256:") {
+			t.Errorf("%s is told as %q", what, digest)
+		}
+	}
+	tm.requests.take()
+	r.Known, r.KnownContent = 1, out.Content
+	if again := tm.deploy(r); again.Objects != nil || again.Content != out.Content {
+		t.Errorf("it is not known again: %d objects, %s", len(again.Objects), again.Content)
+	}
+	if got := tm.requests.take(); len(got) != 0 {
+		t.Errorf("a pass with nothing to do asked %v", got)
+	}
+}
+
 // fourObjects is a chart of four objects without hooks.
 func fourObjects(change map[string]string) map[string]string {
 	files := web(map[string]string{"templates/hook.yaml": "", "templates/account.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {{ .Release.Name }}\n"})

@@ -36,6 +36,10 @@ func (p *pass) report(ctx context.Context, s state, d decision) (Outcome, error)
 	}
 	out.Test, out.TestWhy = p.testResult(s)
 	out.History = p.slot.memory.history(s)
+	for i := range out.History {
+		told := &out.History[i]
+		told.Digest, told.ValuesDigest = p.request.seal.Of(told.Digest), p.request.seal.Of(told.ValuesDigest)
+	}
 	out.Release = p.info(s, out.History)
 	return out, nil
 }
@@ -72,7 +76,7 @@ func (p *pass) reportObjects(ctx context.Context, s state, out *Outcome) error {
 	if deployed == nil {
 		return nil
 	}
-	out.Deployed, out.Content, out.Installed = deployed.number, deployed.content, deployed.action == actionInstall
+	out.Deployed, out.Content, out.Installed = deployed.number, p.request.seal.Of(deployed.content), deployed.action == actionInstall
 	switch {
 	case p.request.knows(deployed):
 		p.slot.applied = applied{}

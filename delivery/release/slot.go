@@ -2,6 +2,7 @@ package release
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,8 @@ type slot struct {
 	ended   conclusion
 	// forgotten: the namespace is gone.
 	forgotten atomic.Bool
+	// used is when it was last asked for; the engine's lock guards it.
+	used time.Time
 	// fenced: another process took over the release.
 	fenced bool
 }
@@ -49,10 +52,34 @@ func (e *Engine) slot(key types.NamespacedName) *slot {
 	delete(e.left, key)
 	s, ok := e.slots[key]
 	if !ok {
+		if len(e.slots) >= e.crowded {
+			e.forgetUnused()
+		}
 		s = &slot{}
 		e.slots[key] = s
 	}
+	s.used = e.opts.Now()
 	return s
+}
+
+// maxUnused is how many slots are kept at least before those are dropped of which nobody asked for unusedFor: of names that
+// charts were given and that never became releases. What a slot remembers is found out again, as after a restart.
+const (
+	maxUnused = 10_000
+	unusedFor = 24 * time.Hour
+)
+
+// forgetUnused drops slots that nobody asked for in a long time. It is called again when there are twice as many.
+func (e *Engine) forgetUnused() {
+	now := e.opts.Now()
+	maps.DeleteFunc(e.slots, func(_ types.NamespacedName, s *slot) bool {
+		if now.Sub(s.used) < unusedFor || !s.mu.TryLock() {
+			return false
+		}
+		defer s.mu.Unlock()
+		return s.action == settled
+	})
+	e.crowded = max(maxUnused, 2*len(e.slots))
 }
 
 // leave has the slot of a release that is gone forgotten, once the index is sure to know it, too, unless the release comes

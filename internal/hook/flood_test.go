@@ -185,7 +185,7 @@ func TestAFloodDelaysAKeyedCallByLessThanASecond(t *testing.T) {
 				case 1:
 					call, want = text(fmt.Sprintf("/hook/r%d-%d", w, i), mac, body, len(body)), http.StatusUnauthorized
 				}
-				if code, err := send(fmt.Sprintf("127.0.0.%d", 2+w%8), at, call); err != nil || code != want {
+				if code, err := send("127.0.0.1", at, call); err != nil || code != want {
 					wrong.Add(1)
 				}
 				done.Add(1)

@@ -14,9 +14,10 @@ const (
 	lastRest  = 5 * time.Minute
 	// probePause is the least between two probes that somebody asks for.
 	probePause = time.Second
-	// maxHosts bounds the hosts remembered for one tenant, maxShared those of all Repositories.
+	// maxHosts bounds the hosts remembered for one tenant, maxShared those of all Repositories, and maxGroups the tenants.
 	maxHosts  = 256
 	maxShared = 10_000
+	maxGroups = 10_000
 )
 
 // OpenError means that a host gave no answer several times in a row, and is asked seldom until it does.
@@ -56,6 +57,9 @@ func group(t *Task) string {
 func (all hosts) of(t *Task) *host {
 	g := group(t)
 	if all[g] == nil {
+		if len(all) >= maxGroups {
+			all.dropGroup()
+		}
 		all[g] = map[string]*host{}
 	}
 	known := all[g]
@@ -70,6 +74,26 @@ func (all hosts) of(t *Task) *host {
 		known[t.Host] = &host{}
 	}
 	return known[t.Host]
+}
+
+// dropGroup forgets the tenant of whose hosts none was asked for the longest time.
+func (all hosts) dropGroup() {
+	var name string
+	var oldest time.Time
+	for g, known := range all {
+		var last time.Time
+		busy := false
+		for _, h := range known {
+			busy = busy || h.running > 0
+			if h.asked.After(last) {
+				last = h.asked
+			}
+		}
+		if !busy && g != ofRepositories && (name == "" || last.Before(oldest)) {
+			name, oldest = g, last
+		}
+	}
+	delete(all, name)
 }
 
 // drop forgets the host that was not asked for the longest time.
@@ -152,6 +176,9 @@ func (h *host) learn(r *running, reach Reach, now time.Time) {
 		return
 	}
 	h.proven = false
+	if r.Host == "" {
+		return // Several were asked, and nobody knows which of them is silent.
+	}
 	if reach == Unconnected {
 		h.refused++
 	} else {
@@ -160,7 +187,7 @@ func (h *host) learn(r *running, reach Reach, now time.Time) {
 		}
 		h.silent[r.Source] = true
 	}
-	if r.Host == "" || (!r.probe && h.refused < tries && len(h.silent) < tries) {
+	if !r.probe && h.refused < tries && len(h.silent) < tries {
 		return
 	}
 	rest := min(firstRest<<min(h.rests, 16), lastRest)

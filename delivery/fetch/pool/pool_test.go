@@ -410,6 +410,37 @@ func TestHostsRememberedForATenant(t *testing.T) {
 	}
 }
 
+// TestSourcesOfSeveralHostsAreNotRemembered: of what asks several hosts nobody knows which one gave no answer.
+func TestSourcesOfSeveralHostsAreNotRemembered(t *testing.T) {
+	b := newBed(t, Options{})
+	for i := range 10 * tries {
+		name := fmt.Sprint("source", i)
+		b.submit(b.task(name, "", "mallory"))
+		b.end(name, errSilent)
+	}
+	b.Pool.mu.Lock()
+	defer b.Pool.mu.Unlock()
+	if h := b.hosts["tenant mallory"][""]; len(h.silent) > 0 || h.state() != Closed {
+		t.Errorf("%d sources are remembered, and the breaker is %s", len(h.silent), h.state())
+	}
+}
+
+func TestTenantsRememberedAreBounded(t *testing.T) {
+	known := hosts{}
+	busy := known.of(&Task{Priority: App, Tenant: "busy", Host: "a"})
+	busy.running = 1
+	shared := known.of(&Task{Priority: Repository, Host: "a"})
+	for i := range maxGroups + 200 {
+		known.of(&Task{Priority: App, Tenant: fmt.Sprint(i), Host: "a"}).asked = time.Unix(int64(i), 0)
+	}
+	if len(known) > maxGroups {
+		t.Errorf("hosts of %d tenants are remembered", len(known))
+	}
+	if known.of(&Task{Priority: App, Tenant: "busy", Host: "a"}) != busy || known.of(&Task{Priority: Repository, Host: "a"}) != shared {
+		t.Error("a host that is being asked, or those of Repositories, are forgotten")
+	}
+}
+
 // TestEverySlotIsGivenBack runs fetches at random and looks at what is left.
 func TestEverySlotIsGivenBack(t *testing.T) {
 	p := New(Options{Slots: 4, Trials: 8, PerHost: 2, PerTenant: 3, Slow: time.Millisecond, Reach: reach}, clocktesting.NewFakeClock(time.Unix(0, 0)))

@@ -1,0 +1,85 @@
+package digestkey
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+const namespace = "kubeop-system"
+
+func held(key string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}, Data: map[string][]byte{"key": []byte(key)}}
+}
+
+// TestTheKeyIsMadeOnce, and the next process has the same.
+func TestTheKeyIsMadeOnce(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	first, err := Ensure(t.Context(), c, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := Ensure(t.Context(), c, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Seal("a") != next.Seal("a") || first.Seal("a") == first.Seal("b") || len(first.Seal("a")) != 64 {
+		t.Errorf("a is sealed as %s and %s, b as %s", first.Seal("a"), next.Seal("a"), first.Seal("b"))
+	}
+	other, err := Ensure(t.Context(), fake.NewClientBuilder().Build(), namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other.Seal("a") == first.Seal("a") {
+		t.Error("another installation has the same key")
+	}
+	secret := &corev1.Secret{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: Name}, secret); err != nil || secret.Immutable == nil || !*secret.Immutable {
+		t.Errorf("the Secret can be changed, %v", err)
+	}
+}
+
+// TestTwoReplicasHaveOneKey: the one that comes second takes the first one's.
+func TestTwoReplicasHaveOneKey(t *testing.T) {
+	theirs := held(strings.Repeat("k", 32))
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if err := c.Create(ctx, theirs); err != nil {
+				return err
+			}
+			return c.Create(ctx, o, options...)
+		},
+	}).Build()
+	k, err := Ensure(t.Context(), c, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(k.secret) != strings.Repeat("k", 32) {
+		t.Errorf("it has another key")
+	}
+}
+
+// TestAKeyThatIsNoneIsTold, and no other is made in its place.
+func TestAKeyThatIsNoneIsTold(t *testing.T) {
+	for name, c := range map[string]client.Client{
+		"too short": fake.NewClientBuilder().WithObjects(held("short")).Build(),
+		"refused": fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, Name, nil)
+			},
+		}).Build(),
+	} {
+		_, err := Ensure(t.Context(), c, namespace)
+		if err == nil || !strings.Contains(err.Error(), namespace+"/"+Name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
