@@ -63,8 +63,9 @@ func TestEgressLeavesOutTheClustersOwn(t *testing.T) {
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "egress"}}
 	n.create(node)
+	made := node.DeepCopy() // Others write to nodes, too.
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "198.18.7.9"}}
-	if err := n.admin.Status().Update(t.Context(), node); err != nil {
+	if err := n.admin.Status().Patch(t.Context(), node, client.MergeFrom(made)); err != nil {
 		t.Fatal(err)
 	}
 	n.eventually(func() error {

@@ -124,6 +124,9 @@ func TestAStandbyPassesAPushOn(t *testing.T) {
 	address := freeAddress(t)
 	standby := d.fighter("HOOK_ADDR=" + address)
 	look := func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+			return // It asks what it may watch, which writes nothing.
+		}
 		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/repositories/standby") {
 			t.Errorf("the standby sent %s %s", r.Method, r.URL.Path)
 		}
