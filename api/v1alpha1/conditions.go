@@ -154,6 +154,9 @@ const (
 	NamespaceRetainedReason = "NamespaceRetained"
 	// NamespaceAdoptedReason, of an event: a namespace that an earlier object of the same tenant made is this one's again.
 	NamespaceAdoptedReason = "NamespaceAdopted"
+	// RemovalForcedReason, of an event: what held a removal was ended. Pods did not end in time and were deleted without waiting for
+	// them, or administrators had finalizers taken off; the message says which.
+	RemovalForcedReason = "RemovalForced"
 	// VolumesRetainedReason, of an event: somebody allowed the deletion of a namespace of a Tenant or Project, and the volumes of
 	// its claims will outlive it.
 	VolumesRetainedReason = "VolumesRetained"

@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
@@ -42,14 +43,33 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	}
 	if s.app.Spec.Type == v1alpha1.AppHelm && !going {
 		if err := r.uninstallWithoutData(ctx, s); err != nil {
-			return err
+			return r.held(ctx, s, err)
 		}
 	}
 	if err := r.removeObjects(ctx, s, going); err != nil {
-		return err
+		return r.held(ctx, s, err)
 	}
 	r.forget(s)
 	return nil
+}
+
+// held returns why the removal waits. Where a foreign finalizer holds an object, it says how to end that or, where administrators said
+// so, ends it.
+func (r *Reconciler) held(ctx context.Context, s *scope, why error) error {
+	switch {
+	case !step.Waits(why) || !finalizer.Held(why.Error()):
+		return why
+	case !finalizer.Forced(s.app):
+		return step.Add(why, finalizer.How("app", s.app))
+	}
+	freed, err := r.Applier.Free(ctx, s.client, s.inventory.Entries, ownerLabels(s.owner))
+	if len(freed) > 0 {
+		r.Steps.Events.Eventf(s.app, nil, corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "Remove", "took finalizers: %s", finalizer.Names(freed))
+	}
+	if err != nil {
+		return step.Fail(v1alpha1.PruneFailedReason, forbidden(err, ", or take its finalizers off yourself"))
+	}
+	return why
 }
 
 // removeObjects deletes what is recorded. What is protected stays, unless somebody confirmed that it goes, too, and claims under

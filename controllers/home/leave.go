@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -23,16 +24,22 @@ type Departure struct {
 	Policy v1alpha1.DeletionPolicy
 	// Claims says which claims may go.
 	Claims pvc.Terms
-	// Deployer deletes the claims that go. Nil: nobody makes pods or claims there, and none are deleted one by one.
+	// Deployer deletes the claims that go, and what would hold the namespace. Nil: nobody makes pods or claims there, and nothing is
+	// deleted one by one.
 	Deployer client.Client
+	// Kinds are those of which the deployer may have made objects.
+	Kinds []schema.GroupResource
+	// Patience is how long pods may take to end, from the deletion of the Tenant or Project on.
+	Patience time.Duration
 }
 
 // closing is how long the API server may take to keep everybody from making claims once the quota says so: its admission reads
 // quotas from a watch.
 const closing = 500 * time.Millisecond
 
-// Remove deletes the claims that may go and then the namespace, and waits until it is gone with all that is in it; or leaves it
-// for the sake of claims that hold data. Then everybody's access ends; quota and network isolation stay.
+// Remove deletes the claims that may go, what else would hold the namespace, and then the namespace, and waits until it is gone with
+// all that is in it; or leaves it for the sake of claims that hold data. Then everybody's access ends; quota and network isolation
+// stay.
 //
 // No request deletes a namespace only if it holds no claim, and Kubernetes empties it seconds later. So nobody can make one before
 // the claims are looked at, and those that go are deleted as they were looked at: one that is bound meanwhile is looked at again.
@@ -51,6 +58,9 @@ func (h Home) Remove(ctx context.Context, d Departure) error {
 		}
 		if len(stay) > 0 {
 			return h.retain(ctx, ns, stay)
+		}
+		if err := h.empty(ctx, d); err != nil {
+			return err
 		}
 	}
 	left, err := namespace.Remove(ctx, h.Direct, ns)

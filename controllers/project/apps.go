@@ -7,10 +7,14 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/finalizer"
+	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
 // removeApps deletes the project's apps and waits for them while their deployer is still there. Under the policy Orphan
@@ -33,6 +37,9 @@ func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 	if s.apps = len(left); s.apps == 0 {
 		return nil
 	}
+	if err := r.killLate(ctx, s); err != nil {
+		return err
+	}
 	slices.Sort(left)
 	message := fmt.Sprintf("waits for apps %s; kubectl get apps -n %s says what holds them", strings.Join(left, ", "), s.namespace)
 	if amiss != nil {
@@ -42,6 +49,13 @@ func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) removeApp(ctx context.Context, s *scope, app *v1alpha1.App) error {
+	if finalizer.Forced(s.project) && app.DeletionTimestamp != nil && !finalizer.Forced(app) {
+		before := app.DeepCopy()
+		metav1.SetMetaDataAnnotation(&app.ObjectMeta, v1alpha1.ForceRemovalAnnotation, app.Name)
+		if err := r.Client.Patch(ctx, app, client.MergeFrom(before)); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
 	if s.project.Spec.DeletionPolicy == v1alpha1.DeletionOrphan && app.Spec.DeletionPolicy != v1alpha1.AppDeletionOrphan {
 		before := app.DeepCopy()
 		app.Spec.DeletionPolicy = v1alpha1.AppDeletionOrphan
@@ -53,4 +67,27 @@ func (r *Reconciler) removeApp(ctx context.Context, s *scope, app *v1alpha1.App)
 		return nil
 	}
 	return client.IgnoreNotFound(r.Client.Delete(ctx, app))
+}
+
+// killLate ends pods at once that an app waits for though the project was deleted longer ago than a pod may take to end.
+func (r *Reconciler) killLate(ctx context.Context, s *scope) error {
+	tenant, err := r.formerTenant(ctx, s)
+	if err != nil || !late(s.project, tenant, r.Steps.Clock.Now()) {
+		return err
+	}
+	deployer, err := r.Clients.As(s.namespace)
+	if err != nil {
+		return err
+	}
+	killed, err := finalizer.Emptying{Client: deployer, Namespace: s.namespace}.KillPods(ctx)
+	if len(killed) > 0 {
+		r.Steps.Events.Eventf(s.project, nil, corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "Remove",
+			"pods were deleted without waiting for them, as the project was deleted more than %s ago: %s", namespace.MaxGracePeriod(tenant), finalizer.Names(killed))
+	}
+	return err
+}
+
+// late reports whether a project was deleted longer ago than a pod of the tenant may take to end.
+func late(project *v1alpha1.Project, tenant *v1alpha1.Tenant, now time.Time) bool {
+	return now.Sub(project.DeletionTimestamp.Time) > namespace.MaxGracePeriod(tenant)
 }

@@ -54,7 +54,13 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 		Policies:  []v1alpha1.ClaimDeletionPolicy{s.project.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy},
 		Confirmed: pvc.Confirmed(s.project, tenant),
 	}
-	departure := home.Departure{Policy: s.project.Spec.DeletionPolicy, Claims: terms, Deployer: deployer}
+	kinds, err := r.Kinds.List(ctx)
+	if err != nil {
+		return err
+	}
+	departure := home.Departure{
+		Policy: s.project.Spec.DeletionPolicy, Claims: terms, Deployer: deployer, Kinds: kinds, Patience: namespace.MaxGracePeriod(tenant),
+	}
 	if err := r.home(s, s.ownedBy(tenant)).Remove(ctx, departure); err != nil {
 		return err
 	}

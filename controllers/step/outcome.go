@@ -76,6 +76,12 @@ func GoOn(err error) error {
 	return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: v.err, goesOn: true}
 }
 
+// Add adds words to what a step says that ends with err, after a semicolon.
+func Add(err error, words string) error {
+	v := outcomeOf(err)
+	return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: fmt.Errorf("%w; %s", err, words), goesOn: v.goesOn, stands: v.stands}
+}
+
 // Skip leaves a step out: its condition stays as it is, and the later steps run.
 func Skip() error { return &verdict{kind: skipped, err: errors.New("left out"), goesOn: true} }
 

@@ -9,11 +9,13 @@ import (
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/finalizer"
 )
 
 // removeProjects deletes the tenant's projects and waits for them, then takes the owners' access. Whether what runs in them
@@ -40,6 +42,13 @@ func (r *Reconciler) removeProjects(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) removeProject(ctx context.Context, s *scope, project *v1alpha1.Project) error {
+	if finalizer.Forced(s.tenant) && project.DeletionTimestamp != nil && !finalizer.Forced(project) {
+		before := project.DeepCopy()
+		metav1.SetMetaDataAnnotation(&project.ObjectMeta, v1alpha1.ForceRemovalAnnotation, project.Name)
+		if err := r.Client.Patch(ctx, project, client.MergeFrom(before)); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
 	if want := policyOf(s.tenant); project.Spec.DeletionPolicy != want {
 		before := project.DeepCopy()
 		project.Spec.DeletionPolicy = want

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/finalizer"
 )
 
 // maxLooks bounds how often an object that others write meanwhile is looked at again.
@@ -113,7 +113,7 @@ func (r *Removal) execute(ctx context.Context, id ObjectID, kind schema.GroupVer
 	case err != nil && !apierrors.IsConflict(err):
 		return failed, "", nil, err
 	case err == nil && len(was.GetFinalizers()) > 0:
-		return leaving, stays(id, was), nil, nil
+		return leaving, finalizer.Holds(id.Kind, was), nil, nil
 	case err == nil && !r.Foreground && !lingering[kind.GroupKind()]:
 		return gone, "", nil, nil // It was deleted in a version without finalizers.
 	}
@@ -123,7 +123,7 @@ func (r *Removal) execute(ctx context.Context, id ObjectID, kind schema.GroupVer
 	case live == nil || err != nil:
 		return gone, "", nil, err
 	case deleted && live.GetUID() == was.GetUID():
-		return leaving, stays(id, live), nil, nil
+		return leaving, finalizer.Holds(id.Kind, live), nil, nil
 	}
 	return condemned, "", live, nil
 }
@@ -141,7 +141,7 @@ func (r *Removal) decide(ctx context.Context, id ObjectID, e v1alpha1.InventoryE
 	case !r.owns(live):
 		return gone, "", nil
 	case live.GetDeletionTimestamp() != nil:
-		return leaving, stays(id, live), nil
+		return leaving, finalizer.Holds(id.Kind, live), nil
 	case r.Guarded && policy == v1alpha1.PolicyDisabled:
 		return kept, "", nil
 	case r.Guarded && policy == v1alpha1.PolicyConfirm && !r.Confirmed:
@@ -178,17 +178,4 @@ func (r *Removal) delete(ctx context.Context, id ObjectID, kind schema.GroupVers
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name}}
 	object.SetGroupVersionKind(kind)
 	return r.Client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
-}
-
-// stays says why an object that was deleted is still there.
-func stays(id ObjectID, live metav1.Object) string {
-	name := id.Kind + "/" + id.Name
-	finalizers := live.GetFinalizers()
-	switch {
-	case len(finalizers) == 0:
-		return name
-	case len(finalizers) == 1 && finalizers[0] == metav1.FinalizerDeleteDependents:
-		return name + ", until what it owns is gone"
-	}
-	return fmt.Sprintf("%s, which the finalizer %s holds", name, strings.Join(finalizers, ", "))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -14,6 +15,17 @@ type Terms struct {
 	PodSecurity string
 	// Limits are annotations for the chart's admission policies, as LimitsOf returns them.
 	Limits map[string]string
+}
+
+// usualGracePeriod is how long a pod may take to end where administrators set nothing else; the policy kubeop-grace-period has it too.
+const usualGracePeriod = time.Hour
+
+// MaxGracePeriod is how long a pod of the tenant may take to end.
+func MaxGracePeriod(tenant *v1alpha1.Tenant) time.Duration {
+	if most := tenant.Spec.MaxTerminationGracePeriod; most != nil {
+		return most.Duration
+	}
+	return usualGracePeriod
 }
 
 // LimitsOf returns as annotations what administrators set on a tenant and the chart's admission policies hold its objects to. What

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,17 +51,33 @@ func Open(ctx context.Context, c client.Client, name string) error {
 
 // Lock takes everybody's access to the namespace, the deployer's too. Quota and network isolation stay.
 func Lock(ctx context.Context, c client.Client, name string) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: v1alpha1.Deployer}}
+	if err := c.Delete(ctx, account); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("locking namespace %s: deleting %s: %w", name, account.Name, err)
+	}
+	return Bar(ctx, c, name)
+}
+
+// Bar takes the access to the namespace of all but those whom the named bindings let in. A finalizer on a binding does not keep it: until
+// the binding is gone it gives the same rights as before.
+func Bar(ctx context.Context, c client.Client, name string, but ...string) error {
 	bindings := &rbacv1.RoleBindingList{}
 	if err := c.List(ctx, bindings, client.InNamespace(name)); err != nil {
 		return fmt.Errorf("listing who may enter namespace %s: %w", name, err)
 	}
-	doomed := []client.Object{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: v1alpha1.Deployer}}}
 	for i := range bindings.Items {
-		doomed = append(doomed, &bindings.Items[i])
-	}
-	for _, o := range doomed {
-		if err := c.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("locking namespace %s: deleting %s: %w", name, o.GetName(), err)
+		binding := &bindings.Items[i]
+		if slices.Contains(but, binding.Name) {
+			continue
+		}
+		if len(binding.Finalizers) > 0 {
+			none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			if err := c.Patch(ctx, binding, none); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("locking namespace %s: taking the finalizers off RoleBinding %s: %w", name, binding.Name, err)
+			}
+		}
+		if err := c.Delete(ctx, binding); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("locking namespace %s: deleting RoleBinding %s: %w", name, binding.Name, err)
 		}
 	}
 	return nil

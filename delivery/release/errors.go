@@ -41,7 +41,7 @@ func (e *NotAllowed) Unwrap() error { return e.Err }
 
 // Terminating says that objects of an uninstalled release are still there.
 type Terminating struct {
-	// Objects as "Kind/name", sorted.
+	// Objects as "Kind/name", sorted, with the finalizers that hold them.
 	Objects []string
 }
 

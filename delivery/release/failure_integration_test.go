@@ -295,7 +295,7 @@ func TestUninstallNamesWhatIsLeft(t *testing.T) {
 	}
 	tm.await(r)
 	var left *Terminating
-	if done, err := tm.Uninstall(t.Context(), r); done || !errors.As(err, &left) || left.Error() != "waiting for ConfigMap/web to be gone" {
+	if done, err := tm.Uninstall(t.Context(), r); done || !errors.As(err, &left) || left.Error() != "waiting for ConfigMap/web, which the finalizer example.com/hold holds to be gone" {
 		t.Errorf("got %v, %v", done, err)
 	}
 	if _, err := tm.Reconcile(t.Context(), r); !errors.As(err, &left) {

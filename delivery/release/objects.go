@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubeop/kubeop/delivery/finalizer"
 )
 
 // Metadata by which Helm knows the objects of a release.
@@ -93,21 +95,24 @@ func (o objects) remove(u *unstructured.Unstructured) error {
 }
 
 // remaining returns those of the objects that are still there, except those that have a resource policy, and claims that hold data,
-// which no action deletes.
-func (o objects) remaining(all []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	var left []*unstructured.Unstructured
+// which no action deletes; and of each what holds it.
+func (o objects) remaining(all []*unstructured.Unstructured) (left []*unstructured.Unstructured, holds []string, err error) {
 	for _, u := range all {
 		info, err := o.live(u)
 		if err != nil {
-			return nil, fmt.Errorf("looking for %s/%s: %w", u.GetKind(), u.GetName(), err)
+			return nil, nil, fmt.Errorf("looking for %s/%s: %w", u.GetKind(), u.GetName(), err)
 		}
 		// Helm's uninstall leaves an object whose manifest has a policy, be it one that Helm does not know.
 		_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
 		if info != nil && !kept(info.Object) && !policy && !stays(info.Object) {
-			left = append(left, u)
+			live, err := meta.Accessor(info.Object)
+			if err != nil {
+				return nil, nil, fmt.Errorf("looking for %s/%s: %w", u.GetKind(), u.GetName(), err)
+			}
+			left, holds = append(left, u), append(holds, finalizer.Holds(u.GetKind(), live))
 		}
 	}
-	return left, nil
+	return left, holds, nil
 }
 
 // of returns the objects of the revisions, each once, as the newest revision has it.

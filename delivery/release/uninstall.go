@@ -110,11 +110,13 @@ func (p *pass) vacated(ctx context.Context, s state) error {
 		}
 		p.slot.leaving = leaving{version: last.version, objects: all}
 	}
-	if p.slot.leaving.objects, err = own.remaining(p.slot.leaving.objects); err != nil {
+	var holds []string
+	if p.slot.leaving.objects, holds, err = own.remaining(p.slot.leaving.objects); err != nil {
 		return err
 	}
-	if left := p.slot.leaving.names(); len(left) > 0 {
-		return &Terminating{Objects: left}
+	if len(holds) > 0 {
+		slices.Sort(holds)
+		return &Terminating{Objects: holds}
 	}
 	p.slot.gone, p.slot.leaving = last.number, leaving{}
 	return nil
@@ -124,16 +126,6 @@ func (p *pass) vacated(ctx context.Context, s state) error {
 type leaving struct {
 	version string
 	objects []*unstructured.Unstructured
-}
-
-// names are "Kind/name", sorted.
-func (l leaving) names() []string {
-	var out []string
-	for _, u := range l.objects {
-		out = append(out, u.GetKind()+"/"+u.GetName())
-	}
-	slices.Sort(out)
-	return out
 }
 
 func (p *pass) purge(ctx context.Context, s state) error {

@@ -1,0 +1,99 @@
+// Package finalizer deals with what holds a deletion: finalizers that nobody serves, and pods that do not end. It names them, and
+// ends the waiting where somebody decided so.
+package finalizer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// claimProtection keeps a claim while a pod uses it, and so its data whole.
+const claimProtection = "kubernetes.io/pvc-protection"
+
+var (
+	podKind   = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	claimKind = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
+)
+
+// Holds says what an object that is being deleted waits for, as "Kind/name, which the finalizer x holds".
+func Holds(kind string, o metav1.Object) string {
+	name := kind + "/" + o.GetName()
+	finalizers := o.GetFinalizers()
+	switch {
+	case len(finalizers) == 0:
+		return name
+	case len(finalizers) == 1 && finalizers[0] == metav1.FinalizerDeleteDependents:
+		return name + ", until what it owns is gone"
+	case len(finalizers) == 1 && finalizers[0] == claimProtection:
+		return name + ", until no pod uses it"
+	}
+	return fmt.Sprintf("%s, which the finalizer %s holds", name, strings.Join(finalizers, ", "))
+}
+
+// Held reports whether a text of Holds tells of a finalizer that TakeOff might take off.
+func Held(text string) bool { return strings.Contains(text, ", which the finalizer ") }
+
+// TakeOff takes the finalizers off exactly this object, as it was looked at, if it is being deleted, but for those of kubeop and the
+// protection of a claim that is in use. What they wait for is left undone. It says which they were, "" for none.
+func TakeOff(ctx context.Context, c client.Client, kind schema.GroupVersionKind, o metav1.Object) (string, error) {
+	var kept, taken []string
+	for _, f := range o.GetFinalizers() {
+		if strings.HasPrefix(f, v1alpha1.Group+"/") || (f == claimProtection && kind == claimKind) {
+			kept = append(kept, f)
+		} else {
+			taken = append(taken, f)
+		}
+	}
+	if len(taken) == 0 || o.GetDeletionTimestamp() == nil {
+		return "", nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": o.GetUID(), "resourceVersion": o.GetResourceVersion(), "finalizers": kept,
+	}})
+	if err != nil {
+		return "", err
+	}
+	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
+	target.SetGroupVersionKind(kind)
+	if err := c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("taking the finalizers off %s/%s: %w", kind.Kind, o.GetName(), err)
+	}
+	return fmt.Sprintf("%s off %s/%s", strings.Join(taken, ", "), kind.Kind, o.GetName()), nil
+}
+
+// Forced reports whether administrators decided that an object of kubeop's API, which is being deleted, waits for no foreign finalizer.
+func Forced(o client.Object) bool {
+	return o.GetDeletionTimestamp() != nil && o.GetAnnotations()[v1alpha1.ForceRemovalAnnotation] == o.GetName()
+}
+
+// How is the command by which administrators decide that.
+func How(resource string, o client.Object) string {
+	at := resource + " " + o.GetName()
+	if o.GetNamespace() != "" {
+		at += " -n " + o.GetNamespace()
+	}
+	return fmt.Sprintf("a finalizer that nobody serves any more is taken off, and what it waits for left undone, when an administrator says so: kubectl annotate %s %s=%s",
+		at, v1alpha1.ForceRemovalAnnotation, o.GetName())
+}
+
+// maxNamed is how many objects a message names.
+const maxNamed = 5
+
+// Names lists texts for people, sorted.
+func Names(all []string) string {
+	all = slices.Sorted(slices.Values(all))
+	if more := len(all) - maxNamed; more > 0 {
+		all = append(all[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(all, "; ")
+}
