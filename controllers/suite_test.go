@@ -140,10 +140,16 @@ spec:
 `
 )
 
-// newTeam makes a tenant whose repository calls the hook after each push.
+// newTeam makes a tenant whose repository calls the hook after each push, for a test that runs beside others.
 func newTeam(t *testing.T, name string) *team {
 	t.Helper()
 	t.Parallel()
+	return teamOf(t, name)
+}
+
+// teamOf is newTeam for a test that has several, or the operator for itself.
+func teamOf(t *testing.T, name string) *team {
+	t.Helper()
 	o, err := op()
 	if err != nil {
 		t.Fatal(err)

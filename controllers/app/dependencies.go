@@ -127,6 +127,8 @@ func (r *Reconciler) dependable(kind schema.GroupVersionKind) error {
 	switch {
 	case errors.As(err, &misspelled):
 		return step.Stop(v1alpha1.InvalidExpressionReason, fmt.Errorf("the cluster knows no kind %s %s; did you mean %s?", kind.GroupVersion(), kind.Kind, misspelled.Meant))
+	case errors.As(err, new(*kube.UnkeptKindError)):
+		return step.Stop(v1alpha1.InvalidExpressionReason, fmt.Errorf("no app may depend on it: %w", err))
 	case meta.IsNoMatchError(err):
 		return step.Wait(v1alpha1.DependencyNotReadyReason, lastLook, "waits for the cluster to know the kind %s %s", kind.GroupVersion(), kind.Kind)
 	case err != nil:

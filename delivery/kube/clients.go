@@ -65,11 +65,16 @@ func (c *Clients) Forget(namespace string) {
 	delete(c.made, namespace)
 }
 
-// Namespaced reports whether a kind is namespaced, from live discovery.
+// Namespaced reports whether a kind is namespaced, from live discovery. It is an *UnkeptKindError for one whose objects no app can hold.
 func (c *Clients) Namespaced(kind schema.GroupVersionKind) (bool, error) {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return false, err
+	}
+	if m, ok := c.mapper.(*Mapper); ok {
+		if err := m.Kept(mapping); err != nil {
+			return false, err
+		}
 	}
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }

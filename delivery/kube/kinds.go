@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,15 +16,18 @@ import (
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-// refusedLists is how many lists in a row have to fail before callers hear of it: one, in the two ways in which it is tried.
+// refusedLists is how many lists have to fail before callers hear of it: one, in the two ways in which it is tried.
 const refusedLists = 2
+
+// passesWithin is how long lists may fail for a reason that passes by itself before callers hear of it.
+const passesWithin = 5 * time.Second
 
 // kindWatch is the watch of one kind.
 type kindWatch struct {
 	*firstList
 	// store is there once the first list is over; nil then where the operator may not watch the kind.
 	store toolscache.Store
-	// refused counts the lists that failed in a row; the Watch's lock guards it.
+	// refused counts the lists that failed; the Watch's lock guards it.
 	refused int
 	// gone is closed when the watch is given up.
 	gone chan struct{}
@@ -132,18 +136,29 @@ func (w *Watch) subscribe(ctx context.Context, kind schema.GroupVersionKind, wat
 	}
 }
 
-// heard takes in how a list of a kind went.
-func (w *Watch) heard(kind schema.GroupVersionKind, err error) {
+// awaits reports whether the first list of a kind is waited for.
+func (w *Watch) awaits(kind schema.GroupVersionKind) bool {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	watched := w.kinds[kind]
-	if watched == nil || watched.isOver() {
-		w.mu.Unlock()
+	return watched != nil && !watched.isOver()
+}
+
+// heard takes in how a first list went. That it succeeded is told when the informer has it.
+func (w *Watch) heard(kind schema.GroupVersionKind, err error) {
+	if err == nil || !w.awaits(kind) {
 		return
 	}
-	if watched.refused++; err == nil || passes(err) {
-		watched.refused = 0
+	w.mu.Lock()
+	watched, tell := w.kinds[kind], false
+	switch {
+	case watched == nil:
+	case passes(err):
+		tell = w.clock.Since(watched.since) > passesWithin
+	default:
+		watched.refused++
+		tell = watched.refused >= refusedLists
 	}
-	tell := err == nil || watched.refused >= refusedLists
 	w.mu.Unlock()
 	if tell {
 		watched.fail(err)

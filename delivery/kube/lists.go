@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,16 +17,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// Lists is how a Watch learns what the API server answers to the lists of its cache, which else only the log would tell.
+// Lists is how a Watch learns what the API server answers to the first lists of its cache, which else only the log would tell.
 type Lists struct {
 	clock clock.Clock
-	// heard is called with each answer, nil for a good one.
-	heard func(kind schema.GroupVersionKind, err error)
+	// awaits says whether the first list of a kind is waited for, and heard is called with how one went.
+	awaits func(kind schema.GroupVersionKind) bool
+	heard  func(kind schema.GroupVersionKind, err error)
 }
 
 // NewLists returns Lists for one cache, and the Watch over it, which tell the time by the clock.
 func NewLists(c clock.Clock) *Lists {
-	return &Lists{clock: c, heard: func(schema.GroupVersionKind, error) {}}
+	return &Lists{clock: c, awaits: func(schema.GroupVersionKind) bool { return false }, heard: func(schema.GroupVersionKind, error) {}}
 }
 
 // Of returns the options of a cache that tells of its lists.
@@ -41,7 +43,9 @@ func (l *Lists) newInformer(from toolscache.ListerWatcher, o runtime.Object, res
 	return toolscache.NewSharedIndexInformer(from, o, resync, by)
 }
 
-// listening tells of the answers. A list is asked for in two ways, as a watch first.
+// listening tells of the answers. A reflector asks for a list in two ways: as a watch that begins with what there is, where an error
+// comes as an event, and as a list. It may go on with the former for ever, whose error seldom says what is wrong; so the latter is
+// asked for beside it.
 func (l *Lists) listening(from *toolscache.ListWatch, kind schema.GroupVersionKind) *toolscache.ListWatch {
 	told := *from
 	told.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -49,16 +53,30 @@ func (l *Lists) listening(from *toolscache.ListWatch, kind schema.GroupVersionKi
 		l.heard(kind, err)
 		return list, err
 	}
+	var asking atomic.Bool
 	told.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		events, err := from.WatchWithContext(ctx, o)
-		l.heard(kind, err)
-		return events, err
+		if err != nil {
+			l.heard(kind, err)
+			return events, err
+		}
+		if o.SendInitialEvents == nil || !*o.SendInitialEvents || !l.awaits(kind) {
+			return events, nil
+		}
+		return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
+			if e.Type == watch.Error && l.awaits(kind) && asking.CompareAndSwap(false, true) {
+				go func() {
+					defer asking.Store(false)
+					_, _ = told.ListWithContextFunc(ctx, metav1.ListOptions{Limit: 1})
+				}()
+			}
+			return e, true
+		}), nil
 	}
 	return &told
 }
 
-// passes reports whether a list failed because of the API server's state, or of the way to it, and not of what was asked for. Such
-// a list is tried again before anybody is told.
+// passes reports whether a list failed because of the API server's state, or of the way to it, and not of what was asked for.
 func passes(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||

@@ -20,6 +20,7 @@ type Mapper struct {
 
 	mu    sync.RWMutex
 	found map[asked]*meta.RESTMapping
+	lacks map[schema.GroupVersionKind][]string
 }
 
 // resources is the part of discovery that lists what is served of one group and version.
@@ -53,7 +54,8 @@ var _ meta.ResettableRESTMapper = (*Mapper)(nil)
 // NewMapper returns a Mapper that asks when it is asked.
 func NewMapper(served discovery.CachedDiscoveryInterface) *Mapper {
 	return &Mapper{
-		ResettableRESTMapper: restmapper.NewDeferredDiscoveryRESTMapper(served), served: served, found: map[asked]*meta.RESTMapping{},
+		ResettableRESTMapper: restmapper.NewDeferredDiscoveryRESTMapper(served), served: served,
+		found: map[asked]*meta.RESTMapping{}, lacks: map[schema.GroupVersionKind][]string{},
 	}
 }
 
@@ -117,5 +119,5 @@ func (m *Mapper) Reset() {
 	m.ResettableRESTMapper.Reset()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.found = map[asked]*meta.RESTMapping{}
+	m.found, m.lacks = map[asked]*meta.RESTMapping{}, map[schema.GroupVersionKind][]string{}
 }

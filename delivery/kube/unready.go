@@ -116,12 +116,15 @@ func (l *firstList) end() {
 	l.mu.Unlock()
 }
 
-// fail notes why there is no list, and wakes all to whom that is news. nil takes it back.
+// fail notes why there is no list, and wakes all to whom that is news.
 func (l *firstList) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	news := l.err == nil && err != nil
-	if l.err = err; news && !l.over {
+	if l.over {
+		return
+	}
+	news := l.err == nil
+	if l.err = err; news {
 		l.wakeAll()
 	}
 }

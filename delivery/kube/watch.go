@@ -42,7 +42,7 @@ type Watch struct {
 // says of which kinds to hold more than metadata. Pods are never among them: nobody applies them, and there are many.
 func NewWatch(lists *Lists, objects cache.Cache, own client.Reader, direct client.Client, hasStatus func(schema.GroupVersionKind) bool) *Watch {
 	w := &Watch{objects: objects, own: own, direct: direct, hasStatus: hasStatus, clock: lists.clock, kinds: map[schema.GroupVersionKind]*kindWatch{}}
-	lists.heard = w.heard
+	lists.awaits, lists.heard = w.awaits, w.heard
 	return w
 }
 

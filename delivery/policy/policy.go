@@ -18,7 +18,8 @@ import (
 )
 
 // Scope reports whether objects of a kind live in namespaces. It returns a meta.NoKindMatchError (or
-// NoResourceMatchError) for a kind that the API server does not serve; any other error says that it cannot tell now.
+// NoResourceMatchError) for a kind that the API server does not serve, and a *kube.UnkeptKindError for one whose objects no app can
+// hold; any other error says that it cannot tell now.
 type Scope func(schema.GroupVersionKind) (namespaced bool, err error)
 
 // Violation is an object that an app may not have.
@@ -42,6 +43,8 @@ const (
 	UnknownKind = "UnknownKind"
 	// MisspelledKind: the API server serves the kind by another spelling.
 	MisspelledKind = "MisspelledKind"
+	// UnkeptKind: the API server has not the verbs by which an app holds objects of the kind.
+	UnkeptKind = "UnkeptKind"
 	// Malformed: the object is a List of something that is no object.
 	Malformed = "Malformed"
 )
@@ -88,7 +91,10 @@ func check(object *unstructured.Unstructured, namespace string, scope Scope, clu
 	namespaced, err := scope(kind)
 	var found []*Violation
 	var misspelled *kube.MisspelledKindError
+	var unkept *kube.UnkeptKindError
 	switch {
+	case errors.As(err, &unkept):
+		return []*Violation{{name, UnkeptKind, fmt.Sprintf("is nothing that an app can hold, so take it out: %v", unkept)}}, nil
 	case errors.As(err, &misspelled):
 		why := fmt.Sprintf("is of a kind the cluster does not know: %s %s; did you mean %s?", oneLine(kind.GroupVersion().String()), oneLine(kind.Kind), misspelled.Meant)
 		return []*Violation{{name, MisspelledKind, why}}, nil

@@ -27,6 +27,8 @@ func scope(kind schema.GroupVersionKind) (bool, error) {
 		return false, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 	case "service":
 		return false, &kube.MisspelledKindError{NoKindMatchError: &meta.NoKindMatchError{GroupKind: kind.GroupKind()}, Meant: "Service"}
+	case "LocalSubjectAccessReview":
+		return false, &kube.UnkeptKindError{Kind: kind, Lacks: []string{"get", "delete"}}
 	case "Offline":
 		return false, errOffline
 	}
@@ -57,6 +59,8 @@ func TestCheck(t *testing.T) {
 			"Unheard/a is of a kind the cluster does not know: example.com/v1 Unheard"},
 		"misspelled kind": {`{apiVersion: v1, kind: service, metadata: {name: a}}`, "MisspelledKind",
 			"service/a is of a kind the cluster does not know: v1 service; did you mean Service?"},
+		"a kind that is not kept": {`{apiVersion: authorization.k8s.io/v1, kind: LocalSubjectAccessReview, metadata: {name: a}}`, "UnkeptKind",
+			"LocalSubjectAccessReview/a is nothing that an app can hold, so take it out: the API server cannot get, delete objects of the kind authorization.k8s.io/v1 LocalSubjectAccessReview"},
 		"protected":     {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: confirm}}}`, "", ""},
 		"never deleted": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: disabled}}}`, "", ""},
 		"a wrong protection": {`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {paas.kubeop.io/prune: never}}}`, "ForgedMark",

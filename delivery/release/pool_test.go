@@ -177,6 +177,39 @@ func TestATenantHasOneShare(t *testing.T) {
 	}
 }
 
+// TestTenantsWhoseActionsNeverEndLeaveAWorker has three tenants begin all they can, as with templates that never end, and a fourth
+// have its release installed and upgraded.
+func TestTenantsWhoseActionsNeverEndLeaveAWorker(t *testing.T) {
+	e, notified := pool(8)
+	release := make(chan struct{})
+	began := 0
+	for _, namespace := range []string{"one", "two", "three"} {
+		for i := range maxInFlight {
+			launchIn(t, e, types.NamespacedName{Namespace: namespace, Name: string(rune('a' + i))}, func(context.Context, *place) result {
+				<-release
+				return result{}
+			})
+			began++
+		}
+	}
+	few := types.NamespacedName{Namespace: "few", Name: "shop"}
+	for range 2 {
+		launchIn(t, e, few, func(context.Context, *place) result { return result{} })
+		select {
+		case got := <-notified:
+			if got != few {
+				t.Errorf("%s ended first", got)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("a fourth tenant's action does not begin")
+		}
+	}
+	close(release)
+	for range began {
+		<-notified
+	}
+}
+
 func TestTheOnlyWorkerServesEverybody(t *testing.T) {
 	e, notified := pool(1)
 	for _, namespace := range []string{"team", "other"} {

@@ -22,6 +22,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/delivery/fair"
 )
 
 // store reads and writes single records in the form of Helm 3, and has the slot remember what it wrote.
@@ -48,8 +51,9 @@ const maxRecordBytes = 16 << 20
 // Large charts with all their values have some ten thousand.
 const maxRecordNodes = 300_000
 
-// decoding is held while a record is inflated and read: what that takes at most is taken once, not once for every action.
-var decoding sync.Mutex
+// decoding is held while a record is inflated and read: what that takes at most is taken once, not once for every action. Namespaces
+// take turns.
+var decoding = fair.NewPlaces("Helm records", fair.Bounds{Places: 1}, clock.RealClock{})
 
 // read gets the payload of one revision and the metadata of its record.
 func (s store) read(ctx context.Context, number int) (*helm.Release, *metav1.ObjectMeta, error) {
@@ -57,7 +61,7 @@ func (s store) read(ctx context.Context, number int) (*helm.Release, *metav1.Obj
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading revision %d of release %s: %w", number, s.release.Name, err)
 	}
-	rel, err := decode(secret)
+	rel, err := s.decode(ctx, secret)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,6 +164,16 @@ func (s store) encode(rel *helm.Release, at string) (*corev1.Secret, error) {
 	}, nil
 }
 
+// decode reads a record when it is the namespace's turn.
+func (s store) decode(ctx context.Context, secret *corev1.Secret) (*helm.Release, error) {
+	leave, err := decoding.Enter(ctx, s.release.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return decode(secret)
+}
+
 // decode reads a record within its bounds.
 func decode(secret *corev1.Secret) (*helm.Release, error) {
 	rel, err := inflate(secret.Data["release"])
@@ -177,8 +191,6 @@ func decode(secret *corev1.Secret) (*helm.Release, error) {
 }
 
 func inflate(data []byte) (*helm.Release, error) {
-	decoding.Lock()
-	defer decoding.Unlock()
 	unzipped, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(data)))
 	if err != nil {
 		return nil, err

@@ -1,0 +1,53 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// needed are the verbs that kubeop needs for an object that an app holds: to apply it, to know it, and to remove it.
+var needed = []string{"get", "list", "watch", "patch", "delete"}
+
+// UnkeptKindError is about a kind whose objects no app can hold, because the API server has not all the verbs for that; such as a
+// TokenReview, which it answers and does not keep.
+type UnkeptKindError struct {
+	Kind schema.GroupVersionKind
+	// Lacks are the verbs that there are none of.
+	Lacks []string
+}
+
+// Error names the kind and the verbs.
+func (e *UnkeptKindError) Error() string {
+	return fmt.Sprintf("the API server cannot %s objects of the kind %s %s", strings.Join(e.Lacks, ", "), e.Kind.GroupVersion(), e.Kind.Kind)
+}
+
+// Kept is an *UnkeptKindError where the API server has not all the verbs that are needed for objects that an app holds.
+func (m *Mapper) Kept(mapping *meta.RESTMapping) error {
+	kind := mapping.GroupVersionKind
+	m.mu.RLock()
+	lacks, known := m.lacks[kind]
+	m.mu.RUnlock()
+	if !known {
+		served, err := m.served.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+		if err != nil {
+			return fmt.Errorf("finding out what is served of %s: %w", kind.GroupVersion(), err)
+		}
+		lacks = slices.Clone(needed)
+		for _, r := range served.APIResources {
+			if r.Name == mapping.Resource.Resource {
+				lacks = slices.DeleteFunc(lacks, func(verb string) bool { return slices.Contains(r.Verbs, verb) })
+			}
+		}
+		m.mu.Lock()
+		m.lacks[kind] = lacks
+		m.mu.Unlock()
+	}
+	if len(lacks) > 0 {
+		return &UnkeptKindError{kind, lacks}
+	}
+	return nil
+}
