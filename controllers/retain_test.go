@@ -243,19 +243,14 @@ func TestClaimsGoBeforeTheirNamespace(t *testing.T) {
 	const held = "example.com/held"
 	change(n, n.claim("pending"), func(c *corev1.PersistentVolumeClaim) { c.Finalizers = append(c.Finalizers, held) })
 	n.push(map[string]string{"projects/shop": "-"})
-	n.eventually(func() error {
-		ns, claim := namespace(n.namespace()), n.claim("pending")
-		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
-			t.Fatal(err)
-		}
-		if ns.DeletionTimestamp == nil {
-			return fmt.Errorf("the namespace is not being deleted")
-		}
-		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || claim.DeletionTimestamp == nil {
-			t.Fatalf("the namespace is being deleted, and the claim may still be bound, error %v", err)
-		}
-		return nil
-	})
+	n.waitsFor(n.project("shop"), "PersistentVolumeClaim/pending, which the finalizer ", held)
+	ns, claim := namespace(n.namespace()), n.claim("pending")
+	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil || ns.DeletionTimestamp != nil {
+		t.Fatalf("the namespace is being deleted before the claim is gone, error %v", err)
+	}
+	if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || claim.DeletionTimestamp == nil {
+		t.Fatalf("the claim may still be bound, error %v", err)
+	}
 	change(n, n.claim("pending"), func(c *corev1.PersistentVolumeClaim) {
 		c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == held })
 	})

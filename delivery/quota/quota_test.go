@@ -29,8 +29,8 @@ func TestOf(t *testing.T) {
 		excess               []string
 	}{
 		"nothing asked": {want: map[string]string{
-			"pods": "50", "services.nodeports": "0", "requests.cpu": "4", "count/services": "100", "count/pods": "500", "count/configmaps": "500",
-			"count/deployments.apps": "100", "count/queues.example.com": "100", "requests.ephemeral-storage": "100Gi", "limits.ephemeral-storage": "2000Gi",
+			"pods": "50", "services.nodeports": "0", "requests.cpu": "4", "count/services": "100", "count/pods": "300", "count/configmaps": "500",
+			"count/deployments.apps": "60", "count/queues.example.com": "100", "requests.ephemeral-storage": "100Gi", "limits.ephemeral-storage": "2000Gi",
 		}},
 		"less asked":                   {asked: map[string]string{"pods": "5"}, want: map[string]string{"pods": "5", "requests.cpu": "4", "count/services": "100"}},
 		"more asked than the default":  {asked: map[string]string{"pods": "51"}, excess: []string{"pods 51, of which 50 is allowed", "Tenant"}},
@@ -44,13 +44,13 @@ func TestOf(t *testing.T) {
 		},
 		"two in excess": {asked: map[string]string{"pods": "1k", "services.nodeports": "1"}, excess: []string{"pods 1k", "services.nodeports 1"}},
 
-		"a count in excess":           {asked: map[string]string{"count/jobs.batch": "301"}, excess: []string{"count/jobs.batch 301, of which 300 is allowed"}},
+		"a count in excess":           {asked: map[string]string{"count/jobs.batch": "201"}, excess: []string{"count/jobs.batch 201, of which 200 is allowed"}},
 		"a count below the default":   {asked: map[string]string{"count/jobs.batch": "3"}, want: map[string]string{"count/jobs.batch": "3"}},
 		"a count that is allowed":     {asked: map[string]string{"count/jobs.batch": "3000"}, allowed: map[string]string{"count/jobs.batch": "3000"}, want: map[string]string{"count/jobs.batch": "3000"}},
 		"a count that is cut":         {allowed: map[string]string{"count/jobs.batch": "7"}, want: map[string]string{"count/jobs.batch": "7"}},
-		"more allowed than the count": {allowed: map[string]string{"count/jobs.batch": "3000"}, want: map[string]string{"count/jobs.batch": "300"}},
+		"more allowed than the count": {allowed: map[string]string{"count/jobs.batch": "3000"}, want: map[string]string{"count/jobs.batch": "200"}},
 		"many pods": {asked: map[string]string{"pods": "120"}, allowed: map[string]string{"pods": "1000"}, want: map[string]string{
-			"count/pods": "1500", "count/deployments.apps": "300", "count/queues.example.com": "300", "count/configmaps": "500", "limits.ephemeral-storage": "6000Gi",
+			"count/pods": "900", "count/deployments.apps": "180", "count/queues.example.com": "300", "count/configmaps": "500", "limits.ephemeral-storage": "6000Gi",
 		}},
 		"many pods, and a count in excess of what goes with them": {
 			asked: map[string]string{"pods": "50", "count/services": "2001"}, allowed: map[string]string{"pods": "1000"}, excess: []string{"count/services 2001, of which 2k is allowed"},
