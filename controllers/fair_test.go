@@ -31,7 +31,7 @@ type bystander struct {
 func newBystander(t *testing.T, name string) *bystander {
 	t.Helper()
 	b := &bystander{team: teamOf(t, name)}
-	b.team.push(shopFiles("shop", "web"))
+	b.push(shopFiles("shop", "web"))
 	b.ready(b.app("shop", "web"))
 	b.alone = b.measure(5)[2]
 	return b
@@ -45,7 +45,7 @@ func (b *bystander) measure(n int) []time.Duration {
 		b.pushes++
 		greeting := fmt.Sprint("push-", b.pushes)
 		began := time.Now()
-		b.team.push(map[string]string{"projects/shop/apps/web/app.yaml": fmt.Sprintf(rawFile, "web", "web", greeting)})
+		b.push(map[string]string{"projects/shop/apps/web/app.yaml": fmt.Sprintf(rawFile, "web", "web", greeting)})
 		pushed := time.Now() // Git's own part is none of the operator's.
 		config := &corev1.ConfigMap{}
 		for key := (client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(b.name, "shop"), Name: "web"}); config.Data["greeting"] != greeting; time.Sleep(5 * time.Millisecond) {
