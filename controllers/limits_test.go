@@ -88,7 +88,7 @@ func TestObjectsPastGitAreBounded(t *testing.T) {
 		"one in base64":                       {bot, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, binaryData: {x: " + text(50_000) + "}}", "ObjectSize: ConfigMap/x"},
 		"a Secret":                            {bot, "{apiVersion: v1, kind: Secret, metadata: {name: x}, stringData: {x: " + text(50_000) + "}}", "ObjectSize: Secret/x"},
 		"labels":                              {bot, "{apiVersion: v1, kind: ConfigMap, metadata: {name: x, annotations: {x: " + text(50_000) + "}}}", "ObjectSize: ConfigMap/x"},
-		"a lease":                             {bot, fmt.Sprintf(lease, text(15_000)), ""},
+		"a lease":                             {bot, fmt.Sprintf(lease, text(11_000)), ""},
 		"a lease that is too large":           {bot, fmt.Sprintf(lease, text(13_000)), "the 12288 bytes"},
 		"a role":                              {bot, role(13_000), "ObjectSize: Role/x"},
 		"a Deployment":                        {bot, deployment(18_000), ""},

@@ -56,7 +56,7 @@ func TestWhoNeedsAListIsWoken(t *testing.T) {
 	b := newBench(t, web())
 	woken := make(chan client.ObjectKey, 1)
 	b.Wake = func(key client.ObjectKey) { woken <- key }
-	watch := kube.NewLocalWatch(&rest.Config{Host: "http://127.0.0.1:1"}, &http.Client{}, logr.Discard(), clock.RealClock{}) // Nobody answers there.
+	watch := kube.NewLocalWatch(&rest.Config{Host: "http://127.0.0.1:1"}, &http.Client{Transport: http.DefaultTransport}, logr.Discard(), clock.RealClock{}) // Nobody answers there.
 	_, err := watch.Version(t.Context(), "kubeop-a-b", "ConfigMap", "values")
 	for range 2 {
 		if _, err := b.run(t, err); err != nil {
