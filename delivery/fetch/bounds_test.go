@@ -104,7 +104,7 @@ func TestAFolderThatGoesMeanwhileIsMadeAgain(t *testing.T) {
 	}
 	close(stop)
 	<-done
-	if failures > 20 {
+	if failures > 0 {
 		t.Errorf("%d of 200 files could not be made beside somebody who removes the folder all the time", failures)
 	}
 }

@@ -72,6 +72,9 @@ type shelved struct {
 	emptied func(folder string)
 }
 
+// triesToCreate is how often a folder may go between its making and the first file in it.
+const triesToCreate = 100
+
 // createIn creates a temporary file in a folder that comes into being with it. It may be gone again at any moment while nothing is in
 // it, see discard.
 func createIn(folder string) (*os.File, error) {
@@ -83,7 +86,7 @@ func createIn(folder string) (*os.File, error) {
 				return file, nil
 			}
 		}
-		if tries == 3 || !errors.Is(err, fs.ErrNotExist) {
+		if tries == triesToCreate || !errors.Is(err, fs.ErrNotExist) {
 			return nil, writing(folder, err)
 		}
 	}
