@@ -124,8 +124,8 @@ func (k *kubeop) newRepository(ctx context.Context, name string) (*stage.Reposit
 
 func (k *kubeop) declareTenant(ctx context.Context, platform *stage.Repository) error {
 	layout := []byte("layout: v1\n")
-	// Every revision of a release is a Secret, and the usual 500 are for projects of fewer apps.
-	quota := map[string]any{"count/secrets": "1000000"}
+	// Every revision of a release is a Secret, and the usual 500 are for projects of fewer apps; the other counts go with the pods.
+	quota := map[string]any{"count/secrets": "1000000", "pods": "100000"}
 	err := errors.Join(
 		k.repository.Write("kubeop.yaml", layout),
 		k.repository.Write("projects/"+project+"/project.yaml", declare("Project", project, map[string]any{"quota": quota})),
