@@ -226,12 +226,12 @@ func (t *team) resume(first *Engine, p *pause, r Request) {
 	t.Helper()
 	p.goOn()
 	t.await(r)
+	slot := first.slot(r.key()) // It asks the clock, which locks the pause.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.after) > atOnce {
 		t.Errorf("it wrote on: %q", p.after)
 	}
-	slot := first.slot(r.key())
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
 	if slot.last.err != nil && !errors.Is(slot.last.err, ErrFenced) {
