@@ -54,6 +54,9 @@ test: prerequisites $(addprefix $(BIN)/,cluster helm) ## run the unit tests, the
 e2e: prerequisites $(STAGE) ## run the user stories and the accidents on clusters of their own, the operator installed by its chart
 	go test -trimpath -tags e2e -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./e2e ./e2e/accidents
 
+attack: prerequisites $(STAGE) ## have tenants attack a platform while another works; ATTACK=full each by itself, ATTACK_ROWS=charts some
+	go test -trimpath -tags e2e -count 1 -p 1 -v -timeout 60m $(TESTFLAGS) ./e2e/attack/...
+
 property: prerequisites $(STAGE) ## play 500 random histories of pushes, deletions and restarts; PROPERTY_HISTORIES=50 fewer, PROPERTY_SEED=n the same again
 	go test -trimpath -tags e2e -count 1 -v -timeout 60m $(TESTFLAGS) ./e2e/property
 
@@ -109,4 +112,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test e2e property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites
+.PHONY: help run run-clean build generate test e2e attack property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites

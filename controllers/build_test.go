@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -185,4 +186,36 @@ func (n *team) tellsNothing(app *v1alpha1.App) {
 			}
 		}
 	}
+}
+
+// TestAFolderThatTakesTooMuch harms no other app, tells the limit and the file, is not built again before it changes, and is delivered
+// once it is better.
+func TestAFolderThatTakesTooMuch(t *testing.T) {
+	n := newTeam(t, "toomuch")
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.AppValues = ptr.To[int32](5_000_000) })
+	lists := "data: [" + strings.Repeat("[],", 340_000) + "]\n"
+	of := func(name string) string { return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n" }
+	source := n.gitApp(map[string]string{"deploy/a.yaml": of("a") + lists, "deploy/b.yaml": of("b") + lists, "README.md": "one"}, "path: deploy")
+	app := n.app("shop", "web")
+	message := n.until(app, v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.RenderFailedReason)
+	if want := "deploy/a.yaml takes more than the limit of memory, 48 MiB; it is not tried again before the app or its source changes"; message != want {
+		t.Errorf("Ready says %q, want %q", message, want)
+	}
+	tried := builtOf(n.name)
+	source.Push(map[string]string{"README.md": "two"})
+	time.Sleep(7 * time.Second) // The app's interval is 5.
+	if is := builtOf(n.name); is != tried {
+		t.Errorf("it was built %d times, and %d times for another commit that is not about it", tried, is-tried)
+	}
+	n.annotate(app, "reconcile.fluxcd.io/requestedAt", "now")
+	n.eventually(func() error {
+		if is := builtOf(n.name); is != tried+1 {
+			return fmt.Errorf("it was built %d times after somebody asked for it, want 1", is-tried)
+		}
+		return nil
+	})
+	source.Push(map[string]string{"deploy/a.yaml": of("web") + "data: {greeting: hello}\n", "deploy/b.yaml": ""})
+	n.annotate(app, "reconcile.fluxcd.io/requestedAt", "then")
+	n.ready(app)
+	n.greets("hello")
 }

@@ -3,7 +3,9 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"sync"
 
+	"golang.org/x/sync/singleflight"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +27,10 @@ type deletions struct {
 	client client.Client
 	// namespace and deployment name the operator's own Deployment; the latter is "" where it runs as none.
 	namespace, deployment string
+
+	flights singleflight.Group
+	// reading is held during a flight, so that the next one begins when it has ended.
+	reading sync.Mutex
 }
 
 // cause says whether a deletion was meant for the object.
@@ -41,28 +47,49 @@ func (d *deletions) cause(ctx context.Context, obj step.Object) (step.Cause, err
 	}
 	resource, _ := meta.UnsafeGuessKindToResource(kind)
 	name := resource.GroupResource().String()
-	definition, err := d.read(ctx, definitionKind, client.ObjectKey{Name: name})
+	now, err := d.needed(ctx, name)
 	switch {
 	case err != nil:
 		return step.Cause{}, err
-	case leaving(definition):
+	case leaving(now.definition):
 		return step.Cause{Other: "CustomResourceDefinition " + name + " is being deleted"}, nil
-	case !after(obj, definition):
+	case !after(obj, now.definition):
 		return step.Cause{Other: "it was deleted before CustomResourceDefinition " + name + " was made"}, nil
 	case d.deployment == "":
 		return step.Cause{}, nil
 	}
 	own := client.ObjectKey{Namespace: d.namespace, Name: d.deployment}
-	deployment, err := d.read(ctx, deploymentKind, own)
 	switch {
-	case err != nil:
-		return step.Cause{}, err
-	case leaving(deployment):
+	case leaving(now.deployment):
 		return step.Cause{Other: fmt.Sprintf("kubeop is being uninstalled: its Deployment %s is being deleted or gone", own), Hold: true}, nil
-	case !after(obj, deployment):
+	case !after(obj, now.deployment):
 		return step.Cause{Other: fmt.Sprintf("it was deleted before Deployment %s was made, when kubeop was not installed", own)}, nil
 	}
 	return step.Cause{}, nil
+}
+
+// needs are what objects of a definition cannot do without, as they were at one moment: nil is gone.
+type needs struct{ definition, deployment *metav1.PartialObjectMetadata }
+
+// needed reads the needs of objects of a definition. One read answers all who asked before it began (singleflight), so that thousands
+// of objects that are deleted at once do not cost two requests each.
+func (d *deletions) needed(ctx context.Context, definition string) (*needs, error) {
+	read, err, _ := d.flights.Do(definition, func() (any, error) {
+		d.reading.Lock()
+		defer d.reading.Unlock()
+		d.flights.Forget(definition) // Who asks from here on may have seen an object that was marked after this read began.
+		now := &needs{}
+		var err error
+		if now.definition, err = d.read(ctx, definitionKind, client.ObjectKey{Name: definition}); err != nil || d.deployment == "" {
+			return now, err
+		}
+		now.deployment, err = d.read(ctx, deploymentKind, client.ObjectKey{Namespace: d.namespace, Name: d.deployment})
+		return now, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return read.(*needs), nil
 }
 
 // read returns an object's metadata, nil when there is none.

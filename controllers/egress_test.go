@@ -33,11 +33,11 @@ func TestEgressLeavesOutTheClustersOwn(t *testing.T) {
 	n.ready(project)
 	blocks := func() map[string][]string {
 		policy := &networkingv1.NetworkPolicy{}
-		if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-egress-shop", Name: "kubeop-egress"}, policy); err != nil {
+		if err := n.admin.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-egress-shop", Name: "kubeop"}, policy); err != nil {
 			t.Fatal(err)
 		}
 		all := map[string][]string{}
-		for _, peer := range policy.Spec.Egress[0].To {
+		for _, peer := range policy.Spec.Egress[len(policy.Spec.Egress)-1].To {
 			all[peer.IPBlock.CIDR] = peer.IPBlock.Except
 		}
 		return all

@@ -157,7 +157,8 @@ func TestAPodThatDoesNotEndHoldsNoRemovalForEver(t *testing.T) {
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.MaxTerminationGracePeriod = &metav1.Duration{Duration: 30e9} })
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
-	pod := n.object(n.namespace(), "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {nodeName: none, terminationGracePeriodSeconds: 1000000000, "+podSpec+"}}")
+	n.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "endless"}}) // Kubernetes deletes pods of nodes that do not exist.
+	pod := n.object(n.namespace(), "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {nodeName: endless, terminationGracePeriodSeconds: 1000000000, "+podSpec+"}}")
 	// From before the policy, so to say.
 	if err := n.masterful(operatorAccount).Create(t.Context(), pod); err != nil {
 		t.Fatal(err)

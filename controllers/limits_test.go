@@ -181,7 +181,8 @@ func TestGracePeriodsAreBounded(t *testing.T) {
 			n.passes(made(3600))
 		})
 	}
-	n.create(n.object(n.namespace(), strings.Replace(workload("Pod", 30), "spec: {", "spec: {nodeName: none, ", 1)))
+	n.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "limits"}}) // Kubernetes deletes pods of nodes that do not exist.
+	n.create(n.object(n.namespace(), strings.Replace(workload("Pod", 30), "spec: {", "spec: {nodeName: limits, ", 1)))
 	kill := func(seconds int64) func() error {
 		return func() error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "x"}}
@@ -259,7 +260,7 @@ func TestATenantLeavesAloneWhatThePlatformMade(t *testing.T) {
 	jane := n.as("jane-of-tethered")
 	const hard = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: %s}, spec: {hard: {pods: 10000}}}"
 	for _, what := range []string{
-		"v1 ResourceQuota kubeop", "v1 ResourceQuota kubeop-priority", "v1 LimitRange kubeop", "networking.k8s.io/v1 NetworkPolicy kubeop-default-deny",
+		"v1 ResourceQuota kubeop", "v1 ResourceQuota kubeop-priority", "v1 LimitRange kubeop", "networking.k8s.io/v1 NetworkPolicy kubeop",
 		"rbac.authorization.k8s.io/v1 RoleBinding kubeop-deployer", "rbac.authorization.k8s.io/v1 RoleBinding kubeop-admin", "v1 ServiceAccount kubeop-deployer",
 	} {
 		field := strings.Fields(what)

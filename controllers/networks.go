@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,8 +33,20 @@ func newNetworks(mgr ctrl.Manager, mapper meta.RESTMapper, o Options) (*clustern
 			"that ALLOWED_ADDRESSES does not name, and egress to larger ranges leaves them out")
 	}
 	return own, &fetch.Network{
-		Allowed: o.AllowedAddresses, Cluster: own.What, Own: ownHosts(mgr.GetConfig(), o.OwnService), TokenServices: o.TokenServices,
+		Allowed: o.AllowedAddresses, Named: named(o), Cluster: own.What, Own: ownHosts(mgr.GetConfig(), o.OwnService), TokenServices: o.TokenServices,
 	}, nil
+}
+
+// named are the hosts that settings name.
+func named(o Options) []string {
+	hosts := []string{fetch.HostOf(o.Platform.URL)}
+	for _, registry := range o.PlainRegistries {
+		hosts = append(hosts, fetch.HostOf("http://"+registry))
+	}
+	for registry, service := range o.TokenServices {
+		hosts = append(hosts, fetch.HostOf("https://"+registry), fetch.HostOf("https://"+service))
+	}
+	return slices.DeleteFunc(hosts, func(host string) bool { return host == "" })
 }
 
 // learned reports an error until the cluster's networks are known: before that no controller is started.

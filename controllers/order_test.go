@@ -212,7 +212,7 @@ func TestDependenciesOfOtherKinds(t *testing.T) {
 		if got := n.waits("shop", "unlabelled"); !strings.Contains(got, "no such key: ready") {
 			return fmt.Errorf("it says %q", got)
 		}
-		if got := n.waits("shop", "greedy"); !strings.Contains(got, "costs more than the limit of 100000") {
+		if got := n.waits("shop", "greedy"); !strings.Contains(got, "costs more than the limit of 50000") {
 			return fmt.Errorf("it says %q", got)
 		}
 		return nil

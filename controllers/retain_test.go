@@ -137,7 +137,7 @@ func (n *team) locked() {
 		n.t.Error("the deployer is there")
 	}
 	policies, quotas := &networkingv1.NetworkPolicyList{}, &corev1.ResourceQuotaList{}
-	if err := n.admin.List(n.t.Context(), policies, in); err != nil || len(policies.Items) < 5 {
+	if err := n.admin.List(n.t.Context(), policies, in); err != nil || len(policies.Items) != 1 {
 		n.t.Errorf("network policies are %v, %v", len(policies.Items), err)
 	}
 	if err := n.admin.List(n.t.Context(), quotas, in); err != nil || len(quotas.Items) != 3 {

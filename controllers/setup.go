@@ -24,11 +24,13 @@ import (
 	"github.com/kubeop/kubeop/controllers/tenant"
 	"github.com/kubeop/kubeop/controllers/volumes"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/trials"
 	"github.com/kubeop/kubeop/internal/digestkey"
 )
 
@@ -37,8 +39,6 @@ const (
 	lastBackoff  = 5 * time.Minute
 	// sweepEvery is the time between two searches for what nobody uses any more in the stores.
 	sweepEvery = time.Hour
-	// intervalJitter spreads the intervals of objects that were made at the same time.
-	intervalJitter = 0.05
 )
 
 // Options are the settings of the controllers.
@@ -54,6 +54,14 @@ type Options struct {
 	// release.Options.
 	Evaluate func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error)
 	Trials   string
+	// Build evaluates the folders and manifests of Git and Raw apps, and BuildTrials is where it is remembered what cannot be; see
+	// build.Builder.
+	Build       func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error)
+	BuildTrials string
+	// EvaluateProcesses is how many evaluations run at once, shared by tenant. 0: there is no limit but that of the callers.
+	EvaluateProcesses int
+	// TenantLimits are those of tenants whose Tenant does not set them.
+	TenantLimits v1alpha1.TenantLimits
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods; "" lets none in.
 	IngressNamespace string
 	// AllowedAddresses may be reached by the URLs of tenants although they are refused by default, see fetch.Network.
@@ -102,11 +110,15 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	if err := installed(mgr.GetRESTMapper()); err != nil {
 		return nil, err
 	}
+	spreadIntervals()
 	s, err := newShared(mgr, o)
+	if err == nil {
+		err = s.bound()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(register(&states{reader: mgr.GetClient(), elected: mgr.Elected()}), register(s.fetches), registerQueues()); err != nil {
+	if err := errors.Join(register(&states{reader: mgr.GetClient(), elected: mgr.Elected()}), register(s.fetches), registerQueues(), register(s.usages())); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
 	repositories, err := s.repositories()
@@ -125,9 +137,10 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	}
 	apps := &app.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,
+		Builder: &build.Builder{Evaluate: o.Build, Turn: s.evaluations, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
 		Journal: journal.New(s.direct, o.Namespace, s.clock.Now),
 		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
-		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Seal: s.seal, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals,
+		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Seal: s.seal, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals, Limits: s.limits.usual,
 		Charts:    s.stores.Charts,
 		Artifacts: s.stores.Artifacts,
 		Sources:   app.NewSources(s.fetches, s.clock),

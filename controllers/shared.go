@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/fluxcd/pkg/runtime/jitter"
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +28,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
@@ -69,6 +69,13 @@ type shared struct {
 	// queues are the controllers' work queues, by the name of the controller, and weights those of the tenants in them.
 	queues  sync.Map
 	weights *weights
+	// inStep is closed when the watches of what all use are in step.
+	inStep chan struct{}
+	// evaluations shares the processes that evaluate among tenants; nil: nothing is evaluated in a process of its own.
+	evaluations func(ctx context.Context, tenant string, work func(context.Context) error) error
+	// usage counts what tenants have, and limits are how much they may, both set by bound.
+	usage  *usage.Counter
+	limits *limits
 
 	// refreshed are called after each refresh.
 	refreshing sync.Mutex
@@ -90,7 +97,7 @@ func (s *shared) background() error {
 	platform := func(ctx context.Context) error { return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache()) }
 	return errors.Join(
 		s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)), s.mgr.Add(follow{s}),
-		s.weights.follow(context.Background(), s.mgr.GetCache()),
+		s.weights.follow(context.Background(), s.mgr.GetCache()), s.limits.follow(context.Background(), s.mgr.GetCache()),
 	)
 }
 
@@ -134,7 +141,6 @@ func (s *shared) sweep(ctx context.Context) error {
 }
 
 func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
-	jitter.SetGlobalIntervalJitter(intervalJitter, nil)
 	ours, err := labels.NewRequirement(v1alpha1.TenantLabel, selection.Exists, nil)
 	if err != nil {
 		return nil, err
@@ -190,7 +196,8 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		local: local, applier: &apply.Applier{Live: liveOf(watch, local), Seal: seal},
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
 		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
-		network: network, own: own, fetches: fetches, secrets: secrets, weights: weights,
+		network: network, own: own, fetches: fetches, secrets: secrets, weights: weights, inStep: make(chan struct{}),
+		evaluations: evaluations(o, weights),
 	}, nil
 }
 
@@ -224,9 +231,10 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the schemas of the kinds: %w", err)
 	}
+	reader.Limits = s.limits.usual
 	return &repository.Reconciler{
 		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
-		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader,
+		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader, Usage: s.usage,
 		Remotes: repository.NewRemotes(s.fetches, s.clock), Namespace: s.Namespace, Secrets: s.secrets, Refusals: &refusal.Registry{},
 	}, nil
 }
@@ -237,7 +245,7 @@ func (s *shared) engine() <-chan event.GenericEvent {
 	s.releases = release.New(release.Options{
 		Config: s.mgr.GetConfig(), Discovery: s.served, Mapper: s.mapper,
 		Records: s.local.Records, Releases: s.local.Releases, Explain: s.explain,
-		Evaluate: s.Evaluate, Trials: s.Trials,
+		Evaluate: s.Evaluate, Turn: s.evaluations, Trials: s.Trials,
 		Workers: s.HelmWorkers, Weight: s.weights.of, Holder: uuid.NewString(), Now: s.clock.Now, Seal: s.seal, Log: s.mgr.GetLogger().WithName("helm"),
 		Notify: func(name types.NamespacedName) {
 			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}

@@ -7,12 +7,15 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +28,10 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/internal/digestkey"
 	"github.com/kubeop/kubeop/internal/hook"
+	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
@@ -36,7 +41,30 @@ var (
 	op  = sync.OnceValues(startOperator)
 )
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{"build": build.Evaluate}))
+	}
+	testenv.Main(m, &env)
+}
+
+// built counts by tenant what was built in another process.
+var built sync.Map
+
+func builtOf(tenant string) int64 {
+	n, _ := built.LoadOrStore(tenant, &atomic.Int64{})
+	return n.(*atomic.Int64).Load()
+}
+
+// builds has folders and manifests built in processes of this test binary. Its memory is small, so that little is too much.
+func builds() func(context.Context, string, []byte, func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+	pool := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{Memory: 48 << 20}, Log: logr.Discard()})
+	return func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+		n, _ := built.LoadOrStore(tenant, &atomic.Int64{})
+		n.(*atomic.Int64).Add(1)
+		return pool.Call(ctx, sandbox.Call{Function: "build", Input: input, Ask: ask, Questions: build.Questions})
+	}
+}
 
 // operator is a running operator and what it logged.
 type operator struct {
@@ -89,6 +117,8 @@ func startOperator() (*operator, error) {
 	c := Options{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop", Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress", FlowControl: true,
 		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
 		Gateway: "infra/public", PlainRegistries: []string{images.Listener.Addr().String()}}
+	c.Build, c.EvaluateProcesses = builds(), 2
+	c.BuildTrials = filepath.Join(dir, "built")
 	if c.DigestKey, err = digestkey.Ensure(ctx, o.self, c.Namespace); err != nil {
 		return nil, err
 	}

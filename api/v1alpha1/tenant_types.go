@@ -88,6 +88,11 @@ type TenantSpec struct {
 	// +optional
 	Weight int32 `json:"weight,omitempty"`
 
+	// Limits are how much the tenant may declare, and how large its apps and sources may be. What is not set has the default that
+	// administrators give all tenants, tenantLimits in the values of the chart. See TenantLimits.
+	// +optional
+	Limits TenantLimits `json:"limits,omitzero"`
+
 	// DeletionPolicy says what becomes of the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	// +optional

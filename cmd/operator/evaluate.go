@@ -11,29 +11,45 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kubeop/kubeop/controllers"
+	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/fair"
+	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
-// chartFunction is what the processes that evaluate call release.Evaluate.
-const chartFunction = "chart"
+// What the processes that evaluate call release.Evaluate and build.Evaluate.
+const (
+	chartFunction = "chart"
+	buildFunction = "build"
+)
 
-// evaluate has charts evaluated in processes of their own.
+// functions are those of the processes.
+var functions = map[string]sandbox.Function{chartFunction: release.Evaluate, buildFunction: build.Evaluate}
+
+// evaluate has charts, and the folders and manifests of apps, evaluated in processes of their own.
 func evaluate(mgr manager.Manager, c *config.Operator, settings *controllers.Options) error {
 	limits := sandbox.Limits{Memory: c.EvaluateMemoryMiB << 20, CPU: c.EvaluateCPU, Wall: c.EvaluateTimeout}
-	pool, err := sandbox.New(sandbox.Options{Processes: c.EvaluateProcesses, Limits: limits, Log: ctrl.Log.WithName("sandbox")})
-	if err != nil {
-		return err
+	pool := sandbox.New(sandbox.Options{Processes: c.EvaluateProcesses, Limits: limits, Log: ctrl.Log.WithName("sandbox")})
+	settings.EvaluateProcesses = c.EvaluateProcesses
+	call := func(ctx context.Context, c sandbox.Call) ([]byte, error) {
+		c.Usage = &sandbox.Usage{}
+		fair.Uses(ctx, c.Usage.CPU)
+		return pool.Call(ctx, c)
 	}
-	settings.Evaluate = func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
-		return pool.Call(ctx, sandbox.Call{Function: chartFunction, Tenant: tenant, Input: input, Ask: ask})
+	settings.Evaluate = func(ctx context.Context, _ string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+		return call(ctx, sandbox.Call{Function: chartFunction, Input: input, Ask: ask})
+	}
+	settings.Build = func(ctx context.Context, _ string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+		return call(ctx, sandbox.Call{Function: buildFunction, Input: input, Ask: ask, Questions: build.Questions})
 	}
 	// Under other limits what was over one is tried again.
 	under := fmt.Sprintf("%dMiB-%s-%s", c.EvaluateMemoryMiB, c.EvaluateCPU, c.EvaluateTimeout)
 	settings.Trials = filepath.Join(c.DataDir, "evaluated", under)
+	settings.BuildTrials = filepath.Join(c.DataDir, "built", under)
 	var registered error
 	for _, collector := range pool.Collectors() {
 		registered = errors.Join(registered, ctrlmetrics.Registry.Register(collector))
 	}
-	return errors.Join(registered, mgr.Add(pool))
+	return errors.Join(registered, mgr.Add(pool), mgr.AddReadyzCheck("evaluation", pool.Ready))
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/controllers/repository"
-	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/heap"
 	"github.com/kubeop/kubeop/internal/sandbox"
@@ -25,7 +24,7 @@ import (
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
-		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{chartFunction: release.Evaluate}))
+		os.Exit(sandbox.Serve(os.Args[2:], functions))
 	}
 	if err := run(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "kubeop:", err)
@@ -78,10 +77,12 @@ func options(c *config.Operator) (controllers.Options, error) {
 	allowed, err := c.Allowed()
 	cluster, also := c.Cluster()
 	tokens, too := c.Tokens()
+	limits, as := c.Limits()
 	return controllers.Options{
 		DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers,
 		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, PlainRegistries: c.PlainRegistries,
 		Platform: repository.Platform(c.Platform), FlowControl: c.FlowControl,
 		AllowedAddresses: allowed, ClusterNetworks: cluster, TokenServices: tokens, OwnService: c.Service, FluxArtifactHosts: c.FluxArtifactHosts,
-	}, errors.Join(err, also, too)
+		TenantLimits: limits,
+	}, errors.Join(err, also, too, as)
 }

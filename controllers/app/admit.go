@@ -3,11 +3,13 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
 )
@@ -16,6 +18,8 @@ import (
 func (r *Reconciler) admit(_ context.Context, s *scope) error {
 	err := r.check(s)(s.objects)
 	switch {
+	case errors.As(err, new(*budget.Exceeded)):
+		return step.Stop(v1alpha1.TooLargeReason, err)
 	case refused(err):
 		return step.Stop(v1alpha1.NotAllowedReason, err)
 	case policy.OnlyUnknownKinds(err):
@@ -26,12 +30,16 @@ func (r *Reconciler) admit(_ context.Context, s *scope) error {
 
 // refused reports whether only a change of the source can help. The definition of an unknown kind may be on its way.
 func refused(err error) bool {
-	return errors.As(err, new(*policy.Violation)) && !policy.OnlyUnknownKinds(err)
+	return errors.As(err, new(*budget.Exceeded)) || errors.As(err, new(*policy.Violation)) && !policy.OnlyUnknownKinds(err)
 }
 
 // check returns the function that checks and owns objects; Helm runs it over what its chart renders.
 func (r *Reconciler) check(s *scope) func([]*unstructured.Unstructured) error {
+	renderer := s.renderer()
 	return func(objects []*unstructured.Unstructured) error {
+		if err := renderer.Check(objects); err != nil {
+			return err
+		}
 		scope := policy.WithDefinitions(objects, r.Clients.Namespaced)
 		if err := policy.Check(objects, s.app.Namespace, scope, s.clusterKinds); err != nil {
 			return err
@@ -48,4 +56,12 @@ func (r *Reconciler) check(s *scope) func([]*unstructured.Unstructured) error {
 		}
 		return nil
 	}
+}
+
+// allowance tells limits of the tenant that are its own from any others.
+func (r *Reconciler) allowance(s *scope) string {
+	if s.limits == r.Limits.App {
+		return ""
+	}
+	return fmt.Sprint(s.limits)
 }

@@ -1,78 +1,20 @@
 package app
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/delivery/render"
-	"github.com/kubeop/kubeop/internal/testkeys"
 )
-
-// inlineManifest is a manifest that SOPS encrypted, as the API server keeps it: with its keys sorted.
-func inlineManifest(t *testing.T, name string) []runtime.RawExtension {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var object map[string]any
-	if err := json.Unmarshal(data, &object); err != nil {
-		t.Fatal(err)
-	}
-	sorted, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []runtime.RawExtension{{Raw: []byte(`{"kind":"ConfigMap"}`)}, {Raw: sorted}}
-}
-
-func TestInlineManifestsAreDecrypted(t *testing.T) {
-	keys, err := decrypt.ReadKeys("keys", map[string][]byte{"x.agekey": []byte(testkeys.Age(testkeys.First))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := decrypt.Open(nil, keys)
-	manifests := inlineManifest(t, "sorted.json")
-	if err := decryptInline(files, manifests); err != nil {
-		t.Fatal(err)
-	}
-	var secret map[string]any
-	if err := json.Unmarshal(manifests[1].Raw, &secret); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]any{"a": "hunter22-inline", "z": "another"}
-	if diff := cmp.Diff(want, secret["stringData"]); diff != "" || secret["sops"] != nil || string(manifests[0].Raw) != `{"kind":"ConfigMap"}` {
-		t.Errorf("-want +got:\n%s%s", diff, manifests)
-	}
-	if diff := cmp.Diff([]string{"hunter22-inline", "another"}, files.Secrets()); diff != "" {
-		t.Errorf("secrets (-want +got):\n%s", diff)
-	}
-
-	err = decryptInline(files, inlineManifest(t, "unsorted.json"))
-	for _, want := range []string{"spec.raw.manifests[1]: its MAC is not that of its values", "keys in alphabetical order"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q in it", err, want)
-		}
-	}
-	err = decryptInline(decrypt.Open(nil, nil), inlineManifest(t, "sorted.json"))
-	if !errors.Is(err, decrypt.ErrKeys) || strings.Contains(err.Error(), "alphabetical") {
-		t.Errorf("without keys: %v", err)
-	}
-}
 
 func TestReferencesOfABuild(t *testing.T) {
 	keys := &v1alpha1.Decryption{Provider: "sops", SecretRef: v1alpha1.LocalSecretReference{Name: "keys"}}
@@ -99,6 +41,7 @@ func TestWhatAFailedBuildIsCalled(t *testing.T) {
 		"the API server's fault":     {about(errReading), step.Fail(v1alpha1.ValuesFailedReason, about(errReading))},
 		"the wrong keys":             {about(decrypt.ErrKeys), step.Stop(v1alpha1.DecryptionFailedReason, about(decrypt.ErrKeys))},
 		"a damaged file":             {about(decrypt.ErrDamaged), step.Stop(v1alpha1.DecryptionFailedReason, about(decrypt.ErrDamaged))},
+		"a killed process":           {about(build.ErrUnfit), step.Fail(v1alpha1.RenderFailedReason, about(build.ErrUnfit))},
 		"a limit":                    {about(render.ErrTooLarge), step.Stop(v1alpha1.RenderFailedReason, about(render.ErrTooLarge))},
 		"a build that took too long": {about(render.ErrTimeout), step.Stop(v1alpha1.RenderFailedReason, about(render.ErrTimeout))},
 	}

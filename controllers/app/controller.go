@@ -18,6 +18,8 @@ import (
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/health"
@@ -45,12 +47,16 @@ type Reconciler struct {
 	Applier   *apply.Applier
 	Journal   *journal.Journal
 	Releases  *release.Engine
-	Steps     *step.Runner
-	Clock     clock.PassiveClock
+	// Builder makes the objects of Git and Raw apps.
+	Builder *build.Builder
+	Steps   *step.Runner
+	Clock   clock.PassiveClock
 	// Weight returns how many turns a tenant has for one of another's where builds wait; nil: one.
 	Weight func(tenant string) int
 	// Seal has digests told so that nobody can tell by them what they are of; it is that of Applier and Releases, too.
 	Seal digest.Seal
+	// Limits are those of tenants whose Tenant sets none.
+	Limits budget.Limits
 	// Refusals says whether a newer version of an app is refused.
 	Refusals *refusal.Registry
 

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/mask"
 )
 
 // driftSet says in a set what is to become of drift: it is left as it is where it is not to be put back, or where that was
@@ -115,7 +116,7 @@ func (r *Reconciler) compareOne(ctx context.Context, s *scope, d apply.Deviation
 	case live == nil:
 		is.words = inWords(name, true, nil, "")
 	default:
-		if fields := differ.Compare(corrected, live, maskOf(s.sensitive)); len(fields) > 0 {
+		if fields := differ.Compare(corrected, live, mask.Of(s.sensitive)); len(fields) > 0 {
 			is.words = inWords(name, false, fields, "the source")
 		}
 	}

@@ -146,6 +146,7 @@ func driftNote(s *scope, mode v1alpha1.DriftMode) step.Note {
 	was := conditions.Get(s.app, v1alpha1.DriftedCondition)
 	switch {
 	case s.memory.corrected != "":
+		s.memory.corrected = s.Mask(s.memory.corrected) // As the status will have it, so that it is known to be told.
 		note.Reason, note.Message, note.Event = v1alpha1.DriftCorrectedReason, s.memory.corrected, "Normal"
 	case len(s.memory.drift) > 0:
 		note.Status, note.Reason, note.Message, note.Event = "True", v1alpha1.DriftDetectedReason, s.memory.deviations(), "Warning"

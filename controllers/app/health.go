@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/health"
+	"github.com/kubeop/kubeop/delivery/mask"
 )
 
 // health looks once whether the objects of the source do what they are there for; what is recorded beside them, waiting to
@@ -81,7 +82,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) (health.Verdict, error)
 		id := apply.ObjectID{Namespace: ref.Key.Namespace, Name: ref.Key.Name, Group: ref.Kind.Group, Kind: ref.Kind.Kind}
 		refs[i].Floor = s.memory.floors[id.String()]
 	}
-	explainer, err := r.Explainer(s.app.Namespace, maskOf(s.sensitive))
+	explainer, err := r.Explainer(s.app.Namespace, mask.Of(s.sensitive))
 	if err != nil {
 		return health.Verdict{}, err
 	}

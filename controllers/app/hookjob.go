@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/jobs"
+	"github.com/kubeop/kubeop/delivery/mask"
 )
 
 // runHook makes a hook's Job where there is none, and returns once it is told how it ended. What ran for an earlier
@@ -148,7 +149,7 @@ func (r *Reconciler) whileHookRuns(ctx context.Context, s *scope, h *hookRun, jo
 		if err := r.maskHook(ctx, s, h); err != nil {
 			return err
 		}
-		if explainer, err := r.Explainer(s.app.Namespace, maskOf(s.sensitive)); err == nil {
+		if explainer, err := r.Explainer(s.app.Namespace, mask.Of(s.sensitive)); err == nil {
 			if why := explainer.Explain(ctx, job); why != "" && !strings.HasSuffix(why, notYet) {
 				message = fmt.Errorf("%s: %s", h.running(), why)
 			}
@@ -177,7 +178,7 @@ func (r *Reconciler) tellHook(ctx context.Context, s *scope, h *hookRun, job *un
 	if err := r.maskHook(ctx, s, h); err != nil {
 		return err
 	}
-	explainer, err := r.Explainer(s.app.Namespace, maskOf(s.sensitive))
+	explainer, err := r.Explainer(s.app.Namespace, mask.Of(s.sensitive))
 	if err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func (r *Reconciler) tellHook(ctx context.Context, s *scope, h *hookRun, job *un
 	} else if explained := explainer.Explain(ctx, job); explained != "" {
 		why = explained
 	}
-	h.told.Message = strings.Join(append([]string{maskOf(s.sensitive)(why)}, explainer.LastLines(ctx, job, logLines)...), " | ")
+	h.told.Message = strings.Join(append([]string{mask.Of(s.sensitive)(why)}, explainer.LastLines(ctx, job, logLines)...), " | ")
 	return nil
 }
 

@@ -71,6 +71,8 @@ type remembered struct {
 	// hook is the Job of a hook that was last seen running; hooksSeen: what an earlier process left was looked for.
 	hook      string
 	hooksSeen bool
+	// retried is the last reconcile request for which a build was tried again.
+	retried string
 	// ended is the action whose reason was last told of.
 	ended time.Time
 	// asked is the question with which the source was last asked for, and follows the source.

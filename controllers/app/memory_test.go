@@ -61,6 +61,23 @@ func TestWhatAQuietPassFoundIsKept(t *testing.T) {
 	}
 }
 
+// TestWhatWasPutBackIsForgottenOnceToldThoughItsNameIsSensitive: where it was not, drift after it was told as put back, too.
+func TestWhatWasPutBackIsForgottenOnceToldThoughItsNameIsSensitive(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "web", Name: "web"}}
+	m := &memory{}
+	s := newScope(app, m, nil)
+	s.sensitive = []string{"hunter22"}
+	s.memory.putBack("ConfigMap/hunter22", time.Now())
+	note := driftNote(s, v1alpha1.DriftCorrect)
+	if note.Message != "put back: ConfigMap/***" {
+		t.Errorf("told is %q", note.Message)
+	}
+	app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.DriftedCondition, Reason: note.Reason, Message: note.Message}}
+	if s = newScope(app, m, nil); s.memory.corrected != "" {
+		t.Errorf("%q is kept though the status has it", s.memory.corrected)
+	}
+}
+
 // TestWhatWasWrittenIsKnownThoughAnotherFailed: the next pass writes only the rest, and takes what a watch that lags shows
 // of the others for no drift and no health.
 func TestWhatWasWrittenIsKnownThoughAnotherFailed(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -82,6 +83,14 @@ var pushTold = predicate.Funcs{
 		return was.Status.LastAttemptedRevision != is.Status.LastAttemptedRevision ||
 			was.Annotations[v1alpha1.PushedAnnotation] != is.Annotations[v1alpha1.PushedAnnotation]
 	},
+}
+
+// wakePushed wakes the apps of a push once it is noted. A map function would be called with the former Repository first, and what it
+// returns again is not added to the queue again: an app that is looked at in between would not learn of the push.
+func (r *Reconciler) wakePushed(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	for _, request := range r.pushed(ctx, e.ObjectNew) {
+		queue.Add(request)
+	}
 }
 
 // pushed maps a Repository that tells of a push to the apps that are made from what was pushed to. What no app is made from is not

@@ -2,10 +2,14 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -39,6 +43,34 @@ func TestOnlyPushesToSourcesOfAppsAreRemembered(t *testing.T) {
 	}
 	if got := r.pushes.of("beta", "https://git.example.com/acme"); got != "" {
 		t.Errorf("another tenant is told %q of it", got)
+	}
+}
+
+// woken is a queue that looks at what is known of the push whenever an app is added, as a worker may.
+type woken struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	known func() string
+	seen  []string
+}
+
+func (q *woken) Add(reconcile.Request) { q.seen = append(q.seen, q.known()) }
+
+// TestAnAppThatIsWokenKnowsThePush: no app is woken before the push is noted that wakes it.
+func TestAnAppThatIsWokenKnowsThePush(t *testing.T) {
+	const url = "https://git.example.com/acme"
+	made := &v1alpha1.App{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "web", Labels: map[string]string{v1alpha1.TenantLabel: "acme"}},
+		Spec:       v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: url}},
+	}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(made).WithIndex(&v1alpha1.App{}, byGitURL, gitURLs).Build()}
+	was := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.RepositorySpec{Tenant: "acme", URL: url}}
+	was.Status.LastAttemptedRevision = "main@sha1:1"
+	is := was.DeepCopy()
+	is.Status.LastAttemptedRevision = "main@sha1:2"
+	q := &woken{known: func() string { return r.pushes.of("acme", url) }}
+	r.wakePushed(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: is}, q)
+	if !slices.Equal(q.seen, []string{"main@sha1:2"}) {
+		t.Errorf("apps that were woken knew of the pushes %q", q.seen)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -103,6 +104,7 @@ func (r *Reconciler) request(ctx context.Context, s *scope) release.Request {
 		Timeout:          s.app.Spec.Within(),
 		Admit:            r.check(s),
 		Refused:          refused,
+		Allowance:        r.allowance(s),
 		Retry:            func(attempts int) time.Duration { return retryAfter(app, attempts) },
 		Proven:           s.helm.provenBefore(&s.app.Status, recorded),
 		Force:            asks(s.app, forceAnnotation, s.app.Status.LastHandledForceAt),
@@ -243,6 +245,8 @@ func (r *Reconciler) releaseFailed(s *scope, outcome release.Outcome) error {
 	case policy.OnlyUnknownKinds(outcome.Failed):
 		// The kind's definition may be on its way.
 		return step.FailAfter(v1alpha1.NotAllowedReason, pause, outcome.Failed)
+	case errors.As(outcome.Failed, new(*budget.Exceeded)):
+		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)
 	case errors.As(outcome.Failed, &notAllowed):
 		return step.Stop(v1alpha1.NotAllowedReason, outcome.Failed)
 	case errors.Is(outcome.Failed, release.ErrTooLarge):

@@ -133,6 +133,7 @@ func (r *Reconciler) forget(s *scope) {
 	r.dependents.set(client.ObjectKeyFromObject(s.app), nil)
 	r.Sources.forget(s.app.UID)
 	r.builders.Forget(string(s.app.UID))
+	r.Builder.Forget(client.ObjectKeyFromObject(s.app))
 	r.reads.Delete(client.ObjectKeyFromObject(s.app))
 	r.unserved.Delete(client.ObjectKeyFromObject(s.app))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // resolve finds the project by the labels of the app's namespace, which tenants cannot write, waits for it and for what
@@ -40,7 +41,7 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	if err := r.await(ctx, tenant, project); err != nil {
 		return err
 	}
-	if s.clusterKinds, err = r.clusterKinds(ctx, tenant); err != nil {
+	if err := r.allow(ctx, s, tenant); err != nil {
 		return err
 	}
 	s.owner = own.Owner{Tenant: tenant, Project: project, App: s.app.Name, Namespace: s.app.Namespace}
@@ -105,11 +106,15 @@ func (r *Reconciler) await(ctx context.Context, tenant, name string) error {
 	return nil
 }
 
-// clusterKinds are the cluster-scoped kinds that administrators allow the tenant's apps.
-func (r *Reconciler) clusterKinds(ctx context.Context, name string) ([]string, error) {
+// allow finds what administrators allow the tenant's apps.
+func (r *Reconciler) allow(ctx context.Context, s *scope, name string) error {
 	tenant := &v1alpha1.Tenant{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading tenant %s: %w", name, err)
+		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
-	return tenant.Spec.ClusterKinds, nil
+	s.clusterKinds, s.limits = tenant.Spec.ClusterKinds, r.Limits.With(&tenant.Spec.Limits).App
+	return nil
 }
+
+// renderer makes objects within the limits of the tenant.
+func (s *scope) renderer() render.Renderer { return render.Renderer{Limits: s.limits} }

@@ -17,9 +17,11 @@ import (
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/journal"
+	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/release"
 )
@@ -34,6 +36,8 @@ type scope struct {
 	client client.Client
 	// clusterKinds are what the app may hold beside namespaced objects, set by resolve.
 	clusterKinds []string
+	// limits are what administrators allow each app of the tenant, set by resolve.
+	limits budget.App
 	// folder, source, chart and revision are set by fetch: the app's own folder where the spec refers to it, what a Git app
 	// is made from, the chart of a Helm app, and what they are together.
 	folder   *fetch.Folder
@@ -314,7 +318,7 @@ func (s *scope) Notes() []step.Note {
 func (s *scope) Heading() string { return refusal.Heading(s.app, s.current) }
 
 // Mask hides in a message what is sensitive.
-func (s *scope) Mask(text string) string { return maskOf(s.sensitive)(text) }
+func (s *scope) Mask(text string) string { return mask.Of(s.sensitive)(text) }
 
 // soon has the app looked at again after a while though all is well.
 func (s *scope) soon(after time.Duration) {

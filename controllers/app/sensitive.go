@@ -2,22 +2,23 @@ package app
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // sensitiveIn returns what no message may show of a Secret's content: the whole of it and, where it is YAML, each value in
-// it, else each of its lines, because what fails may show just that one; each as it is, as base64, as a Secret has it, and
-// without base64, and each of these as it is within quotes.
+// it, else each of its lines, because what fails may show just that one; each as it is and, as a Secret has it, without base64. What has too
+// many values to be parsed here is cut where one may begin.
 func sensitiveIn(content []byte) []string {
+	if render.CheckEntries(content) != nil {
+		return appendPieces(appendLines(appendForms(nil, string(content)), string(content)), string(content))
+	}
 	var parsed any
 	if render.CheckAliases(content) == nil && yaml.Unmarshal(content, &parsed) == nil {
 		switch parsed.(type) {
@@ -29,21 +30,9 @@ func sensitiveIn(content []byte) []string {
 }
 
 func appendForms(found []string, text string) []string {
-	found = appendQuoted(append(found, text, base64.StdEncoding.EncodeToString([]byte(text))), text)
+	found = append(found, text)
 	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && utf8.Valid(decoded) {
-		found = appendLines(appendQuoted(append(found, string(decoded)), string(decoded)), string(decoded))
-	}
-	return found
-}
-
-// appendQuoted adds a value as Go and JSON write it within quotes, where that is another text: so it stands in what the API
-// server says of a field, and in differences.
-func appendQuoted(found []string, value string) []string {
-	asJSON, _ := json.Marshal(value) // A text can be encoded.
-	for _, quoted := range []string{strconv.Quote(value), string(asJSON)} {
-		if inner := quoted[1 : len(quoted)-1]; inner != value {
-			found = append(found, inner)
-		}
+		found = appendLines(append(found, string(decoded)), string(decoded))
 	}
 	return found
 }
@@ -55,8 +44,20 @@ func appendLines(found []string, text string) []string {
 	}
 	found = append(found, strings.ReplaceAll(text, "\n", ""))
 	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.TrimSpace(line)
-		found = appendQuoted(append(found, line), line)
+		found = append(found, strings.TrimSpace(line))
+	}
+	return found
+}
+
+// appendPieces adds what may be values in a text that has too many to be parsed.
+func appendPieces(found []string, text string) []string {
+	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return strings.ContainsRune("[]{},\n", c) }) {
+		_, value, _ := strings.Cut(piece, ":")
+		for _, part := range []string{piece, value} {
+			if part = strings.Trim(part, " \t\r\"'-"); len(part) >= mask.Shortest {
+				found = append(found, part)
+			}
+		}
 	}
 	return found
 }
@@ -78,19 +79,4 @@ func appendLeaves(found []string, value any) []string {
 		found = append(found, fmt.Sprint(v))
 	}
 	return found
-}
-
-// shortest is the length below which a value is not hidden: it would blot out ordinary words.
-const shortest = 4
-
-// maskOf returns a function that hides values in a text, the longest first: one may be a part of another.
-func maskOf(sensitive []string) func(string) string {
-	hidden := slices.DeleteFunc(slices.Clone(sensitive), func(value string) bool { return len(value) < shortest })
-	slices.SortStableFunc(hidden, func(a, b string) int { return len(b) - len(a) })
-	return func(text string) string {
-		for _, value := range hidden {
-			text = strings.ReplaceAll(text, value, "***")
-		}
-		return text
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/mask"
 )
 
 func TestMaskHidesSecretsInEveryForm(t *testing.T) {
@@ -27,7 +29,7 @@ func TestMaskHidesSecretsInEveryForm(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := maskOf(sensitiveIn([]byte(tc.content)))(tc.text); got != tc.want {
+			if got := mask.Of(sensitiveIn([]byte(tc.content)))(tc.text); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
@@ -36,8 +38,24 @@ func TestMaskHidesSecretsInEveryForm(t *testing.T) {
 
 func TestMaskOfAliases(t *testing.T) {
 	bomb := "a: &a hunter22\nb: &b [" + strings.Repeat("*a, ", 1000) + "]\nc: [" + strings.Repeat("*b, ", 1000) + "]\n"
-	if got := maskOf(sensitiveIn([]byte(bomb)))("a: &a hunter22"); got != "***" {
+	if got := mask.Of(sensitiveIn([]byte(bomb)))("a: &a hunter22"); got != "***" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestMaskOfManyValues: what is not parsed because it has too many values is hidden all the same.
+func TestMaskOfManyValues(t *testing.T) {
+	many := strings.Repeat("[],", 340_000)
+	for name, content := range map[string]string{
+		"a list":    "[" + many + "hunter22, 'another', \"quoted\"]",
+		"mappings":  "{a: [" + many + "], b: hunter22, c: 'another', \"d\":\"quoted\"}",
+		"its lines": strings.Repeat("- a\n", 200_000) + "- hunter22\n- 'another'\n- \"quoted\"\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := mask.Of(sensitiveIn([]byte(content)))("it is hunter22, another and quoted"); got != "it is ***, *** and ***" {
+				t.Errorf("got %q", got)
+			}
+		})
 	}
 }
 

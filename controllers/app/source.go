@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -73,6 +74,32 @@ func (r *Reconciler) built(s *scope) {
 		s.recognize()
 		r.reads.Store(client.ObjectKeyFromObject(s.app), reads)
 	}
+}
+
+// noted is what was read of a commit, so that it can be found again, also by another process.
+func (f *fetched) noted() (string, error) {
+	reads, digest, err := f.reading.Done()
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(noted{digest, reads})
+	return string(text), err
+}
+
+// noted are reads and the digest of what was read.
+type noted struct {
+	Digest string
+	Reads  fetch.Reads
+}
+
+// readsAs reports whether what was read once is the same in this commit.
+func (f *fetched) readsAs(text string) bool {
+	var was noted
+	if json.Unmarshal([]byte(text), &was) != nil {
+		return false
+	}
+	digest, err := f.reading.DigestOf(was.Reads)
+	return err == nil && digest == was.Digest
 }
 
 func (r *Reconciler) filesOf(ctx context.Context, s *scope, spec *v1alpha1.GitSource) (fetched, error) {

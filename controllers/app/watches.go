@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
@@ -33,7 +34,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, released <-chan event.Ge
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.App{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.appsOf), builder.WithPredicates(readyChanged)).
-		Watches(&v1alpha1.Repository{}, handler.EnqueueRequestsFromMapFunc(r.pushed), builder.WithPredicates(pushTold)).
+		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(r.appsOfTenant), builder.WithPredicates(limitsChanged)).
+		Watches(&v1alpha1.Repository{}, handler.Funcs{UpdateFunc: r.wakePushed}, builder.WithPredicates(pushTold)).
 		Watches(&v1alpha1.Project{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor(v1alpha1.ProjectKind)), builder.WithPredicates(r.standingChanged(v1alpha1.ProjectKind))).
 		Watches(&v1alpha1.App{}, handler.EnqueueRequestsFromMapFunc(r.waitingFor(v1alpha1.AppKind)), builder.WithPredicates(r.standingChanged(v1alpha1.AppKind))).
 		WatchesRawSource(source.Channel(released, &handler.EnqueueRequestForObject{})).
@@ -116,6 +118,29 @@ func (r *Reconciler) appsOf(ctx context.Context, project client.Object) []reconc
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&apps.Items[i])})
 	}
 	return requests
+}
+
+// appsOfTenant maps a tenant to all its apps.
+func (r *Reconciler) appsOfTenant(ctx context.Context, tenant client.Object) (requests []reconcile.Request) {
+	projects := &v1alpha1.ProjectList{}
+	if err := r.Client.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(tenant.GetName())), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	for i := range projects.Items {
+		requests = append(requests, r.appsOf(ctx, &projects.Items[i])...)
+	}
+	return requests
+}
+
+// limitsChanged lets a Tenant through whose apps may hold more, or less, than before.
+var limitsChanged = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.Tenant).Spec.Limits, e.ObjectNew.(*v1alpha1.Tenant).Spec.Limits
+		none := budget.Limits{}
+		return none.With(&was).App != none.With(&is).App
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
 // readyChanged lets a project's change through when it becomes ready or stops being so.

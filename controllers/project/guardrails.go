@@ -45,16 +45,13 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 		WithSpec(core.LimitRangeSpec().WithLimits(core.LimitRangeItem().WithType(corev1.LimitTypeContainer).
 			WithDefault(over(defaultLimits, spec.Limits.Default)).
 			WithDefaultRequest(over(defaultRequests, spec.Limits.DefaultRequest))))
-	objects := []any{counted, limits, noSystemPriority(s)}
 	egress, err := r.egress(ctx, s)
 	if err != nil {
 		return err
 	}
 	rules := isolation.Rules{IngressNamespace: r.IngressNamespace, Egress: egress}
-	for _, policy := range isolation.Policies(s.namespace, s.labels(), rules) {
-		objects = append(objects, policy)
-	}
-	if err := s.made.Apply(ctx, objects...); err != nil {
+	policy := isolation.Policy(s.namespace, s.labels(), rules)
+	if err := s.made.Apply(ctx, counted, limits, noSystemPriority(s), policy); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err)
 	}
 	return r.open(ctx, s)

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/kube"
@@ -27,6 +28,8 @@ type Reconciler struct {
 	Steps   *step.Runner
 	Git     *fetch.GitStore
 	Tree    *tree.Reader
+	// Usage counts what tenants have of what their limits bound.
+	Usage *usage.Counter
 	*Remotes
 	// Refusals is told which Apps and Projects of a commit are refused.
 	Refusals *refusal.Registry

@@ -33,16 +33,22 @@ type progress struct {
 	told time.Time
 	// refused are the problems that the API server found in objects that are sound by themselves.
 	refused map[tree.Ref]tree.Problem
+	// over are the objects that limits of their tenants hold back.
+	over over
+	// applied are what was applied a moment ago, which the cache may not show yet.
+	applied map[tree.Ref]applied
 }
 
 func newProgress() *progress {
-	return &progress{pending: pending{in: sets.New[tree.Ref]()}, waiting: map[tree.Ref]time.Time{}, gone: sets.New[tree.Ref](), refused: map[tree.Ref]tree.Problem{}}
+	return &progress{pending: pending{in: sets.New[tree.Ref]()}, waiting: map[tree.Ref]time.Time{}, gone: sets.New[tree.Ref](),
+		refused: map[tree.Ref]tree.Problem{}, over: over{}, applied: map[tree.Ref]applied{}}
 }
 
 // look has an object compared with the cluster.
 func (p *progress) look(refs ...tree.Ref) {
 	for _, ref := range refs {
 		p.pending.add(ref)
+		p.over.drop(ref)
 		delete(p.refused, ref)
 	}
 }
@@ -56,6 +62,7 @@ func (p *progress) done(ref tree.Ref) {
 // left notes that an object is not in the tree any more, and may still be in the cluster.
 func (p *progress) left(ref tree.Ref) {
 	p.done(ref)
+	p.over.drop(ref)
 	delete(p.refused, ref)
 	p.gone.Insert(ref)
 }

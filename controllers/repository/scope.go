@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -39,6 +40,8 @@ type scope struct {
 	unfinished bool
 	// valid is set by judge: the commit is in the cluster as a whole.
 	valid bool
+	// usages are what tenants have, with what is about to be applied, counted once in a pass.
+	usages map[string]*usage.Usage
 	// hook is the condition about the push hook.
 	hook step.Note
 }

@@ -81,7 +81,11 @@ func worse(failed, collected error) error {
 func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error {
 	spec, p := s.repository.Spec, s.progress
 	as := tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}
-	if p.tree != nil && p.tree.Scope == as && p.revision == s.commit.Revision {
+	limits, err := r.limits(ctx, spec.Tenant)
+	if err != nil {
+		return err
+	}
+	if p.tree != nil && p.tree.Scope == as && p.revision == s.commit.Revision && p.tree.Limits == limits {
 		s.found = p.tree
 		return nil
 	}
@@ -93,7 +97,7 @@ func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error 
 		}
 		before = tree.Accepted(as, there)
 	}
-	now := r.Tree.Read(root, as, before)
+	now := r.Tree.Within(limits).Read(root, as, before)
 	if file, err := now.Unread(); err != nil {
 		return step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", file, err))
 	}
@@ -135,6 +139,10 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 func (r *Reconciler) declare(ctx context.Context, s *scope) error {
 	began := r.Steps.Clock.Now()
 	failed := failures{}
+	if err := r.lookAgain(ctx, s); err != nil {
+		return err
+	}
+	defer s.settle()
 	for {
 		todo, err := r.next(ctx, s, failed)
 		if err != nil {
@@ -196,13 +204,21 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 			return nil, err
 		case state == same:
 			p.done(ref)
+		case state == homeless && p.over.has(ref.Parent()):
+			p.holdOver(ref)
 		case state == homeless:
 			if p.wait(ref, now); now.Sub(p.waiting[ref]) < stuck {
 				held++
 			}
 		default:
 			delete(p.waiting, ref)
-			todo = append(todo, o)
+			admitted, err := r.admit(ctx, s, o)
+			if err != nil {
+				return nil, err
+			}
+			if admitted {
+				todo = append(todo, o)
+			}
 		}
 	}
 	return todo, nil
@@ -250,6 +266,7 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 	}
 	for _, ref := range refs {
 		if !wrong[ref] {
+			s.made(ref, r.Steps.Clock.Now())
 			s.progress.done(ref)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -33,6 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Tenant{}, r.byHand(), builder.WithPredicates(handsOn)).
+		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(own), builder.WithPredicates(limitsChanged)).
 		Watches(&v1alpha1.Project{}, r.byHand(), builder.WithPredicates(handsOn)).
 		Watches(&v1alpha1.App{}, r.byHand(), builder.WithPredicates(handsOn)).
 		WatchesRawSource(source.Kind(secrets, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(r.naming))).
@@ -49,6 +51,21 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 		return c.Watch(&source.Informer{Informer: informer, Handler: homes})
 	})
 	return nil
+}
+
+// own maps a tenant to its own repository. The platform repository hears of each Tenant that it declares.
+func own(_ context.Context, tenant client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: tenant.GetName()}}}
+}
+
+// limitsChanged lets a Tenant through that may have more, or less, than before.
+var limitsChanged = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.Tenant), e.ObjectNew.(*v1alpha1.Tenant)
+		return !equality.Semantic.DeepEqual(was.Spec.Limits, is.Spec.Limits)
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
 // wakes has a repository woken when its remote has answered.

@@ -2,13 +2,13 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -113,13 +113,9 @@ func toUnstructured(o any) (*unstructured.Unstructured, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u, nil
 	}
-	data, err := json.Marshal(o)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return nil, fmt.Errorf("encoding %T: %w", o, err)
+		return nil, fmt.Errorf("reading %T: %w", o, err)
 	}
-	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(data); err != nil {
-		return nil, fmt.Errorf("decoding %T: %w", o, err)
-	}
-	return u, nil
+	return &unstructured.Unstructured{Object: content}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/env"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
@@ -22,12 +23,15 @@ import (
 const (
 	// MaxLength is how many bytes an expression may have.
 	MaxLength = 2048
-	// MaxCost is what one evaluation may cost, in CEL's units: a tenth of what the API server allows a rule of a
-	// CustomResourceDefinition, some hundredths of a second, and texts of a megabyte at most. To go through the conditions
-	// of an object costs about ten for each.
-	MaxCost = 100_000
+	// MaxCost is what one evaluation may cost, in CEL's units: a twentieth of what the API server allows a rule of a
+	// CustomResourceDefinition, up to a tenth of a second and 5 MiB, most of it garbage. To go through the conditions of an object costs
+	// about ten for each.
+	MaxCost = 50_000
 	// maxDepth bounds the nesting of an expression.
 	maxDepth = 50
+	// maxLoops bounds its loops (all, exists, exists_one, map, filter), maxMade the lists and maps that it makes: to compile each takes up
+	// to a hundred microseconds, and each literal in another one more than the one before.
+	maxLoops, maxMade = 24, 64
 	// maxTime is how long one evaluation may take; what is charged too little, such as comparing large objects, ends by it.
 	maxTime = time.Second
 	// checkEvery is after how many turns of a loop an evaluation looks at the time.
@@ -47,11 +51,12 @@ type Expr struct {
 
 // vocabulary is CEL's standard library and optional values. What compares everything with everything is left out, regular
 // expressions and sets: it is charged only when it is over, and cannot be interrupted. So are the extended strings, whose
-// replace can multiply its input.
+// replace can multiply its input, and the macros optMap and optFlatMap, which stand for what they are called on twice: a chain of
+// twenty of them would be a million expressions.
 var vocabulary = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewCustomEnv(
 		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: []*env.Function{env.NewFunction("matches")}})),
-		cel.OptionalTypes(),
+		cel.OptionalTypes(), cel.ClearMacros(), cel.Macros(cel.StandardMacros...),
 		cel.CrossTypeNumericComparisons(true), cel.DefaultUTCTimeZone(true),
 		cel.ParserRecursionLimit(maxDepth), cel.ParserExpressionSizeLimit(MaxLength),
 	)
@@ -74,18 +79,45 @@ func Compile(text string, variables ...string) (*Expr, error) {
 	if words, err = words.Extend(declared...); err != nil {
 		return nil, fmt.Errorf("declaring %s: %w", strings.Join(variables, ", "), err)
 	}
-	ast, issues := words.Compile(text)
+	parsed, issues := words.Parse(text)
 	if issues.Err() != nil {
 		return nil, located(issues)
 	}
-	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+	if err := few(parsed); err != nil {
+		return nil, err
+	}
+	checked, issues := words.Check(parsed)
+	if issues.Err() != nil {
+		return nil, located(issues)
+	}
+	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("1:1: the expression makes a %s; it must be true or false", t)
 	}
-	program, err := words.Program(ast, cel.CostTracking(sizes{}), cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(checkEvery))
+	program, err := words.Program(checked, cel.CostTracking(sizes{}), cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(checkEvery))
 	if err != nil {
 		return nil, fmt.Errorf("planning the expression: %w", err)
 	}
-	return &Expr{program: program, literals: literalsOf(ast)}, nil
+	return &Expr{program: program, literals: literalsOf(checked)}, nil
+}
+
+// few refuses expressions that take long to compile.
+func few(parsed *cel.Ast) error {
+	loops, made := 0, 0
+	ast.PreOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.ComprehensionKind:
+			loops++
+		case ast.ListKind, ast.MapKind:
+			made++
+		}
+	}))
+	switch {
+	case loops > maxLoops:
+		return fmt.Errorf("the expression has %d loops (all, exists, exists_one, map, filter), more than the limit of %d", loops, maxLoops)
+	case made-loops > maxMade: // Each loop makes a list at most.
+		return fmt.Errorf("the expression makes more lists and maps than the limit of %d", maxMade)
+	}
+	return nil
 }
 
 // located words the first thing that is wrong; the rest mostly follows from it.
@@ -125,14 +157,21 @@ type sizes struct{}
 func (sizes) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
 	cost := uint64(1)
 	switch {
-	case function == overloads.Size || function == operators.Index:
+	case function == operators.Index:
 		return nil
+	case function == overloads.Size:
+		if text, ok := args[0].(types.String); ok { // Its characters are counted.
+			cost += uint64(len(text)) / 10
+		}
 	case function == operators.Add && result.Type() != types.StringType && result.Type() != types.BytesType && len(args) == 2:
 		// To append one item, as every map() does, costs little however long the list is.
 		cost += min(sizeOf(args[0]), sizeOf(args[1])) / 10
 	case function == operators.Add:
 		cost += sizeOf(result) / 10
 	default:
+		if slow[function] {
+			cost += slowCost
+		}
 		budget := 10 * MaxCost
 		for _, arg := range args {
 			budget = deduct(budget, arg)
@@ -141,6 +180,17 @@ func (sizes) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint6
 	}
 	return &cost
 }
+
+// slow are functions that parse or format their argument, or read the rules of a time zone: some microseconds each, whatever its length.
+var slow = map[string]bool{
+	overloads.TypeConvertDuration: true, overloads.TypeConvertTimestamp: true, overloads.TypeConvertString: true, overloads.TypeConvertDouble: true,
+	overloads.TimeGetFullYear: true, overloads.TimeGetMonth: true, overloads.TimeGetDayOfYear: true, overloads.TimeGetDate: true,
+	overloads.TimeGetDayOfMonth: true, overloads.TimeGetDayOfWeek: true, overloads.TimeGetHours: true, overloads.TimeGetMinutes: true,
+	overloads.TimeGetSeconds: true, overloads.TimeGetMilliseconds: true,
+}
+
+// slowCost is what one of them costs.
+const slowCost = 50
 
 // deduct takes from a budget what it costs to go through a value, 1 for each byte and 10 for each entry, until nothing is left.
 func deduct(budget int, value any) int {

@@ -20,6 +20,10 @@ func TestCompile(t *testing.T) {
 		"replace":              {"dep.a.replace('a', 'aa') == ''", "undeclared reference to 'replace'"},
 		"a set":                {"sets.intersects(dep.a, dep.b)", "undeclared reference to 'sets'"},
 		"too long":             {strings.Repeat("true || ", 300) + "true", "more than the limit of 2048"},
+		"optMap":               {"dep.?a" + strings.Repeat(".optMap(v,v)", 20) + ".hasValue()", "undeclared reference to 'optMap'"},
+		"optFlatMap":           {"dep.?a" + strings.Repeat(".optFlatMap(v,v)", 20) + ".hasValue()", "undeclared reference to"},
+		"many loops":           {"true" + strings.Repeat("&&[].all(a,true)", 25), "has 25 loops (all, exists, exists_one, map, filter), more than the limit of 24"},
+		"many maps":            {"[{}" + strings.Repeat(",{}", 64) + "] == []", "makes more lists and maps than the limit of 64"},
 		"too deep":             {strings.Repeat("(", 200) + "true" + strings.Repeat(")", 200), "recursion"},
 	}
 	for name, c := range cases {
@@ -101,7 +105,7 @@ func TestABomb(t *testing.T) {
 			}
 			began := time.Now()
 			_, err = e.True(t.Context(), map[string]any{"dep": map[string]any{"list": numbers, "text": strings.Repeat("x", 1000)}})
-			if err == nil || !strings.Contains(err.Error(), "more than the limit of 100000") {
+			if err == nil || !strings.Contains(err.Error(), "more than the limit of 50000") {
 				t.Errorf("got %v", err)
 			}
 			if d := time.Since(began); d > 5*time.Second {

@@ -20,6 +20,8 @@ type Bounds struct {
 	Waiting int
 	// Weight returns the weight of a tenant, at least 1. Nil: all weigh 1.
 	Weight func(tenant string) int
+	// Burst is how many of a tenant follow each other before the next tenant's turn; see Queue.
+	Burst int
 }
 
 // ErrFull means that as many of the tenant wait as may.
@@ -78,7 +80,7 @@ type ticket struct {
 
 // NewPlaces returns the places of a resource, by whose name the metrics call it.
 func NewPlaces(resource string, b Bounds, c clock.PassiveClock) *Places {
-	return &Places{clock: c, meter: newMeter(resource), shares: shares{Bounds: b}, queue: Queue[*ticket]{Weight: b.Weight}}
+	return &Places{clock: c, meter: newMeter(resource), shares: shares{Bounds: b}, queue: Queue[*ticket]{Weight: b.Weight, Burst: b.Burst}}
 }
 
 // Begin calls begin once the tenant has a place: before Begin returns where it may have one at once, else on the goroutine of whoever
@@ -126,7 +128,7 @@ func (p *Places) Enter(ctx context.Context, tenant string) (leave func(), err er
 
 // dispatch takes places for those whose turn it is.
 func (p *Places) dispatch() (turns []*ticket) {
-	for {
+	for p.shares.taken < p.shares.Places {
 		t, ok := p.queue.Next(func(tenant string, _ *ticket) Verdict {
 			if p.shares.admits(tenant) {
 				return Take
@@ -134,13 +136,14 @@ func (p *Places) dispatch() (turns []*ticket) {
 			return SkipTenant
 		})
 		if !ok {
-			p.tell()
-			return turns
+			break
 		}
 		p.shares.take(t.tenant)
 		p.meter.waited(p.clock.Since(t.since))
 		turns = append(turns, t)
 	}
+	p.tell()
+	return turns
 }
 
 // begin is called without the lock.

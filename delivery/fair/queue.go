@@ -6,8 +6,8 @@ import (
 )
 
 // Queue holds what waits, by tenant, in the order of weighted fair queueing: tenants take turns, and each tenant's items are first in,
-// first out. A tenant of weight 2 has two turns for one of another's. So a tenant with one item waits for at most one item of each
-// other tenant, however many those have.
+// first out. A tenant of weight 2 has two turns for one of another's. So a tenant with one item waits for at most one item, or Burst, of
+// each other tenant, however many those have.
 //
 // The order is that of start-time fair queueing (Goyal, Vin, Cheng: Start-Time Fair Queueing, SIGCOMM 1996), in which each item costs
 // one turn, because nobody knows before what it will take. A tenant of whom nothing waits is forgotten as soon as it would gain no
@@ -15,6 +15,9 @@ import (
 type Queue[T any] struct {
 	// Weight returns the weight of a tenant, at least 1. Nil: all weigh 1.
 	Weight func(tenant string) int
+	// Burst is how many items of a tenant follow each other before the next tenant's turn, where what the first needs serves the others,
+	// too. They cost as many turns. 0 is 1.
+	Burst int
 
 	tenants map[string]*flow[T]
 	// order holds the same flows, by tag and then by arrival.
@@ -23,6 +26,9 @@ type Queue[T any] struct {
 	now      float64
 	arrivals uint64
 	waiting  int
+	// last is the flow that was served last, and inRow how often in a row.
+	last  *flow[T]
+	inRow int
 }
 
 // flow is what waits for one tenant. One without items is kept while its next turn is in the future of the virtual time.
@@ -136,13 +142,20 @@ func (q *Queue[T]) remove(e *Entry[T]) {
 // settle forgets all tenants once nothing waits: there is nobody whose turns they could take.
 func (q *Queue[T]) settle() {
 	if q.waiting == 0 {
-		q.tenants, q.order, q.now = nil, nil, 0
+		q.tenants, q.order, q.now, q.last = nil, nil, 0, nil
 	}
 }
 
 // Next takes out the first item, in the order of the turns, of which look says Take. Look must not change the queue.
 func (q *Queue[T]) Next(look func(tenant string, item T) Verdict) (item T, ok bool) {
 	defer q.settle()
+	if f := q.last; f != nil && f.len() > 0 && q.inRow < q.Burst {
+		if e := q.find(f, look); e != nil {
+			q.remove(e)
+			q.again(f)
+			return e.item, true
+		}
+	}
 	for i := 0; i < len(q.order); {
 		f := q.order[i]
 		if f.len() == 0 && f.tag <= q.now {
@@ -181,13 +194,26 @@ func (q *Queue[T]) find(f *flow[T], look func(tenant string, item T) Verdict) *E
 
 // serve has a tenant have used its turn. One that could not be served for a while has saved no turns.
 func (q *Queue[T]) serve(i int) {
+	f := q.order[i]
+	q.now = max(q.now, f.tag)
+	q.last, q.inRow = f, 1
+	q.charge(i, q.now)
+}
+
+// again has a tenant have used a turn beyond its first, which is before others'. The virtual time stays.
+func (q *Queue[T]) again(f *flow[T]) {
+	q.inRow++
+	q.charge(slices.Index(q.order, f), f.tag)
+}
+
+// charge puts a flow's next turn after one that began at a virtual time.
+func (q *Queue[T]) charge(i int, began float64) {
 	f, weight := q.order[i], 1
 	if q.Weight != nil {
 		weight = max(1, q.Weight(f.tenant))
 	}
 	q.order = slices.Delete(q.order, i, i+1)
-	q.now = max(q.now, f.tag)
-	f.tag = q.now + 1/float64(weight)
+	f.tag = began + 1/float64(weight)
 	q.insert(f)
 }
 

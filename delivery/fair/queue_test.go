@@ -51,6 +51,60 @@ func TestTenantsTakeTurns(t *testing.T) {
 	}
 }
 
+func TestBursts(t *testing.T) {
+	q := Queue[string]{Burst: 2}
+	fill(&q, "a", 5)
+	fill(&q, "b", 1)
+	fill(&q, "c", 3)
+	if got := strings.Join(drain(&q, 3), " "); got != "a0 a1 b0" {
+		t.Errorf("got %s", got)
+	}
+	q.Add("new", "new0")
+	q.Add("a", "a5")
+	if got := strings.Join(drain(&q, 10), " "); got != "c0 c1 new0 a2 a3 c2 a4 a5" {
+		t.Errorf("then %s", got)
+	}
+}
+
+// TestBurstsEndWhereNoMoreIsAdmitted has others go on.
+func TestBurstsEndWhereNoMoreIsAdmitted(t *testing.T) {
+	q := Queue[string]{Burst: 10}
+	fill(&q, "a", 10)
+	fill(&q, "b", 10)
+	of := map[string]int{}
+	var got []string
+	for range 6 {
+		item, ok := q.Next(func(tenant string, _ string) Verdict {
+			if of[tenant] == 3 {
+				return SkipTenant
+			}
+			return Take
+		})
+		of[item[:1]]++
+		if got = append(got, item); !ok {
+			t.Fatalf("nothing after %v", got)
+		}
+	}
+	if want := "a0 a1 a2 b0 b1 b2"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+// TestBurstsCostTurns has shares stay those of the weights.
+func TestBurstsCostTurns(t *testing.T) {
+	q := Queue[string]{Burst: 10, Weight: func(tenant string) int { return map[string]int{"heavy": 3}[tenant] }}
+	for _, tenant := range []string{"light", "heavy"} {
+		fill(&q, tenant, 1000)
+	}
+	counts := map[string]int{}
+	for _, item := range drain(&q, 400) {
+		counts[strings.TrimRight(item, "0123456789")]++
+	}
+	if counts["light"] < 90 || counts["light"] > 110 {
+		t.Errorf("of 400 turns there were %v", counts)
+	}
+}
+
 func TestWeights(t *testing.T) {
 	weights := map[string]int{"light": 1, "heavy": 3}
 	q := Queue[string]{Weight: func(tenant string) int { return weights[tenant] }} // That of a third is 0, which counts as 1.

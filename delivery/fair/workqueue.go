@@ -55,7 +55,7 @@ type work[T comparable] struct {
 func NewWorkQueue[T comparable](resource string, b Bounds, tenantOf func(T) string, limiter workqueue.TypedRateLimiter[T], c clock.WithDelayedExecution) *WorkQueue[T] {
 	q := &WorkQueue[T]{
 		tenantOf: tenantOf, limiter: limiter, clock: c, meter: newMeter(resource), shares: shares{Bounds: b},
-		queue: Queue[*work[T]]{Weight: b.Weight}, known: map[T]*work[T]{}, busy: map[T]string{},
+		queue: Queue[*work[T]]{Weight: b.Weight, Burst: b.Burst}, known: map[T]*work[T]{}, busy: map[T]string{},
 	}
 	q.more = sync.NewCond(&q.mu)
 	return q

@@ -25,7 +25,7 @@ func TestSmallFilesAreNotForFree(t *testing.T) {
 		files int
 		says  string
 	}{
-		"bytes": {limit: 20 * 2 * blockSize, files: maxTenantFiles, says: "the limit of 160 KiB"},
+		"bytes": {limit: 20 * 2 * blockSize, files: maxTenantFiles, says: "the limit is 160 KiB"},
 		"files": {limit: maxTenantDisk, files: 20, says: "as many files on disk as the limit of 20"},
 	} {
 		t.Run(name, func(t *testing.T) {

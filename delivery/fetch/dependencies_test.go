@@ -286,13 +286,13 @@ func TestOverlay(t *testing.T) {
 		t.Errorf("another archive did not change the digest: %v", err)
 	}
 	nested := []Dependency{{Path: "lib", Needs: all}}
-	if !store.HasAll(nested) {
+	if !store.hasAll(nested) {
 		t.Error("it does not have what it fetched")
 	}
 	if err := os.Remove(all[0].Archive.Path); err != nil {
 		t.Fatal(err)
 	}
-	if store.HasAll(nested) {
+	if store.hasAll(nested) {
 		t.Error("it has what is gone")
 	}
 	_, err = laid.ReadFile("charts/web-1.0.0.tgz")

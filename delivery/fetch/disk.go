@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -34,7 +35,9 @@ const (
 // tenant can make another pay for what it does not use itself. A nil disk has no limit.
 type disk struct {
 	charges
-	// limit and files bound a tenant, total bounds all.
+	// limit and files bound a tenant, total bounds all. Where limitOf is set it says the limit of each tenant, with the name of a
+	// Repository for what is fetched for one.
+	limitOf      func(tenant string) int64
 	limit, total int64
 	files        int
 	now          func() time.Time
@@ -105,13 +108,21 @@ func (d *disk) tight(tenant string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var of []string
-	if files, bytes := d.take(tenant); bytes > d.limit || files >= d.files {
+	if files, bytes := d.take(tenant); bytes > d.bound(tenant) || files >= d.files {
 		of = append(of, tenant)
 	}
 	if d.sum > d.total {
 		of = append(of, nobody, d.most())
 	}
 	return of
+}
+
+// bound is how many bytes may count for a tenant.
+func (d *disk) bound(tenant string) int64 {
+	if d.limitOf == nil {
+		return d.limit
+	}
+	return d.limitOf(strings.TrimPrefix(tenant, repositoryShare))
 }
 
 // empty removes what counts for a tenant and was not used for an hour.
@@ -143,8 +154,9 @@ func (d *disk) refusal(tenant string) error {
 	defer d.mu.Unlock()
 	files, bytes := d.take(tenant)
 	switch {
-	case bytes > d.limit:
-		return fail(ErrTooLarge, "the sources of %s take more disk together than the limit of %s: remove what is not needed; what nobody uses goes after an hour", whose(tenant), bytesText(d.limit))
+	case bytes > d.bound(tenant):
+		return fail(ErrTooLarge, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed; what nobody uses goes after an hour. "+
+			"An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant", whose(tenant), bytesText(bytes), bytesText(d.bound(tenant)))
 	case files >= d.files:
 		return fail(ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", whose(tenant), d.files)
 	case d.sum > d.total && bytes > d.total/int64(len(d.shares)), d.sum > d.total+d.total/6:

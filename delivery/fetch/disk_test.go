@@ -70,7 +70,7 @@ func TestATenantHasItsPartOfTheDisk(t *testing.T) {
 			for _, n := range []int{0, 1} {
 				wantError(t, fetch(stores, "acme", n), nil, "")
 			}
-			refused := "the sources of tenant acme take more disk together than the limit of 150 KiB"
+			refused := "on the operator's disk together, and the limit is 150 KiB"
 			wantError(t, fetch(stores, "acme", 2), ErrTooLarge, refused)
 			wantError(t, fetch(stores, "acme", 0), nil, "") // It is there.
 			wantError(t, fetch(stores, "other", 2), nil, "")
@@ -79,6 +79,11 @@ func TestATenantHasItsPartOfTheDisk(t *testing.T) {
 
 			stores.disk.limit = limit / 2
 			wantError(t, stores.disk.check(t.Context(), "acme"), ErrTooLarge, "75 KiB")
+			stores.Limit(func(name string) int64 { return map[string]int64{"acme": limit / 3, "other": limit}[name] })
+			wantError(t, stores.disk.check(t.Context(), "acme"), ErrTooLarge, "the limit is 50 KiB: remove what is not needed; what nobody uses goes after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
+			wantError(t, stores.disk.check(t.Context(), "other"), nil, "")
+			wantError(t, stores.disk.check(t.Context(), RepositoryTenant("acme")), nil, "")
+			stores.disk.limitOf = nil
 			runtime.GC()
 			later(idleFor + time.Minute)
 			_ = stores.disk.check(t.Context(), "acme") // Writes down what was used since the last look.

@@ -13,15 +13,10 @@ import (
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
-
-// objectCache is how much of the objects a store keeps in memory while it is read from, in bytes. Small, because there is one per
-// repository, and because what is read is kept by those who read it.
-const objectCache = cache.FileSize(2 * mebibyte)
 
 // idle is how long after the last read the files of packs stay open, and what was read from them in memory. A build reads many objects
 // one after the other, and to open a pack costs more than to read from it; after a start all stores are read from within seconds.
@@ -48,7 +43,7 @@ type objects struct {
 	// mu guards what follows, the rest of the generation, and every read: go-git's storage is not made for concurrent use.
 	mu      sync.Mutex
 	storage *filesystem.ObjectStorage
-	cached  *cache.ObjectLRU
+	cached  *objectCache
 	// rest closes the packs when it has come; nil while they are closed.
 	rest *time.Timer
 }
@@ -75,7 +70,7 @@ func (g *generation) load() error {
 	if err != nil {
 		return fmt.Errorf("opening the store: %w", err)
 	}
-	cached := cache.NewObjectLRU(objectCache)
+	cached := newObjectCache()
 	storage := filesystem.NewObjectStorageWithOptions(files, cached, filesystem.Options{KeepDescriptors: true})
 	// Reads the indexes, so that a damaged one shows now.
 	if _, err := storage.EncodedObjectSize(plumbing.ZeroHash); err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {

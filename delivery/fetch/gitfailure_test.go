@@ -225,9 +225,11 @@ func TestFetchLimits(t *testing.T) {
 		lower func(*limits)
 		says  string
 	}{
-		"pack":    {func(l *limits) { l.pack = kibibyte }, "the commit's pack is larger than the limit of 1 KiB"},
-		"object":  {func(l *limits) { l.object, l.oversized = 512*kibibyte, 512*kibibyte }, "the file zeros has 1 MiB, and the limit is 512 KiB"},
-		"chain":   {func(l *limits) { l.deltaChain = 512 * kibibyte }, "a chain of differences in the commit's pack is larger than the limit of 512 KiB"},
+		"pack":   {func(l *limits) { l.pack = kibibyte }, "the commit's pack is larger than the limit of 1 KiB"},
+		"object": {func(l *limits) { l.object, l.oversized = 512*kibibyte, 512*kibibyte }, "the file zeros has 1 MiB, and the limit is 512 KiB"},
+		"chain":  {func(l *limits) { l.deltaChain = 512 * kibibyte }, "a chain of differences in the commit's pack is larger than the limit of 512 KiB"},
+		"inflated": {func(l *limits) { l.inflated = mebibyte },
+			"what the objects of the commit's pack inflate to, together, is larger than the limit of 1 MiB"},
 		"objects": {func(l *limits) { l.objects = 10 }, "the number of objects in the commit's pack is over the limit of 10"},
 	}
 	for name, tc := range cases {

@@ -49,8 +49,9 @@ type chains struct {
 	// bases are those that are in the store, held their sizes together.
 	bases map[plumbing.Hash]rawObject
 	held  int64
-	// passed are the sizes together of files that are too large to be read.
-	passed int64
+	// passed are the sizes together of files that are too large to be read, inflated those of all other objects and differences: it is
+	// as much work to name them.
+	passed, inflated int64
 }
 
 func (c *chains) next(scanner *packfile.Scanner) error {
@@ -75,6 +76,12 @@ func (c *chains) next(scanner *packfile.Scanner) error {
 	}
 	if own < 0 || own > c.limits.object {
 		return tooLarge("an object of the commit", c.limits.object)
+	}
+	if c.inflated += own; header.Type.IsDelta() {
+		c.inflated += header.Length
+	}
+	if c.inflated > c.limits.inflated {
+		return tooLarge("what the objects of the commit's pack inflate to, together,", c.limits.inflated)
 	}
 	if c.held > c.limits.deltaChain {
 		// Not ErrTooLarge: without what we have, the server sends no such differences.

@@ -21,6 +21,7 @@ type limits struct {
 	history     int64 // what is transferred to tell whether a commit descends from another
 	generations int   // commits one after the other that are looked at for that
 	objects     int64 // objects in one Git fetch
+	inflated    int64 // all other objects of one Git fetch, inflated, those that are rebuilt from differences as a whole
 	oversized   int64 // files above the limit of object in one Git fetch, inflated: they are kept and cannot be read
 	object      int64 // one Git object, inflated
 	large       int64 // the memory of one Git fetch above which it is unpacked alone
@@ -39,6 +40,7 @@ type limits struct {
 	path         int   // the length of a path in it
 	paths        int64 // all its paths together
 
+	unpack time.Duration // unpacking one pack, the wait for a place left out
 	whole  time.Duration // one fetch that moves, however long the caller would wait
 	answer time.Duration // connecting to a server until it begins to answer
 	stall  time.Duration // between two pieces of an answer
@@ -51,6 +53,7 @@ func defaultLimits() limits {
 		history:     64 * mebibyte,
 		generations: 10_000,
 		objects:     250_000,
+		inflated:    1 * gibibyte,
 		oversized:   512 * mebibyte,
 		object:      64 * mebibyte,
 		large:       32 * mebibyte,
@@ -69,6 +72,7 @@ func defaultLimits() limits {
 		path:         1024,
 		paths:        8 * mebibyte,
 
+		unpack: 5 * time.Minute,
 		whole:  time.Hour,
 		answer: 15 * time.Second,
 		stall:  30 * time.Second,

@@ -28,6 +28,9 @@ const AllowedAddresses = "ALLOWED_ADDRESSES"
 type Network struct {
 	// Allowed may be reached whatever else is said of them.
 	Allowed []netip.Prefix
+	// Named are hosts, as name:port, that administrators name in settings: they are reached although they are in the cluster or in a
+	// private network.
+	Named []string
 	// Cluster says what an address of the cluster's own is, such as "the address of a node", and "" of any other. Nil: none is.
 	Cluster func(context.Context, netip.Addr) (string, error)
 	// Own are the hosts, by name or address, of services that no source may reach: the API server, and the operator's own.
@@ -48,9 +51,8 @@ func (n *Network) dial(ctx context.Context, network, address string) (net.Conn, 
 		n = &Network{}
 	}
 	if _, known := n.proxies.Load(address); !known {
-		host, _, _ := net.SplitHostPort(address)
 		dialer.ControlContext = func(ctx context.Context, _, to string, _ syscall.RawConn) error {
-			return n.check(ctx, host, to)
+			return n.check(ctx, address, to)
 		}
 	}
 	conn, err := dialer.DialContext(ctx, network, address)
@@ -61,12 +63,13 @@ func (n *Network) dial(ctx context.Context, network, address string) (net.Conn, 
 	return conn, err
 }
 
-// check refuses the address that is about to be dialed for a host.
-func (n *Network) check(ctx context.Context, host, address string) error {
+// check refuses the address that is about to be dialed for a host, which is name:port.
+func (n *Network) check(ctx context.Context, asked, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("reading the address %s: %w", address, err)
 	}
+	host, _, _ := net.SplitHostPort(asked)
 	ip := reserved.Embedded(to.Addr())
 	if slices.ContainsFunc(n.Allowed, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return nil
@@ -75,7 +78,8 @@ func (n *Network) check(ctx context.Context, host, address string) error {
 	if what == "" && n.isOwn(ctx, ip) {
 		what = "an address of the operator or the API server"
 	}
-	if what == "" && n.Cluster != nil {
+	named := slices.ContainsFunc(n.Named, func(name string) bool { return strings.EqualFold(name, asked) })
+	if what == "" && n.Cluster != nil && !named {
 		if what, err = n.Cluster(ctx, ip); err != nil {
 			return fmt.Errorf("finding out whether %s is the cluster's own: %w", ip, err)
 		}
@@ -130,17 +134,18 @@ func (n *Network) proxy(req *http.Request) (*url.URL, error) {
 		return through, err
 	}
 	if ip, err := netip.ParseAddr(req.URL.Hostname()); err == nil {
-		if err := n.check(req.Context(), req.URL.Hostname(), netip.AddrPortFrom(ip, 0).String()); err != nil {
+		asked := net.JoinHostPort(req.URL.Hostname(), port(req.URL))
+		if err := n.check(req.Context(), asked, netip.AddrPortFrom(ip, 0).String()); err != nil {
 			return nil, err
 		}
 	}
-	port := through.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[strings.ToLower(through.Scheme)]
+	at := through.Port()
+	if at == "" {
+		at = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[strings.ToLower(through.Scheme)]
 	}
-	if port == "" {
-		port = "80"
+	if at == "" {
+		at = "80"
 	}
-	n.proxies.Store(net.JoinHostPort(through.Hostname(), port), true)
+	n.proxies.Store(net.JoinHostPort(through.Hostname(), at), true)
 	return through, nil
 }

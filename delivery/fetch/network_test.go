@@ -28,7 +28,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"10.96.0.2": "", "192.168.1.1": "", "172.16.0.1": "", "100.64.0.1": "", "fd00::1": "", "1.1.1.1": "", "2606:4700::1111": "",
 	} {
 		t.Run(address, func(t *testing.T) {
-			err := network.check(t.Context(), "git.example", net.JoinHostPort(address, "443"))
+			err := network.check(t.Context(), "git.example:443", net.JoinHostPort(address, "443"))
 			if what == "" {
 				if err != nil {
 					t.Errorf("refused: %v", err)
@@ -44,7 +44,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 				}
 			}
 			all := &Network{Own: network.Own, Allowed: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
-			if err := all.check(t.Context(), "git.example", net.JoinHostPort(address, "443")); err != nil {
+			if err := all.check(t.Context(), "git.example:443", net.JoinHostPort(address, "443")); err != nil {
 				t.Errorf("refused though allowed: %v", err)
 			}
 		})
@@ -63,26 +63,35 @@ func TestTheClustersOwnAddressesAreRefused(t *testing.T) {
 		return "", nil
 	}
 	network := &Network{Cluster: node}
-	err := network.check(t.Context(), "git.example", "203.0.113.1:443")
+	err := network.check(t.Context(), "git.example:443", "203.0.113.1:443")
 	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "git.example leads to 203.0.113.1, the address of a node, which no source may reach") {
 		t.Errorf("a node: %v", err)
 	}
-	if err := network.check(t.Context(), "git.example", "[::ffff:203.0.113.1]:443"); !errors.Is(err, ErrInvalid) {
+	if err := network.check(t.Context(), "git.example:443", "[::ffff:203.0.113.1]:443"); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a node, as IPv6: %v", err)
 	}
-	if err := network.check(t.Context(), "git.example", "203.0.113.2:443"); err == nil || errors.Is(err, ErrInvalid) {
+	if err := network.check(t.Context(), "git.example:443", "203.0.113.2:443"); err == nil || errors.Is(err, ErrInvalid) {
 		t.Errorf("while it is not known what is the cluster's: %v", err)
 	}
-	if err := network.check(t.Context(), "git.example", "203.0.113.3:443"); err != nil {
+	if err := network.check(t.Context(), "git.example:443", "203.0.113.3:443"); err != nil {
 		t.Errorf("another: %v", err)
 	}
 	network.Allowed = append(network.Allowed, netip.MustParsePrefix("203.0.113.0/24"))
 	for _, at := range []string{"203.0.113.1:443", "203.0.113.2:443"} {
-		if err := network.check(t.Context(), "git.example", at); err != nil {
+		if err := network.check(t.Context(), "git.example:443", at); err != nil {
 			t.Errorf("%s is allowed, and refused: %v", at, err)
 		}
 	}
-	if err := (&Network{Cluster: node}).intoCluster().check(t.Context(), "source-controller", "203.0.113.1:80"); err != nil {
+	named := &Network{Cluster: node, Named: []string{"git.corp.example:443"}}
+	for asked, refused := range map[string]bool{"git.corp.example:443": false, "Git.Corp.Example:443": false, "git.corp.example:22": true, "other.example:443": true} {
+		if err := named.check(t.Context(), asked, "203.0.113.1:443"); (err != nil) != refused {
+			t.Errorf("%s, where administrators name git.corp.example:443: %v", asked, err)
+		}
+	}
+	if err := named.check(t.Context(), "git.corp.example:443", "169.254.169.254:443"); err == nil {
+		t.Error("a host that administrators name leads to metadata")
+	}
+	if err := (&Network{Cluster: node}).intoCluster().check(t.Context(), "source-controller:80", "203.0.113.1:80"); err != nil {
 		t.Errorf("a host that administrators name: %v", err)
 	}
 }
@@ -94,7 +103,7 @@ func TestAddressesOfThisMachineAreRefused(t *testing.T) {
 	}
 	for _, at := range addresses {
 		ip := netip.MustParsePrefix(at.String()).Addr()
-		if err := (&Network{}).check(t.Context(), ip.String(), net.JoinHostPort(ip.String(), "8080")); err == nil {
+		if err := (&Network{}).check(t.Context(), net.JoinHostPort(ip.String(), "8080"), net.JoinHostPort(ip.String(), "8080")); err == nil {
 			t.Errorf("%s is not refused", ip)
 		}
 	}

@@ -37,6 +37,25 @@ func (g *generation) addPack(ctx context.Context, from io.Reader) error {
 		return err
 	}
 	defer place.leave()
+	limit, cancel := context.WithTimeoutCause(ctx, g.limits.unpack, tooSlow("unpacking the commit takes longer than", g.limits.unpack))
+	defer cancel()
+	if err := g.unpack(limit, file, place); err != nil {
+		if ctx.Err() == nil && limit.Err() != nil {
+			return context.Cause(limit)
+		}
+		return err
+	}
+	return nil
+}
+
+// unpack checks and completes a pack, and gives it its index and its name. It is done in this process: it needs the store's objects, and
+// may read hundreds of MiB, which would all have to be sent to another one. What it may cost is bounded by what the pack inflates to.
+func (g *generation) unpack(ctx context.Context, file *os.File, place *unpackPlace) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("the pack is damaged: it cannot be unpacked: %v", cause)
+		}
+	}()
 	pack := interruptible{ctx: ctx, ReadSeeker: file}
 	if err := checksum(pack); err != nil {
 		return err
@@ -46,13 +65,13 @@ func (g *generation) addPack(ctx context.Context, from io.Reader) error {
 		return err
 	}
 	if err := complete(file, bases); err != nil {
-		return diskFailed(folder, err)
+		return diskFailed(filepath.Dir(file.Name()), err)
 	}
 	index, err := indexOf(pack, g.limits)
 	if err != nil {
 		return err
 	}
-	return install(folder, file, index)
+	return install(filepath.Dir(file.Name()), file, index)
 }
 
 // download copies the pack to disk. What the reader and the file report is kept apart: one is the network, the other

@@ -96,7 +96,11 @@ func (i *indexing) scan() (checksum plumbing.Hash, err error) {
 // resolve names the differences, from the objects they begin with.
 func (i *indexing) resolve() error {
 	for at, o := range i.objects {
-		if o.name.IsZero() || o.kind.IsDelta() || len(i.differencesTo(at)) == 0 {
+		if o.name.IsZero() || o.kind.IsDelta() {
+			continue
+		}
+		left := i.differencesTo(at)
+		if len(left) == 0 {
 			continue
 		}
 		if o.size > i.limits.object {
@@ -106,25 +110,29 @@ func (i *indexing) resolve() error {
 		if err != nil {
 			return err
 		}
-		if err := i.follow(at, o.kind, content); err != nil {
+		if err := i.follow(left, o.kind, content); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// differencesTo takes out the differences to an object. A pack may hold an object many times, each of which they are differences to.
 func (i *indexing) differencesTo(at int) []int {
 	o := i.objects[at]
-	return slices.Concat(i.byOffset[o.offset], i.byName[o.name])
+	all := slices.Concat(i.byOffset[o.offset], i.byName[o.name])
+	delete(i.byOffset, o.offset)
+	delete(i.byName, o.name)
+	return all
 }
 
-// follow names what is a difference to an object, and to that, and so on.
-func (i *indexing) follow(at int, kind plumbing.ObjectType, content []byte) error {
+// follow names the differences to an object, those to these, and so on.
+func (i *indexing) follow(left []int, kind plumbing.ObjectType, content []byte) error {
 	type step struct {
 		left    []int
 		content []byte
 	}
-	chain := []step{{i.differencesTo(at), content}}
+	chain := []step{{left, content}}
 	for len(chain) > 0 {
 		last := &chain[len(chain)-1]
 		if len(last.left) == 0 {

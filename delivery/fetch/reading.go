@@ -91,6 +91,9 @@ func (r *Reading) Done() (Reads, string, error) {
 	return reads, digest, err
 }
 
+// DigestOf is that of the Folder, and no read of this one.
+func (r *Reading) DigestOf(reads Reads) (string, error) { return r.folder.DigestOf(reads) }
+
 func (r *Reading) reads() Reads {
 	r.mu.Lock()
 	defer r.mu.Unlock()

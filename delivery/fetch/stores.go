@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stores are what the operator keeps on one disk, of which the sources of each tenant may take 2 GiB and 20,000 files. For more, what
+// Stores are what the operator keeps on one disk, of which the sources of each tenant may take 2 GiB, see Limit, and 20,000 files. For more, what
 // nobody used for an hour goes, and where that is not enough a fetch for the tenant that has to download is ErrTooLarge. All together
 // may take 3 GiB; for more, what nobody used goes, too, and a fetch for a tenant with more than an even share fails until there is room.
 type Stores struct {
@@ -28,6 +28,18 @@ func NewStores(dir string, network *Network, now func() time.Time, hosts ...stri
 	s.disk.find(dir)
 	s.Git.disk, s.Charts.disk, s.Artifacts.disk = s.disk, s.disk, s.disk
 	return s
+}
+
+// Limit has each tenant's part of the disk bounded by what of says, in bytes, which must not wait: it is asked with the name of a tenant,
+// or of a Repository for what is fetched for that, whose commits count by themselves. It is called before the first fetch.
+func (s *Stores) Limit(of func(name string) int64) { s.disk.limitOf = of }
+
+// Used are the bytes on disk that count for a tenant: those of what its apps are made from.
+func (s *Stores) Used(tenant string) int64 {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	_, bytes := s.disk.take(tenant)
+	return bytes
 }
 
 // Sweep removes what was not used for 7 days: commits, charts, artifacts and indexes of repositories. Call it hourly: a use counts

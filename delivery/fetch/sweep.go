@@ -119,12 +119,12 @@ func (s *ChartStore) Has(archive ChartArchive) bool {
 	return true
 }
 
-// HasAll is Has for the archives among dependencies. Where it is false, ask for the dependencies anew.
-func (s *ChartStore) HasAll(needs []Dependency) bool {
+// hasAll is Has for the archives among dependencies. Where it is false, ask for the dependencies anew.
+func (s *ChartStore) hasAll(needs []Dependency) bool {
 	all := true
 	for _, d := range needs {
 		// All are asked for, because all are used.
-		all = s.HasAll(d.Needs) && all
+		all = s.hasAll(d.Needs) && all
 		all = (d.Path != "" || s.Has(d.Archive)) && all
 	}
 	return all

@@ -43,7 +43,7 @@ func TestChecksJudgeInThePlaceOfKstatus(t *testing.T) {
 		"nothing is true":  {live: in("odd"), want: Verdict{Waiting: []string{"Deployment/web: is in progress, as healthCheckExprs say"}}},
 		"lacks the field":  {live: deployment(available), want: Verdict{Waiting: []string{"Deployment/web: is in progress, as healthCheckExprs say"}}},
 		"cannot be judged": {live: in("1"), change: func(c *kustomize.CustomHealthCheck) { c.Failed = "metadata.name > 1" }, want: Verdict{Failed: []string{"Deployment/web: cannot be judged by healthCheckExprs: failed: no such overload"}}},
-		"a bomb":           {live: in("1"), change: func(c *kustomize.CustomHealthCheck) { c.Failed = bomb }, want: Verdict{Failed: []string{"Deployment/web: cannot be judged by healthCheckExprs: failed: the expression costs more than the limit of 100000"}}},
+		"a bomb":           {live: in("1"), change: func(c *kustomize.CustomHealthCheck) { c.Failed = bomb }, want: Verdict{Failed: []string{"Deployment/web: cannot be judged by healthCheckExprs: failed: the expression costs more than the limit of 50000"}}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

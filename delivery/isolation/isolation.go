@@ -1,4 +1,4 @@
-// Package isolation writes the network policies of a project: nothing goes in or out but what a rule lets through.
+// Package isolation writes the network policy of a project: nothing goes in or out but what a rule lets through.
 package isolation
 
 import (
@@ -23,66 +23,45 @@ type Range struct {
 	Except []string
 }
 
-type policy = networking.NetworkPolicyApplyConfiguration
+// name of the policy.
+const name = "kubeop"
 
 // nameLabel is set by the API server on every namespace to its name, and cannot be forged.
 const nameLabel = "kubernetes.io/metadata.name"
 
-// Policies returns a project's policies. Their set is always the same; a rule that lets nothing through stays there,
-// empty, so that what is allowed can be read from one place.
-func Policies(namespace string, labels map[string]string, rules Rules) []*policy {
-	return []*policy{
-		named(namespace, labels, "kubeop-default-deny").WithSpec(forAll(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)),
-		named(namespace, labels, "kubeop-same-project").WithSpec(sameProject()),
-		named(namespace, labels, "kubeop-dns").WithSpec(dns()),
-		named(namespace, labels, "kubeop-ingress").WithSpec(fromIngress(rules.IngressNamespace)),
-		named(namespace, labels, "kubeop-egress").WithSpec(toRanges(rules.Egress)),
+// Policy returns a project's network policy. It selects every pod of the namespace, for both directions, so that nothing passes but what
+// one of its rules lets through. It is one for all rules: a platform of a thousand projects has a thousand, to be kept by the API
+// server and evaluated by the network plugin.
+func Policy(namespace string, labels map[string]string, rules Rules) *networking.NetworkPolicyApplyConfiguration {
+	within := networking.NetworkPolicyPeer().WithPodSelector(meta.LabelSelector())
+	spec := networking.NetworkPolicySpec().WithPodSelector(meta.LabelSelector()).
+		WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
+		WithIngress(networking.NetworkPolicyIngressRule().WithFrom(within)).
+		WithEgress(networking.NetworkPolicyEgressRule().WithTo(within), dns())
+	if rules.IngressNamespace != "" {
+		spec.WithIngress(networking.NetworkPolicyIngressRule().WithFrom(inNamespace(rules.IngressNamespace)))
 	}
-}
-
-func named(namespace string, labels map[string]string, name string) *policy {
-	return networking.NetworkPolicy(name, namespace).WithLabels(labels)
-}
-
-// forAll selects every pod of the namespace.
-func forAll(types ...networkingv1.PolicyType) *networking.NetworkPolicySpecApplyConfiguration {
-	return networking.NetworkPolicySpec().WithPodSelector(meta.LabelSelector()).WithPolicyTypes(types...)
-}
-
-func sameProject() *networking.NetworkPolicySpecApplyConfiguration {
-	pods := networking.NetworkPolicyPeer().WithPodSelector(meta.LabelSelector())
-	return forAll(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
-		WithIngress(networking.NetworkPolicyIngressRule().WithFrom(pods)).
-		WithEgress(networking.NetworkPolicyEgressRule().WithTo(pods))
+	if len(rules.Egress) > 0 { // A rule without peers would let everything through.
+		spec.WithEgress(to(rules.Egress))
+	}
+	return networking.NetworkPolicy(name, namespace).WithLabels(labels).WithSpec(spec)
 }
 
 // dns lets pods ask the cluster's DNS, which runs in kube-system everywhere.
-func dns() *networking.NetworkPolicySpecApplyConfiguration {
+func dns() *networking.NetworkPolicyEgressRuleApplyConfiguration {
 	rule := networking.NetworkPolicyEgressRule().WithTo(inNamespace("kube-system"))
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {
 		rule.WithPorts(networking.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(53)))
 	}
-	return forAll(networkingv1.PolicyTypeEgress).WithEgress(rule)
+	return rule
 }
 
-func fromIngress(namespace string) *networking.NetworkPolicySpecApplyConfiguration {
-	spec := forAll(networkingv1.PolicyTypeIngress)
-	if namespace == "" {
-		return spec
-	}
-	return spec.WithIngress(networking.NetworkPolicyIngressRule().WithFrom(inNamespace(namespace)))
-}
-
-func toRanges(ranges []Range) *networking.NetworkPolicySpecApplyConfiguration {
-	spec := forAll(networkingv1.PolicyTypeEgress)
-	if len(ranges) == 0 {
-		return spec
-	}
+func to(ranges []Range) *networking.NetworkPolicyEgressRuleApplyConfiguration {
 	rule := networking.NetworkPolicyEgressRule()
 	for _, r := range ranges {
 		rule.WithTo(networking.NetworkPolicyPeer().WithIPBlock(networking.IPBlock().WithCIDR(r.CIDR).WithExcept(r.Except...)))
 	}
-	return spec.WithEgress(rule)
+	return rule
 }
 
 func inNamespace(name string) *networking.NetworkPolicyPeerApplyConfiguration {

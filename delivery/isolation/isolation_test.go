@@ -7,31 +7,37 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEgressLeavesOut writes what is left out of a range into the policy, and nothing where nothing is.
-func TestEgressLeavesOut(t *testing.T) {
-	rules := Rules{Egress: []Range{{CIDR: "0.0.0.0/0", Except: []string{"10.0.0.0/8", "169.254.0.0/16"}}, {CIDR: "203.0.113.0/24"}}}
-	for _, p := range Policies("kubeop-acme-shop", nil, rules) {
-		if *p.Name != "kubeop-egress" {
-			continue
-		}
-		text, err := json.Marshal(p.Spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := `{"podSelector":{},"egress":[{"to":[{"ipBlock":{"cidr":"0.0.0.0/0","except":["10.0.0.0/8","169.254.0.0/16"]}},{"ipBlock":{"cidr":"203.0.113.0/24"}}]}],"policyTypes":["Egress"]}`
-		if diff := cmp.Diff(want, string(text)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		return
-	}
-	t.Error("there is no policy kubeop-egress")
-}
+const (
+	within = `{"podSelector":{}}`
+	dnsTo  = `{"ports":[{"protocol":"UDP","port":53},{"protocol":"TCP","port":53}],"to":[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"kube-system"}}}]}`
+	both   = `"policyTypes":["Ingress","Egress"]`
+)
 
-// TestNoEgressIsNoRule: a rule without peers would let everything through.
-func TestNoEgressIsNoRule(t *testing.T) {
-	for _, p := range Policies("kubeop-acme-shop", nil, Rules{}) {
-		if *p.Name == "kubeop-egress" && len(p.Spec.Egress) > 0 {
-			t.Errorf("it has %d rules", len(p.Spec.Egress))
-		}
+func TestPolicy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rules Rules
+		want  string
+	}{
+		// A rule without peers would let everything through.
+		"within the project, and DNS": {Rules{}, `{"podSelector":{},"ingress":[{"from":[` + within + `]}],"egress":[{"to":[` + within + `]},` + dnsTo + `],` + both + `}`},
+		"from the ingress controller": {
+			Rules{IngressNamespace: "ingress"}, `{"podSelector":{},"ingress":[{"from":[` + within +
+				`]},{"from":[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"ingress"}}}]}],"egress":[{"to":[` + within + `]},` + dnsTo + `],` + both + `}`,
+		},
+		"to ranges": {
+			Rules{Egress: []Range{{CIDR: "0.0.0.0/0", Except: []string{"10.0.0.0/8", "169.254.0.0/16"}}, {CIDR: "203.0.113.0/24"}}},
+			`{"podSelector":{},"ingress":[{"from":[` + within + `]}],"egress":[{"to":[` + within + `]},` + dnsTo +
+				`,{"to":[{"ipBlock":{"cidr":"0.0.0.0/0","except":["10.0.0.0/8","169.254.0.0/16"]}},{"ipBlock":{"cidr":"203.0.113.0/24"}}]}],` + both + `}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := json.Marshal(Policy("kubeop-acme-shop", nil, tc.rules).Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(text)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -64,6 +64,9 @@ const otherObjects = 100
 // then the API server would refuse every object of a kind that a quota counts.
 const settling = 2 * time.Minute
 
+// fresh is how long an answer is good for.
+const fresh = time.Second
+
 // Discovery answers from memory what the API server serves.
 type Discovery interface {
 	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
@@ -78,18 +81,36 @@ type Kinds struct {
 	Now    func() time.Time
 
 	mu sync.Mutex
+	// listed is the last answer, and until how long it is good for.
+	listed []schema.GroupResource
+	until  time.Time
 	// since is from when on each kind was seen to be served, zero for those that were there at the first look.
 	since map[schema.GroupResource]time.Time
 }
 
-// List returns the kinds, sorted.
+// List returns the kinds, sorted, as they are or were within the last second: thousands of projects ask at once. They are not for
+// the caller to change.
 func (k *Kinds) List(ctx context.Context) ([]schema.GroupResource, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.Now()
+	if now.Before(k.until) {
+		return k.listed, nil
+	}
+	kinds, err := k.list(ctx, now)
+	if err == nil {
+		k.listed, k.until = kinds, now.Add(fresh)
+	}
+	return kinds, err
+}
+
+func (k *Kinds) list(ctx context.Context, now time.Time) ([]schema.GroupResource, error) {
 	role := &rbacv1.ClusterRole{}
 	// Without the role nobody can create anything; it is on its way.
 	if err := k.Roles.Get(ctx, client.ObjectKey{Name: v1alpha1.Deployer}, role); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading ClusterRole %s: %w", v1alpha1.Deployer, err)
 	}
-	served, err := k.served()
+	served, err := k.served(now)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +123,7 @@ func (k *Kinds) List(ctx context.Context) ([]schema.GroupResource, error) {
 }
 
 // served returns the namespaced kinds that are served, for long enough, and that a quota can count.
-func (k *Kinds) served() ([]schema.GroupResource, error) {
+func (k *Kinds) served(now time.Time) ([]schema.GroupResource, error) {
 	_, lists, err := k.Served.ServerGroupsAndResources()
 	var partly *discovery.ErrGroupDiscoveryFailed
 	if err != nil && !errors.As(err, &partly) {
@@ -120,14 +141,12 @@ func (k *Kinds) served() ([]schema.GroupResource, error) {
 			}
 		}
 	}
-	return k.settled(found, partly != nil), nil
+	return k.settled(found, partly != nil, now), nil
 }
 
 // settled returns those of the kinds that are served for long enough. Where not all was found out, what was served before still is.
-func (k *Kinds) settled(found map[schema.GroupResource]bool, partly bool) []schema.GroupResource {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	first, now := k.since == nil, k.Now()
+func (k *Kinds) settled(found map[schema.GroupResource]bool, partly bool, now time.Time) []schema.GroupResource {
+	first := k.since == nil
 	if first {
 		k.since = map[schema.GroupResource]time.Time{}
 	}

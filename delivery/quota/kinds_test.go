@@ -101,6 +101,7 @@ func TestANewKindIsCountedWhenKubernetesKnowsIt(t *testing.T) {
 	k := &Kinds{Roles: world, Served: world, Now: func() time.Time { return now }}
 	expect := func(when string, want ...string) {
 		t.Helper()
+		now = now.Add(fresh)
 		if diff := cmp.Diff(want, names(t, k)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
@@ -117,9 +118,15 @@ func TestANewKindIsCountedWhenKubernetesKnowsIt(t *testing.T) {
 	expect("when it is gone", "pods")
 
 	world.err = errors.New("offline")
+	now = now.Add(fresh)
 	if _, err := k.List(t.Context()); err == nil {
 		t.Error("that nothing is known is no answer")
 	}
 	world.err, world.absent = nil, true
 	expect("without the role", "pods")
+
+	world.err = errors.New("offline")
+	if kinds, err := k.List(t.Context()); err != nil || len(kinds) != 1 {
+		t.Errorf("what was found out within the last second is not found out again: %v, %v", kinds, err)
+	}
 }

@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/delivery/mask"
 )
 
 // fieldManager is the helm command's: fields stay with one manager when a person's helm works on the same release.
@@ -85,7 +87,7 @@ func (e *Engine) explainer(req Request) func(context.Context, *unstructured.Unst
 	if e.opts.Explain == nil {
 		return nil
 	}
-	hide := func(text string) string { return mask(text, req.Sensitive) }
+	hide := mask.Of(req.Sensitive)
 	return func(ctx context.Context, u *unstructured.Unstructured) string {
 		return e.opts.Explain(ctx, req.Namespace, hide, u)
 	}

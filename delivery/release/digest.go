@@ -63,7 +63,7 @@ const renderVersion = 2
 const digestLength = 40
 
 // digests name the input of a release, of which equal ones need no action, and the trial: the input and how it is to be
-// installed, upgraded and tested, of which one that failed is worth no second look.
+// installed, upgraded and tested, and what is let through, of which one that failed is worth no second look.
 func (r *Request) digests() (digest, trial string, err error) {
 	if r.Chart.Digest == "" {
 		return "", "", errors.New("the chart has no digest")
@@ -90,7 +90,7 @@ func (r *Request) digests() (digest, trial string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("reading the actions: %w", err)
 	}
-	return digest, sum(append([]byte(digest), how...)), nil
+	return digest, sum(append([]byte(digest+r.Allowance), how...)), nil
 }
 
 // content is the digest of what a revision holds: whose it is, when that was first installed, chart, values, manifest and

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/mask"
 )
 
 // Ref names an object of a release; the namespace of a cluster's object is empty.
@@ -219,7 +220,7 @@ func (l *look) preview(ch *change, p patch, live *unstructured.Unstructured) ([]
 	if then.GetResourceVersion() != live.GetResourceVersion() {
 		return nil, errMoved
 	}
-	return differ.Compare(then, live, func(text string) string { return mask(text, l.sensitive) }), nil
+	return differ.Compare(then, live, mask.Of(l.sensitive)), nil
 }
 
 func (l *look) send(ch *change, p patch, want *unstructured.Unstructured, d *Difference) error {

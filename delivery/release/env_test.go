@@ -37,6 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/internal/sandbox"
@@ -53,10 +54,7 @@ func TestMain(m *testing.M) {
 		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{"helm": Evaluate}))
 	}
 	log.SetLogger(logr.Discard())
-	var err error
-	if boxes, err = sandbox.New(sandbox.Options{}); err != nil {
-		panic(err)
-	}
+	boxes = sandbox.New(sandbox.Options{})
 	testenv.Main(m, &env)
 }
 
@@ -65,8 +63,10 @@ type evaluator = func(context.Context, string, []byte, func(context.Context, []b
 
 // evaluateIn has a pool of processes evaluate charts.
 func evaluateIn(p *sandbox.Pool) evaluator {
-	return func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
-		return p.Call(ctx, sandbox.Call{Function: "helm", Tenant: tenant, Input: input, Ask: ask})
+	return func(ctx context.Context, _ string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+		usage := &sandbox.Usage{}
+		fair.Uses(ctx, usage.CPU)
+		return p.Call(ctx, sandbox.Call{Function: "helm", Input: input, Ask: ask, Usage: usage})
 	}
 }
 
@@ -86,6 +86,8 @@ type team struct {
 	// evaluate is the next engine's, and trials where all engines of the team remember what cannot be evaluated.
 	evaluate evaluator
 	trials   string
+	// turn shares the evaluations of the next engine.
+	turn func(context.Context, string, func(context.Context) error) error
 	// bad is a request that fails.
 	bad Request
 }
@@ -220,7 +222,7 @@ func (t *team) engine(holder string) *Engine {
 	return New(Options{
 		Config: config, Discovery: cached, Mapper: t.mapper, Holder: holder,
 		Notify: func(app types.NamespacedName) { t.notified <- app },
-		Now:    t.now, Explain: t.explain, Evaluate: t.evaluate, Trials: t.trials,
+		Now:    t.now, Explain: t.explain, Evaluate: t.evaluate, Trials: t.trials, Turn: t.turn,
 		Records: func(_ context.Context, _, release string) ([]metav1.PartialObjectMetadata, error) {
 			return t.indexed("name", release), nil
 		},

@@ -1,12 +1,12 @@
 package release
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/mask"
 )
 
 var (
@@ -62,32 +62,16 @@ func renderError(err error) error {
 	return fmt.Errorf("%w: %w", ErrRender, err)
 }
 
-// shortest is the length below which a sensitive string is not masked: it would blot out ordinary words.
-const shortest = 4
-
 // masked returns err, or if its text holds a sensitive string, an error with the text masked and nothing to unwrap.
 func masked(err error, sensitive []string) error {
 	if err == nil {
 		return nil
 	}
-	text := mask(err.Error(), sensitive)
+	text := mask.Of(sensitive)(err.Error())
 	if text == err.Error() {
 		return err
 	}
 	return errors.New(text)
-}
-
-func mask(text string, sensitive []string) string {
-	for _, s := range sensitive {
-		if len(s) < shortest {
-			continue
-		}
-		quoted := strconv.Quote(s)
-		for _, form := range []string{s, quoted[1 : len(quoted)-1], base64.StdEncoding.EncodeToString([]byte(s))} {
-			text = strings.ReplaceAll(text, form, "***")
-		}
-	}
-	return text
 }
 
 // maxMessage is how long, in bytes, an error of the engine may be: a template that includes itself says so a thousand times.

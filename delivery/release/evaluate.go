@@ -3,6 +3,8 @@ package release
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
@@ -21,14 +23,16 @@ type evaluation struct {
 	Capabilities     *chartutil.Capabilities
 	// SkipSchema leaves out the check of the values against the chart's schema.
 	SkipSchema bool
-	// NoTemplates: only the chart, its values and its CustomResourceDefinitions are read.
-	NoTemplates bool
+	// KindsThere: the chart's CustomResourceDefinitions are in the cluster. Without it a chart that has some is read, not rendered.
+	KindsThere bool
 }
 
 // evaluated is what came of it.
 type evaluated struct {
 	// Templates are the rendered ones by path, NOTES.txt included.
 	Templates map[string]string
+	// Kinds: nothing was rendered, because the chart's CustomResourceDefinitions are to be brought into the cluster before.
+	Kinds bool
 	// Error says why there is nothing; Render and TooLarge are its classes.
 	Error            string
 	Render, TooLarge bool
@@ -66,17 +70,19 @@ func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string))
 	if err := unmarshal(input, &in); err != nil {
 		return nil, fmt.Errorf("reading what to evaluate: %w", err)
 	}
-	var out evaluated
-	templates, err := in.run(ask, note)
+	out, err := in.run(ask, note)
 	if err != nil {
-		out = evaluated{Error: err.Error(), Render: errors.Is(err, ErrRender), TooLarge: errors.Is(err, ErrTooLarge)}
-	} else {
-		out.Templates = templates
+		out = failedWith(err)
 	}
-	return marshal(out)
+	return pack(out)
 }
 
-func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (templates map[string]string, err error) {
+// failedWith is the answer that there is an error.
+func failedWith(err error) *evaluated {
+	return &evaluated{Error: err.Error(), Render: errors.Is(err, ErrRender), TooLarge: errors.Is(err, ErrTooLarge)}
+}
+
+func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (out *evaluated, err error) {
 	defer recovered("evaluating the chart", &err)
 	c, err := parsedFrom(in.Files, note)
 	if err != nil {
@@ -91,17 +97,22 @@ func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (
 	if in.Previous != nil {
 		values = chartutil.CoalesceTables(values, in.Previous)
 	}
+	kinds := !in.KindsThere && slices.ContainsFunc(in.Files, isKinds)
 	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
-		return nil, renderedAs(err, in.NoTemplates)
+		return nil, renderedAs(err, kinds)
 	}
 	if err := fewNodes(c, note); err != nil {
 		return nil, renderError(err)
 	}
-	if in.NoTemplates {
-		return nil, nil
+	if kinds {
+		return &evaluated{Kinds: true}, nil
 	}
-	return in.render(c, values, ask, note)
+	templates, err := in.render(c, values, ask, note)
+	return &evaluated{Templates: templates}, err
 }
+
+// isKinds is whether a file of a chart, or of a subchart, is in its folder of CustomResourceDefinitions.
+func isKinds(f *loader.BufferedFile) bool { return strings.HasPrefix(inItsChart(f.Name), "crds/") }
 
 // renderedAs is the class that an error has where the chart's kinds are read before Helm reads the chart.
 func renderedAs(err error, first bool) error {

@@ -13,7 +13,6 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	helm "helm.sh/helm/v3/pkg/release"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
@@ -47,25 +46,25 @@ func dryRun(c *chart.Chart) (*helm.Release, error) {
 // nobody has no objects.
 func nobody(context.Context, []byte) ([]byte, error) { return marshal(map[string]any{}) }
 
-// apart evaluates a chart in another process.
-func apart(ctx context.Context, c Chart) (map[string]string, error) {
+// apart evaluates a chart in a process of a pool.
+func apart(ctx context.Context, p *sandbox.Pool, c Chart) (map[string]string, error) {
 	files, err := c.read()
 	if err != nil {
 		return nil, err
 	}
 	input, err := marshal(evaluation{
-		Files: files, Capabilities: chartutil.DefaultCapabilities,
+		Files: files, Capabilities: chartutil.DefaultCapabilities, KindsThere: true,
 		Release: chartutil.ReleaseOptions{Name: "web", Namespace: "team", Revision: 1, IsInstall: true},
 	})
 	if err != nil {
 		return nil, err
 	}
-	answer, err := boxes.Call(ctx, sandbox.Call{Function: "helm", Input: input, Ask: nobody})
+	answer, err := p.Call(ctx, sandbox.Call{Function: "helm", Input: input, Ask: nobody})
 	if err != nil {
 		return nil, err
 	}
 	var out evaluated
-	if err := unmarshal(answer, &out); err != nil {
+	if err := unpack(answer, &out); err != nil {
 		return nil, err
 	}
 	return out.Templates, out.failure()
@@ -87,7 +86,7 @@ func TestEvaluatedAsByHelm(t *testing.T) {
 			}
 			first, failed := dryRun(again)
 			want, err := dryRun(whole)
-			templates, alsoFailed := apart(t.Context(), source)
+			templates, alsoFailed := apart(t.Context(), boxes, source)
 			if err != nil || failed != nil {
 				if alsoFailed == nil || !strings.Contains(alsoFailed.Error(), err.Error()) {
 					t.Errorf("it says %v, Helm %v", alsoFailed, err)
@@ -130,35 +129,6 @@ func TestVerbatim(t *testing.T) {
 	}
 }
 
-func TestTrials(t *testing.T) {
-	release, dir := types.NamespacedName{Namespace: "team", Name: "web"}, t.TempDir()
-	for range maxLost {
-		lost := &trials{dir: dir} // the operator ended before end
-		if err := lost.begin(release, "input"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tr := &trials{dir: dir}
-	if err := tr.begin(release, "input"); !errors.Is(err, ErrRender) || !strings.Contains(err.Error(), "ended 3 times") {
-		t.Errorf("after %d operators: %v", maxLost, err)
-	}
-	if err := errors.Join(tr.begin(release, "another"), tr.end(release, "another", "")); err != nil {
-		t.Errorf("another input: %v", err)
-	}
-	if err := errors.Join(tr.begin(release, "input"), tr.end(release, "input", "too much\nmemory")); err != nil {
-		t.Errorf("after a success: %v", err)
-	}
-	if err := tr.begin(release, "input"); !errors.Is(err, ErrRender) || !strings.Contains(err.Error(), "too much; memory") {
-		t.Errorf("after a limit: %v", err)
-	}
-	if err := errors.Join(tr.forget("team"), tr.begin(release, "input")); err != nil {
-		t.Errorf("after the namespace went: %v", err)
-	}
-	if err := (&trials{dir: "/dev/null"}).begin(release, "input"); err == nil || errors.Is(err, ErrRender) {
-		t.Errorf("where nothing can be written: %v", err)
-	}
-}
-
 func BenchmarkEvaluate(b *testing.B) {
 	source := Chart{Files: os.DirFS("../../e2e/bench/chart")}
 	b.Run("in this process", func(b *testing.B) {
@@ -174,7 +144,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	})
 	b.Run("in another process", func(b *testing.B) {
 		for b.Loop() {
-			templates, err := apart(b.Context(), source)
+			templates, err := apart(b.Context(), boxes, source)
 			if err != nil {
 				b.Fatal(err)
 			}

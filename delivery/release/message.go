@@ -1,7 +1,10 @@
 package release
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
@@ -30,4 +33,53 @@ func unmarshal(text []byte, message any) error {
 		return err
 	}
 	return mode.Unmarshal(text, message)
+}
+
+// Bounds of an answer. It is compressed, because it may wait: an evaluation needs no worker, what comes after it does.
+const (
+	// maxEvaluated is how large an answer may be, in bytes.
+	maxEvaluated = 16 << 20
+	// maxPacked is how large it may be compressed, at little effort. A release's record has 1 MiB for all that it holds, at the most
+	// effort.
+	maxPacked = 3 << 20
+)
+
+// pack writes the answer of an evaluation. One that is larger than maxEvaluated is written as it is: the parent takes none that large, and
+// tells its limit.
+func pack(out *evaluated) ([]byte, error) {
+	text, err := marshal(out)
+	if err != nil || len(text) > maxEvaluated {
+		return text, err
+	}
+	var packed bytes.Buffer
+	to, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := to.Write(text); err != nil {
+		return nil, err
+	}
+	if err := to.Close(); err != nil {
+		return nil, err
+	}
+	if packed.Len() > maxPacked {
+		return pack(failedWith(renderError(errTooLargeToRecord)))
+	}
+	return packed.Bytes(), nil
+}
+
+// unpack reads an answer.
+func unpack(answer []byte, out *evaluated) error {
+	from, err := gzip.NewReader(bytes.NewReader(answer))
+	if err != nil {
+		return fmt.Errorf("reading an answer: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(from, maxEvaluated+1))
+	if err != nil {
+		return fmt.Errorf("reading an answer: %w", err)
+	}
+	if len(text) > maxEvaluated {
+		return fmt.Errorf("reading an answer: it is larger than %d MiB", maxEvaluated>>20)
+	}
+	return unmarshal(text, out)
 }

@@ -5,46 +5,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/delivery/trials"
 )
 
 // prepare has the chart evaluated in a process of its own and makes a chart for Helm's action of what it rendered. The chart's
 // CustomResourceDefinitions, those of enabled subcharts, are brought into the cluster before, so that templates can ask for their
 // kinds. This process reads of a chart only what the other one has read within its limits.
 func (s *session) prepare(ctx context.Context) error {
-	files, err := s.engine.charts.files(s.request.Chart)
-	if err != nil {
-		return err
-	}
-	in := s.evaluation(files)
-	if slices.ContainsFunc(files, func(f *loader.BufferedFile) bool { return strings.HasPrefix(inItsChart(f.Name), "crds/") }) {
-		if err := s.bringKinds(ctx, in); err != nil {
+	in := s.evaluation()
+	in.Capabilities = s.config.Capabilities
+	out, err := s.evaluate(ctx, in)
+	if err == nil && out.Kinds {
+		if err := s.bringKinds(ctx); err != nil {
 			return err
 		}
+		in.KindsThere, in.Capabilities = true, s.config.Capabilities
+		out, err = s.evaluate(ctx, in)
 	}
-	in.Capabilities = s.config.Capabilities
-	templates, err := s.evaluate(ctx, in)
 	if err != nil {
 		return err
 	}
 	if err := s.readChart(); err != nil {
 		return err
 	}
-	if s.plain, err = plainChart(s.chart, templates); err != nil {
+	if s.plain, err = plainChart(s.chart, out.Templates); err != nil {
 		return err
 	}
 	return chartutil.ProcessDependenciesWithMerge(s.chart, s.kept(in.Previous))
 }
 
-// evaluation is what the action evaluates: with the values and for the revision for which Helm would.
-func (s *session) evaluation(files []*loader.BufferedFile) evaluation {
+// evaluation is what the action evaluates, the chart's files left out: with the values and for the revision for which Helm would.
+func (s *session) evaluation() evaluation {
 	in := evaluation{
-		Files: files, ValuesFiles: s.request.ChartValuesFiles, Values: s.request.Values, SkipSchema: s.request.Actions.Install.DisableSchemaValidation,
+		ValuesFiles: s.request.ChartValuesFiles, Values: s.request.Values, SkipSchema: s.request.Actions.Install.DisableSchemaValidation,
 		Release: chartutil.ReleaseOptions{Name: s.request.Name, Namespace: s.request.Namespace, Revision: 1, IsInstall: true},
 	}
 	if s.plan.act != upgrade {
@@ -77,11 +75,7 @@ func (s *session) kept(previous map[string]any) map[string]any {
 }
 
 // bringKinds brings the chart's CustomResourceDefinitions into the cluster.
-func (s *session) bringKinds(ctx context.Context, in evaluation) error {
-	in.NoTemplates = true
-	if _, err := s.evaluate(ctx, in); err != nil {
-		return err
-	}
+func (s *session) bringKinds(ctx context.Context) error {
 	if err := s.readChart(); err != nil {
 		return err
 	}
@@ -109,32 +103,52 @@ func (s *session) readChart() error {
 	return nil
 }
 
-// evaluate returns the rendered templates. What was over a limit is remembered, and not evaluated again unless that is asked for.
-func (s *session) evaluate(ctx context.Context, in evaluation) (map[string]string, error) {
+// evaluate has the evaluation done in a process of its own. What was over a limit is remembered, and not evaluated again unless that is
+// asked for.
+func (s *session) evaluate(ctx context.Context, in evaluation) (*evaluated, error) {
 	key, input := s.request.key(), s.want.trial
 	if s.want.force || s.want.reset {
-		if err := s.engine.trials.end(key, input, ""); err != nil {
+		if err := s.engine.trials.End(key, input, ""); err != nil {
 			return nil, s.unjudge(err)
 		}
 	}
-	if err := s.engine.trials.begin(key, input); err != nil {
-		if errors.Is(err, ErrRender) {
-			return nil, err
-		}
-		return nil, s.unjudge(err)
+	if err := s.engine.trials.Check(key, input); err != nil {
+		return nil, s.untried(err)
 	}
-	out, err := s.apart(ctx, in)
+	begun := false
+	out, err := s.apart(ctx, in, func() error {
+		if begun {
+			return nil // Others had a turn meanwhile.
+		}
+		err := s.engine.trials.Begin(key, input)
+		begun = err == nil
+		return s.untried(err)
+	})
+	if !begun {
+		return nil, err
+	}
 	why := ""
 	if errors.As(err, new(overLimit)) {
-		why = strings.TrimPrefix(err.Error(), ErrRender.Error()+": ")
+		why = oneLine(strings.TrimPrefix(err.Error(), ErrRender.Error()+": "))
 	}
-	if err := s.engine.trials.end(key, input, why); err != nil {
+	if err := s.engine.trials.End(key, input, why); err != nil {
 		return nil, s.unjudge(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return out.Templates, out.failure(s.unanswered...)
+	return out, out.failure(s.unanswered...)
+}
+
+// untried is the reason for which an input is not evaluated.
+func (s *session) untried(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.As(err, new(*trials.Refused)) {
+		return renderError(err)
+	}
+	return s.unjudge(err)
 }
 
 // overLimit is an error of Options.Evaluate that says that the input takes more than it may.
@@ -143,12 +157,9 @@ type overLimit interface {
 	OverLimit()
 }
 
-// apart has the evaluation done in another process. A newer input and the operator's end stop it.
-func (s *session) apart(ctx context.Context, in evaluation) (*evaluated, error) {
-	input, err := marshal(in)
-	if err != nil {
-		return nil, renderError(err)
-	}
+// apart waits for the tenant's turn and has the evaluation done in another process; begin is called before, each time. A newer input and
+// the operator's end stop it. Meanwhile the action has no worker, and the chart is read when its turn has come: so many may wait.
+func (s *session) apart(ctx context.Context, in evaluation, begin func() error) (*evaluated, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -159,21 +170,53 @@ func (s *session) apart(ctx context.Context, in evaluation) (*evaluated, error) 
 		}
 		cancel(errAgain)
 	}()
-	answer, err := s.engine.evaluateIn(ctx, cmp.Or(s.request.Tenant, s.request.App.Namespace), input, s.lookup)
-	var over overLimit
-	switch {
-	case errors.Is(err, errAgain):
-		return nil, errAgain
-	case errors.As(err, &over):
-		return nil, renderError(fmt.Errorf("%w; it is not tried again before the chart or its values change", over))
-	case err != nil:
-		return nil, s.unjudge(err)
+	tenant := cmp.Or(s.request.Tenant, s.request.App.Namespace)
+	var answer []byte
+	err := s.idle(func() error {
+		return s.engine.turn(ctx, tenant, func(ctx context.Context) (err error) {
+			s.unanswered, s.unjudged = nil, nil
+			if err := begin(); err != nil {
+				return err
+			}
+			if in.Files, err = s.engine.charts.files(s.request.Chart); err != nil {
+				return err
+			}
+			input, err := marshal(in)
+			if err != nil {
+				return renderError(err)
+			}
+			answer, err = s.engine.evaluateIn(ctx, tenant, input, s.lookup)
+			return s.evaluationFailed(err)
+		})
+	})
+	if err != nil {
+		return nil, err
 	}
 	out := &evaluated{}
-	if err := unmarshal(answer, out); err != nil {
+	if err := unpack(answer, out); err != nil {
 		return nil, s.unjudge(err)
 	}
 	return out, nil
+}
+
+// evaluationFailed says of an error of Options.Evaluate whose fault it is.
+func (s *session) evaluationFailed(err error) error {
+	var over overLimit
+	switch {
+	case err == nil, errors.Is(err, errAgain):
+		return err
+	case errors.As(err, &over):
+		return renderError(fmt.Errorf("%w; it is not tried again before the chart or its values change", over))
+	}
+	return s.unjudge(err)
+}
+
+// turn calls work when the tenant may evaluate, see Options.Turn.
+func (e *Engine) turn(ctx context.Context, tenant string, work func(context.Context) error) error {
+	if e.opts.Turn == nil {
+		return work(ctx)
+	}
+	return e.opts.Turn(ctx, tenant, work)
 }
 
 // evaluateIn is Options.Evaluate, or this process.

@@ -26,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fair"
+	"github.com/kubeop/kubeop/delivery/trials"
 )
 
 const (
@@ -55,11 +56,14 @@ type Options struct {
 	// ask. An error with a method OverLimit says that the input takes more than it may; any other that the world is at fault. The
 	// end of ctx ends it. Nil: charts are evaluated in this process, without limits, which is for tests.
 	Evaluate func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error)
+	// Turn calls work when the tenant may evaluate, which has Evaluate called. It may end work's context for others, and call it
+	// again later: what it returned then counts only if it is no error. Nil: everything is evaluated at once.
+	Turn func(ctx context.Context, tenant string, work func(context.Context) error) error
 	// Trials is a folder that remembers which inputs were over a limit, for as long as it exists: they are not evaluated
 	// again. "": nothing is remembered.
 	Trials string
 	// Workers is how many actions work at once; one of a tenant begins only while fewer of its own work than workers are free, see
-	// fair.Places. An action that waits for a hook or for objects to be ready is none of them. Default 4.
+	// fair.Places. An action that waits for a hook or for objects to be ready, or whose chart is evaluated, is none of them. Default 4.
 	Workers int
 	// Weight returns how many turns a tenant has for one of another's; nil: one.
 	Weight func(tenant string) int
@@ -99,7 +103,7 @@ type Engine struct {
 	caps   *chartutil.Capabilities
 
 	charts charts
-	trials trials
+	trials *trials.Trials
 }
 
 // New returns an Engine. Config, Discovery, Mapper and Holder are required.
@@ -124,7 +128,7 @@ func New(o Options) *Engine {
 		left:    map[types.NamespacedName]time.Time{},
 		workers: fair.NewPlaces("Helm actions", fair.Bounds{Places: o.Workers, Weight: o.Weight}, clock.RealClock{}),
 		tenants: map[string]*tenantActions{},
-		trials:  trials{dir: o.Trials},
+		trials:  trials.New(o.Trials, "this chart with these values"),
 	}
 	e.running, e.stop = context.WithCancel(context.Background())
 	e.dial = e.connect
@@ -135,7 +139,7 @@ func New(o Options) *Engine {
 type Request struct {
 	// App is the object the release belongs to; Notify gets it. No two apps share a release.
 	App types.NamespacedName
-	// Tenant whose share of the workers its actions take, in whatever namespace: templates cannot be interrupted. Empty: the
+	// Tenant whose share of the workers and of evaluations its actions take, in whatever namespace. Empty: the
 	// App's namespace has a share of its own.
 	Tenant string
 	// Name and Namespace of the release. Its records are Secrets of that namespace.
@@ -164,6 +168,8 @@ type Request struct {
 	// Refused says that an error of Admit is a refusal, for which only another input helps. Any other is the world's: the
 	// attempt is made again. Nil: all are refusals but those of the network and of an API server that is away.
 	Refused func(error) bool
+	// Allowance tells what Admit lets through, where that is up to more than the input: what failed is tried again with another one.
+	Allowance string
 	// Retry is the pause after so many failed attempts (1 or more) at this very input. Nil: it is not tried again.
 	Retry func(attempts int) time.Duration
 	// Proven says that the revision Known was seen healthy and, where that is asked for, its tests succeeded: a rollback may

@@ -26,13 +26,15 @@ type session struct {
 	values map[string]any
 	// plain is what the chart renders to, as a chart that Helm's action installs.
 	plain *chart.Chart
-	// unanswered are the errors of templates\' lookups.
+	// unanswered are the errors of templates' lookups.
 	unanswered []error
-	conn       *connection
-	config     *action.Configuration
-	records    *records
-	fence      *fence
-	log        lines
+	// idle runs what needs no worker without one.
+	idle    func(func() error) error
+	conn    *connection
+	config  *action.Configuration
+	records *records
+	fence   *fence
+	log     lines
 }
 
 // errAgain ends an action that found the release otherwise than it was when it was decided on. It is no attempt.
@@ -40,7 +42,7 @@ var errAgain = errors.New("decide again")
 
 // open prepares an action. It may have waited for a worker: check says whether the release is still as it was.
 func (p *pass) open(ctx context.Context, at *place, plan decision) (*session, error) {
-	s := &session{pass: p, plan: plan}
+	s := &session{pass: p, plan: plan, idle: at.idle}
 	s.fence = &fence{now: p.engine.opts.Now, look: s.look}
 	req := p.request
 	req.fence = s.fence

@@ -108,7 +108,7 @@ func (e *Engine) Forget(namespace string) {
 			delete(e.left, key)
 		}
 	}
-	if err := e.trials.forget(namespace); err != nil {
+	if err := e.trials.Forget(namespace); err != nil {
 		e.opts.Log.Error(err, "Forgetting what was evaluated in a namespace that is gone", "namespace", namespace)
 	}
 }

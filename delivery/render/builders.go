@@ -40,8 +40,8 @@ type Task[T any] struct {
 	Tenant string
 	// Within is the longest that it may take.
 	Within time.Duration
-	// Run makes it. It must not touch what the caller goes on using. Its context ends when nobody wants the build any more; a build in
-	// this process can heed that only between two acts.
+	// Run makes it. It must not touch what the caller goes on using. Its context ends when nobody wants the build any more, or its time
+	// is over.
 	Run func(context.Context) (T, error)
 	// Wake is called when Do is worth another call, after it was ErrBusy or ErrUnfinished. It must not block.
 	Wake func()
@@ -68,8 +68,8 @@ type building[T any] struct {
 	// cancel has it not begin, and reports whether it had not.
 	cancel func() bool
 	begun  atomic.Bool
-	// attended: a Do waits for it. late: its time is over. unwanted: another input is asked for.
-	attended, late, unwanted bool
+	// attended: a Do waits for it. late: its time is over, and told: a Do said so. unwanted: another input is asked for.
+	attended, late, told, unwanted bool
 	// ended is closed when it has, with these.
 	ended chan struct{}
 	value T
@@ -87,7 +87,7 @@ func (b *Builders[T]) prepare() {
 
 // Do returns what a build made, if it was begun by an earlier call and has ended, or ends within a moment. Else it is ErrBusy or
 // ErrUnfinished, and Wake is called when that has changed: nobody waits for a turn, nor longer than a moment for a build. One that
-// takes longer than it may is an ErrTimeout; it keeps its place until it ends.
+// takes longer than it may is an ErrTimeout; it keeps its place until it ends, which is at once where it heeds its context.
 func (b *Builders[T]) Do(wanted Task[T]) (T, error) {
 	b.prepare()
 	b.mu.Lock()
@@ -144,7 +144,11 @@ func (b *Builders[T]) take(wanted Task[T]) (*building[T], error) {
 // outcome is how far a build came. One that has ended is forgotten.
 func (b *Builders[T]) outcome(at *building[T]) (none T, err error) {
 	switch {
+	case at.late && at.over():
+		b.drop(at)
+		return none, fmt.Errorf("building the manifests %w: make what is built smaller, or spec.timeout longer", ErrTimeout)
 	case at.late:
+		at.told = true
 		return none, fmt.Errorf("building the manifests %w, and until it ends it takes one of the tenant's %d places: make what is built smaller, or spec.timeout longer",
 			ErrTimeout, buildBounds.PerTenant)
 	case at.over():
@@ -169,7 +173,7 @@ func (b *Builders[T]) run(at *building[T], leave func()) {
 	switch {
 	case b.of[at.Key] != at || at.attended:
 		return
-	case at.late, at.unwanted:
+	case at.told, at.unwanted:
 		b.drop(at) // Of the late only who asks for something else meanwhile is woken: the same would be late again.
 	default:
 		time.AfterFunc(unclaimedFor, func() {

@@ -214,6 +214,29 @@ func TestABuildThatTakesTooLong(t *testing.T) {
 	b.isIdle()
 }
 
+// TestABuildThatEndsWithItsTime is told to have taken too long, once.
+func TestABuildThatEndsWithItsTime(t *testing.T) {
+	b := newBed(t)
+	woken := make(chan struct{})
+	task := Task[string]{
+		Key: "a", Tenant: "a", Within: 2 * moment, Wake: func() { close(woken) },
+		Run: func(ctx context.Context) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		},
+	}
+	if _, err := b.Do(task); !errors.Is(err, ErrUnfinished) {
+		t.Fatalf("got %v", err)
+	}
+	<-woken
+	b.eventually("its place is given back", func() bool { return b.places.Taken() == 0 })
+	_, err := b.Do(task)
+	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "spec.timeout") || strings.Contains(err.Error(), "places") {
+		t.Fatalf("got %v", err)
+	}
+	b.isIdle()
+}
+
 // TestTenantsWhoseBuildsNeverEndLeavePlaces has three tenants begin all they can.
 func TestTenantsWhoseBuildsNeverEndLeavePlaces(t *testing.T) {
 	b := newBed(t)

@@ -19,8 +19,8 @@ import (
 //
 // With a kustomization.yaml, kustomization.yml or Kustomization in the folder, the folder is built with kustomize, from
 // what is in the repository alone: no remote bases or files, plugins, programs, charts or schemas, and at most 1,000
-// objects. Else every .yaml, .yml and .json file at any depth is read in the order of its path, up to 5,000 objects;
-// files and folders whose names start with a dot are left out. No file may have more than 1 MiB.
+// objects. Else every .yaml, .yml and .json file at any depth is read in the order of its path, up to the limits of an app, see
+// Renderer, which are counted before a file is parsed; files and folders whose names start with a dot are left out. No file may have more than 1 MiB.
 //
 // Links and submodules are refused. The same object may not come twice. Errors name the file and line as
 // "file:line: why", all of them at once up to 20; of a kustomization they name the file. A path that does not exist is
@@ -29,10 +29,15 @@ func Dir(files fs.FS, path string) ([]*unstructured.Unstructured, error) {
 	return Build(files, path, &v1alpha1.Build{})
 }
 
+// Build is Renderer.Build with the default limits.
+func Build(files fs.FS, path string, with *v1alpha1.Build) ([]*unstructured.Unstructured, error) {
+	return usual().Build(files, path, with)
+}
+
 // Build is Dir with the components, patches and images of an App's spec on top, in kustomize's order, as if a
 // kustomization named the folder as its resource. Components are folders relative to path, and must be in the repository.
 // A failed patch is named as "patches[i]". Substitution is left to Substitute.
-func Build(files fs.FS, path string, with *v1alpha1.Build) ([]*unstructured.Unstructured, error) {
+func (r Renderer) Build(files fs.FS, path string, with *v1alpha1.Build) ([]*unstructured.Unstructured, error) {
 	folder, err := openFolder(files, path, "the repository")
 	if err != nil {
 		return nil, err
@@ -45,7 +50,7 @@ func Build(files fs.FS, path string, with *v1alpha1.Build) ([]*unstructured.Unst
 	case adjusts(with):
 		o := overlay{files: files, folder: folder, resources: []string{folder}, with: with}
 		if name == "" {
-			if o.resources, err = manifestFiles(files, folder); err != nil {
+			if o.resources, err = r.manifestFiles(files, folder); err != nil {
 				return nil, err
 			}
 		}
@@ -53,7 +58,7 @@ func Build(files fs.FS, path string, with *v1alpha1.Build) ([]*unstructured.Unst
 	case name != "":
 		return build(files, folder)
 	}
-	return manifests(files, folder)
+	return r.manifests(files, folder)
 }
 
 // openFolder returns the path of an existing folder in the form that fs.FS wants. whole is what files are, for people.
@@ -146,8 +151,8 @@ func isKustomization(name string) bool {
 }
 
 // manifests reads every manifest below a folder.
-func manifests(files fs.FS, folder string) ([]*unstructured.Unstructured, error) {
-	var found objectSet
+func (r Renderer) manifests(files fs.FS, folder string) ([]*unstructured.Unstructured, error) {
+	found := objectSet{limits: r.Limits}
 	err := walk(files, folder, func(name string, entry fs.DirEntry) error { return found.file(files, name, entry) })
 	if err != nil {
 		return nil, err
@@ -156,8 +161,8 @@ func manifests(files fs.FS, folder string) ([]*unstructured.Unstructured, error)
 }
 
 // manifestFiles lists the manifests below a folder, as a kustomization names them.
-func manifestFiles(files fs.FS, folder string) ([]string, error) {
-	if _, err := manifests(files, folder); err != nil {
+func (r Renderer) manifestFiles(files fs.FS, folder string) ([]string, error) {
+	if _, err := r.manifests(files, folder); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -220,7 +225,7 @@ func skip(entry fs.DirEntry) error {
 
 // file adds the objects of one file of a folder. It stops the walk where reading on would use up memory.
 func (s *objectSet) file(files fs.FS, name string, entry fs.DirEntry) error {
-	if len(s.objects) > maxObjects || len(s.problems) > maxProblems {
+	if s.full || int64(len(s.objects)) > s.bounds().Objects || len(s.problems) > maxProblems {
 		return fs.SkipAll
 	}
 	if entry.IsDir() {
@@ -243,6 +248,9 @@ func (s *objectSet) file(files fs.FS, name string, entry fs.DirEntry) error {
 }
 
 func (s *objectSet) read(name string, data []byte) {
+	if !s.take(name, data) {
+		return
+	}
 	if path.Ext(name) == ".json" {
 		value, err := decodeJSON(data)
 		if err != nil {

@@ -181,11 +181,11 @@ func TestDirLimits(t *testing.T) {
 		t.Error("not an ErrTooLarge")
 	}
 	many := map[string]string{}
-	for i := range maxObjects + 1 {
+	for i := range int(usual().Limits.Objects) + 1 {
 		many[fmt.Sprintf("%d.yaml", i)] = manifest(fmt.Sprintf("c%d", i))
 	}
 	_, err = Dir(repository(many), ".")
-	wantError(t, err, "5001 objects; an app may hold 5000: too large")
+	wantError(t, err, "objects of the app: 5001, and more than 5000 are not possible; remove some")
 }
 
 func TestRaw(t *testing.T) {

@@ -120,11 +120,11 @@ func TestParseRefusesAliasBombs(t *testing.T) {
 
 func TestParseLimits(t *testing.T) {
 	doc := "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n"
-	if _, err := Parse([]byte(strings.Repeat(doc, maxObjects))); err != nil {
-		t.Errorf("%d objects: %v", maxObjects, err)
+	if _, err := Parse([]byte(strings.Repeat(doc, int(usual().Limits.Objects)))); err != nil {
+		t.Errorf("%d objects: %v", int(usual().Limits.Objects), err)
 	}
-	_, err := Parse([]byte(strings.Repeat(doc, maxObjects+1)))
-	wantError(t, err, "5001 objects; an app may hold 5000: too large")
+	_, err := Parse([]byte(strings.Repeat(doc, int(usual().Limits.Objects)+1)))
+	wantError(t, err, "objects of the app: 5001, and more than 5000 are not possible; remove some")
 	_, err = Parse([]byte(strings.Repeat("- 1\n---\n", maxProblems+5)))
 	if err == nil || !strings.HasSuffix(err.Error(), "\nand 5 more") {
 		t.Errorf("got %v, want the first %d problems and a count", err, maxProblems)

@@ -98,8 +98,8 @@ func TestHostileFolders(t *testing.T) {
 		"too many files":                {manyFiles(100_000), v1alpha1.Build{}, "app: holds more than 20000 files and folders"},
 		"too many files and a patch":    {manyFiles(100_000), wide, "app: holds more than 20000 files and folders"},
 		"a list of a million":           {map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\n", "app/a.yaml": manifest("a") + "data: {a: [" + strings.Repeat("a,", mebibyte/2-100) + "]}"}, v1alpha1.Build{}, "a kustomize build may read 150000 values"},
-		"too deep":                      {map[string]string{"app/a.yaml": manifest("a") + "data: {a: " + strings.Repeat("[", 900_000) + "}"}, v1alpha1.Build{}, "exceeded max depth of 10000"},
-		"too deep JSON":                 {map[string]string{"app/a.json": strings.Repeat(`{"a":`, 200_000)}, v1alpha1.Build{}, "app/a.json:1: "},
+		"too deep":                      {map[string]string{"app/a.yaml": manifest("a") + "data: {a: " + strings.Repeat("[", 200_000) + "}"}, v1alpha1.Build{}, "exceeded max depth of 10000"},
+		"too deep JSON":                 {map[string]string{"app/a.json": strings.Repeat(`{"a":`, 80_000)}, v1alpha1.Build{}, "app/a.json:1: "},
 		"too deep for kustomize":        {map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\n", "app/a.yaml": manifest("a") + "data: {a: " + strings.Repeat("[", 90_000) + "}"}, v1alpha1.Build{}, "exceeded max depth"},
 	}
 	for name, tc := range tests {

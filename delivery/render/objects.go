@@ -7,12 +7,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/delivery/budget"
 )
 
 // objectSet gathers the objects of a source and what is wrong with it. As many problems are kept as are told, so that one
 // push can mend them all; a source can be made of nothing else.
 type objectSet struct {
-	repeats  bool // the same object may come more than once
+	repeats  bool       // the same object may come more than once
+	limits   budget.App // the default ones where they are not set
+	taken    weight     // of the text that was read
+	full     bool       // a limit was passed: nothing more is read
 	objects  []*unstructured.Unstructured
 	problems []error
 	more     int // how many problems were not kept
@@ -87,8 +92,8 @@ func (s *objectSet) refuse(place string, why error) {
 }
 
 func (s *objectSet) result() ([]*unstructured.Unstructured, error) {
-	if len(s.objects) > maxObjects {
-		s.problems = append(s.problems, fmt.Errorf("%d objects; an app may hold %d: %w", len(s.objects), maxObjects, ErrTooLarge))
+	if is, limit := int64(len(s.objects)), s.bounds().Objects; is > limit {
+		s.problems = append(s.problems, exceeded{&budget.Exceeded{Field: budget.AppObjects, What: "objects of the app", Is: is, Limit: limit}})
 	}
 	if more := len(s.problems) + s.more - maxProblems; more > 0 {
 		s.problems = append(s.problems[:maxProblems], fmt.Errorf("and %d more", more))

@@ -14,12 +14,17 @@ import (
 // files is the app's folder; it may be nil for inline manifests. The checks and errors are those of Dir, with
 // "spec.raw.manifests[2]" as the place of an inline manifest. Nothing is built with kustomize.
 func Raw(app *v1alpha1.App, files fs.FS) ([]*unstructured.Unstructured, error) {
+	return usual().Raw(app, files)
+}
+
+// Raw is the function Raw with the limits of the Renderer.
+func (r Renderer) Raw(app *v1alpha1.App, files fs.FS) ([]*unstructured.Unstructured, error) {
 	raw := app.Spec.Raw
 	switch {
 	case raw == nil:
 		return nil, errors.New("spec.raw is missing")
 	case raw.Path == "":
-		return inline(raw)
+		return r.inline(raw)
 	case files == nil:
 		return nil, &absent{fmt.Sprintf("spec.raw.path: %s: the app has no folder", raw.Path), fs.ErrNotExist}
 	}
@@ -27,10 +32,10 @@ func Raw(app *v1alpha1.App, files fs.FS) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec.raw.path: %w", err)
 	}
-	return manifests(files, folder)
+	return r.manifests(files, folder)
 }
 
-func inline(raw *v1alpha1.RawSource) ([]*unstructured.Unstructured, error) {
+func (r Renderer) inline(raw *v1alpha1.RawSource) ([]*unstructured.Unstructured, error) {
 	size := 0
 	for i := range raw.Manifests {
 		size += len(raw.Manifests[i].Raw)
@@ -41,9 +46,12 @@ func inline(raw *v1alpha1.RawSource) ([]*unstructured.Unstructured, error) {
 	case size > maxFileBytes:
 		return nil, fmt.Errorf("spec.raw.manifests: has %d bytes; inline manifests may have %d together: %w", size, maxFileBytes, ErrTooLarge)
 	}
-	var found objectSet
+	found := objectSet{limits: r.Limits}
 	for i := range raw.Manifests {
 		place := fmt.Sprintf("spec.raw.manifests[%d]", i)
+		if !found.take(place, raw.Manifests[i].Raw) {
+			break
+		}
 		value, err := decodeJSON(raw.Manifests[i].Raw)
 		if err != nil {
 			found.refuse(place, err)

@@ -23,10 +23,8 @@ var ErrTooLarge = errors.New("too large")
 // ErrTimeout is wrapped by errors that say a build took longer than it may.
 var ErrTimeout = errors.New("took too long")
 
-// Limits of one source. They keep a tenant's repository from using up the memory that all tenants share.
+// Limits of one source, beside those that a Renderer has. They keep a tenant's repository from using up the memory that all tenants share.
 const (
-	// maxObjects is the number of objects one app may hold.
-	maxObjects = 5000
 	// maxInline is the number of manifests in an App itself.
 	maxInline = 256
 	// maxEntries is the number of files and folders that are looked at for one app.

@@ -73,6 +73,9 @@ func valuesFile(files fs.FS, name string) (map[string]any, error) {
 }
 
 func readValues(data []byte) (map[string]any, error) {
+	if err := CheckEntries(data); err != nil {
+		return nil, err
+	}
 	if err := CheckAliases(data); err != nil {
 		return nil, err
 	}

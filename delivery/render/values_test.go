@@ -137,6 +137,42 @@ func TestValuesErrors(t *testing.T) {
 	}
 }
 
+// TestValuesOfManyEntries are refused before any is built, be they of a file or of a Secret.
+func TestValuesOfManyEntries(t *testing.T) {
+	for name, text := range map[string]string{
+		"lists":          "a: [" + strings.Repeat("[],", 340_000) + "]",
+		"nested lists":   "a: " + strings.Repeat("[", 340_000),
+		"one line each":  strings.Repeat("- a\n", 200_000),
+		"dashes":         strings.Repeat("- ", 400_000) + "a",
+		"dashes in tabs": strings.Repeat("-\t", 400_000) + "a",
+		"mappings":       "a: [" + strings.Repeat("{a: b},", 140_000) + "]",
+		"JSON":           `{"a":[` + strings.Repeat(`{"a":1},`, 120_000) + `{}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := repository(map[string]string{"values.yaml": text})
+			var err error
+			grew := heapWhile(func() { _, err = Values(&v1alpha1.HelmSource{ValuesFiles: []string{"values.yaml"}}, files, nil) })
+			if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "values.yaml: has more than 100000 entries in its lists and mappings") {
+				t.Errorf("got %.200v", err)
+			}
+			if grew > 8<<20 {
+				t.Errorf("the heap grew by %d MiB", grew>>20)
+			}
+			from := []v1alpha1.ValuesReference{{Kind: "Secret", Name: "many"}}
+			_, err = Values(&v1alpha1.HelmSource{ValuesFrom: from}, nil, func(string, string) (map[string][]byte, error) {
+				return map[string][]byte{"values.yaml": []byte(text)}, nil
+			})
+			if !errors.Is(err, ErrTooLarge) || len(err.Error()) > 200 {
+				t.Errorf("of a Secret: %.300v", err)
+			}
+		})
+	}
+	honest := strings.Repeat("    name-of-a-value: what it is\n", 30_000)
+	if err := CheckEntries([]byte(honest)); err != nil {
+		t.Errorf("%d bytes that somebody may write: %v", len(honest), err)
+	}
+}
+
 func TestValuesWithoutAFolder(t *testing.T) {
 	_, err := Values(helm(t, `{valuesFiles: [a.yaml]}`), nil, lookup)
 	wantError(t, err, "valuesFiles: a.yaml: the app has no folder")

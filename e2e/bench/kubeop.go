@@ -132,6 +132,7 @@ func (k *kubeop) declareTenant(ctx context.Context, platform *stage.Repository) 
 		platform.Write("kubeop.yaml", layout),
 		platform.Write("tenants/"+tenant+"/tenant.yaml", declare("Tenant", tenant, map[string]any{
 			"owners": []any{map[string]any{"kind": "User", "name": "dev", "role": "admin"}}, "quota": quota,
+			"limits": map[string]any{"apps": 100_000, "treeBytes": "1Gi"},
 			"repository": map[string]any{
 				"url": k.repository.OperatorURL, "interval": "1h",
 				"secretRef": map[string]any{"name": tenant + "-git"}, "hookSecretRef": map[string]any{"name": tenant + "-hook"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"path"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/e2e/stage"
 )
 
 // appID is one of the apps. Its ConfigMap has its name.
@@ -65,25 +65,7 @@ func document(content map[string]any) []byte {
 }
 
 // commits is a stream for git fast-import.
-type commits struct{ bytes.Buffer }
-
-// commit begins a commit on a branch, after another one where from names it.
-func (c *commits) commit(branch, from, message string) {
-	_, _ = fmt.Fprintf(c, "commit refs/heads/%s\ncommitter dev <dev@acme.example> now\ndata %d\n%s\n", branch, len(message), message)
-	if from != "" {
-		_, _ = fmt.Fprintf(c, "from %s\n", from)
-	}
-}
-
-// file adds or replaces a file in the commit that was begun last.
-func (c *commits) file(name string, content []byte) {
-	_, _ = fmt.Fprintf(c, "M 100644 inline %s\ndata %d\n%s\n", name, len(content), content)
-}
-
-func (c *commits) done() *commits {
-	_, _ = c.WriteString("done\n")
-	return c
-}
+type commits struct{ stage.Commits }
 
 // layoutVersion is every repository's kubeop.yaml.
 var layoutVersion = []byte("layout: v1\n")
@@ -93,11 +75,11 @@ func (c *commits) projects(below string) {
 	for n := range appsOfTenant {
 		a := appNumber(n)
 		if a.app == 0 {
-			c.file(path.Join(below, "projects", a.projectName(), "project.yaml"), declare("Project", a.projectName(), map[string]any{}))
+			c.File(path.Join(below, "projects", a.projectName(), "project.yaml"), declare("Project", a.projectName(), map[string]any{}))
 		}
-		c.file(path.Join(below, a.folder(), "app.yaml"),
+		c.File(path.Join(below, a.folder(), "app.yaml"),
 			declare("App", a.name(), map[string]any{"type": string(v1alpha1.AppRaw), "raw": map[string]any{"path": path.Dir(manifestFile)}}))
-		c.file(path.Join(below, a.folder(), manifestFile), a.manifest(0))
+		c.File(path.Join(below, a.folder(), manifestFile), a.manifest(0))
 	}
 }
 
@@ -107,5 +89,5 @@ func (c *commits) tenant(name string, repository map[string]any) {
 	if repository != nil {
 		spec["repository"] = repository
 	}
-	c.file(path.Join("tenants", name, "tenant.yaml"), declare("Tenant", name, spec))
+	c.File(path.Join("tenants", name, "tenant.yaml"), declare("Tenant", name, spec))
 }

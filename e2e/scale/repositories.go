@@ -57,10 +57,10 @@ func (x *repositories) makeOwn(ctx context.Context, tenants int) (err error) {
 		return err
 	}
 	c := &commits{}
-	c.commit("main", "", "Begin")
-	c.file("kubeop.yaml", layoutVersion)
+	c.Commit("main", "", "Begin")
+	c.File("kubeop.yaml", layoutVersion)
 	c.projects("")
-	if err := x.own.Import(ctx, c.done()); err != nil {
+	if err := x.own.Import(ctx, c.Done()); err != nil {
 		return err
 	}
 	key := rand.Text()
@@ -75,10 +75,10 @@ func (x *repositories) makeOwn(ctx context.Context, tenants int) (err error) {
 }
 
 // beginning is the platform repository's first commit.
-func (x *repositories) beginning(r *run) *commits {
+func (x *repositories) beginning(r *run) *stage.Commits {
 	c := &commits{}
-	c.commit("main", "", "Begin")
-	c.file("kubeop.yaml", layoutVersion)
+	c.Commit("main", "", "Begin")
+	c.File("kubeop.yaml", layoutVersion)
 	for n := range r.Tenants {
 		if x.own != nil {
 			c.tenant(tenantName(n), binding(x.urlOf(n)))
@@ -90,7 +90,7 @@ func (x *repositories) beginning(r *run) *commits {
 	for n, url := range r.unreachable {
 		c.tenant(fmt.Sprintf("u%04d", n), binding(url))
 	}
-	return c.done()
+	return c.Done()
 }
 
 func (x *repositories) urlOf(tenant int) string {
@@ -110,18 +110,18 @@ func (x *repositories) pushAll(ctx context.Context) error {
 func (x *repositories) change(ctx context.Context, a appID, turn int) (func() error, error) {
 	c, message := &commits{}, fmt.Sprintf("Turn %d of %s", turn, a.key())
 	if x.own == nil {
-		c.commit("main", "refs/heads/main^0", message)
-		c.file(path.Join("tenants", tenantName(a.tenant), a.folder(), manifestFile), a.manifest(turn))
-		return func() error { return x.pushAll(ctx) }, x.platform.Import(ctx, c.done())
+		c.Commit("main", "refs/heads/main^0", message)
+		c.File(path.Join("tenants", tenantName(a.tenant), a.folder(), manifestFile), a.manifest(turn))
+		return func() error { return x.pushAll(ctx) }, x.platform.Import(ctx, c.Done())
 	}
 	branch, from := tenantName(a.tenant), "refs/heads/main^0"
 	if x.changed[a.tenant] {
 		from = "refs/heads/" + branch + "^0"
 	}
 	x.changed[a.tenant] = true
-	c.commit(branch, from, message)
-	c.file(path.Join(a.folder(), manifestFile), a.manifest(turn))
+	c.Commit(branch, from, message)
+	c.File(path.Join(a.folder(), manifestFile), a.manifest(turn))
 	return func() error {
 		return x.own.PushRef(ctx, "refs/heads/"+branch, x.stage.Cluster.Git.Host+"/"+branch+".git")
-	}, x.own.Import(ctx, c.done())
+	}, x.own.Import(ctx, c.Done())
 }

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -16,9 +17,36 @@ func (s *Stage) CreateCopies(ctx context.Context, of *Repository, hookKey string
 		return err
 	}
 	args := []string{"repo", "create", "--dir", s.clusterDir(), "--user", of.User, "--password", of.Password, "--from", bare,
-		"--webhook", s.hookURL("{name}"), "--webhook-secret", hookKey}
+		"--webhook", s.HookURL("{name}"), "--webhook-secret", hookKey}
 	_, err := run(ctx, nil, s.bin.cluster, append(args, names...)...)
 	return err
+}
+
+// Commits is a stream of commits for Import.
+type Commits struct{ bytes.Buffer }
+
+// Commit begins a commit on a branch, after another one where from names it.
+func (c *Commits) Commit(branch, from, message string) {
+	_, _ = fmt.Fprintf(c, "commit refs/heads/%s\ncommitter dev <dev@acme.example> now\ndata %d\n%s\n", branch, len(message), message)
+	if from != "" {
+		_, _ = fmt.Fprintf(c, "from %s\n", from)
+	}
+}
+
+// File adds or replaces a file in the commit that was begun last.
+func (c *Commits) File(name string, content []byte) {
+	_, _ = fmt.Fprintf(c, "M 100644 inline %s\ndata %d\n", name, len(content))
+	_, _ = c.Write(content)
+	_ = c.WriteByte('\n')
+}
+
+// Remove removes a file or a folder in the commit that was begun last.
+func (c *Commits) Remove(name string) { _, _ = fmt.Fprintf(c, "D %s\n", name) }
+
+// Done ends the stream.
+func (c *Commits) Done() *Commits {
+	_, _ = c.WriteString("done\n")
+	return c
 }
 
 // Import has git fast-import read commits into the clone, which costs what they change. The files of the clone stay as they are.

@@ -22,11 +22,7 @@ func (s *Stage) SetOperatorClock(ctx context.Context, off time.Duration) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return fmt.Errorf("setting the operator's clock: it is not known how to on %s/%s", runtime.GOOS, runtime.GOARCH)
 	}
-	uid, err := s.Kubectl(ctx, "get", "pods", "--namespace", Namespace, "--selector", "app.kubernetes.io/name=kubeop", "--output", "jsonpath={.items[*].metadata.uid}")
-	if err != nil {
-		return err
-	}
-	pid, err := s.onNode("operator", "/pods/"+uid+"/")
+	pid, err := s.OperatorPID(ctx)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,17 @@ func (s *Stage) inDir() string {
 	return filepath.Join(filepath.Base(s.dir), filepath.Base(s.clusterDir())) + "/"
 }
 
-// onNode finds a program of the real node among the host's processes. One of its mounts comes from the place given.
+// OperatorPID is the process of the installed operator, by its number on the host. Those in which it evaluates are its children.
+func (s *Stage) OperatorPID(ctx context.Context) (int, error) {
+	uid, err := s.Kubectl(ctx, "get", "pods", "--namespace", Namespace, "--selector", "app.kubernetes.io/name=kubeop", "--output", "jsonpath={.items[*].metadata.uid}")
+	if err != nil {
+		return 0, err
+	}
+	return s.onNode("operator", "/pods/"+uid+"/")
+}
+
+// onNode finds a program of the real node among the host's processes. One of its mounts comes from the place given. A process in
+// which the operator evaluates is not the operator.
 func (s *Stage) onNode(program, mounted string) (int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -93,6 +103,7 @@ func (s *Stage) onNode(program, mounted string) (int, error) {
 		mounts, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "mountinfo"))
 		words := bytes.Split(line, []byte{0})
 		named := filepath.Base(string(words[0])) == program || len(words) > 1 && string(words[1]) == program
+		named = named && (len(words) < 2 || string(words[1]) != "evaluate")
 		if named && bytes.Contains(mounts, []byte(mounted)) {
 			return pid, nil
 		}

@@ -31,7 +31,7 @@ func (s *Stage) CreateRepository(ctx context.Context, name, hookKey string) (*Re
 	if hookKey == "" {
 		args = append(args, "--public")
 	} else {
-		args = append(args, "--webhook", s.hookURL(name), "--webhook-secret", hookKey)
+		args = append(args, "--webhook", s.HookURL(name), "--webhook-secret", hookKey)
 	}
 	if _, err := run(ctx, nil, s.bin.cluster, args...); err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func (s *Stage) GitURL() string {
 	return s.Cluster.Git.Host
 }
 
-// hookURL is where the Git server, a process of the host, reports pushes to a Repository.
-func (s *Stage) hookURL(repository string) string {
+// HookURL is where the Git server, a process of the host, reports pushes to a Repository.
+func (s *Stage) HookURL(repository string) string {
 	return "http://" + s.hookHost + "/hook/" + repository
 }
 

@@ -54,8 +54,8 @@ func (s *Stage) Install(ctx context.Context, set ...string) error {
 	return nil
 }
 
-// hosts are the addresses of the Git server and the registry as pods reach them. They are the node's, to which sources do not lead
-// unless an administrator allows it.
+// hosts are the addresses of the Git server and the registry as pods reach them, and where tests serve more. They are the node's, to
+// which sources do not lead unless an administrator allows it.
 func (s *Stage) hosts() ([]string, error) {
 	git, err := url.Parse(s.Cluster.Git.Pods)
 	if err != nil {

@@ -25,18 +25,22 @@ func (f folder) find(name string) (e fs.DirEntry, told bool) {
 }
 
 // judgeApp judges app.yaml and that what it uses is beside it.
-func (p *pass) judgeApp(n *node) judged {
+func (p *pass) judgeApp(n, before *node) judged {
 	beside, findings := p.look(n.dir)
 	for name, e := range beside {
 		if unusable(e) == "" && !strings.Contains(name, "/") && !e.IsDir() && name != appFile && nearly(name, appFile) {
 			findings = append(findings, finding{file: join(n.dir, name), why: "nothing is read from here; name it app.yaml"})
 		}
 	}
-	if e, _ := beside.find(appFile); e == nil || e.IsDir() {
+	e, _ := beside.find(appFile)
+	if e == nil || e.IsDir() {
 		if len(findings) == 0 {
 			findings = []finding{{file: n.dir, why: "the folder has no app.yaml; add it, or remove the folder"}}
 		}
 		return judged{document: &document{findings: findings}}
+	}
+	if over := p.tooLarge(n, join(n.dir, appFile), e, before); over != nil {
+		return judged{document: &document{findings: over}}
 	}
 	d := p.judge(join(n.dir, appFile), n)
 	if app, ok := d.object.(*v1alpha1.App); ok {

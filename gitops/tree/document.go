@@ -10,10 +10,15 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kubeop/kubeop/delivery/budget"
 )
 
 // maxFile is the most a file may hold, in bytes. An object beyond 1.5 MiB does not fit into etcd.
 const maxFile = 1 << 20
+
+// maxNodes is how many values a parser may have to build of a file, as budget.Values counts: each takes some 200 bytes while it is read.
+const maxNodes = 200_000
 
 // maxFindings bounds what is said about one file; more does not help its author.
 const maxFindings = 20
@@ -24,6 +29,8 @@ type document struct {
 	root     *yaml.Node
 	value    map[string]any
 	findings []finding
+	// size of the file in bytes.
+	size int
 	// faults are the fields the findings are about, as far as other findings may follow from them.
 	faults []fault
 }
@@ -32,11 +39,14 @@ type document struct {
 func (p *pass) read(name string) *document {
 	d := &document{file: name}
 	data, err := readSome(p.files, name)
+	d.size = len(data)
 	switch {
 	case err != nil:
 		d.findings = []finding{unread(name, err)}
 	case len(data) > maxFile:
 		d.add(0, "the file is larger than %d KiB", maxFile>>10)
+	case budget.Values(data) > maxNodes:
+		d.add(0, "the file may hold more than %d mappings, lists and values: write some of it into files of the app's folder", maxNodes)
 	default:
 		d.parse(data)
 	}

@@ -93,7 +93,8 @@ func TestReadBounds(t *testing.T) {
 		"a large text by alias": {data: spec + "[&t " + text + ", *t, *t]\n", why: "the document holds more than 1024 KiB of text, aliases followed"},
 		"large keys by alias":   {data: spec + "[&t {? " + text + "\n: 1}, *t, *t]\n", why: "the document holds more than 1024 KiB of text, aliases followed"},
 		"a list of many":        {data: spec + "[" + strings.Repeat("1,", maxItems+1) + "]\n", why: "the list holds more than 2000 items"},
-		"many values, no alias": {data: spec + "[" + strings.Repeat("["+strings.Repeat("1,", maxItems)+"],", 60) + "]\n", why: "the document holds more than 100000 values, aliases followed"},
+		"many values, no alias": {data: spec + "[" + strings.Repeat("["+strings.Repeat("1,", maxItems)+"],", 60) + "]\n", why: "the file may hold more than 200000 mappings, lists and values: write some of it into files of the app's folder"},
+		"many values in blocks": {data: spec + "\n" + strings.Repeat("    - 1\n", 90_000), why: "the list holds more than 2000 items"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +139,7 @@ func TestReadBoundsAliasesInApps(t *testing.T) {
 func TestReadBoundsKeysByAlias(t *testing.T) {
 	files := baseFiles(t, "tenant")
 	files["projects/shop/project.yaml"].Data = []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata:\n  name: shop\nspec:\n  x: {? &k " +
-		strings.Repeat("k", maxText/2) + " : 1, " + strings.Repeat("*k : 1, ", 50_000) + "}\n")
+		strings.Repeat("k", maxText/2) + " : 1, " + strings.Repeat("*k : 1, ", 30_000) + "}\n")
 	got := problems(fresh(files, Scope{Repository: "acme", Tenant: "acme"}))
 	if len(got) != 1 || !strings.HasPrefix(got[0].Why, `"kkk`) {
 		t.Errorf("%d problems, want one: what comes after the bound is not read", len(got))

@@ -49,6 +49,7 @@ func (p *pass) readRoot(t, before *Tree) {
 		return
 	}
 	tenant := &Tenant{node: node{ref: Ref{Tenant: p.scope.Tenant}}, Unknown: t.Unknown}
+	p.room = p.roomOf(tenant)
 	if l.folder(top) {
 		p.readProjects(tenant, find(before.Tenants, p.scope.Tenant), top)
 	}
@@ -86,10 +87,13 @@ func (p *pass) readTenants(t, before *Tree, there bool) {
 func enter[N named](p *pass, n node, e fs.DirEntry, before N, read func(n node, before N) N) N {
 	var none N
 	var err error
-	if n.digest, err = p.digest(n.dir, e); err == nil && before != none && before.self().digest == n.digest && !before.unread() {
+	if n.digest, err = p.digest(n.dir, e); err == nil && before != none && before.self().digest == n.digest && !before.unread() && p.room.again(before.self()) {
 		return before
 	}
-	return read(n, before)
+	used, overs := p.room.state()
+	now := read(n, before)
+	p.room.note(now.self(), used, overs)
+	return now
 }
 
 // unread reports whether something could not be read: the same folder may tell more the next time.
@@ -117,6 +121,7 @@ func (p *pass) readTenant(n node, before *Tenant) *Tenant {
 		return t
 	}
 	main := within.readFile(&t.node, l, tenantFile, nodeOf(before))
+	within.room = within.roomOf(t)
 	_, t.Unknown = l.odd[projectsFolder]
 	t.Strays = p.problems(Ref{}, l.strays(tenantFile)...)
 	for _, e := range l.entries {
@@ -185,8 +190,13 @@ func (p *pass) readProjects(t, before *Tenant, dir string) {
 		project.count()
 		t.Projects = append(t.Projects, project)
 	}
-	for _, e := range l.entries {
+	for i, e := range l.entries {
 		file := join(dir, e.Name())
+		if p.room.full() {
+			t.Unknown = true
+			t.Strays = append(t.Strays, p.problems(Ref{}, p.room.stop(file, len(l.entries)-i-1))...)
+			break
+		}
 		if !e.IsDir() {
 			t.Strays = append(t.Strays, p.stray(e, file)...)
 			continue
@@ -237,8 +247,13 @@ func (p *pass) readApps(project, before *Project, dir string) {
 		ref.App = name
 		project.Apps = append(project.Apps, &App{node: node{ref: ref, problems: p.problems(ref, f)}})
 	}
-	for _, e := range l.entries {
+	for i, e := range l.entries {
 		file := join(dir, e.Name())
+		if p.room.full() {
+			project.Unknown = true
+			project.Strays = append(project.Strays, p.problems(Ref{}, p.room.stop(file, len(l.entries)-i-1))...)
+			break
+		}
 		if !e.IsDir() {
 			project.Strays = append(project.Strays, p.stray(e, file)...)
 			continue

@@ -68,8 +68,14 @@ func (p *pass) readFile(n *node, l listing, want string, before *node) string {
 		n.problems = p.problems(n.ref, unread(file, err))
 		return name
 	}
-	if n.file = digest; before.file == digest && !anyUnread(before.problems) {
-		n.object, n.problems = before.object, before.problems
+	n.file = digest
+	if over := p.tooLarge(n, file, e, before); over != nil {
+		n.problems = p.problems(n.ref, over...)
+		return name
+	}
+	if before.file == digest && !anyUnread(before.problems) && (before.object != nil || !before.over) {
+		n.object, n.problems, n.needs = before.object, before.problems, before.needs
+		p.room.take(n.takes())
 		return name
 	}
 	n.take(p, p.judge(file, n))
@@ -86,7 +92,9 @@ func (n *node) take(p *pass, d judged) {
 		n.problems = p.problems(n.ref, finding{file: d.file, why: err.Error()})
 		return
 	}
-	n.object = text
+	if p.keep(n, d, text) {
+		n.object = text
+	}
 }
 
 // bindOnce refuses a tenant whose projects are in two places.
@@ -106,7 +114,7 @@ func (p *pass) bindOnce(t *Tenant, l listing) {
 }
 
 // readApp judges an app's folder as a whole: the digest of the folder covers app.yaml and all it uses.
-func (p *pass) readApp(n node, _ *App) *App {
+func (p *pass) readApp(n node, before *App) *App {
 	app := &App{node: n}
 	if wrong := p.wrongName(&n); len(wrong) > 0 {
 		app.problems = p.problems(n.ref, wrong...)
@@ -118,7 +126,7 @@ func (p *pass) readApp(n node, _ *App) *App {
 		return app
 	}
 	app.file = n.digest
-	d := within.judgeApp(&app.node)
+	d := within.judgeApp(&app.node, nodeOf(before))
 	app.take(p, d)
 	if typed, ok := d.object.(*v1alpha1.App); ok && app.object != nil {
 		app.Needs = needs(typed, n.ref)

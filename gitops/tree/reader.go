@@ -6,12 +6,15 @@ import (
 	"path"
 	"slices"
 
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch"
 )
 
 // Reader reads commits. Safe for concurrent use.
 type Reader struct {
-	kinds map[string]*kind
+	// Limits are those of tenants whose Tenant sets none. They are set before the first reading.
+	Limits budget.Limits
+	kinds  map[string]*kind
 }
 
 // NewReader compiles the schemas and rules of the embedded CustomResourceDefinitions, once for all reading.
@@ -20,7 +23,7 @@ func NewReader() (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{kinds: kinds}, nil
+	return &Reader{kinds: kinds, Limits: budget.Default()}, nil
 }
 
 // Read reads and checks all the files that are not the same as in an earlier tree, which is nil for none: the rest is taken
@@ -29,8 +32,8 @@ func (r *Reader) Read(files Files, scope Scope, before *Tree) *Tree {
 	if before == nil || before.Scope != scope {
 		before = &Tree{}
 	}
-	p := &pass{kinds: r.kinds, root: files, files: files, scope: scope, accepted: before.accepted}
-	t := &Tree{Scope: scope}
+	p := &pass{kinds: r.kinds, limits: r.Limits, root: files, files: files, scope: scope, accepted: before.accepted}
+	t := &Tree{Scope: scope, Limits: r.Limits}
 	p.readRoot(t, before)
 	t.count()
 	return t
@@ -44,6 +47,10 @@ type pass struct {
 	scope Scope
 	// accepted are the digests of what the API server accepted, by what they declare.
 	accepted map[Ref]string
+	// limits are those of tenants whose Tenant sets none, and room what is left of them for the tenant whose folder is read; nil
+	// outside of one.
+	limits budget.Limits
+	room   *room
 }
 
 // Accepted is the tree to give Read before the first one: of all there was, it knows only what the API server accepted, as the
@@ -117,6 +124,7 @@ func (p *pass) problems(of Ref, findings ...finding) []Problem {
 			File: printable(path.Join(p.scope.Path, f.file)), Line: f.line, Why: f.why, Of: of, Misplaced: f.misplaced, Err: f.err,
 		})
 	}
+	p.room.take(weightOf(all))
 	return all
 }
 

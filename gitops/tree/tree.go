@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/budget"
 )
 
 // Files is a commit's tree. Symbolic links show as fs.ModeSymlink and submodules as fs.ModeIrregular. The entries of a
@@ -37,6 +39,8 @@ type Scope struct {
 // Tree is what a commit declares. It is never changed once it was read.
 type Tree struct {
 	Scope Scope
+	// Limits are those with which it was read, see Reader.
+	Limits budget.Limits
 	// Problems are about the repository itself: while there is one, nothing of the commit is used.
 	Problems []Problem
 	// Strays are files of which nothing is read. They hold nothing back.
@@ -96,6 +100,10 @@ type node struct {
 	// cannot be used, or when nothing declares one.
 	object   []byte
 	problems []Problem
+	// took is what the folder took of the tenant's room, with what is below it; over: something there was over the limit. needs is what
+	// the object takes, also where that is not kept.
+	took, needs int64
+	over        bool
 }
 
 // Ref names the object that a folder stands for.

@@ -79,8 +79,9 @@ func TestNetworksOfACluster(t *testing.T) {
 	if err := admin.Create(ctx, joined); err != nil {
 		t.Fatal(err)
 	}
+	before := joined.DeepCopy() // Kubernetes writes Nodes, too.
 	joined.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "203.0.113.9"}, {Type: corev1.NodeHostName, Address: "joined"}}
-	if err := admin.Status().Update(ctx, joined); err != nil {
+	if err := admin.Status().Patch(ctx, joined, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	heard(t, changes, "a node joins")
@@ -88,8 +89,9 @@ func TestNetworksOfACluster(t *testing.T) {
 	if except, all, err := n.Except(ctx, netip.MustParsePrefix("203.0.113.77/24")); err != nil || all || !slices.Equal(except, prefixes("203.0.113.9/32")) {
 		t.Errorf("of its network %v is left out, %t, %v", except, all, err)
 	}
+	before = joined.DeepCopy()
 	joined.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	if err := admin.Status().Update(ctx, joined); err != nil {
+	if err := admin.Status().Patch(ctx, joined, client.StrategicMergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	if err := admin.Delete(ctx, joined); err != nil {

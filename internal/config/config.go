@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/sethvargo/go-envconfig"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 // Operator is the configuration of cmd/operator, from the environment.
@@ -69,6 +72,10 @@ type Operator struct {
 
 	// FlowControl: the API server has the priority levels of the chart, and each tenant is given FlowSchemas of its own.
 	FlowControl bool `env:"FLOW_CONTROL, default=false"`
+
+	// TenantLimits are the limits of tenants whose Tenant does not set them, as spec.limits there, in JSON. What is not in it has the
+	// default of package delivery/budget.
+	TenantLimits string `env:"TENANT_LIMITS"`
 
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods.
 	IngressNamespace string `env:"INGRESS_NAMESPACE"`
@@ -142,7 +149,8 @@ func (c *Operator) check() error {
 	case c.Platform.Interval < time.Second:
 		return fmt.Errorf("PLATFORM_INTERVAL is %s; it must be at least 1s", c.Platform.Interval)
 	}
-	return errors.Join(c.checkEvaluation(), c.checkNetwork(), c.checkElection())
+	_, limits := c.Limits()
+	return errors.Join(limits, c.checkEvaluation(), c.checkNetwork(), c.checkElection())
 }
 
 func (c *Operator) checkEvaluation() error {
@@ -167,6 +175,15 @@ func (c *Operator) checkNetwork() error {
 	_, cluster := c.Cluster()
 	_, tokens := c.Tokens()
 	return errors.Join(allowed, cluster, tokens)
+}
+
+// Limits are the TenantLimits. Whether each may be what it is, is for who uses them to say.
+func (c *Operator) Limits() (v1alpha1.TenantLimits, error) {
+	limits := v1alpha1.TenantLimits{}
+	if err := yaml.UnmarshalStrict([]byte(c.TenantLimits), &limits); err != nil {
+		return limits, fmt.Errorf("TENANT_LIMITS is %s; it may be limits as in spec.limits of a Tenant, in JSON: %w", c.TenantLimits, err)
+	}
+	return limits, nil
 }
 
 // Allowed are the AllowedAddresses; a single address is a network of one.

@@ -34,6 +34,9 @@ func TestLoad(t *testing.T) {
 	}{
 		"a platform repository":        {env: map[string]string{"PLATFORM_URL": "https://git.example.com/platform", "PLATFORM_INTERVAL": "5s"}},
 		"an unknown level":             {env: map[string]string{"LOG_LEVEL": "loud"}, want: `LOG_LEVEL is "loud"`},
+		"limits of tenants":            {env: map[string]string{"TENANT_LIMITS": `{"projects": 7, "treeBytes": "1Mi"}`}},
+		"an unknown limit":             {env: map[string]string{"TENANT_LIMITS": `{"project": 7}`}, want: `TENANT_LIMITS is {"project": 7}; it may be`},
+		"a limit that is no size":      {env: map[string]string{"TENANT_LIMITS": `{"treeBytes": "much"}`}, want: `TENANT_LIMITS is {"treeBytes": "much"}`},
 		"a Gateway":                    {env: map[string]string{"GATEWAY": "infra/public/https", "PLAIN_REGISTRIES": "a:5000,b"}},
 		"a Gateway without namespace":  {env: map[string]string{"GATEWAY": "public"}, want: `GATEWAY is "public"; it may be namespace/name`},
 		"an unknown format":            {env: map[string]string{"LOG_FORMAT": "xml"}, want: `LOG_FORMAT is "xml"`},

@@ -13,7 +13,8 @@ const version = 1
 
 type kind byte
 
-// From the process: it is ready, and what confines it; where it is; a question; the answer; an error.
+// From the process: it is ready, and what confines it; where it is, first without a place, once it has read the call; a question; the
+// answer; an error.
 // From the parent: a call, and an answer or error of a question.
 const (
 	ready kind = iota + 1

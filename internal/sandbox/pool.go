@@ -3,12 +3,8 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,15 +14,13 @@ import (
 
 // Options of a Pool.
 type Options struct {
-	// Processes is how many work at once. Default: one for each processor that Go uses.
+	// Processes is how many work at once. Default: one for each processor that Go uses. Calls beyond them wait, first come, first
+	// served: who shares them among tenants does so before.
 	Processes int
 	Limits    Limits
-	// Program starts a process, Command being its last argument. Default: this very binary.
+	// Program starts a process, Command being its last argument. Default: this very binary, even if its file was replaced.
 	Program []string
-	// Turn waits until a call of the tenant may have a process, and returns what gives it back. Default: first come, first served,
-	// among Processes.
-	Turn func(ctx context.Context, tenant string) (done func(), err error)
-	Log  logr.Logger
+	Log     logr.Logger
 }
 
 // ErrClosed says that the pool starts nothing any more.
@@ -37,55 +31,39 @@ type Pool struct {
 	opts    Options
 	metrics *counters
 	clock   clock.PassiveClock
+	// places hold an item for each call that works.
+	places chan struct{}
 
 	mu     sync.Mutex
 	idle   []*process
 	all    map[*process]bool
 	closed bool
-	// own: processes can have namespaces of their own. Nil: nobody has tried.
-	own *bool
+	// told is what was said last to confine the processes; failed is why the last one could not be started.
+	told   *string
+	failed error
 }
 
 // New returns a Pool. Nothing is started before Start or the first call.
-func New(o Options) (*Pool, error) {
+func New(o Options) *Pool {
 	o.Limits = o.Limits.withDefaults()
 	if o.Processes <= 0 {
 		o.Processes = runtime.GOMAXPROCS(0)
 	}
 	if len(o.Program) == 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("finding the operator's own binary: %w", err)
-		}
-		o.Program = []string{self}
+		o.Program = []string{"/proc/self/exe"}
 	}
 	o.Program = append(slices.Clone(o.Program), Command)
-	if o.Turn == nil {
-		o.Turn = firstCome(o.Processes)
-	}
-	return &Pool{opts: o, metrics: newCounters(), clock: clock.RealClock{}, all: map[*process]bool{}}, nil
-}
-
-// firstCome lets so many work at once.
-func firstCome(processes int) func(context.Context, string) (func(), error) {
-	places := make(chan struct{}, processes)
-	return func(ctx context.Context, _ string) (func(), error) {
-		select {
-		case places <- struct{}{}:
-			return func() { <-places }, nil
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	return &Pool{
+		opts: o, metrics: newCounters(), clock: clock.RealClock{}, places: make(chan struct{}, o.Processes), all: map[*process]bool{},
 	}
 }
 
-// Start has a process ready, says what confines it, and ends all when ctx ends.
+// Start has a process ready, which says what confines it, and ends all when ctx ends.
 func (p *Pool) Start(ctx context.Context) error {
-	b, err := p.take()
+	b, err := p.take(ctx)
 	if err != nil {
 		return err
 	}
-	p.report(b.active)
 	p.put(b)
 	<-ctx.Done()
 	p.Close()
@@ -95,64 +73,54 @@ func (p *Pool) Start(ctx context.Context) error {
 // NeedLeaderElection says that the pool is there on every replica.
 func (*Pool) NeedLeaderElection() bool { return false }
 
-// report is the one line about what protects from what is evaluated, and what then is not protected.
-func (p *Pool) report(active []string) {
-	var missing []string
-	for _, name := range []string{namespaces, withLock, withFilter} {
-		if !slices.Contains(active, name) {
-			missing = append(missing, name+" ("+without[name]+")")
-		}
-	}
-	l := p.opts.Limits
-	if all, limit := int64(p.opts.Processes)*l.Memory, containerMemory(); limit > 0 && all+ownMemory > limit {
-		missing = append(missing, fmt.Sprintf("the container's limit of memory, %s, is less than %d processes of %s and the operator take: "+
-			"what is evaluated can end the operator", bytesOf(limit), p.opts.Processes, bytesOf(l.Memory)))
-	}
-	p.opts.Log.Info("Evaluating what tenants wrote in processes of their own", "processes", p.opts.Processes,
-		"memory", bytesOf(l.Memory), "cpu", l.CPU.String(), "wall", l.Wall.String(), "output", bytesOf(int64(l.Output)),
-		"confinedBy", strings.Join(append([]string{"rlimits"}, active...), ", "), "notActive", strings.Join(missing, "; "))
-}
-
-// ownMemory is what the operator takes beside the processes.
-const ownMemory = 256 << 20
-
-// containerMemory is the limit of memory that the kernel holds this container to, in bytes, and 0 where there is none to be found.
-func containerMemory() int64 {
-	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
-	if err != nil {
-		return 0
-	}
-	limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return 0 // "max" is none.
-	}
-	return limit
-}
-
 // Call has a function evaluated. The end of ctx ends the process, and Call returns ctx's cause. Other errors are a *LimitError, a
 // *FunctionError, a *CrashError after the second try, or about processes that cannot be started.
 func (p *Pool) Call(ctx context.Context, c Call) ([]byte, error) {
-	done, err := p.opts.Turn(ctx, c.Tenant)
-	if err != nil {
-		return nil, err
+	select {
+	case p.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	defer done()
+	defer func() { <-p.places }()
 	began := p.clock.Now()
-	out, err := p.once(ctx, c)
-	if errors.As(err, new(*CrashError)) && ctx.Err() == nil {
-		out, err = p.once(ctx, c)
-	}
+	out, err := p.tried(ctx, c)
 	p.metrics.observe(c.Function, err, p.clock.Since(began))
 	return out, err
 }
 
-func (p *Pool) once(ctx context.Context, c Call) ([]byte, error) {
-	b, err := p.take()
+// maxTries is how many processes a call is given, where they were killed before they began it.
+const maxTries = 4
+
+// tried has a call begun twice at most. One whose process was killed while it waited or started was not begun.
+func (p *Pool) tried(ctx context.Context, c Call) ([]byte, error) {
+	begun, start := 0, p.take
+	for try := 1; ; try++ {
+		out, err := p.once(ctx, c, start)
+		var crash *CrashError
+		if !errors.As(err, &crash) || ctx.Err() != nil || try == maxTries {
+			return out, err
+		}
+		if crash.begun {
+			begun++
+		}
+		if begun == 2 {
+			return out, err
+		}
+		start = p.launch // One that waits may have been killed at the same moment.
+	}
+}
+
+func (p *Pool) once(ctx context.Context, c Call, start func(context.Context) (*process, error)) ([]byte, error) {
+	b, err := start(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out, err := b.call(ctx, c, p.opts.Limits)
-	if b.hasEnded() || b.causeOf() != nil || ctx.Err() != nil {
+	switch {
+	case errors.As(err, new(*CrashError)):
+		p.drop(b) // The next try starts one.
+		return out, err
+	case b.hasEnded() || b.causeOf() != nil || ctx.Err() != nil:
 		p.discard(b)
 		return out, err
 	}
@@ -161,14 +129,14 @@ func (p *Pool) once(ctx context.Context, c Call) ([]byte, error) {
 }
 
 // take returns a process that waits, or a new one.
-func (p *Pool) take() (*process, error) {
+func (p *Pool) take(ctx context.Context) (*process, error) {
 	for {
 		b, err := p.waiting()
 		if err != nil {
 			return nil, err
 		}
 		if b == nil {
-			return p.launch()
+			return p.launch(ctx)
 		}
 		if !b.hasEnded() {
 			return b, nil
@@ -191,31 +159,25 @@ func (p *Pool) waiting() (*process, error) {
 	return b, nil
 }
 
-// launch starts a process, in namespaces of its own if the system lets it: the first one finds out.
-func (p *Pool) launch() (*process, error) {
-	p.mu.Lock()
-	own := p.own
-	p.mu.Unlock()
-	var b *process
-	var err error
-	if own == nil || *own {
-		b, err = start(p.opts.Program, p.opts.Limits.Memory, true)
-	}
-	if own == nil && err != nil || own != nil && !*own {
-		b, err = start(p.opts.Program, p.opts.Limits.Memory, false)
-	}
-	if err != nil {
-		return nil, err
+// launch starts a process, in namespaces of its own where the system lets it, which may change.
+func (p *Pool) launch(ctx context.Context) (*process, error) {
+	b, err := start(ctx, p.opts.Program, p.opts.Limits.Memory, true)
+	if errors.As(err, new(*spawnError)) {
+		b, err = start(ctx, p.opts.Program, p.opts.Limits.Memory, false)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.own == nil {
-		p.own = new(slices.Contains(b.active, namespaces))
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx) // Nobody waits for it any more; that says nothing of the next.
+	}
+	if p.failed = err; err != nil {
+		return nil, err
 	}
 	if p.closed {
 		b.end()
 		return nil, ErrClosed
 	}
+	p.report(b.active)
 	p.all[b] = true
 	p.metrics.processes.Set(float64(len(p.all)))
 	return b, nil
@@ -223,27 +185,34 @@ func (p *Pool) launch() (*process, error) {
 
 func (p *Pool) put(b *process) {
 	p.mu.Lock()
-	closed := p.closed
-	if !closed {
+	unwanted := p.closed || len(p.all) > p.opts.Processes
+	if !unwanted {
 		p.idle = append(p.idle, b)
 	}
 	p.mu.Unlock()
-	if closed {
+	if unwanted {
 		p.discard(b)
 	}
 }
 
-// discard ends a process, and has another one ready when none waits.
-func (p *Pool) discard(b *process) {
+// drop ends a process.
+func (p *Pool) drop(b *process) {
 	b.end()
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	delete(p.all, b)
 	p.metrics.processes.Set(float64(len(p.all)))
+}
+
+// discard ends a process, and has another one ready when none waits.
+func (p *Pool) discard(b *process) {
+	p.drop(b)
+	p.mu.Lock()
 	spare := !p.closed && len(p.idle) == 0 && len(p.all) < p.opts.Processes
 	p.mu.Unlock()
 	if spare {
 		go func() {
-			if fresh, err := p.launch(); err == nil { // The next call tells the error.
+			if fresh, err := p.launch(context.Background()); err == nil { // The next call tells the error.
 				p.put(fresh)
 			}
 		}()

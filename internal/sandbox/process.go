@@ -21,16 +21,22 @@ type running struct {
 	// asking is true while the parent answers a question: that time is not the call's.
 	asking    atomic.Bool
 	questions int
-	place     string
+	// begun: the process has read the call.
+	begun bool
+	place string
 }
 
 // call has the process do something. After any error but a *FunctionError the process is of no use any more.
 func (p *process) call(ctx context.Context, c Call, limits Limits) ([]byte, error) {
+	if c.Questions > 0 {
+		limits.Questions = c.Questions
+	}
 	r := &running{process: p, limits: limits}
 	stop := context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })
 	defer stop()
 	answered, watched := make(chan struct{}), make(chan struct{})
 	before := p.cpu()
+	c.Usage.of(func() time.Duration { return max(0, p.cpu()-before) })
 	go func() {
 		r.watch(before, answered)
 		close(watched)
@@ -56,6 +62,7 @@ func (r *running) converse(ctx context.Context, c Call) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.begun = true
 		switch f.kind {
 		case note:
 			r.place = f.head
@@ -151,7 +158,7 @@ func (r *running) why(err error) error {
 	case errors.Is(err, errProtocol):
 		return err
 	default:
-		return &CrashError{State: r.cmd.ProcessState.String()}
+		return &CrashError{State: r.cmd.ProcessState.String(), begun: r.begun}
 	}
 	limit.Place = r.place
 	return limit

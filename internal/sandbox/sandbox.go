@@ -6,6 +6,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -68,10 +69,12 @@ func (e *LimitError) Error() string {
 func (*LimitError) OverLimit() {}
 
 // CrashError says that the process ended before it answered, for no reason that the input is known to have given: somebody
-// killed it. The call was tried twice.
+// killed it. The call was begun twice.
 type CrashError struct {
 	// State is how it ended, such as "signal: killed".
 	State string
+	// begun: the process had begun the call.
+	begun bool
 }
 
 func (e *CrashError) Error() string {
@@ -87,9 +90,30 @@ func (e *FunctionError) Error() string { return e.Text }
 type Call struct {
 	// Function is the registered name.
 	Function string
-	// Tenant who is to wait when processes are short; it is what Options.Turn gets.
-	Tenant string
-	Input  []byte
+	Input    []byte
 	// Ask answers the questions of the call, one at a time. Nil: there may be none.
 	Ask func(ctx context.Context, question []byte) ([]byte, error)
+	// Questions is how many it may ask. Default: Limits.Questions.
+	Questions int
+	// Usage tells what the call has used so far. Nil: nobody asks.
+	Usage *Usage
+}
+
+// Usage is what a call has used so far. It is safe for concurrent use; the zero value is that of a call that has not begun.
+type Usage struct {
+	cpu atomic.Pointer[func() time.Duration]
+}
+
+// CPU is the processor time of the call. Where its process was replaced it is that of the last one.
+func (u *Usage) CPU() time.Duration {
+	if cpu := u.cpu.Load(); cpu != nil {
+		return (*cpu)()
+	}
+	return 0
+}
+
+func (u *Usage) of(cpu func() time.Duration) {
+	if u != nil {
+		u.cpu.Store(&cpu)
+	}
 }

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 			os.Exit(Serve(os.Args[2:], hostile))
 		case parent:
 			leaveBehind()
+		case contained:
+			workContained(os.Args[2])
 		}
 	}
 	os.Exit(m.Run())
@@ -35,13 +37,10 @@ func TestMain(m *testing.M) {
 
 // leaveBehind starts a process, says its ID and waits to be killed.
 func leaveBehind() {
-	p, err := New(Options{})
+	b, err := New(Options{}).take(context.Background())
 	if err == nil {
-		var b *process
-		if b, err = p.take(); err == nil {
-			fmt.Println(b.cmd.Process.Pid)
-			select {}
-		}
+		fmt.Println(b.cmd.Process.Pid)
+		select {}
 	}
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
@@ -135,10 +134,7 @@ func reach(in []byte, _ func([]byte) ([]byte, error), _ func(string)) ([]byte, e
 
 func testPool(t *testing.T, limits Limits) *Pool {
 	t.Helper()
-	p, err := New(Options{Processes: 2, Limits: limits, Log: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := New(Options{Processes: 2, Limits: limits, Log: logr.Discard()})
 	t.Cleanup(p.Close)
 	return p
 }
@@ -331,10 +327,7 @@ func gone(pid int) bool {
 }
 
 func BenchmarkCall(b *testing.B) {
-	p, err := New(Options{Processes: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := New(Options{Processes: 1})
 	defer p.Close()
 	input := make([]byte, 100<<10)
 	for b.Loop() {
@@ -345,16 +338,29 @@ func BenchmarkCall(b *testing.B) {
 }
 
 func BenchmarkStart(b *testing.B) {
-	p, err := New(Options{Processes: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := New(Options{Processes: 1})
 	defer p.Close()
 	for b.Loop() {
-		process, err := p.launch()
+		process, err := p.launch(context.Background())
 		if err != nil {
 			b.Fatal(err)
 		}
 		process.end()
+	}
+}
+
+// TestACallThatIsGivenUpWaitsForNoStart: whoever gives its turn to others does so at once, though its process is still starting.
+func TestACallThatIsGivenUpWaitsForNoStart(t *testing.T) {
+	pool := New(Options{Processes: 1, Program: []string{"/bin/sh", "-c", "exec sleep 60"}, Log: logr.Discard()})
+	t.Cleanup(pool.Close)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("others have the turn")
+	time.AfterFunc(100*time.Millisecond, func() { cancel(gone) })
+	began := time.Now()
+	if _, err := pool.Call(ctx, Call{Function: "any"}); !errors.Is(err, gone) {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }

@@ -18,7 +18,10 @@ const (
 	maxStack = 64 << 20
 	// gcPercent is for calls that last milliseconds: most end before anything is collected.
 	gcPercent = 400
-	// keptBytes is the heap that a process keeps between two calls.
+	// collectAt leaves one part in so many of the memory to what is allocated while garbage is collected: without that a call fails
+	// that holds little and lets go of much.
+	collectAt = 4
+	// keptBytes is the heap that a process keeps between two calls, beside what stays in use.
 	keptBytes = 16 << 20
 )
 
@@ -38,7 +41,7 @@ func Serve(args []string, functions map[string]Function) int {
 	debug.SetMaxStack(maxStack)
 	debug.SetTraceback("none")
 	debug.SetGCPercent(gcPercent)
-	debug.SetMemoryLimit(memory)
+	debug.SetMemoryLimit(memory / collectAt * (collectAt - 1))
 	active, err := confine(memory)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "confining the process:", err)
@@ -57,6 +60,8 @@ type server struct {
 	in        io.Reader
 	out       io.Writer
 	functions map[string]Function
+	// kept is the heap that stays whatever is returned, such as the schemas that kustomize reads once.
+	kept uint64
 }
 
 func (s *server) run(active []string) error {
@@ -74,14 +79,16 @@ func (s *server) run(active []string) error {
 		if f.kind != call {
 			return fmt.Errorf("%w: a call is expected, not kind %d", errProtocol, f.kind)
 		}
+		s.note("") // It has begun.
 		out := s.answer(f)
 		out.body = out.body[:min(len(out.body), maxInput)] // The parent takes less, and says so.
 		if err := out.writeTo(s.out); err != nil {
 			return err
 		}
-		if heapBytes() > keptBytes {
+		if heapBytes() > s.kept+keptBytes {
 			f, out = frame{}, frame{}
 			debug.FreeOSMemory()
+			s.kept = heapBytes()
 		}
 	}
 }

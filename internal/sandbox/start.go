@@ -3,8 +3,10 @@ package sandbox
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -12,10 +14,20 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // startTime is how long a process may take until it is ready; the machine may be busy.
 const startTime = 30 * time.Second
+
+// niceness has the processes leave the processor to the operator when both want it.
+const niceness = 5
+
+// spawnError says that the system refused to start the program as it was to be started.
+type spawnError struct{ error }
+
+func (e *spawnError) Unwrap() error { return e.error }
 
 // process is a worker as its parent sees it.
 type process struct {
@@ -33,8 +45,8 @@ type process struct {
 	cause error
 }
 
-// start starts a process and waits until it has confined itself.
-func start(command []string, memory int64, own bool) (*process, error) {
+// start starts a process and waits until it has confined itself, or the end of ctx, which ends it.
+func start(ctx context.Context, command []string, memory int64, own bool) (*process, error) {
 	p := &process{ended: make(chan struct{})}
 	args := append(command[1:len(command):len(command)], strconv.FormatInt(memory, 10))
 	p.cmd = exec.Command(command[0], args...) //nolint:gosec // it is this very binary
@@ -44,18 +56,25 @@ func start(command []string, memory int64, own bool) (*process, error) {
 		p.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC
 	}
 	if err := p.spawn(); err != nil {
-		return nil, fmt.Errorf("starting a process that evaluates: %w", err)
+		return nil, fmt.Errorf("starting a process that evaluates: %w", &spawnError{err})
 	}
+	// A process that has ended by now says why below.
+	_ = unix.Setpriority(unix.PRIO_PGRP, p.cmd.Process.Pid, niceness)
 	go func() {
 		_ = p.cmd.Wait() // ProcessState says how it ended.
 		close(p.ended)
 	}()
 	late := time.AfterFunc(startTime, func() { p.kill(errors.New("it was not ready within " + startTime.String())) })
+	unwanted := context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })
 	f, err := readFrame(p.out, 0)
 	late.Stop()
+	if !unwanted() {
+		p.end()
+		return nil, context.Cause(ctx)
+	}
 	if err != nil || f.kind != ready {
 		p.end()
-		return nil, fmt.Errorf("starting a process that evaluates: %w; it said %q", errors.Join(err, p.causeOf()), p.stderr.String())
+		return nil, fmt.Errorf("starting a process that evaluates: %w", p.whyNotReady(err))
 	}
 	if own {
 		p.active = append(p.active, namespaces)
@@ -64,6 +83,15 @@ func start(command []string, memory int64, own bool) (*process, error) {
 		p.active = append(p.active, strings.Split(f.head, ",")...)
 	}
 	return p, nil
+}
+
+// whyNotReady is a *CrashError when somebody killed the process.
+func (p *process) whyNotReady(err error) error {
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() && p.causeOf() == nil && (err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		return &CrashError{State: p.cmd.ProcessState.String()}
+	}
+	return fmt.Errorf("%w; it said %q", errors.Join(err, p.causeOf()), p.stderr.String())
 }
 
 // spawn starts the program with a pipe at each end. Waiting for it closes none of ours.

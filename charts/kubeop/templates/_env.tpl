@@ -19,6 +19,9 @@
 - {name: EVALUATE_MEMORY_MIB, value: {{ .Values.evaluate.memoryMiB | quote }}}
 - {name: EVALUATE_CPU, value: {{ .Values.evaluate.cpu | quote }}}
 - {name: EVALUATE_TIMEOUT, value: {{ .Values.evaluate.timeout | quote }}}
+{{- with .Values.tenantLimits }}
+- {name: TENANT_LIMITS, value: {{ toJson . | quote }}}
+{{- end }}
 - {name: GRACEFUL_TIMEOUT, value: {{ printf "%ds" (int .Values.gracefulTimeoutSeconds) }}}
 {{- with .Values.flowControl }}
 - {name: FLOW_CONTROL, value: {{ and .enabled .perTenant | quote }}}

@@ -1,0 +1,63 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// TestOneReadAnswersAllWhoAskedBeforeItBegan has a hundred ask while a read is under way. They share the next one: the one under way may
+// have read before their objects were marked.
+func TestOneReadAnswersAllWhoAskedBeforeItBegan(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := appsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	var reads atomic.Int32
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	d := &deletions{namespace: "kubeop-system", deployment: "kubeop", client: fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+			n := reads.Add(1)
+			if n == 1 {
+				close(begun)
+				<-goOn
+			}
+			obj.SetCreationTimestamp(metav1.Unix(int64(n), 0))
+			return nil
+		},
+	}).Build()}
+
+	var asking sync.WaitGroup
+	ask := func(oldest int64) {
+		asking.Go(func() {
+			now, err := d.needed(t.Context(), "apps.paas.kubeop.io")
+			if err == nil && now.definition.CreationTimestamp.Unix() < oldest {
+				err = fmt.Errorf("it was answered by read %d", now.definition.CreationTimestamp.Unix())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	ask(1)
+	<-begun
+	for range 100 {
+		ask(3)
+	}
+	time.Sleep(100 * time.Millisecond) // For most of them to have asked.
+	close(goOn)
+	asking.Wait()
+	if got := reads.Load(); got > 20 {
+		t.Errorf("101 who asked took %d reads of two objects", got)
+	}
+}

@@ -1,0 +1,34 @@
+package controllers
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/jitter"
+)
+
+// TestIntervalsAreSpreadByManyWorkersAtOnce; the race detector is the judge of "at once".
+func TestIntervalsAreSpreadByManyWorkersAtOnce(t *testing.T) {
+	spreadIntervals()
+	var workers sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[time.Duration]bool{}
+	for range 10 {
+		workers.Go(func() {
+			for range 100 {
+				interval := jitter.JitteredIntervalDuration(time.Hour)
+				mu.Lock()
+				seen[interval] = true
+				mu.Unlock()
+				if off := (interval - time.Hour).Abs(); off > time.Duration(intervalJitter*float64(time.Hour)) {
+					t.Errorf("an hour became %s", interval)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if len(seen) < 900 {
+		t.Errorf("of 1,000 intervals %d differ", len(seen))
+	}
+}

@@ -1,0 +1,120 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/budget"
+)
+
+// limits are those of the Tenants, by name.
+type limits struct {
+	usual budget.Limits
+	set   sync.Map
+}
+
+// bound has what tenants share bounded by the limits of each.
+func (s *shared) bound() error {
+	if err := budget.Check(&s.TenantLimits); err != nil {
+		return fmt.Errorf("the limits of tenants: %w", err)
+	}
+	s.limits = &limits{usual: budget.Default().With(&s.TenantLimits)}
+	s.usage = &usage.Counter{Reader: s.mgr.GetClient(), Limits: s.limits.usual}
+	s.stores.Limit(func(tenant string) int64 { return s.limits.of(tenant).SourceBytes })
+	return nil
+}
+
+// of returns the limits of a tenant, the usual ones of any other name. It never waits.
+func (l *limits) of(tenant string) budget.Limits {
+	if limits, ok := l.set.Load(tenant); ok {
+		return limits.(budget.Limits)
+	}
+	return l.usual
+}
+
+// follow keeps the limits as the Tenants in a cache say.
+func (l *limits) follow(ctx context.Context, objects cache.Cache) error {
+	heard := func(tenant *v1alpha1.Tenant) { l.set.Store(tenant.Name, l.usual.With(&tenant.Spec.Limits)) }
+	return followTenants(ctx, objects, heard, func(name string) { l.set.Delete(name) })
+}
+
+// usages tells, each time it is asked, how much each tenant has and may have. Nothing is held between two times, and nothing is left of
+// a tenant that is gone. The series are eight for each tenant.
+type usages struct {
+	reader client.Reader
+	usage  *usage.Counter
+	// sources are the bytes on disk of a tenant's sources.
+	sources func(tenant string) int64
+	// elected is closed when this replica leads: the others would tell everything again.
+	elected <-chan struct{}
+}
+
+var (
+	tenantUsed = prometheus.NewDesc("kubeop_tenant_used",
+		"What a tenant has of what spec.limits of its Tenant bounds, by the name of the field: numbers, or bytes.",
+		[]string{"tenant", "resource"}, nil)
+	tenantLimit = prometheus.NewDesc("kubeop_tenant_limit",
+		"How much a tenant may have, by the name of the field in spec.limits of its Tenant: a number, or bytes.",
+		[]string{"tenant", "resource"}, nil)
+)
+
+// Describe is for the registry.
+func (*usages) Describe(out chan<- *prometheus.Desc) {
+	out <- tenantUsed
+	out <- tenantLimit
+}
+
+// Collect is for the registry.
+func (u *usages) Collect(out chan<- prometheus.Metric) {
+	select {
+	case <-u.elected:
+	default:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	tenants := &v1alpha1.TenantList{}
+	if err := u.reader.List(ctx, tenants, client.UnsafeDisableDeepCopy); err != nil {
+		out <- prometheus.NewInvalidMetric(tenantUsed, err)
+		return
+	}
+	for i := range tenants.Items {
+		if err := u.tell(ctx, out, tenants.Items[i].Name); err != nil {
+			out <- prometheus.NewInvalidMetric(tenantUsed, err)
+			return
+		}
+	}
+}
+
+func (u *usages) tell(ctx context.Context, out chan<- prometheus.Metric, tenant string) error {
+	has, err := u.usage.Of(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	for _, each := range []struct {
+		field     budget.Field
+		used, may int64
+	}{
+		{budget.Projects, has.Projects, has.Limits.Projects},
+		{budget.Apps, has.Apps, has.Limits.Apps},
+		{budget.TreeBytes, has.TreeBytes, has.Limits.TreeBytes},
+		{budget.SourceBytes, u.sources(tenant), has.Limits.SourceBytes},
+	} {
+		out <- prometheus.MustNewConstMetric(tenantUsed, prometheus.GaugeValue, float64(each.used), tenant, each.field.Name)
+		out <- prometheus.MustNewConstMetric(tenantLimit, prometheus.GaugeValue, float64(each.may), tenant, each.field.Name)
+	}
+	return nil
+}
+
+// usages are the metrics of what tenants have.
+func (s *shared) usages() *usages {
+	return &usages{reader: s.mgr.GetClient(), usage: s.usage, sources: s.stores.Used, elected: s.mgr.Elected()}
+}

@@ -1,0 +1,67 @@
+package budget
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Field is one of spec.limits of a Tenant.
+type Field struct {
+	// Name as it is written in YAML.
+	Name string
+	// bytes: it is a size, written as a quantity.
+	bytes bool
+	// least and most are what the API server lets through.
+	least, most int64
+	// set returns what was set, in where it is in Limits.
+	set func(*v1alpha1.TenantLimits) (int64, bool)
+	in  func(*Limits) *int64
+}
+
+// The fields.
+var (
+	Projects = Field{"projects", false, 0, 10_000,
+		func(l *v1alpha1.TenantLimits) (int64, bool) { return number(l.Projects) }, func(l *Limits) *int64 { return &l.Projects }}
+	Apps = Field{"apps", false, 0, 100_000,
+		func(l *v1alpha1.TenantLimits) (int64, bool) { return number(l.Apps) }, func(l *Limits) *int64 { return &l.Apps }}
+	TreeBytes = Field{"treeBytes", true, 64 << 10, 1 << 30,
+		func(l *v1alpha1.TenantLimits) (int64, bool) { return size(l.TreeBytes) }, func(l *Limits) *int64 { return &l.TreeBytes }}
+	AppObjects = Field{"appObjects", false, 1, 5000,
+		func(l *v1alpha1.TenantLimits) (int64, bool) { return number(l.AppObjects) }, func(l *Limits) *int64 { return &l.App.Objects }}
+	AppBytes = Field{"appBytes", true, 64 << 10, 16 << 20,
+		func(l *v1alpha1.TenantLimits) (int64, bool) { return size(l.AppBytes) }, func(l *Limits) *int64 { return &l.App.Bytes }}
+	AppValues = Field{"appValues", false, 1000, 5_000_000,
+		func(l *v1alpha1.TenantLimits) (int64, bool) { return number(l.AppValues) }, func(l *Limits) *int64 { return &l.App.Values }}
+	SourceBytes = Field{"sourceBytes", true, 1 << 20, 3 << 30,
+		func(l *v1alpha1.TenantLimits) (int64, bool) { return size(l.SourceBytes) }, func(l *Limits) *int64 { return &l.SourceBytes }}
+)
+
+var fields = []Field{Projects, Apps, TreeBytes, AppObjects, AppBytes, AppValues, SourceBytes}
+
+func number(n *int32) (int64, bool) {
+	if n == nil {
+		return 0, false
+	}
+	return int64(*n), true
+}
+
+func size(q *resource.Quantity) (int64, bool) {
+	if q == nil {
+		return 0, false
+	}
+	return q.Value(), true
+}
+
+// text writes a number, or a size as a quantity where it is a round one.
+func (f Field) text(n int64) string {
+	switch {
+	case !f.bytes:
+		return fmt.Sprint(n)
+	case n%1024 != 0:
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return resource.NewQuantity(n, resource.BinarySI).String()
+}

@@ -1,0 +1,141 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/kubeop/kubeop/delivery/render"
+)
+
+const (
+	// Questions is how many questions a process may ask about files: for 20,000 files and folders, about each and what it holds.
+	Questions = 50_000
+	// maxRead is how many bytes of files a process is given.
+	maxRead = 64 << 20
+	// attached is the size of a file whose content comes with what there is, and listed how much comes with a list of a folder, all of
+	// which is read by whoever lists it: one question instead of two for each file.
+	attached, listed = 32 << 10, 256 << 10
+)
+
+// manifests are the extensions of files that whoever lists a folder reads.
+var manifests = []string{".yaml", ".yml", ".json"}
+
+var errQuestion = errors.New("the question is none of this operator's")
+
+// answers tells a process what it asks of the files of one build, and keeps the errors that it told.
+type answers struct {
+	files fs.FS
+	kept  []error
+	bytes int64
+}
+
+// keep numbers an error; it is nil for nil.
+func (a *answers) keep(err error) *failure {
+	f := failureOf(err)
+	if f != nil && !errors.Is(err, fs.ErrNotExist) { // Kustomize asks for much that is not there.
+		a.kept = append(a.kept, err)
+		f.Kept = []int{len(a.kept)}
+	}
+	return f
+}
+
+// answer answers one question.
+func (a *answers) answer(_ context.Context, question []byte) ([]byte, error) {
+	if len(question) == 0 || a.files == nil {
+		return nil, errQuestion
+	}
+	var r *reply
+	switch name := string(question[1:]); question[0] {
+	case askInfo:
+		r = a.info(name)
+	case askFile:
+		data, err := a.file(name)
+		if err == nil {
+			return append([]byte{content}, data...), nil
+		}
+		r = &reply{Err: a.keep(err)}
+	case askFolder:
+		r = a.folder(name)
+	default:
+		return nil, errQuestion
+	}
+	return marshal(r)
+}
+
+func (a *answers) info(name string) *reply {
+	is, err := fs.Lstat(a.files, name)
+	if err != nil {
+		return &reply{Err: a.keep(err)}
+	}
+	r := &reply{Info: &info{Called: is.Name(), Perm: is.Mode(), Bytes: is.Size()}}
+	if is.Mode().IsRegular() && is.Size() <= attached {
+		// A file that is looked at is read next. Where that fails, it is told then.
+		if data, err := a.read(name, is.Size()); err == nil {
+			r.Data, r.HasData = data, true
+		}
+	}
+	return r
+}
+
+func (a *answers) read(name string, size int64) ([]byte, error) {
+	if a.bytes += size; a.bytes > maxRead {
+		return nil, fmt.Errorf("with it the files of the build have more than %d MiB together: %w", maxRead>>20, render.ErrTooLarge)
+	}
+	return fs.ReadFile(a.files, name)
+}
+
+func (a *answers) file(name string) ([]byte, error) {
+	is, err := fs.Lstat(a.files, name)
+	if err != nil {
+		return nil, err
+	}
+	return a.read(name, is.Size())
+}
+
+func (a *answers) folder(name string) *reply {
+	entries, err := fs.ReadDir(a.files, name)
+	r := &reply{Err: a.keep(err)}
+	left := int64(listed)
+	for _, e := range entries {
+		r.Entries = append(r.Entries, info{Called: e.Name(), Perm: e.Type()})
+		if left > 0 && e.Type().IsRegular() && slices.Contains(manifests, path.Ext(e.Name())) {
+			if file := a.info(path.Join(name, e.Name())); file.HasData {
+				r.Files = append(r.Files, *file)
+				left -= file.Info.Bytes
+			}
+		}
+	}
+	return r
+}
+
+// made is what a process answers at last.
+func (a *answers) made(answer []byte) (made Made, err error) {
+	var out outcome
+	if err := unmarshal(answer, &out); err != nil {
+		return Made{}, unfit(err)
+	}
+	for _, secret := range out.Secrets {
+		made.Secrets = append(made.Secrets, string(secret))
+	}
+	if out.Err != nil {
+		failed := out.Err.error()
+		failed.classes = append(failed.classes, a.errors(out.Err.Kept)...)
+		return made, failed
+	}
+	made.Objects, err = decoded(out.Objects)
+	return made, err
+}
+
+// errors are the errors of these numbers.
+func (a *answers) errors(numbers []int) (found []error) {
+	for _, n := range numbers {
+		if n > 0 && n <= len(a.kept) {
+			found = append(found, a.kept[n-1])
+		}
+	}
+	return found
+}

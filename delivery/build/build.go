@@ -1,0 +1,194 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/trials"
+)
+
+// ErrUnfit is wrapped by errors that say nothing about the source: the process that evaluates could not be started, was killed by
+// somebody, or the operator is stopping. Another try may do.
+var ErrUnfit = errors.New("evaluating the manifests")
+
+// maxNodes bounds the mappings, lists and values of what a build makes: each takes a few hundred bytes in this process.
+const maxNodes = 500_000
+
+var errNodes = fmt.Errorf("what is built has more than %d mappings, lists and values: %w", maxNodes, render.ErrTooLarge)
+
+// Builder makes objects.
+type Builder struct {
+	// Evaluate runs the function Evaluate of this package in a process of its own, for the tenant, and answers its questions with ask.
+	// An error with a method OverLimit says that the source takes more than it may; any other that the world is at fault. The end of
+	// ctx ends it. Nil: sources are evaluated in this process, without limits, which is for tests.
+	Evaluate func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error)
+	// Turn calls the work that evaluates when it is the tenant's turn, and again when its place went to others meanwhile. Nil: at once.
+	Turn func(ctx context.Context, tenant string, work func(context.Context) error) error
+	// Trials remember the sources that were over a limit: they are not evaluated again before they change. Required.
+	Trials *trials.Trials
+	Log    logr.Logger
+}
+
+// Request is one build.
+type Request struct {
+	App    types.NamespacedName
+	Tenant string
+	Source Source
+	// Input is a digest of all that the Source has beside its files, and Identity tells their version from any other.
+	Input, Identity string
+	// Retry has a source evaluated again that was over a limit.
+	Retry bool
+	// Reads are what was read of the files and Same whether that is the same in these, for files of which one version may be like
+	// another. Nil: Identity is all that is known.
+	Reads func() (string, error)
+	Same  func(reads string) bool
+}
+
+// Build makes the objects of a Source that Source.Small does not make. Errors are those of render.Build, render.Raw, render.Substitute and decrypt, and about a limit;
+// only an ErrUnfit is not about the source.
+func (b *Builder) Build(ctx context.Context, req Request) (Made, error) {
+	input, err := b.input(&req)
+	if err == nil && req.Retry {
+		err = b.Trials.End(req.App, input, "")
+	}
+	if err == nil {
+		err = b.Trials.Begin(req.App, input)
+	}
+	if err != nil {
+		return Made{}, unfit(err)
+	}
+	made, err := b.evaluate(ctx, &req)
+	why := ""
+	if errors.As(err, new(overLimit)) {
+		why = err.Error()
+		if req.Reads != nil {
+			reads, failed := req.Reads()
+			if failed != nil {
+				return Made{}, unfit(errors.Join(failed, b.Trials.End(req.App, input, why)))
+			}
+			input = req.Input + readsSign + reads
+		}
+	}
+	if err := b.Trials.End(req.App, input, why); err != nil {
+		return Made{}, unfit(err)
+	}
+	return made, err
+}
+
+// Forget drops what is remembered of an app that is gone.
+func (b *Builder) Forget(app types.NamespacedName) {
+	if err := b.Trials.End(app, "", ""); err != nil {
+		b.Log.Error(err, "Forgetting what an app was built from", "app", app.String())
+	}
+}
+
+// readsSign stands between Request.Input and what was read.
+const readsSign = " read "
+
+// input is what tells the request from those that may come to something else: what was noted, where that is the same still.
+func (b *Builder) input(req *Request) (string, error) {
+	noted, err := b.Trials.Last(req.App)
+	if err != nil {
+		return "", err
+	}
+	if reads, ok := strings.CutPrefix(noted, req.Input+readsSign); ok && req.Same != nil && req.Same(reads) {
+		return noted, nil
+	}
+	return req.Input + " of " + req.Identity, nil
+}
+
+// unfit is the ErrUnfit of an error, unless it is about the source.
+func unfit(err error) error {
+	if errors.As(err, new(*trials.Refused)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnfit, err)
+}
+
+// overLimit is an error of Builder.Evaluate that says that the input takes more than it may.
+type overLimit interface {
+	error
+	OverLimit()
+}
+
+// evaluate has the objects made in another process, and reads them.
+func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
+	var told *answers
+	var answer []byte
+	err := b.inTurn(ctx, req.Tenant, func(ctx context.Context) error {
+		told = &answers{files: req.Source.Files} // What was told before its place went to others does not count.
+		input, err := marshal(orderOf(&req.Source, told.keep))
+		if err == nil {
+			answer, err = b.evaluateIn(ctx, req.Tenant, input, told.answer)
+		}
+		return err
+	})
+	var over overLimit
+	switch {
+	case errors.As(err, &over):
+		return Made{}, fmt.Errorf("%w; it is not tried again before the app or its source changes", over)
+	case err != nil:
+		return Made{}, unfit(err)
+	}
+	return told.made(answer)
+}
+
+// inTurn is Builder.Turn, or does the work at once.
+func (b *Builder) inTurn(ctx context.Context, tenant string, work func(context.Context) error) error {
+	if b.Turn != nil {
+		return b.Turn(ctx, tenant, work)
+	}
+	return work(ctx)
+}
+
+// evaluateIn is Builder.Evaluate, or this process.
+func (b *Builder) evaluateIn(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+	if b.Evaluate != nil {
+		return b.Evaluate(ctx, tenant, input, ask)
+	}
+	return Evaluate(input, func(question []byte) ([]byte, error) { return ask(ctx, question) }, func(string) {})
+}
+
+// decoded reads objects, none before the values of all were counted.
+func decoded(texts [][]byte) ([]*unstructured.Unstructured, error) {
+	nodes := 0
+	for _, text := range texts {
+		if nodes += nodesIn(text); nodes > maxNodes {
+			return nil, errNodes
+		}
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(texts))
+	for _, text := range texts {
+		object := map[string]any{}
+		if err := utiljson.Unmarshal(text, &object); err != nil {
+			return nil, fmt.Errorf("reading what was built: %w", err)
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: object})
+	}
+	return objects, nil
+}
+
+// nodesIn counts the signs of a JSON text that precede a value or a key.
+func nodesIn(text []byte) int {
+	n, quoted := 1, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '{', c == '[', c == ',', c == ':':
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,266 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/fluxcd/pkg/apis/kustomize"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/decrypt"
+	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/internal/sandbox"
+	"github.com/kubeop/kubeop/internal/testkeys"
+)
+
+// errLater stands for an error of the API server or of the disk: another try may do.
+var errLater = errors.New("the API server does not answer")
+
+// failing are files of which one cannot be read.
+type failing struct{ fstest.MapFS }
+
+func (f failing) ReadFile(name string) ([]byte, error) {
+	if strings.HasSuffix(name, "lost.yaml") {
+		return nil, errLater
+	}
+	return f.MapFS.ReadFile(name)
+}
+
+func (f failing) Lstat(name string) (fs.FileInfo, error)  { return f.MapFS.Lstat(name) }
+func (f failing) ReadLink(name string) (string, error)    { return f.MapFS.ReadLink(name) }
+func (f failing) ReadDir(n string) ([]fs.DirEntry, error) { return f.MapFS.ReadDir(n) }
+
+func encryptedFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../decrypt/testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func keys(words string) *Keys {
+	return &Keys{Secret: "sops-keys", Data: map[string][]byte{"age.agekey": []byte(testkeys.Age(words))}}
+}
+
+// sources are what people write and what goes wrong with it, each too large or too much for this process.
+func sources(t *testing.T) map[string]Source {
+	t.Helper()
+	off := false
+	secret := encryptedFile(t, "secret.yaml")
+	raw := func(s Source, manifests ...string) Source {
+		s.Raw = &v1alpha1.RawSource{}
+		for _, m := range manifests {
+			s.Raw.Manifests = append(s.Raw.Manifests, runtime.RawExtension{Raw: []byte(m)})
+		}
+		return s
+	}
+	pad := strings.Repeat("x", smallBytes)
+	numbers := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"n"},"a":1,"b":1.0,"c":1.5,"d":9007199254740993,"e":1e21,"f":-0.0,"g":null,"h":"<&>\u2028\ud83d\ude00","i":[[],{}],"pad":"` + pad + `"}`
+	with := func(s Source, variables ...Variable) Source {
+		s.Variables = variables
+		return s
+	}
+	decrypted := func(s Source, k *Keys) Source {
+		s.Keys = k
+		return s
+	}
+	from := v1alpha1.Build{SubstituteFrom: []v1alpha1.SubstituteReference{{Kind: "ConfigMap", Name: "words"}}}
+	uses := map[string]string{"app/a.yaml": padded("a") + "---\n" + manifest("b") + "data: {a: '${A}', b: '${B:=b}'}\n"}
+	link := repository(map[string]string{"app/a.yaml": padded("a")})
+	link["app/link.yaml"] = &fstest.MapFile{Mode: fs.ModeSymlink, Data: []byte("/etc/passwd")}
+	return map[string]Source{
+		"plain":            git(map[string]string{"app/b.yaml": padded("b"), "app/a/c.yml": manifest("c"), "app/d.json": numbers}, v1alpha1.Build{}),
+		"kustomized":       git(map[string]string{"app/kustomization.yaml": "resources: [../base]\nnamePrefix: n-\nconfigMapGenerator: [{name: g, files: [note.txt]}]\n", "base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": padded("a"), "app/note.txt": "note"}, v1alpha1.Build{}),
+		"patched":          git(map[string]string{"app/a.yaml": manifest("a")}, v1alpha1.Build{Patches: []kustomize.Patch{{Patch: `[{"op": "add", "path": "/data", "value": {"a": "1"}}]`, Target: &kustomize.Selector{Kind: "ConfigMap"}}}}),
+		"images":           git(map[string]string{"app/a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: shop}]}\n"}, v1alpha1.Build{Images: []kustomize.Image{{Name: "shop", NewTag: "v2"}}}),
+		"a failed patch":   git(map[string]string{"app/a.yaml": manifest("a")}, v1alpha1.Build{Patches: []kustomize.Patch{{Patch: `[{"op": "remove", "path": "/nothing"}]`, Target: &kustomize.Selector{Kind: "ConfigMap", Name: "a"}}}}),
+		"a component":      git(map[string]string{"app/a.yaml": manifest("a"), "c/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnameSuffix: -c\n"}, v1alpha1.Build{Components: []string{"../c"}}),
+		"no component":     git(map[string]string{"app/a.yaml": manifest("a")}, v1alpha1.Build{Components: []string{"../c"}}),
+		"variables":        with(git(uses, from), Variable{Kind: "ConfigMap", Name: "words", Data: map[string][]byte{"A": []byte("1")}}),
+		"of the spec":      git(uses, v1alpha1.Build{Substitute: map[string]string{"A": "one"}}),
+		"not strict":       git(uses, v1alpha1.Build{Substitute: map[string]string{"X": "one"}, SubstituteStrict: &off}),
+		"not set":          git(uses, v1alpha1.Build{Substitute: map[string]string{"X": "one"}}),
+		"missing":          with(git(uses, from), Variable{Kind: "ConfigMap", Name: "words", Err: render.ErrMissing}),
+		"not read":         with(git(uses, from), Variable{Kind: "ConfigMap", Name: "words", Err: errLater}),
+		"encrypted":        decrypted(git(map[string]string{"app/a.yaml": secret}, v1alpha1.Build{}), keys(testkeys.First)),
+		"of another key":   decrypted(git(map[string]string{"app/a.yaml": secret}, v1alpha1.Build{}), keys("another")),
+		"no keys":          git(map[string]string{"app/a.yaml": secret, "app/b.yaml": padded("b")}, v1alpha1.Build{}),
+		"broken keys":      decrypted(git(nil, v1alpha1.Build{}), &Keys{Secret: "s", Data: map[string][]byte{"a.agekey": []byte("AGE-SECRET-KEY-1")}}),
+		"damaged":          decrypted(git(map[string]string{"app/a.yaml": strings.Replace(secret, "kind: Secret", "kind: Sekret", 1)}, v1alpha1.Build{}), keys(testkeys.First)),
+		"broken":           git(map[string]string{"app/a.yaml": padded("a") + "  b: [\n", "app/b.yaml": "a: b: c\n", "app/c.json": "{"}, v1alpha1.Build{}),
+		"no folder":        git(map[string]string{"base/a.yaml": padded("a")}, v1alpha1.Build{}),
+		"no base":          git(map[string]string{"app/kustomization.yaml": "resources: [../base, https://example.com/a.yaml]\n"}, v1alpha1.Build{}),
+		"out of it":        git(map[string]string{"app/kustomization.yaml": "resources: [../../etc]\n"}, v1alpha1.Build{}),
+		"a link":           {Files: link, Git: &v1alpha1.GitSource{Path: "app"}},
+		"a lost file":      {Files: failing{repository(map[string]string{"app/a.yaml": padded("a"), "app/lost.yaml": "a: b\n"})}, Git: &v1alpha1.GitSource{Path: "app"}},
+		"one too large":    git(map[string]string{"app/a.yaml": strings.Repeat("a", 2<<20)}, v1alpha1.Build{}),
+		"a bomb":           git(map[string]string{"app/a.yaml": padded("a") + "---\na: &a [" + strings.Repeat("x,", 9999) + "]\nb: &b [" + strings.Repeat("*a,", 99) + "]\nc: [" + strings.Repeat("*b,", 99) + "]\n"}, v1alpha1.Build{}),
+		"inline":           raw(Source{}, numbers, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}}`),
+		"inline, refused":  raw(Source{}, numbers, `{"kind":"Secret","metadata":{"name":"s"}}`, `{"apiVersion":"v1","kind":"Secret","metadata":{"generateName":"s"}}`),
+		"inline, twice":    raw(Source{}, numbers, numbers),
+		"raw":              {Files: repository(map[string]string{"m/a.yaml": padded("a")}), Raw: &v1alpha1.RawSource{Path: "m"}},
+		"raw, no folder":   {Files: repository(map[string]string{"m/a.yaml": padded("a")}), Raw: &v1alpha1.RawSource{Path: "n"}, Keys: keys(testkeys.First)},
+		"raw, no files":    {Raw: &v1alpha1.RawSource{Path: "n"}, Keys: keys(testkeys.First)},
+		"raw, encrypted":   {Files: repository(map[string]string{"m/a.yaml": secret}), Raw: &v1alpha1.RawSource{Path: "m"}, Keys: keys(testkeys.First)},
+		"a secret in text": decrypted(git(map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\npatches: [{path: note.txt}]\n", "app/a.yaml": secret, "app/note.txt": encryptedFile(t, "note.txt")}, v1alpha1.Build{}), keys(testkeys.First)),
+	}
+}
+
+// TestTheLimitsOfAnAppHoldApart: an error of another process is still told apart by its kind.
+func TestTheLimitsOfAnAppHoldApart(t *testing.T) {
+	b := newBed(t, sandbox.Limits{})
+	source := git(map[string]string{"app/a.yaml": padded("a"), "app/b.yaml": padded("b")}, v1alpha1.Build{})
+	source.Limits = budget.App{Objects: 1, Bytes: 1 << 20, Values: 1000}
+	_, err := b.Build(t.Context(), requestOf(source, "two"))
+	if !errors.As(err, new(*budget.Exceeded)) || !strings.Contains(err.Error(), "spec.limits.appObjects of the Tenant") {
+		t.Errorf("got %v", err)
+	}
+	source.Limits.Objects = 2
+	if made, err := b.Build(t.Context(), requestOf(source, "two, of which there may be two")); err != nil || len(made.Objects) != 2 {
+		t.Errorf("with room for both: %v", err)
+	}
+}
+
+// TestMadeApartAsHere: what another process makes, and what it says, is what is made here.
+func TestMadeApartAsHere(t *testing.T) {
+	b := newBed(t, sandbox.Limits{})
+	for name, s := range sources(t) {
+		t.Run(name, func(t *testing.T) {
+			want, wants := s.make(func(string) {})
+			before := b.calls
+			got, err := b.Build(t.Context(), requestOf(s, name))
+			if here := name == "no folder" || name == "one too large"; b.calls != before+1 && !here {
+				t.Fatalf("%d calls of a process, want 1", b.calls-before)
+			}
+			if wants != nil {
+				t.Log(wants)
+				if err == nil || err.Error() != wants.Error() {
+					t.Errorf("it says:\n%v\nwant:\n%v", err, wants)
+				}
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			for _, class := range append(classes, errLater) {
+				if errors.Is(err, class) != errors.Is(wants, class) {
+					t.Errorf("the error is %q: %t", class, errors.Is(err, class))
+				}
+			}
+			if errors.Is(err, ErrUnfit) {
+				t.Error("the world is at fault")
+			}
+			if diff := cmp.Diff(asSent(t, want.Objects), got.Objects); wants == nil && diff != "" {
+				t.Error("-here +apart:\n", diff)
+			}
+			if diff := cmp.Diff(want.Secrets, got.Secrets); diff != "" {
+				t.Error("secrets, -here +apart:\n", diff)
+			}
+		})
+	}
+}
+
+// asSent are objects as the API server is sent them, to which 1.0 is 1.
+func asSent(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	var sent []*unstructured.Unstructured
+	for _, o := range objects {
+		text, err := o.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := &unstructured.Unstructured{}
+		if err := is.UnmarshalJSON(text); err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, is)
+	}
+	return sent
+}
+
+// TestAFewPlainKibibytesAreReadHere, and nothing else is.
+func TestAFewPlainKibibytesAreReadHere(t *testing.T) {
+	inline := func(m string) Source {
+		return Source{Raw: &v1alpha1.RawSource{Manifests: []runtime.RawExtension{{Raw: []byte(m)}}}}
+	}
+	object := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`
+	many := map[string]string{}
+	for _, c := range strings.Repeat("abcdefghij", 7) {
+		many["app/"+string(c)+strings.Repeat("a", len(many))+".yaml"] = manifest("a" + strings.Repeat("a", len(many)))
+	}
+	aliases := manifest("a") + "data: {a: &a x, b: *a}\n"
+	tests := map[string]struct {
+		source Source
+		apart  bool
+	}{
+		"a folder":                  {git(map[string]string{"app/a.yaml": manifest("a")}, v1alpha1.Build{}), false},
+		"one that is broken":        {git(map[string]string{"app/a.yaml": "a: [\n"}, v1alpha1.Build{}), false},
+		"one that is not there":     {git(nil, v1alpha1.Build{}), false},
+		"an inline manifest":        {inline(object), false},
+		"a large folder":            {git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{}), true},
+		"one of many files":         {git(many, v1alpha1.Build{}), true},
+		"aliases":                   {git(map[string]string{"app/a.yaml": aliases}, v1alpha1.Build{}), true},
+		"a kustomization":           {git(map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\n", "app/a.yaml": manifest("a")}, v1alpha1.Build{}), true},
+		"variables":                 {git(map[string]string{"app/a.yaml": manifest("a")}, v1alpha1.Build{Substitute: map[string]string{"a": "b"}}), true},
+		"keys":                      {Source{Files: repository(map[string]string{"app/a.yaml": manifest("a")}), Git: &v1alpha1.GitSource{Path: "app"}, Keys: keys(testkeys.First)}, true},
+		"a large inline manifest":   {inline(strings.Replace(object, `"a"`, `"a","labels":{"a":"`+strings.Repeat("a", smallBytes)+`"}`, 1)), true},
+		"a kustomization of a base": {git(map[string]string{"app/b/kustomization.yaml": "resources: []\n", "app/a.yaml": manifest("a")}, v1alpha1.Build{}), true},
+	}
+	b := newBed(t, sandbox.Limits{})
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			want, wants := tc.source.make(func(string) {})
+			got, small, err := tc.source.Small()
+			if small == tc.apart {
+				t.Errorf("small is %t", small)
+			}
+			if !small {
+				got, err = b.Build(t.Context(), requestOf(tc.source, name))
+			}
+			if diff := cmp.Diff(textOf(wants), textOf(err)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(want.Objects, got.Objects); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// TestWhatThePoolSaysIsNotTheSources: only a limit is.
+func TestWhatThePoolSaysIsNotTheSources(t *testing.T) {
+	b := newBed(t, sandbox.Limits{})
+	source := git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{})
+	b.function = "nothing"
+	if _, err := b.Build(t.Context(), requestOf(source, "a")); !errors.Is(err, ErrUnfit) {
+		t.Errorf("got %v", err)
+	}
+	b.pool.Close()
+	if _, err := b.Build(t.Context(), requestOf(source, "a")); !errors.Is(err, ErrUnfit) || !errors.Is(err, sandbox.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	b.Evaluate = func(context.Context, string, []byte, func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+		return []byte("no message"), nil
+	}
+	if _, err := b.Build(t.Context(), requestOf(source, "a")); !errors.Is(err, ErrUnfit) {
+		t.Errorf("got %v", err)
+	}
+	if errors.Is(ErrUnfit, decrypt.ErrKeys) {
+		t.Error("every error is one of keys")
+	}
+}

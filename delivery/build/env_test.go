@@ -1,0 +1,96 @@
+package build
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/trials"
+	"github.com/kubeop/kubeop/internal/sandbox"
+)
+
+// stuck is a function that reads a source and never ends.
+const stuck = "stuck"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{"folder": Evaluate, stuck: neverEnds}))
+	}
+	os.Exit(m.Run())
+}
+
+func neverEnds([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, error) {
+	time.Sleep(time.Hour)
+	return nil, nil
+}
+
+// bed is a Builder with processes of this test binary.
+type bed struct {
+	*Builder
+	t    testing.TB
+	pool *sandbox.Pool
+	// function is what the processes are to do, and calls how often they were told to.
+	function string
+	calls    int
+	dir      string
+}
+
+func newBed(t testing.TB, limits sandbox.Limits) *bed {
+	t.Helper()
+	pool := sandbox.New(sandbox.Options{Processes: 1, Limits: limits, Log: logr.Discard()})
+	t.Cleanup(pool.Close)
+	b := &bed{t: t, pool: pool, function: "folder", dir: t.TempDir()}
+	b.restart()
+	return b
+}
+
+// restart has another operator go on.
+func (b *bed) restart() {
+	b.Builder = &Builder{Trials: trials.New(b.dir, "these files"), Evaluate: b.evaluateApart}
+}
+
+func (b *bed) evaluateApart(ctx context.Context, _ string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+	b.calls++
+	return b.pool.Call(ctx, sandbox.Call{Function: b.function, Input: input, Ask: ask, Questions: Questions})
+}
+
+var web = types.NamespacedName{Namespace: "team", Name: "web"}
+
+// boundless are limits that nothing here is over, so that those of processes are.
+var boundless = budget.App{Objects: 5000, Bytes: 1 << 40, Values: 1 << 40}
+
+func requestOf(s Source, input string) Request {
+	if s.Limits == (budget.App{}) {
+		s.Limits = boundless
+	}
+	return Request{App: web, Tenant: "acme", Source: s, Input: input, Identity: "commit"}
+}
+
+func git(files map[string]string, with v1alpha1.Build) Source {
+	return Source{Files: repository(files), Git: &v1alpha1.GitSource{Path: "app", Build: with}}
+}
+
+func repository(files map[string]string) fstest.MapFS {
+	made := fstest.MapFS{}
+	for name, content := range files {
+		made[name] = &fstest.MapFile{Data: []byte(content)}
+	}
+	return made
+}
+
+func manifest(name string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n"
+}
+
+// padded is a manifest that is not small.
+func padded(name string) string {
+	return manifest(name) + "data: {pad: '" + strings.Repeat("x", smallBytes) + "'}\n"
+}

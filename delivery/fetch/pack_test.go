@@ -1,0 +1,152 @@
+package fetch
+
+import (
+	"bytes"
+	"compress/zlib"
+	"crypto/sha1"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// rawPack writes packs that git would not.
+type rawPack struct {
+	*testing.T
+	text  bytes.Buffer
+	count uint32
+}
+
+func newRawPack(t *testing.T) *rawPack {
+	p := &rawPack{T: t}
+	p.text.WriteString("PACK\x00\x00\x00\x02\x00\x00\x00\x00")
+	return p
+}
+
+func (p *rawPack) blob(content []byte) plumbing.Hash {
+	p.Helper()
+	if err := appendObject(&p.text, rawObject{kind: plumbing.BlobObject, content: content}); err != nil {
+		p.Fatal(err)
+	}
+	p.count++
+	return plumbing.ComputeHash(plumbing.BlobObject, content)
+}
+
+// difference adds an object that is the beginning of another one, of so many bytes. To says which: by its name, or as the first one.
+func (p *rawPack) difference(kind plumbing.ObjectType, to plumbing.Hash, size, length int) {
+	p.Helper()
+	delta := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(size)), uint64(length))
+	for offset := 0; offset < length; {
+		n := min(length-offset, 0xffffff)
+		delta = append(delta, 0xff, byte(offset), byte(offset>>8), byte(offset>>16), byte(offset>>24), byte(n), byte(n>>8), byte(n>>16))
+		offset += n
+	}
+	back := p.text.Len() - headerBytes
+	p.text.Write([]byte{byte(kind)<<4 | 0x80 | byte(len(delta)&0xf), byte(len(delta) >> 4)})
+	if kind == plumbing.REFDeltaObject {
+		p.text.Write(to[:])
+	} else {
+		p.text.Write(distance(back))
+	}
+	squeeze := zlib.NewWriter(&p.text)
+	if _, err := squeeze.Write(delta); err != nil {
+		p.Fatal(err)
+	}
+	if err := squeeze.Close(); err != nil {
+		p.Fatal(err)
+	}
+	p.count++
+}
+
+// distance is how packs write how far back an object is.
+func distance(n int) []byte {
+	out := []byte{byte(n & 0x7f)}
+	for n >>= 7; n > 0; n >>= 7 {
+		n--
+		out = append([]byte{byte(n&0x7f) | 0x80}, out...)
+	}
+	return out
+}
+
+// again repeats what add has written.
+func (p *rawPack) again(times int, add func()) {
+	from := p.text.Len()
+	add()
+	entry := bytes.Clone(p.text.Bytes()[from:])
+	p.text.Write(bytes.Repeat(entry, times-1))
+	p.count += uint32(times - 1)
+}
+
+// headerBytes begin a pack.
+const headerBytes = 12
+
+// add gives the pack to a new store, and returns how large it is and how long that took.
+func (p *rawPack) add(lower func(*limits)) (size int, took time.Duration, err error) {
+	p.Helper()
+	text := p.text.Bytes()
+	binary.BigEndian.PutUint32(text[countOffset:], p.count)
+	sum := sha1.Sum(text)
+	text = append(text, sum[:]...)
+	dir, limits := filepath.Join(p.TempDir(), "store"), defaultLimits()
+	if err := os.MkdirAll(filepath.Join(dir, packFolder), 0o700); err != nil {
+		p.Fatal(err)
+	}
+	lower(&limits)
+	g, err := openGeneration(dir, limits, newUnpackers())
+	if err != nil {
+		p.Fatal(err)
+	}
+	began := time.Now()
+	err = g.addPack(p.Context(), bytes.NewReader(text))
+	return len(text), time.Since(began), err
+}
+
+func untouched(*limits) {}
+
+// TestASmallPackOfManyDifferences claims 36 GiB in some kilobytes, each of which would be rebuilt to be named.
+func TestASmallPackOfManyDifferences(t *testing.T) {
+	const base = 60 * mebibyte
+	p := newRawPack(t)
+	hash := p.blob(make([]byte, base))
+	for i := range 600 {
+		p.difference(plumbing.OFSDeltaObject, hash, base, base-i)
+	}
+	size, took, err := p.add(untouched)
+	t.Logf("%d bytes, refused after %s", size, took)
+	wantError(t, err, ErrTooLarge, "what the objects of the commit's pack inflate to, together, is larger than the limit of 1 GiB")
+	if took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestTheSameObjectManyTimes: what is a difference to an object that the pack has many times is looked at once.
+func TestTheSameObjectManyTimes(t *testing.T) {
+	const many = 60_000
+	p := newRawPack(t)
+	var hash plumbing.Hash
+	p.again(many, func() { hash = p.blob([]byte("abc")) })
+	p.again(many, func() { p.difference(plumbing.REFDeltaObject, hash, 3, 2) })
+	size, took, err := p.add(untouched)
+	if t.Logf("%d bytes, unpacked in %s", size, took); err != nil {
+		t.Error(err)
+	}
+	if took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestUnpackingEndsInTime, and says so; the next attempt may succeed.
+func TestUnpackingEndsInTime(t *testing.T) {
+	p := newRawPack(t)
+	for i := range 100 {
+		p.blob(bytes.Repeat([]byte{byte(i)}, mebibyte))
+	}
+	_, _, err := p.add(func(l *limits) { l.unpack = time.Millisecond })
+	if !errors.Is(err, errSlow) || err.Error() != "unpacking the commit takes longer than the limit of 1ms" {
+		t.Errorf("got %v", err)
+	}
+}

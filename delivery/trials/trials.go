@@ -1,0 +1,145 @@
+// Package trials remembers which inputs of tenants cannot be evaluated, so that they are not tried again before they change: those
+// that were over a limit, and those during which the operator ended again and again.
+package trials
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// MaxLost is how often the operator may end while it evaluates an input. A restart says nothing about an input, several do.
+const MaxLost = 3
+
+// Refused says why an input is not evaluated again before it changes.
+type Refused struct{ Why string }
+
+func (e *Refused) Error() string { return e.Why }
+
+// Trials remember in files, one for each name, which input is being evaluated and which one was over a limit. A file has the
+// input on its first line; then how often it was begun without an end, or why it is not begun again. No file holds a secret, so an
+// input is a digest.
+type Trials struct {
+	// dir may be lost: then an input is tried again. "" remembers nothing.
+	dir string
+	// what is evaluated, for people.
+	what string
+}
+
+// New returns the Trials in a folder, which need not exist; "" remembers nothing. What names what is evaluated in messages, such as
+// "this chart with these values".
+func New(dir, what string) *Trials { return &Trials{dir: dir, what: what} }
+
+// Check is a *Refused that says why an input is not to be evaluated, nil where it is.
+func (t *Trials) Check(name types.NamespacedName, input string) error {
+	_, err := t.lost(name, input)
+	return err
+}
+
+// Begin notes that an input is about to be evaluated, or fails as Check does.
+func (t *Trials) Begin(name types.NamespacedName, input string) error {
+	lost, err := t.lost(name, input)
+	if err != nil || t.dir == "" {
+		return err
+	}
+	return t.write(name, input, strconv.Itoa(lost+1))
+}
+
+// lost returns how often the operator ended while it evaluated an input, or a *Refused why that is not to be evaluated.
+func (t *Trials) lost(name types.NamespacedName, input string) (int, error) {
+	if t.dir == "" {
+		return 0, nil
+	}
+	of, lost, why, err := t.read(name)
+	switch {
+	case err != nil:
+		return 0, err
+	case of != input:
+		return 0, nil
+	case why != "":
+		return 0, &Refused{why}
+	case lost >= MaxLost:
+		return 0, &Refused{fmt.Sprintf("the operator ended %d times while it evaluated %s; it is not tried again before they change", lost, t.what)}
+	}
+	return lost, nil
+}
+
+// End notes how that ended: why is "" unless it is not to be begun again.
+func (t *Trials) End(name types.NamespacedName, input, why string) error {
+	if t.dir == "" {
+		return nil
+	}
+	if why != "" {
+		return t.write(name, input, strings.ReplaceAll(why, "\n", "; "))
+	}
+	if err := os.Remove(t.file(name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Last is the input that is noted for a name, "" where there is none.
+func (t *Trials) Last(name types.NamespacedName) (string, error) {
+	if t.dir == "" {
+		return "", nil
+	}
+	input, _, _, err := t.read(name)
+	return input, err
+}
+
+// Forget drops what is remembered of a namespace.
+func (t *Trials) Forget(namespace string) error {
+	if t.dir == "" || namespace == "" {
+		return nil
+	}
+	return os.RemoveAll(filepath.Join(t.dir, fileName(namespace)))
+}
+
+func (t *Trials) file(name types.NamespacedName) string {
+	return filepath.Join(t.dir, fileName(name.Namespace), fileName(name.Name))
+}
+
+// fileName is a name that a file can have.
+func fileName(name string) string {
+	if len(validation.IsValidLabelValue(name)) == 0 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])
+}
+
+func (t *Trials) read(name types.NamespacedName) (input string, lost int, why string, err error) {
+	text, err := os.ReadFile(t.file(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", 0, "", nil
+	}
+	if err != nil {
+		return "", 0, "", fmt.Errorf("reading what was evaluated before: %w", err)
+	}
+	input, rest, _ := strings.Cut(string(text), "\n")
+	if lost, err := strconv.Atoi(rest); err == nil {
+		return input, lost, "", nil
+	}
+	return input, 0, rest, nil
+}
+
+func (t *Trials) write(name types.NamespacedName, input, what string) error {
+	file := t.file(name)
+	err := os.MkdirAll(filepath.Dir(file), 0o700)
+	if err == nil {
+		err = os.WriteFile(file, []byte(input+"\n"+what), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("noting what is evaluated: %w", err)
+	}
+	return nil
+}
