@@ -1,0 +1,45 @@
+//go:build e2e
+
+package availability
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+)
+
+// servers are hosts of attackers, which the administrators allow to be reached: Git, charts, artifacts and images, each by its path.
+type servers struct {
+	// address is host and port as the operator reaches them; silent are those of the ones that are slow or say nothing, which is held
+	// against all that a host has.
+	address, silent string
+	mux             *http.ServeMux
+}
+
+// serveHostile serves until the context ends, at an address of this machine that pods reach.
+func serveHostile(ctx context.Context, host string) (*servers, error) {
+	s := &servers{mux: http.NewServeMux()}
+	s.serveGit()
+	s.serveCharts()
+	s.serveRegistry()
+	server := &http.Server{Handler: s.mux, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
+	for _, address := range []*string{&s.address, &s.silent} {
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			return nil, err
+		}
+		*address = listener.Addr().String()
+		go func() { _ = server.Serve(listener) }()
+	}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return s, nil
+}
+
+// slowly answers nothing for a while, unless who asks leaves.
+func slowly(r *http.Request, long time.Duration) {
+	select {
+	case <-r.Context().Done():
+	case <-time.After(long):
+	}
+}
