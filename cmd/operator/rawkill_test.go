@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// rawKills is how often the operator is killed, restsEvery after how many of them it may come to rest.
-	rawKills, restsEvery = 40, 10
+	// rawKills is how often the operator is killed, and up to mostRawKills times until enough fell into each phase of the work;
+	// restsEvery is after how many of them it may come to rest.
+	rawKills, mostRawKills, enough, restsEvery = 40, 120, 3, 10
 	// rawApps is how many apps there are; lasting is how many objects of each are changed by every commit, passing how many
 	// are added by one and removed by the next.
 	rawApps, lasting, passing = 4, 12, 12
@@ -31,7 +32,8 @@ func TestKillRaw(t *testing.T) {
 	found := map[string]int{}
 	k.pushRaw(0)
 	k.restRaw(0)
-	for round := 1; round <= rawKills; round++ {
+	few := func() bool { return found["applying"] < enough || found["pruning"] < enough }
+	for round := 1; round <= rawKills || round%restsEvery != 1 || few() && round <= mostRawKills; round++ {
 		k.pushRaw(round)
 		k.momentRaw(round, []string{"", "applying", "applying", "pruning"}[round%4])
 		k.kill(operator)
@@ -46,7 +48,7 @@ func TestKillRaw(t *testing.T) {
 	}
 	defer k.kill(operator)
 	t.Logf("kills by what was under way: %v", found)
-	if found["applying"] < 3 || found["pruning"] < 3 {
+	if few() {
 		t.Errorf("too few kills fell into the work: %v", found)
 	}
 }
