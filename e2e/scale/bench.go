@@ -106,6 +106,9 @@ func (b *bench) firstSync(ctx context.Context) error {
 	if waited != nil {
 		return waited
 	}
+	if err := b.recorded(ctx, pushed); err != nil {
+		return err
+	}
 	if err := b.settled(ctx); err != nil {
 		return err
 	}

@@ -91,3 +91,21 @@ func (c *commits) tenant(name string, repository map[string]any) {
 	}
 	c.File(path.Join("tenants", name, "tenant.yaml"), declare("Tenant", name, spec))
 }
+
+// suspended adds a tenant of so many apps that are suspended. Its limits let it have them.
+func (c *commits) suspended(name string, apps int) {
+	below := path.Join("tenants", name)
+	c.File(path.Join(below, "tenant.yaml"), declare("Tenant", name, map[string]any{
+		"limits": map[string]any{"projects": apps/suspendedOfProject + 1, "apps": apps, "treeBytes": "256Mi"},
+	}))
+	for n := range apps {
+		project := fmt.Sprintf("p%03d", n/suspendedOfProject)
+		if n%suspendedOfProject == 0 {
+			c.File(path.Join(below, "projects", project, "project.yaml"), declare("Project", project, map[string]any{}))
+		}
+		app := fmt.Sprintf("app%02d", n%suspendedOfProject)
+		c.File(path.Join(below, "projects", project, "apps", app, "app.yaml"), declare("App", app, map[string]any{
+			"type": string(v1alpha1.AppRaw), "suspend": true, "raw": map[string]any{"path": path.Dir(manifestFile)},
+		}))
+	}
+}

@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/e2e/measure"
+	"github.com/kubeop/kubeop/e2e/stage"
 )
 
 // observation is everything that is counted, at one moment.
@@ -144,4 +148,43 @@ func largestOf(kind string, list []byte) (most object, next string, err error) {
 		most = object{Kind: kind, Name: named.Metadata.Name, Bytes: len(item)}
 	}
 	return most, page.Metadata.Continue, nil
+}
+
+// recorded waits until all apps that Git declares are in the cluster and the platform repository says so.
+func (b *bench) recorded(ctx context.Context, pushed time.Time) error {
+	if b.r.Suspended == 0 {
+		return nil
+	}
+	client, err := dynamic.NewForConfig(b.config)
+	if err != nil {
+		return fmt.Errorf("connecting to count apps: %w", err)
+	}
+	const patience, step = 2 * time.Hour, 10 * time.Second
+	err = stage.Until(ctx, patience, "every suspended app is recorded", func(ctx context.Context) error {
+		if _, err := b.audit.Read(); err != nil { // on the way, so that it is not rotated away
+			return stage.Final(err)
+		}
+		time.Sleep(step)
+		return b.lookRecorded(ctx, client)
+	})
+	if err == nil {
+		b.say.Say("%d apps more are recorded after %.0f s", b.r.Suspended, time.Since(pushed).Seconds())
+	}
+	return err
+}
+
+func (b *bench) lookRecorded(ctx context.Context, client dynamic.Interface) error {
+	some, err := client.Resource(v1alpha1.GroupVersion.WithResource("apps")).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("counting apps: %w", err)
+	}
+	there := len(some.Items)
+	if rest := some.GetRemainingItemCount(); rest != nil {
+		there += int(*rest)
+	}
+	b.say.Say("%d of %d apps are in the cluster", there, b.r.Apps+b.r.Suspended)
+	if there < b.r.Apps+b.r.Suspended {
+		return fmt.Errorf("%d apps of %d are in the cluster", there, b.r.Apps+b.r.Suspended)
+	}
+	return b.stage.Ready(ctx, &v1alpha1.Repository{}, stage.Namespace, v1alpha1.PlatformRepository)
 }

@@ -37,6 +37,8 @@ type run struct {
 	Apps    int `json:"apps"`
 	// Unreachable are tenants on Git hosts that hang or refuse.
 	Unreachable int `json:"unreachable,omitempty"`
+	// Suspended are further apps, which deliver nothing.
+	Suspended int `json:"suspended,omitempty"`
 	// First, Tenth, Half and All are when the first app, a tenth, half and all were Ready, in seconds after the push.
 	First float64 `json:"firstReady"`
 	Tenth float64 `json:"tenthReady"`
@@ -79,7 +81,7 @@ type phase struct {
 
 func newRun(tenants int, s settings) *run {
 	return &run{
-		Tenants: tenants, Apps: tenants * appsOfTenant, Unreachable: s.hanging + s.refusing, layout: s.layout, pushCount: s.pushes,
+		Tenants: tenants, Apps: tenants * appsOfTenant, Unreachable: s.hanging + s.refusing, Suspended: s.suspended, layout: s.layout, pushCount: s.pushes,
 		idleFor: s.idle, hanging: s.hanging, refusing: s.refusing,
 	}
 }

@@ -87,6 +87,9 @@ func (x *repositories) beginning(r *run) *stage.Commits {
 		c.tenant(tenantName(n), nil)
 		c.projects(path.Join("tenants", tenantName(n)))
 	}
+	for n := 0; n < r.Suspended; n += suspendedOfTenant {
+		c.suspended(fmt.Sprintf("u%04d", n/suspendedOfTenant), min(suspendedOfTenant, r.Suspended-n))
+	}
 	for n, url := range r.unreachable {
 		c.tenant(fmt.Sprintf("u%04d", n), binding(url))
 	}

@@ -18,6 +18,13 @@ const (
 	appsOfTenant     = projectsOfTenant * appsOfProject
 )
 
+// Suspended apps are those of further tenants.
+const (
+	suspendedOfProject = 100
+	suspendedOfTenant  = 10_000
+	maxSuspended       = 1_000_000
+)
+
 // maxTenants is what names of four digits and the addresses of hosts that do not answer allow for.
 const maxTenants = 9999
 
@@ -37,8 +44,10 @@ type settings struct {
 	// hanging and refusing are how many of the tenants have a repository on a host that accepts and never answers, or
 	// that refuses connections.
 	hanging, refusing int
-	json              string
-	budget, keep      bool
+	// suspended are how many more apps the record holds, which deliver nothing.
+	suspended    int
+	json         string
+	budget, keep bool
 }
 
 // parseSettings reads the command line. flag.ErrHelp says that help was asked for and given.
@@ -53,6 +62,7 @@ func parseSettings(args []string, out io.Writer) (settings, error) {
 	f.DurationVar(&s.idle, "idle", 10*time.Minute, "how long requests are counted while nothing happens; with -sizes in the largest only")
 	f.IntVar(&s.hanging, "hosts-hanging", 0, "how many more tenants have a repository on a Git host that never answers; for -repositories tenant")
 	f.IntVar(&s.refusing, "hosts-refusing", 0, "how many more tenants have a repository on a Git host that refuses connections")
+	f.IntVar(&s.suspended, "suspended", 0, "how many more apps are declared that are suspended, to see what the record of 100,000 entries costs; for -repositories platform, without budgets")
 	f.StringVar(&s.json, "json", "", "also write everything that was measured to this file")
 	f.BoolVar(&s.budget, "budget", true, "fail when a budget is not kept")
 	f.BoolVar(&s.keep, "keep", false, "leave cluster and operator running")
@@ -93,6 +103,10 @@ func (s *settings) check() error {
 		return errors.New("-hosts-hanging and -hosts-refusing are for -repositories tenant")
 	case s.hanging < 0 || s.refusing < 0 || s.hanging+s.refusing > maxTenants:
 		return fmt.Errorf("-hosts-hanging and -hosts-refusing may be 0 to %d together", maxTenants)
+	case s.suspended != 0 && s.layout != platformLayout:
+		return errors.New("-suspended is for -repositories platform")
+	case s.suspended < 0 || s.suspended > maxSuspended:
+		return fmt.Errorf("-suspended is %d; it may be 0 to %d", s.suspended, maxSuspended)
 	case s.pushes < 1:
 		return fmt.Errorf("-pushes is %d; it must be at least 1", s.pushes)
 	case s.keep && len(s.tenants) > 1:
