@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -354,6 +355,9 @@ func TestAnUpgradeThatTheWorldStops(t *testing.T) {
 	more := badInput{helm: "path: chart, values: {greeting: more}", chart: map[string]string{"templates/more.yaml": configTemplate("more", "a: b")}}
 	ship("2", badInput{helm: "path: chart, values: {greeting: one}"})
 	n.ready(app)
+	n.eventually(func() error { // The quota has room for the app's ConfigMap and for this one, which Kubernetes makes in its own time.
+		return n.admin.Get(t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "kube-root-ca.crt"}, &corev1.ConfigMap{})
+	})
 	ship("2", more)
 	n.until(app, v1alpha1.ReleasedCondition, metav1.ConditionFalse, v1alpha1.RetryingReason)
 	n.eventually(func() error {

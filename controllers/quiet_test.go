@@ -66,16 +66,16 @@ func TestASecondReconcileWritesNothing(t *testing.T) {
 	}
 }
 
-// settled returns the versions when Kubernetes' own controllers, which write the status of quotas and namespaces, have left
-// them alone for a second.
+// settled returns the versions when Kubernetes' own controllers, which make what each namespace has and write the status of quotas and
+// namespaces, have left them alone for some seconds.
 func (n *team) settled() map[string]string {
 	n.t.Helper()
 	last := n.resourceVersions()
-	for range 30 {
+	for same, looks := 0, 0; same < 3 && looks < 60; looks++ {
 		time.Sleep(time.Second)
 		now := n.resourceVersions()
-		if maps.Equal(last, now) {
-			break
+		if same++; !maps.Equal(last, now) || now["ConfigMap "+n.namespace()+"/kube-root-ca.crt"] == "" {
+			same = 0
 		}
 		last = now
 	}
