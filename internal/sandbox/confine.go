@@ -26,7 +26,7 @@ const (
 
 var without = map[string]string{
 	namespaces: "a process shares the operator's network namespace",
-	withLock:   "what reads files or connects is held by seccomp alone",
+	withLock:   "what reads files or connects is held by seccomp, if that is there",
 	withFilter: "system calls are not filtered",
 }
 

@@ -31,6 +31,8 @@ type Pool struct {
 	opts    Options
 	metrics *counters
 	clock   clock.PassiveClock
+	// cgroup is the folder of the container's own.
+	cgroup string
 	// places hold an item for each call that works.
 	places chan struct{}
 
@@ -54,7 +56,7 @@ func New(o Options) *Pool {
 	}
 	o.Program = append(slices.Clone(o.Program), Command)
 	return &Pool{
-		opts: o, metrics: newCounters(), clock: clock.RealClock{}, places: make(chan struct{}, o.Processes), all: map[*process]bool{},
+		opts: o, metrics: newCounters(), clock: clock.RealClock{}, cgroup: cgroups, places: make(chan struct{}, o.Processes), all: map[*process]bool{},
 	}
 }
 

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 )
 
 // report is the one line about what protects from what is evaluated, and what then is not protected. It is written again when that
@@ -18,23 +18,36 @@ func (p *Pool) report(active []string) {
 		return
 	}
 	p.told = &confined
-	var missing []string
-	for _, name := range []string{namespaces, withLock, withFilter} {
-		if !slices.Contains(active, name) {
-			missing = append(missing, name+" ("+without[name]+")")
-		}
-	}
 	l := p.opts.Limits
-	if all, limit := int64(p.opts.Processes)*l.Memory, containerMemory(); limit > 0 && all+ownMemory > limit {
-		missing = append(missing, fmt.Sprintf("the container's limit of memory, %s, is less than %d processes of %s and the operator take: "+
-			"what is evaluated can end the operator", bytesOf(limit), p.opts.Processes, bytesOf(l.Memory)))
-	}
-	if p.opts.Processes == 1 {
-		missing = append(missing, "there is one process: while it evaluates what takes long, all tenants wait")
-	}
 	p.opts.Log.Info("Evaluating what tenants wrote in processes of their own", "processes", p.opts.Processes,
 		"memory", bytesOf(l.Memory), "cpu", l.CPU.String(), "wall", l.Wall.String(), "output", bytesOf(int64(l.Output)),
-		"confinedBy", confined, "notActive", strings.Join(missing, "; "))
+		"confinedBy", confined, "notActive", strings.Join(p.missing(active), "; "))
+}
+
+// missing says what does not protect, and which limits contradict each other or those of the container.
+func (p *Pool) missing(active []string) (told []string) {
+	for _, name := range []string{namespaces, withLock, withFilter} {
+		if !slices.Contains(active, name) {
+			told = append(told, name+" ("+without[name]+")")
+		}
+	}
+	if !slices.Contains(active, withLock) && !slices.Contains(active, withFilter) {
+		told = append(told, "neither of the two (a process can read the operator's files and connect to whatever the operator can)")
+	}
+	in, l, processes := containerAt(p.cgroup), p.opts.Limits, p.opts.Processes
+	told = append(told, in.missing()...)
+	if all := int64(processes) * l.Memory; in.memory > 0 && all+ownMemory > in.memory {
+		told = append(told, fmt.Sprintf("the container's limit of memory, %s, is less than %d processes of %s and the operator take: "+
+			"what is evaluated can end the operator", bytesOf(in.memory), processes, bytesOf(l.Memory)))
+	}
+	if processors := runtime.GOMAXPROCS(0); time.Duration(processes)*l.CPU > time.Duration(processors)*l.Wall {
+		told = append(told, fmt.Sprintf("%d processes have %d processors between them: what takes less than the limit of processor time, %s, "+
+			"can be over the limit of time, %s, because of what others evaluate", processes, processors, l.CPU, l.Wall))
+	}
+	if processes == 1 {
+		told = append(told, "there is one process: while it evaluates what takes long, all tenants wait")
+	}
+	return told
 }
 
 // Ready is a check of readiness: an error before the first process could be started, and while none can be.
@@ -60,17 +73,3 @@ func (p *Pool) Ready(r *http.Request) error {
 
 // ownMemory is what the operator takes beside the processes.
 const ownMemory = 256 << 20
-
-// containerMemory is the limit of memory that the kernel holds this container to, in bytes, and 0 where there is none to be found.
-func containerMemory() int64 {
-	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit < 1<<60 {
-			return limit
-		}
-	}
-	return 0 // "max", and the largest number, are none.
-}
