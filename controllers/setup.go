@@ -52,11 +52,11 @@ type Options struct {
 	Concurrency, HelmWorkers int
 	// Evaluate evaluates charts in processes of their own, and Trials is where it is remembered what cannot be; see
 	// release.Options.
-	Evaluate func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error)
+	Evaluate func(ctx context.Context, tenant string, input []byte, asks func() release.Ask) ([]byte, error)
 	Trials   string
 	// Build evaluates the folders and manifests of Git and Raw apps, and BuildTrials is where it is remembered what cannot be; see
 	// build.Builder.
-	Build       func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error)
+	Build       func(ctx context.Context, tenant string, input []byte, asks func() build.Ask) ([]byte, error)
 	BuildTrials string
 	// EvaluateProcesses is how many evaluations run at once, shared by tenant. 0: there is no limit but that of the callers.
 	EvaluateProcesses int

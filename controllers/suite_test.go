@@ -57,12 +57,12 @@ func builtOf(tenant string) int64 {
 }
 
 // builds has folders and manifests built in processes of this test binary. Its memory is small, so that little is too much.
-func builds() func(context.Context, string, []byte, func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+func builds() func(context.Context, string, []byte, func() sandbox.Ask) ([]byte, error) {
 	pool := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{Memory: 48 << 20}, Log: logr.Discard()})
-	return func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+	return func(ctx context.Context, tenant string, input []byte, asks func() sandbox.Ask) ([]byte, error) {
 		n, _ := built.LoadOrStore(tenant, &atomic.Int64{})
 		n.(*atomic.Int64).Add(1)
-		return pool.Call(ctx, sandbox.Call{Function: "build", Input: input, Ask: ask, Questions: build.Questions})
+		return pool.Call(ctx, sandbox.Call{Function: "build", Input: input, Asks: asks, Questions: build.Questions})
 	}
 }
 

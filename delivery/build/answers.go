@@ -33,6 +33,11 @@ type answers struct {
 	bytes int64
 }
 
+// again are answers to another process that is given the same order.
+func (a *answers) again() *answers {
+	return &answers{files: a.files, kept: slices.Clone(a.kept), bytes: a.bytes}
+}
+
 // keep numbers an error; it is nil for nil.
 func (a *answers) keep(err error) *failure {
 	f := failureOf(err)

@@ -24,12 +24,16 @@ const maxNodes = 500_000
 
 var errNodes = fmt.Errorf("what is built has more than %d mappings, lists and values: %w", maxNodes, render.ErrTooLarge)
 
+// Ask answers a question of the process that evaluates.
+type Ask = func(ctx context.Context, question []byte) ([]byte, error)
+
 // Builder makes objects.
 type Builder struct {
-	// Evaluate runs the function Evaluate of this package in a process of its own, for the tenant, and answers its questions with ask.
+	// Evaluate runs the function Evaluate of this package in a process of its own, for the tenant, and answers its questions with
+	// what asks makes, once for each process that is given the input: what was answered to one that was killed does not count.
 	// An error with a method OverLimit says that the source takes more than it may; any other that the world is at fault. The end of
 	// ctx ends it. Nil: sources are evaluated in this process, without limits, which is for tests.
-	Evaluate func(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error)
+	Evaluate func(ctx context.Context, tenant string, input []byte, asks func() Ask) ([]byte, error)
 	// Turn calls the work that evaluates when it is the tenant's turn, and again when its place went to others meanwhile. Nil: at once.
 	Turn func(ctx context.Context, tenant string, work func(context.Context) error) error
 	// Trials remember the sources that were over a limit: they are not evaluated again before they change. Required.
@@ -124,10 +128,14 @@ func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 	var told *answers
 	var answer []byte
 	err := b.inTurn(ctx, req.Tenant, func(ctx context.Context) error {
-		told = &answers{files: req.Source.Files} // What was told before its place went to others does not count.
-		input, err := marshal(orderOf(&req.Source, told.keep))
+		began := &answers{files: req.Source.Files} // What was told before its place went to others does not count.
+		told = began
+		input, err := marshal(orderOf(&req.Source, began.keep))
 		if err == nil {
-			answer, err = b.evaluateIn(ctx, req.Tenant, input, told.answer)
+			answer, err = b.evaluateIn(ctx, req.Tenant, input, func() Ask {
+				told = began.again()
+				return told.answer
+			})
 		}
 		return err
 	})
@@ -150,10 +158,11 @@ func (b *Builder) inTurn(ctx context.Context, tenant string, work func(context.C
 }
 
 // evaluateIn is Builder.Evaluate, or this process.
-func (b *Builder) evaluateIn(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+func (b *Builder) evaluateIn(ctx context.Context, tenant string, input []byte, asks func() Ask) ([]byte, error) {
 	if b.Evaluate != nil {
-		return b.Evaluate(ctx, tenant, input, ask)
+		return b.Evaluate(ctx, tenant, input, asks)
 	}
+	ask := asks()
 	return Evaluate(input, func(question []byte) ([]byte, error) { return ask(ctx, question) }, func(string) {})
 }
 

@@ -254,7 +254,7 @@ func TestWhatThePoolSaysIsNotTheSources(t *testing.T) {
 	if _, err := b.Build(t.Context(), requestOf(source, "a")); !errors.Is(err, ErrUnfit) || !errors.Is(err, sandbox.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
-	b.Evaluate = func(context.Context, string, []byte, func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+	b.Evaluate = func(context.Context, string, []byte, func() Ask) ([]byte, error) {
 		return []byte("no message"), nil
 	}
 	if _, err := b.Build(t.Context(), requestOf(source, "a")); !errors.Is(err, ErrUnfit) {

@@ -57,9 +57,9 @@ func (b *bed) restart() {
 	b.Builder = &Builder{Trials: trials.New(b.dir, "these files"), Evaluate: b.evaluateApart}
 }
 
-func (b *bed) evaluateApart(ctx context.Context, _ string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+func (b *bed) evaluateApart(ctx context.Context, _ string, input []byte, asks func() Ask) ([]byte, error) {
 	b.calls++
-	return b.pool.Call(ctx, sandbox.Call{Function: b.function, Input: input, Ask: ask, Questions: Questions})
+	return b.pool.Call(ctx, sandbox.Call{Function: b.function, Input: input, Asks: asks, Questions: Questions})
 }
 
 var web = types.NamespacedName{Namespace: "team", Name: "web"}

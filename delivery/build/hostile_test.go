@@ -391,6 +391,43 @@ func TestKilledProcesses(t *testing.T) {
 	}
 }
 
+// killing are files that have the process killed that reads the last of them, once.
+type killing struct {
+	fstest.MapFS
+	last string
+	kill func()
+}
+
+func (k killing) ReadFile(name string) ([]byte, error) {
+	if name == k.last {
+		k.kill()
+	}
+	return k.MapFS.ReadFile(name)
+}
+
+// TestWhatAKilledProcessReadDoesNotCount: files of 40 MiB are within the limit of 64 MiB, however often they had to be read.
+func TestWhatAKilledProcessReadDoesNotCount(t *testing.T) {
+	b := newBed(t, sandbox.Limits{Memory: 1 << 30})
+	pad := "# " + strings.Repeat("x", 1_000_000) + "\n"
+	source := git(folderOf(42, func(i int) string { return pad + manifest(fmt.Sprint("a", i)) }), v1alpha1.Build{})
+	files, ok := source.Files.(fstest.MapFS)
+	if !ok {
+		t.Fatalf("the files are a %T", source.Files)
+	}
+	kills := 0
+	source.Files = killing{files, "app/41/41.yaml", sync.OnceFunc(func() {
+		for _, pid := range children(t) {
+			if syscall.Kill(pid, syscall.SIGKILL) == nil {
+				kills++
+			}
+		}
+	})}
+	made, err := b.Build(t.Context(), requestOf(source, "input"))
+	if err != nil || len(made.Objects) != 42 || kills == 0 {
+		t.Errorf("%d objects after %d kills, %v", len(made.Objects), kills, err)
+	}
+}
+
 // children are the processes that this one has started.
 func children(t *testing.T) (pids []int) {
 	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", os.Getpid()))

@@ -59,7 +59,7 @@ func apart(ctx context.Context, p *sandbox.Pool, c Chart) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
-	answer, err := p.Call(ctx, sandbox.Call{Function: "helm", Input: input, Ask: nobody})
+	answer, err := p.Call(ctx, sandbox.Call{Function: "helm", Input: input, Asks: func() Ask { return nobody }})
 	if err != nil {
 		return nil, err
 	}

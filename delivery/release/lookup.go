@@ -19,6 +19,12 @@ const maxLookupBytes = 16 << 20
 // lookup is what a template asks the API server for; without a name it is a list.
 type lookup struct{ APIVersion, Kind, Namespace, Name string }
 
+// asks is who answers the lookups of one process. Those of another one, which was killed, do not count.
+func (s *session) asks() Ask {
+	s.unanswered = nil
+	return s.lookup
+}
+
 // lookup answers a template's question as the request's user, as Helm does.
 func (s *session) lookup(_ context.Context, question []byte) ([]byte, error) {
 	var l lookup

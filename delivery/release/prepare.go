@@ -185,7 +185,7 @@ func (s *session) apart(ctx context.Context, in evaluation, begin func() error) 
 			if err != nil {
 				return renderError(err)
 			}
-			answer, err = s.engine.evaluateIn(ctx, tenant, input, s.lookup)
+			answer, err = s.engine.evaluateIn(ctx, tenant, input, s.asks)
 			return s.evaluationFailed(err)
 		})
 	})
@@ -220,10 +220,11 @@ func (e *Engine) turn(ctx context.Context, tenant string, work func(context.Cont
 }
 
 // evaluateIn is Options.Evaluate, or this process.
-func (e *Engine) evaluateIn(ctx context.Context, tenant string, input []byte, ask func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+func (e *Engine) evaluateIn(ctx context.Context, tenant string, input []byte, asks func() Ask) ([]byte, error) {
 	if e.opts.Evaluate != nil {
-		return e.opts.Evaluate(ctx, tenant, input, ask)
+		return e.opts.Evaluate(ctx, tenant, input, asks)
 	}
+	ask := asks()
 	return Evaluate(input, func(question []byte) ([]byte, error) { return ask(ctx, question) }, func(string) {})
 }
 

@@ -18,6 +18,8 @@ const look = 20 * time.Millisecond
 type running struct {
 	*process
 	limits Limits
+	// ask is nil where nobody answers.
+	ask Ask
 	// asking is true while the parent answers a question: that time is not the call's.
 	asking    atomic.Bool
 	questions int
@@ -36,6 +38,9 @@ func (p *process) call(ctx context.Context, c Call, limits Limits) ([]byte, erro
 	defer stop()
 	answered, watched := make(chan struct{}), make(chan struct{})
 	before := p.cpu()
+	if c.Asks != nil {
+		r.ask = c.Asks()
+	}
 	c.Usage.of(func() time.Duration { return max(0, p.cpu()-before) })
 	go func() {
 		r.watch(before, answered)
@@ -67,7 +72,7 @@ func (r *running) converse(ctx context.Context, c Call) ([]byte, error) {
 		case note:
 			r.place = f.head
 		case question:
-			if err := r.reply(ctx, c, f.body); err != nil {
+			if err := r.reply(ctx, f.body); err != nil {
 				return nil, err
 			}
 		case answer:
@@ -80,7 +85,7 @@ func (r *running) converse(ctx context.Context, c Call) ([]byte, error) {
 	}
 }
 
-func (r *running) reply(ctx context.Context, c Call, question []byte) error {
+func (r *running) reply(ctx context.Context, question []byte) error {
 	if r.questions++; r.questions > r.limits.Questions {
 		return &LimitError{Limit: "questions", Value: fmt.Sprint(r.limits.Questions)}
 	}
@@ -88,10 +93,10 @@ func (r *running) reply(ctx context.Context, c Call, question []byte) error {
 	defer r.asking.Store(false)
 	f := frame{kind: answer}
 	var err error
-	if c.Ask == nil {
+	if r.ask == nil {
 		err = errors.New("nobody answers questions of this call")
 	} else {
-		f.body, err = c.Ask(ctx, question)
+		f.body, err = r.ask(ctx, question)
 	}
 	if err != nil {
 		f = frame{kind: failure, body: []byte(err.Error())}

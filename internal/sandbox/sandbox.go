@@ -86,13 +86,17 @@ type FunctionError struct{ Text string }
 
 func (e *FunctionError) Error() string { return e.Text }
 
+// Ask answers a question of a process.
+type Ask = func(ctx context.Context, question []byte) ([]byte, error)
+
 // Call is what one process is to do.
 type Call struct {
 	// Function is the registered name.
 	Function string
 	Input    []byte
-	// Ask answers the questions of the call, one at a time. Nil: there may be none.
-	Ask func(ctx context.Context, question []byte) ([]byte, error)
+	// Asks makes who answers the questions of one process, one at a time. It is called for each process that is given the call: what was
+	// answered to one that was killed does not count for the next. Nil: there may be none.
+	Asks func() Ask
 	// Questions is how many it may ask. Default: Limits.Questions.
 	Questions int
 	// Usage tells what the call has used so far. Nil: nobody asks.

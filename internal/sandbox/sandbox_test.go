@@ -153,7 +153,7 @@ func TestLimits(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := p.Call(t.Context(), Call{Function: test.function, Input: []byte("4"), Ask: answers})
+			_, err := p.Call(t.Context(), Call{Function: test.function, Input: []byte("4"), Asks: always(answers)})
 			var limit *LimitError
 			if !errors.As(err, &limit) {
 				t.Fatalf("got %v, want a LimitError", err)
@@ -170,6 +170,9 @@ func TestLimits(t *testing.T) {
 
 func answers(context.Context, []byte) ([]byte, error) { return []byte("me"), nil }
 
+// always has the same answer for all processes.
+func always(ask Ask) func() Ask { return func() Ask { return ask } }
+
 func TestErrorsOfFunctions(t *testing.T) {
 	p := testPool(t, small)
 	refuses := func(context.Context, []byte) ([]byte, error) { return nil, errors.New("not you") }
@@ -180,7 +183,7 @@ func TestErrorsOfFunctions(t *testing.T) {
 		"panic":             {Call{Function: "panic"}, "panic panicked: no"},
 		"unknown":           {Call{Function: "nothing"}, "there is no function nothing"},
 		"nobody answers":    {Call{Function: "ask", Input: []byte("1")}, "nobody answers questions of this call"},
-		"the answer is no":  {Call{Function: "ask", Input: []byte("1"), Ask: refuses}, "not you"},
+		"the answer is no":  {Call{Function: "ask", Input: []byte("1"), Asks: always(refuses)}, "not you"},
 		"its own, no limit": {Call{Function: "ask", Input: []byte("x")}, `strconv.Atoi: parsing "x": invalid syntax`},
 	}
 	for name, test := range tests {
@@ -209,7 +212,7 @@ func TestLimitOfTime(t *testing.T) {
 func TestTheParentsTimeIsNotTheCalls(t *testing.T) {
 	p := testPool(t, Limits{Wall: 300 * time.Millisecond})
 	slow := func(context.Context, []byte) ([]byte, error) { time.Sleep(time.Second); return []byte("me"), nil }
-	if out, err := p.Call(t.Context(), Call{Function: "ask", Input: []byte("1"), Ask: slow}); string(out) != "me" {
+	if out, err := p.Call(t.Context(), Call{Function: "ask", Input: []byte("1"), Asks: always(slow)}); string(out) != "me" {
 		t.Errorf("got %q, %v", out, err)
 	}
 }
@@ -269,7 +272,7 @@ func TestKills(t *testing.T) {
 	})
 	crashed := 0
 	for i := range 100 {
-		out, err := p.Call(t.Context(), Call{Function: "ask", Input: []byte("20"), Ask: answers})
+		out, err := p.Call(t.Context(), Call{Function: "ask", Input: []byte("20"), Asks: always(answers)})
 		var crash *CrashError
 		switch {
 		case errors.As(err, &crash) && crash.State == "signal: killed":
@@ -287,6 +290,26 @@ func TestKills(t *testing.T) {
 	p.Close()
 	if len(p.all) > 0 {
 		t.Errorf("%d processes are left", len(p.all))
+	}
+}
+
+// TestWhatAKilledProcessAskedDoesNotCount: the process that takes its place may ask as often as the first, and is answered by somebody who
+// has answered nothing yet.
+func TestWhatAKilledProcessAskedDoesNotCount(t *testing.T) {
+	p := testPool(t, Limits{Questions: 20})
+	begun, answered := 0, 0
+	out, err := p.Call(t.Context(), Call{Function: "ask", Input: []byte("20"), Asks: func() Ask {
+		begun++
+		answered = 0
+		return func(context.Context, []byte) ([]byte, error) {
+			if answered++; begun == 1 && answered == 15 {
+				return nil, syscall.Kill(processOf(p), syscall.SIGKILL)
+			}
+			return []byte("me"), nil
+		}
+	}})
+	if string(out) != "me" || err != nil || begun != 2 || answered != 20 {
+		t.Errorf("got %q, %v after %d processes, of which the last asked %d times", out, err, begun, answered)
 	}
 }
 
