@@ -219,3 +219,44 @@ func TestAFolderThatTakesTooMuch(t *testing.T) {
 	n.ready(app)
 	n.greets("hello")
 }
+
+// TestAnAppThatIsAsItWasIsNotBuiltAgain: neither to correct drift, nor for a commit about other files; and it is when a file or a variable
+// changes, or somebody asks for it.
+func TestAnAppThatIsAsItWasIsNotBuiltAgain(t *testing.T) {
+	n := newTeam(t, "asitwas")
+	of := func(greeting string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {greeting: " + greeting + ", who: '${WHO:=you}'}\n"
+	}
+	source := n.gitApp(map[string]string{"deploy/kustomization.yaml": "resources: [config.yaml]\n", "deploy/config.yaml": of("hello"), "README.md": "one"},
+		"path: deploy, substitute: {WHO: me}")
+	app := n.app("shop", "web")
+	n.ready(app)
+	n.greets("hello")
+	is := builtOf(n.name)
+	if is == 0 {
+		t.Fatal("it was not built in another process")
+	}
+	same := func(when string) {
+		t.Helper()
+		if now := builtOf(n.name); now != is {
+			t.Errorf("%s: it was built %d times", when, now-is)
+			is = now
+		}
+	}
+	for i := range 3 {
+		n.edit(n.configMap("shop", "web"), `{"data": {"greeting": "changed by hand"}}`)
+		n.greets("hello")
+		same(fmt.Sprintf("drift %d", i))
+	}
+	source.Push(map[string]string{"README.md": "two"})
+	time.Sleep(7 * time.Second) // The app's interval is 5.
+	n.edit(n.configMap("shop", "web"), `{"data": {"greeting": "changed by hand"}}`)
+	n.greets("hello")
+	same("another commit and drift")
+	source.Push(map[string]string{"deploy/config.yaml": of("bye")})
+	n.annotate(app, "reconcile.fluxcd.io/requestedAt", "now")
+	n.greets("bye")
+	if now := builtOf(n.name); now == is {
+		t.Error("another file was not built")
+	}
+}

@@ -69,7 +69,7 @@ func inputOf(app *v1alpha1.App, from *build.Source) (string, error) {
 	for _, v := range from.Variables {
 		variables = append(variables, []any{v.Kind, v.Name, v.Data})
 	}
-	content, err := json.Marshal([]any{app.Generation, variables, from.Keys, from.Limits})
+	content, err := json.Marshal([]any{app.UID, app.Generation, variables, from.Keys, from.Limits})
 	if err != nil {
 		return "", fmt.Errorf("encoding what a build is made of: %w", err)
 	}
@@ -121,7 +121,7 @@ func (r *Reconciler) build(ctx context.Context, s *scope, from build.Source, ide
 	}
 	if s.app.Spec.Git != nil {
 		s.source = done.source
-		r.built(s)
+		r.built(s, done.Reads)
 	}
 	return done.Objects, err
 }

@@ -59,13 +59,13 @@ func (s *scope) recognize() {
 	}
 }
 
-// built notes what a build that has ended, well or not, read of a commit; one that did not begin read nothing. Where that cannot
-// be found out, the commit is news.
-func (r *Reconciler) built(s *scope) {
+// built notes what a build that has ended, well or not, read of a commit; one that did not begin read nothing. What was built before
+// read then what is noted, which is the same in this commit. Where it cannot be found out, the commit is news.
+func (r *Reconciler) built(s *scope, before string) {
 	if s.source.reading == nil {
 		return
 	}
-	reads, digest, err := s.source.reading.Done()
+	reads, digest, err := s.source.read(before)
 	switch {
 	case err != nil:
 		s.revision = s.source.revision
@@ -90,6 +90,16 @@ func (f *fetched) noted() (string, error) {
 type noted struct {
 	Digest string
 	Reads  fetch.Reads
+}
+
+// read is what was read of a commit, now or before.
+func (f *fetched) read(before string) (fetch.Reads, string, error) {
+	if before == "" {
+		return f.reading.Done()
+	}
+	var was noted
+	err := json.Unmarshal([]byte(before), &was)
+	return was.Reads, was.Digest, err
 }
 
 // readsAs reports whether what was read once is the same in this commit.

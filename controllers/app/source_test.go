@@ -54,7 +54,7 @@ func TestABuildThatDidNotEnd(t *testing.T) {
 	app.Status.LastAttemptedRevision, app.Status.SourceDigest = "C1", "as in C1"
 	s := &scope{app: app, memory: &remembered{}, source: fetched{revision: "C2", reading: (&fetch.Folder{}).Reading()}}
 	s.recognize()
-	r.built(s)
+	r.built(s, "")
 	s.Record()
 	if got := app.Status.LastAttemptedRevision; got != "C1" {
 		t.Errorf("%s is told of what nobody read", got)

@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
-// BenchmarkBuild compares a build here with one in another process that is warm.
+// BenchmarkBuild compares a build here with one in another process that is warm, and with one that is known.
 func BenchmarkBuild(b *testing.B) {
 	web := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n" +
 		"    spec: {containers: [{name: web, image: nginx, ports: [{containerPort: 80}]}]}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n"
@@ -32,10 +32,23 @@ func BenchmarkBuild(b *testing.B) {
 				}
 			}
 		})
-		b.Run(name+"/apart", func(b *testing.B) {
+		b.Run(name+"/known", func(b *testing.B) {
 			bed := newBed(b, sandbox.Limits{})
 			for b.Loop() {
 				if _, err := bed.Build(b.Context(), requestOf(source, name)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if bed.calls != 1 {
+				b.Errorf("it was built apart %d times", bed.calls)
+			}
+		})
+		b.Run(name+"/apart", func(b *testing.B) {
+			bed := newBed(b, sandbox.Limits{})
+			request := requestOf(source, name)
+			request.Retry = true
+			for b.Loop() {
+				if _, err := bed.Build(b.Context(), request); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -39,6 +39,8 @@ type Builder struct {
 	// Trials remember the sources that were over a limit: they are not evaluated again before they change. Required.
 	Trials *trials.Trials
 	Log    logr.Logger
+
+	memos memos
 }
 
 // Request is one build.
@@ -46,9 +48,9 @@ type Request struct {
 	App    types.NamespacedName
 	Tenant string
 	Source Source
-	// Input is a digest of all that the Source has beside its files, and Identity tells their version from any other.
+	// Input is a digest of the app's UID and of all that the Source has beside its files, and Identity tells their version from any other.
 	Input, Identity string
-	// Retry has a source evaluated again that was over a limit.
+	// Retry has a source evaluated again that was over a limit, or about which the answer is known.
 	Retry bool
 	// Reads are what was read of the files and Same whether that is the same in these, for files of which one version may be like
 	// another. Nil: Identity is all that is known.
@@ -57,8 +59,14 @@ type Request struct {
 }
 
 // Build makes the objects of a Source that Source.Small does not make. Errors are those of render.Build, render.Raw, render.Substitute and decrypt, and about a limit;
-// only an ErrUnfit is not about the source.
+// only an ErrUnfit is not about the source. What was built last of an app is not evaluated again while its source is the same.
 func (b *Builder) Build(ctx context.Context, req Request) (Made, error) {
+	if !req.Retry {
+		answer, reads, err := b.memos.get(&req)
+		if answer != nil || err != nil {
+			return known(answer, reads, err)
+		}
+	}
 	input, err := b.input(&req)
 	if err == nil && req.Retry {
 		err = b.Trials.End(req.App, input, "")
@@ -87,8 +95,36 @@ func (b *Builder) Build(ctx context.Context, req Request) (Made, error) {
 	return made, err
 }
 
+// known is what was built before.
+func known(answer []byte, reads string, err error) (Made, error) {
+	if err != nil {
+		return Made{}, unfit(err)
+	}
+	made, err := (&answers{}).made(answer)
+	made.Reads = reads
+	return made, err
+}
+
+// remember keeps an answer, unless it is about an error of files or variables, which may be another one next time.
+func (b *Builder) remember(req *Request, told *answers, answer []byte) {
+	if len(told.kept) > 0 {
+		return
+	}
+	reads := ""
+	if req.Reads != nil {
+		var err error
+		if reads, err = req.Reads(); err != nil {
+			return // It is evaluated again, and says so if that lasts.
+		}
+	}
+	if err := b.memos.put(req, answer, reads); err != nil {
+		b.Log.Error(err, "Remembering what an app was built to", "app", req.App.String())
+	}
+}
+
 // Forget drops what is remembered of an app that is gone.
 func (b *Builder) Forget(app types.NamespacedName) {
+	b.memos.forget(app)
 	if err := b.Trials.End(app, "", ""); err != nil {
 		b.Log.Error(err, "Forgetting what an app was built from", "app", app.String())
 	}
@@ -146,7 +182,11 @@ func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 	case err != nil:
 		return Made{}, unfit(err)
 	}
-	return told.made(answer)
+	made, err := told.made(answer)
+	if !errors.Is(err, ErrUnfit) {
+		b.remember(req, told, answer)
+	}
+	return made, err
 }
 
 // inTurn is Builder.Turn, or does the work at once.

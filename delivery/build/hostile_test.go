@@ -342,7 +342,7 @@ func TestTheEndOfABuild(t *testing.T) {
 	if _, err := b.Build(t.Context(), request); err != nil {
 		t.Errorf("the next one: %v", err)
 	}
-	b.function = stuck
+	b.function, request.Identity = stuck, "another commit"
 	if _, err := b.Build(t.Context(), request); err == nil || !strings.Contains(err.Error(), "it takes more than the limit of ") {
 		t.Errorf("got %v", err)
 	}
@@ -369,7 +369,7 @@ func TestKilledProcesses(t *testing.T) {
 	})
 	built, crashed := 0, 0
 	for i := 0; built < 40; i++ {
-		made, err := b.Build(t.Context(), requestOf(source, "input"))
+		made, err := b.Build(t.Context(), requestOf(source, fmt.Sprint("input ", i)))
 		var crash *sandbox.CrashError
 		switch {
 		case err == nil && len(made.Objects) == 100:

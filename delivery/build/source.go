@@ -46,6 +46,8 @@ type Made struct {
 	Objects []*unstructured.Unstructured
 	// Secrets are the values that it decrypted, also of one that failed.
 	Secrets []string
+	// Reads are what Request.Reads said of the files when it was built, where it was built before; else "".
+	Reads string
 }
 
 // make makes the objects in this process; stage is told what follows the reading of files.
@@ -60,7 +62,7 @@ func (s *Source) make(stage func(string)) (Made, error) {
 	}
 	files := decrypt.Open(s.Files, keys)
 	objects, err := s.objects(files, stage)
-	return Made{objects, files.Secrets()}, err
+	return Made{Objects: objects, Secrets: files.Secrets()}, err
 }
 
 func (s *Source) objects(files *decrypt.Files, stage func(string)) ([]*unstructured.Unstructured, error) {

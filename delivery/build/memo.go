@@ -1,0 +1,142 @@
+package build
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// maxMemos is how many bytes of answers, compressed, are remembered of all apps.
+	maxMemos = 16 << 20
+	// memoCost is about what one takes beside its bytes.
+	memoCost = 512
+)
+
+// memos remember what the process answered about the last source of each app, so that the same source is not evaluated again at each
+// look. Where there is too much, those of the tenant with most go, what was used longest ago first: these are evaluated again. The zero
+// value is ready. Safe for concurrent use.
+type memos struct {
+	// most is maxMemos where it is 0.
+	most int
+
+	mu    sync.Mutex
+	of    map[types.NamespacedName]*memo
+	bytes map[string]int // by tenant
+	total int
+	clock int64
+}
+
+// memo is what was answered about a source: about its input and its files, which the identity, or what was read of them, tells from any
+// others.
+type memo struct {
+	tenant, input, identity, reads string
+	// answer is compressed.
+	answer []byte
+	used   int64
+}
+
+func (m *memo) size() int {
+	return memoCost + len(m.input) + len(m.identity) + len(m.reads) + len(m.answer)
+}
+
+// answers reports whether the memo is about what is requested.
+func (m *memo) answers(req *Request) bool {
+	if m.input != req.Input {
+		return false
+	}
+	return m.identity == req.Identity || m.reads != "" && req.Same != nil && req.Same(m.reads)
+}
+
+// get returns the answer about the same source, and what was read of it; nil where there is none.
+func (m *memos) get(req *Request) (answer []byte, reads string, err error) {
+	m.mu.Lock()
+	found := m.of[req.App]
+	if found != nil {
+		m.clock++
+		found.used = m.clock
+	}
+	m.mu.Unlock()
+	if found == nil || !found.answers(req) { // Nothing of it but its use changes.
+		return nil, "", nil
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(found.answer))
+	if err == nil {
+		answer, err = io.ReadAll(unzipped)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("reading what was built before: %w", err)
+	}
+	return answer, found.reads, nil
+}
+
+// put remembers an answer in the place of the app's last one.
+func (m *memos) put(req *Request, answer []byte, reads string) error {
+	var zipped bytes.Buffer
+	into, err := gzip.NewWriterLevel(&zipped, gzip.BestSpeed)
+	if err == nil {
+		_, err = into.Write(answer)
+	}
+	if err == nil {
+		err = into.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("remembering what was built: %w", err)
+	}
+	fresh := &memo{tenant: req.Tenant, input: req.Input, identity: req.Identity, reads: reads, answer: bytes.Clone(zipped.Bytes())}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of == nil {
+		m.of, m.bytes = map[types.NamespacedName]*memo{}, map[string]int{}
+	}
+	m.drop(req.App)
+	m.clock++
+	fresh.used = m.clock
+	m.of[req.App] = fresh
+	m.count(fresh, fresh.size())
+	most := m.most
+	if most == 0 {
+		most = maxMemos
+	}
+	for m.total > most {
+		m.drop(m.superfluous())
+	}
+	return nil
+}
+
+// forget drops what is remembered of an app.
+func (m *memos) forget(app types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(app)
+}
+
+func (m *memos) drop(app types.NamespacedName) {
+	if was := m.of[app]; was != nil {
+		delete(m.of, app)
+		m.count(was, -was.size())
+	}
+}
+
+func (m *memos) count(one *memo, bytes int) {
+	m.total += bytes
+	if m.bytes[one.tenant] += bytes; m.bytes[one.tenant] == 0 {
+		delete(m.bytes, one.tenant)
+	}
+}
+
+// superfluous is the app of the tenant with most that was looked at longest ago.
+func (m *memos) superfluous() (app types.NamespacedName) {
+	var oldest *memo
+	for name, one := range m.of {
+		more := oldest == nil || m.bytes[one.tenant] > m.bytes[oldest.tenant]
+		if more || m.bytes[one.tenant] == m.bytes[oldest.tenant] && one.used < oldest.used {
+			app, oldest = name, one
+		}
+	}
+	return app
+}
