@@ -105,9 +105,10 @@ func known(answer []byte, reads string, err error) (Made, error) {
 	return made, err
 }
 
-// remember keeps an answer, unless it is about an error of files or variables, which may be another one next time.
+// remember keeps an answer, unless it is about an error of files or variables, which may be another one next time, or holds what a
+// Secret or a key of the project made readable: that is not kept in memory for longer than it is used.
 func (b *Builder) remember(req *Request, told *answers, answer []byte) {
-	if len(told.kept) > 0 {
+	if len(told.kept) > 0 || req.Source.confidential() {
 		return
 	}
 	reads := ""

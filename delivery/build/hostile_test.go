@@ -128,7 +128,7 @@ func hostile() map[string]struct {
 		}, "a file may have 1048576"},
 		"lists in 40 files": {func() Source {
 			return git(folderOf(40, func(i int) string { return manifest(fmt.Sprint("a", i)) + "data: [" + half + "]\n" }), v1alpha1.Build{})
-		}, "limit of memory, 256 MiB"},
+		}, "takes more than the limit of"},
 		"lists in one file": {func() Source {
 			return git(map[string]string{"app/a.yaml": manifest("a") + "data: [" + half + "]\n"}, v1alpha1.Build{})
 		}, "more than 500000 mappings, lists and values"},

@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/internal/sandbox"
+	"github.com/kubeop/kubeop/internal/testkeys"
 )
 
 // evaluations is what kubeop_sandbox_calls_total counts of a pool.
@@ -109,6 +110,30 @@ func TestWhatIsRememberedIsWhatWasMade(t *testing.T) {
 				t.Error("a caller changed what is remembered")
 			}
 		})
+	}
+}
+
+// TestWhatASecretMadeReadableIsNotRemembered: it is evaluated again each time.
+func TestWhatASecretMadeReadableIsNotRemembered(t *testing.T) {
+	b := newBed(t, sandbox.Limits{})
+	source := Source{Files: repository(map[string]string{"app/a.yaml": padded("a")}), Git: &v1alpha1.GitSource{Path: "app"}}
+	keys, variables := source, source
+	keys.Keys = &Keys{Secret: "keys", Data: map[string][]byte{"age.agekey": []byte(testkeys.Age(testkeys.First))}}
+	variables.Variables = []Variable{{Kind: "Secret", Name: "words", Data: map[string][]byte{"A": []byte("b")}}}
+	for name, tt := range map[string]struct {
+		source Source
+		want   float64
+	}{"keys": {keys, 2}, "variables of a Secret": {variables, 2}, "neither": {source, 1}} {
+		request, before := requestOf(tt.source, name), evaluations(t, b.pool)
+		request.App.Name = name
+		for range 2 {
+			if _, err := b.Build(t.Context(), request); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		if calls := evaluations(t, b.pool) - before; calls != tt.want {
+			t.Errorf("%s: %v evaluations, want %v", name, calls, tt.want)
+		}
 	}
 }
 

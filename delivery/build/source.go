@@ -4,6 +4,7 @@ package build
 
 import (
 	"io/fs"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -39,6 +40,11 @@ type Variable struct {
 	Kind, Name string
 	Data       map[string][]byte
 	Err        error
+}
+
+// confidential reports whether what is made of the source may hold what was in a Secret.
+func (s *Source) confidential() bool {
+	return s.Keys != nil || slices.ContainsFunc(s.Variables, func(v Variable) bool { return v.Kind == "Secret" })
 }
 
 // Made is what a build made.
