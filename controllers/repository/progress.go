@@ -29,6 +29,8 @@ type progress struct {
 	foreign bool
 	// weighed is the last verdict that deleted nothing.
 	weighed weighed
+	// announced is the commit of which the status said that it is read.
+	announced string
 	// told is when the status last said how far it came.
 	told time.Time
 	// refused are the problems that the API server found in objects that are sound by themselves.

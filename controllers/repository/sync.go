@@ -89,6 +89,9 @@ func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error 
 		s.found = p.tree
 		return nil
 	}
+	if err := s.announce(); err != nil {
+		return err
+	}
 	before := p.tree
 	if before == nil || before.Scope != as {
 		there, err := r.declaredBy(ctx, s.repository.Name)
@@ -103,6 +106,17 @@ func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error 
 	}
 	s.found = now
 	return nil
+}
+
+// announce has the status say that a commit is read, before the first reading of all tenants' files, of which there may be so many that
+// it takes minutes: a millisecond or less for each. A later reading is of what changed.
+func (s *scope) announce() error {
+	p, revision := s.progress, s.commit.Revision
+	if s.repository.Spec.Tenant != "" || p.tree != nil || p.announced == revision || s.repository.Status.LastAttemptedRevision == revision {
+		return nil
+	}
+	p.announced = revision
+	return step.Wait(v1alpha1.ProgressingReason, time.Millisecond, "reading the files of %s", revision)
 }
 
 // look notes what has to be looked at, or is gone, in a tree that was not seen yet: what is not as in the tree before and, the first

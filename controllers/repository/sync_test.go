@@ -1,0 +1,41 @@
+package repository
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// TestTheFirstReadingOfAllTenantsIsAnnounced: once for a commit that the status does not know, and never for a tenant's repository, of
+// which limits bound the files.
+func TestTheFirstReadingOfAllTenantsIsAnnounced(t *testing.T) {
+	const revision = "main@sha1:1"
+	for name, tt := range map[string]struct {
+		change func(*scope)
+		want   bool
+	}{
+		"a first commit":                    {func(*scope) {}, true},
+		"a commit that came while stopped":  {func(s *scope) { s.repository.Status.LastAttemptedRevision = "main@sha1:0" }, true},
+		"the commit of the last process":    {func(s *scope) { s.repository.Status.LastAttemptedRevision = revision }, false},
+		"a commit after one that was read":  {func(s *scope) { s.progress.tree = &tree.Tree{} }, false},
+		"a tenant's repository":             {func(s *scope) { s.repository.Spec.Tenant = "acme" }, false},
+		"a commit that has been announced":  {func(s *scope) { s.progress.announced = revision }, false},
+		"a newer one before that was ended": {func(s *scope) { s.progress.announced = "main@sha1:0" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{repository: &v1alpha1.Repository{}, progress: newProgress()}
+			s.commit.Revision = revision
+			tt.change(s)
+			err := s.announce()
+			if told := err != nil && step.Waits(err) && strings.Contains(err.Error(), "reading the files of "+revision); told != tt.want {
+				t.Errorf("got %v, want an announcement: %t", err, tt.want)
+			}
+			if err := s.announce(); err != nil {
+				t.Errorf("the second time: %v", err)
+			}
+		})
+	}
+}
