@@ -105,7 +105,9 @@ func (c *commits) suspended(name string, apps int) {
 		}
 		app := fmt.Sprintf("app%02d", n%suspendedOfProject)
 		c.File(path.Join(below, "projects", project, "apps", app, "app.yaml"), declare("App", app, map[string]any{
-			"type": string(v1alpha1.AppRaw), "suspend": true, "raw": map[string]any{"path": path.Dir(manifestFile)},
+			"type": string(v1alpha1.AppRaw), "suspend": true, "raw": map[string]any{"manifests": []any{
+				map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": app}},
+			}},
 		}))
 	}
 }
