@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,6 +84,16 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 		return s.withoutRemote(failure)
 	case s.commit.Root != nil:
 		return nil
+	}
+	return s.unanswered()
+}
+
+// unanswered ends the step of a remote that was not heard of since the operator has started. What the status says of it from before stands
+// until there is an answer, so that a restart does not make a failure look like a beginning.
+func (s *scope) unanswered() error {
+	last := conditions.Get(s.repository, v1alpha1.FetchedCondition)
+	if last != nil && last.Status == metav1.ConditionFalse && last.ObservedGeneration == s.repository.Generation {
+		return step.Soon(lastLook)
 	}
 	return step.Wait(v1alpha1.ProgressingReason, lastLook, "fetching %s: it has not answered yet", s.repository.Spec.URL)
 }

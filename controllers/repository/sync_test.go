@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -35,6 +37,31 @@ func TestTheFirstReadingOfAllTenantsIsAnnounced(t *testing.T) {
 			}
 			if err := s.announce(); err != nil {
 				t.Errorf("the second time: %v", err)
+			}
+		})
+	}
+}
+
+// TestAFailureIsToldUntilTheRemoteAnswers: also by a process that has not asked it to the end yet, but not after the spec changed.
+func TestAFailureIsToldUntilTheRemoteAnswers(t *testing.T) {
+	condition := func(status metav1.ConditionStatus, generation int64) []metav1.Condition {
+		return []metav1.Condition{{Type: v1alpha1.FetchedCondition, Status: status, Reason: "R", ObservedGeneration: generation}}
+	}
+	for name, tt := range map[string]struct {
+		conditions []metav1.Condition
+		told       bool
+	}{
+		"nothing is known":           {nil, true},
+		"it failed":                  {condition(metav1.ConditionFalse, 2), false},
+		"it failed with an old spec": {condition(metav1.ConditionFalse, 1), true},
+		"it was fetched":             {condition(metav1.ConditionTrue, 2), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scope{repository: &v1alpha1.Repository{}}
+			s.repository.Generation = 2
+			s.repository.SetConditions(tt.conditions)
+			if told := s.unanswered().Error() != step.Soon(0).Error(); told != tt.told {
+				t.Errorf("it is told anew: %t, want %t", told, tt.told)
 			}
 		})
 	}
