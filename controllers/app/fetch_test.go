@@ -21,13 +21,14 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
 // TestHowAFetchEnds takes the step of a Git app, and looks at what the queue and the condition are told.
 func TestHowAFetchEnds(t *testing.T) {
 	const interval = time.Hour
-	busy := fmt.Errorf("fetching https://git.example/a: %w", fetch.ErrBusy)
+	busy := fmt.Errorf("fetching https://git.example/a: %w", failure.ErrBusy)
 	cases := map[string]struct {
 		url    string
 		secret bool
@@ -39,9 +40,9 @@ func TestHowAFetchEnds(t *testing.T) {
 		failed   bool
 	}{
 		"busy":            {answered: busy, reason: v1alpha1.WaitingForTurnReason, says: "git.example", after: time.Minute},
-		"refused":         {answered: fetch.ErrAuthentication, reason: v1alpha1.AuthenticationFailedReason, after: interval},
-		"not there":       {answered: fetch.ErrNotFound, reason: v1alpha1.SourceNotFoundReason, after: interval},
-		"too large":       {answered: fetch.ErrTooLarge, reason: v1alpha1.InvalidSourceReason, after: interval},
+		"refused":         {answered: failure.ErrAuthentication, reason: v1alpha1.AuthenticationFailedReason, after: interval},
+		"not there":       {answered: failure.ErrNotFound, reason: v1alpha1.SourceNotFoundReason, after: interval},
+		"too large":       {answered: failure.ErrTooLarge, reason: v1alpha1.InvalidSourceReason, after: interval},
 		"unreachable":     {answered: context.DeadlineExceeded, reason: v1alpha1.FetchFailedReason, failed: true},
 		"a bad URL":       {url: "ftp://git.example", reason: v1alpha1.InvalidSourceReason, says: "ftp", after: interval},
 		"no secret there": {url: "https://git.example", secret: true, reason: v1alpha1.FetchFailedReason, says: "secret ns/git of secretRef does not exist: create it", failed: true},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // fluxStatus is the part that matters here of the status of any source of Flux.
@@ -110,7 +111,7 @@ type absent struct{ why string }
 func (a *absent) Error() string { return a.why }
 
 // Is makes it the kind of error that is waited for.
-func (a *absent) Is(target error) bool { return target == fetch.ErrNotReady }
+func (a *absent) Is(target error) bool { return target == failure.ErrNotReady }
 
 // unpacked opens an artifact, and finds it anew where it was swept or the disk is another one.
 func (r *Reconciler) unpacked(find func() (fetch.Artifact, error), forget func()) (fetched, error) {
@@ -119,7 +120,7 @@ func (r *Reconciler) unpacked(find func() (fetch.Artifact, error), forget func()
 		return fetched{}, err
 	}
 	files, err := r.Artifacts.Files(artifact)
-	if errors.Is(err, fetch.ErrNotFound) {
+	if errors.Is(err, failure.ErrNotFound) {
 		forget()
 		if artifact, err = find(); err == nil {
 			files, err = r.Artifacts.Files(artifact)

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -72,7 +73,7 @@ func (r *Reconciler) chooseImage(ctx context.Context, s *scope) error {
 		return nil
 	case last == nil || !keepsLast(err) || r.moment(err):
 		return fmt.Errorf("choosing a tag of %s: %w", spec.Reference, err)
-	case !errors.Is(err, fetch.ErrBusy) && !errors.As(err, new(*fetch.Unanswered)):
+	case !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*fetch.Unanswered)):
 		s.image.stale = err
 	}
 	s.image.chosen, s.again = last, min(registryPause, fetch.PolicyInterval(spec.Policy))
@@ -147,7 +148,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, image fetch.Image, an
 }
 
 // keepsLast reports whether an error is of the registry or the way to it, and not that no tag is what the policy wants.
-func keepsLast(err error) bool { return !errors.Is(err, fetch.ErrNoTag) }
+func keepsLast(err error) bool { return !errors.Is(err, failure.ErrNoTag) }
 
 // choiceOf returns the status of a choice, and has a new one told.
 func choiceOf(s *scope, chosen fetch.ChosenImage, now time.Time) *v1alpha1.ImageStatus {

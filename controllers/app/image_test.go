@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
@@ -175,7 +176,7 @@ func TestImagePolicyFollowsTheRegistry(t *testing.T) {
 func TestImagePolicyKeepsItsChoice(t *testing.T) {
 	b := newBench(t)
 	b.server(func() { b.down = true })
-	if _, _, err := b.look(); !errors.Is(err, fetch.ErrUnavailable) || b.app.Status.Image != nil {
+	if _, _, err := b.look(); !errors.Is(err, failure.ErrUnavailable) || b.app.Status.Image != nil {
 		t.Fatalf("without a choice: %v, %+v", err, b.app.Status.Image)
 	}
 	b.pass(time.Minute)
@@ -196,7 +197,7 @@ func TestImagePolicyKeepsItsChoice(t *testing.T) {
 	// A choice that the policy would not make any more does not stay.
 	b.app.Spec.Image.Policy.SemVer, b.app.Generation = "2.x", 2
 	b.pass(time.Minute)
-	if _, _, err := b.look(); !errors.Is(err, fetch.ErrUnavailable) {
+	if _, _, err := b.look(); !errors.Is(err, failure.ErrUnavailable) {
 		t.Errorf("another range: %v", err)
 	}
 	b.server(func() { b.down = false })

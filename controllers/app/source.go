@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -219,7 +220,7 @@ func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T,
 		auth, err := fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, a.secret)
 		return func(ctx context.Context) (T, error) { return a.fetch(ctx, auth) }, err
 	})
-	if !s.stale.waits && !errors.Is(err, fetch.ErrBusy) && !errors.As(err, new(*fetch.Unanswered)) {
+	if !s.stale.waits && !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*fetch.Unanswered)) {
 		s.memory.asked = ask.Question
 		s.memory.cause = s.commonCause(ask.Question)
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
@@ -63,16 +64,16 @@ func (r *Reconciler) ask(ctx context.Context, s *scope, host string) (fetch.Ask,
 // same app or spec last, if anything; the scope takes note of the failure.
 func lastOf[T any](r *Reconciler, s *scope, of *fetch.Answers[T], ask fetch.Ask, prepare func() (fetch.Fetcher[T], error)) (T, error) {
 	value, err := of.Get(ask, prepare)
-	if err == nil || errors.Is(err, fetch.ErrDigest) || errors.Is(err, fetch.ErrNotReady) || r.moment(err) {
+	if err == nil || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) || r.moment(err) {
 		return value, err
 	}
-	until, failure := of.Failure(ask.Key)
+	until, failed := of.Failure(ask.Key)
 	s.stale.retry = until.Sub(r.Clock.Now())
 	last, question, known := of.Last(ask.Key)
 	if !known || !of.Follows(question, ask.Question) {
 		return value, err
 	}
-	s.stale.err, s.stale.waits = failure, errors.As(err, new(*fetch.Unanswered)) || errors.Is(err, fetch.ErrBusy)
+	s.stale.err, s.stale.waits = failed, errors.As(err, new(*fetch.Unanswered)) || errors.Is(err, failure.ErrBusy)
 	return last, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // staleFacts are the facts of a source that could not be asked.
@@ -32,7 +33,7 @@ func (r *Reconciler) fetched(s *scope, err error) error {
 		return r.awaitAnswer(s, err)
 	}
 	outcome := sourceOutcome(err)
-	if !delivered(s.app) || errors.Is(err, fetch.ErrVerification) || errors.Is(err, fetch.ErrDigest) || errors.Is(err, fetch.ErrNotReady) {
+	if !delivered(s.app) || errors.Is(err, fetch.ErrVerification) || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) {
 		return outcome
 	}
 	s.kept = true
@@ -84,9 +85,9 @@ func sourceOutcome(err error) error {
 	switch {
 	case err == nil, step.Ended(err):
 		return err
-	case errors.Is(err, fetch.ErrBusy):
+	case errors.Is(err, failure.ErrBusy):
 		return step.Wait(reason, time.Minute, "%w", err) // It is woken when there is room.
-	case errors.Is(err, fetch.ErrNotReady):
+	case errors.Is(err, failure.ErrNotReady):
 		return step.Wait(reason, time.Minute, "%w", err)
 	case final:
 		return step.Stop(reason, err)

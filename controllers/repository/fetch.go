@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
@@ -108,7 +109,7 @@ func (s *scope) withoutRemote(err error) error {
 	reason, final := fetch.Verdict(err)
 	end := step.Fail(reason, err)
 	switch {
-	case errors.Is(err, fetch.ErrBusy):
+	case errors.Is(err, failure.ErrBusy):
 		end = step.Wait(reason, lastLook, "%w", err)
 	case final:
 		end = step.Stop(reason, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // errUnfetched means that the repository was never fetched, so it holds no folder yet.
@@ -29,7 +30,7 @@ func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*fetch.Fold
 		return folder, nil
 	case errors.Is(err, errUnfetched):
 		return nil, step.Wait(v1alpha1.ProgressingReason, time.Second, "waits for its repository: %w", err)
-	case errors.Is(err, fetch.ErrBusy), errors.As(err, new(*fetch.Unanswered)):
+	case errors.Is(err, failure.ErrBusy), errors.As(err, new(*fetch.Unanswered)):
 		return nil, err
 	}
 	return nil, step.Fail(v1alpha1.FetchFailedReason, err)
@@ -101,7 +102,7 @@ func (r *Reconciler) fetchFolder(ctx context.Context, source fetch.Git, digest s
 	if err == nil {
 		folder, err = commit.Folder(digest)
 	}
-	if errors.Is(err, fetch.ErrNotFound) {
+	if errors.Is(err, failure.ErrNotFound) {
 		return nil, fmt.Errorf("the app's folder is gone with the commit that declared it: push a change of the folder: %w", err)
 	}
 	return folder, err

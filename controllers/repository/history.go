@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // newest fetches the newest commit with all that accept needs to know of it, because all of that may wait for the network.
@@ -54,7 +55,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) error {
 		return err
 	}
 	last, err := s.commit.Earlier(s.repository.Status.LastAttemptedRevision)
-	if errors.Is(err, fetch.ErrNotFound) {
+	if errors.Is(err, failure.ErrNotFound) {
 		s.commit = fetch.Commit{}
 		return objection
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // Ancestry is how a commit relates to an earlier one, see Git.After.
@@ -38,7 +41,7 @@ func (c Commit) Earlier(revision string) (Commit, error) {
 			return found, nil
 		}
 	}
-	return Commit{}, fail(ErrNotFound, "commit %s is not in the store", printable(revision))
+	return Commit{}, failure.New(failure.ErrNotFound, "commit %s is not in the store", failure.Printable(revision))
 }
 
 // judge finds out what src asks of the commit: whether it is signed, and whether it descends from the one of src.After. Where it
@@ -51,7 +54,7 @@ func (s *GitStore) judge(ctx context.Context, src Git, commit Commit) (Commit, e
 		return commit, nil
 	}
 	if !fullHash.MatchString(src.After) {
-		return Commit{}, fail(ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", printable(src.After))
+		return Commit{}, failure.New(failure.ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", failure.Printable(src.After))
 	}
 	from, err := s.way(ctx, commit.from, src)
 	if err != nil {
@@ -97,7 +100,7 @@ func (r *repository) search(ctx context.Context, from *remote, src Git, commit C
 			break
 		}
 	}
-	if errors.Is(err, ErrTooLarge) {
+	if errors.Is(err, failure.ErrTooLarge) {
 		answer.Beyond, err = err.Error(), nil
 	}
 	return answer, err
@@ -222,7 +225,7 @@ func (g *generation) leads(commit, earlier plumbing.Hash) (bool, error) {
 		}
 		at = before
 	}
-	return false, tooMany("the number of commits between the two, one after the other,", int64(g.limits.generations))
+	return false, limit.TooMany("the number of commits between the two, one after the other,", int64(g.limits.generations))
 }
 
 func (g *generation) parents(hash plumbing.Hash) ([]plumbing.Hash, error) {

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // commitMany makes commits one after the other, each of which changes a file, and pushes them; it returns the last one's hash.
@@ -152,12 +155,12 @@ func (r *gitRepo) branchAndMerge(n int, into, from string) {
 
 // TestAncestryFetchesNoFiles where the server can leave them out.
 func TestAncestryFetchesNoFiles(t *testing.T) {
-	for filter, most := range map[string]int64{"true": 50 * kibibyte, "false": 20 * mebibyte} {
+	for filter, most := range map[string]int64{"true": 50 * limit.KiB, "false": 20 * limit.MiB} {
 		repo := newGitRepo(t)
 		repo.config("uploadpack.allowFilter", filter)
 		first := repo.push("first")
 		for i := range 3 {
-			repo.write("large", noise(i, mebibyte))
+			repo.write("large", noise(i, limit.MiB))
 			repo.push(fmt.Sprint(i))
 		}
 		server, wire := counted(t, repo)
@@ -250,7 +253,7 @@ func TestTheEarlierCommitIsBroughtBack(t *testing.T) {
 	}
 	// One that no server has is no error: there is nothing to go on from.
 	commit = fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: server.url(), After: strings.Repeat("ab", 20)})
-	if _, err := commit.Earlier("main@sha1:" + strings.Repeat("ab", 20)); !errors.Is(err, ErrNotFound) || commit.Ancestry.Descends {
+	if _, err := commit.Earlier("main@sha1:" + strings.Repeat("ab", 20)); !errors.Is(err, failure.ErrNotFound) || commit.Ancestry.Descends {
 		t.Errorf("%+v: %v", commit.Ancestry, err)
 	}
 }
@@ -272,10 +275,10 @@ func TestAncestryThatCannotBeAsked(t *testing.T) {
 			return req.Method == http.MethodPost
 		}
 	})
-	if commit, err := store.Fetch(t.Context(), Git{URL: server.url(), After: first}); err == nil || errors.Is(err, ErrNotFound) {
+	if commit, err := store.Fetch(t.Context(), Git{URL: server.url(), After: first}); err == nil || errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("%+v, %v", commit.Ancestry, err)
 	}
-	if _, err := store.Fetch(t.Context(), Git{URL: server.url(), After: "main"}); !errors.Is(err, ErrInvalid) {
+	if _, err := store.Fetch(t.Context(), Git{URL: server.url(), After: "main"}); !errors.Is(err, failure.ErrInvalid) {
 		t.Errorf("a name for a hash: %v", err)
 	}
 }

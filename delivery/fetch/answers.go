@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
@@ -204,7 +205,7 @@ func (a *Answers[T]) notAsked(key string, r *run, err error) error {
 	if k.run == r {
 		k.run = nil
 		k.failed(a.clock.Now(), r.cause, r.ask.Question, err)
-		if k.err != nil && !errors.Is(err, ErrBusy) {
+		if k.err != nil && !errors.Is(err, failure.ErrBusy) {
 			err = k.err
 		}
 	}
@@ -219,11 +220,11 @@ func explained(err error, tenant string) error {
 	var open *pool.OpenError
 	switch {
 	case errors.Is(err, pool.ErrFull):
-		return fail(ErrBusy, "it waits its turn: as many fetches of %s wait as may", whose(tenant))
+		return failure.New(failure.ErrBusy, "it waits its turn: as many fetches of %s wait as may", whose(tenant))
 	case errors.Is(err, pool.ErrCanceled):
 		return fmt.Errorf("%w: %w", context.Canceled, err)
 	case errors.As(err, &open):
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", failure.ErrUnavailable, err)
 	}
 	return err
 }

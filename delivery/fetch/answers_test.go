@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
@@ -161,12 +162,12 @@ func TestRecentAfterAFailure(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newSource(t, recent)
-			s.err = fail(ErrAuthentication, "refused")
+			s.err = failure.New(failure.ErrAuthentication, "refused")
 			for i := range 5 {
 				if i > 0 {
 					s.clock.Step(16 * time.Second)
 				}
-				if _, err := s.ask("a", q); !errors.Is(err, ErrAuthentication) {
+				if _, err := s.ask("a", q); !errors.Is(err, failure.ErrAuthentication) {
 					t.Fatalf("got %v", err)
 				}
 			}
@@ -276,7 +277,7 @@ func TestAnOpenBreakerKeepsTheMessage(t *testing.T) {
 	for i := range 3 {
 		_, _ = s.ask(fmt.Sprint("other", i), q)
 	}
-	if _, err := s.ask("new", q); !errors.Is(err, ErrUnavailable) {
+	if _, err := s.ask("new", q); !errors.Is(err, failure.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -15,6 +15,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -24,7 +27,7 @@ var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 func (s *ChartStore) archive(ctx context.Context, r request, v version, get func(context.Context) (io.ReadCloser, error)) (ChartArchive, error) {
 	expected, err := expectedDigest(r.Digest, v.Digest)
 	if err != nil {
-		return ChartArchive{}, fmt.Errorf("version %s: %w", printable(v.Name), err)
+		return ChartArchive{}, fmt.Errorf("version %s: %w", failure.Printable(v.Name), err)
 	}
 	download := func() (string, error) {
 		body, err := get(ctx)
@@ -42,7 +45,7 @@ func (s *ChartStore) archive(ctx context.Context, r request, v version, get func
 		err = s.once(ctx, r.folder, sum, download)
 	}
 	if err != nil {
-		return ChartArchive{}, fmt.Errorf("version %s: %w", printable(v.Name), err)
+		return ChartArchive{}, fmt.Errorf("version %s: %w", failure.Printable(v.Name), err)
 	}
 	found := ChartArchive{Path: archivePath(r.folder, sum), Name: r.Name, Version: v.Name, Digest: "sha256:" + sum}
 	s.used.mark(found.Path)
@@ -83,7 +86,7 @@ func expectedDigest(pinned, listed string) (expected, error) {
 	pinned = strings.TrimPrefix(pinned, "sha256:")
 	listed = strings.ToLower(strings.TrimPrefix(listed, "sha256:"))
 	if listed != "" && !sha256Hex.MatchString(listed) {
-		return expected{}, fail(ErrInvalid, "the repository lists the digest %q, which is not a SHA-256", printable(listed))
+		return expected{}, failure.New(failure.ErrInvalid, "the repository lists the digest %q, which is not a SHA-256", failure.Printable(listed))
 	}
 	if pinned != "" && listed != "" && pinned != listed {
 		return expected{}, anotherDigest(listed, pinned)
@@ -92,7 +95,7 @@ func expectedDigest(pinned, listed string) (expected, error) {
 }
 
 func anotherDigest(got, pinned string) error {
-	return fail(ErrDigest, "its archive has the digest sha256:%s, and the app pins sha256:%s: find out why it changed, and write the new digest if that is right", got, pinned)
+	return failure.New(failure.ErrDigest, "its archive has the digest sha256:%s, and the app pins sha256:%s: find out why it changed, and write the new digest if that is right", got, pinned)
 }
 
 // compare refuses another digest than the one expected.
@@ -101,20 +104,20 @@ func (e expected) compare(got string) error {
 	case e.hex == "" || e.hex == got:
 		return nil
 	case e.listed:
-		return fail(errServer, "its content has the digest sha256:%s, and the repository lists sha256:%s: publish the version again under a new number", got, e.hex)
+		return failure.New(failure.ErrServer, "its content has the digest sha256:%s, and the repository lists sha256:%s: publish the version again under a new number", got, e.hex)
 	}
 	return anotherDigest(got, e.hex)
 }
 
 // keep writes an archive under its digest, whole or not at all, and returns the digest.
 func (s *ChartStore) keep(folder string, want expected, body io.Reader) (string, error) {
-	start := bufio.NewReader(&limited{r: body, left: s.limits.chart, over: chartTooLarge(s.limits.chart)})
+	start := bufio.NewReader(limit.NewReader(body, s.limits.chart, chartTooLarge(s.limits.chart)))
 	magic, err := start.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", downloadFailed("the chart", folder, err)
 	}
 	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return "", fail(ErrInvalid, "what the repository serves as the chart is not a gzip archive: check what was published there")
+		return "", failure.New(failure.ErrInvalid, "what the repository serves as the chart is not a gzip archive: check what was published there")
 	}
 	file, err := createIn(folder)
 	if err != nil {
@@ -158,14 +161,14 @@ func (s *ChartStore) whole(archive io.ReadSeeker) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil
 	}
-	return fail(errServer, "what the repository serves as the chart is not a whole gzip archive: check what was published there")
+	return failure.New(failure.ErrServer, "what the repository serves as the chart is not a whole gzip archive: check what was published there")
 }
 
 // downloadFailed explains an error of copying from a server to a file.
 func downloadFailed(what, folder string, err error) error {
 	var (
 		disk *os.PathError
-		ours *failure
+		ours *failure.Error
 	)
 	switch {
 	case errors.As(err, &disk):
@@ -173,5 +176,5 @@ func downloadFailed(what, folder string, err error) error {
 	case errors.As(err, &ours):
 		return err
 	}
-	return fmt.Errorf("%w: downloading %s: %w", ErrUnavailable, what, err)
+	return fmt.Errorf("%w: downloading %s: %w", failure.ErrUnavailable, what, err)
 }

@@ -16,6 +16,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"weak"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // Artifact is an archive of manifests that is on disk, unpacked.
@@ -87,7 +90,7 @@ func (s *ArtifactStore) Files(a Artifact) (fs.FS, error) {
 	}
 	file, err := os.Open(a.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fail(ErrNotFound, "artifact %s is not in the store: fetch first", a.Digest)
+		return nil, failure.New(failure.ErrNotFound, "artifact %s is not in the store: fetch first", a.Digest)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the artifact: %w", err)
@@ -165,9 +168,9 @@ func (s *ArtifactStore) keep(ctx context.Context, a archived) (string, error) {
 // receive unpacks an archive into a file and compares its digest.
 func (s *ArtifactStore) receive(file *os.File, body io.Reader, digest string) error {
 	sum := sha256.New()
-	archive := io.TeeReader(limit(body, "the artifact", s.limits.artifact), sum)
+	archive := io.TeeReader(limit.NewReader(body, s.limits.artifact, limit.TooLarge("the artifact", s.limits.artifact)), sum)
 	unpacked := unpack(archive, file, s.limits)
-	if errors.Is(unpacked, ErrTooLarge) {
+	if errors.Is(unpacked, failure.ErrTooLarge) {
 		return unpacked
 	}
 	// What follows the archive counts for its digest, too.
@@ -176,7 +179,7 @@ func (s *ArtifactStore) receive(file *os.File, body io.Reader, digest string) er
 	}
 	if "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest {
 		// Which it has instead is not told: with it, somebody who may not see the artifact could ask for it.
-		return fail(errServer, "the artifact has another digest than the %s that is expected", printable(digest))
+		return failure.New(failure.ErrServer, "the artifact has another digest than the %s that is expected", failure.Printable(digest))
 	}
 	if unpacked != nil {
 		return unpacked

@@ -17,6 +17,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // entry is one of a tar archive; its size may lie.
@@ -180,7 +183,7 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	for range 3 {
 		runtime.GC()
 	}
-	if _, err := store.Files(got); !errors.Is(err, ErrNotFound) {
+	if _, err := store.Files(got); !errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("a swept artifact: %v", err)
 	}
 	if _, err := store.Fetch(t.Context(), server.artifact()); err != nil {
@@ -205,18 +208,18 @@ func TestArtifactUnhappy(t *testing.T) {
 		kind   error
 		says   string
 	}{
-		"no such tag":      {func(o *OCI) { o.Tag = "none" }, ErrNotFound, "tag none"},
-		"no such version":  {func(o *OCI) { o.SemVer = ">9" }, ErrNotFound, `semver ">9"`},
-		"no such digest":   {func(o *OCI) { o.Digest = "sha256:" + strings.Repeat("0", 64) }, ErrNotFound, "sha256:000"},
-		"not a digest":     {func(o *OCI) { o.Digest = "sha256:0" }, ErrInvalid, "64 hexadecimal"},
-		"not a range":      {func(o *OCI) { o.SemVer = "x.y" }, ErrInvalid, "not a range"},
-		"not an address":   {func(o *OCI) { o.URL = "https://x" }, ErrInvalid, "oci://host/path"},
-		"a password":       {func(o *OCI) { o.URL = "oci://u:hunter2@h/x" }, ErrInvalid, "secretRef"},
-		"no archive":       {func(o *OCI) { o.Tag = "no-archive" }, ErrInvalid, "tar+gzip"},
-		"not gzip":         {func(o *OCI) { o.Tag = "not-gzip" }, ErrInvalid, "gzip"},
-		"cut short":        {func(o *OCI) { o.Tag = "cut" }, ErrInvalid, "whole"},
-		"another content":  {func(o *OCI) { o.Tag = "other" }, ErrUnavailable, "digest"},
-		"the same, pinned": {func(o *OCI) { o.Digest = other }, ErrUnavailable, "digest"},
+		"no such tag":      {func(o *OCI) { o.Tag = "none" }, failure.ErrNotFound, "tag none"},
+		"no such version":  {func(o *OCI) { o.SemVer = ">9" }, failure.ErrNotFound, `semver ">9"`},
+		"no such digest":   {func(o *OCI) { o.Digest = "sha256:" + strings.Repeat("0", 64) }, failure.ErrNotFound, "sha256:000"},
+		"not a digest":     {func(o *OCI) { o.Digest = "sha256:0" }, failure.ErrInvalid, "64 hexadecimal"},
+		"not a range":      {func(o *OCI) { o.SemVer = "x.y" }, failure.ErrInvalid, "not a range"},
+		"not an address":   {func(o *OCI) { o.URL = "https://x" }, failure.ErrInvalid, "oci://host/path"},
+		"a password":       {func(o *OCI) { o.URL = "oci://u:hunter2@h/x" }, failure.ErrInvalid, "secretRef"},
+		"no archive":       {func(o *OCI) { o.Tag = "no-archive" }, failure.ErrInvalid, "tar+gzip"},
+		"not gzip":         {func(o *OCI) { o.Tag = "not-gzip" }, failure.ErrInvalid, "gzip"},
+		"cut short":        {func(o *OCI) { o.Tag = "cut" }, failure.ErrInvalid, "whole"},
+		"another content":  {func(o *OCI) { o.Tag = "other" }, failure.ErrUnavailable, "digest"},
+		"the same, pinned": {func(o *OCI) { o.Digest = other }, failure.ErrUnavailable, "digest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -235,7 +238,7 @@ func TestArtifactUnhappy(t *testing.T) {
 
 func TestUnpackRefuses(t *testing.T) {
 	small := defaultLimits()
-	small.unpacked, small.unpackedFile, small.files, small.paths, small.path, small.depth = 20*kibibyte, 4*kibibyte, 5, 100, 40, 3
+	small.unpacked, small.unpackedFile, small.files, small.paths, small.path, small.depth = 20*limit.KiB, 4*limit.KiB, 5, 100, 40, 3
 	many := func(n int, name func(int) string) (all []entry) {
 		for i := range n {
 			all = append(all, entry{name: name(i)})
@@ -247,25 +250,25 @@ func TestUnpackRefuses(t *testing.T) {
 		kind    error
 		says    string
 	}{
-		"absolute":        {[]entry{{name: "/etc/passwd", text: "x"}}, ErrInvalid, "/etc/passwd"},
-		"out of it":       {[]entry{{name: "a/../../b", text: "x"}}, ErrInvalid, "a/../../b"},
-		"a backslash":     {[]entry{{name: `a\b`, text: "x"}}, ErrInvalid, "leads out"},
-		"no name":         {[]entry{{name: "a//..//.."}}, ErrInvalid, "leads out"},
-		"a link":          {[]entry{{name: "web.yaml", kind: tar.TypeSymlink, text: "/etc/passwd"}}, ErrInvalid, "web.yaml, which is a link"},
-		"a hard link":     {[]entry{{name: "web.yaml", kind: tar.TypeLink, text: "a"}}, ErrInvalid, "link"},
-		"a device":        {[]entry{{name: "zero", kind: tar.TypeChar}}, ErrInvalid, "device"},
-		"a pipe":          {[]entry{{name: "pipe", kind: tar.TypeFifo}}, ErrInvalid, "device"},
-		"twice":           {[]entry{{name: "a", text: "1"}, {name: "./a", text: "2"}}, ErrInvalid, "twice"},
-		"file and folder": {[]entry{{name: "a", text: "1"}, {name: "a/b", text: "2"}}, ErrInvalid, "as a file and as a folder"},
-		"folder and file": {[]entry{{name: "a/b", text: "1"}, {name: "a", text: "2"}}, ErrInvalid, "twice"},
-		"a large file":    {[]entry{{name: "big.yaml", zeros: 5 * kibibyte}}, ErrTooLarge, "big.yaml of the artifact is larger than the limit of 4 KiB"},
-		"large in all":    {[]entry{{name: "a", zeros: 4000}, {name: "b", zeros: 4000}, {name: "c", zeros: 4000}, {name: "d", zeros: 4000}, {name: "e", zeros: 4000}}, ErrTooLarge, "the unpacked artifact is larger than the limit of 20 KiB"},
-		"many files":      {many(6, func(i int) string { return fmt.Sprint(i) }), ErrTooLarge, "limit of 5"},
-		"many folders":    {many(3, func(i int) string { return fmt.Sprintf("%d/f", i) }), ErrTooLarge, "limit of 5"},
-		"a long path":     {many(1, func(int) string { return strings.Repeat("a", 41) }), ErrTooLarge, "limit of 40"},
-		"long paths":      {many(4, func(i int) string { return strings.Repeat("a", 35) + fmt.Sprint(i) }), ErrTooLarge, "limit of 100 bytes"},
-		"a deep path":     {many(1, func(int) string { return "a/b/c/d" }), ErrTooLarge, "limit of 3"},
-		"a deep folder":   {[]entry{{name: "a/b/c/d/", kind: tar.TypeDir}}, ErrTooLarge, "limit of 3"},
+		"absolute":        {[]entry{{name: "/etc/passwd", text: "x"}}, failure.ErrInvalid, "/etc/passwd"},
+		"out of it":       {[]entry{{name: "a/../../b", text: "x"}}, failure.ErrInvalid, "a/../../b"},
+		"a backslash":     {[]entry{{name: `a\b`, text: "x"}}, failure.ErrInvalid, "leads out"},
+		"no name":         {[]entry{{name: "a//..//.."}}, failure.ErrInvalid, "leads out"},
+		"a link":          {[]entry{{name: "web.yaml", kind: tar.TypeSymlink, text: "/etc/passwd"}}, failure.ErrInvalid, "web.yaml, which is a link"},
+		"a hard link":     {[]entry{{name: "web.yaml", kind: tar.TypeLink, text: "a"}}, failure.ErrInvalid, "link"},
+		"a device":        {[]entry{{name: "zero", kind: tar.TypeChar}}, failure.ErrInvalid, "device"},
+		"a pipe":          {[]entry{{name: "pipe", kind: tar.TypeFifo}}, failure.ErrInvalid, "device"},
+		"twice":           {[]entry{{name: "a", text: "1"}, {name: "./a", text: "2"}}, failure.ErrInvalid, "twice"},
+		"file and folder": {[]entry{{name: "a", text: "1"}, {name: "a/b", text: "2"}}, failure.ErrInvalid, "as a file and as a folder"},
+		"folder and file": {[]entry{{name: "a/b", text: "1"}, {name: "a", text: "2"}}, failure.ErrInvalid, "twice"},
+		"a large file":    {[]entry{{name: "big.yaml", zeros: 5 * limit.KiB}}, failure.ErrTooLarge, "big.yaml of the artifact is larger than the limit of 4 KiB"},
+		"large in all":    {[]entry{{name: "a", zeros: 4000}, {name: "b", zeros: 4000}, {name: "c", zeros: 4000}, {name: "d", zeros: 4000}, {name: "e", zeros: 4000}}, failure.ErrTooLarge, "the unpacked artifact is larger than the limit of 20 KiB"},
+		"many files":      {many(6, func(i int) string { return fmt.Sprint(i) }), failure.ErrTooLarge, "limit of 5"},
+		"many folders":    {many(3, func(i int) string { return fmt.Sprintf("%d/f", i) }), failure.ErrTooLarge, "limit of 5"},
+		"a long path":     {many(1, func(int) string { return strings.Repeat("a", 41) }), failure.ErrTooLarge, "limit of 40"},
+		"long paths":      {many(4, func(i int) string { return strings.Repeat("a", 35) + fmt.Sprint(i) }), failure.ErrTooLarge, "limit of 100 bytes"},
+		"a deep path":     {many(1, func(int) string { return "a/b/c/d" }), failure.ErrTooLarge, "limit of 3"},
+		"a deep folder":   {[]entry{{name: "a/b/c/d/", kind: tar.TypeDir}}, failure.ErrTooLarge, "limit of 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := unpack(bytes.NewReader(archiveOf(t, tc.entries...)), io.Discard, small)
@@ -278,15 +281,14 @@ func TestUnpackRefuses(t *testing.T) {
 
 // TestABombEndsAtTheLimit unpacks 1 GiB of zeros, in one file, in many, and behind each other's headers.
 func TestABombEndsAtTheLimit(t *testing.T) {
-	const gibibyte = 1 << 30
 	var parts []entry
 	for i := range 128 {
-		parts = append(parts, entry{name: fmt.Sprintf("%d.yaml", i), zeros: gibibyte / 128})
+		parts = append(parts, entry{name: fmt.Sprintf("%d.yaml", i), zeros: limit.GiB / 128})
 	}
-	for name, entries := range map[string][]entry{"one file": {{name: "bomb.yaml", zeros: gibibyte}}, "many files": parts} {
+	for name, entries := range map[string][]entry{"one file": {{name: "bomb.yaml", zeros: limit.GiB}}, "many files": parts} {
 		t.Run(name, func(t *testing.T) {
 			bomb := archiveOf(t, entries...)
-			if len(bomb) > 4*mebibyte {
+			if len(bomb) > 4*limit.MiB {
 				t.Fatalf("the bomb has %d bytes", len(bomb))
 			}
 			server := serveOCI(t, httptest.NewServer)
@@ -294,12 +296,12 @@ func TestABombEndsAtTheLimit(t *testing.T) {
 			dir := t.TempDir()
 			peak := peakHeap(t, func() {
 				_, err := NewArtifactStore(dir, loopback).Fetch(t.Context(), server.artifact())
-				if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "limit of") {
+				if !errors.Is(err, failure.ErrTooLarge) || !strings.Contains(err.Error(), "limit of") {
 					t.Errorf("got %v", err)
 				}
 			})
-			if peak > 16*mebibyte {
-				t.Errorf("it took %d MiB", peak/mebibyte)
+			if peak > 16*limit.MiB {
+				t.Errorf("it took %d MiB", peak/limit.MiB)
 			}
 			if left, _ := filepath.Glob(filepath.Join(dir, "*", "*")); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
@@ -382,7 +384,7 @@ func TestSparseFilesCount(t *testing.T) {
 	}
 	_, _ = squeezed.Write(make([]byte, 1024))
 	_ = squeezed.Close()
-	if err := unpack(&archive, io.Discard, defaultLimits()); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "the unpacked artifact") {
+	if err := unpack(&archive, io.Discard, defaultLimits()); !errors.Is(err, failure.ErrTooLarge) || !strings.Contains(err.Error(), "the unpacked artifact") {
 		t.Errorf("got %v", err)
 	}
 }

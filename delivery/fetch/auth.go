@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // The keys of a Secret with credentials; the same as Flux's.
@@ -80,16 +82,16 @@ func (a Auth) check() error {
 	for key, value := range map[string]string{usernameKey: a.Username, passwordKey: a.Password, bearerTokenKey: a.BearerToken} {
 		// A line break comes from "echo secret | base64" and is never part of a credential; servers only say 401 to it.
 		if strings.ContainsAny(value, "\r\n\x00") {
-			return fail(ErrInvalid, "%s of the Secret holds a line break: write it without one", key)
+			return failure.New(failure.ErrInvalid, "%s of the Secret holds a line break: write it without one", key)
 		}
 	}
 	switch {
 	case a.BearerToken != "" && (a.Username != "" || a.Password != "") && len(a.Identity) == 0:
-		return fail(ErrInvalid, "the Secret holds both bearerToken and username or password: keep one of them")
+		return failure.New(failure.ErrInvalid, "the Secret holds both bearerToken and username or password: keep one of them")
 	case a.Username != "" && a.Password == "" && len(a.Identity) == 0:
-		return fail(ErrInvalid, "the Secret holds username but no password: add it")
+		return failure.New(failure.ErrInvalid, "the Secret holds username but no password: add it")
 	case strings.Contains(a.Username, ":"):
-		return fail(ErrInvalid, "username of the Secret holds a colon, which basic authentication cannot carry")
+		return failure.New(failure.ErrInvalid, "username of the Secret holds a colon, which basic authentication cannot carry")
 	}
 	if _, err := a.signer(); err != nil {
 		return err
@@ -106,7 +108,7 @@ func (a Auth) check() error {
 
 // named adds to an error that the credentials may be the reason of where they are from.
 func (a Auth) named(err error) error {
-	if a.Secret == "" || !errors.Is(err, ErrAuthentication) && !errors.Is(err, ErrNotFound) {
+	if a.Secret == "" || !errors.Is(err, failure.ErrAuthentication) && !errors.Is(err, failure.ErrNotFound) {
 		return err
 	}
 	return fmt.Errorf("%w; the credentials are those of Secret %s", err, a.Secret)
@@ -126,13 +128,13 @@ func (a Auth) signer() (ssh.Signer, error) {
 	}
 	// The cause is left out of the messages: a parser may quote what it was given.
 	if _, encrypted := err.(*ssh.PassphraseMissingError); !encrypted { //nolint:errorlint // returned as is
-		return nil, fail(ErrInvalid, "identity of the Secret is not a private SSH key in PEM")
+		return nil, failure.New(failure.ErrInvalid, "identity of the Secret is not a private SSH key in PEM")
 	}
 	if len(a.Passphrase) == 0 {
-		return nil, fail(ErrInvalid, "identity of the Secret is encrypted: add its passphrase as password")
+		return nil, failure.New(failure.ErrInvalid, "identity of the Secret is encrypted: add its passphrase as password")
 	}
 	if signer, err = ssh.ParsePrivateKeyWithPassphrase(a.Identity, a.Passphrase); err != nil {
-		return nil, fail(ErrInvalid, "password of the Secret does not decrypt identity")
+		return nil, failure.New(failure.ErrInvalid, "password of the Secret does not decrypt identity")
 	}
 	return signer, nil
 }
@@ -147,7 +149,7 @@ func (a Auth) roots() (*x509.CertPool, error) {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(a.CA) {
-		return nil, fail(ErrInvalid, "ca.crt of the Secret holds no certificate in PEM")
+		return nil, failure.New(failure.ErrInvalid, "ca.crt of the Secret holds no certificate in PEM")
 	}
 	return pool, nil
 }
@@ -158,14 +160,14 @@ func (a Auth) certificates() ([]tls.Certificate, error) {
 	case len(a.Certificate) == 0 && len(a.PrivateKey) == 0:
 		return nil, nil
 	case len(a.PrivateKey) == 0:
-		return nil, fail(ErrInvalid, "the Secret holds tls.crt but no tls.key: add it")
+		return nil, failure.New(failure.ErrInvalid, "the Secret holds tls.crt but no tls.key: add it")
 	case len(a.Certificate) == 0:
-		return nil, fail(ErrInvalid, "the Secret holds tls.key but no tls.crt: add it")
+		return nil, failure.New(failure.ErrInvalid, "the Secret holds tls.key but no tls.crt: add it")
 	}
 	pair, err := tls.X509KeyPair(a.Certificate, a.PrivateKey)
 	if err != nil {
 		// The cause is left out: it may quote the key.
-		return nil, fail(ErrInvalid, "tls.crt and tls.key of the Secret are not a certificate and its private key in PEM")
+		return nil, failure.New(failure.ErrInvalid, "tls.crt and tls.key of the Secret are not a certificate and its private key in PEM")
 	}
 	return []tls.Certificate{pair}, nil
 }

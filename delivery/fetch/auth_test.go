@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 func TestAuthFromSecret(t *testing.T) {
@@ -39,7 +41,7 @@ func TestAuthFromSecret(t *testing.T) {
 			}
 			got, err := AuthFromSecret(data)
 			if tc.says != "" {
-				wantError(t, err, ErrInvalid, tc.says)
+				wantError(t, err, failure.ErrInvalid, tc.says)
 				wantNoSecret(t, err, "hunter2")
 				return
 			}
@@ -136,7 +138,7 @@ func FuzzAuthFromSecret(f *testing.F) {
 			"known_hosts": []byte(hosts), "ca.crt": []byte(ca), ".dockerconfigjson": []byte(docker),
 		})
 		if err != nil {
-			wantError(t, err, ErrInvalid, "the Secret")
+			wantError(t, err, failure.ErrInvalid, "the Secret")
 			// Short strings occur in any sentence.
 			if len(password) > 12 && strings.Contains(err.Error(), password) {
 				t.Errorf("the password is in the error: %v", err)

@@ -15,6 +15,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // fastImport makes a commit of main of what write puts into a stream of git fast-import.
@@ -78,7 +81,7 @@ func TestALargeRepository(t *testing.T) {
 		t.Skip("it makes a large repository")
 	}
 	repo := newGitRepo(t)
-	const files, size = 10_000, 50 * mebibyte / 10_000
+	const files, size = 10_000, 50 * limit.MiB / 10_000
 	repo.fastImport(func(file func(string, int64, io.Reader)) {
 		for i := range files {
 			file(fmt.Sprintf("apps/a%d/f%d.yaml", i/100, i%100), size, noiseOf(i))
@@ -88,9 +91,9 @@ func TestALargeRepository(t *testing.T) {
 	store := NewGitStore(t.TempDir(), loopback)
 	began := time.Now()
 	peak := peakHeap(t, func() { fetchOK(t, store, Git{URL: server.url()}) })
-	t.Logf("first fetch: %s, heap at most +%d MiB, %d MiB on the wire", time.Since(began), peak/mebibyte, wire.Load()/mebibyte)
-	if peak > 200*mebibyte {
-		t.Errorf("the first fetch took %d MiB", peak/mebibyte)
+	t.Logf("first fetch: %s, heap at most +%d MiB, %d MiB on the wire", time.Since(began), peak/limit.MiB, wire.Load()/limit.MiB)
+	if peak > 200*limit.MiB {
+		t.Errorf("the first fetch took %d MiB", peak/limit.MiB)
 	}
 	repo.git("fetch", "--quiet", "--depth=1", "origin", "main")
 	repo.git("reset", "--quiet", "--hard", "FETCH_HEAD")
@@ -106,7 +109,7 @@ func TestALargeRepository(t *testing.T) {
 		if text(t, commit, "apps/a7/f7.yaml") != change {
 			t.Error("the change is not there")
 		}
-		if wire.Load() > 100*kibibyte {
+		if wire.Load() > 100*limit.KiB {
 			t.Errorf("a change of one file took %d bytes", wire.Load())
 		}
 	}
@@ -136,7 +139,7 @@ func TestHostileRepositories(t *testing.T) {
 				file("web.yaml", 3, strings.NewReader("a: "))
 				file("apps/db/dump.sql", 1<<30, zeros{})
 			},
-			[]string{"apps/db/dump.sql", "1 GiB", "the limit is 512 MiB"}, 64 * mebibyte,
+			[]string{"apps/db/dump.sql", "1 GiB", "the limit is 512 MiB"}, 64 * limit.MiB,
 		},
 		"more files than are listed": {
 			func(file func(string, int64, io.Reader)) {
@@ -144,7 +147,7 @@ func TestHostileRepositories(t *testing.T) {
 					file(fmt.Sprintf("d%d/f%d.yaml", i/1000, i), 6, strings.NewReader(fmt.Sprintf("%06d", i)))
 				}
 			},
-			[]string{"number of files", "the limit of 50000"}, 200 * mebibyte,
+			[]string{"number of files", "the limit of 50000"}, 200 * limit.MiB,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,8 +162,8 @@ func TestHostileRepositories(t *testing.T) {
 					err = fs.WalkDir(commit.Root, ".", func(_ string, _ fs.DirEntry, err error) error { return err })
 				}
 			})
-			t.Logf("%s, heap at most +%d MiB: %v", time.Since(began), peak/mebibyte, err)
-			if !errors.Is(err, ErrTooLarge) {
+			t.Logf("%s, heap at most +%d MiB: %v", time.Since(began), peak/limit.MiB, err)
+			if !errors.Is(err, failure.ErrTooLarge) {
 				t.Fatalf("got %v", err)
 			}
 			for _, says := range tc.says {
@@ -169,7 +172,7 @@ func TestHostileRepositories(t *testing.T) {
 				}
 			}
 			if peak > tc.limit {
-				t.Errorf("it took %d MiB", peak/mebibyte)
+				t.Errorf("it took %d MiB", peak/limit.MiB)
 			}
 		})
 	}

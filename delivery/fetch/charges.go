@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 const (
 	// blockSize is what the smallest file takes, in bytes; each takes as much again for its name and its inode, so that many small
 	// ones are not for free.
-	blockSize = 4 * kibibyte
+	blockSize = 4 * limit.KiB
 	// nobody is whom files count for that an earlier process left and that were not asked for since.
 	nobody = ""
 )
@@ -169,7 +172,7 @@ func RepositoryTenant(name string) string { return repositoryShare + name }
 // whose names a tenant in a message.
 func whose(tenant string) string {
 	if strings.HasPrefix(tenant, repositoryShare) {
-		return printable(tenant)
+		return failure.Printable(tenant)
 	}
-	return "tenant " + printable(tenant)
+	return "tenant " + failure.Printable(tenant)
 }

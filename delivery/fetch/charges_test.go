@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // TestSmallFilesAreNotForFree fetches charts of a few bytes.
@@ -41,7 +44,7 @@ func TestSmallFilesAreNotForFree(t *testing.T) {
 			for n := 18; n < 20; n++ {
 				_ = fetch("acme", n)
 			}
-			wantError(t, fetch("acme", 20), ErrTooLarge, test.says)
+			wantError(t, fetch("acme", 20), failure.ErrTooLarge, test.says)
 			wantError(t, fetch("other", 21), nil, "")
 		})
 	}
@@ -55,7 +58,7 @@ func (s *Stores) keep(t *testing.T, tenant string, size int) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(folder, fmt.Sprint(size)+archiveEnd)
-	if err := os.WriteFile(path, make([]byte, size*kibibyte-blockSize), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, size*limit.KiB-blockSize), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.disk.claim(tenant, path)
@@ -64,30 +67,30 @@ func (s *Stores) keep(t *testing.T, tenant string, size int) string {
 
 // TestRoomIsFoundWithoutLooking has a download below the limits look at no file.
 func TestRoomIsFoundWithoutLooking(t *testing.T) {
-	stores, later := storesOf(t.TempDir(), 100*kibibyte)
+	stores, later := storesOf(t.TempDir(), 100*limit.KiB)
 	gone := stores.keep(t, "acme", 90)
 	if err := os.Remove(gone); err != nil {
 		t.Fatal(err)
 	}
 	wantError(t, stores.disk.check(t.Context(), "acme"), nil, "")
-	if stores.disk.sum != 90*kibibyte {
+	if stores.disk.sum != 90*limit.KiB {
 		t.Errorf("%d bytes count: it was looked", stores.disk.sum)
 	}
 	stores.keep(t, "acme", 91)
 	wantError(t, stores.disk.check(t.Context(), "acme"), nil, "") // Over the limit, it is looked.
 	gone = stores.keep(t, "acme", 92)
-	wantError(t, stores.disk.check(t.Context(), "acme"), ErrTooLarge, "100 KiB")
+	wantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "100 KiB")
 	if err := os.Remove(gone); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, stores.disk.check(t.Context(), "acme"), ErrTooLarge, "100 KiB") // It is not looked again at once.
+	wantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "100 KiB") // It is not looked again at once.
 	later(clearEvery)
 	wantError(t, stores.disk.check(t.Context(), "acme"), nil, "")
 }
 
 func TestTenantsTogetherLeaveRoom(t *testing.T) {
-	stores, later := storesOf(t.TempDir(), gibibyte)
-	stores.disk.total = 600 * kibibyte
+	stores, later := storesOf(t.TempDir(), limit.GiB)
+	stores.disk.total = 600 * limit.KiB
 	check := func(tenant string) error { return stores.disk.check(t.Context(), tenant) }
 	const refused = "all tenants take more disk together than the limit of 600 KiB"
 	stores.keep(t, "big", 400)
@@ -110,11 +113,11 @@ func TestTenantsTogetherLeaveRoom(t *testing.T) {
 // TestPacksCountForWhoBroughtThem fetches what others brought, also before a restart.
 func TestPacksCountForWhoBroughtThem(t *testing.T) {
 	repo := newGitRepo(t)
-	repo.write("a", noise(1, 60*kibibyte))
+	repo.write("a", noise(1, 60*limit.KiB))
 	repo.push("first")
 	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
 	dir := t.TempDir()
-	stores, _ := storesOf(dir, gibibyte)
+	stores, _ := storesOf(dir, limit.GiB)
 	fetch := func(tenant string) {
 		t.Helper()
 		src.Tenant = tenant
@@ -128,30 +131,30 @@ func TestPacksCountForWhoBroughtThem(t *testing.T) {
 	}
 	fetch("acme")
 	fetch("other")
-	want("acme", 60*kibibyte, 90*kibibyte)
+	want("acme", 60*limit.KiB, 90*limit.KiB)
 	want("other", 0, 1)
 
-	stores, _ = storesOf(dir, gibibyte)
+	stores, _ = storesOf(dir, limit.GiB)
 	fetch("other")
 	want("other", 0, 1)
-	want(nobody, 60*kibibyte, 120*kibibyte)
-	repo.write("b", noise(2, 10*kibibyte))
+	want(nobody, 60*limit.KiB, 120*limit.KiB)
+	repo.write("b", noise(2, 10*limit.KiB))
 	repo.push("second")
 	fetch("other")
-	want("other", 10*kibibyte, 50*kibibyte)
+	want("other", 10*limit.KiB, 50*limit.KiB)
 }
 
 // TestSourcesThatFailAreForgotten asks for what was never there.
 func TestSourcesThatFailAreForgotten(t *testing.T) {
 	server := httptest.NewServer(nil)
 	t.Cleanup(server.Close)
-	stores, later := storesOf(t.TempDir(), gibibyte)
+	stores, later := storesOf(t.TempDir(), limit.GiB)
 	for n := range 3 {
 		url := fmt.Sprintf("%s/%d", server.URL, n)
 		_, err := stores.Git.Fetch(t.Context(), Git{URL: url, Tenant: "acme"})
-		wantError(t, err, ErrNotFound, "")
+		wantError(t, err, failure.ErrNotFound, "")
 		_, err = stores.Git.Folder(Git{URL: url + "/b"}, strings.Repeat("0", 40))
-		wantError(t, err, ErrNotFound, "")
+		wantError(t, err, failure.ErrNotFound, "")
 		if _, err = stores.Charts.Fetch(t.Context(), Chart{Repository: url, Name: "web", Tenant: "acme"}); err == nil {
 			t.Error("a chart was found")
 		}

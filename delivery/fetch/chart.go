@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // Chart is a Helm chart in a repository, as somebody.
@@ -87,7 +89,7 @@ func (s *ChartStore) Fetch(ctx context.Context, src Chart) (ChartArchive, error)
 	if err == nil {
 		return archive, nil
 	}
-	return ChartArchive{}, fmt.Errorf("fetching chart %s of %s: %w", printable(src.Name), safeURL(src.Repository), src.Auth.named(err))
+	return ChartArchive{}, fmt.Errorf("fetching chart %s of %s: %w", failure.Printable(src.Name), safeURL(src.Repository), src.Auth.named(err))
 }
 
 // request is a chart on its way.
@@ -120,17 +122,17 @@ func (c Chart) check() (*url.URL, error) {
 	u, err := url.Parse(c.Repository)
 	switch {
 	case !chartName.MatchString(c.Name):
-		return nil, fail(ErrInvalid, "%q is not the name of a chart: letters, digits, dots, dashes and underscores", printable(c.Name))
+		return nil, failure.New(failure.ErrInvalid, "%q is not the name of a chart: letters, digits, dots, dashes and underscores", failure.Printable(c.Name))
 	case c.Digest != "" && !sha256Hex.MatchString(strings.TrimPrefix(c.Digest, "sha256:")):
-		return nil, fail(ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", printable(c.Digest))
+		return nil, failure.New(failure.ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(c.Digest))
 	case err != nil || u.Host == "":
-		return nil, fail(ErrInvalid, "the repository is not of the form https://host/path or oci://host/path")
+		return nil, failure.New(failure.ErrInvalid, "the repository is not of the form https://host/path or oci://host/path")
 	case u.User != nil:
-		return nil, fail(ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
+		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
 	case u.Fragment != "":
-		return nil, fail(ErrInvalid, "the URL has a fragment")
+		return nil, failure.New(failure.ErrInvalid, "the URL has a fragment")
 	case u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "oci":
-		return nil, fail(ErrInvalid, "the scheme %q is not supported: use https, http or oci", u.Scheme)
+		return nil, failure.New(failure.ErrInvalid, "the scheme %q is not supported: use https, http or oci", u.Scheme)
 	}
 	return u, c.Auth.check()
 }

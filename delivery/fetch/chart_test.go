@@ -16,6 +16,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // tgz makes something with the magic of an archive and its digest.
@@ -225,7 +228,7 @@ entries:
   large: [{version: 1.0.0, urls: [large.tgz]}]
 `)
 	server.files["/odd/ok.tgz"], server.files["/odd/page.tgz"] = archive, []byte("<html>")
-	server.files["/odd/large.tgz"] = append(append([]byte{}, archive...), make([]byte, 64*kibibyte)...)
+	server.files["/odd/large.tgz"] = append(append([]byte{}, archive...), make([]byte, 64*limit.KiB)...)
 	server.files["/page/index.yaml"] = []byte("<html><body>hunter2: [</body>")
 	server.files["/nothing/index.yaml"] = []byte("")
 
@@ -234,26 +237,26 @@ entries:
 		kind error
 		says string
 	}{
-		"unknown chart":     {Chart{Repository: "/stable", Name: "wep"}, ErrNotFound, "the repository has no chart wep"},
-		"unknown version":   {Chart{Repository: "/stable", Name: "web", Version: "4.0.0"}, ErrNotFound, `chart web has no version "4.0.0"; the newest are 3.0.0-rc.1, 2.1.0, 2.0.0, 1.2.0, 1.1.0`},
-		"empty range":       {Chart{Repository: "/stable", Name: "web", Version: ">5"}, ErrNotFound, `no version ">5"`},
-		"no range":          {Chart{Repository: "/stable", Name: "web", Version: "latest"}, ErrInvalid, "neither a version nor a range"},
-		"no repository":     {Chart{Repository: "/gone", Name: "web"}, ErrNotFound, "there is no Helm repository"},
-		"web page":          {Chart{Repository: "/page", Name: "web"}, ErrInvalid, "is this the URL of a Helm repository?"},
-		"empty index":       {Chart{Repository: "/nothing", Name: "web"}, ErrInvalid, "index.yaml cannot be read"},
-		"name with slash":   {Chart{Repository: "/stable", Name: "../web"}, ErrInvalid, "not the name of a chart"},
-		"no URL":            {Chart{Repository: "/odd", Name: "nourl"}, ErrInvalid, "lists no URL"},
-		"no versions":       {Chart{Repository: "/odd", Name: "noversion"}, ErrNotFound, "no chart noversion"},
-		"file URL":          {Chart{Repository: "/odd", Name: "script"}, ErrInvalid, "not http or https"},
-		"URL with password": {Chart{Repository: "/odd", Name: "userinfo"}, ErrNotFound, "there is no chart archive"},
-		"archive gone":      {Chart{Repository: "/odd", Name: "gone"}, ErrNotFound, "there is no chart archive"},
-		"archive is a page": {Chart{Repository: "/odd", Name: "page"}, ErrInvalid, "is not a gzip archive"},
-		"other content":     {Chart{Repository: "/odd", Name: "changed"}, errServer, "the repository lists sha256:abab"},
-		"digest is a path":  {Chart{Repository: "/odd", Name: "baddigest"}, ErrInvalid, "not a SHA-256"},
-		"large":             {Chart{Repository: "/odd", Name: "large"}, ErrTooLarge, "the chart is larger than the limit of 64 KiB"},
+		"unknown chart":     {Chart{Repository: "/stable", Name: "wep"}, failure.ErrNotFound, "the repository has no chart wep"},
+		"unknown version":   {Chart{Repository: "/stable", Name: "web", Version: "4.0.0"}, failure.ErrNotFound, `chart web has no version "4.0.0"; the newest are 3.0.0-rc.1, 2.1.0, 2.0.0, 1.2.0, 1.1.0`},
+		"empty range":       {Chart{Repository: "/stable", Name: "web", Version: ">5"}, failure.ErrNotFound, `no version ">5"`},
+		"no range":          {Chart{Repository: "/stable", Name: "web", Version: "latest"}, failure.ErrInvalid, "neither a version nor a range"},
+		"no repository":     {Chart{Repository: "/gone", Name: "web"}, failure.ErrNotFound, "there is no Helm repository"},
+		"web page":          {Chart{Repository: "/page", Name: "web"}, failure.ErrInvalid, "is this the URL of a Helm repository?"},
+		"empty index":       {Chart{Repository: "/nothing", Name: "web"}, failure.ErrInvalid, "index.yaml cannot be read"},
+		"name with slash":   {Chart{Repository: "/stable", Name: "../web"}, failure.ErrInvalid, "not the name of a chart"},
+		"no URL":            {Chart{Repository: "/odd", Name: "nourl"}, failure.ErrInvalid, "lists no URL"},
+		"no versions":       {Chart{Repository: "/odd", Name: "noversion"}, failure.ErrNotFound, "no chart noversion"},
+		"file URL":          {Chart{Repository: "/odd", Name: "script"}, failure.ErrInvalid, "not http or https"},
+		"URL with password": {Chart{Repository: "/odd", Name: "userinfo"}, failure.ErrNotFound, "there is no chart archive"},
+		"archive gone":      {Chart{Repository: "/odd", Name: "gone"}, failure.ErrNotFound, "there is no chart archive"},
+		"archive is a page": {Chart{Repository: "/odd", Name: "page"}, failure.ErrInvalid, "is not a gzip archive"},
+		"other content":     {Chart{Repository: "/odd", Name: "changed"}, failure.ErrServer, "the repository lists sha256:abab"},
+		"digest is a path":  {Chart{Repository: "/odd", Name: "baddigest"}, failure.ErrInvalid, "not a SHA-256"},
+		"large":             {Chart{Repository: "/odd", Name: "large"}, failure.ErrTooLarge, "the chart is larger than the limit of 64 KiB"},
 	}
 	store := NewChartStore(t.TempDir(), loopback)
-	store.limits.chart = 64 * kibibyte
+	store.limits.chart = 64 * limit.KiB
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.src.Repository = server.URL + tc.src.Repository
@@ -283,7 +286,7 @@ func TestChartRefusesURLs(t *testing.T) {
 		"oci://host/Upper Case":      "not the name of a repository",
 	} {
 		_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: repository, Name: "web"})
-		wantError(t, err, ErrInvalid, says)
+		wantError(t, err, failure.ErrInvalid, says)
 		wantNoSecret(t, err, "hunter2")
 	}
 }
@@ -314,8 +317,8 @@ func TestChartCredentialsStayHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web", Auth: Auth{Username: "bot", Password: "hunter3"}})
-	wantError(t, err, ErrAuthentication, "rejected the credentials")
+	wantError(t, err, failure.ErrAuthentication, "rejected the credentials")
 	wantNoSecret(t, err, "hunter3")
 	_, err = store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web"})
-	wantError(t, err, ErrAuthentication, "or it needs credentials")
+	wantError(t, err, failure.ErrAuthentication, "or it needs credentials")
 }

@@ -20,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // clientCertificate makes one that is its own authority.
@@ -119,7 +121,7 @@ func TestChartWithClientCertificate(t *testing.T) {
 		}
 		src.Auth = Auth{CA: ca}
 		_, err = NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), src)
-		wantError(t, err, ErrAuthentication, "as tls.crt and tls.key of the Secret")
+		wantError(t, err, failure.ErrAuthentication, "as tls.crt and tls.key of the Secret")
 	}
 	if got := other.all(); strings.Contains(got, "certificate") || strings.Count(got, "GET") != 2 {
 		t.Errorf("the other host got %q", got)
@@ -184,10 +186,10 @@ func TestOnlyArchivesAreFetchedElsewhere(t *testing.T) {
 		src  Chart
 		kind error
 	}{
-		"an index":   {Chart{Repository: away.URL, Name: "web"}, ErrInvalid},
-		"a manifest": {Chart{Repository: "oci://" + host + "/charts", Name: "web", Version: "1.0.0", Insecure: true}, ErrInvalid},
+		"an index":   {Chart{Repository: away.URL, Name: "web"}, failure.ErrInvalid},
+		"a manifest": {Chart{Repository: "oci://" + host + "/charts", Name: "web", Version: "1.0.0", Insecure: true}, failure.ErrInvalid},
 		// The registry's library finds this out itself.
-		"a list of tags": {Chart{Repository: "oci://" + host + "/charts", Name: "web", Insecure: true}, errServer},
+		"a list of tags": {Chart{Repository: "oci://" + host + "/charts", Name: "web", Insecure: true}, failure.ErrServer},
 	} {
 		_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), c.src)
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), other.URL) {
@@ -229,18 +231,18 @@ func TestChartTokenServers(t *testing.T) {
 		says                               string
 	}{
 		"over TLS":                      {realm: secure.URL + "/token", trusted: true, got: "GET /token " + basicHeader},
-		"without TLS":                   {realm: plain.URL + "/token", trusted: true, kind: errServer, says: "uses http but registry was contacted over https"},
+		"without TLS":                   {realm: plain.URL + "/token", trusted: true, kind: failure.ErrServer, says: "uses http but registry was contacted over https"},
 		"without TLS, insecure":         {realm: plain.URL + "/token", trusted: true, insecure: true, got: "GET /token " + basicHeader},
-		"redirected":                    {realm: secure.URL + "/away", trusted: true, got: "GET /away " + basicHeader, kind: ErrInvalid, says: "redirects to"},
+		"redirected":                    {realm: secure.URL + "/away", trusted: true, got: "GET /away " + basicHeader, kind: failure.ErrInvalid, says: "redirects to"},
 		"refresh token":                 {realm: secure.URL + "/token", trusted: true, refresh: true, got: refreshed},
-		"refresh token, redirected":     {realm: secure.URL + "/away", trusted: true, refresh: true, got: strings.Replace(refreshed, "token", "away", 1), kind: ErrInvalid, says: "redirects"},
-		"of another scheme":             {realm: "file:///etc/passwd", trusted: true, kind: errServer, says: "unsupported scheme"},
-		"not trusted":                   {realm: secure.URL + "/deny", got: "GET /deny", kind: ErrAuthentication, says: "setting TOKEN_SERVICES"},
-		"not trusted, insecure":         {realm: plain.URL + "/deny", insecure: true, got: "GET /deny", kind: ErrAuthentication, says: "setting TOKEN_SERVICES"},
-		"not trusted, refresh token":    {realm: secure.URL + "/token", refresh: true, kind: ErrAuthentication, says: "setting TOKEN_SERVICES"},
+		"refresh token, redirected":     {realm: secure.URL + "/away", trusted: true, refresh: true, got: strings.Replace(refreshed, "token", "away", 1), kind: failure.ErrInvalid, says: "redirects"},
+		"of another scheme":             {realm: "file:///etc/passwd", trusted: true, kind: failure.ErrServer, says: "unsupported scheme"},
+		"not trusted":                   {realm: secure.URL + "/deny", got: "GET /deny", kind: failure.ErrAuthentication, says: "setting TOKEN_SERVICES"},
+		"not trusted, insecure":         {realm: plain.URL + "/deny", insecure: true, got: "GET /deny", kind: failure.ErrAuthentication, says: "setting TOKEN_SERVICES"},
+		"not trusted, refresh token":    {realm: secure.URL + "/token", refresh: true, kind: failure.ErrAuthentication, says: "setting TOKEN_SERVICES"},
 		"not trusted, for everybody":    {realm: secure.URL + "/token", got: "GET /token"},
 		"not trusted, no credentials":   {realm: secure.URL + "/token", public: true, got: "GET /token"},
-		"not trusted, and none gets it": {realm: secure.URL + "/deny", public: true, got: "GET /deny", kind: ErrAuthentication, says: "needs credentials"},
+		"not trusted, and none gets it": {realm: secure.URL + "/deny", public: true, got: "GET /deny", kind: failure.ErrAuthentication, says: "needs credentials"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -306,7 +308,7 @@ func TestChartFromRegistryByPath(t *testing.T) {
 			auth := Auth{CA: certificate(server.Server), DockerConfig: []byte(`{"auths":{` + strings.Join(tc.entries, ",") + `}}`)}
 			_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: server.repository(), Name: "web", Auth: auth})
 			if tc.refused {
-				wantError(t, err, ErrAuthentication, host)
+				wantError(t, err, failure.ErrAuthentication, host)
 			} else if err != nil {
 				t.Error(err)
 			}
@@ -331,7 +333,7 @@ func TestClientCertificateOfASecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			auth, err := AuthFromSecret(map[string][]byte{"tls.crt": tc.certificate, "tls.key": tc.key})
 			if tc.says != "" {
-				wantError(t, err, ErrInvalid, tc.says)
+				wantError(t, err, failure.ErrInvalid, tc.says)
 				wantNoSecret(t, err, "hunter2")
 				return
 			}

@@ -9,11 +9,13 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // maxChartFile bounds a Chart.yaml and what is beside it, in bytes; a parser takes many times the memory of its text.
-const maxChartFile = mebibyte
+const maxChartFile = limit.MiB
 
 // chartFile is what matters here of a Chart.yaml, and of the requirements.yaml of older charts.
 type chartFile struct {
@@ -37,7 +39,7 @@ func readChart(root *Folder, at string) (*chartFile, error) {
 	chart := &chartFile{root: root, at: at, lock: path.Join(at, "Chart.lock")}
 	if err := readYAML(root, path.Join(at, "Chart.yaml"), chart); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fail(ErrNotFound, "there is no chart in %s: it has no Chart.yaml", at)
+			return nil, failure.New(failure.ErrNotFound, "there is no chart in %s: it has no Chart.yaml", at)
 		}
 		return nil, err
 	}
@@ -68,7 +70,7 @@ func readYAML(root *Folder, name string, into any) error {
 		return err
 	}
 	if len(text) > maxChartFile {
-		return tooLarge(name, maxChartFile)
+		return limit.TooLarge(name, maxChartFile)
 	}
 	err = render.CheckAliases(text)
 	if errors.Is(err, render.ErrTooLarge) {
@@ -78,7 +80,7 @@ func readYAML(root *Folder, name string, into any) error {
 		err = yaml.Unmarshal(text, into)
 	}
 	if err != nil {
-		return fail(ErrInvalid, "%s is not the YAML of a chart: check it with \"helm lint\"", name)
+		return failure.New(failure.ErrInvalid, "%s is not the YAML of a chart: check it with \"helm lint\"", name)
 	}
 	return nil
 }
@@ -129,11 +131,11 @@ func (c *chartFile) lack(d dependencyEntry, vendored map[string]bool) (lack, err
 	case vendored[d.Name]:
 		return lack{}, nil
 	case !chartName.MatchString(d.Name):
-		return lack{}, fail(ErrInvalid, "is not the name of a chart: letters, digits, dots, dashes and underscores")
+		return lack{}, failure.New(failure.ErrInvalid, "is not the name of a chart: letters, digits, dots, dashes and underscores")
 	case d.Repository == "":
-		return lack{}, fail(ErrNotFound, "has no repository and is not in charts/: add one of them")
+		return lack{}, failure.New(failure.ErrNotFound, "has no repository and is not in charts/: add one of them")
 	case strings.HasPrefix(d.Repository, "@"), strings.HasPrefix(d.Repository, "alias:"):
-		return lack{}, fail(ErrInvalid, "%s is an alias that only your own helm command knows: write the repository's URL, or put the chart into charts/ with \"helm dependency build\"", printable(d.Repository))
+		return lack{}, failure.New(failure.ErrInvalid, "%s is an alias that only your own helm command knows: write the repository's URL, or put the chart into charts/ with \"helm dependency build\"", failure.Printable(d.Repository))
 	}
 	l := lack{Name: d.Name, Version: d.Version, Repository: d.Repository}
 	if c.lock == "" || strings.HasPrefix(d.Repository, "file://") {
@@ -149,5 +151,5 @@ func (c *chartFile) lack(d dependencyEntry, vendored map[string]bool) (lack, err
 			return l, nil
 		}
 	}
-	return lack{}, fail(ErrInvalid, "version %q from %s is not in %s: write it with \"helm dependency update\" and commit it", printable(d.Version), safeURL(d.Repository), c.lock)
+	return lack{}, failure.New(failure.ErrInvalid, "version %q from %s is not in %s: write it with \"helm dependency update\" and commit it", failure.Printable(d.Version), safeURL(d.Repository), c.lock)
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 func TestChartDigest(t *testing.T) {
@@ -31,14 +33,14 @@ func TestChartDigest(t *testing.T) {
 		says                        string
 	}{
 		"as listed":               {"/stable", "1.0.0", digests["1.0.0"], nil, ""},
-		"another than listed":     {"/stable", "1.0.0", digests["1.1.0"], ErrDigest, "version 1.0.0: its archive has the digest " + digests["1.0.0"]},
-		"the newest is another":   {"/stable", "1.x", digests["1.0.0"], ErrDigest, "version 1.1.0: its archive has the digest " + digests["1.1.0"]},
+		"another than listed":     {"/stable", "1.0.0", digests["1.1.0"], failure.ErrDigest, "version 1.0.0: its archive has the digest " + digests["1.0.0"]},
+		"the newest is another":   {"/stable", "1.x", digests["1.0.0"], failure.ErrDigest, "version 1.1.0: its archive has the digest " + digests["1.1.0"]},
 		"not listed":              {"/bare", "", "sha256:" + own, nil, ""},
-		"not listed, another":     {"/bare", "", other, ErrDigest, "and the app pins " + other},
-		"no digest":               {"/stable", "", "sha256:ab", ErrInvalid, "is not of the form sha256:<64 hexadecimal digits>"},
+		"not listed, another":     {"/bare", "", other, failure.ErrDigest, "and the app pins " + other},
+		"no digest":               {"/stable", "", "sha256:ab", failure.ErrInvalid, "is not of the form sha256:<64 hexadecimal digits>"},
 		"of the layer":            {"oci", "1.0.0", pushed, nil, ""},
-		"of another layer":        {"oci", "*", other, ErrDigest, "its archive has the digest " + pushed},
-		"of the manifest instead": {"oci", "1.0.0", manifest, ErrDigest, "is the digest of its manifest: write that of its archive, " + pushed},
+		"of another layer":        {"oci", "*", other, failure.ErrDigest, "its archive has the digest " + pushed},
+		"of the manifest instead": {"oci", "1.0.0", manifest, failure.ErrDigest, "is the digest of its manifest: write that of its archive, " + pushed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +113,7 @@ func TestChartCutShort(t *testing.T) {
 				t.Errorf("got %+v", got)
 			} else if name != "index, silently" {
 				wantTransient(t, err)
-				wantError(t, err, ErrUnavailable, "")
+				wantError(t, err, failure.ErrUnavailable, "")
 			}
 			if kept, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"+archiveEnd)); len(kept) != 0 {
 				t.Errorf("it was kept: %v", kept)
@@ -310,7 +312,7 @@ func TestChartFromRepositoryThatIsDown(t *testing.T) {
 	_ = listener.Close()
 	for _, repository := range []string{"http://" + address, "oci://" + address + "/charts"} {
 		_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: repository, Name: "web"})
-		wantError(t, err, ErrUnavailable, address+" gives no answer")
+		wantError(t, err, failure.ErrUnavailable, address+" gives no answer")
 		wantTransient(t, err)
 	}
 }
@@ -329,7 +331,7 @@ func TestChartFailureIsShared(t *testing.T) {
 	src := Chart{Repository: server.URL, Name: "web"}
 	together(t, &store.refreshes, store.source(src), 20, func(int) {
 		_, err := store.Fetch(t.Context(), src)
-		wantError(t, err, ErrUnavailable, "answered 503")
+		wantError(t, err, failure.ErrUnavailable, "answered 503")
 	})
 	if asked != 1 {
 		t.Errorf("asked %d times", asked)
@@ -366,5 +368,5 @@ func TestIndexTooLarge(t *testing.T) {
 	store := NewChartStore(t.TempDir(), loopback)
 	store.limits.index = 100
 	_, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web"})
-	wantError(t, err, ErrTooLarge, "the repository's index.yaml is larger than the limit of 100 bytes")
+	wantError(t, err, failure.ErrTooLarge, "the repository's index.yaml is larger than the limit of 100 bytes")
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // version is one version of a chart.
@@ -27,7 +29,7 @@ func choose(chart, wish string, versions []version) (version, error) {
 	}
 	wanted, err := semver.NewConstraint(wish)
 	if err != nil {
-		return version{}, fail(ErrInvalid, "%q is neither a version nor a range of versions, such as \">=1.2.0 <2.0.0\"", printable(wish))
+		return version{}, failure.New(failure.ErrInvalid, "%q is neither a version nor a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(wish))
 	}
 	sorted := newestFirst(versions)
 	for _, v := range sorted {
@@ -36,13 +38,13 @@ func choose(chart, wish string, versions []version) (version, error) {
 		}
 	}
 	if len(sorted) == 0 {
-		return version{}, fail(ErrNotFound, "chart %s has no versions", chart)
+		return version{}, failure.New(failure.ErrNotFound, "chart %s has no versions", chart)
 	}
 	var newest []string
 	for _, v := range sorted[:min(5, len(sorted))] {
-		newest = append(newest, printable(v.Name))
+		newest = append(newest, failure.Printable(v.Name))
 	}
-	return version{}, fail(ErrNotFound, "chart %s has no version %q; the newest are %s", chart, printable(wish), strings.Join(newest, ", "))
+	return version{}, failure.New(failure.ErrNotFound, "chart %s has no version %q; the newest are %s", chart, failure.Printable(wish), strings.Join(newest, ", "))
 }
 
 type parsedVersion struct {

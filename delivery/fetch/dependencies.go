@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // ChartFolder is a chart in a folder, whose dependencies may have to be fetched.
@@ -108,10 +111,10 @@ func (s *ChartStore) get(ctx context.Context, chart ChartFolder, lacks []lack) (
 			d.Version = d.Archive.Version
 		}
 		if err == nil && !fs.ValidPath(d.file()) {
-			err = fail(ErrInvalid, "version %q cannot be the name of a file", printable(d.Version))
+			err = failure.New(failure.ErrInvalid, "version %q cannot be the name of a file", failure.Printable(d.Version))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("dependency %s: %w", printable(l.Name), err)
+			return nil, fmt.Errorf("dependency %s: %w", failure.Printable(l.Name), err)
 		}
 		got = append(got, d)
 	}
@@ -155,7 +158,7 @@ type planner struct {
 
 func (p *planner) folder(at string, depth int) ([]lack, error) {
 	if depth > maxDependencyDepth {
-		return nil, fail(ErrInvalid, "%s: folders depend on each other more than %d deep; is there a circle?", at, maxDependencyDepth)
+		return nil, failure.New(failure.ErrInvalid, "%s: folders depend on each other more than %d deep; is there a circle?", at, maxDependencyDepth)
 	}
 	chart, err := readChart(p.root, at)
 	if err != nil {
@@ -170,7 +173,7 @@ func (p *planner) folder(at string, depth int) ([]lack, error) {
 	for _, d := range chart.Dependencies {
 		l, err := chart.lack(d, vendored)
 		if err != nil {
-			return nil, fmt.Errorf("%s: dependency %s: %w", at, printable(d.Name), err)
+			return nil, fmt.Errorf("%s: dependency %s: %w", at, failure.Printable(d.Name), err)
 		}
 		// One chart under two aliases is got once.
 		key := [3]string{l.Name, l.Version, l.Repository}
@@ -179,10 +182,10 @@ func (p *planner) folder(at string, depth int) ([]lack, error) {
 		}
 		known[key] = true
 		if p.count++; p.count > maxDependencies {
-			return nil, tooMany("the number of dependencies", maxDependencies)
+			return nil, limit.TooMany("the number of dependencies", maxDependencies)
 		}
 		if l, err = p.local(l, at, depth); err != nil {
-			return nil, fmt.Errorf("%s: dependency %s: %w", at, printable(d.Name), err)
+			return nil, fmt.Errorf("%s: dependency %s: %w", at, failure.Printable(d.Name), err)
 		}
 		lacks = append(lacks, l)
 	}
@@ -197,14 +200,14 @@ func (p *planner) local(l lack, from string, depth int) (lack, error) {
 	}
 	at := path.Join(from, to)
 	if strings.HasPrefix(to, "/") || !fs.ValidPath(at) {
-		return lack{}, fail(ErrInvalid, "%s leads out of the folders that belong to this app: move the chart into them, or put it into charts/", printable(l.Repository))
+		return lack{}, failure.New(failure.ErrInvalid, "%s leads out of the folders that belong to this app: move the chart into them, or put it into charts/", failure.Printable(l.Repository))
 	}
 	chart, err := readChart(p.root, at)
 	if err != nil {
 		return lack{}, err
 	}
 	if chart.Name != l.Name {
-		return lack{}, fail(ErrInvalid, "the chart in %s has the name %q", at, printable(chart.Name))
+		return lack{}, failure.New(failure.ErrInvalid, "the chart in %s has the name %q", at, failure.Printable(chart.Name))
 	}
 	if _, err := choose(l.Name, l.Version, []version{{Name: chart.Version}}); err != nil {
 		return lack{}, fmt.Errorf("%s: %w", at, err)

@@ -12,6 +12,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // commitFolders are folders of one commit, by name, each with these files.
@@ -141,31 +143,31 @@ func TestDependenciesUnhappy(t *testing.T) {
 		kind  error
 		says  string
 	}{
-		"no chart":                  {map[string]string{"a": "b"}, ErrNotFound, "there is no chart in app"},
-		"no YAML":                   {map[string]string{"app/Chart.yaml": "hunter2: ["}, ErrInvalid, "app/Chart.yaml is not the YAML of a chart"},
-		"lock no YAML":              {map[string]string{"app/Chart.yaml": needs(locked), "app/Chart.lock": "hunter2: ["}, ErrInvalid, "app/Chart.lock is not"},
-		"aliases":                   {map[string]string{"app/Chart.yaml": bomb}, ErrTooLarge, "the YAML aliases of app/Chart.yaml stand for too much"},
-		"aliases in a lock":         {map[string]string{"app/Chart.yaml": needs(locked), "app/Chart.lock": bomb}, ErrTooLarge, "the YAML aliases of app/Chart.lock"},
-		"aliases, old form":         {map[string]string{"app/Chart.yaml": "name: app", "app/requirements.yaml": bomb}, ErrTooLarge, "the YAML aliases of app/requirements.yaml"},
-		"aliases, vendored":         {map[string]string{"app/Chart.yaml": needs(locked), "app/charts/x/Chart.yaml": bomb}, ErrTooLarge, "the YAML aliases of app/charts/x/Chart.yaml"},
-		"large":                     {map[string]string{"app/Chart.yaml": "name: app\n" + strings.Repeat("#", maxChartFile)}, ErrTooLarge, "app/Chart.yaml is larger than the limit of 1 MiB"},
-		"unknown chart":             {map[string]string{"app/Chart.yaml": needs(fmt.Sprintf("name: wep, version: 1, repository: %q", helm))}, ErrNotFound, "dependency wep: fetching chart wep of " + helm},
-		"unknown version":           {map[string]string{"app/Chart.yaml": needs(fmt.Sprintf("name: web, version: 9.x, repository: %q", helm))}, ErrNotFound, `no version "9.x"; the newest are 2.0.0, 1.0.0`},
-		"alias":                     {map[string]string{"app/Chart.yaml": needs("name: web, version: 1, repository: '@stable'")}, ErrInvalid, `dependency web: @stable is an alias`},
-		"alias, long form":          {map[string]string{"app/Chart.yaml": needs("name: web, version: 1, repository: 'alias:stable'")}, ErrInvalid, "write the repository's URL"},
-		"no repository":             {map[string]string{"app/Chart.yaml": needs("name: web, version: 1")}, ErrNotFound, "has no repository and is not in charts/"},
-		"not locked":                {map[string]string{"app/Chart.yaml": needs(locked), "app/Chart.lock": "dependencies: []"}, ErrInvalid, `version "1.x" from ` + helm + " is not in app/Chart.lock"},
-		"locked to other":           {map[string]string{"app/Chart.yaml": needs(locked), "app/Chart.lock": strings.ReplaceAll(needs(locked), "1.x", "2.0.0")}, ErrInvalid, "helm dependency update"},
-		"outside":                   {map[string]string{"app/Chart.yaml": needs("name: lib, version: 1, repository: file://../../lib")}, ErrInvalid, "leads out of the folders"},
-		"absolute":                  {map[string]string{"app/Chart.yaml": needs("name: etc, version: 1, repository: file:///etc")}, ErrInvalid, "leads out of the folders"},
-		"no such folder":            {map[string]string{"app/Chart.yaml": needs("name: lib, version: 1, repository: file://../lib")}, ErrNotFound, "there is no chart in lib"},
-		"another chart":             {map[string]string{"app/Chart.yaml": needs("name: lib, version: 1, repository: file://../lib"), "lib/Chart.yaml": "name: bil"}, ErrInvalid, `the chart in lib has the name "bil"`},
-		"another version":           {map[string]string{"app/Chart.yaml": needs("name: lib, version: 2.x, repository: file://../lib"), "lib/Chart.yaml": "name: lib\nversion: 1.0.0"}, ErrNotFound, `no version "2.x"; the newest are 1.0.0`},
-		"a circle":                  {map[string]string{"app/Chart.yaml": needs("name: app, version: 1, repository: file://../app")}, ErrInvalid, "is there a circle?"},
-		"too many":                  {map[string]string{"app/Chart.yaml": needs(many...)}, ErrTooLarge, "the number of dependencies is over the limit of 64"},
-		"a name that leads away":    {map[string]string{"app/Chart.yaml": needs(fmt.Sprintf("name: ../web, version: 1, repository: %q", helm))}, ErrInvalid, "not the name of a chart"},
-		"a version that leads away": {map[string]string{"app/Chart.yaml": needs(fmt.Sprintf("name: web, version: ../1.0.0, repository: %q", server.URL+"/odd"))}, ErrInvalid, "cannot be the name of a file"},
-		"a scheme":                  {map[string]string{"app/Chart.yaml": needs("name: web, version: 1, repository: git://host/x")}, ErrInvalid, `the scheme "git" is not supported`},
+		"no chart":                  {map[string]string{"a": "b"}, failure.ErrNotFound, "there is no chart in app"},
+		"no YAML":                   {map[string]string{"app/Chart.yaml": "hunter2: ["}, failure.ErrInvalid, "app/Chart.yaml is not the YAML of a chart"},
+		"lock no YAML":              {map[string]string{"app/Chart.yaml": needs(locked), "app/Chart.lock": "hunter2: ["}, failure.ErrInvalid, "app/Chart.lock is not"},
+		"aliases":                   {map[string]string{"app/Chart.yaml": bomb}, failure.ErrTooLarge, "the YAML aliases of app/Chart.yaml stand for too much"},
+		"aliases in a lock":         {map[string]string{"app/Chart.yaml": needs(locked), "app/Chart.lock": bomb}, failure.ErrTooLarge, "the YAML aliases of app/Chart.lock"},
+		"aliases, old form":         {map[string]string{"app/Chart.yaml": "name: app", "app/requirements.yaml": bomb}, failure.ErrTooLarge, "the YAML aliases of app/requirements.yaml"},
+		"aliases, vendored":         {map[string]string{"app/Chart.yaml": needs(locked), "app/charts/x/Chart.yaml": bomb}, failure.ErrTooLarge, "the YAML aliases of app/charts/x/Chart.yaml"},
+		"large":                     {map[string]string{"app/Chart.yaml": "name: app\n" + strings.Repeat("#", maxChartFile)}, failure.ErrTooLarge, "app/Chart.yaml is larger than the limit of 1 MiB"},
+		"unknown chart":             {map[string]string{"app/Chart.yaml": needs(fmt.Sprintf("name: wep, version: 1, repository: %q", helm))}, failure.ErrNotFound, "dependency wep: fetching chart wep of " + helm},
+		"unknown version":           {map[string]string{"app/Chart.yaml": needs(fmt.Sprintf("name: web, version: 9.x, repository: %q", helm))}, failure.ErrNotFound, `no version "9.x"; the newest are 2.0.0, 1.0.0`},
+		"alias":                     {map[string]string{"app/Chart.yaml": needs("name: web, version: 1, repository: '@stable'")}, failure.ErrInvalid, `dependency web: @stable is an alias`},
+		"alias, long form":          {map[string]string{"app/Chart.yaml": needs("name: web, version: 1, repository: 'alias:stable'")}, failure.ErrInvalid, "write the repository's URL"},
+		"no repository":             {map[string]string{"app/Chart.yaml": needs("name: web, version: 1")}, failure.ErrNotFound, "has no repository and is not in charts/"},
+		"not locked":                {map[string]string{"app/Chart.yaml": needs(locked), "app/Chart.lock": "dependencies: []"}, failure.ErrInvalid, `version "1.x" from ` + helm + " is not in app/Chart.lock"},
+		"locked to other":           {map[string]string{"app/Chart.yaml": needs(locked), "app/Chart.lock": strings.ReplaceAll(needs(locked), "1.x", "2.0.0")}, failure.ErrInvalid, "helm dependency update"},
+		"outside":                   {map[string]string{"app/Chart.yaml": needs("name: lib, version: 1, repository: file://../../lib")}, failure.ErrInvalid, "leads out of the folders"},
+		"absolute":                  {map[string]string{"app/Chart.yaml": needs("name: etc, version: 1, repository: file:///etc")}, failure.ErrInvalid, "leads out of the folders"},
+		"no such folder":            {map[string]string{"app/Chart.yaml": needs("name: lib, version: 1, repository: file://../lib")}, failure.ErrNotFound, "there is no chart in lib"},
+		"another chart":             {map[string]string{"app/Chart.yaml": needs("name: lib, version: 1, repository: file://../lib"), "lib/Chart.yaml": "name: bil"}, failure.ErrInvalid, `the chart in lib has the name "bil"`},
+		"another version":           {map[string]string{"app/Chart.yaml": needs("name: lib, version: 2.x, repository: file://../lib"), "lib/Chart.yaml": "name: lib\nversion: 1.0.0"}, failure.ErrNotFound, `no version "2.x"; the newest are 1.0.0`},
+		"a circle":                  {map[string]string{"app/Chart.yaml": needs("name: app, version: 1, repository: file://../app")}, failure.ErrInvalid, "is there a circle?"},
+		"too many":                  {map[string]string{"app/Chart.yaml": needs(many...)}, failure.ErrTooLarge, "the number of dependencies is over the limit of 64"},
+		"a name that leads away":    {map[string]string{"app/Chart.yaml": needs(fmt.Sprintf("name: ../web, version: 1, repository: %q", helm))}, failure.ErrInvalid, "not the name of a chart"},
+		"a version that leads away": {map[string]string{"app/Chart.yaml": needs(fmt.Sprintf("name: web, version: ../1.0.0, repository: %q", server.URL+"/odd"))}, failure.ErrInvalid, "cannot be the name of a file"},
+		"a scheme":                  {map[string]string{"app/Chart.yaml": needs("name: web, version: 1, repository: git://host/x")}, failure.ErrInvalid, `the scheme "git" is not supported`},
 	}
 	folders := map[string]map[string]string{}
 	for name, tc := range cases {
@@ -300,7 +302,7 @@ func TestOverlay(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err = Overlay(root, "gone", nil)
-	wantError(t, err, ErrNotFound, "")
+	wantError(t, err, failure.ErrNotFound, "")
 }
 
 func TestOverlayOfAPathAsPeopleWriteIt(t *testing.T) {
@@ -322,8 +324,8 @@ func TestOverlayOfAPathAsPeopleWriteIt(t *testing.T) {
 	}
 	for _, path := range []string{"..", "/deploy", "deploy/../../x"} {
 		_, err := Overlay(root, path, nil)
-		wantError(t, err, ErrInvalid, "leads out of the folder")
+		wantError(t, err, failure.ErrInvalid, "leads out of the folder")
 		_, err = ChartFolder{Root: root, Path: path}.Lacks()
-		wantError(t, err, ErrInvalid, "leads out of the folder")
+		wantError(t, err, failure.ErrInvalid, "leads out of the folder")
 	}
 }

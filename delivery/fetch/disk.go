@@ -3,23 +3,28 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 const (
 	// maxTenantDisk bounds, in bytes, what is kept on disk for one tenant, in all stores together. It is more than one Git
 	// repository takes that is within its own limits, see repository.usable.
-	maxTenantDisk = 2 * gibibyte
+	maxTenantDisk = 2 * limit.GiB
 	// maxTenantFiles bounds the files of one tenant: what is not used is looked for file by file.
 	maxTenantFiles = 20_000
 	// maxDisk bounds, in bytes, what tenants with more than an even share of it may add to. When a sixth more is there, nobody may:
 	// the chart's volume holds 4 GiB, and a fuller one would cost the operator its pod.
-	maxDisk = 3 * gibibyte
+	maxDisk = 3 * limit.GiB
 	// unusedFor is how long is kept what nobody asks for. It is longer than the interval of most apps, which ask anew each time;
 	// an app that finds its source gone fetches it again, see Has.
 	unusedFor = 7 * 24 * time.Hour
@@ -155,12 +160,12 @@ func (d *disk) refusal(tenant string) error {
 	files, bytes := d.take(tenant)
 	switch {
 	case bytes > d.bound(tenant):
-		return fail(ErrTooLarge, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed; what nobody uses goes after an hour. "+
-			"An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant", whose(tenant), bytesText(bytes), bytesText(d.bound(tenant)))
+		return failure.New(failure.ErrTooLarge, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed; what nobody uses goes after an hour. "+
+			"An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant", whose(tenant), limit.Text(bytes), limit.Text(d.bound(tenant)))
 	case files >= d.files:
-		return fail(ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", whose(tenant), d.files)
+		return failure.New(failure.ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", whose(tenant), d.files)
 	case d.sum > d.total && bytes > d.total/int64(len(d.shares)), d.sum > d.total+d.total/6:
-		return fail(errDisk, "the sources of all tenants take more disk together than the limit of %s: nothing more is fetched for %s until others need less; what nobody uses goes after an hour", bytesText(d.total), whose(tenant))
+		return failure.New(errDisk, "the sources of all tenants take more disk together than the limit of %s: nothing more is fetched for %s until others need less; what nobody uses goes after an hour", limit.Text(d.total), whose(tenant))
 	}
 	return nil
 }
@@ -215,4 +220,19 @@ func (m *metered) Close() error {
 	m.disk.arrive(m.tenant, -m.got)
 	m.got = 0
 	return m.ReadCloser.Close()
+}
+
+// writing explains a failed write below dir. A full disk is named, because its cause is never the source.
+func writing(dir string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("no space left below %s: free some or give the operator a larger volume: %w", dir, err)
+	}
+	return fmt.Errorf("writing below %s: %w", dir, err)
+}
+
+// errDisk marks what went wrong on our side, which no other answer of the server would help.
+var errDisk = errors.New("disk error")
+
+func diskFailed(dir string, err error) error {
+	return fmt.Errorf("%w: %w", errDisk, writing(dir, err))
 }

@@ -11,6 +11,9 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // noise is text that no compression makes smaller.
@@ -62,25 +65,25 @@ func noisySources(t *testing.T, size int) map[string]func(s *Stores, tenant stri
 }
 
 func TestATenantHasItsPartOfTheDisk(t *testing.T) {
-	for name, fetch := range noisySources(t, 60*kibibyte) {
+	for name, fetch := range noisySources(t, 60*limit.KiB) {
 		t.Run(name, func(t *testing.T) {
-			const limit = 150 * kibibyte
+			const room = 150 * limit.KiB
 			dir := t.TempDir()
-			stores, later := storesOf(dir, limit)
+			stores, later := storesOf(dir, room)
 			for _, n := range []int{0, 1} {
 				wantError(t, fetch(stores, "acme", n), nil, "")
 			}
 			refused := "on the operator's disk together, and the limit is 150 KiB"
-			wantError(t, fetch(stores, "acme", 2), ErrTooLarge, refused)
+			wantError(t, fetch(stores, "acme", 2), failure.ErrTooLarge, refused)
 			wantError(t, fetch(stores, "acme", 0), nil, "") // It is there.
 			wantError(t, fetch(stores, "other", 2), nil, "")
 			wantError(t, fetch(stores, "other", 3), nil, "")
 			wantError(t, fetch(stores, "acme", 2), nil, "") // Others brought it.
 
-			stores.disk.limit = limit / 2
-			wantError(t, stores.disk.check(t.Context(), "acme"), ErrTooLarge, "75 KiB")
-			stores.Limit(func(name string) int64 { return map[string]int64{"acme": limit / 3, "other": limit}[name] })
-			wantError(t, stores.disk.check(t.Context(), "acme"), ErrTooLarge, "the limit is 50 KiB: remove what is not needed; what nobody uses goes after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
+			stores.disk.limit = room / 2
+			wantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "75 KiB")
+			stores.Limit(func(name string) int64 { return map[string]int64{"acme": room / 3, "other": room}[name] })
+			wantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "the limit is 50 KiB: remove what is not needed; what nobody uses goes after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
 			wantError(t, stores.disk.check(t.Context(), "other"), nil, "")
 			wantError(t, stores.disk.check(t.Context(), RepositoryTenant("acme")), nil, "")
 			stores.disk.limitOf = nil
@@ -104,14 +107,14 @@ func TestATenantHasItsPartOfTheDisk(t *testing.T) {
 
 // TestStoresShareADisk adds up what a tenant takes in all of them, and what is on its way.
 func TestStoresShareADisk(t *testing.T) {
-	stores, _ := storesOf(t.TempDir(), 150*kibibyte)
-	fetches := noisySources(t, 60*kibibyte)
+	stores, _ := storesOf(t.TempDir(), 150*limit.KiB)
+	fetches := noisySources(t, 60*limit.KiB)
 	wantError(t, fetches["git"](stores, "acme", 0), nil, "")
 	wantError(t, fetches["charts"](stores, "acme", 0), nil, "")
-	wantError(t, fetches["artifacts"](stores, "acme", 0), ErrTooLarge, "150 KiB")
+	wantError(t, fetches["artifacts"](stores, "acme", 0), failure.ErrTooLarge, "150 KiB")
 
 	endless := stores.disk.room(t.Context(), "other", io.NopCloser(zeros{}))
-	if n, err := io.Copy(io.Discard, endless); n > mebibyte || !errors.Is(err, ErrTooLarge) {
+	if n, err := io.Copy(io.Discard, endless); n > limit.MiB || !errors.Is(err, failure.ErrTooLarge) {
 		t.Errorf("%d bytes came, and then %v", n, err)
 	}
 	if err := endless.Close(); err != nil || stores.disk.shares["other"] != nil {
@@ -160,9 +163,9 @@ func TestAStoreIsStartedAfreshBeforeItIsLarge(t *testing.T) {
 	repo.git("commit", "--quiet", "--allow-empty", "--message", "first")
 	server := serve(t, repo, httptest.NewServer)
 	store := NewGitStore(t.TempDir(), loopback)
-	store.limits.pack = 100 * kibibyte // seven of them are the bound
+	store.limits.pack = 100 * limit.KiB // seven of them are the bound
 	for n := range 20 {
-		repo.write("a", noise(n, 90*kibibyte))
+		repo.write("a", noise(n, 90*limit.KiB))
 		repo.push("more")
 		last := fetchOK(t, store, Git{URL: server.url()})
 		var size int64
@@ -170,7 +173,7 @@ func TestAStoreIsStartedAfreshBeforeItIsLarge(t *testing.T) {
 			size += g.size()
 		}
 		if size > 7*store.limits.pack {
-			t.Fatalf("after %d pushes it takes %d KiB", n+1, size/kibibyte)
+			t.Fatalf("after %d pushes it takes %d KiB", n+1, size/limit.KiB)
 		}
 	}
 }

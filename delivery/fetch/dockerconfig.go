@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // registry is an entry in a .dockerconfigjson.
@@ -24,14 +26,14 @@ func (a Auth) registries() (map[string]registry, error) {
 		Auths map[string]registry `json:"auths"`
 	}
 	if err := json.Unmarshal(a.DockerConfig, &config); err != nil {
-		return nil, fail(ErrInvalid, ".dockerconfigjson of the Secret is not the JSON of a Docker configuration")
+		return nil, failure.New(failure.ErrInvalid, ".dockerconfigjson of the Secret is not the JSON of a Docker configuration")
 	}
 	byPlace := make(map[string]registry, len(config.Auths))
 	for key, entry := range config.Auths {
 		if entry.Auth != "" {
 			user, password, ok := decodeBasic(entry.Auth)
 			if !ok {
-				return nil, fail(ErrInvalid, ".dockerconfigjson of the Secret: auth of %q is not base64 of user:password", printable(key))
+				return nil, failure.New(failure.ErrInvalid, ".dockerconfigjson of the Secret: auth of %q is not base64 of user:password", failure.Printable(key))
 			}
 			entry.Username, entry.Password = user, password
 		}

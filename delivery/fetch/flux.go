@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -10,10 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-)
 
-// ErrNotReady means that there is nothing to fetch yet: what is fetched has to be made by somebody else first.
-var ErrNotReady = errors.New("not ready")
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
 
 // FluxArtifact is what a source of Flux says in its status that it made.
 type FluxArtifact struct {
@@ -58,25 +56,25 @@ func (s *ArtifactStore) download(ctx context.Context, src FluxArtifact) (Artifac
 		body, err := getArchive(ctx, client, Auth{}, at, "artifact")
 		return body, src.Digest, err
 	}})
-	return Artifact{Revision: printable(src.Revision), Digest: src.Digest, path: kept}, err
+	return Artifact{Revision: failure.Printable(src.Revision), Digest: src.Digest, path: kept}, err
 }
 
 func (s *ArtifactStore) artifactURL(src FluxArtifact) (*url.URL, error) {
 	at, err := url.Parse(src.URL)
 	if err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") || at.User != nil {
-		return nil, fail(ErrInvalid, "its URL is not of the form http://host/path")
+		return nil, failure.New(failure.ErrInvalid, "its URL is not of the form http://host/path")
 	}
 	host := strings.TrimSuffix(strings.ToLower(at.Hostname()), ".")
 	if !slices.ContainsFunc(s.hosts, func(pattern string) bool { return matchesHost(strings.TrimSpace(pattern), host) }) {
-		return nil, fail(ErrInvalid, "%s is not a host from which artifacts are fetched: those are in the operator's setting FLUX_ARTIFACT_HOSTS", printable(host))
+		return nil, failure.New(failure.ErrInvalid, "%s is not a host from which artifacts are fetched: those are in the operator's setting FLUX_ARTIFACT_HOSTS", failure.Printable(host))
 	}
 	// As Flux writes it, there is nothing in it to be decoded or cleaned, by us or by the server.
 	parts := strings.Split(at.Path, "/")
 	if at.EscapedPath() != at.Path || path.Clean(at.Path) != at.Path || len(parts) < 4 || parts[2] != src.Namespace {
-		return nil, fail(ErrInvalid, "its URL is not that of an artifact of namespace %s: its path begins with /<kind>/%s/", src.Namespace, src.Namespace)
+		return nil, failure.New(failure.ErrInvalid, "its URL is not that of an artifact of namespace %s: its path begins with /<kind>/%s/", src.Namespace, src.Namespace)
 	}
 	if !sha256Hex.MatchString(strings.TrimPrefix(src.Digest, "sha256:")) || !strings.HasPrefix(src.Digest, "sha256:") {
-		return nil, fail(ErrInvalid, "its digest %q is not of the form sha256:<64 hexadecimal digits>", printable(src.Digest))
+		return nil, failure.New(failure.ErrInvalid, "its digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(src.Digest))
 	}
 	return at, nil
 }

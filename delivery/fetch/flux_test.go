@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 func TestDownloadArtifact(t *testing.T) {
@@ -50,18 +52,18 @@ func TestDownloadArtifact(t *testing.T) {
 		kind        error
 		says        string
 	}{
-		"another host":   {"http://source-controller.flux-system.svc.evil.example/a", wrong, ErrInvalid, "FLUX_ARTIFACT_HOSTS"},
-		"another scheme": {"file:///etc/passwd", wrong, ErrInvalid, "http://host/path"},
-		"a user":         {"http://u:hunter2@127.0.0.1/a", wrong, ErrInvalid, "http://host/path"},
-		"no digest":      {src.URL, "", ErrInvalid, "digest"},
-		"a path":         {src.URL, "../../etc/passwd", ErrInvalid, "digest"},
-		"another digest": {src.URL, wrong, ErrUnavailable, "is expected"},
-		"of others":      {server.URL + "/bucket/bank/web/a.tar.gz", right, ErrInvalid, "namespace shop"},
-		"round others":   {server.URL + "/bucket/shop/../bank/web/a.tar.gz", right, ErrInvalid, "namespace shop"},
-		"encoded":        {server.URL + "/bucket/shop/%2e%2e/bank/web/a.tar.gz", right, ErrInvalid, "namespace shop"},
-		"a short path":   {server.URL + "/shop", right, ErrInvalid, "namespace shop"},
-		"a redirect":     {server.URL + "/bucket/shop/away", wrong, ErrInvalid, "redirects"},
-		"not there":      {server.URL + "/bucket/shop/none", wrong, ErrNotFound, "404"},
+		"another host":   {"http://source-controller.flux-system.svc.evil.example/a", wrong, failure.ErrInvalid, "FLUX_ARTIFACT_HOSTS"},
+		"another scheme": {"file:///etc/passwd", wrong, failure.ErrInvalid, "http://host/path"},
+		"a user":         {"http://u:hunter2@127.0.0.1/a", wrong, failure.ErrInvalid, "http://host/path"},
+		"no digest":      {src.URL, "", failure.ErrInvalid, "digest"},
+		"a path":         {src.URL, "../../etc/passwd", failure.ErrInvalid, "digest"},
+		"another digest": {src.URL, wrong, failure.ErrUnavailable, "is expected"},
+		"of others":      {server.URL + "/bucket/bank/web/a.tar.gz", right, failure.ErrInvalid, "namespace shop"},
+		"round others":   {server.URL + "/bucket/shop/../bank/web/a.tar.gz", right, failure.ErrInvalid, "namespace shop"},
+		"encoded":        {server.URL + "/bucket/shop/%2e%2e/bank/web/a.tar.gz", right, failure.ErrInvalid, "namespace shop"},
+		"a short path":   {server.URL + "/shop", right, failure.ErrInvalid, "namespace shop"},
+		"a redirect":     {server.URL + "/bucket/shop/away", wrong, failure.ErrInvalid, "redirects"},
+		"not there":      {server.URL + "/bucket/shop/none", wrong, failure.ErrNotFound, "404"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -11,6 +11,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // Folder is a folder of a commit, read from the object store. It implements fs.FS, fs.ReadDirFS, fs.ReadFileFS and
@@ -61,7 +64,7 @@ func (f *Folder) Sub(path string) (*Folder, error) {
 		err = closed(entry.Mode)
 	}
 	if err == nil && entry.Mode != filemode.Dir {
-		err = fail(ErrInvalid, "is a file, not a folder")
+		err = failure.New(failure.ErrInvalid, "is a file, not a folder")
 	}
 	if err != nil {
 		return nil, pathError("sub", path, err)
@@ -127,7 +130,7 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 		return nil, pathError("read", name, err)
 	}
 	if size > f.limits.file {
-		return nil, pathError("read", name, tooLarge("the file", f.limits.file))
+		return nil, pathError("read", name, limit.TooLarge("the file", f.limits.file))
 	}
 	content, err := f.trees.store.read(plumbing.BlobObject, entry.Hash, f.limits.file)
 	if f.trees.store.broken(err) != nil {
@@ -172,7 +175,7 @@ func (f *Folder) ReadDir(name string) ([]fs.DirEntry, error) {
 	for i := range tree.Entries {
 		child := &tree.Entries[i]
 		if !fs.ValidPath(child.Name) || child.Name == "." || strings.Contains(child.Name, "/") {
-			return nil, pathError("readdir", name, fail(ErrInvalid, "holds an entry with the impossible name %q", child.Name))
+			return nil, pathError("readdir", name, failure.New(failure.ErrInvalid, "holds an entry with the impossible name %q", child.Name))
 		}
 		entries = append(entries, f.info(child.Name, child))
 	}
@@ -188,10 +191,10 @@ func (f *Folder) spend(name string, entries int) error {
 		return nil
 	}
 	if entries > f.limits.files {
-		return tooMany("the number of files in this folder", int64(f.limits.files))
+		return limit.TooMany("the number of files in this folder", int64(f.limits.files))
 	}
 	if f.count+entries > f.limits.files {
-		return tooMany("the number of files in this tree", int64(f.limits.files))
+		return limit.TooMany("the number of files in this tree", int64(f.limits.files))
 	}
 	if f.listed == nil {
 		f.listed = map[string]struct{}{}
@@ -212,7 +215,7 @@ func (f *Folder) find(op, name string) (*object.TreeEntry, error) {
 	}
 	parts := strings.Split(name, "/")
 	if len(parts) > f.limits.depth {
-		return nil, pathError(op, name, tooMany("the number of folders inside each other", int64(f.limits.depth)))
+		return nil, pathError(op, name, limit.TooMany("the number of folders inside each other", int64(f.limits.depth)))
 	}
 	for _, part := range parts {
 		if err := closed(at.Mode); err != nil {
@@ -259,4 +262,22 @@ func pathError(op, name string, err error) error {
 		return err
 	}
 	return &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+var (
+	// ErrSymlink is what opening a symbolic link returns.
+	ErrSymlink = errors.New("is a symbolic link, and links are not followed: commit the file itself")
+	// ErrSubmodule is what opening a submodule returns.
+	ErrSubmodule = errors.New("is a submodule, and submodules are not fetched: commit its files or deliver it as its own Git app")
+)
+
+// missing says that a path is not in a folder; it is both fs.ErrNotExist, for the packages that read an fs.FS, and
+// ErrNotFound, for those that decide by the kinds of this package.
+type missing struct{}
+
+func (missing) Error() string { return "no such file or folder" }
+
+// Is makes it both kinds.
+func (missing) Is(target error) bool {
+	return target == fs.ErrNotExist || target == failure.ErrNotFound
 }

@@ -12,6 +12,9 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // fetchFolder commits what write puts into a repository, and fetches it.
@@ -150,11 +153,11 @@ func TestFolderPaths(t *testing.T) {
 	}
 	for _, path := range []string{"gone", "dir/gone", "gone/file", "dir/file/x", "dir\\file"} {
 		for op, err := range everyWay(root, path) {
-			if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, ErrNotFound) {
+			if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, failure.ErrNotFound) {
 				t.Errorf("%s %q: %v", op, path, err)
 			}
 		}
-		if _, err := root.Digest(path); !errors.Is(err, ErrNotFound) {
+		if _, err := root.Digest(path); !errors.Is(err, failure.ErrNotFound) {
 			t.Errorf("digest %q: %v", path, err)
 		}
 	}
@@ -178,16 +181,16 @@ func TestFolderLimits(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := root.ReadFile("large")
-	wantError(t, err, ErrTooLarge, "read large: the file is larger than the limit of 1 KiB")
+	wantError(t, err, failure.ErrTooLarge, "read large: the file is larger than the limit of 1 KiB")
 	_, err = root.ReadFile(deep + "file")
-	wantError(t, err, ErrTooLarge, "the number of folders inside each other is over the limit of 6")
+	wantError(t, err, failure.ErrTooLarge, "the number of folders inside each other is over the limit of 6")
 	for range 3 {
 		if _, err := root.ReadDir("many"); err != nil {
 			t.Errorf("listing the same folder again: %v", err)
 		}
 	}
 	err = fs.WalkDir(root, ".", func(_ string, _ fs.DirEntry, err error) error { return err })
-	wantError(t, err, ErrTooLarge, "limit of")
+	wantError(t, err, failure.ErrTooLarge, "limit of")
 	sub, err := root.Sub("more")
 	if err != nil {
 		t.Fatal(err)
@@ -222,8 +225,8 @@ func TestWhatIsTooLargeIsAProblemOfItsOwn(t *testing.T) {
 		"a file beyond an object": {read("apps/db/dump"), "apps/db/dump", "the file is larger than the limit of 1 KiB"},
 		"a folder":                {list("apps/many"), "apps/many", "the number of files in this folder is over the limit of 25"},
 	} {
-		wantError(t, tc.err, ErrTooLarge, tc.says)
-		if path, is := OversizedPath(tc.err); !is || path != tc.path {
+		wantError(t, tc.err, failure.ErrTooLarge, tc.says)
+		if path, is := failure.OversizedPath(tc.err); !is || path != tc.path {
 			t.Errorf("%s: it is about %q, %t", name, path, is)
 		}
 	}
@@ -232,17 +235,17 @@ func TestWhatIsTooLargeIsAProblemOfItsOwn(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, is := OversizedPath(read("gone")); is {
+	if _, is := failure.OversizedPath(read("gone")); is {
 		t.Error("a file that is not there is too large")
 	}
-	if _, is := OversizedPath(tooLarge("the pack", 1)); is {
+	if _, is := failure.OversizedPath(limit.TooLarge("the pack", 1)); is {
 		t.Error("what is too large as a whole is a file")
 	}
 
 	walk := func(f *Folder) error {
 		return fs.WalkDir(f, "teams", func(_ string, _ fs.DirEntry, err error) error { return err })
 	}
-	wantError(t, walk(root), ErrTooLarge, "in this tree is over the limit of 25")
+	wantError(t, walk(root), failure.ErrTooLarge, "in this tree is over the limit of 25")
 	bounded := root.Bounded(1000)
 	if err := walk(bounded); err != nil {
 		t.Error(err)
@@ -252,5 +255,5 @@ func TestWhatIsTooLargeIsAProblemOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = many.ReadDir(".")
-	wantError(t, err, ErrTooLarge, "in this folder is over the limit of 25")
+	wantError(t, err, failure.ErrTooLarge, "in this folder is over the limit of 25")
 }

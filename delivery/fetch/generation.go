@@ -16,6 +16,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // idle is how long after the last read the files of packs stay open, and what was read from them in memory. A build reads many objects
@@ -248,7 +251,7 @@ func (g *generation) object(kind plumbing.ObjectType, hash plumbing.Hash, max in
 		return rawObject{}, err
 	}
 	if encoded.Size() > max {
-		return rawObject{}, tooLarge("a "+encoded.Type().String(), max)
+		return rawObject{}, limit.TooLarge("a "+encoded.Type().String(), max)
 	}
 	reader, err := encoded.Reader()
 	if err != nil {
@@ -264,7 +267,7 @@ func (g *generation) object(kind plumbing.ObjectType, hash plumbing.Hash, max in
 
 // broken remembers that an object of a commit that is in the store could not be read.
 func (g *generation) broken(err error) error {
-	if err != nil && !errors.Is(err, ErrTooLarge) {
+	if err != nil && !errors.Is(err, failure.ErrTooLarge) {
 		g.damaged.Store(true)
 	}
 	return err

@@ -18,6 +18,8 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // Git is a Git repository at a ref, as somebody.
@@ -66,7 +68,7 @@ type namedBy struct {
 // Folder is GitStore.Folder for the source the commit came from: another folder of any of its commits.
 func (c Commit) Folder(treeHash string) (*Folder, error) {
 	if c.from == nil {
-		return nil, fail(ErrNotFound, "tree %s is not in the store: fetch first", printable(treeHash))
+		return nil, failure.New(failure.ErrNotFound, "tree %s is not in the store: fetch first", failure.Printable(treeHash))
 	}
 	return c.from.folder(treeHash)
 }
@@ -324,7 +326,7 @@ func (r *repository) bringHistory(ctx context.Context, wanted target, open func(
 	defer refs.Close()
 	err = r.renew(ctx, refs, order{wants: wanted.tips, commit: wanted.commit})
 	if errors.Is(err, errNotSent) {
-		return fail(ErrNotFound, "commit %s is in none of the branches looked at: check ref.commit and ref.branch", wanted.commit)
+		return failure.New(failure.ErrNotFound, "commit %s is in none of the branches looked at: check ref.commit and ref.branch", wanted.commit)
 	}
 	return err
 }
@@ -336,8 +338,8 @@ func final(ctx context.Context, err error) bool {
 		// A folder somebody deleted is as good as a damaged one.
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	return ctx.Err() != nil || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrAuthentication) ||
-		errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, errServer)
+	return ctx.Err() != nil || errors.Is(err, failure.ErrTooLarge) || errors.Is(err, failure.ErrAuthentication) ||
+		errors.Is(err, failure.ErrInvalid) || errors.Is(err, failure.ErrNotFound) || errors.Is(err, failure.ErrServer)
 }
 
 func (r *repository) found(wanted target) (Commit, error) {

@@ -16,6 +16,8 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
@@ -241,7 +243,7 @@ func TestFetchCommitTheServerDoesNotServeByHash(t *testing.T) {
 		t.Errorf("after a fetch with history: %s", commit.Revision)
 	}
 	_, err := store.Fetch(t.Context(), Git{URL: ssh.url(), Auth: ssh.auth, Ref: &sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20)}})
-	wantError(t, err, ErrNotFound, "is in none of the branches")
+	wantError(t, err, failure.ErrNotFound, "is in none of the branches")
 }
 
 func TestFetchFromManyAtOnce(t *testing.T) {
@@ -309,12 +311,12 @@ func TestFolderByDigest(t *testing.T) {
 		t.Errorf("the network was used: %v", got)
 	}
 	_, err = store.Folder(src, strings.Repeat("0", 40))
-	wantError(t, err, ErrNotFound, "fetch first")
+	wantError(t, err, failure.ErrNotFound, "fetch first")
 	_, err = store.Folder(src, "../../etc")
-	wantError(t, err, ErrInvalid, "not a hash")
+	wantError(t, err, failure.ErrInvalid, "not a hash")
 	src.Auth.Password = "another credential"
 	_, err = store.Folder(src, digest)
-	wantError(t, err, ErrNotFound, "fetch first")
+	wantError(t, err, failure.ErrNotFound, "fetch first")
 }
 
 func wantError(t *testing.T, err, kind error, says string) {

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 func certificate(server *httptest.Server) []byte {
@@ -67,7 +69,7 @@ func TestFetchRefusedCredentials(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url(), Auth: tc.auth})
-			wantError(t, err, ErrAuthentication, tc.says)
+			wantError(t, err, failure.ErrAuthentication, tc.says)
 			wantNoSecret(t, err, secret)
 		})
 	}
@@ -99,7 +101,7 @@ func TestFetchLosesAccess(t *testing.T) {
 	server.set(func() { server.allow = basic("bot", "changed") })
 	// The commit is in the store; that must not be enough.
 	_, err := store.Fetch(t.Context(), src)
-	wantError(t, err, ErrAuthentication, "rejected")
+	wantError(t, err, failure.ErrAuthentication, "rejected")
 }
 
 func TestFetchFromUnknownAuthority(t *testing.T) {
@@ -107,12 +109,12 @@ func TestFetchFromUnknownAuthority(t *testing.T) {
 	repo.push("first")
 	server := serve(t, repo, httptest.NewTLSServer)
 	_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url()})
-	wantError(t, err, ErrAuthentication, "ca.crt")
+	wantError(t, err, failure.ErrAuthentication, "ca.crt")
 	// One source's authority is not another's.
 	store := NewGitStore(t.TempDir(), loopback)
 	fetchOK(t, store, Git{URL: server.url(), Auth: Auth{CA: certificate(server.Server)}})
 	_, err = store.Fetch(t.Context(), Git{URL: server.url()})
-	wantError(t, err, ErrAuthentication, "ca.crt")
+	wantError(t, err, failure.ErrAuthentication, "ca.crt")
 }
 
 func TestFetchRedirected(t *testing.T) {
@@ -142,7 +144,7 @@ func TestFetchRedirected(t *testing.T) {
 	auth := Auth{Username: "bot", Password: "pass"}
 
 	_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.URL + "/away", Auth: auth})
-	wantError(t, err, ErrInvalid, "use the URL it redirects to")
+	wantError(t, err, failure.ErrInvalid, "use the URL it redirects to")
 	if len(leaked) != 0 {
 		t.Errorf("the other host was asked: %v", leaked)
 	}
@@ -186,15 +188,15 @@ func TestFetchOverSSHRefused(t *testing.T) {
 		kind error
 		says string
 	}{
-		"no known_hosts":      {"", known(""), ErrInvalid, `ssh-keyscan 127.0.0.1`},
-		"garbage":             {"", known("this is not a line of it"), ErrInvalid, "known_hosts of the Secret cannot be read"},
-		"unknown host":        {"", known(knownhosts.Line([]string{"github.com"}, stranger.PublicKey())), ErrAuthentication, "is not in known_hosts"},
-		"another host key":    {"", known(knownhosts.Line([]string{server.address}, stranger.PublicKey())), ErrAuthentication, "is not the one in known_hosts"},
-		"key not allowed":     {"", Auth{Identity: strangersKey, KnownHosts: server.auth.KnownHosts}, ErrAuthentication, "rejected the key"},
-		"no key":              {"", Auth{KnownHosts: server.auth.KnownHosts}, ErrInvalid, "needs a key"},
-		"no such repository":  {"ssh://git@" + server.address + "/gone.git", server.auth, ErrNotFound, "does not appear to be a git repository"},
-		"quote in the path":   {"ssh://git@" + server.address + "/a'b.git", server.auth, ErrNotFound, "does not serve"},
-		"password in the URL": {"ssh://git:hunter2@" + server.address + "/app.git", server.auth, ErrInvalid, "move them to a Secret"},
+		"no known_hosts":      {"", known(""), failure.ErrInvalid, `ssh-keyscan 127.0.0.1`},
+		"garbage":             {"", known("this is not a line of it"), failure.ErrInvalid, "known_hosts of the Secret cannot be read"},
+		"unknown host":        {"", known(knownhosts.Line([]string{"github.com"}, stranger.PublicKey())), failure.ErrAuthentication, "is not in known_hosts"},
+		"another host key":    {"", known(knownhosts.Line([]string{server.address}, stranger.PublicKey())), failure.ErrAuthentication, "is not the one in known_hosts"},
+		"key not allowed":     {"", Auth{Identity: strangersKey, KnownHosts: server.auth.KnownHosts}, failure.ErrAuthentication, "rejected the key"},
+		"no key":              {"", Auth{KnownHosts: server.auth.KnownHosts}, failure.ErrInvalid, "needs a key"},
+		"no such repository":  {"ssh://git@" + server.address + "/gone.git", server.auth, failure.ErrNotFound, "does not appear to be a git repository"},
+		"quote in the path":   {"ssh://git@" + server.address + "/a'b.git", server.auth, failure.ErrNotFound, "does not serve"},
+		"password in the URL": {"ssh://git:hunter2@" + server.address + "/app.git", server.auth, failure.ErrInvalid, "move them to a Secret"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +233,7 @@ func TestEncryptedIdentity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			auth, err := AuthFromSecret(tc.data)
 			if tc.says != "" {
-				wantError(t, err, ErrInvalid, tc.says)
+				wantError(t, err, failure.ErrInvalid, tc.says)
 				wantNoSecret(t, err, "hunter")
 				return
 			}
@@ -258,7 +260,7 @@ func TestSSHReadsNothingOfTheHome(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("SSH_KNOWN_HOSTS", filepath.Join(home, ".ssh", "known_hosts"))
 	_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url(), Auth: Auth{Identity: server.auth.Identity}})
-	wantError(t, err, ErrInvalid, "no known_hosts")
+	wantError(t, err, failure.ErrInvalid, "no known_hosts")
 	_, err = NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url(), Auth: Auth{KnownHosts: server.auth.KnownHosts}})
-	wantError(t, err, ErrInvalid, "needs a key")
+	wantError(t, err, failure.ErrInvalid, "needs a key")
 }

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 func TestFetchRefusesURLs(t *testing.T) {
@@ -37,10 +40,10 @@ func TestFetchRefusesURLs(t *testing.T) {
 		t.Run(raw, func(t *testing.T) {
 			store := NewGitStore(t.TempDir(), loopback)
 			_, err := store.Fetch(t.Context(), Git{URL: raw})
-			wantError(t, err, ErrInvalid, says)
+			wantError(t, err, failure.ErrInvalid, says)
 			wantNoSecret(t, err, "hunter2")
 			_, err = store.Folder(Git{URL: raw}, strings.Repeat("0", 40))
-			wantError(t, err, ErrInvalid, says)
+			wantError(t, err, failure.ErrInvalid, says)
 			wantNoSecret(t, err, "hunter2")
 		})
 	}
@@ -54,7 +57,7 @@ func TestFetchFindsNothing(t *testing.T) {
 
 	for _, src := range []Git{{URL: server.url()}, {URL: ssh.url(), Auth: ssh.auth}} {
 		_, err := store.Fetch(t.Context(), src)
-		wantError(t, err, ErrNotFound, "the repository is empty")
+		wantError(t, err, failure.ErrNotFound, "the repository is empty")
 	}
 
 	repo.write("a", "1")
@@ -70,14 +73,14 @@ func TestFetchFindsNothing(t *testing.T) {
 		kind error
 		says string
 	}{
-		"deleted branch": {sourcev1.GitRepositoryRef{Branch: "gone"}, ErrNotFound, `no branch "gone"`},
-		"tag":            {sourcev1.GitRepositoryRef{Tag: "v9"}, ErrNotFound, `no tag "v9"`},
-		"semver":         {sourcev1.GitRepositoryRef{SemVer: ">=2"}, ErrNotFound, `none of the repository's 1 tags`},
-		"bad semver":     {sourcev1.GitRepositoryRef{SemVer: "one"}, ErrInvalid, "not a range of versions"},
-		"name":           {sourcev1.GitRepositoryRef{Name: "main"}, ErrNotFound, "refs/heads/main"},
-		"commit":         {sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20)}, ErrNotFound, "in none of the branches"},
-		"short commit":   {sourcev1.GitRepositoryRef{Commit: "abcdef"}, ErrInvalid, "not a full hash"},
-		"commit, branch": {sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20), Branch: "gone"}, ErrNotFound, `no branch "gone"`},
+		"deleted branch": {sourcev1.GitRepositoryRef{Branch: "gone"}, failure.ErrNotFound, `no branch "gone"`},
+		"tag":            {sourcev1.GitRepositoryRef{Tag: "v9"}, failure.ErrNotFound, `no tag "v9"`},
+		"semver":         {sourcev1.GitRepositoryRef{SemVer: ">=2"}, failure.ErrNotFound, `none of the repository's 1 tags`},
+		"bad semver":     {sourcev1.GitRepositoryRef{SemVer: "one"}, failure.ErrInvalid, "not a range of versions"},
+		"name":           {sourcev1.GitRepositoryRef{Name: "main"}, failure.ErrNotFound, "refs/heads/main"},
+		"commit":         {sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20)}, failure.ErrNotFound, "in none of the branches"},
+		"short commit":   {sourcev1.GitRepositoryRef{Commit: "abcdef"}, failure.ErrInvalid, "not a full hash"},
+		"commit, branch": {sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20), Branch: "gone"}, failure.ErrNotFound, `no branch "gone"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +93,7 @@ func TestFetchFindsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := store.Fetch(t.Context(), Git{URL: server.url()})
-	wantError(t, err, ErrNotFound, "there is no Git repository at this URL")
+	wantError(t, err, failure.ErrNotFound, "there is no Git repository at this URL")
 }
 
 func TestFetchFromWhatIsNoGitServer(t *testing.T) {
@@ -103,12 +106,12 @@ func TestFetchFromWhatIsNoGitServer(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"web page":     {200, "text/html", "<html>", ErrInvalid, "does not answer as a Git server"},
-		"unavailable":  {503, "text/plain", "", errServer, "answered 503"},
-		"forbidden":    {403, "text/plain", "", ErrAuthentication, "denies access"},
-		"error line":   {200, "application/x-git-upload-pack-advertisement", pack("ERR no\x1b[2J bot:" + secret + "\n"), ErrNotFound, "the server says: no [2J bot:***"},
+		"web page":     {200, "text/html", "<html>", failure.ErrInvalid, "does not answer as a Git server"},
+		"unavailable":  {503, "text/plain", "", failure.ErrServer, "answered 503"},
+		"forbidden":    {403, "text/plain", "", failure.ErrAuthentication, "denies access"},
+		"error line":   {200, "application/x-git-upload-pack-advertisement", pack("ERR no\x1b[2J bot:" + secret + "\n"), failure.ErrNotFound, "the server says: no [2J bot:***"},
 		"half a line":  {200, "application/x-git-upload-pack-advertisement", "00ff# service", nil, "listing the refs"},
-		"endless refs": {200, "application/x-git-upload-pack-advertisement", pack("# service=git-upload-pack\n") + "0000" + pack(strings.Repeat("a", 40)+" refs/heads/a\x00ofs-delta\n") + strings.Repeat(pack(strings.Repeat("a", 40)+" refs/heads/x\n"), 4000), ErrTooLarge, "limit of 64 KiB"},
+		"endless refs": {200, "application/x-git-upload-pack-advertisement", pack("# service=git-upload-pack\n") + "0000" + pack(strings.Repeat("a", 40)+" refs/heads/a\x00ofs-delta\n") + strings.Repeat(pack(strings.Repeat("a", 40)+" refs/heads/x\n"), 4000), failure.ErrTooLarge, "limit of 64 KiB"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +122,7 @@ func TestFetchFromWhatIsNoGitServer(t *testing.T) {
 			}))
 			defer server.Close()
 			store := NewGitStore(t.TempDir(), loopback)
-			store.limits.refs = 64 * kibibyte
+			store.limits.refs = 64 * limit.KiB
 			_, err := store.Fetch(t.Context(), Git{URL: server.URL, Auth: Auth{Username: "bot", Password: secret}})
 			if tc.want == nil {
 				tc.want = err
@@ -133,7 +136,7 @@ func TestFetchFromWhatIsNoGitServer(t *testing.T) {
 
 func wantTransient(t *testing.T, err error) {
 	t.Helper()
-	for _, kind := range []error{ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge, ErrDigest} {
+	for _, kind := range []error{failure.ErrNotFound, failure.ErrAuthentication, failure.ErrInvalid, failure.ErrTooLarge, failure.ErrDigest} {
 		if err == nil || errors.Is(err, kind) {
 			t.Errorf("got %v, want a transient error", err)
 		}
@@ -215,7 +218,7 @@ func openFiles(t *testing.T) int {
 func TestFetchLimits(t *testing.T) {
 	repo := newGitRepo(t)
 	// A megabyte of zeros is a kilobyte to transfer.
-	repo.write("zeros", strings.Repeat("\x00", mebibyte))
+	repo.write("zeros", strings.Repeat("\x00", limit.MiB))
 	for i := range 20 {
 		repo.write(fmt.Sprintf("f%d", i), fmt.Sprint(i))
 	}
@@ -225,10 +228,10 @@ func TestFetchLimits(t *testing.T) {
 		lower func(*limits)
 		says  string
 	}{
-		"pack":   {func(l *limits) { l.pack = kibibyte }, "the commit's pack is larger than the limit of 1 KiB"},
-		"object": {func(l *limits) { l.object, l.oversized = 512*kibibyte, 512*kibibyte }, "the file zeros has 1 MiB, and the limit is 512 KiB"},
-		"chain":  {func(l *limits) { l.deltaChain = 512 * kibibyte }, "a chain of differences in the commit's pack is larger than the limit of 512 KiB"},
-		"inflated": {func(l *limits) { l.inflated = mebibyte },
+		"pack":   {func(l *limits) { l.pack = limit.KiB }, "the commit's pack is larger than the limit of 1 KiB"},
+		"object": {func(l *limits) { l.object, l.oversized = 512*limit.KiB, 512*limit.KiB }, "the file zeros has 1 MiB, and the limit is 512 KiB"},
+		"chain":  {func(l *limits) { l.deltaChain = 512 * limit.KiB }, "a chain of differences in the commit's pack is larger than the limit of 512 KiB"},
+		"inflated": {func(l *limits) { l.inflated = limit.MiB },
 			"what the objects of the commit's pack inflate to, together, is larger than the limit of 1 MiB"},
 		"objects": {func(l *limits) { l.objects = 10 }, "the number of objects in the commit's pack is over the limit of 10"},
 	}
@@ -237,7 +240,7 @@ func TestFetchLimits(t *testing.T) {
 			store := NewGitStore(t.TempDir(), loopback)
 			tc.lower(&store.limits)
 			_, err := store.Fetch(t.Context(), Git{URL: server.url()})
-			wantError(t, err, ErrTooLarge, tc.says)
+			wantError(t, err, failure.ErrTooLarge, tc.says)
 			left, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"))
 			if len(left) != 0 {
 				t.Errorf("left behind: %v", left)

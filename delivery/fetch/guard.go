@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // guard is where credentials are added, request by request, and so the one place that decides who gets them: they are
@@ -69,20 +71,20 @@ func (g *guard) mayLead(req *http.Request, home bool) error {
 	redirected := !sameOrigin(first, req.URL)
 	switch {
 	case g.origin.Scheme == "https" && req.URL.Scheme != "https":
-		return fail(ErrInvalid, "the server leads to %s without TLS, which an https source does not follow", req.URL.Host)
+		return failure.New(failure.ErrInvalid, "the server leads to %s without TLS, which an https source does not follow", req.URL.Host)
 	case !home && !redirected && g.tokens.serves(req.URL):
 		return g.tokens.withhold(req)
 	case !home && (!isFromStorage(req.Context()) || !redirected && g.tokens != nil):
-		return fail(ErrInvalid, "the server redirects to %s: use the URL it redirects to", req.URL.Scheme+"://"+req.URL.Host)
+		return failure.New(failure.ErrInvalid, "the server redirects to %s: use the URL it redirects to", req.URL.Scheme+"://"+req.URL.Host)
 	case redirected && !sameOrigin(g.origin, first) && g.tokens.serves(first):
-		return fail(ErrInvalid, "the token service %s redirects to %s, which is not followed", first.Host, req.URL.Host)
+		return failure.New(failure.ErrInvalid, "the token service %s redirects to %s, which is not followed", first.Host, req.URL.Host)
 	}
 	if redirected {
 		// What the registry's library sent was for where the request began. http.Client forgets ports, and what it took
 		// out at one redirect it puts back at the next.
 		req.Header.Del("Authorization")
 		if req.Body != nil && req.Body != http.NoBody {
-			return fail(ErrInvalid, "the server redirects what it was sent to %s, which is not followed", req.URL.Host)
+			return failure.New(failure.ErrInvalid, "the server redirects what it was sent to %s, which is not followed", req.URL.Host)
 		}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // newHTTPClient returns a client for one source. But for the network nothing in it is shared with another source, so a
@@ -52,26 +54,26 @@ func requestFailed(err error, host string) error {
 	var (
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
-		explained *failure
+		explained *failure.Error
 		handshake *net.OpError
 	)
 	switch {
 	case errors.As(err, &authority):
-		return fail(ErrAuthentication, "the certificate of %s is signed by an unknown authority: add the authority as ca.crt to the Secret", host)
+		return failure.New(failure.ErrAuthentication, "the certificate of %s is signed by an unknown authority: add the authority as ca.crt to the Secret", host)
 	case errors.As(err, &name):
-		return fail(ErrAuthentication, "the certificate of %s is for another name: use the name it is for", host)
+		return failure.New(failure.ErrAuthentication, "the certificate of %s is for another name: use the name it is for", host)
 	case errors.As(err, &explained):
 		return explained
 	case errors.As(err, &handshake) && handshake.Op == "remote error":
 		// What crypto/tls calls an alert of the other side.
-		return fail(ErrAuthentication, "%s ended the TLS handshake (%v): give it a client certificate it accepts, as tls.crt and tls.key of the Secret", host, handshake.Err)
+		return failure.New(failure.ErrAuthentication, "%s ended the TLS handshake (%v): give it a client certificate it accepts, as tls.crt and tls.key of the Secret", host, handshake.Err)
 	}
 	// http.Client repeats method and URL around the cause; the caller has already named the source.
 	var about *url.Error
 	if errors.As(err, &about) {
 		err = about.Err
 	}
-	return fmt.Errorf("%w: %s gives no answer: %w", ErrUnavailable, host, err)
+	return fmt.Errorf("%w: %s gives no answer: %w", failure.ErrUnavailable, host, err)
 }
 
 // statusFailed explains an answer that is not 200; what says what was asked for, such as "a Git repository".
@@ -81,19 +83,16 @@ func statusFailed(res *http.Response, auth Auth, what string) error {
 	case http.StatusUnauthorized:
 		if auth.anonymous() {
 			// Git hosts answer so for what does not exist, too, to give nothing away.
-			return fail(ErrAuthentication, "%s has no %s at this URL, or it needs credentials (401): check the URL, or name a Secret with username and password, or bearerToken, in secretRef", host, what)
+			return failure.New(failure.ErrAuthentication, "%s has no %s at this URL, or it needs credentials (401): check the URL, or name a Secret with username and password, or bearerToken, in secretRef", host, what)
 		}
-		return fail(ErrAuthentication, "%s rejected the credentials of the Secret", host)
+		return failure.New(failure.ErrAuthentication, "%s rejected the credentials of the Secret", host)
 	case http.StatusForbidden:
-		return fail(ErrAuthentication, "%s denies access (403): check what the credentials of the Secret may read", host)
+		return failure.New(failure.ErrAuthentication, "%s denies access (403): check what the credentials of the Secret may read", host)
 	case http.StatusNotFound, http.StatusGone:
 		if auth.anonymous() {
-			return fail(ErrNotFound, "there is no %s at this URL, or it needs credentials (%d): check the URL, or name a Secret in secretRef", what, res.StatusCode)
+			return failure.New(failure.ErrNotFound, "there is no %s at this URL, or it needs credentials (%d): check the URL, or name a Secret in secretRef", what, res.StatusCode)
 		}
-		return fail(ErrNotFound, "there is no %s at this URL, or the credentials may not see it (%d)", what, res.StatusCode)
+		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it (%d)", what, res.StatusCode)
 	}
-	return fail(errServer, "%s answered %d %s", host, res.StatusCode, http.StatusText(res.StatusCode))
+	return failure.New(failure.ErrServer, "%s answered %d %s", host, res.StatusCode, http.StatusText(res.StatusCode))
 }
-
-// errServer marks an answer that may be different next time.
-var errServer = fmt.Errorf("server error: %w", ErrUnavailable)

@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 const (
@@ -32,7 +35,7 @@ func Ignore(files fs.FS, folder, patterns string) (fs.FS, error) {
 			continue
 		}
 		if f.rules = append(f.rules, rule); len(f.rules) > maxIgnoreLines {
-			return nil, tooMany("the number of patterns in ignore", maxIgnoreLines)
+			return nil, limit.TooMany("the number of patterns in ignore", maxIgnoreLines)
 		}
 	}
 	if len(f.rules) == 0 {
@@ -72,7 +75,7 @@ func ignoreRule(line string) (rule, error) {
 	}
 	var err error
 	if r.match, err = regexp.Compile(begin + expressionOf(strings.TrimPrefix(pattern, "/")) + "$"); err != nil {
-		return r, fail(ErrInvalid, "the pattern %q of ignore cannot be read: write it as in a .gitignore", printable(line))
+		return r, failure.New(failure.ErrInvalid, "the pattern %q of ignore cannot be read: write it as in a .gitignore", failure.Printable(line))
 	}
 	return r, nil
 }
@@ -197,7 +200,7 @@ func (f *filtered) excluded(of tried) (bool, error) {
 			continue
 		}
 		if f.steps += len(of.path) * r.stars; f.steps > maxIgnoreSteps {
-			return false, fail(ErrTooLarge, "to match the patterns of ignore with all paths takes more than the limit of %d steps, which are the letters of each path for each star of each pattern: write fewer patterns, or with fewer stars", maxIgnoreSteps)
+			return false, failure.New(failure.ErrTooLarge, "to match the patterns of ignore with all paths takes more than the limit of %d steps, which are the letters of each path for each star of each pattern: write fewer patterns, or with fewer stars", maxIgnoreSteps)
 		}
 		if r.match.MatchString(of.path) {
 			out = !r.keep

@@ -14,6 +14,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 var ignoreFiles = []string{
@@ -49,7 +51,7 @@ func TestIgnoreIsAsGitDoes(t *testing.T) {
 			slices.Sort(want)
 			left, err := Ignore(files, "apps/web", patterns)
 			if err != nil {
-				if slices.Contains([]string{"[b-a].yaml", "[", "x[", "x[a", "[a-"}, patterns) && errors.Is(err, ErrInvalid) {
+				if slices.Contains([]string{"[b-a].yaml", "[", "x[", "x[a", "[a-"}, patterns) && errors.Is(err, failure.ErrInvalid) {
 					return // Git takes no notice of it, and kubeop refuses it.
 				}
 				t.Fatal(err)
@@ -110,7 +112,7 @@ func TestIgnoreLimit(t *testing.T) {
 	if _, err := Ignore(fstest.MapFS{}, ".", strings.Repeat("a\n", maxIgnoreLines)); err != nil {
 		t.Error(err)
 	}
-	if _, err := Ignore(fstest.MapFS{}, ".", strings.Repeat("a\n", maxIgnoreLines+1)); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "100") {
+	if _, err := Ignore(fstest.MapFS{}, ".", strings.Repeat("a\n", maxIgnoreLines+1)); !errors.Is(err, failure.ErrTooLarge) || !strings.Contains(err.Error(), "100") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -131,7 +133,7 @@ func TestIgnoreTakesLimitedSteps(t *testing.T) {
 		left.(*filtered).steps = maxIgnoreSteps * 19 / 20 // All of them take seconds.
 		_, err = fs.ReadDir(left, folder)
 		if folder == "long" {
-			wantError(t, err, ErrTooLarge, "100000000 steps")
+			wantError(t, err, failure.ErrTooLarge, "100000000 steps")
 		} else if err != nil {
 			t.Error(err)
 		}

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // index is what is known in memory of one Helm repository; its index.yaml is on disk, see shelf.
@@ -85,7 +88,7 @@ func (i *index) choose(w wish, limits limits) (version, error) {
 		return version{}, err
 	}
 	if len(versions) == 0 {
-		return version{}, fail(ErrNotFound, "the repository has no chart %s: check the name", w.chart)
+		return version{}, failure.New(failure.ErrNotFound, "the repository has no chart %s: check the name", w.chart)
 	}
 	chosen, err := choose(w.chart, w.version, versions)
 	if err != nil {
@@ -114,18 +117,18 @@ func getArchive(ctx context.Context, client *http.Client, auth Auth, at *url.URL
 // chartURL is where a version is; relative to the repository unless the index says otherwise.
 func chartURL(base *url.URL, chart string, v version) (*url.URL, error) {
 	if len(v.URLs) == 0 {
-		return nil, fail(ErrInvalid, "the index lists no URL for version %s of chart %s", printable(v.Name), chart)
+		return nil, failure.New(failure.ErrInvalid, "the index lists no URL for version %s of chart %s", failure.Printable(v.Name), chart)
 	}
 	at, err := url.Parse(v.URLs[0])
 	if err != nil {
-		return nil, fail(ErrInvalid, "the index lists a URL that cannot be read for version %s of chart %s", printable(v.Name), chart)
+		return nil, failure.New(failure.ErrInvalid, "the index lists a URL that cannot be read for version %s of chart %s", failure.Printable(v.Name), chart)
 	}
 	root := *base
 	root.Path = strings.TrimSuffix(root.Path, "/") + "/"
 	root.RawPath, root.RawQuery = "", ""
 	at = root.ResolveReference(at)
 	if (at.Scheme != "https" && at.Scheme != "http") || at.Host == "" {
-		return nil, fail(ErrInvalid, "the index lists a URL that is not http or https for version %s of chart %s", printable(v.Name), chart)
+		return nil, failure.New(failure.ErrInvalid, "the index lists a URL that is not http or https for version %s of chart %s", failure.Printable(v.Name), chart)
 	}
 	at.User = nil
 	return at, nil
@@ -180,7 +183,7 @@ func (i *index) refresh(ctx context.Context, base *url.URL, limits limits, room 
 	case res.StatusCode != http.StatusOK:
 		return statusFailed(res, i.auth, "Helm repository (index.yaml)")
 	}
-	body := limit(res.Body, "the repository's index.yaml", limits.index)
+	body := limit.NewReader(res.Body, limits.index, limit.TooLarge("the repository's index.yaml", limits.index))
 	if err := shelve(i.file, body, stamp{ETag: res.Header.Get("ETag"), Modified: res.Header.Get("Last-Modified")}, limits); err != nil {
 		return err
 	}
@@ -195,7 +198,7 @@ func (i *index) refresh(ctx context.Context, base *url.URL, limits limits, room 
 func get(ctx context.Context, client *http.Client, at *url.URL, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, fail(ErrInvalid, "the URL cannot be requested")
+		return nil, failure.New(failure.ErrInvalid, "the URL cannot be requested")
 	}
 	for name, values := range header {
 		req.Header[name] = values

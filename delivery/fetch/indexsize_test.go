@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // largeIndex writes an index of more than 26 MB as Helm does: 500 charts of 50 versions, of which each repeats a whole
@@ -134,14 +136,14 @@ func TestLargeIndexCostsLittleMemory(t *testing.T) {
 			took := time.Since(began)
 			again := heapGrowth(t, func() { fetch("chart-499") })
 			t.Logf("the heap grew by %.1f MiB for the first chart, in %s, and by %.1f MiB for the next",
-				float64(first)/mebibyte, took.Round(time.Millisecond), float64(again)/mebibyte)
+				float64(first)/limit.MiB, took.Round(time.Millisecond), float64(again)/limit.MiB)
 			if first >= 30e6 || again >= 30e6 {
 				t.Errorf("the heap grew by %d and %d bytes, want less than 30 MB", first, again)
 			}
 			if got := requests(); got != "1 indexes, 1 unchanged, 1 archives" {
 				t.Errorf("got %s", got)
 			}
-			if about, err := os.Stat(onlyGlob(t, store.dir, "*", indexFile)); err != nil || about.Size() > 3*mebibyte {
+			if about, err := os.Stat(onlyGlob(t, store.dir, "*", indexFile)); err != nil || about.Size() > 3*limit.MiB {
 				t.Errorf("on disk it takes %d bytes, %v", about.Size(), err)
 			}
 		})

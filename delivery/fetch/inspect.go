@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // inspect checks what the pack claims before anything is kept in memory because of it. It returns the objects that
@@ -24,7 +27,7 @@ func inspect(pack io.ReadSeeker, g *generation, enlarge func() error) ([]rawObje
 		return nil, fmt.Errorf("reading the pack: %w", err)
 	}
 	if int64(count) > g.limits.objects {
-		return nil, tooMany("the number of objects in the commit's pack", g.limits.objects)
+		return nil, limit.TooMany("the number of objects in the commit's pack", g.limits.objects)
 	}
 	chains := &chains{pack: pack, store: g, limits: g.limits, enlarge: enlarge, cost: make(map[int64]int64, count), bases: map[plumbing.Hash]rawObject{}}
 	for range count {
@@ -75,21 +78,21 @@ func (c *chains) next(scanner *packfile.Scanner) error {
 		own, base = deltaResult(start.text.Bytes()), max(c.worst, c.baseSize(header.Reference))
 	}
 	if own < 0 || own > c.limits.object {
-		return tooLarge("an object of the commit", c.limits.object)
+		return limit.TooLarge("an object of the commit", c.limits.object)
 	}
 	if c.inflated += own; header.Type.IsDelta() {
 		c.inflated += header.Length
 	}
 	if c.inflated > c.limits.inflated {
-		return tooLarge("what the objects of the commit's pack inflate to, together,", c.limits.inflated)
+		return limit.TooLarge("what the objects of the commit's pack inflate to, together,", c.limits.inflated)
 	}
 	if c.held > c.limits.deltaChain {
 		// Not ErrTooLarge: without what we have, the server sends no such differences.
-		return fmt.Errorf("the commit's pack builds on more than %s of what is in the store", bytesText(c.limits.deltaChain))
+		return fmt.Errorf("the commit's pack builds on more than %s of what is in the store", limit.Text(c.limits.deltaChain))
 	}
 	total := base + own
 	if total > c.limits.deltaChain {
-		return tooLarge("a chain of differences in the commit's pack", c.limits.deltaChain)
+		return limit.TooLarge("a chain of differences in the commit's pack", c.limits.deltaChain)
 	}
 	c.cost[header.Offset], c.worst = total, max(c.worst, total)
 	if c.held > c.limits.large || header.Type.IsDelta() && total > c.limits.large { // Nothing else is held as a whole.
@@ -140,4 +143,17 @@ func deltaResult(delta []byte) int64 {
 		return -1
 	}
 	return int64(size)
+}
+
+// interruptible ends reading from a local file when its context ends: unpacking hostile data can take long.
+type interruptible struct {
+	ctx context.Context
+	io.ReadSeeker
+}
+
+func (i interruptible) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return i.ReadSeeker.Read(p)
 }

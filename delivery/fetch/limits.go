@@ -1,16 +1,10 @@
 package fetch
 
 import (
-	"context"
-	"fmt"
-	"io"
 	"time"
-)
 
-const (
-	kibibyte = 1 << 10
-	mebibyte = 1 << 20
-	gibibyte = 1 << 30
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // limits bound what one source can cost. They are fields so that tests can lower them; sizes are in bytes, and what a
@@ -48,29 +42,29 @@ type limits struct {
 
 func defaultLimits() limits {
 	return limits{
-		refs:        32 * mebibyte,
-		pack:        256 * mebibyte,
-		history:     64 * mebibyte,
+		refs:        32 * limit.MiB,
+		pack:        256 * limit.MiB,
+		history:     64 * limit.MiB,
 		generations: 10_000,
 		objects:     250_000,
-		inflated:    1 * gibibyte,
-		oversized:   512 * mebibyte,
-		object:      64 * mebibyte,
-		large:       32 * mebibyte,
-		deltaChain:  256 * mebibyte,
+		inflated:    1 * limit.GiB,
+		oversized:   512 * limit.MiB,
+		object:      64 * limit.MiB,
+		large:       32 * limit.MiB,
+		deltaChain:  256 * limit.MiB,
 		packs:       50,
-		file:        5 * mebibyte,
+		file:        5 * limit.MiB,
 		files:       50_000,
 		depth:       32,
-		index:       64 * mebibyte,
-		indexDoc:    2 * mebibyte,
-		chart:       20 * mebibyte,
+		index:       64 * limit.MiB,
+		indexDoc:    2 * limit.MiB,
+		chart:       20 * limit.MiB,
 
-		artifact:     64 * mebibyte,
-		unpacked:     256 * mebibyte,
-		unpackedFile: 16 * mebibyte,
+		artifact:     64 * limit.MiB,
+		unpacked:     256 * limit.MiB,
+		unpackedFile: 16 * limit.MiB,
 		path:         1024,
-		paths:        8 * mebibyte,
+		paths:        8 * limit.MiB,
 
 		unpack: 5 * time.Minute,
 		whole:  time.Hour,
@@ -79,67 +73,11 @@ func defaultLimits() limits {
 	}
 }
 
-func tooLarge(what string, limit int64) error {
-	return fail(ErrTooLarge, "%s is larger than the limit of %s", what, bytesText(limit))
-}
-
 // aliasesTooLarge is what render.CheckAliases found; its own words quote the document.
 func aliasesTooLarge(what string) error {
-	return fail(ErrTooLarge, "the YAML aliases of %s stand for too much: write less with them", what)
+	return failure.New(failure.ErrTooLarge, "the YAML aliases of %s stand for too much: write less with them", what)
 }
 
-func chartTooLarge(limit int64) error {
-	return fail(ErrChartTooLarge, "the chart is larger than the limit of %s: leave out of it what it does not need", bytesText(limit))
-}
-
-func tooMany(what string, limit int64) error {
-	return fail(ErrTooLarge, "%s is over the limit of %d", what, limit)
-}
-
-func tooSlow(what string, limit time.Duration) error {
-	return fail(errSlow, "%s the limit of %s", what, limit)
-}
-
-func bytesText(n int64) string {
-	switch {
-	case n >= gibibyte && n%gibibyte == 0:
-		return fmt.Sprintf("%d GiB", n/gibibyte)
-	case n >= mebibyte && n%mebibyte == 0:
-		return fmt.Sprintf("%d MiB", n/mebibyte)
-	case n >= kibibyte && n%kibibyte == 0:
-		return fmt.Sprintf("%d KiB", n/kibibyte)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-// limited fails with ErrTooLarge once more than limit bytes were read, instead of cutting the stream short.
-type limited struct {
-	r    io.Reader
-	left int64
-	over error
-}
-
-func limit(r io.Reader, what string, max int64) *limited {
-	return &limited{r: r, left: max, over: tooLarge(what, max)}
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	n, err := l.r.Read(p)
-	if l.left -= int64(n); l.left < 0 {
-		return 0, l.over
-	}
-	return n, err
-}
-
-// interruptible ends reading from a local file when its context ends: unpacking hostile data can take long.
-type interruptible struct {
-	ctx context.Context
-	io.ReadSeeker
-}
-
-func (i interruptible) Read(p []byte) (int, error) {
-	if err := i.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return i.ReadSeeker.Read(p)
+func chartTooLarge(max int64) error {
+	return failure.New(failure.ErrChartTooLarge, "the chart is larger than the limit of %s: leave out of it what it does not need", limit.Text(max))
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
@@ -106,7 +107,7 @@ func (k *known[T]) good(now time.Time, cause string, q Question, value T) (was T
 // failed takes in a failure. What says nothing of the source is not remembered. A host that is not asked at the moment has failed as
 // it did before.
 func (k *known[T]) failed(now time.Time, cause string, q Question, err error) {
-	if errors.Is(err, ErrBusy) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, failure.ErrBusy) || errors.Is(err, context.Canceled) {
 		return
 	}
 	var open *pool.OpenError

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/reserved"
 )
 
@@ -56,7 +57,7 @@ func (n *Network) dial(ctx context.Context, network, address string) (net.Conn, 
 		}
 	}
 	conn, err := dialer.DialContext(ctx, network, address)
-	var explained *failure
+	var explained *failure.Error
 	if errors.As(err, &explained) {
 		return nil, explained
 	}
@@ -89,9 +90,9 @@ func (n *Network) check(ctx context.Context, asked, address string) error {
 	}
 	leads := ip.String() + " is "
 	if host != ip.String() {
-		leads = printable(host) + " leads to " + ip.String() + ", "
+		leads = failure.Printable(host) + " leads to " + ip.String() + ", "
 	}
-	return fail(ErrInvalid, "%s%s, which no source may reach: use another address, or have the administrator allow it in the operator's setting %s", leads, what, AllowedAddresses)
+	return failure.New(failure.ErrInvalid, "%s%s, which no source may reach: use another address, or have the administrator allow it in the operator's setting %s", leads, what, AllowedAddresses)
 }
 
 // intoCluster is the network for hosts that administrators name, where they may also be in the cluster.

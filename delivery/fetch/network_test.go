@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	cryptossh "golang.org/x/crypto/ssh"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // loopback is the Network of tests, whose servers are on this machine.
@@ -35,7 +37,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, failure.ErrInvalid) {
 				t.Fatalf("got %v", err)
 			}
 			for _, says := range []string{"git.example leads to ", what, "ALLOWED_ADDRESSES"} {
@@ -64,13 +66,13 @@ func TestTheClustersOwnAddressesAreRefused(t *testing.T) {
 	}
 	network := &Network{Cluster: node}
 	err := network.check(t.Context(), "git.example:443", "203.0.113.1:443")
-	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "git.example leads to 203.0.113.1, the address of a node, which no source may reach") {
+	if !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "git.example leads to 203.0.113.1, the address of a node, which no source may reach") {
 		t.Errorf("a node: %v", err)
 	}
-	if err := network.check(t.Context(), "git.example:443", "[::ffff:203.0.113.1]:443"); !errors.Is(err, ErrInvalid) {
+	if err := network.check(t.Context(), "git.example:443", "[::ffff:203.0.113.1]:443"); !errors.Is(err, failure.ErrInvalid) {
 		t.Errorf("a node, as IPv6: %v", err)
 	}
-	if err := network.check(t.Context(), "git.example:443", "203.0.113.2:443"); err == nil || errors.Is(err, ErrInvalid) {
+	if err := network.check(t.Context(), "git.example:443", "203.0.113.2:443"); err == nil || errors.Is(err, failure.ErrInvalid) {
 		t.Errorf("while it is not known what is the cluster's: %v", err)
 	}
 	if err := network.check(t.Context(), "git.example:443", "203.0.113.3:443"); err != nil {
@@ -130,7 +132,7 @@ func TestEveryWayIsGuarded(t *testing.T) {
 		"git over http": git(inner.URL+"/a.git", Auth{}), "git over ssh": git("ssh://git@"+host+"/a.git", ssh),
 		"a name": git("http://localhost:"+port+"/a.git", Auth{}), "a chart": chart(inner.URL), "a chart in a registry": chart("oci://" + host + "/charts"),
 	} {
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "a loopback address") {
+		if !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "a loopback address") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -155,7 +157,7 @@ func TestRedirectToARefusedAddress(t *testing.T) {
 	defer outer.Close()
 	network := &Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}
 	_, err = NewChartStore(t.TempDir(), network).Fetch(t.Context(), Chart{Repository: outer.URL, Name: "web"})
-	if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "127.0.0.1 is a loopback address") {
+	if !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "127.0.0.1 is a loopback address") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -163,7 +165,7 @@ func TestRedirectToARefusedAddress(t *testing.T) {
 func TestAProxyIsTheAdministrators(t *testing.T) {
 	network := &Network{}
 	network.proxies.Store("127.0.0.1:1", true)
-	if _, err := network.dial(t.Context(), "tcp", "127.0.0.1:1"); errors.Is(err, ErrInvalid) {
+	if _, err := network.dial(t.Context(), "tcp", "127.0.0.1:1"); errors.Is(err, failure.ErrInvalid) {
 		t.Errorf("the proxy is refused: %v", err)
 	}
 	at := &http.Request{URL: &url.URL{Scheme: "http", Host: "169.254.169.254"}}

@@ -4,11 +4,13 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"k8s.io/utils/lru"
+
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // maxObjectCache is how much of the objects a store keeps in memory while it is read from, in bytes. Small, because there is one per
 // repository, and because what is read is kept by those who read it.
-const maxObjectCache = 2 * mebibyte
+const maxObjectCache = 2 * limit.MiB
 
 // maxCachedObjects is how many they are at most.
 const maxCachedObjects = 10_000

@@ -18,6 +18,9 @@ import (
 	ociremote "oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // chartMediaType is that of the layer with the chart (Helm HIP 6).
@@ -56,7 +59,7 @@ func (s *ChartStore) fromRegistry(ctx context.Context, r request) (ChartArchive,
 	case at.layer.Size > s.limits.chart:
 		return ChartArchive{}, chartTooLarge(s.limits.chart)
 	case r.Digest == at.manifest && r.Digest != at.Digest:
-		return ChartArchive{}, fail(ErrDigest, "version %s: %s is the digest of its manifest: write that of its archive, %s", printable(at.Name), at.manifest, printable(at.Digest))
+		return ChartArchive{}, failure.New(failure.ErrDigest, "version %s: %s is the digest of its manifest: write that of its archive, %s", failure.Printable(at.Name), at.manifest, failure.Printable(at.Digest))
 	}
 	return s.archive(ctx, r, at.version, func(ctx context.Context) (io.ReadCloser, error) {
 		body, err := chart.Blobs().Fetch(fromStorage(ctx), at.layer)
@@ -75,7 +78,7 @@ func (s *ChartStore) openRegistry(r request) (*ociChart, error) {
 func openRegistry(network *Network, at string, insecure bool, as Auth) (*ociChart, error) {
 	repo, err := ociremote.NewRepository(at)
 	if err != nil {
-		return nil, fail(ErrInvalid, "%s is not the name of a repository in an OCI registry: it is lower-case letters, digits, dots, dashes and slashes", printable(at))
+		return nil, failure.New(failure.ErrInvalid, "%s is not the name of a repository in an OCI registry: it is lower-case letters, digits, dots, dashes and slashes", failure.Printable(at))
 	}
 	repo.PlainHTTP = insecure
 	repo.TagListMaxPages = 100
@@ -111,7 +114,7 @@ func (c *ociChart) find(ctx context.Context, wish string) (found, error) {
 	if _, err := semver.StrictNewVersion(wish); err == nil {
 		// An exact version needs no list of tags, which some registries do not even allow to read.
 		at, err := c.manifest(ctx, wish)
-		if !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, failure.ErrNotFound) {
 			return at, err
 		}
 	}
@@ -138,7 +141,7 @@ func (c *ociChart) versions(ctx context.Context) ([]version, error) {
 		return nil, err
 	}
 	if len(versions) == 0 {
-		return nil, fail(ErrNotFound, "the registry has no chart %s: check repository and name", c.name)
+		return nil, failure.New(failure.ErrNotFound, "the registry has no chart %s: check repository and name", c.name)
 	}
 	return versions, nil
 }
@@ -146,20 +149,20 @@ func (c *ociChart) versions(ctx context.Context) ([]version, error) {
 // manifest reads what is under the tag of a version and finds its chart.
 func (c *ociChart) manifest(ctx context.Context, name string) (found, error) {
 	about, body, err := c.FetchReference(ctx, versionTag(name))
-	if err := c.failed(err, "version "+printable(name)+" of the chart"); err != nil {
+	if err := c.failed(err, "version "+failure.Printable(name)+" of the chart"); err != nil {
 		return found{}, err
 	}
 	defer body.Close()
-	if about.Size > 4*mebibyte {
-		return found{}, tooLarge("the chart's manifest", 4*mebibyte)
+	if about.Size > 4*limit.MiB {
+		return found{}, limit.TooLarge("the chart's manifest", 4*limit.MiB)
 	}
 	raw, err := content.ReadAll(body, about)
 	if err != nil {
-		return found{}, fmt.Errorf("%w: reading the chart's manifest: %w", ErrUnavailable, err)
+		return found{}, fmt.Errorf("%w: reading the chart's manifest: %w", failure.ErrUnavailable, err)
 	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(raw, &manifest); err != nil {
-		return found{}, fail(ErrInvalid, "the manifest of %s is not JSON", printable(name))
+		return found{}, failure.New(failure.ErrInvalid, "the manifest of %s is not JSON", failure.Printable(name))
 	}
 	for _, layer := range manifest.Layers {
 		if layer.MediaType == chartMediaType {
@@ -167,7 +170,7 @@ func (c *ociChart) manifest(ctx context.Context, name string) (found, error) {
 			return found{version: archive, manifest: about.Digest.String(), layer: layer}, nil
 		}
 	}
-	return found{}, fail(ErrInvalid, "%s is not a Helm chart: it has no layer of type %s", printable(name), chartMediaType)
+	return found{}, failure.New(failure.ErrInvalid, "%s is not a Helm chart: it has no layer of type %s", failure.Printable(name), chartMediaType)
 }
 
 // failed explains an error of the library. Its own text may repeat what a server said, so only the status is used.
@@ -180,21 +183,21 @@ func (c *ociChart) failed(err error, what string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return fail(ErrAuthentication, "%s has no %s at this URL, or it needs credentials: check the URL, or name a Secret with username and password or .dockerconfigjson in secretRef", c.Reference.Host(), what)
+		return failure.New(failure.ErrAuthentication, "%s has no %s at this URL, or it needs credentials: check the URL, or name a Secret with username and password or .dockerconfigjson in secretRef", c.Reference.Host(), what)
 	case errors.As(err, &answer) && c.tokens.refusal(answer.StatusCode) != nil:
 		return c.tokens.refusal(answer.StatusCode)
 	case errors.As(err, &answer):
 		res := &http.Response{StatusCode: answer.StatusCode, Request: &http.Request{URL: answer.URL}}
 		return statusFailed(res, c.auth, what)
 	case errors.Is(err, errdef.ErrNotFound):
-		return fail(ErrNotFound, "there is no %s at this URL, or the credentials may not see it", what)
+		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it", what)
 	case !errors.As(err, &asked):
 		// Something in an answer the library makes no sense of, such as a token server it does not trust. What it wraps its
 		// error in are URLs, which may be signed.
 		for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 			err = cause
 		}
-		return fail(errServer, "%s answers what cannot be used: %s", c.Reference.Host(), printable(c.auth.redact(err.Error())))
+		return failure.New(failure.ErrServer, "%s answers what cannot be used: %s", c.Reference.Host(), failure.Printable(c.auth.redact(err.Error())))
 	}
 	return requestFailed(err, c.Reference.Host())
 }

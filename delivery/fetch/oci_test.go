@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // ociServer is a registry with one repository, "charts/web". It knows what reading a chart needs.
@@ -163,16 +165,16 @@ func TestChartFromRegistryUnhappy(t *testing.T) {
 		kind          error
 		says          string
 	}{
-		"unknown chart":          {"wep", "", ErrNotFound, "there is no chart at this URL"},
-		"unknown chart, version": {"wep", "1.0.0", ErrNotFound, "there is no chart at this URL"},
-		"unknown version":        {"web", "1.0.1", ErrNotFound, `chart web has no version "1.0.1"; the newest are`},
-		"empty range":            {"web", ">5", ErrNotFound, `chart web has no version ">5"`},
-		"no range":               {"web", "newest", ErrInvalid, "neither a version nor a range"},
-		"an image":               {"web", "2.0.0-image", ErrInvalid, "is not a Helm chart"},
-		"damaged":                {"web", "3.0.0-damaged", errServer, "has the digest"},
-		"blob gone":              {"web", "3.0.0-gone", ErrNotFound, "there is no chart archive"},
-		"huge":                   {"web", "3.0.0-huge", ErrTooLarge, "the chart is larger than the limit of 20 MiB"},
-		"no manifest":            {"web", "3.0.0-text", ErrInvalid, "is not JSON"},
+		"unknown chart":          {"wep", "", failure.ErrNotFound, "there is no chart at this URL"},
+		"unknown chart, version": {"wep", "1.0.0", failure.ErrNotFound, "there is no chart at this URL"},
+		"unknown version":        {"web", "1.0.1", failure.ErrNotFound, `chart web has no version "1.0.1"; the newest are`},
+		"empty range":            {"web", ">5", failure.ErrNotFound, `chart web has no version ">5"`},
+		"no range":               {"web", "newest", failure.ErrInvalid, "neither a version nor a range"},
+		"an image":               {"web", "2.0.0-image", failure.ErrInvalid, "is not a Helm chart"},
+		"damaged":                {"web", "3.0.0-damaged", failure.ErrServer, "has the digest"},
+		"blob gone":              {"web", "3.0.0-gone", failure.ErrNotFound, "there is no chart archive"},
+		"huge":                   {"web", "3.0.0-huge", failure.ErrTooLarge, "the chart is larger than the limit of 20 MiB"},
+		"no manifest":            {"web", "3.0.0-text", failure.ErrInvalid, "is not JSON"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +224,7 @@ func TestChartFromRegistryWithCredentials(t *testing.T) {
 				}
 				return
 			}
-			wantError(t, err, ErrAuthentication, "")
+			wantError(t, err, failure.ErrAuthentication, "")
 			wantNoSecret(t, err, secret)
 		})
 	}

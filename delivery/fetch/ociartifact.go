@@ -12,6 +12,9 @@ import (
 	"github.com/Masterminds/semver/v3"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // OCI is an artifact of manifests in a registry, as somebody.
@@ -36,7 +39,7 @@ func (t tagged) revision() string {
 	if t.tag == "" {
 		return t.digest
 	}
-	return printable(t.tag) + "@" + t.digest
+	return failure.Printable(t.tag) + "@" + t.digest
 }
 
 // Fetch finds what src means at this moment, and downloads it unless it is on disk. The registry is asked with one request
@@ -92,13 +95,13 @@ func (o OCI) check() (*url.URL, error) {
 	at, err := url.Parse(o.URL)
 	switch {
 	case err != nil || at.Host == "" || at.Scheme != "oci":
-		return nil, fail(ErrInvalid, "the URL is not of the form oci://host/path")
+		return nil, failure.New(failure.ErrInvalid, "the URL is not of the form oci://host/path")
 	case at.User != nil:
-		return nil, fail(ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
+		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
 	case at.RawQuery != "" || at.Fragment != "":
-		return nil, fail(ErrInvalid, "the URL has a query or fragment")
+		return nil, failure.New(failure.ErrInvalid, "the URL has a query or fragment")
 	case o.Digest != "" && !sha256Hex.MatchString(strings.TrimPrefix(o.Digest, "sha256:")):
-		return nil, fail(ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", printable(o.Digest))
+		return nil, failure.New(failure.ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(o.Digest))
 	}
 	at.Path = strings.TrimSuffix(at.Path, "/")
 	return at, o.Auth.check()
@@ -117,11 +120,11 @@ func (c *ociChart) resolve(ctx context.Context, src OCI) (tagged, error) {
 		tag = "latest"
 	}
 	about, err := c.Resolve(ctx, tag)
-	if err := c.failed(err, "tag "+printable(tag)+" of the artifact"); err != nil {
+	if err := c.failed(err, "tag "+failure.Printable(tag)+" of the artifact"); err != nil {
 		return tagged{}, err
 	}
 	if !sha256Hex.MatchString(strings.TrimPrefix(about.Digest.String(), "sha256:")) {
-		return tagged{}, fail(ErrInvalid, "the registry names the artifact by %s, and only sha256 is known here", printable(about.Digest.String()))
+		return tagged{}, failure.New(failure.ErrInvalid, "the registry names the artifact by %s, and only sha256 is known here", failure.Printable(about.Digest.String()))
 	}
 	return tagged{tag: tag, digest: about.Digest.String()}, nil
 }
@@ -130,7 +133,7 @@ func (c *ociChart) resolve(ctx context.Context, src OCI) (tagged, error) {
 func (c *ociChart) highest(ctx context.Context, expression string) (string, error) {
 	wanted, err := semver.NewConstraint(expression)
 	if err != nil {
-		return "", fail(ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", printable(expression))
+		return "", failure.New(failure.ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(expression))
 	}
 	var tags []version
 	err = c.Tags(ctx, "", func(page []string) error {
@@ -147,7 +150,7 @@ func (c *ociChart) highest(ctx context.Context, expression string) (string, erro
 			return v.Name, nil
 		}
 	}
-	return "", fail(ErrNotFound, "none of the artifact's %d tags matches semver %q", len(tags), printable(expression))
+	return "", failure.New(failure.ErrNotFound, "none of the artifact's %d tags matches semver %q", len(tags), failure.Printable(expression))
 }
 
 // archive reads a manifest and returns its layer with the archive: the first that is a tar within gzip.
@@ -157,25 +160,25 @@ func (c *ociChart) archive(ctx context.Context, digest string, l limits) (ocispe
 		return ocispec.Descriptor{}, err
 	}
 	defer body.Close()
-	if about.Size > 4*mebibyte {
-		return ocispec.Descriptor{}, tooLarge("the artifact's manifest", 4*mebibyte)
+	if about.Size > 4*limit.MiB {
+		return ocispec.Descriptor{}, limit.TooLarge("the artifact's manifest", 4*limit.MiB)
 	}
 	raw, err := content.ReadAll(body, about)
 	if err != nil || about.Digest.String() != digest {
-		return ocispec.Descriptor{}, fail(errServer, "what the registry serves as the manifest has another digest than %s", digest)
+		return ocispec.Descriptor{}, failure.New(failure.ErrServer, "what the registry serves as the manifest has another digest than %s", digest)
 	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(raw, &manifest); err != nil {
-		return ocispec.Descriptor{}, fail(ErrInvalid, "the artifact's manifest is not JSON")
+		return ocispec.Descriptor{}, failure.New(failure.ErrInvalid, "the artifact's manifest is not JSON")
 	}
 	for _, layer := range manifest.Layers {
 		if !strings.HasSuffix(layer.MediaType, "tar+gzip") && !strings.HasSuffix(layer.MediaType, "tar.gzip") {
 			continue
 		}
 		if layer.Size > l.artifact {
-			return ocispec.Descriptor{}, tooLarge("the artifact", l.artifact)
+			return ocispec.Descriptor{}, limit.TooLarge("the artifact", l.artifact)
 		}
 		return layer, nil
 	}
-	return ocispec.Descriptor{}, fail(ErrInvalid, "the artifact has no layer whose type ends in tar+gzip: publish it as \"flux push artifact\" does")
+	return ocispec.Descriptor{}, failure.New(failure.ErrInvalid, "the artifact has no layer whose type ends in tar+gzip: publish it as \"flux push artifact\" does")
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	pgperrors "github.com/ProtonMail/go-crypto/openpgp/errors"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 const openpgpKeyBegins = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
@@ -32,7 +35,7 @@ func (k *publicKeys) addOpenPGP(name string, text []byte) error {
 }
 
 func unreadableKey(name string) error {
-	return fail(ErrInvalid, "%s of the Secret of verify cannot be read: *.asc are keys as \"gpg --armor --export\" prints them, *.pub lines as in authorized_keys without options", printable(name))
+	return failure.New(failure.ErrInvalid, "%s of the Secret of verify cannot be read: *.asc are keys as \"gpg --armor --export\" prints them, *.pub lines as in authorized_keys without options", failure.Printable(name))
 }
 
 func (k *publicKeys) verifyOpenPGP(s signed) error {
@@ -40,7 +43,7 @@ func (k *publicKeys) verifyOpenPGP(s signed) error {
 	if err != nil {
 		return unreadableSignature()
 	}
-	raw, err := io.ReadAll(io.LimitReader(block.Body, 64*kibibyte))
+	raw, err := io.ReadAll(io.LimitReader(block.Body, 64*limit.KiB))
 	if err != nil {
 		return unreadableSignature()
 	}
@@ -56,15 +59,15 @@ func (k *publicKeys) verifyOpenPGP(s signed) error {
 	case errors.Is(err, pgperrors.ErrUnknownIssuer):
 		return unknownKey(id)
 	case errors.Is(err, pgperrors.ErrKeyExpired):
-		return fail(ErrVerification, "is signed by key %s, which %s: sign with a key that is valid, or renew this one", id, expired(signer))
+		return failure.New(ErrVerification, "is signed by key %s, which %s: sign with a key that is valid, or renew this one", id, expired(signer))
 	case errors.Is(err, pgperrors.ErrKeyRevoked):
-		return fail(ErrVerification, "is signed by key %s, which was revoked: sign with another key", id)
+		return failure.New(ErrVerification, "is signed by key %s, which was revoked: sign with another key", id)
 	case errors.Is(err, pgperrors.ErrSignatureExpired):
-		return fail(ErrVerification, "has a signature by key %s that expired: sign it again", id)
+		return failure.New(ErrVerification, "has a signature by key %s that expired: sign it again", id)
 	case signature == nil:
 		return badSignature(id)
 	}
-	return fail(ErrVerification, "has a signature by key %s that does not count: %s", id, printable(err.Error()))
+	return failure.New(ErrVerification, "has a signature by key %s that does not count: %s", id, failure.Printable(err.Error()))
 }
 
 // issuer is the ID of the key that a signature says it was made with.

@@ -10,6 +10,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // Overlaid is a chart's folder with dependencies in its charts/ that are not there in Git. It implements fs.FS,
@@ -76,7 +78,7 @@ func Overlay(root *Folder, at string, needs []Dependency) (*Overlaid, error) {
 func inside(written string) (string, error) {
 	at := path.Clean(written)
 	if !fs.ValidPath(at) {
-		return "", fail(ErrInvalid, "the path %q leads out of the folder it is in", printable(written))
+		return "", failure.New(failure.ErrInvalid, "the path %q leads out of the folder it is in", failure.Printable(written))
 	}
 	return at, nil
 }

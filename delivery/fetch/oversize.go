@@ -11,6 +11,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // maxNamed bounds, in bytes, the file whose name is looked for: its content has to be read for that.
@@ -18,8 +21,8 @@ const maxNamed = 2 << 30
 
 // oversized says which file of a commit is too large, as far as that can be told without what is refused: a pack names nothing
 // by its path, so the file's hash is made from its content and looked up in the folders of the pack.
-func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile.Scanner, limit int64) error {
-	unnamed := fail(ErrTooLarge, "an object of %s in the commit is larger than the limit of %s", bytesText(big.Length), bytesText(limit))
+func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile.Scanner, max int64) error {
+	unnamed := failure.New(failure.ErrTooLarge, "an object of %s in the commit is larger than the limit of %s", limit.Text(big.Length), limit.Text(max))
 	if big.Type != plumbing.BlobObject || big.Length > maxNamed {
 		return unnamed
 	}
@@ -38,7 +41,7 @@ func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile
 	if name == "" {
 		return unnamed
 	}
-	return fail(ErrTooLarge, "the file %s has %s, and the limit is %s: take it out of the repository, or deliver from one that does not have it", printable(name), bytesText(big.Length), bytesText(limit))
+	return failure.New(failure.ErrTooLarge, "the file %s has %s, and the limit is %s: take it out of the repository, or deliver from one that does not have it", failure.Printable(name), limit.Text(big.Length), limit.Text(max))
 }
 
 // maxNamedDepth is how many folders of the name are looked for.
@@ -68,7 +71,7 @@ func parentOf(pack io.ReadSeeker, wanted plumbing.Hash, before int64) (parent, e
 		}
 		content := &bytes.Buffer{}
 		into := io.Writer(io.Discard)
-		if header.Type == plumbing.TreeObject && header.Length <= mebibyte {
+		if header.Type == plumbing.TreeObject && header.Length <= limit.MiB {
 			into = content
 		}
 		if _, _, err := scanner.NextObject(into); err != nil {

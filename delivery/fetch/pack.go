@@ -14,6 +14,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // packFolder is where a bare store keeps its packs.
@@ -37,7 +39,7 @@ func (g *generation) addPack(ctx context.Context, from io.Reader) error {
 		return err
 	}
 	defer place.leave()
-	limit, cancel := context.WithTimeoutCause(ctx, g.limits.unpack, tooSlow("unpacking the commit takes longer than", g.limits.unpack))
+	limit, cancel := context.WithTimeoutCause(ctx, g.limits.unpack, limit.TooSlow("unpacking the commit takes longer than", g.limits.unpack))
 	defer cancel()
 	if err := g.unpack(limit, file, place); err != nil {
 		if ctx.Err() == nil && limit.Err() != nil {

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // rawPack writes packs that git would not.
@@ -109,7 +112,7 @@ func untouched(*limits) {}
 
 // TestASmallPackOfManyDifferences claims 36 GiB in some kilobytes, each of which would be rebuilt to be named.
 func TestASmallPackOfManyDifferences(t *testing.T) {
-	const base = 60 * mebibyte
+	const base = 60 * limit.MiB
 	p := newRawPack(t)
 	hash := p.blob(make([]byte, base))
 	for i := range 600 {
@@ -117,7 +120,7 @@ func TestASmallPackOfManyDifferences(t *testing.T) {
 	}
 	size, took, err := p.add(untouched)
 	t.Logf("%d bytes, refused after %s", size, took)
-	wantError(t, err, ErrTooLarge, "what the objects of the commit's pack inflate to, together, is larger than the limit of 1 GiB")
+	wantError(t, err, failure.ErrTooLarge, "what the objects of the commit's pack inflate to, together, is larger than the limit of 1 GiB")
 	if took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}
@@ -143,10 +146,10 @@ func TestTheSameObjectManyTimes(t *testing.T) {
 func TestUnpackingEndsInTime(t *testing.T) {
 	p := newRawPack(t)
 	for i := range 100 {
-		p.blob(bytes.Repeat([]byte{byte(i)}, mebibyte))
+		p.blob(bytes.Repeat([]byte{byte(i)}, limit.MiB))
 	}
 	_, _, err := p.add(func(l *limits) { l.unpack = time.Millisecond })
-	if !errors.Is(err, errSlow) || err.Error() != "unpacking the commit takes longer than the limit of 1ms" {
+	if !errors.Is(err, failure.ErrSlow) || err.Error() != "unpacking the commit takes longer than the limit of 1ms" {
 		t.Errorf("got %v", err)
 	}
 }

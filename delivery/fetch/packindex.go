@@ -10,6 +10,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // indexOf reads the pack once to learn the name of each object. go-git's own parser is not used: it takes each object into memory
@@ -104,7 +106,7 @@ func (i *indexing) resolve() error {
 			continue
 		}
 		if o.size > i.limits.object {
-			return tooLarge("an object of the commit that others are differences to", i.limits.object)
+			return limit.TooLarge("an object of the commit that others are differences to", i.limits.object)
 		}
 		content, err := i.content(at)
 		if err != nil {

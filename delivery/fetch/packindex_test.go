@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // TestGitAgreesWithTheIndex compares the index of a pack of long chains of differences with the one that git makes, byte by byte.
@@ -76,7 +79,7 @@ func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
 	}
 	repo := newGitRepo(t)
 	repo.fastImport(func(file func(string, int64, io.Reader)) {
-		file("apps/db/dump.sql", 100*mebibyte, zeros{})
+		file("apps/db/dump.sql", 100*limit.MiB, zeros{})
 		file("apps/web/app.yaml", 3, strings.NewReader("a: "))
 	})
 	repo.config("core.bigFileThreshold", "10m") // else git takes long to look for differences in it
@@ -87,13 +90,13 @@ func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
 	peak := peakHeap(t, func() {
 		commit = fetchOK(t, store, Git{URL: server.url()})
 		_, err := commit.Root.ReadFile("apps/db/dump.sql")
-		wantError(t, err, ErrTooLarge, "larger than the limit of 5 MiB")
+		wantError(t, err, failure.ErrTooLarge, "larger than the limit of 5 MiB")
 	})
 	if text(t, commit, "apps/web/app.yaml") != "a: " {
 		t.Error("the file beside it cannot be read")
 	}
-	if peak > 64*mebibyte {
-		t.Errorf("it took %d MiB", peak/mebibyte)
+	if peak > 64*limit.MiB {
+		t.Errorf("it took %d MiB", peak/limit.MiB)
 	}
 	// The next commit is fetched on top of it.
 	repo.git("fetch", "--quiet", "--depth=1", "origin", "main")

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
@@ -15,9 +16,9 @@ func Reach(err error) pool.Reach {
 	switch {
 	case errors.As(err, &connection) && connection.Op == "dial":
 		return pool.Unconnected
-	case errors.Is(err, errSlow):
+	case errors.Is(err, failure.ErrSlow):
 		return pool.Silent
-	case errors.Is(err, ErrUnavailable) && !errors.Is(err, errServer):
+	case errors.Is(err, failure.ErrUnavailable) && !errors.Is(err, failure.ErrServer):
 		return pool.Silent
 	}
 	return pool.Answered

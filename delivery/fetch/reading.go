@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // Reads are the paths of a Folder that somebody asked about, in order. Of a folder that was listed, a "/" at its end, all that is
@@ -50,7 +52,7 @@ func (f *Folder) answer(read string) (string, error) {
 		return "behind a link", nil
 	case errors.Is(err, ErrSubmodule):
 		return "in a submodule", nil
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(err, failure.ErrTooLarge):
 		return "too deep", nil
 	case err != nil:
 		return "", err

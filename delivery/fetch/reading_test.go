@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -171,7 +172,7 @@ func TestAReadingIsItsFolder(t *testing.T) {
 	if err := fstest.TestFS(reading, "a/b.txt"); err != nil {
 		t.Error(err)
 	}
-	if _, err := reading.ReadFile("none"); !errors.Is(err, ErrNotFound) {
+	if _, err := reading.ReadFile("none"); !errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("got %v, want it not found", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 const (
@@ -42,7 +44,7 @@ func (t target) revision() string {
 	if t.label == "" {
 		return "sha1:" + t.commit.String()
 	}
-	return printable(t.label) + "@sha1:" + t.commit.String()
+	return failure.Printable(t.label) + "@sha1:" + t.commit.String()
 }
 
 // resolve finds the commit a ref means. The order is Flux's: commit, name, semver, tag, branch. Unlike Flux, which
@@ -52,7 +54,7 @@ func resolve(refs *packp.AdvRefs, ref *sourcev1.GitRepositoryRef) (target, error
 		ref = &sourcev1.GitRepositoryRef{}
 	}
 	if refs.Head == nil && len(refs.References) == 0 {
-		return target{}, fail(ErrNotFound, "the repository is empty: push a first commit")
+		return target{}, failure.New(failure.ErrNotFound, "the repository is empty: push a first commit")
 	}
 	switch {
 	case ref.Commit != "":
@@ -73,7 +75,7 @@ var fullHash = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 func resolveCommit(refs *packp.AdvRefs, commit, branch string) (target, error) {
 	if !fullHash.MatchString(commit) {
-		return target{}, fail(ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", printable(commit))
+		return target{}, failure.New(failure.ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", failure.Printable(commit))
 	}
 	t := target{commit: plumbing.NewHash(commit), unlisted: true}
 	t.want = t.commit
@@ -98,7 +100,7 @@ func resolveCommit(refs *packp.AdvRefs, commit, branch string) (target, error) {
 func resolveName(refs *packp.AdvRefs, name string) (target, error) {
 	t, ok := lookup(refs, name)
 	if !ok {
-		return target{}, fail(ErrNotFound, "the repository has no ref %q: write it in full, such as refs/heads/main", printable(name))
+		return target{}, failure.New(failure.ErrNotFound, "the repository has no ref %q: write it in full, such as refs/heads/main", failure.Printable(name))
 	}
 	t.label = name
 	return t, nil
@@ -107,7 +109,7 @@ func resolveName(refs *packp.AdvRefs, name string) (target, error) {
 func resolveIn(refs *packp.AdvRefs, prefix, kind, name string) (target, error) {
 	t, ok := lookup(refs, prefix+name)
 	if !ok {
-		return target{}, fail(ErrNotFound, "the repository has no %s %q", kind, printable(name))
+		return target{}, failure.New(failure.ErrNotFound, "the repository has no %s %q", kind, failure.Printable(name))
 	}
 	t.label = name
 	if prefix == tagRefs {
@@ -143,7 +145,7 @@ func lookup(refs *packp.AdvRefs, name string) (target, bool) {
 func resolveSemver(refs *packp.AdvRefs, expression string) (target, error) {
 	wanted, err := semver.NewConstraint(expression)
 	if err != nil {
-		return target{}, fail(ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", printable(expression))
+		return target{}, failure.New(failure.ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(expression))
 	}
 	var names []string
 	for name := range refs.References {
@@ -165,7 +167,7 @@ func resolveSemver(refs *packp.AdvRefs, expression string) (target, error) {
 		}
 	}
 	if best == nil {
-		return target{}, fail(ErrNotFound, "none of the repository's %d tags matches semver %q", len(names), printable(expression))
+		return target{}, failure.New(failure.ErrNotFound, "none of the repository's %d tags matches semver %q", len(names), failure.Printable(expression))
 	}
 	return resolveIn(refs, tagRefs, "tag", tag)
 }
@@ -177,7 +179,7 @@ func resolveHead(refs *packp.AdvRefs) (target, error) {
 		}
 	}
 	if refs.Head == nil {
-		return target{}, fail(ErrNotFound, "the repository's HEAD names no branch that exists: set ref.branch")
+		return target{}, failure.New(failure.ErrNotFound, "the repository's HEAD names no branch that exists: set ref.branch")
 	}
 	// HEAD is detached, or the server is too old to say: take the branch that is there, as git clone does.
 	for _, name := range sortedRefs(refs) {

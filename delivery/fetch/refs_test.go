@@ -10,6 +10,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // advertised is a list of refs; the hash of each is its place in the list.
@@ -55,7 +57,7 @@ func TestResolveHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := resolve(tc.refs, nil)
 			if tc.says != "" {
-				wantError(t, err, ErrNotFound, tc.says)
+				wantError(t, err, failure.ErrNotFound, tc.says)
 			} else if !strings.HasPrefix(got.revision(), tc.want) {
 				t.Errorf("got %s, want %s", got.revision(), tc.want)
 			}
@@ -76,7 +78,7 @@ func TestResolveSemver(t *testing.T) {
 	}
 	// A prerelease is only taken when asked for.
 	_, err := resolve(refs, &sourcev1.GitRepositoryRef{SemVer: ">=2.0.0 <3.0.0"})
-	wantError(t, err, ErrNotFound, "none of the repository's 8 tags")
+	wantError(t, err, failure.ErrNotFound, "none of the repository's 8 tags")
 }
 
 func FuzzResolve(f *testing.F) {
@@ -90,7 +92,7 @@ func FuzzResolve(f *testing.F) {
 		}
 		got, err := resolve(refs, &sourcev1.GitRepositoryRef{Branch: branch, Tag: tag, SemVer: semver, Name: name, Commit: commit})
 		if err != nil {
-			if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, failure.ErrNotFound) && !errors.Is(err, failure.ErrInvalid) {
 				t.Errorf("an error of no kind: %v", err)
 			}
 			return

@@ -15,6 +15,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // The transports are ours, over go-git's protocol messages. go-git's own SSH reads ~/.ssh/config, asks an agent and
@@ -51,9 +54,9 @@ func parseGitURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Hostname() == "" {
 		if _, _, scp := strings.Cut(raw, ":"); scp && !strings.Contains(raw, "://") {
-			return nil, fail(ErrInvalid, "the URL has no scheme: write ssh://git@host/path instead of git@host:path")
+			return nil, failure.New(failure.ErrInvalid, "the URL has no scheme: write ssh://git@host/path instead of git@host:path")
 		}
-		return nil, fail(ErrInvalid, "the URL is not of the form https://host/path, http://host/path or ssh://user@host/path")
+		return nil, failure.New(failure.ErrInvalid, "the URL is not of the form https://host/path, http://host/path or ssh://user@host/path")
 	}
 	password := false
 	if u.User != nil {
@@ -61,11 +64,11 @@ func parseGitURL(raw string) (*url.URL, error) {
 	}
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "ssh":
-		return nil, fail(ErrInvalid, "the scheme %q is not supported: use https, http or ssh", u.Scheme)
+		return nil, failure.New(failure.ErrInvalid, "the scheme %q is not supported: use https, http or ssh", u.Scheme)
 	case password || (u.User != nil && u.Scheme != "ssh"):
-		return nil, fail(ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
+		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fail(ErrInvalid, "the URL has a query or fragment: use the URL git clone takes")
+		return nil, failure.New(failure.ErrInvalid, "the URL has a query or fragment: use the URL git clone takes")
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	return u, nil
@@ -94,7 +97,7 @@ func (r *remote) openHTTP(ctx context.Context) (session, error) {
 	const list = "/info/refs"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url.String()+list+"?service=git-upload-pack", nil)
 	if err != nil {
-		return nil, fail(ErrInvalid, "the URL cannot be requested")
+		return nil, failure.New(failure.ErrInvalid, "the URL cannot be requested")
 	}
 	res, err := r.http.Do(req)
 	if err != nil {
@@ -105,7 +108,7 @@ func (r *remote) openHTTP(ctx context.Context) (session, error) {
 		return nil, statusFailed(res, r.auth, "Git repository")
 	}
 	if res.Header.Get("Content-Type") != "application/x-git-upload-pack-advertisement" {
-		return nil, fail(ErrInvalid, "the server does not answer as a Git server does: check the URL")
+		return nil, failure.New(failure.ErrInvalid, "the server does not answer as a Git server does: check the URL")
 	}
 	refs, err := r.decodeRefs(res.Body)
 	if err != nil {
@@ -125,7 +128,7 @@ func (s *httpSession) upload(ctx context.Context, request *packp.UploadPackReque
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/git-upload-pack", &body)
 	if err != nil {
-		return nil, fail(ErrInvalid, "the URL cannot be requested")
+		return nil, failure.New(failure.ErrInvalid, "the URL cannot be requested")
 	}
 	req.Header.Set("Content-Type", "application/x-git-upload-pack-request")
 	req.Header.Set("Accept", "application/x-git-upload-pack-result")
@@ -143,11 +146,11 @@ func (s *httpSession) upload(ctx context.Context, request *packp.UploadPackReque
 // decodeRefs reads the list of refs.
 func (r *remote) decodeRefs(from io.Reader) (*packp.AdvRefs, error) {
 	refs := packp.NewAdvRefs()
-	err := refs.Decode(limit(from, "the list of the repository's refs", r.limits.refs))
+	err := refs.Decode(limit.NewReader(from, r.limits.refs, limit.TooLarge("the list of the repository's refs", r.limits.refs)))
 	var refused *pktline.ErrorLine
 	switch {
 	case errors.As(err, &refused):
-		return nil, fail(ErrNotFound, "the server says: %s", printable(r.auth.redact(refused.Text)))
+		return nil, failure.New(failure.ErrNotFound, "the server says: %s", failure.Printable(r.auth.redact(refused.Text)))
 	case errors.Is(err, packp.ErrEmptyAdvRefs):
 		return packp.NewAdvRefs(), nil
 	case err != nil:
@@ -213,12 +216,12 @@ var errRefused = errors.New("refused by the server")
 func (r *remote) packOf(answer io.ReadCloser, request *packp.UploadPackRequest) (io.ReadCloser, error) {
 	response := packp.NewUploadPackResponse(request)
 	answer = r.room(answer)
-	bounded := readCloser{limit(answer, "the commit's pack", r.limits.pack), answer}
+	bounded := readCloser{limit.NewReader(answer, r.limits.pack, limit.TooLarge("the commit's pack", r.limits.pack)), answer}
 	if err := response.Decode(bounded); err != nil {
 		_ = answer.Close()
 		var refused *pktline.ErrorLine
 		if errors.As(err, &refused) {
-			return nil, fail(errRefused, "the server says: %s", printable(r.auth.redact(refused.Text)))
+			return nil, failure.New(errRefused, "the server says: %s", failure.Printable(r.auth.redact(refused.Text)))
 		}
 		return nil, fmt.Errorf("reading the server's answer: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -25,7 +27,7 @@ type indexEntry struct {
 
 const (
 	// maxIndexLine bounds a line of an index.yaml, in bytes; the longest are descriptions and icons as data URLs.
-	maxIndexLine = 4 * mebibyte
+	maxIndexLine = 4 * limit.MiB
 	// maxIndexCharts and maxIndexVersions bound what an index can list, and one chart of it.
 	maxIndexCharts   = 20_000
 	maxIndexVersions = 20_000
@@ -33,7 +35,7 @@ const (
 
 // unreadable keeps the parser's words out of the message: they may quote the document.
 func unreadable() error {
-	return fail(ErrInvalid, "the repository's index.yaml cannot be read: is this the URL of a Helm repository?")
+	return failure.New(failure.ErrInvalid, "the repository's index.yaml cannot be read: is this the URL of a Helm repository?")
 }
 
 // readIndexed parses a piece of an index.yaml.
@@ -65,7 +67,7 @@ var errOtherLayout = errors.New("another layout")
 // takeApart puts the charts of an index.yaml on the shelf. One in JSON is read token by token; one that is laid out in
 // another way than Helm's is parsed whole, if it is small.
 func takeApart(index io.Reader, on *shelf, limits limits) error {
-	in := bufio.NewReaderSize(index, 64*kibibyte)
+	in := bufio.NewReaderSize(index, 64*limit.KiB)
 	start, err := in.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -81,9 +83,10 @@ func takeApart(index io.Reader, on *shelf, limits limits) error {
 	}
 	rest := io.MultiReader(bytes.NewReader(read.text.Bytes()), in)
 	if int64(read.text.Len()) > limits.indexDoc {
-		return tooLarge("an index.yaml that is not laid out as Helm writes it", limits.indexDoc)
+		return limit.TooLarge("an index.yaml that is not laid out as Helm writes it", limits.indexDoc)
 	}
-	return shelveWhole(limit(rest, "an index.yaml that is not laid out as Helm writes it", limits.indexDoc), on)
+	over := limit.TooLarge("an index.yaml that is not laid out as Helm writes it", limits.indexDoc)
+	return shelveWhole(limit.NewReader(rest, limits.indexDoc, over), on)
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -130,7 +133,7 @@ func shelveWhole(index io.Reader, on *shelf) error {
 // where another line begins at its depth.
 func shelveLines(index io.Reader, on *shelf) error {
 	lines := bufio.NewScanner(index)
-	lines.Buffer(make([]byte, 64*kibibyte), maxIndexLine)
+	lines.Buffer(make([]byte, 64*limit.KiB), maxIndexLine)
 	c := cutter{on: on}
 	for lines.Scan() {
 		if err := c.line(lines.Bytes()); err != nil {
@@ -139,7 +142,7 @@ func shelveLines(index io.Reader, on *shelf) error {
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return tooLarge("a line of the repository's index.yaml", maxIndexLine)
+		return limit.TooLarge("a line of the repository's index.yaml", maxIndexLine)
 	case err != nil:
 		return err
 	case c.stage == beforeEntries:

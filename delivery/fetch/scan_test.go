@@ -9,6 +9,9 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // versionsIn are those of a chart in an index.
@@ -86,7 +89,7 @@ generated: "x"
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := versionsIn(t, tc.index, "web", 16*kibibyte)
+			got, err := versionsIn(t, tc.index, "web", 16*limit.KiB)
 			if tc.says != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.says) {
 					t.Errorf("got %v, want %q", err, tc.says)
@@ -106,7 +109,7 @@ func TestReadIndexSkipsWhatIsLarge(t *testing.T) {
 	for i := range 2000 {
 		fmt.Fprintf(&index, "  c%d:\n  - version: 1.0.%d\n    urls:\n    - c.tgz\n", i, i)
 	}
-	got, err := versionsIn(t, index.String(), "c1999", kibibyte)
+	got, err := versionsIn(t, index.String(), "c1999", limit.KiB)
 	if err != nil || len(got) != 1 || got[0].Name != "1.0.1999" {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -119,9 +122,9 @@ func FuzzReadIndex(f *testing.F) {
 	f.Add(`{"entries":{"x":{},"web":[{"version":"1"}]}}`)
 	f.Add("a: 1\n---\nentries:\n  web: []\n")
 	f.Fuzz(func(t *testing.T, index string) {
-		got, err := versionsIn(t, index, "web", mebibyte)
+		got, err := versionsIn(t, index, "web", limit.MiB)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) {
+			if !errors.Is(err, failure.ErrInvalid) && !errors.Is(err, failure.ErrTooLarge) {
 				t.Errorf("an error of no kind: %v", err)
 			}
 			return
@@ -147,7 +150,7 @@ func FuzzChoose(f *testing.F) {
 		if err == nil && !strings.Contains(names, got.Name) {
 			t.Errorf("made up %q", got.Name)
 		}
-		if err != nil && !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, failure.ErrInvalid) && !errors.Is(err, failure.ErrNotFound) {
 			t.Errorf("an error of no kind: %v", err)
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // maxNesting bounds how deep values of an index in JSON are nested; Helm's are not five deep.
@@ -124,7 +126,7 @@ type window struct {
 func (w *window) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	if w.seen += int64(n); w.seen > w.max {
-		err = tooLarge("a value in the repository's index.yaml", w.max)
+		err = limit.TooLarge("a value in the repository's index.yaml", w.max)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.failed = err

@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // shelf is a Helm repository's index.yaml on disk, taken apart: a zip file in which each chart has an entry with its
@@ -29,7 +32,7 @@ type stamp struct {
 }
 
 // maxStamp is what fits into a zip file's comment, in bytes.
-const maxStamp = 60 * kibibyte
+const maxStamp = 60 * limit.KiB
 
 // shelve writes an index to disk, whole or not at all.
 func shelve(path string, index io.Reader, from stamp, limits limits) error {
@@ -59,7 +62,7 @@ func (s *shelf) begin(chart string) error {
 		return nil
 	}
 	if s.charts++; s.charts > maxIndexCharts {
-		return tooMany("the number of charts in the repository's index.yaml", maxIndexCharts)
+		return limit.TooMany("the number of charts in the repository's index.yaml", maxIndexCharts)
 	}
 	part, err := s.zip.CreateHeader(&zip.FileHeader{Name: chart, Method: zip.Deflate})
 	s.part = part
@@ -86,14 +89,14 @@ func (s *shelf) entry(entry indexEntry) error {
 		size += len(url)
 	}
 	if size >= maxIndexLine { // before it is written out
-		return tooLarge("a value in the repository's index.yaml", maxIndexLine)
+		return limit.TooLarge("a value in the repository's index.yaml", maxIndexLine)
 	}
 	text, err := json.Marshal(entry)
 	if err != nil {
 		return err
 	}
 	if len(text) >= maxIndexLine {
-		return tooLarge("a value in the repository's index.yaml", maxIndexLine)
+		return limit.TooLarge("a value in the repository's index.yaml", maxIndexLine)
 	}
 	return s.line(append([]byte("- "), text...))
 }
@@ -134,7 +137,7 @@ func stampOf(path string) stamp {
 // lookUp reads the versions of a chart from an index on disk. One that is damaged is removed, to be downloaded again.
 func lookUp(path, chart string, limits limits) ([]version, error) {
 	versions, err := lookUpIn(path, chart, limits)
-	var ours *failure
+	var ours *failure.Error
 	if err == nil || errors.As(err, &ours) {
 		return versions, err
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 type sshSession struct {
@@ -88,7 +91,7 @@ func (s *sshSession) start() (err error) {
 	if s.stdout, err = s.run.StdoutPipe(); err != nil {
 		return fmt.Errorf("opening a session: %w", err)
 	}
-	said := &beginning{max: 4 * kibibyte}
+	said := &beginning{max: 4 * limit.KiB}
 	s.run.Stderr = said
 	if err := s.run.Start("git-upload-pack " + shellQuote(s.url.Path)); err != nil {
 		return fmt.Errorf("running git-upload-pack: %w", err)
@@ -106,8 +109,8 @@ func (s *sshSession) start() (err error) {
 	_ = s.stdin.Close()
 	var exit *ssh.ExitError
 	if errors.As(s.run.Wait(), &exit) {
-		return fail(ErrNotFound, "the server does not serve this repository to the key of the Secret; it says: %s",
-			printable(s.auth.redact(said.text.String())))
+		return failure.New(failure.ErrNotFound, "the server does not serve this repository to the key of the Secret; it says: %s",
+			failure.Printable(s.auth.redact(said.text.String())))
 	}
 	return err
 }
@@ -141,7 +144,7 @@ func (r *remote) login(address string) (*login, error) {
 		return nil, err
 	}
 	if signer == nil && r.auth.Password == "" {
-		return nil, fail(ErrInvalid, "an ssh URL needs a key: name a Secret with identity and known_hosts in secretRef")
+		return nil, failure.New(failure.ErrInvalid, "an ssh URL needs a key: name a Secret with identity and known_hosts in secretRef")
 	}
 	hosts, err := r.knownHosts()
 	if err != nil {
@@ -174,7 +177,7 @@ func (r *remote) login(address string) (*login, error) {
 // knownHosts parses the host keys. The parser only reads files.
 func (r *remote) knownHosts() (*knownhosts.HostKeyDB, error) {
 	if len(bytes.TrimSpace(r.auth.KnownHosts)) == 0 {
-		return nil, fail(ErrInvalid, "the Secret has no known_hosts, so the server cannot be told from an impostor: add the output of \"ssh-keyscan %s\" as known_hosts", r.url.Hostname())
+		return nil, failure.New(failure.ErrInvalid, "the Secret has no known_hosts, so the server cannot be told from an impostor: add the output of \"ssh-keyscan %s\" as known_hosts", r.url.Hostname())
 	}
 	file, err := os.CreateTemp(r.scratch, temporary)
 	if err != nil {
@@ -187,7 +190,7 @@ func (r *remote) knownHosts() (*knownhosts.HostKeyDB, error) {
 	}
 	hosts, err := knownhosts.NewDB(file.Name())
 	if err != nil {
-		return nil, fail(ErrInvalid, "known_hosts of the Secret cannot be read: each line is \"host type key\", as ssh-keyscan prints it")
+		return nil, failure.New(failure.ErrInvalid, "known_hosts of the Secret cannot be read: each line is \"host type key\", as ssh-keyscan prints it")
 	}
 	return hosts, nil
 }
@@ -200,11 +203,11 @@ func (l *login) failed(ctx context.Context, address string, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case l.hostKey != nil && knownhosts.IsHostKeyChanged(l.hostKey):
-		return fail(ErrAuthentication, "the host key of %s is not the one in known_hosts: if the server's key was changed on purpose, replace it by the output of \"ssh-keyscan %s\"", address, host)
+		return failure.New(failure.ErrAuthentication, "the host key of %s is not the one in known_hosts: if the server's key was changed on purpose, replace it by the output of \"ssh-keyscan %s\"", address, host)
 	case l.hostKey != nil:
-		return fail(ErrAuthentication, "the host key of %s is not in known_hosts: add the output of \"ssh-keyscan %s\"", address, host)
+		return failure.New(failure.ErrAuthentication, "the host key of %s is not in known_hosts: add the output of \"ssh-keyscan %s\"", address, host)
 	case l.offered && !errors.Is(err, io.EOF) && !errors.As(err, &network):
-		return fail(ErrAuthentication, "%s rejected the key of the Secret: allow its public key to read the repository", address)
+		return failure.New(failure.ErrAuthentication, "%s rejected the key of the Secret: allow its public key to read the repository", address)
 	}
 	return fmt.Errorf("connecting to %s: %w", address, err)
 }

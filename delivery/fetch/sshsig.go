@@ -10,6 +10,8 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // publicKeys are those that may sign.
@@ -35,7 +37,7 @@ func readKeys(v Verification) (*publicKeys, error) {
 		}
 	}
 	if len(keys.openpgp)+len(keys.ssh) == 0 {
-		return nil, fail(ErrInvalid, "the Secret of verify holds no public key: add *.asc (OpenPGP) or *.pub (SSH)")
+		return nil, failure.New(failure.ErrInvalid, "the Secret of verify holds no public key: add *.asc (OpenPGP) or *.pub (SSH)")
 	}
 	return keys, nil
 }
@@ -107,11 +109,11 @@ func (k *publicKeys) verifySSH(s signed) error {
 	hash, known := sshHash(found.HashAlgorithm, s.content)
 	switch {
 	case found.Namespace != sshNamespace:
-		return fail(ErrVerification, "has a signature by key %s that was made for %q and not for Git", id, printable(found.Namespace))
+		return failure.New(ErrVerification, "has a signature by key %s that was made for %q and not for Git", id, failure.Printable(found.Namespace))
 	case !known:
-		return fail(ErrVerification, "has a signature by key %s with the hash %q: it may be sha256 or sha512", id, printable(found.HashAlgorithm))
+		return failure.New(ErrVerification, "has a signature by key %s with the hash %q: it may be sha256 or sha512", id, failure.Printable(found.HashAlgorithm))
 	case signature.Format == ssh.KeyAlgoRSA || signature.Format == "ssh-dss":
-		return fail(ErrVerification, "has a signature by key %s with SHA-1, which can be forged: sign it with a newer OpenSSH", id)
+		return failure.New(ErrVerification, "has a signature by key %s with SHA-1, which can be forged: sign it with a newer OpenSSH", id)
 	}
 	about := ssh.Marshal(sshSigned{Namespace: found.Namespace, Reserved: found.Reserved, HashAlgorithm: found.HashAlgorithm, Hash: hash})
 	if err := key.Verify(append([]byte(sshMagic), about...), &signature); err != nil {

@@ -3,7 +3,6 @@ package fetch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // temporary is the pattern of names that mean nothing when a process starts, and are swept.
@@ -161,7 +162,7 @@ func (r *repository) read(kind plumbing.ObjectType, hash plumbing.Hash) ([]byte,
 // folder looks a tree up in the stores that are there.
 func (r *repository) folder(treeHash string) (*Folder, error) {
 	if !fullHash.MatchString(treeHash) {
-		return nil, fail(ErrInvalid, "tree %q is not a hash of 40 lower-case hexadecimal digits", printable(treeHash))
+		return nil, failure.New(failure.ErrInvalid, "tree %q is not a hash of 40 lower-case hexadecimal digits", failure.Printable(treeHash))
 	}
 	hash := plumbing.NewHash(treeHash)
 	for _, g := range r.generations() {
@@ -169,7 +170,7 @@ func (r *repository) folder(treeHash string) (*Folder, error) {
 			return newFolder(g, hash, r.limits), nil
 		}
 	}
-	return nil, fail(ErrNotFound, "tree %s is not in the store: fetch first", treeHash)
+	return nil, failure.New(failure.ErrNotFound, "tree %s is not in the store: fetch first", treeHash)
 }
 
 // renew fetches into a fresh generation and puts it in use. The one before it stays to be looked in, the one before that
@@ -213,13 +214,6 @@ func (r *repository) renew(ctx context.Context, refs session, o order) (err erro
 		runtime.AddCleanup(dropped, func(dir string) { _ = os.RemoveAll(dir) }, dropped.dir)
 	}
 	return nil
-}
-
-// errDisk marks what went wrong on our side, which no other answer of the server would help.
-var errDisk = errors.New("disk error")
-
-func diskFailed(dir string, err error) error {
-	return fmt.Errorf("%w: %w", errDisk, writing(dir, err))
 }
 
 // commitsFile lists commits, a hash on each line.

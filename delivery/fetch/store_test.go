@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 func onlyGlob(t *testing.T, parts ...string) string {
@@ -258,11 +260,11 @@ func TestCommitFindsOtherFolders(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	_, err = second.Folder(strings.Repeat("a", 40))
-	wantError(t, err, ErrNotFound, "is not in the store")
+	wantError(t, err, failure.ErrNotFound, "is not in the store")
 	_, err = second.Folder("../../etc")
-	wantError(t, err, ErrInvalid, "not a hash")
+	wantError(t, err, failure.ErrInvalid, "not a hash")
 	_, err = Commit{}.Folder(was)
-	wantError(t, err, ErrNotFound, "is not in the store")
+	wantError(t, err, failure.ErrNotFound, "is not in the store")
 }
 
 func TestADamagedIndexShowsWhenTheStoreIsOpened(t *testing.T) {

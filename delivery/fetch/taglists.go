@@ -3,11 +3,13 @@ package fetch
 import (
 	"sync"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // maxTagsHeld bounds, in bytes, the lists that are remembered. Past that, those of the tenant that has most are forgotten: so no
 // tenant loses what others do not leave of an even share.
-const maxTagsHeld = 32 * mebibyte
+const maxTagsHeld = 32 * limit.MiB
 
 // maxTagLists is how many repositories are remembered of one tenant, those that failed included.
 const maxTagLists = 4096

@@ -11,6 +11,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // maxPatternCost bounds what a filter's pattern costs for each letter of a tag, in steps of its program.
@@ -48,9 +49,9 @@ func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
 	case p.SemVer != "":
 		wanted, err := semver.NewConstraint(p.SemVer)
 		if err != nil {
-			return nil, fail(ErrInvalid, "policy.semver %q is not a range of versions, such as \"^1.2\" or \">=1.2.0 <2.0.0\"", printable(p.SemVer))
+			return nil, failure.New(failure.ErrInvalid, "policy.semver %q is not a range of versions, such as \"^1.2\" or \">=1.2.0 <2.0.0\"", failure.Printable(p.SemVer))
 		}
-		c.wants = "semver " + printable(p.SemVer)
+		c.wants = "semver " + failure.Printable(p.SemVer)
 		c.parse = func(text string) (tagRank, bool) { return versionIn(wanted, text) }
 	case p.Numerical != "":
 		c.wants, c.parse, c.lowest = "numbers", number, p.Numerical == v1alpha1.TagsDescending
@@ -67,7 +68,7 @@ func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
 	}
 	c.filter, c.extract = filter, p.FilterTags.Extract
 	c.policy += fmt.Sprintf(" %q %q", p.FilterTags.Pattern, p.FilterTags.Extract)
-	c.wants = fmt.Sprintf("tags that match %s, of them %s", printable(p.FilterTags.Pattern), c.wants)
+	c.wants = fmt.Sprintf("tags that match %s, of them %s", failure.Printable(p.FilterTags.Pattern), c.wants)
 	return c, nil
 }
 
@@ -75,10 +76,10 @@ func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
 func compilePattern(pattern string) (*regexp.Regexp, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil, fail(ErrInvalid, "policy.filterTags.pattern is not a regular expression (RE2): %s", printable(err.Error()))
+		return nil, failure.New(failure.ErrInvalid, "policy.filterTags.pattern is not a regular expression (RE2): %s", failure.Printable(err.Error()))
 	}
 	if cost(parsed) > maxPatternCost {
-		return nil, fail(ErrInvalid, "policy.filterTags.pattern stands for more than the limit of %d steps, its repetitions written out", maxPatternCost)
+		return nil, failure.New(failure.ErrInvalid, "policy.filterTags.pattern stands for more than the limit of %d steps, its repetitions written out", maxPatternCost)
 	}
 	return regexp.Compile(pattern)
 }
@@ -156,7 +157,7 @@ func (c *tagChooser) choose(ctx context.Context, tags []string) (string, error) 
 		}
 	}
 	if best == nil {
-		return "", fail(ErrNoTag, "none of the %d tags is what the policy wants: %s", len(tags), c.wants)
+		return "", failure.New(failure.ErrNoTag, "none of the %d tags is what the policy wants: %s", len(tags), c.wants)
 	}
 	return chosen, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 func TestChooseTag(t *testing.T) {
@@ -97,7 +98,7 @@ func TestTheWorstPatternIsBearable(t *testing.T) {
 		tags[n] = strings.Repeat("a", 128)
 	}
 	began := time.Now()
-	if _, err := chooser.choose(t.Context(), tags); !errors.Is(err, ErrNoTag) {
+	if _, err := chooser.choose(t.Context(), tags); !errors.Is(err, failure.ErrNoTag) {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
@@ -116,7 +117,7 @@ func FuzzChooseTag(f *testing.F) {
 			p.FilterTags = &v1alpha1.TagFilter{Pattern: pattern, Extract: extract}
 			chooser, err := newTagChooser(p)
 			if err != nil {
-				if !errors.Is(err, ErrInvalid) {
+				if !errors.Is(err, failure.ErrInvalid) {
 					t.Errorf("%v is not ErrInvalid", err)
 				}
 				continue

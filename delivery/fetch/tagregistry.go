@@ -10,6 +10,9 @@ import (
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // imageRepository is the way to a repository of images.
@@ -70,10 +73,10 @@ func (r *imageRepository) tags(ctx context.Context) ([]string, int, error) {
 		for _, tag := range page {
 			size += len(tag) + 16 // what a text costs beside its letters
 			if len(all) == maxTags {
-				return tooMany("the number of tags of the repository", maxTags)
+				return limit.TooMany("the number of tags of the repository", maxTags)
 			}
 			if size > maxTagBytes {
-				return tooLarge("the list of the repository's tags", maxTagBytes)
+				return limit.TooLarge("the list of the repository's tags", maxTagBytes)
 			}
 			// The page is one text; a part of it would keep all of it.
 			all = append(all, strings.Clone(tag))
@@ -81,15 +84,15 @@ func (r *imageRepository) tags(ctx context.Context) ([]string, int, error) {
 		return nil
 	})
 	if errors.Is(err, errdef.ErrTooManyPages) {
-		err = tooMany("the number of pages in which the registry lists the repository's tags", maxTagPages)
+		err = limit.TooMany("the number of pages in which the registry lists the repository's tags", maxTagPages)
 	}
-	return all, size, r.explain(err, "repository "+printable(r.Reference.Repository))
+	return all, size, r.explain(err, "repository "+failure.Printable(r.Reference.Repository))
 }
 
 // explain words an error for somebody who has pull secrets.
 func (r *imageRepository) explain(err error, what string) error {
 	var (
-		ours   *failure
+		ours   *failure.Error
 		answer *errcode.ErrorResponse
 	)
 	if err == nil || errors.As(err, &ours) {
@@ -97,10 +100,10 @@ func (r *imageRepository) explain(err error, what string) error {
 	}
 	refused := errors.Is(err, auth.ErrBasicCredentialNotFound) || errors.As(err, &answer) && answer.StatusCode == http.StatusUnauthorized
 	if refused && r.auth.anonymous() {
-		return fail(ErrAuthentication, "%s has no %s, or it needs credentials: check the name, or name a Secret with .dockerconfigjson for it in spec.image.pullSecrets", r.Reference.Host(), what)
+		return failure.New(failure.ErrAuthentication, "%s has no %s, or it needs credentials: check the name, or name a Secret with .dockerconfigjson for it in spec.image.pullSecrets", r.Reference.Host(), what)
 	}
-	if err = r.failed(err, what); errors.Is(err, ErrNotFound) {
-		return fail(ErrNotFound, "%s has no %s, or the credentials may not see it", r.Reference.Host(), what)
+	if err = r.failed(err, what); errors.Is(err, failure.ErrNotFound) {
+		return failure.New(failure.ErrNotFound, "%s has no %s, or the credentials may not see it", r.Reference.Host(), what)
 	}
 	return err
 }

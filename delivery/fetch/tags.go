@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 const (
 	// maxTags and maxTagBytes bound the list of one repository, maxTagPages the requests it takes. Registries give 100 to
 	// 1000 tags at once.
 	maxTags     = 50_000
-	maxTagBytes = 10 * mebibyte
+	maxTagBytes = 10 * limit.MiB
 	maxTagPages = 500
 	// policyInterval is the time between two looks at a registry where the policy names none.
 	policyInterval = 5 * time.Minute
@@ -214,7 +216,7 @@ func (s *TagStore) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
 		}
 		return lists.get(ask.key, Question{MaxAge: ask.every}, func() (*tagList, error) {
 			list, err := s.fetch(ctx, ask)
-			if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSlow) {
+			if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), failure.ErrSlow) {
 				err = errors.Join(err, context.Canceled) // What ended with the time of who asked is not remembered for others.
 			}
 			return list, err
@@ -250,7 +252,7 @@ func (s *TagStore) digest(ctx context.Context, ask *tagAsk, list *tagList, tag s
 		defer r.client.CloseIdleConnections()
 		about, err := r.Resolve(ctx, tag)
 		if err != nil {
-			return "", r.explain(err, "tag "+printable(tag)+", which it lists")
+			return "", r.explain(err, "tag "+failure.Printable(tag)+", which it lists")
 		}
 		list.mu.Lock()
 		defer list.mu.Unlock()

@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // imageServer is a registry with the repository acme/web, and faults of all kinds.
@@ -187,16 +189,16 @@ func TestChooseFaults(t *testing.T) {
 		kind  error
 		want  string
 	}{
-		"401":       {status(401), ErrAuthentication, "HOST has no repository acme/web, or it needs credentials: check the name, or name a Secret with .dockerconfigjson for it in spec.image.pullSecrets"},
-		"403":       {status(403), ErrAuthentication, "HOST denies access (403): check what the credentials of the Secret may read"},
-		"404":       {status(404), ErrNotFound, "HOST has no repository acme/web, or the credentials may not see it"},
-		"500":       {status(500), ErrUnavailable, "HOST answered 500 Internal Server Error"},
-		"429":       {status(429), ErrUnavailable, "HOST answered 429 Too Many Requests"},
-		"garbage":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>tiger")) }, ErrUnavailable, "HOST answers what cannot be used"},
-		"no tags":   {list(0, false), ErrNoTag, "none of the 0 tags is what the policy wants: semver *"},
-		"endless":   {list(0, true), ErrTooLarge, "the number of pages in which the registry lists the repository's tags is over the limit of 500"},
-		"many tags": {list(1000, true), ErrTooLarge, "the number of tags of the repository is over the limit of 50000"},
-		"large":     {list(200_000, false), ErrUnavailable, ""},
+		"401":       {status(401), failure.ErrAuthentication, "HOST has no repository acme/web, or it needs credentials: check the name, or name a Secret with .dockerconfigjson for it in spec.image.pullSecrets"},
+		"403":       {status(403), failure.ErrAuthentication, "HOST denies access (403): check what the credentials of the Secret may read"},
+		"404":       {status(404), failure.ErrNotFound, "HOST has no repository acme/web, or the credentials may not see it"},
+		"500":       {status(500), failure.ErrUnavailable, "HOST answered 500 Internal Server Error"},
+		"429":       {status(429), failure.ErrUnavailable, "HOST answered 429 Too Many Requests"},
+		"garbage":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>tiger")) }, failure.ErrUnavailable, "HOST answers what cannot be used"},
+		"no tags":   {list(0, false), failure.ErrNoTag, "none of the 0 tags is what the policy wants: semver *"},
+		"endless":   {list(0, true), failure.ErrTooLarge, "the number of pages in which the registry lists the repository's tags is over the limit of 500"},
+		"many tags": {list(1000, true), failure.ErrTooLarge, "the number of tags of the repository is over the limit of 50000"},
+		"large":     {list(200_000, false), failure.ErrUnavailable, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +212,7 @@ func TestChooseFaults(t *testing.T) {
 				t.Errorf("it says %q, want %q", got, tc.want)
 			}
 			b.requests()
-			if _, again := b.Choose(t.Context(), b.image(), anyVersion, false); again == nil || len(b.requests()) > 0 && !errors.Is(err, ErrNoTag) {
+			if _, again := b.Choose(t.Context(), b.image(), anyVersion, false); again == nil || len(b.requests()) > 0 && !errors.Is(err, failure.ErrNoTag) {
 				t.Errorf("asked again at once: %v", again)
 			}
 		})
@@ -221,7 +223,7 @@ func TestChooseWithoutAnAnswer(t *testing.T) {
 	b := newTagBench(t)
 	b.Close()
 	_, err := b.Choose(t.Context(), b.image(), anyVersion, false)
-	if !errors.Is(err, ErrUnavailable) {
+	if !errors.Is(err, failure.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -256,7 +258,7 @@ func TestChooseGivesUpASilentServer(t *testing.T) {
 func TestChooseWithoutADigest(t *testing.T) {
 	b := newTagBench(t, "1.0.0")
 	b.set(func() { b.tags["1.0.0"] = "sha256:short" })
-	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); !errors.Is(err, ErrUnavailable) {
+	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); !errors.Is(err, failure.ErrUnavailable) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -278,7 +280,7 @@ func TestChooseWithPullSecrets(t *testing.T) {
 	for name, pull := range map[string][]Auth{"nobody": nil, "another": {dockerConfig(b.host(), "tiger-food")}} {
 		image.Pull = pull
 		_, err := b.Choose(t.Context(), image, anyVersion, false)
-		if !errors.Is(err, ErrAuthentication) || strings.Contains(err.Error(), "tiger") {
+		if !errors.Is(err, failure.ErrAuthentication) || strings.Contains(err.Error(), "tiger") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -288,7 +290,7 @@ func TestChooseTrustsTheSecretsAuthority(t *testing.T) {
 	s := serveImages(t, httptest.NewTLSServer, "1.0.0")
 	store := NewTagStore(loopback, time.Now, nil)
 	image := Image{Name: s.host() + "/acme/web"}
-	if _, err := store.Choose(t.Context(), image, anyVersion, false); !errors.Is(err, ErrAuthentication) {
+	if _, err := store.Choose(t.Context(), image, anyVersion, false); !errors.Is(err, failure.ErrAuthentication) {
 		t.Errorf("an unknown authority: %v", err)
 	}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
@@ -348,12 +350,12 @@ func TestEmptyTagListsAreHeldToo(t *testing.T) {
 	if most >= many {
 		t.Errorf("%d empty lists are held, want less than %d", most, many)
 	}
-	hold("idle", "old", 10*mebibyte)
+	hold("idle", "old", 10*limit.MiB)
 	hold("acme", "old", 0)
 	now = now.Add(time.Hour)
-	hold("busy", "1", 10*mebibyte)
-	hold("busy", "2", 10*mebibyte)
-	hold("busy", "3", 10*mebibyte)
+	hold("busy", "1", 10*limit.MiB)
+	hold("busy", "2", 10*limit.MiB)
+	hold("busy", "3", 10*limit.MiB)
 	if len(s.lists) != 1 || len(s.lists["busy"].lists) != 3 {
 		t.Errorf("%d tenants are left, want the one whose lists serve", len(s.lists))
 	}

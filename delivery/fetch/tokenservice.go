@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // TokenServices names the operator's setting with the token services of registries that are sent credentials.
@@ -99,6 +101,6 @@ func (t *tokenService) refusal(status int) error {
 
 // refused is called with the lock.
 func (t *tokenService) refused() error {
-	return fail(ErrAuthentication, "%s has its callers get tokens from %s, another host, which is not sent the credentials of the Secret: have the administrator add %s=%s to the operator's setting %s if it is the registry's",
-		t.registry, printable(t.realm.Host), t.registry, printable(t.realm.Host), TokenServices)
+	return failure.New(failure.ErrAuthentication, "%s has its callers get tokens from %s, another host, which is not sent the credentials of the Secret: have the administrator add %s=%s to the operator's setting %s if it is the registry's",
+		t.registry, failure.Printable(t.realm.Host), t.registry, failure.Printable(t.realm.Host), TokenServices)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // turns let callers who ask the same thing share an answer without trusting an old one: they wait for each other, and one
@@ -43,7 +45,7 @@ func (t *turns[T]) take(ctx context.Context, key string, arrived int64, ask func
 	}
 	asked := t.clock.Add(1)
 	value, err := ask()
-	if err == nil || ctx.Err() == nil || errors.Is(context.Cause(ctx), errSlow) {
+	if err == nil || ctx.Err() == nil || errors.Is(context.Cause(ctx), failure.ErrSlow) {
 		// What ended with the time of the one who asked says nothing to the others.
 		at.asked, at.value, at.err = asked, value, err
 	}

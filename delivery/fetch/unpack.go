@@ -10,6 +10,9 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // unpacking is an archive of manifests that is being read: a tar within gzip, by somebody nobody has to trust. It is
@@ -35,7 +38,7 @@ func unpack(from io.Reader, to io.Writer, l limits) error {
 		return unreadableArchive(err)
 	}
 	u := &unpacking{limits: l, to: zip.NewWriter(to), known: map[string]bool{}}
-	archive := tar.NewReader(limit(inflated, "the unpacked artifact", l.unpacked))
+	archive := tar.NewReader(limit.NewReader(inflated, l.unpacked, limit.TooLarge("the unpacked artifact", l.unpacked)))
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -55,12 +58,12 @@ func unpack(from io.Reader, to io.Writer, l limits) error {
 }
 
 func unreadableArchive(err error) error {
-	var ours *failure
+	var ours *failure.Error
 	switch {
 	case errors.As(err, &ours):
 		return ours
 	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, tar.ErrHeader), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fail(ErrInvalid, "the artifact is not a whole tar archive compressed with gzip: publish it as \"flux push artifact\" does")
+		return failure.New(failure.ErrInvalid, "the artifact is not a whole tar archive compressed with gzip: publish it as \"flux push artifact\" does")
 	}
 	return err
 }
@@ -71,7 +74,7 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 		return nil
 	case tar.TypeReg, tar.TypeDir:
 	default:
-		return fail(ErrInvalid, "the artifact holds %s, which is a link or a device: publish files and folders only", printable(header.Name))
+		return failure.New(failure.ErrInvalid, "the artifact holds %s, which is a link or a device: publish files and folders only", failure.Printable(header.Name))
 	}
 	name, err := u.place(header.Name)
 	if err != nil || name == "." {
@@ -81,13 +84,13 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 		return u.know(name, true)
 	}
 	if header.Size > u.limits.unpackedFile {
-		return tooLarge("the file "+printable(name)+" of the artifact", u.limits.unpackedFile)
+		return limit.TooLarge("the file "+failure.Printable(name)+" of the artifact", u.limits.unpackedFile)
 	}
 	if u.bytes += header.Size; u.bytes > u.limits.unpacked {
-		return tooLarge("the unpacked artifact", u.limits.unpacked)
+		return limit.TooLarge("the unpacked artifact", u.limits.unpacked)
 	}
 	if _, twice := u.known[name]; twice {
-		return fail(ErrInvalid, "the artifact holds %s twice", printable(name))
+		return failure.New(failure.ErrInvalid, "the artifact holds %s twice", failure.Printable(name))
 	}
 	if err := u.know(name, false); err != nil {
 		return err
@@ -107,14 +110,14 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 // place is the path of an entry as fs.FS wants it.
 func (u *unpacking) place(written string) (string, error) {
 	if len(written) > u.limits.path {
-		return "", tooMany("the length in bytes of a path in the artifact", int64(u.limits.path))
+		return "", limit.TooMany("the length in bytes of a path in the artifact", int64(u.limits.path))
 	}
 	name := path.Clean(written)
 	if strings.HasPrefix(written, "/") || !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") {
-		return "", fail(ErrInvalid, "the artifact holds the path %q, which leads out of it: publish relative paths only", printable(written))
+		return "", failure.New(failure.ErrInvalid, "the artifact holds the path %q, which leads out of it: publish relative paths only", failure.Printable(written))
 	}
 	if strings.Count(name, "/") >= u.limits.depth {
-		return "", tooMany("the number of folders inside each other in the artifact", int64(u.limits.depth))
+		return "", limit.TooMany("the number of folders inside each other in the artifact", int64(u.limits.depth))
 	}
 	return name, nil
 }
@@ -130,13 +133,13 @@ func (u *unpacking) know(name string, folder bool) error {
 			continue
 		}
 		if known {
-			return fail(ErrInvalid, "the artifact holds %s as a file and as a folder", printable(at))
+			return failure.New(failure.ErrInvalid, "the artifact holds %s as a file and as a folder", failure.Printable(at))
 		}
 		if u.names += int64(len(at)); u.names > u.limits.paths {
-			return tooLarge("all the paths of the artifact together", u.limits.paths)
+			return limit.TooLarge("all the paths of the artifact together", u.limits.paths)
 		}
 		if len(u.known) >= u.limits.files {
-			return tooMany("the number of files and folders in the artifact", int64(u.limits.files))
+			return limit.TooMany("the number of files and folders in the artifact", int64(u.limits.files))
 		}
 		u.known[at] = folder
 	}

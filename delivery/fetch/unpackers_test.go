@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // smallRepo serves a repository of one small file.
@@ -98,7 +100,7 @@ func TestPacksThatInflateDelayNobodyElse(t *testing.T) {
 	repo.fastImport(func(file func(string, int64, io.Reader)) {
 		for i := range 16 {
 			text := fmt.Sprint(i, "\n")
-			file(fmt.Sprintf("f%d", i), 30*mebibyte, io.MultiReader(strings.NewReader(text), zeros{}))
+			file(fmt.Sprintf("f%d", i), 30*limit.MiB, io.MultiReader(strings.NewReader(text), zeros{}))
 		}
 	})
 	repo.run(filepath.Join(repo.root, "app.git"), "config", "core.bigFileThreshold", "1m") // It looks for no differences.

@@ -10,27 +10,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // Verdict returns the reason that stands in a condition for an error of this package, and whether it is final: only a
 // change of the source, or of what names it, can help.
 func Verdict(err error) (reason string, final bool) {
 	switch {
-	case errors.Is(err, ErrBusy):
+	case errors.Is(err, failure.ErrBusy):
 		return v1alpha1.WaitingForTurnReason, false
-	case errors.Is(err, ErrNotReady):
+	case errors.Is(err, failure.ErrNotReady):
 		return v1alpha1.DependencyNotReadyReason, false
-	case errors.Is(err, ErrAuthentication):
+	case errors.Is(err, failure.ErrAuthentication):
 		return v1alpha1.AuthenticationFailedReason, true
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, failure.ErrNotFound):
 		return v1alpha1.SourceNotFoundReason, true
 	case errors.Is(err, ErrVerification):
 		return v1alpha1.VerificationFailedReason, true
-	case errors.Is(err, ErrDigest):
+	case errors.Is(err, failure.ErrDigest):
 		return v1alpha1.DigestMismatchReason, true
-	case errors.Is(err, ErrChartTooLarge):
+	case errors.Is(err, failure.ErrChartTooLarge):
 		return v1alpha1.TooLargeReason, true
-	case errors.Is(err, ErrInvalid), errors.Is(err, ErrTooLarge):
+	case errors.Is(err, failure.ErrInvalid), errors.Is(err, failure.ErrTooLarge):
 		return v1alpha1.InvalidSourceReason, true
 	}
 	return v1alpha1.FetchFailedReason, false

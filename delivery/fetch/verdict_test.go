@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 func TestVerdict(t *testing.T) {
@@ -21,17 +23,17 @@ func TestVerdict(t *testing.T) {
 		reason string
 		final  bool
 	}{
-		"busy":              {fail(ErrBusy, "x"), v1alpha1.WaitingForTurnReason, false},
-		"credentials":       {fail(ErrAuthentication, "x"), v1alpha1.AuthenticationFailedReason, true},
-		"nothing there":     {fmt.Errorf("fetching: %w", fail(ErrNotFound, "x")), v1alpha1.SourceNotFoundReason, true},
-		"a bad URL":         {fail(ErrInvalid, "x"), v1alpha1.InvalidSourceReason, true},
-		"too large":         {tooLarge("it", 1), v1alpha1.InvalidSourceReason, true},
+		"busy":              {failure.New(failure.ErrBusy, "x"), v1alpha1.WaitingForTurnReason, false},
+		"credentials":       {failure.New(failure.ErrAuthentication, "x"), v1alpha1.AuthenticationFailedReason, true},
+		"nothing there":     {fmt.Errorf("fetching: %w", failure.New(failure.ErrNotFound, "x")), v1alpha1.SourceNotFoundReason, true},
+		"a bad URL":         {failure.New(failure.ErrInvalid, "x"), v1alpha1.InvalidSourceReason, true},
+		"too large":         {limit.TooLarge("it", 1), v1alpha1.InvalidSourceReason, true},
 		"too large a chart": {chartTooLarge(1), v1alpha1.TooLargeReason, true},
-		"another digest":    {fail(ErrDigest, "x"), v1alpha1.DigestMismatchReason, true},
-		"a dependency":      {fmt.Errorf("dependency x: %w", fail(ErrDigest, "x")), v1alpha1.DigestMismatchReason, true},
+		"another digest":    {failure.New(failure.ErrDigest, "x"), v1alpha1.DigestMismatchReason, true},
+		"a dependency":      {fmt.Errorf("dependency x: %w", failure.New(failure.ErrDigest, "x")), v1alpha1.DigestMismatchReason, true},
 		"down":              {requestFailed(errors.New("x"), "h"), v1alpha1.FetchFailedReason, false},
-		"too slow":          {tooSlow("it takes longer than", 1), v1alpha1.FetchFailedReason, false},
-		"a server's fault":  {fail(errServer, "x"), v1alpha1.FetchFailedReason, false},
+		"too slow":          {limit.TooSlow("it takes longer than", 1), v1alpha1.FetchFailedReason, false},
+		"a server's fault":  {failure.New(failure.ErrServer, "x"), v1alpha1.FetchFailedReason, false},
 		"the time is over":  {context.DeadlineExceeded, v1alpha1.FetchFailedReason, false},
 	}
 	for name, tc := range cases {

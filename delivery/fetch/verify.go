@@ -9,6 +9,8 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // ErrVerification means that a commit or tag is not signed by one of the keys that are asked for: only another commit, or
@@ -63,19 +65,19 @@ func (c Commit) Verify(v Verification) error {
 func (c Commit) verifyTag(keys *publicKeys) error {
 	switch {
 	case c.ref.name == "":
-		return fail(ErrInvalid, "verify.mode asks for a signed tag, and ref names none: set ref.tag or ref.semver")
+		return failure.New(failure.ErrInvalid, "verify.mode asks for a signed tag, and ref names none: set ref.tag or ref.semver")
 	case c.ref.tag.IsZero():
-		return fail(ErrVerification, "tag %s is a lightweight tag, which cannot be signed: make it with \"git tag --sign\"", printable(c.ref.name))
+		return failure.New(ErrVerification, "tag %s is a lightweight tag, which cannot be signed: make it with \"git tag --sign\"", failure.Printable(c.ref.name))
 	}
 	content, err := c.from.read(plumbing.TagObject, c.ref.tag)
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("tag %s (%s)", printable(c.ref.name), c.ref.tag)
+	what := fmt.Sprintf("tag %s (%s)", failure.Printable(c.ref.name), c.ref.tag)
 	// The signature covers these lines. Without a look at them, a signed tag serves under the name of any other.
 	head := fmt.Sprintf("object %s\ntype commit\ntag %s\n", c.Hash, c.ref.name)
 	if !bytes.HasPrefix(content, []byte(head)) {
-		return fail(ErrVerification, "%s is not about commit %s under this name: make it anew with \"git tag --sign\"", what, c.Hash)
+		return failure.New(ErrVerification, "%s is not about commit %s under this name: make it anew with \"git tag --sign\"", what, c.Hash)
 	}
 	if err := keys.verify(splitTag(content)); err != nil {
 		return fmt.Errorf("%s %w", what, err)
@@ -111,7 +113,7 @@ func splitCommit(commit []byte) (signed, error) {
 		}
 	}
 	if times > 1 {
-		return signed{}, fail(ErrVerification, "has more than one signature")
+		return signed{}, failure.New(ErrVerification, "has more than one signature")
 	}
 	s.content = append(s.content, commit[min(len(head)+1, len(commit)):]...)
 	return s, nil
@@ -140,23 +142,23 @@ const (
 func (k *publicKeys) verify(s signed) error {
 	switch {
 	case len(s.signature) == 0:
-		return fail(ErrVerification, "is not signed: sign it with one of the keys in the Secret of verify")
+		return failure.New(ErrVerification, "is not signed: sign it with one of the keys in the Secret of verify")
 	case bytes.HasPrefix(s.signature, []byte(sshBegins)):
 		return k.verifySSH(s)
 	case bytes.HasPrefix(s.signature, []byte(openpgpBegins)):
 		return k.verifyOpenPGP(s)
 	}
-	return fail(ErrVerification, "has a signature that is neither of OpenPGP nor of SSH: sign it with one of the keys in the Secret of verify")
+	return failure.New(ErrVerification, "has a signature that is neither of OpenPGP nor of SSH: sign it with one of the keys in the Secret of verify")
 }
 
 func unknownKey(id string) error {
-	return fail(ErrVerification, "is signed by key %s, which is not in the Secret of verify: add the key if you trust it", id)
+	return failure.New(ErrVerification, "is signed by key %s, which is not in the Secret of verify: add the key if you trust it", id)
 }
 
 func badSignature(id string) error {
-	return fail(ErrVerification, "has a signature by key %s that is not one of this content: it was changed after it was signed", id)
+	return failure.New(ErrVerification, "has a signature by key %s that is not one of this content: it was changed after it was signed", id)
 }
 
 func unreadableSignature() error {
-	return fail(ErrVerification, "has a signature that cannot be read: sign it again")
+	return failure.New(ErrVerification, "has a signature that cannot be read: sign it again")
 }

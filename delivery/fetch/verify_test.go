@@ -19,6 +19,8 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // signing is somebody who signs, and the file with the public key.
@@ -157,10 +159,10 @@ func TestVerifyCommits(t *testing.T) {
 		"neither":              {sign: &signing{sign: func([]byte) string { return "-----BEGIN CERTIFICATE-----\n" }}, keys: []signing{mine}, says: "neither", kind: ErrVerification},
 		"two signatures":       {sign: &mine, tamper: func(s string) string { return strings.Replace(s, "gpgsig ", "gpgsig x\ngpgsig ", 1) }, keys: []signing{mine}, says: "more than one", kind: ErrVerification},
 		"signature in message": {tamper: func(s string) string { return s + "\ngpgsig " + mine.sign([]byte(s)) }, keys: []signing{mine}, says: "is not signed", kind: ErrVerification},
-		"no keys":              {sign: &mine, says: "no public key", kind: ErrInvalid},
-		"not a key":            {sign: &mine, keys: []signing{{file: "x.pub", key: []byte("hello")}}, says: "x.pub", kind: ErrInvalid},
-		"not a key either":     {sign: &mine, keys: []signing{{file: "x.asc", key: []byte("hello")}}, says: "x.asc", kind: ErrInvalid},
-		"a key with options":   {sign: &theirs, keys: []signing{{file: "x.pub", key: append([]byte("cert-authority "), theirs.key...)}}, says: "without options", kind: ErrInvalid},
+		"no keys":              {sign: &mine, says: "no public key", kind: failure.ErrInvalid},
+		"not a key":            {sign: &mine, keys: []signing{{file: "x.pub", key: []byte("hello")}}, says: "x.pub", kind: failure.ErrInvalid},
+		"not a key either":     {sign: &mine, keys: []signing{{file: "x.asc", key: []byte("hello")}}, says: "x.asc", kind: failure.ErrInvalid},
+		"a key with options":   {sign: &theirs, keys: []signing{{file: "x.pub", key: append([]byte("cert-authority "), theirs.key...)}}, says: "without options", kind: failure.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repo := newGitRepo(t)
@@ -235,7 +237,7 @@ func TestVerifyTags(t *testing.T) {
 		"lightweight":        {ref: sourcev1.GitRepositoryRef{Tag: "v1.2.0"}, mode: sourcev1.ModeGitTag, says: "lightweight", kind: ErrVerification},
 		"of another name":    {ref: sourcev1.GitRepositoryRef{Tag: "v1.3.0"}, mode: sourcev1.ModeGitTag, says: "under this name", kind: ErrVerification},
 		"a tag of a tag":     {ref: sourcev1.GitRepositoryRef{Tag: "v2.1.0"}, mode: sourcev1.ModeGitTag, says: "not about commit", kind: ErrVerification},
-		"a branch":           {ref: sourcev1.GitRepositoryRef{Branch: "main"}, mode: sourcev1.ModeGitTag, says: "ref.tag", kind: ErrInvalid},
+		"a branch":           {ref: sourcev1.GitRepositoryRef{Branch: "main"}, mode: sourcev1.ModeGitTag, says: "ref.tag", kind: failure.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := NewGitStore(t.TempDir(), loopback)

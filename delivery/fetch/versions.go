@@ -5,13 +5,15 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // readVersions parses the lines of one chart, which are a list, version by version and of each only the keys that are
 // needed: an entry repeats a whole Chart.yaml, and a YAML parser takes many times the memory of its text.
 func readVersions(part io.Reader, limits limits) ([]version, error) {
 	lines := bufio.NewScanner(part)
-	lines.Buffer(make([]byte, 16*kibibyte), maxIndexLine+kibibyte)
+	lines.Buffer(make([]byte, 16*limit.KiB), maxIndexLine+limit.KiB)
 	l := &list{max: limits.indexDoc}
 	for lines.Scan() {
 		if err := l.line(bytes.TrimSuffix(lines.Bytes(), []byte("\r"))); err != nil {
@@ -96,7 +98,7 @@ func (l *list) keep(line []byte) error {
 		return nil
 	}
 	if int64(l.text.Len()+len(line)) > l.max {
-		return tooLarge("a version in the repository's index.yaml", l.max)
+		return limit.TooLarge("a version in the repository's index.yaml", l.max)
 	}
 	l.text.Write(line[min(l.keys, len(line)):])
 	l.text.WriteByte('\n')
@@ -114,7 +116,7 @@ func (l *list) flush() error {
 		return nil
 	}
 	if len(l.versions) == maxIndexVersions {
-		return tooMany("the number of versions of this chart", maxIndexVersions)
+		return limit.TooMany("the number of versions of this chart", maxIndexVersions)
 	}
 	l.versions = append(l.versions, version{Name: entry.Version, URLs: first(entry.URLs), Digest: entry.Digest})
 	return nil

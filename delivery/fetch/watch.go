@@ -2,11 +2,12 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // watch ends a fetch that gets nowhere, so that a server which accepts and never answers holds its caller for seconds and
@@ -18,9 +19,6 @@ type watch struct {
 }
 
 type watchKey struct{}
-
-// errSlow marks a fetch that a limit of time ended; it may be faster next time.
-var errSlow = errors.New("too slow")
 
 // watched returns a context that ends with the caller's, or when a limit of time is met, which is then its cause. Call the
 // function it returns when the fetch is over.
@@ -54,8 +52,8 @@ func watchOf(ctx context.Context) *watch {
 }
 
 // within ends the fetch unless the function it returns is called before the limit.
-func (w *watch) within(limit time.Duration, what string) func() {
-	timer := time.AfterFunc(limit, func() { w.end(tooSlow(what, limit)) })
+func (w *watch) within(most time.Duration, what string) func() {
+	timer := time.AfterFunc(most, func() { w.end(limit.TooSlow(what, most)) })
 	return func() { timer.Stop() }
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // impatient are limits of time that a test can wait for; what is not named is far away.
@@ -26,7 +28,7 @@ const soon = 150 * time.Millisecond
 // wantEnded wants a transient error that names the limit, long before the limits that were not lowered.
 func wantEnded(t *testing.T, begin time.Time, err error, says string) {
 	t.Helper()
-	wantError(t, err, errSlow, says+" the limit of 150ms")
+	wantError(t, err, failure.ErrSlow, says+" the limit of 150ms")
 	wantTransient(t, err)
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("took %s", took)
@@ -173,7 +175,7 @@ func TestFetchEndsWithASlowSSHServer(t *testing.T) {
 			store.limits = impatient(tc.lower)
 			begin := time.Now()
 			_, err = store.Fetch(t.Context(), Git{URL: "ssh://git@" + listener.Addr().String() + "/app.git", Auth: auth})
-			wantError(t, err, errSlow, tc.says)
+			wantError(t, err, failure.ErrSlow, tc.says)
 			wantTransient(t, err)
 			if took := time.Since(begin); took > 10*time.Second {
 				t.Errorf("took %s", took)

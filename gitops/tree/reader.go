@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubeop/kubeop/delivery/budget"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // Reader reads commits. Safe for concurrent use.
@@ -110,7 +110,7 @@ type finding struct {
 // unread is the finding that the store did not give a file. That it is too large is final; all else may be given the next
 // time.
 func unread(file string, err error) finding {
-	if errors.Is(err, fetch.ErrTooLarge) {
+	if errors.Is(err, failure.ErrTooLarge) {
 		return finding{file: file, why: err.Error()}
 	}
 	return finding{file: file, why: "reading it from the repository: " + err.Error(), err: err}
