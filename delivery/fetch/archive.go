@@ -40,7 +40,7 @@ func (s *ChartStore) archive(ctx context.Context, r request, v version, get func
 	}
 	sum := expected.hex
 	if sum == "" {
-		sum, err = s.downloads.take(ctx, r.folder+" "+r.Name+" "+v.Name, r.arrived, download)
+		sum, err = s.downloads.Do(ctx, r.folder+" "+r.Name+" "+v.Name, r.arrived, download)
 	} else {
 		err = s.once(ctx, r.folder, sum, download)
 	}
@@ -60,7 +60,7 @@ const archiveEnd = ".tgz"
 // once downloads an archive of a known digest unless it is there.
 func (s *ChartStore) once(ctx context.Context, folder, sum string, download func() (string, error)) error {
 	path := archivePath(folder, sum)
-	unlock, err := s.locks.lock(ctx, path)
+	unlock, err := s.locks.Lock(ctx, path)
 	if err != nil {
 		return err
 	}

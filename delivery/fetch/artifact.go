@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 )
 
 // Artifact is an archive of manifests that is on disk, unpacked.
@@ -46,9 +47,9 @@ type ArtifactStore struct {
 	network *Network
 	hosts   []string
 	limits  limits
-	// arrivals is the clock of the turns.
+	// arrivals is the clock of the groups.
 	arrivals atomic.Int64
-	finds    turns[tagged]
+	finds    singleflight.Group[tagged]
 
 	mu sync.Mutex
 	// open are the artifacts that somebody reads.
@@ -62,7 +63,7 @@ func NewArtifactStore(dir string, network *Network, hosts ...string) *ArtifactSt
 		shelved: shelved{dir: dir}, network: network, hosts: hosts, limits: defaultLimits(),
 		open: map[string]weak.Pointer[unpackedFiles]{},
 	}
-	s.finds.clock = &s.arrivals
+	s.finds.Clock = &s.arrivals
 	return s
 }
 
@@ -133,7 +134,7 @@ type archived struct {
 // keep downloads, checks and unpacks an archive unless it is there, once for all who ask.
 func (s *ArtifactStore) keep(ctx context.Context, a archived) (string, error) {
 	path := artifactPath(a.folder, a.name)
-	unlock, err := s.locks.lock(ctx, path)
+	unlock, err := s.locks.Lock(ctx, path)
 	if err != nil {
 		return "", err
 	}

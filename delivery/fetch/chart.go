@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 )
 
 // Chart is a Helm chart in a repository, as somebody.
@@ -56,11 +57,11 @@ type ChartStore struct {
 	shelved
 	network *Network
 	limits  limits
-	// arrivals is the clock of the turns.
+	// arrivals is the clock of the groups.
 	arrivals  atomic.Int64
-	refreshes turns[struct{}]
-	finds     turns[found]
-	downloads turns[string]
+	refreshes singleflight.Group[struct{}]
+	finds     singleflight.Group[found]
+	downloads singleflight.Group[string]
 
 	mu      sync.Mutex
 	indexes map[string]*index
@@ -71,7 +72,7 @@ type ChartStore struct {
 func NewChartStore(dir string, network *Network) *ChartStore {
 	s := &ChartStore{shelved: shelved{dir: dir}, network: network, limits: defaultLimits(), indexes: map[string]*index{}}
 	s.emptied = s.forget
-	s.refreshes.clock, s.finds.clock, s.downloads.clock = &s.arrivals, &s.arrivals, &s.arrivals
+	s.refreshes.Clock, s.finds.Clock, s.downloads.Clock = &s.arrivals, &s.arrivals, &s.arrivals
 	return s
 }
 

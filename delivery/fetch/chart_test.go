@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 )
 
 // tgz makes something with the magic of an archive and its digest.
@@ -166,22 +167,28 @@ func TestChartIsAskedForAndNotDownloadedAgain(t *testing.T) {
 	}
 }
 
-// together does something n times at once: all have arrived before the first gets its turn.
-func together[T any](t *testing.T, turns *turns[T], key string, n int, do func(i int)) {
+// together does something n times at once: all have arrived before the first of them may ask.
+func together[T any](t *testing.T, group *singleflight.Group[T], key string, n int, do func(i int)) {
 	t.Helper()
-	held := turns.enter(key)
-	<-held.free
-	before := turns.clock.Load()
+	held, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, _ = group.Do(t.Context(), key, 0, func() (none T, err error) {
+			close(held)
+			<-release
+			return none, nil
+		})
+	})
+	<-held
+	before := group.Clock.Load()
 	for i := range n {
 		wg.Go(func() { do(i) })
 	}
-	for turns.clock.Load() < before+int64(n) && t.Context().Err() == nil {
+	for group.Clock.Load() < before+int64(n) && t.Context().Err() == nil {
 		runtime.Gosched()
 	}
-	held.free <- struct{}{}
+	close(release)
 	wg.Wait()
-	turns.leave(key, held)
 }
 
 func TestChartForManyAtOnce(t *testing.T) {

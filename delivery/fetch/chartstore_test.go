@@ -341,27 +341,6 @@ func TestChartFailureIsShared(t *testing.T) {
 	}
 }
 
-// One who gives up says nothing to the others.
-func TestTurnOfOneWhoGivesUp(t *testing.T) {
-	store := NewChartStore(t.TempDir(), loopback)
-	gone, cancel := context.WithCancel(t.Context())
-	arrived := store.arrivals.Add(1)
-	began := make(chan struct{})
-	go func() {
-		_, _ = store.downloads.take(gone, "x", arrived, func() (string, error) {
-			close(began)
-			<-gone.Done()
-			return "", gone.Err()
-		})
-	}()
-	<-began
-	go cancel()
-	got, err := store.downloads.take(t.Context(), "x", arrived, func() (string, error) { return "mine", nil })
-	if got != "mine" || err != nil {
-		t.Errorf("%s, %v", got, err)
-	}
-}
-
 func TestIndexTooLarge(t *testing.T) {
 	server := serveHelm(t)
 	server.publish(t, "1.0.0")

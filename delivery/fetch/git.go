@@ -20,6 +20,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 )
 
 // Git is a Git repository at a ref, as somebody.
@@ -80,7 +81,7 @@ type GitStore struct {
 	dir     string
 	network *Network
 	limits  limits
-	locks   locks
+	locks   singleflight.Mutexes
 	disk    *disk
 	used    usage
 	// unpacking is shared by all repositories.
@@ -156,7 +157,7 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	if commit, ok := repo.commit(wanted); ok {
 		return commit, nil
 	}
-	unlock, err := s.locks.lock(ctx, repo.dir)
+	unlock, err := s.locks.Lock(ctx, repo.dir)
 	if err != nil {
 		return Commit{}, err
 	}

@@ -55,7 +55,7 @@ func (s *ChartStore) fromIndex(ctx context.Context, r request) (ChartArchive, er
 	if err != nil {
 		return ChartArchive{}, err
 	}
-	if _, err := s.refreshes.take(ctx, r.folder, r.arrived, func() (struct{}, error) {
+	if _, err := s.refreshes.Do(ctx, r.folder, r.arrived, func() (struct{}, error) {
 		room := func(index io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, r.Tenant, index) }
 		return struct{}{}, known.refresh(ctx, r.base, s.limits, room)
 	}); err != nil {

@@ -50,7 +50,7 @@ func (s *ChartStore) fromRegistry(ctx context.Context, r request) (ChartArchive,
 		return ChartArchive{}, err
 	}
 	defer chart.client.CloseIdleConnections()
-	at, err := s.finds.take(ctx, r.folder+" "+r.Name+" "+r.Version, r.arrived, func() (found, error) {
+	at, err := s.finds.Do(ctx, r.folder+" "+r.Name+" "+r.Version, r.arrived, func() (found, error) {
 		return chart.find(ctx, r.Version)
 	})
 	switch {

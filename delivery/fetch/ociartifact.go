@@ -72,7 +72,7 @@ func (s *ArtifactStore) fetch(ctx context.Context, src OCI, arrived int64) (Arti
 	folder := filepath.Join(s.dir, src.Auth.digest(fmt.Sprintf("%s %t", at, src.Insecure)))
 	now := tagged{digest: src.Digest}
 	if src.Digest == "" {
-		now, err = s.finds.take(ctx, strings.Join([]string{folder, src.SemVer, src.Tag}, " "), arrived, func() (tagged, error) {
+		now, err = s.finds.Do(ctx, strings.Join([]string{folder, src.SemVer, src.Tag}, " "), arrived, func() (tagged, error) {
 			return registry.resolve(ctx, src)
 		})
 	}

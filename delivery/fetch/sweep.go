@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 )
 
 // usage is what was used since the last sweep. In memory, because a write for each use would cost more than it tells; a
@@ -65,7 +67,7 @@ func (u *usage) stale(path string, now time.Time, unused time.Duration) (bool, e
 type shelved struct {
 	dir    string
 	disk   *disk
-	locks  locks
+	locks  singleflight.Mutexes
 	used   usage
 	tidied sync.Once
 	// emptied is told of a source of which nothing is left; it may be nil.
@@ -148,7 +150,7 @@ func (s *shelved) clear(ctx context.Context, path string, now time.Time, unused 
 	if filepath.Dir(filepath.Dir(path)) != s.dir {
 		return nil
 	}
-	unlock, err := s.locks.lock(ctx, path)
+	unlock, err := s.locks.Lock(ctx, path)
 	if err != nil {
 		return err
 	}

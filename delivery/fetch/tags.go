@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 )
 
 const (
@@ -53,8 +54,8 @@ type TagStore struct {
 
 	limits   limits
 	arrivals atomic.Int64
-	asks     turns[*tagList]
-	heads    turns[string]
+	asks     singleflight.Group[*tagList]
+	heads    singleflight.Group[string]
 
 	mu sync.Mutex
 	// lists are those of each tenant.
@@ -75,7 +76,7 @@ type tagList struct {
 // without TLS.
 func NewTagStore(network *Network, now func() time.Time, plain []string) *TagStore {
 	s := &TagStore{network: network, now: now, plain: plain, limits: defaultLimits(), lists: map[string]*tagLists{}}
-	s.asks.clock, s.heads.clock = &s.arrivals, &s.arrivals
+	s.asks.Clock, s.heads.Clock = &s.arrivals, &s.arrivals
 	return s
 }
 
@@ -210,7 +211,7 @@ func (l *tagList) choose(ctx context.Context, chooser *tagChooser) (string, erro
 func (s *TagStore) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
 	lists := s.of(ask.tenant)
 	// One after the other, so that who comes second finds what the first was told.
-	return s.asks.take(ctx, ask.key, ask.arrived, func() (*tagList, error) {
+	return s.asks.Do(ctx, ask.key, ask.arrived, func() (*tagList, error) {
 		if ask.anew {
 			lists.forget(ask.key)
 		}
@@ -241,7 +242,7 @@ func (s *TagStore) fetch(ctx context.Context, ask *tagAsk) (*tagList, error) {
 
 // digest returns the digest of a tag, as old as the list at most.
 func (s *TagStore) digest(ctx context.Context, ask *tagAsk, list *tagList, tag string) (string, error) {
-	return s.heads.take(ctx, ask.key+" "+tag, ask.arrived, func() (string, error) {
+	return s.heads.Do(ctx, ask.key+" "+tag, ask.arrived, func() (string, error) {
 		if known := list.digestOf(tag); known != "" {
 			return known, nil
 		}
