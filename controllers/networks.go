@@ -12,13 +12,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/reserved"
 	"github.com/kubeop/kubeop/internal/clusternet"
 )
 
 // newNetworks returns the networks that are the cluster's own, which the manager learns before it starts the controllers, and the one by
 // which sources are reached.
-func newNetworks(mgr ctrl.Manager, mapper meta.RESTMapper, o Options) (*clusternet.Networks, *fetch.Network, error) {
+func newNetworks(mgr ctrl.Manager, mapper meta.RESTMapper, o Options) (*clusternet.Networks, *transport.Network, error) {
 	own, err := clusternet.New(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetScheme(), mapper, clusternet.Options{
 		Named: o.ClusterNetworks, Private: reserved.Private(), Always: reserved.Metadata(),
 	})
@@ -32,7 +33,7 @@ func newNetworks(mgr ctrl.Manager, mapper meta.RESTMapper, o Options) (*clustern
 		mgr.GetLogger().Info("CLUSTER_NETWORKS is not set, so every private network counts as the cluster's own: no source in one is reached " +
 			"that ALLOWED_ADDRESSES does not name, and egress to larger ranges leaves them out")
 	}
-	return own, &fetch.Network{
+	return own, &transport.Network{
 		Allowed: o.AllowedAddresses, Named: named(o), Cluster: own.What, Own: ownHosts(mgr.GetConfig(), o.OwnService), TokenServices: o.TokenServices,
 	}, nil
 }

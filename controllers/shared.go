@@ -33,6 +33,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -58,7 +59,7 @@ type shared struct {
 	served   discovery.CachedDiscoveryInterface
 	mapper   *kube.Mapper
 	stores   *fetch.Stores
-	network  *fetch.Network
+	network  *transport.Network
 	// own are the networks of the cluster.
 	own     *clusternet.Networks
 	fetches *pool.Pool

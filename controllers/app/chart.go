@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/release"
 )
 
@@ -124,11 +125,11 @@ func (r *Reconciler) dependencies(ctx context.Context, s *scope, chart fetch.Cha
 	return needs, err
 }
 
-func (r *Reconciler) chartAuth(ctx context.Context, s *scope) (fetch.Auth, error) {
+func (r *Reconciler) chartAuth(ctx context.Context, s *scope) (transport.Auth, error) {
 	if source := s.app.Spec.Helm.Git; source != nil {
 		return fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, source.SecretRef)
 	}
-	return fetch.Auth{}, nil
+	return transport.Auth{}, nil
 }
 
 func (r *Reconciler) stillThere(needs []fetch.Dependency) bool {

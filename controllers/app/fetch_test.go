@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // TestHowAFetchEnds takes the step of a Git app, and looks at what the queue and the condition are told.
@@ -96,7 +97,7 @@ func TestSourcesAreAskedForEachTenant(t *testing.T) {
 	r, s := newReconciler(t, app)
 	ask := func(tenant string, err error) error {
 		s.owner.Tenant = tenant
-		_, got := answered(t, r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(context.Context, fetch.Auth) (fetch.Commit, error) { return fetch.Commit{}, err }})
+		_, got := answered(t, r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(context.Context, transport.Auth) (fetch.Commit, error) { return fetch.Commit{}, err }})
 		return got
 	}
 	if err := ask("mallory", context.DeadlineExceeded); err == nil {
@@ -111,7 +112,7 @@ func TestSourcesAreAskedForEachTenant(t *testing.T) {
 func TestAnAppFollowsWhatItIsMadeFrom(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
 	r, s := newReconciler(t, app)
-	if _, err := answered(t, r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(context.Context, fetch.Auth) (fetch.Commit, error) { return fetch.Commit{}, nil }}); err != nil {
+	if _, err := answered(t, r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(context.Context, transport.Auth) (fetch.Commit, error) { return fetch.Commit{}, nil }}); err != nil {
 		t.Fatal(err)
 	}
 	source := reference{kind: sourceKind, name: s.memory.follows}

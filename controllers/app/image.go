@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -113,7 +114,7 @@ func (r *Reconciler) askRegistry(ctx context.Context, s *scope) (fetch.ChosenIma
 		if err != nil {
 			return fetch.ChosenImage{}, fmt.Errorf("reading secret %s of spec.image.pullSecrets: %w", ref.Name, err)
 		}
-		auth, err := fetch.AuthFromSecret(data)
+		auth, err := transport.AuthFromSecret(data)
 		if err != nil {
 			return fetch.ChosenImage{}, fmt.Errorf("secret %s of spec.image.pullSecrets: %w", ref.Name, err)
 		}

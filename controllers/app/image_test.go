@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // tagServer is a registry of one repository, "web".
@@ -78,7 +79,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) restart() {
 	b.woken = make(chan types.NamespacedName, 10)
 	woken := b.woken
-	b.Reconciler = &Reconciler{Clock: b.clock, Sources: NewSources(pool.New(pool.Options{Reach: fetch.Reach}, b.clock), b.clock), Tags: fetch.NewTagStore(&fetch.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, b.clock.Now, []string{b.Listener.Addr().String()})}
+	b.Reconciler = &Reconciler{Clock: b.clock, Sources: NewSources(pool.New(pool.Options{Reach: fetch.Reach}, b.clock), b.clock), Tags: fetch.NewTagStore(&transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, b.clock.Now, []string{b.Listener.Addr().String()})}
 	b.wakes(func(app types.NamespacedName) { woken <- app })
 }
 

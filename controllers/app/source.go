@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -163,7 +164,7 @@ func (r *Reconciler) commit(ctx context.Context, s *scope, from fetch.Git, secre
 	from.Ref = from.Ref.DeepCopy() // The fetch goes on while the app is written.
 	return shared(ctx, r, s, asked[fetch.Commit]{
 		of: r.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: fetch.HostOf(from.URL), secret: secret,
-		fetch: func(ctx context.Context, auth fetch.Auth) (fetch.Commit, error) {
+		fetch: func(ctx context.Context, auth transport.Auth) (fetch.Commit, error) {
 			from := from
 			from.Auth = auth
 			return r.Git.Fetch(ctx, from)
@@ -177,7 +178,7 @@ func (r *Reconciler) pull(ctx context.Context, s *scope, spec *v1alpha1.OCISourc
 		return shared(ctx, r, s, asked[fetch.Artifact]{
 			of: r.Pulled, what: fmt.Sprintf("oci %q %t", []string{spec.URL, spec.Digest, spec.SemVer, spec.Tag}, spec.Insecure), secret: spec.SecretRef,
 			host: fetch.HostOf(spec.URL),
-			fetch: func(ctx context.Context, auth fetch.Auth) (fetch.Artifact, error) {
+			fetch: func(ctx context.Context, auth transport.Auth) (fetch.Artifact, error) {
 				from := from
 				from.Auth = auth
 				return r.Artifacts.Fetch(ctx, from)
@@ -193,7 +194,7 @@ type asked[T any] struct {
 	what, host string
 	secret     *v1alpha1.LocalSecretReference
 	// fetch must not use the scope.
-	fetch func(context.Context, fetch.Auth) (T, error)
+	fetch func(context.Context, transport.Auth) (T, error)
 }
 
 // shared returns what the source last answered any app, or asks it: when the answer is older than the app's interval, or the

@@ -32,6 +32,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // bench is a Reconciler between a real Git server and a fake API server, which count what they are asked.
@@ -87,7 +88,7 @@ func newBench(t *testing.T) *bench {
 			},
 		}).Build()
 	b.Reconciler = &Reconciler{
-		Client: api, Direct: api, Namespace: "kubeop-system", Secrets: api, Git: fetch.NewGitStore(t.TempDir(), &fetch.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
+		Client: api, Direct: api, Namespace: "kubeop-system", Secrets: api, Git: fetch.NewGitStore(t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
 		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(100), Clock: b.clock},
 	}
 	b.restart()

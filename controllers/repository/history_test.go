@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // pushOn makes commits one after the other from what the server has, the last with that content; it returns its revision.
@@ -113,7 +114,7 @@ func (b *bench) annotate(value string) {
 
 // lose has the operator begin with an empty disk.
 func (b *bench) lose() {
-	b.Git = fetch.NewGitStore(b.t.TempDir(), &fetch.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	b.Git = fetch.NewGitStore(b.t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	b.restart()
 }
 

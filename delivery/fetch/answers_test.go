@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // source is what Answers ask in these tests: it counts, and answers with its count or with err.
@@ -259,7 +260,7 @@ func TestForgetEndsWhatIsUnderWay(t *testing.T) {
 func TestAnOpenBreakerKeepsTheMessage(t *testing.T) {
 	s := newSource(t, recent)
 	q := Question{MaxAge: time.Hour}
-	s.err = requestFailed(&netError{}, "host")
+	s.err = transport.RequestError(&netError{}, "host")
 	first := ""
 	for i := range 20 {
 		_, err := s.ask("a", q)

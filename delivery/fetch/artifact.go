@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // Artifact is an archive of manifests that is on disk, unpacked.
@@ -44,7 +45,7 @@ type Artifact struct {
 // inside each other; a path of 1,024 bytes, and 8 MiB of paths. Links, devices and paths that lead elsewhere are ErrInvalid.
 type ArtifactStore struct {
 	shelved
-	network *Network
+	network *transport.Network
 	hosts   []string
 	limits  limits
 	// arrivals is the clock of the groups.
@@ -58,7 +59,7 @@ type ArtifactStore struct {
 
 // NewArtifactStore keeps artifacts below dir, as NewChartStore does charts. hosts are those from which Download may fetch;
 // "*" stands for one label of a name.
-func NewArtifactStore(dir string, network *Network, hosts ...string) *ArtifactStore {
+func NewArtifactStore(dir string, network *transport.Network, hosts ...string) *ArtifactStore {
 	s := &ArtifactStore{
 		shelved: shelved{dir: dir}, network: network, hosts: hosts, limits: defaultLimits(),
 		open: map[string]weak.Pointer[unpackedFiles]{},

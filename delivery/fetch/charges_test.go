@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // TestSmallFilesAreNotForFree fetches charts of a few bytes.
@@ -39,13 +40,13 @@ func TestSmallFilesAreNotForFree(t *testing.T) {
 				return err
 			}
 			for n := range 18 { // The index is a file, too.
-				wantError(t, fetch("acme", n), nil, "")
+				sources.WantError(t, fetch("acme", n), nil, "")
 			}
 			for n := 18; n < 20; n++ {
 				_ = fetch("acme", n)
 			}
-			wantError(t, fetch("acme", 20), failure.ErrTooLarge, test.says)
-			wantError(t, fetch("other", 21), nil, "")
+			sources.WantError(t, fetch("acme", 20), failure.ErrTooLarge, test.says)
+			sources.WantError(t, fetch("other", 21), nil, "")
 		})
 	}
 }
@@ -72,20 +73,20 @@ func TestRoomIsFoundWithoutLooking(t *testing.T) {
 	if err := os.Remove(gone); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, stores.disk.check(t.Context(), "acme"), nil, "")
+	sources.WantError(t, stores.disk.check(t.Context(), "acme"), nil, "")
 	if stores.disk.sum != 90*limit.KiB {
 		t.Errorf("%d bytes count: it was looked", stores.disk.sum)
 	}
 	stores.keep(t, "acme", 91)
-	wantError(t, stores.disk.check(t.Context(), "acme"), nil, "") // Over the limit, it is looked.
+	sources.WantError(t, stores.disk.check(t.Context(), "acme"), nil, "") // Over the limit, it is looked.
 	gone = stores.keep(t, "acme", 92)
-	wantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "100 KiB")
+	sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "100 KiB")
 	if err := os.Remove(gone); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "100 KiB") // It is not looked again at once.
+	sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "100 KiB") // It is not looked again at once.
 	later(clearEvery)
-	wantError(t, stores.disk.check(t.Context(), "acme"), nil, "")
+	sources.WantError(t, stores.disk.check(t.Context(), "acme"), nil, "")
 }
 
 func TestTenantsTogetherLeaveRoom(t *testing.T) {
@@ -95,16 +96,16 @@ func TestTenantsTogetherLeaveRoom(t *testing.T) {
 	const refused = "all tenants take more disk together than the limit of 600 KiB"
 	stores.keep(t, "big", 400)
 	stores.keep(t, "small", 180)
-	wantError(t, check("big"), nil, "")
+	sources.WantError(t, check("big"), nil, "")
 	stores.keep(t, "other", 30)
-	wantError(t, check("big"), errDisk, refused)
-	wantError(t, check("small"), nil, "")
-	wantError(t, check(RepositoryTenant("big")), nil, "")
+	sources.WantError(t, check("big"), errDisk, refused)
+	sources.WantError(t, check("small"), nil, "")
+	sources.WantError(t, check(RepositoryTenant("big")), nil, "")
 	stores.keep(t, "other", 100)
-	wantError(t, check("small"), errDisk, refused)
+	sources.WantError(t, check("small"), errDisk, refused)
 
 	later(idleFor + time.Minute)
-	wantError(t, check("small"), nil, "")
+	sources.WantError(t, check("small"), nil, "")
 	if left := stores.disk.all(); len(left) != 3 || stores.disk.shares["big"] != nil {
 		t.Errorf("%v is left, want all but what the tenant with most did not use", left)
 	}
@@ -152,9 +153,9 @@ func TestSourcesThatFailAreForgotten(t *testing.T) {
 	for n := range 3 {
 		url := fmt.Sprintf("%s/%d", server.URL, n)
 		_, err := stores.Git.Fetch(t.Context(), Git{URL: url, Tenant: "acme"})
-		wantError(t, err, failure.ErrNotFound, "")
+		sources.WantError(t, err, failure.ErrNotFound, "")
 		_, err = stores.Git.Folder(Git{URL: url + "/b"}, strings.Repeat("0", 40))
-		wantError(t, err, failure.ErrNotFound, "")
+		sources.WantError(t, err, failure.ErrNotFound, "")
 		if _, err = stores.Charts.Fetch(t.Context(), Chart{Repository: url, Name: "web", Tenant: "acme"}); err == nil {
 			t.Error("a chart was found")
 		}

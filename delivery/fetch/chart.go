@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // Chart is a Helm chart in a repository, as somebody.
@@ -31,7 +32,7 @@ type Chart struct {
 	// Insecure speaks to an oci:// registry without TLS.
 	Insecure bool
 	// Auth is sent to the host of Repository only; a registry may name another host that checks it (its token service).
-	Auth Auth
+	Auth transport.Auth
 	// Tenant on whose behalf it is fetched, whose room on disk it takes.
 	Tenant string
 }
@@ -55,7 +56,7 @@ type ChartArchive struct {
 //	<dir>/<source>/tmp-…         unfinished
 type ChartStore struct {
 	shelved
-	network *Network
+	network *transport.Network
 	limits  limits
 	// arrivals is the clock of the groups.
 	arrivals  atomic.Int64
@@ -69,7 +70,7 @@ type ChartStore struct {
 
 // NewChartStore keeps charts below dir, which is created when it is first needed. What an earlier process left there is
 // used, its unfinished work is swept. Servers are reached over the network; nil is the strictest.
-func NewChartStore(dir string, network *Network) *ChartStore {
+func NewChartStore(dir string, network *transport.Network) *ChartStore {
 	s := &ChartStore{shelved: shelved{dir: dir}, network: network, limits: defaultLimits(), indexes: map[string]*index{}}
 	s.emptied = s.forget
 	s.refreshes.Clock, s.finds.Clock, s.downloads.Clock = &s.arrivals, &s.arrivals, &s.arrivals
@@ -84,13 +85,13 @@ func NewChartStore(dir string, network *Network) *ChartStore {
 func (s *ChartStore) Fetch(ctx context.Context, src Chart) (ChartArchive, error) {
 	s.begin()
 	arrived := s.arrivals.Add(1)
-	archive, err := within(ctx, s.limits, func(ctx context.Context) (ChartArchive, error) {
+	archive, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (ChartArchive, error) {
 		return s.fetch(ctx, src, arrived)
 	})
 	if err == nil {
 		return archive, nil
 	}
-	return ChartArchive{}, fmt.Errorf("fetching chart %s of %s: %w", failure.Printable(src.Name), safeURL(src.Repository), src.Auth.named(err))
+	return ChartArchive{}, fmt.Errorf("fetching chart %s of %s: %w", failure.Printable(src.Name), transport.SafeURL(src.Repository), src.Auth.NameSecret(err))
 }
 
 // request is a chart on its way.
@@ -135,7 +136,7 @@ func (c Chart) check() (*url.URL, error) {
 	case u.Scheme != "https" && u.Scheme != "http" && u.Scheme != "oci":
 		return nil, failure.New(failure.ErrInvalid, "the scheme %q is not supported: use https, http or oci", u.Scheme)
 	}
-	return u, c.Auth.check()
+	return u, c.Auth.Check()
 }
 
 // source is the folder for one pair of repository and credentials.
@@ -144,5 +145,5 @@ func (s *ChartStore) source(src Chart) string {
 	if src.Insecure {
 		repository += " without TLS"
 	}
-	return filepath.Join(s.dir, src.Auth.digest(repository))
+	return filepath.Join(s.dir, src.Auth.Digest(repository))
 }

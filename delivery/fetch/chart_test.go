@@ -20,6 +20,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // tgz makes something with the magic of an archive and its digest.
@@ -268,8 +270,8 @@ entries:
 		t.Run(name, func(t *testing.T) {
 			tc.src.Repository = server.URL + tc.src.Repository
 			_, err := store.Fetch(t.Context(), tc.src)
-			wantError(t, err, tc.kind, tc.says)
-			wantNoSecret(t, err, "hunter2")
+			sources.WantError(t, err, tc.kind, tc.says)
+			sources.WantNoSecret(t, err, "hunter2")
 		})
 	}
 	got, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/odd", Name: "nodigest"})
@@ -293,8 +295,8 @@ func TestChartRefusesURLs(t *testing.T) {
 		"oci://host/Upper Case":      "not the name of a repository",
 	} {
 		_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: repository, Name: "web"})
-		wantError(t, err, failure.ErrInvalid, says)
-		wantNoSecret(t, err, "hunter2")
+		sources.WantError(t, err, failure.ErrInvalid, says)
+		sources.WantNoSecret(t, err, "hunter2")
 	}
 }
 
@@ -307,8 +309,8 @@ func TestChartCredentialsStayHome(t *testing.T) {
 	server.files["/stable/index.yaml"] = []byte(strings.Replace(index, "  web:\n", fmt.Sprintf(
 		"  abroad:\n  - version: 1.0.0\n    urls: [%s/abs.tgz]\n  own:\n  - version: 1.0.0\n    urls: [%s/stable/own.tgz]\n  web:\n", other.URL, server.URL), 1))
 	server.allow = basic("bot", "hunter2")
-	auth := Auth{Username: "bot", Password: "hunter2"}
-	for _, auth := range []Auth{auth, {DockerConfig: []byte(`{"auths":{"` + server.Listener.Addr().String() + `":{"username":"bot","password":"hunter2"}}}`)}} {
+	auth := transport.Auth{Username: "bot", Password: "hunter2"}
+	for _, auth := range []transport.Auth{auth, {DockerConfig: []byte(`{"auths":{"` + server.Listener.Addr().String() + `":{"username":"bot","password":"hunter2"}}}`)}} {
 		store := NewChartStore(t.TempDir(), loopback)
 		for _, name := range []string{"abroad", "own", "web"} {
 			if _, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: name, Auth: auth}); err != nil {
@@ -323,9 +325,9 @@ func TestChartCredentialsStayHome(t *testing.T) {
 	if _, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web", Auth: auth}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web", Auth: Auth{Username: "bot", Password: "hunter3"}})
-	wantError(t, err, failure.ErrAuthentication, "rejected the credentials")
-	wantNoSecret(t, err, "hunter3")
+	_, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web", Auth: transport.Auth{Username: "bot", Password: "hunter3"}})
+	sources.WantError(t, err, failure.ErrAuthentication, "rejected the credentials")
+	sources.WantNoSecret(t, err, "hunter3")
 	_, err = store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web"})
-	wantError(t, err, failure.ErrAuthentication, "or it needs credentials")
+	sources.WantError(t, err, failure.ErrAuthentication, "or it needs credentials")
 }

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // clientCertificate makes one that is its own authority.
@@ -110,7 +112,7 @@ func TestChartWithClientCertificate(t *testing.T) {
 	registry.push(t, "1.0.0", chartMediaType)
 	registry.away = other.URL
 	ca := certificate(server.Server)
-	auth := Auth{Certificate: client, PrivateKey: key, CA: ca}
+	auth := transport.Auth{Certificate: client, PrivateKey: key, CA: ca}
 	for name, src := range map[string]Chart{
 		"web": {Repository: server.URL, Name: "web", Auth: auth}, "abroad": {Repository: server.URL, Name: "abroad", Auth: auth},
 		"registry": {Repository: registry.repository(), Name: "web", Auth: auth},
@@ -119,9 +121,9 @@ func TestChartWithClientCertificate(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		src.Auth = Auth{CA: ca}
+		src.Auth = transport.Auth{CA: ca}
 		_, err = NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), src)
-		wantError(t, err, failure.ErrAuthentication, "as tls.crt and tls.key of the Secret")
+		sources.WantError(t, err, failure.ErrAuthentication, "as tls.crt and tls.key of the Secret")
 	}
 	if got := other.all(); strings.Contains(got, "certificate") || strings.Count(got, "GET") != 2 {
 		t.Errorf("the other host got %q", got)
@@ -150,7 +152,7 @@ func TestChartCredentialsAndRedirects(t *testing.T) {
 			_, _ = w.Write(archive)
 		}
 	})
-	for sent, auth := range map[string]Auth{
+	for sent, auth := range map[string]transport.Auth{
 		"Basic Ym90Omh1bnRlcjI=": {Username: "bot", Password: "hunter2"},
 		"Bearer hunter2":         {BearerToken: "hunter2"},
 	} {
@@ -218,9 +220,9 @@ func TestChartTokenServers(t *testing.T) {
 		_, _ = w.Write([]byte(`{"token":"t0ken","access_token":"t0ken"}`))
 	}
 	secure, plain := listen(t, httptest.NewTLSServer, answer), listen(t, httptest.NewServer, answer)
-	own := Auth{Username: "bot", Password: "hunter2"}
-	refresh := func(host string) Auth {
-		return Auth{DockerConfig: []byte(`{"auths":{"` + host + `":{"identitytoken":"hunter2"}}}`)}
+	own := transport.Auth{Username: "bot", Password: "hunter2"}
+	refresh := func(host string) transport.Auth {
+		return transport.Auth{DockerConfig: []byte(`{"auths":{"` + host + `":{"identitytoken":"hunter2"}}}`)}
 	}
 	const refreshed = "POST /token client_id=oras-go&grant_type=refresh_token&refresh_token=hunter2&scope=repository%3Acharts%2Fweb%3Apull&service=registry"
 	cases := map[string]struct {
@@ -259,17 +261,17 @@ func TestChartTokenServers(t *testing.T) {
 			case tc.refresh:
 				src.Auth = refresh(host)
 			case tc.public:
-				src.Auth = Auth{}
+				src.Auth = transport.Auth{}
 			}
-			network := &Network{Allowed: loopback.Allowed}
+			network := &transport.Network{Allowed: loopback.Allowed}
 			if at, err := url.Parse(tc.realm); err == nil && tc.trusted {
 				network.TokenServices = map[string]string{host: at.Host}
 			}
 			src.Auth.CA = certificate(secure.Server)
 			_, err := NewChartStore(t.TempDir(), network).Fetch(t.Context(), src)
 			if tc.kind != nil {
-				wantError(t, err, tc.kind, tc.says)
-				wantNoSecret(t, err, "hunter2")
+				sources.WantError(t, err, tc.kind, tc.says)
+				sources.WantNoSecret(t, err, "hunter2")
 			} else if err != nil {
 				t.Error(err)
 			}
@@ -305,10 +307,10 @@ func TestChartFromRegistryByPath(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			auth := Auth{CA: certificate(server.Server), DockerConfig: []byte(`{"auths":{` + strings.Join(tc.entries, ",") + `}}`)}
+			auth := transport.Auth{CA: certificate(server.Server), DockerConfig: []byte(`{"auths":{` + strings.Join(tc.entries, ",") + `}}`)}
 			_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: server.repository(), Name: "web", Auth: auth})
 			if tc.refused {
-				wantError(t, err, failure.ErrAuthentication, host)
+				sources.WantError(t, err, failure.ErrAuthentication, host)
 			} else if err != nil {
 				t.Error(err)
 			}
@@ -331,13 +333,13 @@ func TestClientCertificateOfASecret(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			auth, err := AuthFromSecret(map[string][]byte{"tls.crt": tc.certificate, "tls.key": tc.key})
+			auth, err := transport.AuthFromSecret(map[string][]byte{"tls.crt": tc.certificate, "tls.key": tc.key})
 			if tc.says != "" {
-				wantError(t, err, failure.ErrInvalid, tc.says)
-				wantNoSecret(t, err, "hunter2")
+				sources.WantError(t, err, failure.ErrInvalid, tc.says)
+				sources.WantNoSecret(t, err, "hunter2")
 				return
 			}
-			if err != nil || !bytes.Equal(auth.Certificate, certificate) || !bytes.Equal(auth.PrivateKey, key) || !auth.anonymous() {
+			if err != nil || !bytes.Equal(auth.Certificate, certificate) || !bytes.Equal(auth.PrivateKey, key) || !auth.Anonymous() {
 				t.Errorf("%v, %v", auth, err)
 			}
 		})

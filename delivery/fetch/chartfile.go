@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -151,5 +152,5 @@ func (c *chartFile) lack(d dependencyEntry, vendored map[string]bool) (lack, err
 			return l, nil
 		}
 	}
-	return lack{}, failure.New(failure.ErrInvalid, "version %q from %s is not in %s: write it with \"helm dependency update\" and commit it", failure.Printable(d.Version), safeURL(d.Repository), c.lock)
+	return lack{}, failure.New(failure.ErrInvalid, "version %q from %s is not in %s: write it with \"helm dependency update\" and commit it", failure.Printable(d.Version), transport.SafeURL(d.Repository), c.lock)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 func TestChartDigest(t *testing.T) {
@@ -56,7 +57,7 @@ func TestChartDigest(t *testing.T) {
 				}
 				return
 			}
-			wantError(t, err, tc.kind, tc.says)
+			sources.WantError(t, err, tc.kind, tc.says)
 			if kept, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"+archiveEnd)); len(kept) != 0 {
 				t.Errorf("it was kept: %v", kept)
 			}
@@ -113,7 +114,7 @@ func TestChartCutShort(t *testing.T) {
 				t.Errorf("got %+v", got)
 			} else if name != "index, silently" {
 				wantTransient(t, err)
-				wantError(t, err, failure.ErrUnavailable, "")
+				sources.WantError(t, err, failure.ErrUnavailable, "")
 			}
 			if kept, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"+archiveEnd)); len(kept) != 0 {
 				t.Errorf("it was kept: %v", kept)
@@ -188,7 +189,7 @@ func TestChartToAFullDisk(t *testing.T) {
 	store := NewChartStore(dir, loopback)
 	for _, repository := range []string{"/large", "/list"} {
 		_, err := store.Fetch(t.Context(), Chart{Repository: server.URL + repository, Name: "web"})
-		wantError(t, err, syscall.ENOSPC, "no space left below "+dir)
+		sources.WantError(t, err, syscall.ENOSPC, "no space left below "+dir)
 		wantTransient(t, err)
 	}
 	if _, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web"}); err != nil {
@@ -312,7 +313,7 @@ func TestChartFromRepositoryThatIsDown(t *testing.T) {
 	_ = listener.Close()
 	for _, repository := range []string{"http://" + address, "oci://" + address + "/charts"} {
 		_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: repository, Name: "web"})
-		wantError(t, err, failure.ErrUnavailable, address+" gives no answer")
+		sources.WantError(t, err, failure.ErrUnavailable, address+" gives no answer")
 		wantTransient(t, err)
 	}
 }
@@ -331,7 +332,7 @@ func TestChartFailureIsShared(t *testing.T) {
 	src := Chart{Repository: server.URL, Name: "web"}
 	together(t, &store.refreshes, store.source(src), 20, func(int) {
 		_, err := store.Fetch(t.Context(), src)
-		wantError(t, err, failure.ErrUnavailable, "answered 503")
+		sources.WantError(t, err, failure.ErrUnavailable, "answered 503")
 	})
 	if asked != 1 {
 		t.Errorf("asked %d times", asked)
@@ -347,5 +348,5 @@ func TestIndexTooLarge(t *testing.T) {
 	store := NewChartStore(t.TempDir(), loopback)
 	store.limits.index = 100
 	_, err := store.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web"})
-	wantError(t, err, failure.ErrTooLarge, "the repository's index.yaml is larger than the limit of 100 bytes")
+	sources.WantError(t, err, failure.ErrTooLarge, "the repository's index.yaml is larger than the limit of 100 bytes")
 }

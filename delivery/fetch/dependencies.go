@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // ChartFolder is a chart in a folder, whose dependencies may have to be fetched.
@@ -22,7 +23,7 @@ type ChartFolder struct {
 	Path string
 	// Auth was given for URL. Of it a repository on another host gets what says itself which hosts it is for, which is
 	// DockerConfig, and the authorities to trust.
-	Auth Auth
+	Auth transport.Auth
 	URL  string
 	// Tenant on whose behalf it is fetched, see Chart.
 	Tenant string
@@ -122,17 +123,17 @@ func (s *ChartStore) get(ctx context.Context, chart ChartFolder, lacks []lack) (
 }
 
 // authFor is what the repository of a dependency may get.
-func (c ChartFolder) authFor(repository string) Auth {
+func (c ChartFolder) authFor(repository string) transport.Auth {
 	own, err := url.Parse(c.URL)
 	other, also := url.Parse(repository)
 	if c.URL == "" || err != nil || also != nil {
-		return c.Auth.elsewhere()
+		return c.Auth.ForOtherHosts()
 	}
 	if other.Scheme == "oci" {
 		other.Scheme = "https"
 	}
-	if !sameOrigin(own, other) {
-		return c.Auth.elsewhere()
+	if !transport.SameOrigin(own, other) {
+		return c.Auth.ForOtherHosts()
 	}
 	return c.Auth
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // commitFolders are folders of one commit, by name, each with these files.
@@ -102,7 +104,7 @@ func TestDependencies(t *testing.T) {
 	roots := commitFolders(t, folders)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			chart := ChartFolder{Root: roots[name], Path: ".", Auth: Auth{CA: certificate(registry.Server)}}
+			chart := ChartFolder{Root: roots[name], Path: ".", Auth: transport.Auth{CA: certificate(registry.Server)}}
 			store := NewChartStore(t.TempDir(), loopback)
 			all, err := store.Dependencies(t.Context(), chart)
 			if diff := cmp.Diff(tc.want, got(all)); err != nil || diff != "" {
@@ -177,8 +179,8 @@ func TestDependenciesUnhappy(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewChartStore(t.TempDir(), loopback).Dependencies(t.Context(), ChartFolder{Root: roots[name], Path: "app"})
-			wantError(t, err, tc.kind, tc.says)
-			wantNoSecret(t, err, "hunter2")
+			sources.WantError(t, err, tc.kind, tc.says)
+			sources.WantNoSecret(t, err, "hunter2")
 		})
 	}
 }
@@ -188,7 +190,7 @@ func TestDependenciesGetTheirOwnCredentials(t *testing.T) {
 	own.publish(t, "1.0.0")
 	other.publish(t, "1.0.0")
 	own.allow = basic("bot", "hunter2")
-	chart := ChartFolder{Path: ".", URL: own.URL + "/app.git", Auth: Auth{Username: "bot", Password: "hunter2"}, Root: commitFolder(t, map[string]string{
+	chart := ChartFolder{Path: ".", URL: own.URL + "/app.git", Auth: transport.Auth{Username: "bot", Password: "hunter2"}, Root: commitFolder(t, map[string]string{
 		"Chart.yaml": needs("name: web, version: 1.x, alias: a, repository: "+own.URL+"/stable", "name: web, version: 1.x, repository: "+other.URL+"/stable"),
 	})}
 	store := NewChartStore(t.TempDir(), loopback)
@@ -202,7 +204,7 @@ func TestDependenciesGetTheirOwnCredentials(t *testing.T) {
 		t.Errorf("the other host got\n%s", got)
 	}
 	// A docker configuration names its hosts itself.
-	chart.URL, chart.Auth = "", Auth{DockerConfig: []byte(`{"auths":{"` + own.Listener.Addr().String() + `":{"username":"bot","password":"hunter2"}}}`)}
+	chart.URL, chart.Auth = "", transport.Auth{DockerConfig: []byte(`{"auths":{"` + own.Listener.Addr().String() + `":{"username":"bot","password":"hunter2"}}}`)}
 	if _, err := store.Dependencies(t.Context(), chart); err != nil {
 		t.Error(err)
 	}
@@ -302,7 +304,7 @@ func TestOverlay(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err = Overlay(root, "gone", nil)
-	wantError(t, err, failure.ErrNotFound, "")
+	sources.WantError(t, err, failure.ErrNotFound, "")
 }
 
 func TestOverlayOfAPathAsPeopleWriteIt(t *testing.T) {
@@ -324,8 +326,8 @@ func TestOverlayOfAPathAsPeopleWriteIt(t *testing.T) {
 	}
 	for _, path := range []string{"..", "/deploy", "deploy/../../x"} {
 		_, err := Overlay(root, path, nil)
-		wantError(t, err, failure.ErrInvalid, "leads out of the folder")
+		sources.WantError(t, err, failure.ErrInvalid, "leads out of the folder")
 		_, err = ChartFolder{Root: root, Path: path}.Lacks()
-		wantError(t, err, failure.ErrInvalid, "leads out of the folder")
+		sources.WantError(t, err, failure.ErrInvalid, "leads out of the folder")
 	}
 }

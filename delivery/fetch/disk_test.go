@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // noise is text that no compression makes smaller.
@@ -71,27 +72,27 @@ func TestATenantHasItsPartOfTheDisk(t *testing.T) {
 			dir := t.TempDir()
 			stores, later := storesOf(dir, room)
 			for _, n := range []int{0, 1} {
-				wantError(t, fetch(stores, "acme", n), nil, "")
+				sources.WantError(t, fetch(stores, "acme", n), nil, "")
 			}
 			refused := "on the operator's disk together, and the limit is 150 KiB"
-			wantError(t, fetch(stores, "acme", 2), failure.ErrTooLarge, refused)
-			wantError(t, fetch(stores, "acme", 0), nil, "") // It is there.
-			wantError(t, fetch(stores, "other", 2), nil, "")
-			wantError(t, fetch(stores, "other", 3), nil, "")
-			wantError(t, fetch(stores, "acme", 2), nil, "") // Others brought it.
+			sources.WantError(t, fetch(stores, "acme", 2), failure.ErrTooLarge, refused)
+			sources.WantError(t, fetch(stores, "acme", 0), nil, "") // It is there.
+			sources.WantError(t, fetch(stores, "other", 2), nil, "")
+			sources.WantError(t, fetch(stores, "other", 3), nil, "")
+			sources.WantError(t, fetch(stores, "acme", 2), nil, "") // Others brought it.
 
 			stores.disk.limit = room / 2
-			wantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "75 KiB")
+			sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "75 KiB")
 			stores.Limit(func(name string) int64 { return map[string]int64{"acme": room / 3, "other": room}[name] })
-			wantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "the limit is 50 KiB: remove what is not needed; what nobody uses goes after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
-			wantError(t, stores.disk.check(t.Context(), "other"), nil, "")
-			wantError(t, stores.disk.check(t.Context(), RepositoryTenant("acme")), nil, "")
+			sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "the limit is 50 KiB: remove what is not needed; what nobody uses goes after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
+			sources.WantError(t, stores.disk.check(t.Context(), "other"), nil, "")
+			sources.WantError(t, stores.disk.check(t.Context(), RepositoryTenant("acme")), nil, "")
 			stores.disk.limitOf = nil
 			runtime.GC()
 			later(idleFor + time.Minute)
 			_ = stores.disk.check(t.Context(), "acme") // Writes down what was used since the last look.
 			later(idleFor + time.Minute)
-			wantError(t, stores.disk.check(t.Context(), "acme"), nil, "") // What it did not use made room.
+			sources.WantError(t, stores.disk.check(t.Context(), "acme"), nil, "") // What it did not use made room.
 			for range 2 {
 				later(unusedFor + time.Minute)
 				if err := stores.Sweep(t.Context()); err != nil {
@@ -109,9 +110,9 @@ func TestATenantHasItsPartOfTheDisk(t *testing.T) {
 func TestStoresShareADisk(t *testing.T) {
 	stores, _ := storesOf(t.TempDir(), 150*limit.KiB)
 	fetches := noisySources(t, 60*limit.KiB)
-	wantError(t, fetches["git"](stores, "acme", 0), nil, "")
-	wantError(t, fetches["charts"](stores, "acme", 0), nil, "")
-	wantError(t, fetches["artifacts"](stores, "acme", 0), failure.ErrTooLarge, "150 KiB")
+	sources.WantError(t, fetches["git"](stores, "acme", 0), nil, "")
+	sources.WantError(t, fetches["charts"](stores, "acme", 0), nil, "")
+	sources.WantError(t, fetches["artifacts"](stores, "acme", 0), failure.ErrTooLarge, "150 KiB")
 
 	endless := stores.disk.room(t.Context(), "other", io.NopCloser(zeros{}))
 	if n, err := io.Copy(io.Discard, endless); n > limit.MiB || !errors.Is(err, failure.ErrTooLarge) {

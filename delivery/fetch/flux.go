@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // FluxArtifact is what a source of Flux says in its status that it made.
@@ -32,11 +33,11 @@ type FluxArtifact struct {
 // Errors: ErrNotFound, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *ArtifactStore) Download(ctx context.Context, src FluxArtifact) (Artifact, error) {
 	s.begin()
-	artifact, err := within(ctx, s.limits, func(ctx context.Context) (Artifact, error) {
+	artifact, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (Artifact, error) {
 		return s.download(ctx, src)
 	})
 	if err != nil {
-		return Artifact{}, fmt.Errorf("fetching the artifact %s: %w", safeURL(src.URL), err)
+		return Artifact{}, fmt.Errorf("fetching the artifact %s: %w", transport.SafeURL(src.URL), err)
 	}
 	return artifact, nil
 }
@@ -46,14 +47,14 @@ func (s *ArtifactStore) download(ctx context.Context, src FluxArtifact) (Artifac
 	if err != nil {
 		return Artifact{}, err
 	}
-	folder := filepath.Join(s.dir, Auth{}.digest("flux for "+src.Tenant))
+	folder := filepath.Join(s.dir, transport.Auth{}.Digest("flux for "+src.Tenant))
 	kept, err := s.keep(ctx, archived{folder: folder, name: src.Digest, tenant: src.Tenant, get: func(ctx context.Context) (io.ReadCloser, string, error) {
 		// Administrators name these hosts, and those of Flux are Services of the cluster.
-		client, _, err := newHTTPClient(s.network.intoCluster(), Auth{}, at)
+		client, err := transport.NewClient(s.network.IntoCluster(), transport.Auth{}, at)
 		if err != nil {
 			return nil, "", err
 		}
-		body, err := getArchive(ctx, client, Auth{}, at, "artifact")
+		body, err := transport.GetBody(ctx, client, transport.Auth{}, at, "artifact")
 		return body, src.Digest, err
 	}})
 	return Artifact{Revision: failure.Printable(src.Revision), Digest: src.Digest, path: kept}, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // fetchFolder commits what write puts into a repository, and fetches it.
@@ -181,16 +182,16 @@ func TestFolderLimits(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := root.ReadFile("large")
-	wantError(t, err, failure.ErrTooLarge, "read large: the file is larger than the limit of 1 KiB")
+	sources.WantError(t, err, failure.ErrTooLarge, "read large: the file is larger than the limit of 1 KiB")
 	_, err = root.ReadFile(deep + "file")
-	wantError(t, err, failure.ErrTooLarge, "the number of folders inside each other is over the limit of 6")
+	sources.WantError(t, err, failure.ErrTooLarge, "the number of folders inside each other is over the limit of 6")
 	for range 3 {
 		if _, err := root.ReadDir("many"); err != nil {
 			t.Errorf("listing the same folder again: %v", err)
 		}
 	}
 	err = fs.WalkDir(root, ".", func(_ string, _ fs.DirEntry, err error) error { return err })
-	wantError(t, err, failure.ErrTooLarge, "limit of")
+	sources.WantError(t, err, failure.ErrTooLarge, "limit of")
 	sub, err := root.Sub("more")
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +226,7 @@ func TestWhatIsTooLargeIsAProblemOfItsOwn(t *testing.T) {
 		"a file beyond an object": {read("apps/db/dump"), "apps/db/dump", "the file is larger than the limit of 1 KiB"},
 		"a folder":                {list("apps/many"), "apps/many", "the number of files in this folder is over the limit of 25"},
 	} {
-		wantError(t, tc.err, failure.ErrTooLarge, tc.says)
+		sources.WantError(t, tc.err, failure.ErrTooLarge, tc.says)
 		if path, is := failure.OversizedPath(tc.err); !is || path != tc.path {
 			t.Errorf("%s: it is about %q, %t", name, path, is)
 		}
@@ -245,7 +246,7 @@ func TestWhatIsTooLargeIsAProblemOfItsOwn(t *testing.T) {
 	walk := func(f *Folder) error {
 		return fs.WalkDir(f, "teams", func(_ string, _ fs.DirEntry, err error) error { return err })
 	}
-	wantError(t, walk(root), failure.ErrTooLarge, "in this tree is over the limit of 25")
+	sources.WantError(t, walk(root), failure.ErrTooLarge, "in this tree is over the limit of 25")
 	bounded := root.Bounded(1000)
 	if err := walk(bounded); err != nil {
 		t.Error(err)
@@ -255,5 +256,5 @@ func TestWhatIsTooLargeIsAProblemOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = many.ReadDir(".")
-	wantError(t, err, failure.ErrTooLarge, "in this folder is over the limit of 25")
+	sources.WantError(t, err, failure.ErrTooLarge, "in this folder is over the limit of 25")
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // Git is a Git repository at a ref, as somebody.
@@ -30,7 +30,7 @@ type Git struct {
 	// Ref to read. Default: the branch the remote's HEAD names.
 	Ref *sourcev1.GitRepositoryRef
 	// Auth is sent to the host of URL only.
-	Auth Auth
+	Auth transport.Auth
 	// Tenant on whose behalf it is fetched, whose room on disk it takes.
 	Tenant string
 	// WithTag fetches the annotated tag that names the commit, too, for Commit.Verify.
@@ -79,7 +79,7 @@ func (c Commit) Folder(treeHash string) (*Folder, error) {
 // belongs to one process at a time.
 type GitStore struct {
 	dir     string
-	network *Network
+	network *transport.Network
 	limits  limits
 	locks   singleflight.Mutexes
 	disk    *disk
@@ -96,7 +96,7 @@ type GitStore struct {
 
 // NewGitStore keeps its stores below dir, which is created when it is first needed. What an earlier process left
 // there is used, its unfinished work is swept. Servers are reached over the network; nil is the strictest.
-func NewGitStore(dir string, network *Network) *GitStore {
+func NewGitStore(dir string, network *transport.Network) *GitStore {
 	return &GitStore{
 		dir:          dir,
 		network:      network,
@@ -112,7 +112,7 @@ func NewGitStore(dir string, network *Network) *GitStore {
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *GitStore) Fetch(ctx context.Context, src Git) (Commit, error) {
-	commit, err := within(ctx, s.limits, func(ctx context.Context) (Commit, error) {
+	commit, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (Commit, error) {
 		commit, err := s.fetch(onBehalfOf(ctx, src.Tenant), src)
 		if err != nil {
 			return Commit{}, err
@@ -120,7 +120,7 @@ func (s *GitStore) Fetch(ctx context.Context, src Git) (Commit, error) {
 		return s.judge(ctx, src, commit)
 	})
 	if err != nil {
-		return Commit{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), src.Auth.named(err))
+		return Commit{}, fmt.Errorf("fetching %s: %w", transport.SafeURL(src.URL), src.Auth.NameSecret(err))
 	}
 	return commit, nil
 }
@@ -129,11 +129,11 @@ func (s *GitStore) Fetch(ctx context.Context, src Git) (Commit, error) {
 // ErrNotFound when the store does not have it (any more): fetch then.
 func (s *GitStore) Folder(src Git, treeHash string) (*Folder, error) {
 	if _, err := parseGitURL(src.URL); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", safeURL(src.URL), err)
+		return nil, fmt.Errorf("reading %s: %w", transport.SafeURL(src.URL), err)
 	}
 	folder, err := s.repository(src).folder(treeHash)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", safeURL(src.URL), err)
+		return nil, fmt.Errorf("reading %s: %w", transport.SafeURL(src.URL), err)
 	}
 	return folder, nil
 }
@@ -187,7 +187,7 @@ func added(before, after []string) []string {
 
 // repository is the store for one pair of URL and credentials.
 func (s *GitStore) repository(src Git) *repository {
-	key := src.Auth.digest(src.URL)
+	key := src.Auth.Digest(src.URL)
 	dir := filepath.Join(s.dir, key)
 	if _, err := os.Stat(dir); err == nil {
 		s.used.mark(dir)
@@ -251,23 +251,13 @@ func (s *GitStore) tidy() {
 	s.forgetUnheld()
 }
 
-// safeURL is a URL for messages: without user, because a token may be written as one.
-func safeURL(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
-		return "the repository"
-	}
-	u.User, u.RawQuery, u.Fragment = nil, "", ""
-	return u.String()
-}
-
 // remote prepares the way to the server. The HTTP client is kept, so that polling reuses its connection.
 func (r *repository) remote(src Git) (*remote, error) {
 	u, err := parseGitURL(src.URL)
 	if err != nil {
 		return nil, err
 	}
-	if err := src.Auth.check(); err != nil {
+	if err := src.Auth.Check(); err != nil {
 		return nil, err
 	}
 	// Not that of the repository, which comes into being with its first commit.
@@ -282,11 +272,9 @@ func (r *repository) remote(src Git) (*remote, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.http == nil {
-		client, guard, err := newHTTPClient(r.network, src.Auth, u)
-		if err != nil {
+		if r.http, err = transport.NewGitClient(r.network, src.Auth, u); err != nil {
 			return nil, err
 		}
-		guard.git, r.http = true, client
 	}
 	from.http = r.http
 	return from, nil

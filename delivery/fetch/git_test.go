@@ -3,7 +3,6 @@ package fetch
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
@@ -243,7 +243,7 @@ func TestFetchCommitTheServerDoesNotServeByHash(t *testing.T) {
 		t.Errorf("after a fetch with history: %s", commit.Revision)
 	}
 	_, err := store.Fetch(t.Context(), Git{URL: ssh.url(), Auth: ssh.auth, Ref: &sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20)}})
-	wantError(t, err, failure.ErrNotFound, "is in none of the branches")
+	sources.WantError(t, err, failure.ErrNotFound, "is in none of the branches")
 }
 
 func TestFetchFromManyAtOnce(t *testing.T) {
@@ -311,17 +311,10 @@ func TestFolderByDigest(t *testing.T) {
 		t.Errorf("the network was used: %v", got)
 	}
 	_, err = store.Folder(src, strings.Repeat("0", 40))
-	wantError(t, err, failure.ErrNotFound, "fetch first")
+	sources.WantError(t, err, failure.ErrNotFound, "fetch first")
 	_, err = store.Folder(src, "../../etc")
-	wantError(t, err, failure.ErrInvalid, "not a hash")
+	sources.WantError(t, err, failure.ErrInvalid, "not a hash")
 	src.Auth.Password = "another credential"
 	_, err = store.Folder(src, digest)
-	wantError(t, err, failure.ErrNotFound, "fetch first")
-}
-
-func wantError(t *testing.T, err, kind error, says string) {
-	t.Helper()
-	if !errors.Is(err, kind) || !strings.Contains(fmt.Sprint(err), says) {
-		t.Errorf("got %v (%T), want %v that says %q", err, err, kind, says)
-	}
+	sources.WantError(t, err, failure.ErrNotFound, "fetch first")
 }

@@ -18,6 +18,8 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 func TestFetchRefusesURLs(t *testing.T) {
@@ -40,11 +42,11 @@ func TestFetchRefusesURLs(t *testing.T) {
 		t.Run(raw, func(t *testing.T) {
 			store := NewGitStore(t.TempDir(), loopback)
 			_, err := store.Fetch(t.Context(), Git{URL: raw})
-			wantError(t, err, failure.ErrInvalid, says)
-			wantNoSecret(t, err, "hunter2")
+			sources.WantError(t, err, failure.ErrInvalid, says)
+			sources.WantNoSecret(t, err, "hunter2")
 			_, err = store.Folder(Git{URL: raw}, strings.Repeat("0", 40))
-			wantError(t, err, failure.ErrInvalid, says)
-			wantNoSecret(t, err, "hunter2")
+			sources.WantError(t, err, failure.ErrInvalid, says)
+			sources.WantNoSecret(t, err, "hunter2")
 		})
 	}
 }
@@ -57,7 +59,7 @@ func TestFetchFindsNothing(t *testing.T) {
 
 	for _, src := range []Git{{URL: server.url()}, {URL: ssh.url(), Auth: ssh.auth}} {
 		_, err := store.Fetch(t.Context(), src)
-		wantError(t, err, failure.ErrNotFound, "the repository is empty")
+		sources.WantError(t, err, failure.ErrNotFound, "the repository is empty")
 	}
 
 	repo.write("a", "1")
@@ -85,7 +87,7 @@ func TestFetchFindsNothing(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := store.Fetch(t.Context(), Git{URL: server.url(), Ref: &tc.ref})
-			wantError(t, err, tc.kind, tc.says)
+			sources.WantError(t, err, tc.kind, tc.says)
 		})
 	}
 
@@ -93,7 +95,7 @@ func TestFetchFindsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := store.Fetch(t.Context(), Git{URL: server.url()})
-	wantError(t, err, failure.ErrNotFound, "there is no Git repository at this URL")
+	sources.WantError(t, err, failure.ErrNotFound, "there is no Git repository at this URL")
 }
 
 func TestFetchFromWhatIsNoGitServer(t *testing.T) {
@@ -123,13 +125,13 @@ func TestFetchFromWhatIsNoGitServer(t *testing.T) {
 			defer server.Close()
 			store := NewGitStore(t.TempDir(), loopback)
 			store.limits.refs = 64 * limit.KiB
-			_, err := store.Fetch(t.Context(), Git{URL: server.URL, Auth: Auth{Username: "bot", Password: secret}})
+			_, err := store.Fetch(t.Context(), Git{URL: server.URL, Auth: transport.Auth{Username: "bot", Password: secret}})
 			if tc.want == nil {
 				tc.want = err
 				wantTransient(t, err)
 			}
-			wantError(t, err, tc.want, tc.says)
-			wantNoSecret(t, err, secret)
+			sources.WantError(t, err, tc.want, tc.says)
+			sources.WantNoSecret(t, err, secret)
 		})
 	}
 }
@@ -156,7 +158,7 @@ func TestFetchFromServerThatHangs(t *testing.T) {
 			defer cancel()
 			begin := time.Now()
 			_, err := NewGitStore(t.TempDir(), loopback).Fetch(ctx, Git{URL: scheme + "://" + listener.Addr().String() + "/a", Auth: auth})
-			wantError(t, err, context.DeadlineExceeded, "the time for it is over")
+			sources.WantError(t, err, context.DeadlineExceeded, "the time for it is over")
 			wantTransient(t, err)
 			if took := time.Since(begin); took > 5*time.Second {
 				t.Errorf("took %s", took)
@@ -240,7 +242,7 @@ func TestFetchLimits(t *testing.T) {
 			store := NewGitStore(t.TempDir(), loopback)
 			tc.lower(&store.limits)
 			_, err := store.Fetch(t.Context(), Git{URL: server.url()})
-			wantError(t, err, failure.ErrTooLarge, tc.says)
+			sources.WantError(t, err, failure.ErrTooLarge, tc.says)
 			left, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"))
 			if len(left) != 0 {
 				t.Errorf("left behind: %v", left)

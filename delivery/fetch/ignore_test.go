@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 var ignoreFiles = []string{
@@ -133,7 +134,7 @@ func TestIgnoreTakesLimitedSteps(t *testing.T) {
 		left.(*filtered).steps = maxIgnoreSteps * 19 / 20 // All of them take seconds.
 		_, err = fs.ReadDir(left, folder)
 		if folder == "long" {
-			wantError(t, err, failure.ErrTooLarge, "100000000 steps")
+			sources.WantError(t, err, failure.ErrTooLarge, "100000000 steps")
 		} else if err != nil {
 			t.Error(err)
 		}

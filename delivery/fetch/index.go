@@ -11,12 +11,13 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // index is what is known in memory of one Helm repository; its index.yaml is on disk, see shelf.
 type index struct {
 	http *http.Client
-	auth Auth
+	auth transport.Auth
 	file string
 	// idle is set when nobody asked for it since the last sweep; asked is when somebody last did, by the store's logical clock.
 	// ChartStore.mu guards them.
@@ -72,7 +73,7 @@ func (s *ChartStore) fromIndex(ctx context.Context, r request) (ChartArchive, er
 		if err != nil {
 			return nil, err
 		}
-		return getArchive(fromStorage(ctx), known.http, known.auth, at, "chart archive")
+		return transport.GetBody(transport.FromStorage(ctx), known.http, known.auth, at, "chart archive")
 	})
 }
 
@@ -99,19 +100,6 @@ func (i *index) choose(w wish, limits limits) (version, error) {
 	}
 	i.chosen[w] = chosen
 	return chosen, nil
-}
-
-// getArchive begins a download; what is what it is of.
-func getArchive(ctx context.Context, client *http.Client, auth Auth, at *url.URL, what string) (io.ReadCloser, error) {
-	res, err := get(ctx, client, at, nil)
-	if err != nil {
-		return nil, err
-	}
-	if res.StatusCode != http.StatusOK {
-		defer res.Body.Close()
-		return nil, statusFailed(res, auth, what)
-	}
-	return res.Body, nil
 }
 
 // chartURL is where a version is; relative to the repository unless the index says otherwise.
@@ -142,11 +130,11 @@ func (s *ChartStore) index(r request) (*index, error) {
 		known.idle, known.asked = false, r.arrived
 		return known, nil
 	}
-	auth, _, err := r.Auth.forPlace(r.base.Host + r.base.Path)
+	auth, _, err := r.Auth.ForHost(r.base.Host + r.base.Path)
 	if err != nil {
 		return nil, err
 	}
-	client, _, err := newHTTPClient(s.network, auth, r.base)
+	client, err := transport.NewClient(s.network, auth, r.base)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +159,7 @@ func (i *index) refresh(ctx context.Context, base *url.URL, limits limits, room 
 	if kept.Modified != "" {
 		conditions.Set("If-Modified-Since", kept.Modified)
 	}
-	res, err := get(ctx, i.http, &at, conditions)
+	res, err := transport.Get(ctx, i.http, &at, conditions)
 	if err != nil {
 		return err
 	}
@@ -181,7 +169,7 @@ func (i *index) refresh(ctx context.Context, base *url.URL, limits limits, room 
 	case res.StatusCode == http.StatusNotModified && len(conditions) > 0:
 		return nil
 	case res.StatusCode != http.StatusOK:
-		return statusFailed(res, i.auth, "Helm repository (index.yaml)")
+		return transport.StatusError(res, i.auth, "Helm repository (index.yaml)")
 	}
 	body := limit.NewReader(res.Body, limits.index, limit.TooLarge("the repository's index.yaml", limits.index))
 	if err := shelve(i.file, body, stamp{ETag: res.Header.Get("ETag"), Modified: res.Header.Get("Last-Modified")}, limits); err != nil {
@@ -192,20 +180,4 @@ func (i *index) refresh(ctx context.Context, base *url.URL, limits limits, room 
 	defer i.mu.Unlock()
 	clear(i.chosen)
 	return nil
-}
-
-// get answers with whatever status; the caller closes the body.
-func get(ctx context.Context, client *http.Client, at *url.URL, header http.Header) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return nil, failure.New(failure.ErrInvalid, "the URL cannot be requested")
-	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, requestFailed(err, at.Host)
-	}
-	return res, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // limits bound what one source can cost. They are fields so that tests can lower them; sizes are in bytes, and what a
@@ -35,9 +36,7 @@ type limits struct {
 	paths        int64 // all its paths together
 
 	unpack time.Duration // unpacking one pack, the wait for a place left out
-	whole  time.Duration // one fetch that moves, however long the caller would wait
-	answer time.Duration // connecting to a server until it begins to answer
-	stall  time.Duration // between two pieces of an answer
+	transport.Timeouts
 }
 
 func defaultLimits() limits {
@@ -66,10 +65,8 @@ func defaultLimits() limits {
 		path:         1024,
 		paths:        8 * limit.MiB,
 
-		unpack: 5 * time.Minute,
-		whole:  time.Hour,
-		answer: 15 * time.Second,
-		stall:  30 * time.Second,
+		unpack:   5 * time.Minute,
+		Timeouts: transport.DefaultTimeouts(),
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // chartMediaType is that of the layer with the chart (Helm HIP 6).
@@ -29,10 +30,10 @@ const chartMediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 // ociChart is a chart in an OCI registry.
 type ociChart struct {
 	*ociremote.Repository
-	auth   Auth
+	auth   transport.Auth
 	name   string
 	client *http.Client
-	tokens *tokenService
+	tokens *transport.TokenService
 }
 
 // found is a version of a chart in a registry.
@@ -62,7 +63,7 @@ func (s *ChartStore) fromRegistry(ctx context.Context, r request) (ChartArchive,
 		return ChartArchive{}, failure.New(failure.ErrDigest, "version %s: %s is the digest of its manifest: write that of its archive, %s", failure.Printable(at.Name), at.manifest, failure.Printable(at.Digest))
 	}
 	return s.archive(ctx, r, at.version, func(ctx context.Context) (io.ReadCloser, error) {
-		body, err := chart.Blobs().Fetch(fromStorage(ctx), at.layer)
+		body, err := chart.Blobs().Fetch(transport.FromStorage(ctx), at.layer)
 		return body, chart.failed(err, "chart archive")
 	})
 }
@@ -75,7 +76,7 @@ func (s *ChartStore) openRegistry(r request) (*ociChart, error) {
 
 // openRegistry prepares the way to a repository of a registry, host/path. The credentials are given to the library, and not to our client,
 // because the registry decides by its challenge how they are used.
-func openRegistry(network *Network, at string, insecure bool, as Auth) (*ociChart, error) {
+func openRegistry(network *transport.Network, at string, insecure bool, as transport.Auth) (*ociChart, error) {
 	repo, err := ociremote.NewRepository(at)
 	if err != nil {
 		return nil, failure.New(failure.ErrInvalid, "%s is not the name of a repository in an OCI registry: it is lower-case letters, digits, dots, dashes and slashes", failure.Printable(at))
@@ -83,7 +84,7 @@ func openRegistry(network *Network, at string, insecure bool, as Auth) (*ociChar
 	repo.PlainHTTP = insecure
 	repo.TagListMaxPages = 100
 	host := repo.Reference.Host()
-	own, refresh, err := as.forPlace(host + "/" + repo.Reference.Repository)
+	own, refresh, err := as.ForHost(host + "/" + repo.Reference.Repository)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +92,10 @@ func openRegistry(network *Network, at string, insecure bool, as Auth) (*ociChar
 	if insecure {
 		origin.Scheme = "http"
 	}
-	client, guard, err := newHTTPClient(network, Auth{CA: as.CA, Certificate: as.Certificate, PrivateKey: as.PrivateKey}, origin)
+	client, tokens, err := transport.NewRegistryClient(network, transport.Auth{CA: as.CA, Certificate: as.Certificate, PrivateKey: as.PrivateKey}, origin)
 	if err != nil {
 		return nil, err
 	}
-	guard.tokens = newTokenService(network, host)
 	repo.Client = &auth.Client{
 		Client: client,
 		Cache:  auth.NewCache(),
@@ -106,7 +106,7 @@ func openRegistry(network *Network, at string, insecure bool, as Auth) (*ociChar
 	if refresh != "" {
 		own.BearerToken = refresh
 	}
-	return &ociChart{Repository: repo, auth: own, name: path.Base(at), client: client, tokens: guard.tokens}, nil
+	return &ociChart{Repository: repo, auth: own, name: path.Base(at), client: client, tokens: tokens}, nil
 }
 
 // find resolves the version to a tag and reads its manifest.
@@ -184,11 +184,11 @@ func (c *ociChart) failed(err error, what string) error {
 		return nil
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return failure.New(failure.ErrAuthentication, "%s has no %s at this URL, or it needs credentials: check the URL, or name a Secret with username and password or .dockerconfigjson in secretRef", c.Reference.Host(), what)
-	case errors.As(err, &answer) && c.tokens.refusal(answer.StatusCode) != nil:
-		return c.tokens.refusal(answer.StatusCode)
+	case errors.As(err, &answer) && c.tokens.Refusal(answer.StatusCode) != nil:
+		return c.tokens.Refusal(answer.StatusCode)
 	case errors.As(err, &answer):
 		res := &http.Response{StatusCode: answer.StatusCode, Request: &http.Request{URL: answer.URL}}
-		return statusFailed(res, c.auth, what)
+		return transport.StatusError(res, c.auth, what)
 	case errors.Is(err, errdef.ErrNotFound):
 		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it", what)
 	case !errors.As(err, &asked):
@@ -197,9 +197,9 @@ func (c *ociChart) failed(err error, what string) error {
 		for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 			err = cause
 		}
-		return failure.New(failure.ErrServer, "%s answers what cannot be used: %s", c.Reference.Host(), failure.Printable(c.auth.redact(err.Error())))
+		return failure.New(failure.ErrServer, "%s answers what cannot be used: %s", c.Reference.Host(), failure.Printable(c.auth.Redact(err.Error())))
 	}
-	return requestFailed(err, c.Reference.Host())
+	return transport.RequestError(err, c.Reference.Host())
 }
 
 // A tag cannot hold the "+" of build metadata; Helm writes "_" for it.

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // ociServer is a registry with one repository, "charts/web". It knows what reading a chart needs.
@@ -179,7 +181,7 @@ func TestChartFromRegistryUnhappy(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: server.repository(), Name: tc.name, Version: tc.version, Insecure: true})
-			wantError(t, err, tc.kind, tc.says)
+			sources.WantError(t, err, tc.kind, tc.says)
 		})
 	}
 	// Without Insecure it is TLS or nothing.
@@ -196,18 +198,18 @@ func TestChartFromRegistryWithCredentials(t *testing.T) {
 	host := server.Listener.Addr().String()
 	docker := func(host, entry string) []byte { return []byte(`{"auths":{"` + host + `":` + entry + `}}`) }
 	cases := map[string]struct {
-		auth    Auth
+		auth    transport.Auth
 		allow   func(*http.Request) bool
 		refused bool
 	}{
-		"basic":             {Auth{Username: "bot", Password: secret, CA: ca}, basic("bot", secret), false},
-		"docker":            {Auth{DockerConfig: docker(host, `{"username":"bot","password":"hunter2+/x"}`), CA: ca}, basic("bot", secret), false},
-		"bearer":            {Auth{BearerToken: secret, CA: ca}, bearer(secret), false},
-		"docker token":      {Auth{DockerConfig: docker(host, `{"registrytoken":"hunter2+/x"}`), CA: ca}, bearer(secret), false},
-		"wrong":             {Auth{Username: "bot", Password: secret, CA: ca}, basic("bot", "other"), true},
-		"of another host":   {Auth{DockerConfig: docker("example.com", `{"username":"bot","password":"hunter2+/x"}`), CA: ca}, basic("bot", secret), true},
-		"none":              {Auth{CA: ca}, basic("bot", secret), true},
-		"unknown authority": {Auth{Username: "bot", Password: secret}, basic("bot", secret), true},
+		"basic":             {transport.Auth{Username: "bot", Password: secret, CA: ca}, basic("bot", secret), false},
+		"docker":            {transport.Auth{DockerConfig: docker(host, `{"username":"bot","password":"hunter2+/x"}`), CA: ca}, basic("bot", secret), false},
+		"bearer":            {transport.Auth{BearerToken: secret, CA: ca}, bearer(secret), false},
+		"docker token":      {transport.Auth{DockerConfig: docker(host, `{"registrytoken":"hunter2+/x"}`), CA: ca}, bearer(secret), false},
+		"wrong":             {transport.Auth{Username: "bot", Password: secret, CA: ca}, basic("bot", "other"), true},
+		"of another host":   {transport.Auth{DockerConfig: docker("example.com", `{"username":"bot","password":"hunter2+/x"}`), CA: ca}, basic("bot", secret), true},
+		"none":              {transport.Auth{CA: ca}, basic("bot", secret), true},
+		"unknown authority": {transport.Auth{Username: "bot", Password: secret}, basic("bot", secret), true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -224,8 +226,8 @@ func TestChartFromRegistryWithCredentials(t *testing.T) {
 				}
 				return
 			}
-			wantError(t, err, failure.ErrAuthentication, "")
-			wantNoSecret(t, err, secret)
+			sources.WantError(t, err, failure.ErrAuthentication, "")
+			sources.WantNoSecret(t, err, secret)
 		})
 	}
 }
@@ -242,7 +244,7 @@ func TestChartFromRegistryElsewhere(t *testing.T) {
 	defer storage.Close()
 	server.away = storage.URL
 	_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{
-		Repository: server.repository(), Name: "web", Insecure: true, Auth: Auth{Username: "bot", Password: "hunter2"},
+		Repository: server.repository(), Name: "web", Insecure: true, Auth: transport.Auth{Username: "bot", Password: "hunter2"},
 	})
 	if err != nil || len(got) != 1 || got[0] != "" {
 		t.Errorf("%v; the storage got %q", err, got)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // OCI is an artifact of manifests in a registry, as somebody.
@@ -27,7 +28,7 @@ type OCI struct {
 	// Insecure speaks to the registry without TLS.
 	Insecure bool
 	// Auth is sent to the registry only, or the host that checks it for the registry.
-	Auth Auth
+	Auth transport.Auth
 	// Tenant on whose behalf it is fetched, whose room on disk it takes.
 	Tenant string
 }
@@ -50,11 +51,11 @@ func (t tagged) revision() string {
 func (s *ArtifactStore) Fetch(ctx context.Context, src OCI) (Artifact, error) {
 	s.begin()
 	arrived := s.arrivals.Add(1)
-	artifact, err := within(ctx, s.limits, func(ctx context.Context) (Artifact, error) {
+	artifact, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (Artifact, error) {
 		return s.fetch(ctx, src, arrived)
 	})
 	if err != nil {
-		return Artifact{}, fmt.Errorf("fetching %s: %w", safeURL(src.URL), src.Auth.named(err))
+		return Artifact{}, fmt.Errorf("fetching %s: %w", transport.SafeURL(src.URL), src.Auth.NameSecret(err))
 	}
 	return artifact, nil
 }
@@ -69,7 +70,7 @@ func (s *ArtifactStore) fetch(ctx context.Context, src OCI, arrived int64) (Arti
 		return Artifact{}, err
 	}
 	defer registry.client.CloseIdleConnections()
-	folder := filepath.Join(s.dir, src.Auth.digest(fmt.Sprintf("%s %t", at, src.Insecure)))
+	folder := filepath.Join(s.dir, src.Auth.Digest(fmt.Sprintf("%s %t", at, src.Insecure)))
 	now := tagged{digest: src.Digest}
 	if src.Digest == "" {
 		now, err = s.finds.Do(ctx, strings.Join([]string{folder, src.SemVer, src.Tag}, " "), arrived, func() (tagged, error) {
@@ -84,7 +85,7 @@ func (s *ArtifactStore) fetch(ctx context.Context, src OCI, arrived int64) (Arti
 		if err != nil {
 			return nil, "", err
 		}
-		body, err := registry.Blobs().Fetch(fromStorage(ctx), layer)
+		body, err := registry.Blobs().Fetch(transport.FromStorage(ctx), layer)
 		return body, layer.Digest.String(), registry.failed(err, "layer of the artifact")
 	}})
 	return Artifact{Revision: now.revision(), Digest: now.digest, path: path}, err
@@ -104,7 +105,7 @@ func (o OCI) check() (*url.URL, error) {
 		return nil, failure.New(failure.ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(o.Digest))
 	}
 	at.Path = strings.TrimSuffix(at.Path, "/")
-	return at, o.Auth.check()
+	return at, o.Auth.Check()
 }
 
 // resolve asks what a tag names.

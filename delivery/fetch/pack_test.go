@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // rawPack writes packs that git would not.
@@ -120,7 +121,7 @@ func TestASmallPackOfManyDifferences(t *testing.T) {
 	}
 	size, took, err := p.add(untouched)
 	t.Logf("%d bytes, refused after %s", size, took)
-	wantError(t, err, failure.ErrTooLarge, "what the objects of the commit's pack inflate to, together, is larger than the limit of 1 GiB")
+	sources.WantError(t, err, failure.ErrTooLarge, "what the objects of the commit's pack inflate to, together, is larger than the limit of 1 GiB")
 	if took > 20*time.Second {
 		t.Errorf("it took %s", took)
 	}

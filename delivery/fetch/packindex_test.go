@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // TestGitAgreesWithTheIndex compares the index of a pack of long chains of differences with the one that git makes, byte by byte.
@@ -85,12 +86,12 @@ func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
 	repo.config("core.bigFileThreshold", "10m") // else git takes long to look for differences in it
 	server := serve(t, repo, httptest.NewServer)
 	store := NewGitStore(t.TempDir(), loopback)
-	store.limits.answer = time.Minute
+	store.limits.Answer = time.Minute
 	var commit Commit
 	peak := peakHeap(t, func() {
 		commit = fetchOK(t, store, Git{URL: server.url()})
 		_, err := commit.Root.ReadFile("apps/db/dump.sql")
-		wantError(t, err, failure.ErrTooLarge, "larger than the limit of 5 MiB")
+		sources.WantError(t, err, failure.ErrTooLarge, "larger than the limit of 5 MiB")
 	})
 	if text(t, commit, "apps/web/app.yaml") != "a: " {
 		t.Error("the file beside it cannot be read")

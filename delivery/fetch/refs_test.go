@@ -12,6 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // advertised is a list of refs; the hash of each is its place in the list.
@@ -57,7 +58,7 @@ func TestResolveHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := resolve(tc.refs, nil)
 			if tc.says != "" {
-				wantError(t, err, failure.ErrNotFound, tc.says)
+				sources.WantError(t, err, failure.ErrNotFound, tc.says)
 			} else if !strings.HasPrefix(got.revision(), tc.want) {
 				t.Errorf("got %s, want %s", got.revision(), tc.want)
 			}
@@ -78,7 +79,7 @@ func TestResolveSemver(t *testing.T) {
 	}
 	// A prerelease is only taken when asked for.
 	_, err := resolve(refs, &sourcev1.GitRepositoryRef{SemVer: ">=2.0.0 <3.0.0"})
-	wantError(t, err, failure.ErrNotFound, "none of the repository's 8 tags")
+	sources.WantError(t, err, failure.ErrNotFound, "none of the repository's 8 tags")
 }
 
 func FuzzResolve(f *testing.F) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // The transports are ours, over go-git's protocol messages. go-git's own SSH reads ~/.ssh/config, asks an agent and
@@ -37,10 +38,10 @@ type session interface {
 // remote is a Git repository on a server.
 type remote struct {
 	url    *url.URL
-	auth   Auth
+	auth   transport.Auth
 	limits limits
 	// network is the way to the server.
-	network *Network
+	network *transport.Network
 	// room holds what is received to the tenant's part of the disk.
 	room func(io.ReadCloser) io.ReadCloser
 	// scratch is a folder for temporary files.
@@ -101,11 +102,11 @@ func (r *remote) openHTTP(ctx context.Context) (session, error) {
 	}
 	res, err := r.http.Do(req)
 	if err != nil {
-		return nil, requestFailed(err, r.url.Host)
+		return nil, transport.RequestError(err, r.url.Host)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, statusFailed(res, r.auth, "Git repository")
+		return nil, transport.StatusError(res, r.auth, "Git repository")
 	}
 	if res.Header.Get("Content-Type") != "application/x-git-upload-pack-advertisement" {
 		return nil, failure.New(failure.ErrInvalid, "the server does not answer as a Git server does: check the URL")
@@ -134,11 +135,11 @@ func (s *httpSession) upload(ctx context.Context, request *packp.UploadPackReque
 	req.Header.Set("Accept", "application/x-git-upload-pack-result")
 	res, err := s.http.Do(req)
 	if err != nil {
-		return nil, requestFailed(err, s.url.Host)
+		return nil, transport.RequestError(err, s.url.Host)
 	}
 	if res.StatusCode != http.StatusOK {
 		defer res.Body.Close()
-		return nil, statusFailed(res, s.auth, "Git repository")
+		return nil, transport.StatusError(res, s.auth, "Git repository")
 	}
 	return s.packOf(res.Body, request)
 }
@@ -150,7 +151,7 @@ func (r *remote) decodeRefs(from io.Reader) (*packp.AdvRefs, error) {
 	var refused *pktline.ErrorLine
 	switch {
 	case errors.As(err, &refused):
-		return nil, failure.New(failure.ErrNotFound, "the server says: %s", failure.Printable(r.auth.redact(refused.Text)))
+		return nil, failure.New(failure.ErrNotFound, "the server says: %s", failure.Printable(r.auth.Redact(refused.Text)))
 	case errors.Is(err, packp.ErrEmptyAdvRefs):
 		return packp.NewAdvRefs(), nil
 	case err != nil:
@@ -221,7 +222,7 @@ func (r *remote) packOf(answer io.ReadCloser, request *packp.UploadPackRequest) 
 		_ = answer.Close()
 		var refused *pktline.ErrorLine
 		if errors.As(err, &refused) {
-			return nil, failure.New(errRefused, "the server says: %s", failure.Printable(r.auth.redact(refused.Text)))
+			return nil, failure.New(errRefused, "the server says: %s", failure.Printable(r.auth.Redact(refused.Text)))
 		}
 		return nil, fmt.Errorf("reading the server's answer: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 type sshSession struct {
@@ -25,7 +26,7 @@ type sshSession struct {
 	stdin  io.WriteCloser
 	stdout io.Reader
 	refs   *packp.AdvRefs
-	watch  *watch
+	watch  *transport.Watchdog
 	// unwatch stops the closing of the connection at the end of the context.
 	unwatch func() bool
 }
@@ -42,7 +43,7 @@ func (s *sshSession) upload(_ context.Context, request *packp.UploadPackRequest)
 	if err := encode(s.stdin, request); err != nil {
 		return nil, err
 	}
-	return s.packOf(io.NopCloser(s.watch.begins(s.stdout)), request)
+	return s.packOf(io.NopCloser(s.watch.WatchReader(s.stdout)), request)
 }
 
 func (r *remote) openSSH(ctx context.Context) (session, error) {
@@ -54,10 +55,10 @@ func (r *remote) openSSH(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch := watchOf(ctx)
-	greeted := watch.answer()
+	watch := transport.WatchdogOf(ctx)
+	greeted := watch.AwaitAnswer()
 	defer greeted()
-	conn, err := r.network.dial(ctx, "tcp", address)
+	conn, err := r.network.Dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (r *remote) openSSH(ctx context.Context) (session, error) {
 
 // start runs git-upload-pack and reads the refs it lists first.
 func (s *sshSession) start() (err error) {
-	begun := s.watch.answer()
+	begun := s.watch.AwaitAnswer()
 	defer begun()
 	if s.run, err = s.client.NewSession(); err != nil {
 		return fmt.Errorf("opening a session: %w", err)
@@ -97,20 +98,20 @@ func (s *sshSession) start() (err error) {
 		return fmt.Errorf("running git-upload-pack: %w", err)
 	}
 	begun()
-	if s.refs, err = s.decodeRefs(s.watch.begins(s.stdout)); err == nil {
+	if s.refs, err = s.decodeRefs(s.watch.WatchReader(s.stdout)); err == nil {
 		return nil
 	}
 	if !errors.Is(err, packp.ErrEmptyInput) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
 	// No list at all: the server ended the command, and says why on stderr.
-	ended := s.watch.answer()
+	ended := s.watch.AwaitAnswer()
 	defer ended()
 	_ = s.stdin.Close()
 	var exit *ssh.ExitError
 	if errors.As(s.run.Wait(), &exit) {
 		return failure.New(failure.ErrNotFound, "the server does not serve this repository to the key of the Secret; it says: %s",
-			failure.Printable(s.auth.redact(said.text.String())))
+			failure.Printable(s.auth.Redact(said.text.String())))
 	}
 	return err
 }
@@ -139,7 +140,7 @@ type login struct {
 }
 
 func (r *remote) login(address string) (*login, error) {
-	signer, err := r.auth.signer()
+	signer, err := r.auth.Signer()
 	if err != nil {
 		return nil, err
 	}

@@ -16,13 +16,15 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // sshServer runs git-upload-pack for one key.
 type sshServer struct {
 	address string
 	root    string
-	auth    Auth
+	auth    transport.Auth
 	config  *ssh.ServerConfig
 }
 
@@ -45,7 +47,7 @@ func serveSSH(t *testing.T, repo *gitRepo) *sshServer {
 		return nil, errors.New("unknown key")
 	}}
 	s.config.AddHostKey(host)
-	s.auth = Auth{
+	s.auth = transport.Auth{
 		Identity:   identity,
 		KnownHosts: []byte(knownhosts.Line([]string{s.address}, host.PublicKey()) + "\n"),
 	}

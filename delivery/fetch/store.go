@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // temporary is the pattern of names that mean nothing when a process starts, and are swept.
@@ -30,7 +31,7 @@ const temporary = "tmp-*"
 // or a process that starts after a crash, always finds either the state before a fetch or the one after it.
 type repository struct {
 	dir       string
-	network   *Network
+	network   *transport.Network
 	limits    limits
 	unpacking *unpackers
 

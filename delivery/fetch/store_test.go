@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 func onlyGlob(t *testing.T, parts ...string) string {
@@ -199,7 +200,7 @@ func TestFetchToAFullDisk(t *testing.T) {
 	repo.push("second")
 
 	_, err := store.Fetch(t.Context(), src)
-	wantError(t, err, syscall.ENOSPC, "no space left below "+dir)
+	sources.WantError(t, err, syscall.ENOSPC, "no space left below "+dir)
 	wantTransient(t, err)
 	if text(t, first, "small") != "1" {
 		t.Error("the first commit is not readable any more")
@@ -260,11 +261,11 @@ func TestCommitFindsOtherFolders(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	_, err = second.Folder(strings.Repeat("a", 40))
-	wantError(t, err, failure.ErrNotFound, "is not in the store")
+	sources.WantError(t, err, failure.ErrNotFound, "is not in the store")
 	_, err = second.Folder("../../etc")
-	wantError(t, err, failure.ErrInvalid, "not a hash")
+	sources.WantError(t, err, failure.ErrInvalid, "not a hash")
 	_, err = Commit{}.Folder(was)
-	wantError(t, err, failure.ErrNotFound, "is not in the store")
+	sources.WantError(t, err, failure.ErrNotFound, "is not in the store")
 }
 
 func TestADamagedIndexShowsWhenTheStoreIsOpened(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"context"
 	"path/filepath"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // Stores are what the operator keeps on one disk, of which the sources of each tenant may take 2 GiB, see Limit, and 20,000 files. For more, what
@@ -23,7 +25,7 @@ type Stores struct {
 }
 
 // NewStores keeps the stores in folders of dir. hosts are those of NewArtifactStore; now tells the time.
-func NewStores(dir string, network *Network, now func() time.Time, hosts ...string) *Stores {
+func NewStores(dir string, network *transport.Network, now func() time.Time, hosts ...string) *Stores {
 	s := &Stores{
 		Git:       NewGitStore(filepath.Join(dir, "git"), network),
 		Charts:    NewChartStore(filepath.Join(dir, "charts"), network),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // imageRepository is the way to a repository of images.
@@ -46,19 +47,19 @@ func splitImage(name string) (host, repository string) {
 }
 
 // pullAuth returns the first pull secret that knows the place, with the authorities of all.
-func pullAuth(secrets []Auth, place string) (Auth, error) {
-	var chosen Auth
+func pullAuth(secrets []transport.Auth, place string) (transport.Auth, error) {
+	var chosen transport.Auth
 	for _, s := range secrets {
 		chosen.CA = append(chosen.CA, s.CA...)
 		if len(chosen.DockerConfig) > 0 {
 			continue
 		}
 		// Other keys of the Secret are nothing that a node would pull with.
-		own, refresh, err := Auth{DockerConfig: s.DockerConfig}.forPlace(place)
+		own, refresh, err := transport.Auth{DockerConfig: s.DockerConfig}.ForHost(place)
 		if err != nil {
-			return Auth{}, err
+			return transport.Auth{}, err
 		}
-		if !own.anonymous() || refresh != "" {
+		if !own.Anonymous() || refresh != "" {
 			chosen.DockerConfig, chosen.Secret = s.DockerConfig, s.Secret
 		}
 	}
@@ -99,7 +100,7 @@ func (r *imageRepository) explain(err error, what string) error {
 		return err
 	}
 	refused := errors.Is(err, auth.ErrBasicCredentialNotFound) || errors.As(err, &answer) && answer.StatusCode == http.StatusUnauthorized
-	if refused && r.auth.anonymous() {
+	if refused && r.auth.Anonymous() {
 		return failure.New(failure.ErrAuthentication, "%s has no %s, or it needs credentials: check the name, or name a Secret with .dockerconfigjson for it in spec.image.pullSecrets", r.Reference.Host(), what)
 	}
 	if err = r.failed(err, what); errors.Is(err, failure.ErrNotFound) {

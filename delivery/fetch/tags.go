@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 const (
@@ -31,7 +32,7 @@ type Image struct {
 	Name string
 	// Pull are the contents of pull secrets: .dockerconfigjson, and ca.crt where the registry's authority is not the system's.
 	// The first that knows the registry is used.
-	Pull []Auth
+	Pull []transport.Auth
 	// Tenant on whose behalf it is asked.
 	Tenant string
 }
@@ -48,7 +49,7 @@ type ChosenImage struct {
 // TagStore lists the tags of image repositories and remembers them for the interval of the policy, one list for all of a
 // tenant who ask with the same credentials: tenants wait for no answer that another may give up. Safe for concurrent use.
 type TagStore struct {
-	network *Network
+	network *transport.Network
 	now     func() time.Time
 	plain   []string
 
@@ -74,7 +75,7 @@ type tagList struct {
 
 // NewTagStore makes a store that reaches registries over the network, tells the time by now and speaks to the plain registries
 // without TLS.
-func NewTagStore(network *Network, now func() time.Time, plain []string) *TagStore {
+func NewTagStore(network *transport.Network, now func() time.Time, plain []string) *TagStore {
 	s := &TagStore{network: network, now: now, plain: plain, limits: defaultLimits(), lists: map[string]*tagLists{}}
 	s.asks.Clock, s.heads.Clock = &s.arrivals, &s.arrivals
 	return s
@@ -120,8 +121,8 @@ func (s *TagStore) Choose(ctx context.Context, image Image, p *v1alpha1.ImagePol
 	if anew {
 		ask.arrived = s.arrivals.Add(1)
 	}
-	chosen, err := within(ctx, s.limits, func(ctx context.Context) (ChosenImage, error) { return s.choose(ctx, ask) })
-	return chosen, ask.auth.named(err)
+	chosen, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (ChosenImage, error) { return s.choose(ctx, ask) })
+	return chosen, ask.auth.NameSecret(err)
 }
 
 // tagAsk is one question.
@@ -129,7 +130,7 @@ type tagAsk struct {
 	chooser *tagChooser
 	// name is how the app writes the repository, host and path are how it is asked, and by whom.
 	name, host, path string
-	auth             Auth
+	auth             transport.Auth
 	// key tells the list of tags from others: by the repository, the credentials, the tenant, and how long it serves.
 	key, tenant string
 	every       time.Duration
@@ -151,7 +152,7 @@ func newTagAsk(image Image, p *v1alpha1.ImagePolicy, anew bool) (*tagAsk, error)
 	every := PolicyInterval(p)
 	return &tagAsk{
 		chooser: chooser, name: image.Name, host: host, path: repository, auth: auth, every: every, anew: anew, tenant: image.Tenant,
-		key: strings.Join([]string{auth.digest(place), image.Tenant, every.String()}, " "),
+		key: strings.Join([]string{auth.Digest(place), image.Tenant, every.String()}, " "),
 	}, nil
 }
 

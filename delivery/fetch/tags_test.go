@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // imageServer is a registry with the repository acme/web, and faults of all kinds.
@@ -245,7 +246,7 @@ func TestChooseForEachTenant(t *testing.T) {
 
 func TestChooseGivesUpASilentServer(t *testing.T) {
 	b := newTagBench(t)
-	b.limits.answer = 50 * time.Millisecond
+	b.limits.Answer = 50 * time.Millisecond
 	hang := make(chan struct{})
 	b.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang })
 	defer close(hang)
@@ -263,21 +264,21 @@ func TestChooseWithoutADigest(t *testing.T) {
 	}
 }
 
-func dockerConfig(place, password string) Auth {
+func dockerConfig(place, password string) transport.Auth {
 	auth := base64.StdEncoding.EncodeToString([]byte("dev:" + password))
-	return Auth{DockerConfig: fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, place, auth)}
+	return transport.Auth{DockerConfig: fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, place, auth)}
 }
 
 func TestChooseWithPullSecrets(t *testing.T) {
 	b := newTagBench(t, "1.0.0")
 	b.set(func() { b.password = "tiger-word" })
 	image := b.image()
-	image.Pull = []Auth{dockerConfig("elsewhere.example", "wrong"), dockerConfig(b.host()+"/acme", "tiger-word")}
+	image.Pull = []transport.Auth{dockerConfig("elsewhere.example", "wrong"), dockerConfig(b.host()+"/acme", "tiger-word")}
 	if got, err := b.Choose(t.Context(), image, anyVersion, false); err != nil || got.Tag != "1.0.0" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	// What one credential showed is not handed to another, nor to nobody.
-	for name, pull := range map[string][]Auth{"nobody": nil, "another": {dockerConfig(b.host(), "tiger-food")}} {
+	for name, pull := range map[string][]transport.Auth{"nobody": nil, "another": {dockerConfig(b.host(), "tiger-food")}} {
 		image.Pull = pull
 		_, err := b.Choose(t.Context(), image, anyVersion, false)
 		if !errors.Is(err, failure.ErrAuthentication) || strings.Contains(err.Error(), "tiger") {
@@ -294,7 +295,7 @@ func TestChooseTrustsTheSecretsAuthority(t *testing.T) {
 		t.Errorf("an unknown authority: %v", err)
 	}
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	image.Pull = []Auth{{CA: ca}}
+	image.Pull = []transport.Auth{{CA: ca}}
 	if got, err := store.Choose(t.Context(), image, anyVersion, false); err != nil || got.Tag != "1.0.0" {
 		t.Errorf("got %+v, %v", got, err)
 	}

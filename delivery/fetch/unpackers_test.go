@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // smallRepo serves a repository of one small file.
@@ -48,7 +49,7 @@ func TestPacksThatAreNeverDoneLeavePlaces(t *testing.T) {
 	}
 	for _, whose := range []string{"few", RepositoryTenant("few")} {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		if _, err := store.Fetch(ctx, Git{URL: server.url(), Tenant: whose, Auth: Auth{Username: whose, Password: "x"}}); err != nil {
+		if _, err := store.Fetch(ctx, Git{URL: server.url(), Tenant: whose, Auth: transport.Auth{Username: whose, Password: "x"}}); err != nil {
 			t.Errorf("%s: %v", whose, err)
 		}
 		cancel()
@@ -108,7 +109,7 @@ func TestPacksThatInflateDelayNobodyElse(t *testing.T) {
 	store := NewGitStore(t.TempDir(), loopback)
 	fetch := func(ctx context.Context, server *gitServer, whose string, n int) (time.Duration, error) {
 		began := time.Now() // Each has a store of its own, as those of other repositories have.
-		_, err := store.Fetch(ctx, Git{URL: server.url(), Tenant: whose, Auth: Auth{Username: fmt.Sprint(whose, n), Password: "x"}})
+		_, err := store.Fetch(ctx, Git{URL: server.url(), Tenant: whose, Auth: transport.Auth{Username: fmt.Sprint(whose, n), Password: "x"}})
 		return time.Since(began), err
 	}
 	alone, err := fetch(t.Context(), hostile, "alone", 0)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // Verdict returns the reason that stands in a condition for an error of this package, and whether it is final: only a
@@ -39,21 +40,21 @@ func Verdict(err error) (reason string, final bool) {
 
 // ReadAuth reads the credentials a secretRef names, which may be nil. A Secret that does not exist is a transient error:
 // it may be created a moment after what names it.
-func ReadAuth(ctx context.Context, reader client.Reader, namespace string, ref *v1alpha1.LocalSecretReference) (Auth, error) {
+func ReadAuth(ctx context.Context, reader client.Reader, namespace string, ref *v1alpha1.LocalSecretReference) (transport.Auth, error) {
 	if ref == nil {
-		return Auth{}, nil
+		return transport.Auth{}, nil
 	}
 	secret := &corev1.Secret{}
 	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret)
 	if apierrors.IsNotFound(err) {
-		return Auth{}, fmt.Errorf("secret %s/%s of secretRef does not exist: create it", namespace, ref.Name)
+		return transport.Auth{}, fmt.Errorf("secret %s/%s of secretRef does not exist: create it", namespace, ref.Name)
 	}
 	if err != nil {
-		return Auth{}, fmt.Errorf("reading secret %s/%s: %w", namespace, ref.Name, err)
+		return transport.Auth{}, fmt.Errorf("reading secret %s/%s: %w", namespace, ref.Name, err)
 	}
-	auth, err := AuthFromSecret(secret.Data)
+	auth, err := transport.AuthFromSecret(secret.Data)
 	if err != nil {
-		return Auth{}, fmt.Errorf("secret %s/%s of secretRef: %w", namespace, ref.Name, err)
+		return transport.Auth{}, fmt.Errorf("secret %s/%s of secretRef: %w", namespace, ref.Name, err)
 	}
 	auth.Secret = namespace + "/" + ref.Name
 	return auth, nil

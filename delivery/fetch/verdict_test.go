@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 func TestVerdict(t *testing.T) {
@@ -31,7 +32,7 @@ func TestVerdict(t *testing.T) {
 		"too large a chart": {chartTooLarge(1), v1alpha1.TooLargeReason, true},
 		"another digest":    {failure.New(failure.ErrDigest, "x"), v1alpha1.DigestMismatchReason, true},
 		"a dependency":      {fmt.Errorf("dependency x: %w", failure.New(failure.ErrDigest, "x")), v1alpha1.DigestMismatchReason, true},
-		"down":              {requestFailed(errors.New("x"), "h"), v1alpha1.FetchFailedReason, false},
+		"down":              {transport.RequestError(errors.New("x"), "h"), v1alpha1.FetchFailedReason, false},
 		"too slow":          {limit.TooSlow("it takes longer than", 1), v1alpha1.FetchFailedReason, false},
 		"a server's fault":  {failure.New(failure.ErrServer, "x"), v1alpha1.FetchFailedReason, false},
 		"the time is over":  {context.DeadlineExceeded, v1alpha1.FetchFailedReason, false},
@@ -80,7 +81,7 @@ func TestReadAuth(t *testing.T) {
 		})
 	}
 	// Without a reference nobody is asked: there is no reader here.
-	if auth, err := ReadAuth(t.Context(), nil, "ns", nil); err != nil || !auth.anonymous() {
+	if auth, err := ReadAuth(t.Context(), nil, "ns", nil); err != nil || !auth.Anonymous() {
 		t.Errorf("got %v, %v", auth, err)
 	}
 	reader := secrets{data: map[string][]byte{"username": []byte("u"), "password": []byte("p")}}

@@ -13,12 +13,13 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // impatient are limits of time that a test can wait for; what is not named is far away.
 func impatient(lower func(*limits)) limits {
 	l := defaultLimits()
-	l.whole, l.answer, l.stall = time.Minute, time.Minute, time.Minute
+	l.Whole, l.Answer, l.Stall = time.Minute, time.Minute, time.Minute
 	lower(&l)
 	return l
 }
@@ -28,7 +29,7 @@ const soon = 150 * time.Millisecond
 // wantEnded wants a transient error that names the limit, long before the limits that were not lowered.
 func wantEnded(t *testing.T, begin time.Time, err error, says string) {
 	t.Helper()
-	wantError(t, err, failure.ErrSlow, says+" the limit of 150ms")
+	sources.WantError(t, err, failure.ErrSlow, says+" the limit of 150ms")
 	wantTransient(t, err)
 	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("took %s", took)
@@ -64,10 +65,10 @@ func TestFetchEndsWithASlowServer(t *testing.T) {
 		serve http.HandlerFunc
 		says  string
 	}{
-		"no answer":        {func(l *limits) { l.answer = soon }, hang("", ""), "the server gave no answer within"},
-		"half an answer":   {func(l *limits) { l.stall = soon }, hang(refs, ""), "the server sent nothing more for"},
-		"a trickle":        {func(l *limits) { l.whole, l.stall = soon, 100*time.Millisecond }, hang(refs, line), "it takes longer than"},
-		"a redirect first": {func(l *limits) { l.answer = soon }, redirectTo(hang("", "")), "the server gave no answer within"},
+		"no answer":        {func(l *limits) { l.Answer = soon }, hang("", ""), "the server gave no answer within"},
+		"half an answer":   {func(l *limits) { l.Stall = soon }, hang(refs, ""), "the server sent nothing more for"},
+		"a trickle":        {func(l *limits) { l.Whole, l.Stall = soon, 100*time.Millisecond }, hang(refs, line), "it takes longer than"},
+		"a redirect first": {func(l *limits) { l.Answer = soon }, redirectTo(hang("", "")), "the server gave no answer within"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +128,7 @@ func TestFetchEndsWithASlowPack(t *testing.T) {
 		}
 	})
 	server.seen()
-	store.limits = impatient(func(l *limits) { l.stall = soon })
+	store.limits = impatient(func(l *limits) { l.Stall = soon })
 	begin := time.Now()
 	_, err := store.Fetch(t.Context(), Git{URL: server.url()})
 	wantEnded(t, begin, err, "the server sent nothing more for")
@@ -148,10 +149,10 @@ func TestFetchEndsWithASlowSSHServer(t *testing.T) {
 		serve func(net.Conn, *ssh.ServerConfig)
 		says  string
 	}{
-		"no greeting": {func(l *limits) { l.answer = soon }, func(net.Conn, *ssh.ServerConfig) {}, "the server gave no answer within"},
-		"no session":  {func(l *limits) { l.answer = 2 * soon }, sshSays(false, ""), "the server gave no answer within the limit of 300ms"},
-		"no refs":     {func(l *limits) { l.answer = 2 * soon }, sshSays(true, ""), "the server gave no answer within the limit of 300ms"},
-		"half a list": {func(l *limits) { l.stall = soon }, sshSays(true, "00ff"), "the server sent nothing more for"},
+		"no greeting": {func(l *limits) { l.Answer = soon }, func(net.Conn, *ssh.ServerConfig) {}, "the server gave no answer within"},
+		"no session":  {func(l *limits) { l.Answer = 2 * soon }, sshSays(false, ""), "the server gave no answer within the limit of 300ms"},
+		"no refs":     {func(l *limits) { l.Answer = 2 * soon }, sshSays(true, ""), "the server gave no answer within the limit of 300ms"},
+		"half a list": {func(l *limits) { l.Stall = soon }, sshSays(true, "00ff"), "the server sent nothing more for"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +176,7 @@ func TestFetchEndsWithASlowSSHServer(t *testing.T) {
 			store.limits = impatient(tc.lower)
 			begin := time.Now()
 			_, err = store.Fetch(t.Context(), Git{URL: "ssh://git@" + listener.Addr().String() + "/app.git", Auth: auth})
-			wantError(t, err, failure.ErrSlow, tc.says)
+			sources.WantError(t, err, failure.ErrSlow, tc.says)
 			wantTransient(t, err)
 			if took := time.Since(begin); took > 10*time.Second {
 				t.Errorf("took %s", took)

@@ -1,4 +1,4 @@
-package fetch
+package transport
 
 import (
 	"context"
@@ -18,14 +18,14 @@ type guard struct {
 	// git sends what Git hosts tell a fetch from a browser by.
 	git bool
 	// tokens are given by the registry's token service; nil for what is no registry.
-	tokens *tokenService
+	tokens *TokenService
 }
 
 type storageKey struct{}
 
-// fromStorage marks what may be fetched from another host than the source's, by a redirect or because the source names it: archives, which
+// FromStorage marks what may be fetched from another host than the source's, by a redirect or because the source names it: archives, which
 // registries and chart repositories keep in storage elsewhere. Everything else is on the source's own host.
-func fromStorage(ctx context.Context) context.Context {
+func FromStorage(ctx context.Context) context.Context {
 	return context.WithValue(ctx, storageKey{}, true)
 }
 
@@ -33,7 +33,7 @@ func isFromStorage(ctx context.Context) bool { return ctx.Value(storageKey{}) !=
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	home := sameOrigin(g.origin, req.URL)
+	home := SameOrigin(g.origin, req.URL)
 	req = req.Clone(req.Context())
 	if err := g.mayLead(req, home); err != nil {
 		return nil, err
@@ -48,11 +48,11 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if home {
 		next = g.home
 	}
-	if home && !g.auth.anonymous() {
+	if home && !g.auth.Anonymous() {
 		g.authorize(req)
 	}
-	w := watchOf(req.Context())
-	answered := w.answer()
+	w := WatchdogOf(req.Context())
+	answered := w.AwaitAnswer()
 	defer answered()
 	res, err := next.RoundTrip(req)
 	if err != nil {
@@ -68,7 +68,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 // mayLead refuses a request to a host that it may not go to, and takes from it what that host may not know.
 func (g *guard) mayLead(req *http.Request, home bool) error {
 	first := began(req)
-	redirected := !sameOrigin(first, req.URL)
+	redirected := !SameOrigin(first, req.URL)
 	switch {
 	case g.origin.Scheme == "https" && req.URL.Scheme != "https":
 		return failure.New(failure.ErrInvalid, "the server leads to %s without TLS, which an https source does not follow", req.URL.Host)
@@ -76,7 +76,7 @@ func (g *guard) mayLead(req *http.Request, home bool) error {
 		return g.tokens.withhold(req)
 	case !home && (!isFromStorage(req.Context()) || !redirected && g.tokens != nil):
 		return failure.New(failure.ErrInvalid, "the server redirects to %s: use the URL it redirects to", req.URL.Scheme+"://"+req.URL.Host)
-	case redirected && !sameOrigin(g.origin, first) && g.tokens.serves(first):
+	case redirected && !SameOrigin(g.origin, first) && g.tokens.serves(first):
 		return failure.New(failure.ErrInvalid, "the token service %s redirects to %s, which is not followed", first.Host, req.URL.Host)
 	}
 	if redirected {
@@ -112,7 +112,8 @@ func began(req *http.Request) *url.URL {
 	return req.URL
 }
 
-func sameOrigin(a, b *url.URL) bool {
+// SameOrigin reports whether two URLs have the same scheme, host and port.
+func SameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }
 

@@ -1,4 +1,6 @@
-package fetch
+// Package transport is the one way to the servers that sources are fetched from: which addresses may be reached (the SSRF guard,
+// Network), which host gets which credentials (Auth and the clients made with it), and how long a server may take (Timeouts).
+package transport
 
 import (
 	"context"
@@ -21,7 +23,7 @@ import (
 // AllowedAddresses names the operator's setting that lets sources reach an address which is refused by default.
 const AllowedAddresses = "ALLOWED_ADDRESSES"
 
-// Network is the one way from this package to servers. URLs are written by tenants, so it decides where they may lead, by
+// Network is the SSRF guard of all connections to servers. URLs are written by tenants, so it decides where they may lead, by
 // the address that is really dialed: what a name resolved to before, or where a server redirects, does not matter.
 //
 // Refused are the addresses that package reserved lists, those of this machine's interfaces, what Cluster says is the cluster's own, and
@@ -44,8 +46,8 @@ type Network struct {
 	proxies sync.Map
 }
 
-// dial connects to a server. An address that may not be reached is ErrInvalid.
-func (n *Network) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// Dial connects to a server. An address that may not be reached is ErrInvalid.
+func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	// Sooner than limits.answer, so that what could not be connected to is known from what gives no answer.
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	if n == nil {
@@ -95,8 +97,8 @@ func (n *Network) check(ctx context.Context, asked, address string) error {
 	return failure.New(failure.ErrInvalid, "%s%s, which no source may reach: use another address, or have the administrator allow it in the operator's setting %s", leads, what, AllowedAddresses)
 }
 
-// intoCluster is the network for hosts that administrators name, where they may also be in the cluster.
-func (n *Network) intoCluster() *Network {
+// IntoCluster is the network for hosts that administrators name, where they may also be in the cluster.
+func (n *Network) IntoCluster() *Network {
 	if n == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package fetch
+package transport
 
 import (
 	"net/http"
@@ -13,10 +13,10 @@ import (
 // TokenServices names the operator's setting with the token services of registries that are sent credentials.
 const TokenServices = "TOKEN_SERVICES"
 
-// tokenService is the host from which a registry has its callers get tokens. A registry may name any host for that, so one that is not
+// TokenService is the host from which a registry has its callers get tokens. A registry may name any host for that, so one that is not
 // the registry itself gets no credentials, unless administrators say that it is the registry's (or wellKnown does); it may still give a
 // token to everybody, as public registries do.
-type tokenService struct {
+type TokenService struct {
 	// registry is its host, trusted the host that gets its credentials, "" for none.
 	registry, trusted string
 
@@ -30,8 +30,8 @@ type tokenService struct {
 // wellKnown are the token services of large registries.
 var wellKnown = map[string]string{"registry-1.docker.io": "auth.docker.io", "registry.gitlab.com": "gitlab.com"}
 
-func newTokenService(network *Network, registry string) *tokenService {
-	t := &tokenService{registry: registry, trusted: wellKnown[registry]}
+func newTokenService(network *Network, registry string) *TokenService {
+	t := &TokenService{registry: registry, trusted: wellKnown[registry]}
 	if network != nil && network.TokenServices[registry] != "" {
 		t.trusted = network.TokenServices[registry]
 	}
@@ -42,7 +42,7 @@ func newTokenService(network *Network, registry string) *tokenService {
 var realmOf = regexp.MustCompile(`(?i)^bearer\s(?:.*[\s,])?realm\s*=\s*"([^"]*)"`)
 
 // learn takes in which token service the registry names.
-func (t *tokenService) learn(res *http.Response) {
+func (t *TokenService) learn(res *http.Response) {
 	if res.StatusCode != http.StatusUnauthorized {
 		return
 	}
@@ -58,17 +58,17 @@ func (t *tokenService) learn(res *http.Response) {
 }
 
 // serves reports whether a URL is of the token service that the registry named.
-func (t *tokenService) serves(at *url.URL) bool {
+func (t *TokenService) serves(at *url.URL) bool {
 	if t == nil {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.realm != nil && sameOrigin(t.realm, at)
+	return t.realm != nil && SameOrigin(t.realm, at)
 }
 
 // withhold takes the credentials from a request to a token service that is not trusted with them.
-func (t *tokenService) withhold(req *http.Request) error {
+func (t *TokenService) withhold(req *http.Request) error {
 	if t.trusted != "" && (strings.EqualFold(req.URL.Host, t.trusted) || strings.EqualFold(req.URL.Hostname()+":"+port(req.URL), t.trusted)) {
 		return nil
 	}
@@ -86,8 +86,8 @@ func (t *tokenService) withhold(req *http.Request) error {
 	return nil
 }
 
-// refusal explains an answer that may be for want of credentials; nil where they were not withheld.
-func (t *tokenService) refusal(status int) error {
+// Refusal explains an answer that may be for want of credentials; nil where they were not withheld.
+func (t *TokenService) Refusal(status int) error {
 	if status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (t *tokenService) refusal(status int) error {
 }
 
 // refused is called with the lock.
-func (t *tokenService) refused() error {
+func (t *TokenService) refused() error {
 	return failure.New(failure.ErrAuthentication, "%s has its callers get tokens from %s, another host, which is not sent the credentials of the Secret: have the administrator add %s=%s to the operator's setting %s if it is the registry's",
 		t.registry, failure.Printable(t.realm.Host), t.registry, failure.Printable(t.realm.Host), TokenServices)
 }

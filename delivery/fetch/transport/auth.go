@@ -1,4 +1,4 @@
-package fetch
+package transport
 
 import (
 	"bytes"
@@ -72,13 +72,14 @@ func AuthFromSecret(data map[string][]byte) (Auth, error) {
 	if len(auth.Identity) > 0 {
 		auth.Passphrase = data[passwordKey]
 	}
-	if err := auth.check(); err != nil {
+	if err := auth.Check(); err != nil {
 		return Auth{}, err
 	}
 	return auth, nil
 }
 
-func (a Auth) check() error {
+// Check returns ErrInvalid for credentials that cannot be used, naming the key of the Secret.
+func (a Auth) Check() error {
 	for key, value := range map[string]string{usernameKey: a.Username, passwordKey: a.Password, bearerTokenKey: a.BearerToken} {
 		// A line break comes from "echo secret | base64" and is never part of a credential; servers only say 401 to it.
 		if strings.ContainsAny(value, "\r\n\x00") {
@@ -93,7 +94,7 @@ func (a Auth) check() error {
 	case strings.Contains(a.Username, ":"):
 		return failure.New(failure.ErrInvalid, "username of the Secret holds a colon, which basic authentication cannot carry")
 	}
-	if _, err := a.signer(); err != nil {
+	if _, err := a.Signer(); err != nil {
 		return err
 	}
 	if _, err := a.roots(); err != nil {
@@ -106,19 +107,19 @@ func (a Auth) check() error {
 	return err
 }
 
-// named adds to an error that the credentials may be the reason of where they are from.
-func (a Auth) named(err error) error {
+// NameSecret adds the name of the Secret to an error that its credentials may be the cause of: ErrAuthentication and ErrNotFound.
+func (a Auth) NameSecret(err error) error {
 	if a.Secret == "" || !errors.Is(err, failure.ErrAuthentication) && !errors.Is(err, failure.ErrNotFound) {
 		return err
 	}
 	return fmt.Errorf("%w; the credentials are those of Secret %s", err, a.Secret)
 }
 
-// anonymous says whether there is nothing to send to an HTTP server in its header.
-func (a Auth) anonymous() bool { return a.Username == "" && a.Password == "" && a.BearerToken == "" }
+// Anonymous says whether there is nothing to send to an HTTP server in its header.
+func (a Auth) Anonymous() bool { return a.Username == "" && a.Password == "" && a.BearerToken == "" }
 
-// signer is the SSH key, nil when there is none.
-func (a Auth) signer() (ssh.Signer, error) {
+// Signer is the SSH key, nil when there is none.
+func (a Auth) Signer() (ssh.Signer, error) {
 	if len(a.Identity) == 0 {
 		return nil, nil
 	}
@@ -172,12 +173,12 @@ func (a Auth) certificates() ([]tls.Certificate, error) {
 	return []tls.Certificate{pair}, nil
 }
 
-// elsewhere is what another host than that of the credentials may know: the authorities to trust, and those of the
+// ForOtherHosts is what another host than that of the credentials may know: the authorities to trust, and those of the
 // credentials that say themselves which host they are for.
-func (a Auth) elsewhere() Auth { return Auth{CA: a.CA, DockerConfig: a.DockerConfig} }
+func (a Auth) ForOtherHosts() Auth { return Auth{CA: a.CA, DockerConfig: a.DockerConfig} }
 
-// digest names the pair of URL and credentials, so that nobody reads from a store filled with other credentials.
-func (a Auth) digest(url string) string {
+// Digest names the pair of URL and credentials, so that nobody reads from a store filled with other credentials.
+func (a Auth) Digest(url string) string {
 	hash := sha256.New()
 	for _, part := range [][]byte{
 		[]byte(url), []byte(a.Username), []byte(a.Password), []byte(a.BearerToken),
@@ -191,8 +192,8 @@ func (a Auth) digest(url string) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// redact takes every secret out of text a server sent, in any form in which we send it.
-func (a Auth) redact(text string) string {
+// Redact takes every secret out of text a server sent, in any form in which we send it.
+func (a Auth) Redact(text string) string {
 	basic := base64.StdEncoding.EncodeToString([]byte(a.Username + ":" + a.Password))
 	forms := []string{basic}
 	for _, secret := range []string{a.Password, a.BearerToken, string(a.Passphrase)} {

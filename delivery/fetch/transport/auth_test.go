@@ -1,4 +1,4 @@
-package fetch
+package transport
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 func TestAuthFromSecret(t *testing.T) {
@@ -41,8 +42,8 @@ func TestAuthFromSecret(t *testing.T) {
 			}
 			got, err := AuthFromSecret(data)
 			if tc.says != "" {
-				wantError(t, err, failure.ErrInvalid, tc.says)
-				wantNoSecret(t, err, "hunter2")
+				sources.WantError(t, err, failure.ErrInvalid, tc.says)
+				sources.WantNoSecret(t, err, "hunter2")
 				return
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.Transformer("fields", authFields)); err != nil || diff != "" {
@@ -67,7 +68,7 @@ func TestAuthShowsNothing(t *testing.T) {
 		Passphrase: []byte("hunter2"), CA: []byte("hunter2"), DockerConfig: []byte("hunter2"),
 		Certificate: []byte("hunter2"), PrivateKey: []byte("hunter2"),
 	}
-	for _, holder := range []any{auth, &auth, Git{Auth: auth}, &Chart{Auth: auth}, []Auth{auth}} {
+	for _, holder := range []any{auth, &auth, struct{ Auth Auth }{auth}, &struct{ Auth Auth }{auth}, []Auth{auth}} {
 		asJSON, err := json.Marshal(holder)
 		if err != nil {
 			t.Error(err)
@@ -104,7 +105,7 @@ func TestAuthForHost(t *testing.T) {
 	}
 	for host, tc := range cases {
 		t.Run(host, func(t *testing.T) {
-			got, refresh, err := tc.auth.forPlace(host)
+			got, refresh, err := tc.auth.ForHost(host)
 			if diff := cmp.Diff(tc.want, got, cmp.Transformer("fields", authFields)); err != nil || diff != "" || refresh != tc.refresh {
 				t.Errorf("%v %q\n%s", err, refresh, diff)
 			}
@@ -115,11 +116,11 @@ func TestAuthForHost(t *testing.T) {
 func TestDigestTellsSourcesApart(t *testing.T) {
 	seen := map[string]string{}
 	for name, key := range map[string]string{
-		"anonymous": Auth{}.digest("https://h/a"), "other url": Auth{}.digest("https://h/b"),
-		"ab c": Auth{Username: "ab", Password: "c"}.digest("https://h/a"), "a bc": Auth{Username: "a", Password: "bc"}.digest("https://h/a"),
-		"bearer": Auth{BearerToken: "abc"}.digest("https://h/a"), "ca": Auth{CA: []byte("abc")}.digest("https://h/a"),
-		"docker": Auth{DockerConfig: []byte("abc")}.digest("https://h/a"), "key": Auth{Identity: []byte("abc")}.digest("https://h/a"),
-		"certificate": Auth{Certificate: []byte("abc")}.digest("https://h/a"), "private key": Auth{PrivateKey: []byte("abc")}.digest("https://h/a"),
+		"anonymous": Auth{}.Digest("https://h/a"), "other url": Auth{}.Digest("https://h/b"),
+		"ab c": Auth{Username: "ab", Password: "c"}.Digest("https://h/a"), "a bc": Auth{Username: "a", Password: "bc"}.Digest("https://h/a"),
+		"bearer": Auth{BearerToken: "abc"}.Digest("https://h/a"), "ca": Auth{CA: []byte("abc")}.Digest("https://h/a"),
+		"docker": Auth{DockerConfig: []byte("abc")}.Digest("https://h/a"), "key": Auth{Identity: []byte("abc")}.Digest("https://h/a"),
+		"certificate": Auth{Certificate: []byte("abc")}.Digest("https://h/a"), "private key": Auth{PrivateKey: []byte("abc")}.Digest("https://h/a"),
 	} {
 		if other, taken := seen[key]; taken {
 			t.Errorf("%s and %s share a store", name, other)
@@ -138,7 +139,7 @@ func FuzzAuthFromSecret(f *testing.F) {
 			"known_hosts": []byte(hosts), "ca.crt": []byte(ca), ".dockerconfigjson": []byte(docker),
 		})
 		if err != nil {
-			wantError(t, err, failure.ErrInvalid, "the Secret")
+			sources.WantError(t, err, failure.ErrInvalid, "the Secret")
 			// Short strings occur in any sentence.
 			if len(password) > 12 && strings.Contains(err.Error(), password) {
 				t.Errorf("the password is in the error: %v", err)
@@ -148,7 +149,7 @@ func FuzzAuthFromSecret(f *testing.F) {
 		if strings.ContainsAny(auth.Password+auth.BearerToken, "\r\n") {
 			t.Error("a line break passed")
 		}
-		if _, _, err := auth.forPlace("h"); err != nil {
+		if _, _, err := auth.ForHost("h"); err != nil {
 			t.Errorf("accepted and then refused: %v", err)
 		}
 	})

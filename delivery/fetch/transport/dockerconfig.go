@@ -1,4 +1,4 @@
-package fetch
+package transport
 
 import (
 	"encoding/base64"
@@ -65,10 +65,10 @@ func registryPlace(key string) string {
 	return host + "/" + path
 }
 
-// forPlace completes the credentials with those DockerConfig has for the longest beginning of host[:port][/path];
+// ForHost completes the credentials with those DockerConfig has for the longest beginning of host[:port][/path];
 // explicit ones win. The second result is a refresh token.
-func (a Auth) forPlace(place string) (Auth, string, error) {
-	if !a.anonymous() || len(a.DockerConfig) == 0 {
+func (a Auth) ForHost(place string) (Auth, string, error) {
+	if !a.Anonymous() || len(a.DockerConfig) == 0 {
 		return a, "", nil
 	}
 	byPlace, err := a.registries()

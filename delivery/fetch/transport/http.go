@@ -1,10 +1,12 @@
-package fetch
+package transport
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,24 +15,52 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// newHTTPClient returns a client for one source. But for the network nothing in it is shared with another source, so a
-// certificate authority or a credential of one can never serve another. The watch in the context limits the time of a
-// request. Requests go to the origin only, but for those marked by fromStorage and, of a registry, for tokens.
-func newHTTPClient(network *Network, auth Auth, origin *url.URL) (*http.Client, *guard, error) {
-	roots, err := auth.roots()
+// NewClient returns a client for one source at an origin, a scheme and a host. But for the network nothing in it is shared with another
+// source, so a certificate authority or a credential of one can never serve another. Within limits the time of its requests. They go to
+// the origin only, but for those marked by FromStorage. What of the credentials cannot be used is ErrInvalid.
+func NewClient(network *Network, auth Auth, origin *url.URL) (*http.Client, error) {
+	g, err := newGuard(network, auth, origin)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: g}, nil
+}
+
+// NewGitClient is newClient for a Git repository.
+func NewGitClient(network *Network, auth Auth, origin *url.URL) (*http.Client, error) {
+	g, err := newGuard(network, auth, origin)
+	if err != nil {
+		return nil, err
+	}
+	g.git = true
+	return &http.Client{Transport: g}, nil
+}
+
+// NewRegistryClient is newClient for a registry, which may have its callers get tokens from another host.
+func NewRegistryClient(network *Network, auth Auth, origin *url.URL) (*http.Client, *TokenService, error) {
+	g, err := newGuard(network, auth, origin)
 	if err != nil {
 		return nil, nil, err
 	}
+	g.tokens = newTokenService(network, origin.Host)
+	return &http.Client{Transport: g}, g.tokens, nil
+}
+
+func newGuard(network *Network, auth Auth, origin *url.URL) (*guard, error) {
+	roots, err := auth.roots()
+	if err != nil {
+		return nil, err
+	}
 	certificates, err := auth.certificates()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	g := &guard{home: newTransport(network, roots, certificates), auth: auth, origin: origin}
 	if g.away = g.home; len(certificates) > 0 {
 		// A client certificate says who we are, so only the origin may ask for it.
 		g.away = newTransport(network, roots, nil)
 	}
-	return &http.Client{Transport: g}, g, nil
+	return g, nil
 }
 
 // idleConnection is how long a connection outlives the last request on it. A fetch makes its requests one after the other, and the next
@@ -40,7 +70,7 @@ const idleConnection = 5 * time.Second
 func newTransport(network *Network, roots *x509.CertPool, certificates []tls.Certificate) *http.Transport {
 	return &http.Transport{
 		Proxy:               network.proxy,
-		DialContext:         network.dial,
+		DialContext:         network.Dial,
 		TLSHandshakeTimeout: 10 * time.Second,
 		TLSClientConfig:     &tls.Config{RootCAs: roots, Certificates: certificates, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:   true,
@@ -49,8 +79,8 @@ func newTransport(network *Network, roots *x509.CertPool, certificates []tls.Cer
 	}
 }
 
-// requestFailed explains an error of http.Client.Do.
-func requestFailed(err error, host string) error {
+// RequestError explains an error of http.Client.Do to the host. What is none of the other kinds is ErrUnavailable.
+func RequestError(err error, host string) error {
 	var (
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
@@ -76,12 +106,12 @@ func requestFailed(err error, host string) error {
 	return fmt.Errorf("%w: %s gives no answer: %w", failure.ErrUnavailable, host, err)
 }
 
-// statusFailed explains an answer that is not 200; what says what was asked for, such as "a Git repository".
-func statusFailed(res *http.Response, auth Auth, what string) error {
+// StatusError explains an answer that is not 200: ErrAuthentication, ErrNotFound or ErrServer; what says what was asked for, such as "a Git repository".
+func StatusError(res *http.Response, auth Auth, what string) error {
 	host := res.Request.URL.Host
 	switch res.StatusCode {
 	case http.StatusUnauthorized:
-		if auth.anonymous() {
+		if auth.Anonymous() {
 			// Git hosts answer so for what does not exist, too, to give nothing away.
 			return failure.New(failure.ErrAuthentication, "%s has no %s at this URL, or it needs credentials (401): check the URL, or name a Secret with username and password, or bearerToken, in secretRef", host, what)
 		}
@@ -89,10 +119,49 @@ func statusFailed(res *http.Response, auth Auth, what string) error {
 	case http.StatusForbidden:
 		return failure.New(failure.ErrAuthentication, "%s denies access (403): check what the credentials of the Secret may read", host)
 	case http.StatusNotFound, http.StatusGone:
-		if auth.anonymous() {
+		if auth.Anonymous() {
 			return failure.New(failure.ErrNotFound, "there is no %s at this URL, or it needs credentials (%d): check the URL, or name a Secret in secretRef", what, res.StatusCode)
 		}
 		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it (%d)", what, res.StatusCode)
 	}
 	return failure.New(failure.ErrServer, "%s answered %d %s", host, res.StatusCode, http.StatusText(res.StatusCode))
+}
+
+// GetBody begins a download, whose body the caller closes. An answer other than 200 is a StatusError, in which what names what is downloaded.
+func GetBody(ctx context.Context, client *http.Client, auth Auth, at *url.URL, what string) (io.ReadCloser, error) {
+	res, err := Get(ctx, client, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		defer res.Body.Close()
+		return nil, StatusError(res, auth, what)
+	}
+	return res.Body, nil
+}
+
+// Get answers with whatever status; the caller closes the body.
+func Get(ctx context.Context, client *http.Client, at *url.URL, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, failure.New(failure.ErrInvalid, "the URL cannot be requested")
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, RequestError(err, at.Host)
+	}
+	return res, nil
+}
+
+// SafeURL is a URL for messages: without user, because a token may be written as one.
+func SafeURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return "the repository"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
 }

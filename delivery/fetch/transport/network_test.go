@@ -1,0 +1,118 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+func TestAddressesThatAreRefused(t *testing.T) {
+	network := &Network{Own: []string{"10.96.0.1"}}
+	for address, what := range map[string]string{
+		"127.0.0.1": "loopback", "127.9.9.9": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback",
+		"169.254.169.254": "link-local", "fe80::1": "link-local", "::ffff:169.254.169.254": "link-local", "64:ff9b::a9fe:a9fe": "link-local",
+		"0.0.0.0": "no host", "::": "no host", "224.0.0.1": "multicast", "ff02::1": "multicast", "255.255.255.255": "broadcast",
+		"fd00:ec2::254": "metadata", "168.63.129.16": "metadata",
+		"10.96.0.1": "API server", "::ffff:10.96.0.1": "API server",
+		"10.96.0.2": "", "192.168.1.1": "", "172.16.0.1": "", "100.64.0.1": "", "fd00::1": "", "1.1.1.1": "", "2606:4700::1111": "",
+	} {
+		t.Run(address, func(t *testing.T) {
+			err := network.check(t.Context(), "git.example:443", net.JoinHostPort(address, "443"))
+			if what == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if !errors.Is(err, failure.ErrInvalid) {
+				t.Fatalf("got %v", err)
+			}
+			for _, says := range []string{"git.example leads to ", what, "ALLOWED_ADDRESSES"} {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("%q does not say %q", err, says)
+				}
+			}
+			all := &Network{Own: network.Own, Allowed: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
+			if err := all.check(t.Context(), "git.example:443", net.JoinHostPort(address, "443")); err != nil {
+				t.Errorf("refused though allowed: %v", err)
+			}
+		})
+	}
+}
+
+// TestTheClustersOwnAddressesAreRefused, and that what is not known is not taken for safe; administrators may allow what they like.
+func TestTheClustersOwnAddressesAreRefused(t *testing.T) {
+	node := func(_ context.Context, ip netip.Addr) (string, error) {
+		switch ip.String() {
+		case "203.0.113.1":
+			return "the address of a node", nil
+		case "203.0.113.2":
+			return "", errors.New("the cache is not started")
+		}
+		return "", nil
+	}
+	network := &Network{Cluster: node}
+	err := network.check(t.Context(), "git.example:443", "203.0.113.1:443")
+	if !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "git.example leads to 203.0.113.1, the address of a node, which no source may reach") {
+		t.Errorf("a node: %v", err)
+	}
+	if err := network.check(t.Context(), "git.example:443", "[::ffff:203.0.113.1]:443"); !errors.Is(err, failure.ErrInvalid) {
+		t.Errorf("a node, as IPv6: %v", err)
+	}
+	if err := network.check(t.Context(), "git.example:443", "203.0.113.2:443"); err == nil || errors.Is(err, failure.ErrInvalid) {
+		t.Errorf("while it is not known what is the cluster's: %v", err)
+	}
+	if err := network.check(t.Context(), "git.example:443", "203.0.113.3:443"); err != nil {
+		t.Errorf("another: %v", err)
+	}
+	network.Allowed = append(network.Allowed, netip.MustParsePrefix("203.0.113.0/24"))
+	for _, at := range []string{"203.0.113.1:443", "203.0.113.2:443"} {
+		if err := network.check(t.Context(), "git.example:443", at); err != nil {
+			t.Errorf("%s is allowed, and refused: %v", at, err)
+		}
+	}
+	named := &Network{Cluster: node, Named: []string{"git.corp.example:443"}}
+	for asked, refused := range map[string]bool{"git.corp.example:443": false, "Git.Corp.Example:443": false, "git.corp.example:22": true, "other.example:443": true} {
+		if err := named.check(t.Context(), asked, "203.0.113.1:443"); (err != nil) != refused {
+			t.Errorf("%s, where administrators name git.corp.example:443: %v", asked, err)
+		}
+	}
+	if err := named.check(t.Context(), "git.corp.example:443", "169.254.169.254:443"); err == nil {
+		t.Error("a host that administrators name leads to metadata")
+	}
+	if err := (&Network{Cluster: node}).IntoCluster().check(t.Context(), "source-controller:80", "203.0.113.1:80"); err != nil {
+		t.Errorf("a host that administrators name: %v", err)
+	}
+}
+
+func TestAddressesOfThisMachineAreRefused(t *testing.T) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range addresses {
+		ip := netip.MustParsePrefix(at.String()).Addr()
+		if err := (&Network{}).check(t.Context(), net.JoinHostPort(ip.String(), "8080"), net.JoinHostPort(ip.String(), "8080")); err == nil {
+			t.Errorf("%s is not refused", ip)
+		}
+	}
+}
+
+func TestAProxyIsTheAdministrators(t *testing.T) {
+	network := &Network{}
+	network.proxies.Store("127.0.0.1:1", true)
+	if _, err := network.Dial(t.Context(), "tcp", "127.0.0.1:1"); errors.Is(err, failure.ErrInvalid) {
+		t.Errorf("the proxy is refused: %v", err)
+	}
+	at := &http.Request{URL: &url.URL{Scheme: "http", Host: "169.254.169.254"}}
+	if _, err := network.proxy(at); err != nil {
+		t.Errorf("without a proxy the dialer decides, got %v", err)
+	}
+}
