@@ -29,7 +29,7 @@ type evaluation struct {
 
 // evaluated is what came of it.
 type evaluated struct {
-	// Templates are the rendered ones by path, NOTES.txt included.
+	// Templates are the rendered ones by path, NOTES.txt as it is and the objects of others in JSON.
 	Templates map[string]string
 	// Kinds: nothing was rendered, because the chart's CustomResourceDefinitions are to be brought into the cluster before.
 	Kinds bool
@@ -137,5 +137,8 @@ func (in *evaluation) render(c *chart.Chart, values map[string]any, ask func([]b
 	if err != nil {
 		return nil, marks.corrected(err)
 	}
-	return templates, fewNodesIn(templates, note)
+	if err := fewNodesIn(templates, note); err != nil {
+		return nil, err
+	}
+	return inJSON(templates, note)
 }

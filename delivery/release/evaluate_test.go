@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	helm "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
 
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
@@ -70,7 +71,22 @@ func apart(ctx context.Context, p *sandbox.Pool, c Chart) (map[string]string, er
 	return out.Templates, out.failure()
 }
 
-// TestEvaluatedAsByHelm: what was rendered in another process and went through Helm as plain text is what Helm renders, byte by byte.
+// asRecorded writes manifest and hooks as they are recorded when nothing changes them.
+func asRecorded(rel *helm.Release) (err error) {
+	write := func(text string) string {
+		docs, failed := parse(text)
+		out, also := sealed(docs)
+		err = errors.Join(err, failed, also)
+		return out
+	}
+	rel.Manifest = write(rel.Manifest)
+	for _, h := range rel.Hooks {
+		h.Manifest = write(h.Manifest)
+	}
+	return err
+}
+
+// TestEvaluatedAsByHelm: what was rendered in another process and went through Helm in JSON is recorded as what Helm renders, byte by byte.
 func TestEvaluatedAsByHelm(t *testing.T) {
 	same := 0
 	for _, dir := range chartsOf(t) {
@@ -102,6 +118,9 @@ func TestEvaluatedAsByHelm(t *testing.T) {
 			}
 			got, err := dryRun(plain)
 			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(asRecorded(got), asRecorded(want)); err != nil {
 				t.Fatal(err)
 			}
 			got.Chart, want.Chart, got.Info, want.Info = nil, nil, &helm.Info{Notes: got.Info.Notes}, &helm.Info{Notes: want.Info.Notes}
@@ -191,4 +210,41 @@ func FuzzMessage(f *testing.F) {
 			t.Error(diff)
 		}
 	})
+}
+
+// BenchmarkWhatTheOperatorReads is what the operator does with what a process rendered, in JSON and as it was rendered, and what the
+// process does to write JSON.
+func BenchmarkWhatTheOperatorReads(b *testing.B) {
+	c, err := Chart{Files: os.DirFS("../../e2e/bench/chart")}.load()
+	if err != nil {
+		b.Fatal(err)
+	}
+	first, err := dryRun(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	templates := map[string]string{"bench/templates/all.yaml": first.Manifest}
+	written, err := inJSON(templates, func(string) {})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("written in JSON", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := inJSON(templates, func(string) {}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for name, text := range map[string]string{"YAML": first.Manifest, "JSON": written["bench/templates/all.yaml"]} {
+		b.Run("read as "+name, func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := releaseutil.SortManifests(map[string]string{"a.yaml": text}, nil, releaseutil.InstallOrder); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := parse(text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

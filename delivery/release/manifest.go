@@ -82,16 +82,15 @@ func notBlownUp(text []byte) error {
 }
 
 func (d *document) read(text []byte) error {
-	if err := notBlownUp(text); err != nil {
-		return err
-	}
-	data, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return err
-	}
-	var content any
-	if err := json.Unmarshal(data, &content); err != nil {
-		return err
+	content, ok := written(text)
+	if !ok {
+		data, err := dataOf(text)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(data, &content); err != nil {
+			return err
+		}
 	}
 	if content == nil {
 		return nil
@@ -101,6 +100,14 @@ func (d *document) read(text []byte) error {
 		return errors.New("it is not an object")
 	}
 	return d.add(object)
+}
+
+// dataOf is a document of YAML as JSON.
+func dataOf(text []byte) ([]byte, error) {
+	if err := notBlownUp(text); err != nil {
+		return nil, err
+	}
+	return yaml.YAMLToJSON(text)
 }
 
 // add takes an object, or each object of a List; items without a kind get theirs from the List, as the API server does it.

@@ -1,0 +1,125 @@
+package release
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+// inJSON writes the objects that templates rendered as JSON, where what a tenant wrote may be parsed. Helm, for which JSON is YAML, finds
+// the same objects and hooks in it, in the same order, and what is recorded of a release is written anew anyway.
+func inJSON(templates map[string]string, note func(string)) (map[string]string, error) {
+	out := maps.Clone(templates)
+	nodesLeft := maxNodes
+	for _, name := range slices.Sorted(maps.Keys(templates)) {
+		if notManifests(name) {
+			continue
+		}
+		note("reading what template " + name + " renders to")
+		text, err := objectsInJSON(name, templates[name])
+		if err != nil {
+			return nil, cmp.Or(unreadable(templates), err)
+		}
+		if nodesLeft -= nodes([]byte(text)); nodesLeft < 0 {
+			return nil, renderError(fmt.Errorf("what template %s renders to: %w", name, errNodes))
+		}
+		out[name] = text
+	}
+	return out, nil
+}
+
+// notManifests is whether Helm does not read the text of a template.
+func notManifests(name string) bool {
+	return notesFile(name) || strings.HasPrefix(path.Base(name), "_")
+}
+
+// objectsInJSON is the text of one template, each of its documents by itself as Helm tells them apart.
+func objectsInJSON(name, text string) (string, error) {
+	if strings.TrimSpace(text) == "" {
+		return text, nil
+	}
+	entries := releaseutil.SplitManifests(text)
+	keys := slices.Collect(maps.Keys(entries))
+	slices.SortFunc(keys, func(x, y string) int {
+		if (releaseutil.BySplitManifestsOrder{x, y}).Less(0, 1) {
+			return -1
+		}
+		return 1
+	})
+	var out strings.Builder
+	for _, key := range keys {
+		// Helm trims the text of a document, and both readers of it end its last line again.
+		data, err := objectInJSON([]byte(entries[key] + "\n"))
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		out.WriteString("---\n")
+		out.Write(data)
+		out.WriteString("\n")
+	}
+	return out.String(), nil
+}
+
+// objectInJSON is a document in the form that written reads, if it is one that document.read takes.
+func objectInJSON(text []byte) ([]byte, error) {
+	data, err := dataOf(text)
+	if err != nil {
+		return nil, err
+	}
+	var content any
+	if err := json.Unmarshal(data, &content); err != nil {
+		return nil, err
+	}
+	if data, err = json.Marshal(content); err != nil {
+		return nil, err
+	}
+	return data, (&document{}).read(data)
+}
+
+// unreadable is the error with which Helm, or what checks objects after it, ends where it reads the templates as they are.
+func unreadable(templates map[string]string) error {
+	manifests := maps.Clone(templates)
+	maps.DeleteFunc(manifests, func(name, _ string) bool { return notesFile(name) })
+	hooks, sorted, err := releaseutil.SortManifests(manifests, nil, releaseutil.InstallOrder)
+	if err != nil {
+		return err
+	}
+	var all strings.Builder
+	for _, m := range sorted {
+		fmt.Fprintf(&all, "---\n%s%s\n%s\n", sourcePrefix, m.Name, m.Content)
+	}
+	if _, err := parse(all.String()); err != nil {
+		return err
+	}
+	for _, h := range hooks {
+		if _, err := parse(h.Manifest); err != nil {
+			return renderError(fmt.Errorf("hook %s: %w", h.Path, err))
+		}
+	}
+	return nil
+}
+
+// written is what a document holds that is JSON in the one form in which this package writes it, below comments. Any other is for a reader
+// of YAML.
+func written(text []byte) (content any, ok bool) {
+	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("---\n"))) // The reader of documents leaves the first line there.
+	for bytes.HasPrefix(text, []byte("#")) {
+		comment, below, _ := bytes.Cut(text, []byte("\n"))
+		if bytes.ContainsFunc(comment, endsComment) {
+			return nil, false
+		}
+		text = bytes.TrimSpace(below)
+	}
+	if !bytes.HasPrefix(text, []byte("{")) || json.Unmarshal(text, &content) != nil {
+		return nil, false
+	}
+	again, err := json.Marshal(content)
+	return content, err == nil && bytes.Equal(again, text)
+}
