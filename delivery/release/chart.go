@@ -194,11 +194,11 @@ func (l *limits) unpack(files []*loader.BufferedFile, depth int) ([]*loader.Buff
 
 // folder reads a chart folder as Helm packages it: .helmignore decides what is left out.
 func (l *limits) folder(files fs.FS) ([]*loader.BufferedFile, error) {
-	rules, err := ignored(files)
+	rules, size, err := ignored(files)
 	if err != nil {
 		return nil, err
 	}
-	w := walk{limits: l, files: files, rules: rules}
+	w := walk{limits: l, files: files, rules: rules, patterns: size}
 	if err := fs.WalkDir(files, ".", w.visit); err != nil {
 		return nil, err
 	}
@@ -209,27 +209,44 @@ func (l *limits) folder(files fs.FS) ([]*loader.BufferedFile, error) {
 	return out, nil
 }
 
-func ignored(files fs.FS) (*ignore.Rules, error) {
+// Limits of .helmignore, which is matched in this process: its size, and how often a letter of it is held against one of a path. Matching
+// costs at most that, which takes about half a second.
+const (
+	maxIgnoreBytes = 64 << 10
+	maxIgnoreSteps = 1_000_000_000
+)
+
+// ignored reads the patterns, and returns how many bytes they have.
+func ignored(files fs.FS) (*ignore.Rules, int, error) {
 	rules := ignore.Empty()
-	text, err := fs.ReadFile(files, ignore.HelmIgnore)
+	info, err := fs.Stat(files, ignore.HelmIgnore)
+	var text []byte
+	switch {
+	case err == nil && info.Size() > maxIgnoreBytes:
+		return nil, 0, renderError(&oversize{fmt.Sprintf("%s is larger than %d KiB", ignore.HelmIgnore, maxIgnoreBytes>>10)})
+	case err == nil:
+		text, err = fs.ReadFile(files, ignore.HelmIgnore)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, fmt.Errorf("reading the chart: %w", err)
+		return nil, 0, fmt.Errorf("reading the chart: %w", err)
 	default:
 		if rules, err = ignore.Parse(bytes.NewReader(text)); err != nil {
-			return nil, renderError(fmt.Errorf("%s: %w", ignore.HelmIgnore, err))
+			return nil, 0, renderError(fmt.Errorf("%s: %w", ignore.HelmIgnore, err))
 		}
 	}
 	rules.AddDefaults()
-	return rules, nil
+	return rules, len(text), nil
 }
 
 type walk struct {
 	*limits
 	files fs.FS
 	rules *ignore.Rules
-	out   []*loader.BufferedFile
+	// patterns is how many bytes the rules have, and steps what matching them has cost.
+	patterns, steps int
+	out             []*loader.BufferedFile
 }
 
 // visit takes one entry of the folder. Its errors are the store's and may pass, unless they are about the chart.
@@ -243,6 +260,9 @@ func (w *walk) visit(name string, d fs.DirEntry, err error) error {
 	info, err := d.Info()
 	if err != nil {
 		return fmt.Errorf("reading the chart: %w", err)
+	}
+	if w.steps += w.patterns * len(name); w.steps > maxIgnoreSteps {
+		return renderError(&oversize{fmt.Sprintf("%s has too many patterns for the files and folders of the chart: ignore folders as a whole", ignore.HelmIgnore)})
 	}
 	switch {
 	case w.rules.Ignore(name, info):
