@@ -7,12 +7,20 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/quota"
 )
 
 // limits are those of the Tenants, by name.
@@ -28,6 +36,8 @@ func (s *shared) bound() error {
 	}
 	s.limits = &limits{usual: budget.Default().With(&s.TenantLimits)}
 	s.usage = &usage.Counter{Reader: s.mgr.GetClient(), Limits: s.limits.usual}
+	s.store = &usage.Store{Reader: s.mgr.GetClient(), Limits: s.limits.usual, Quota: s.quota, Clock: clock.RealClock{}}
+	s.watch.OnKind(s.quotas)
 	s.stores.Limit(func(tenant string) int64 { return s.limits.of(tenant).SourceBytes })
 	return nil
 }
@@ -47,10 +57,11 @@ func (l *limits) follow(ctx context.Context, objects cache.Cache) error {
 }
 
 // usages tells, each time it is asked, how much each tenant has and may have. Nothing is held between two times, and nothing is left of
-// a tenant that is gone. The series are eight for each tenant.
+// a tenant that is gone. The series are ten for each tenant.
 type usages struct {
 	reader client.Reader
 	usage  *usage.Counter
+	store  *usage.Store
 	// sources are the bytes on disk of a tenant's sources.
 	sources func(tenant string) int64
 	// elected is closed when this replica leads: the others would tell everything again.
@@ -99,6 +110,10 @@ func (u *usages) tell(ctx context.Context, out chan<- prometheus.Metric, tenant 
 	if err != nil {
 		return err
 	}
+	stored, err := u.store.Taken(ctx, tenant)
+	if err != nil {
+		return err
+	}
 	for _, each := range []struct {
 		field     budget.Field
 		used, may int64
@@ -107,6 +122,7 @@ func (u *usages) tell(ctx context.Context, out chan<- prometheus.Metric, tenant 
 		{budget.Apps, has.Apps, has.Limits.Apps},
 		{budget.TreeBytes, has.TreeBytes, has.Limits.TreeBytes},
 		{budget.SourceBytes, u.sources(tenant), has.Limits.SourceBytes},
+		{budget.StoreBytes, stored, has.Limits.StoreBytes},
 	} {
 		out <- prometheus.MustNewConstMetric(tenantUsed, prometheus.GaugeValue, float64(each.used), tenant, each.field.Name)
 		out <- prometheus.MustNewConstMetric(tenantLimit, prometheus.GaugeValue, float64(each.may), tenant, each.field.Name)
@@ -116,5 +132,39 @@ func (u *usages) tell(ctx context.Context, out chan<- prometheus.Metric, tenant 
 
 // usages are the metrics of what tenants have.
 func (s *shared) usages() *usages {
-	return &usages{reader: s.mgr.GetClient(), usage: s.usage, sources: s.stores.Used, elected: s.mgr.Elected()}
+	return &usages{reader: s.mgr.GetClient(), usage: s.usage, store: s.store, sources: s.stores.Used, elected: s.mgr.Elected()}
+}
+
+var quotaKind = corev1.SchemeGroupVersion.WithKind("ResourceQuota")
+
+// quota returns the quota of a tenant's namespace as it is watched, nil where there is none.
+func (s *shared) quota(ctx context.Context, namespace string) (*corev1.ResourceQuota, error) {
+	found, _, err := s.watch.Object(ctx, quotaKind, types.NamespacedName{Namespace: namespace, Name: quota.Name})
+	if found == nil || err != nil {
+		return nil, err
+	}
+	live := &corev1.ResourceQuota{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, live); err != nil {
+		return nil, fmt.Errorf("reading the quota of %s: %w", namespace, err)
+	}
+	return live, nil
+}
+
+// quotas tells the store of each quota that changes.
+func (s *shared) quotas(kind schema.GroupVersionKind, informer cache.Informer) error {
+	if kind != quotaKind {
+		return nil
+	}
+	heard := func(o any) {
+		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = gone.Obj
+		}
+		live, err := meta.Accessor(o)
+		if err != nil || live.GetName() != quota.Name || live.GetLabels()[v1alpha1.TenantLabel] == "" {
+			return
+		}
+		s.store.Changed(live.GetLabels()[v1alpha1.TenantLabel], live.GetNamespace())
+	}
+	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: heard, UpdateFunc: func(_, is any) { heard(is) }, DeleteFunc: heard})
+	return err
 }

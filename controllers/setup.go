@@ -133,14 +133,14 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	}
 	projects := &project.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
-		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Kinds: kinds,
+		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Kinds: kinds, Store: s.store,
 	}
 	apps := &app.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,
 		Builder: &build.Builder{Evaluate: o.Build, Turn: s.evaluations, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
 		Journal: journal.New(s.direct, o.Namespace, s.clock.Now),
 		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
-		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Seal: s.seal, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals, Limits: s.limits.usual,
+		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Seal: s.seal, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals, Limits: s.limits.usual, Store: s.store,
 		Charts:    s.stores.Charts,
 		Artifacts: s.stores.Artifacts,
 		Sources:   app.NewSources(s.fetches, s.clock),

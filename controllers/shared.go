@@ -74,8 +74,9 @@ type shared struct {
 	inStep chan struct{}
 	// evaluations shares the processes that evaluate among tenants; nil: nothing is evaluated in a process of its own.
 	evaluations func(ctx context.Context, tenant string, work func(context.Context) error) error
-	// usage counts what tenants have, and limits are how much they may, both set by bound.
+	// usage and store count what tenants have, and limits are how much they may, all set by bound.
 	usage  *usage.Counter
+	store  *usage.Store
 	limits *limits
 
 	// refreshed are called after each refresh.
@@ -97,7 +98,7 @@ func (s *shared) background() error {
 	}
 	platform := func(ctx context.Context) error { return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache()) }
 	return errors.Join(
-		s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)), s.mgr.Add(follow{s}),
+		s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)), s.mgr.Add(follow{s}), s.mgr.Add(s.store),
 		s.weights.follow(context.Background(), s.mgr.GetCache()), s.limits.follow(context.Background(), s.mgr.GetCache()),
 	)
 }

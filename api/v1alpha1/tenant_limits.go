@@ -48,4 +48,12 @@ type TenantLimits struct {
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('3Gi')) <= 0",message="sourceBytes must be between 1Mi and 3Gi"
 	// +optional
 	SourceBytes *resource.Quantity `json:"sourceBytes,omitempty"`
+
+	// StoreBytes is how much the objects in its namespaces may take in the API server's store. Each object that quotas count counts as
+	// large as one of its kind may be that is written past Git: a ConfigMap or Secret spec.maxObjectSize, a workload half of that, any
+	// other a quarter. Where more than half of it is taken, the quota of each project lets no more be made than the rest holds.
+	// Default 96Mi.
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Mi')) >= 0 && quantity(string(self)).compareTo(quantity('64Gi')) <= 0",message="storeBytes must be between 1Mi and 64Gi"
+	// +optional
+	StoreBytes *resource.Quantity `json:"storeBytes,omitempty"`
 }

@@ -37,7 +37,7 @@ type TenantSpec struct {
 
 	// MaxObjectSize is the most that a ConfigMap or Secret may have which the tenant's people and the accounts of its apps write
 	// past Git; a workload may have half as much, any other object a quarter. What is delivered from Git is bounded elsewhere.
-	// The size is that of the object as text, with what the API server adds. Default 48Ki.
+	// The size is that of the object as text, with what the API server adds. Default 32Ki.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('4Ki')) >= 0 && quantity(string(self)).compareTo(quantity('3Mi')) <= 0",message="maxObjectSize must be between 4Ki and 3Mi"
 	// +optional
 	MaxObjectSize *resource.Quantity `json:"maxObjectSize,omitempty"`

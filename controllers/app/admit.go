@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
@@ -26,6 +27,16 @@ func (r *Reconciler) admit(_ context.Context, s *scope) error {
 		return step.Fail(v1alpha1.NotAllowedReason, err)
 	}
 	return err
+}
+
+// lowered adds to what a quota refused that the quota is lower than the project's own, and why.
+func (r *Reconciler) lowered(s *scope, err error) error {
+	if !apply.OverQuota(err) || !r.Store.Lowered(s.owner.Tenant, s.app.Namespace) {
+		return err
+	}
+	return fmt.Errorf("%w; this quota is lower than the project's own, because all objects of tenant %s may take %s of the API server's store, each counted as "+
+		"large as it may be: remove some in any project, or ask an administrator of the cluster for more with spec.limits.%s of the Tenant",
+		err, s.owner.Tenant, budget.StoreBytes.Text(s.storeBytes), budget.StoreBytes.Name)
 }
 
 // refused reports whether only a change of the source can help. The definition of an unknown kind may be on its way.

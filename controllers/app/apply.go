@@ -39,14 +39,14 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 	}
 	// Two apps that each want what the other has both have to let go first, and what goes gives the quota room.
 	if err != nil && !apply.Only(err, apply.ErrContested, apply.ErrQuota) {
-		return notApplied(err)
+		return r.notApplied(s, err)
 	}
 	if result.Unseen {
 		s.soon(patience)
 	}
 	pruned := r.prune(ctx, s, result.Entries, stale)
 	if err != nil {
-		return notApplied(err)
+		return r.notApplied(s, err)
 	}
 	if pruned != nil {
 		return pruned
@@ -55,11 +55,11 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 	return r.deviations(ctx, s, result)
 }
 
-func notApplied(err error) error {
+func (r *Reconciler) notApplied(s *scope, err error) error {
 	if apply.Only(err, apply.ErrPending) {
 		return step.Wait(v1alpha1.ProgressingReason, 2*time.Second, "%w", err)
 	}
-	return step.Refused(v1alpha1.ApplyFailedReason, err)
+	return step.Refused(v1alpha1.ApplyFailedReason, r.lowered(s, err))
 }
 
 func ownerLabels(o own.Owner) map[string]string {

@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/build"
@@ -57,6 +58,8 @@ type Reconciler struct {
 	Seal digest.Seal
 	// Limits are those of tenants whose Tenant sets none.
 	Limits budget.Limits
+	// Store knows which quotas are lower than their projects' own because of what all projects of a tenant have.
+	Store *usage.Store
 	// Refusals says whether a newer version of an app is refused.
 	Refusals *refusal.Registry
 

@@ -256,7 +256,7 @@ func (r *Reconciler) releaseFailed(s *scope, outcome release.Outcome) error {
 	case outcome.Held:
 		return step.Stop(v1alpha1.HeldReason, held(outcome))
 	}
-	return step.FailAfter(failureReason(outcome), pause, outcome.Failed)
+	return step.FailAfter(failureReason(outcome), pause, r.lowered(s, outcome.Failed))
 }
 
 func failureReason(outcome release.Outcome) string {

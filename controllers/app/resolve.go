@@ -112,7 +112,8 @@ func (r *Reconciler) allow(ctx context.Context, s *scope, name string) error {
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
-	s.clusterKinds, s.limits = tenant.Spec.ClusterKinds, r.Limits.With(&tenant.Spec.Limits).App
+	limits := r.Limits.With(&tenant.Spec.Limits)
+	s.clusterKinds, s.limits, s.storeBytes = tenant.Spec.ClusterKinds, limits.App, limits.StoreBytes
 	return nil
 }
 

@@ -38,6 +38,8 @@ type scope struct {
 	clusterKinds []string
 	// limits are what administrators allow each app of the tenant, set by resolve.
 	limits budget.App
+	// storeBytes is the tenant's bound of that name, set by resolve.
+	storeBytes int64
 	// folder, source, chart and revision are set by fetch: the app's own folder where the spec refers to it, what a Git app
 	// is made from, the chart of a Helm app, and what they are together.
 	folder   *fetch.Folder

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/quota"
@@ -25,8 +26,9 @@ type Reconciler struct {
 	Applier *apply.Applier
 	Clients *kube.Clients
 	Steps   *step.Runner
-	// Kinds are those that quotas count.
+	// Kinds are those that quotas count, and Store is how much of them all projects of a tenant have.
 	Kinds *quota.Kinds
+	Store *usage.Store
 	// Forget is told of each namespace that is gone.
 	Forget func(namespace string)
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project; "" lets none in.

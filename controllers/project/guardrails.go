@@ -15,7 +15,7 @@ import (
 )
 
 // guardName is the name of the project's quota and limits.
-const guardName = "kubeop"
+const guardName = quota.Name
 
 var (
 	defaultLimits = corev1.ResourceList{
@@ -39,6 +39,9 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	hard, err := quota.Of(spec.Quota, s.tenant.Spec.Quota, kinds)
 	if err != nil {
 		return step.Stop(v1alpha1.QuotaExceededReason, err)
+	}
+	if hard, s.lowered, err = r.Store.Share(ctx, s.tenant, s.namespace, hard); err != nil {
+		return err
 	}
 	counted := core.ResourceQuota(guardName, s.namespace).WithLabels(s.labels()).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
 	limits := core.LimitRange(guardName, s.namespace).WithLabels(s.labels()).

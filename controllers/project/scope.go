@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/budget"
 )
 
 // scope holds the facts of one Reconcile.
@@ -26,6 +27,8 @@ type scope struct {
 	made *apply.Ledger
 	// closed are the ranges of the tenant's egress of which guard left nothing.
 	closed []string
+	// lowered: the quota lets less be made than the project's own would, because of what the tenant's other projects have, set by guard.
+	lowered bool
 	// apps is counted by resolve.
 	apps int
 	// cluster is how the granting of cluster-scoped kinds ended, in resolve where some were granted before, else in grant,
@@ -63,6 +66,9 @@ func (s *scope) Summary() string {
 	summary := fmt.Sprintf("Apps live in namespace %s", s.namespace)
 	if len(s.closed) > 0 {
 		summary += fmt.Sprintf("; the egress of tenant %s to %s is not let through, because all of it is the cluster's own", s.tenant.Name, strings.Join(s.closed, ", "))
+	}
+	if s.lowered {
+		summary += fmt.Sprintf("; its quota lets fewer objects be made than usual, because those of tenant %s are near spec.limits.%s of the Tenant", s.tenant.Name, budget.StoreBytes.Name)
 	}
 	return summary
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
-// SetupWithManager has the controller woken by its Projects, by hands on what it made, by the tenant, by apps that come and go, and
-// by other networks of the cluster.
+// SetupWithManager has the controller woken by its Projects, by hands on what it made, by the tenant, by apps that come and go, by
+// other networks of the cluster, and by what the tenant's other projects have.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -31,6 +31,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&v1alpha1.App{}, counting, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
 		WatchesRawSource(r.onNetworks()).
+		WatchesRawSource(r.onStore()).
 		WithOptions(options).
 		Build(reconcile.AsReconciler(r.Client, r))
 	if err != nil {
@@ -53,6 +54,20 @@ func (r *Reconciler) projectsOf(ctx context.Context, tenant client.Object) []rec
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&projects.Items[i])})
 	}
 	return requests
+}
+
+// onStore looks at all projects of a tenant when what is left to them is another number of objects.
+func (r *Reconciler) onStore() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		r.Store.OnChange(func(ctx context.Context, name string) {
+			tenant := &v1alpha1.Tenant{}
+			tenant.Name = name
+			for _, request := range r.projectsOf(ctx, tenant) {
+				queue.Add(request)
+			}
+		})
+		return nil
+	})
 }
 
 // countPause gathers apps that come or go together, as those of one commit do.

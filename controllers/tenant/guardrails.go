@@ -15,7 +15,7 @@ import (
 )
 
 // guardName is the name of the home namespace's quota.
-const guardName = "kubeop"
+const guardName = quota.Name
 
 // guard bounds what the tenant's people can put into the home namespace, and has the accounts of its projects take turns with those
 // of other tenants at the API server.

@@ -38,6 +38,11 @@ func (e *quotaError) Unwrap() error { return e.error }
 // Is reports that it is an ErrQuota.
 func (e *quotaError) Is(reason error) bool { return reason == ErrQuota }
 
+// OverQuota reports whether the API server refused an object because of a quota, which only its message says.
+func OverQuota(err error) bool {
+	return errors.Is(err, ErrQuota) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota:")
+}
+
 // Only reports whether an error of Apply is about nothing but objects that failed for one of the reasons: ErrPending,
 // ErrContested, ErrForeign or ErrQuota.
 func Only(err error, reasons ...error) bool {
@@ -230,7 +235,7 @@ func (t *target) patch(ctx context.Context, from precondition) (metav1.Object, e
 			client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership, client.FieldValidation(metav1.FieldValidationIgnore))
 	}
 	err = t.whenServed(ctx, t.object, func() error { return retry.OnError(retry.DefaultBackoff, ofQuota, write) })
-	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota:") {
+	if OverQuota(err) {
 		return nil, &quotaError{err}
 	}
 	if err != nil {

@@ -18,6 +18,8 @@ type Limits struct {
 	App App
 	// SourceBytes is what is kept of the apps' sources on the operator's disk.
 	SourceBytes int64
+	// StoreBytes is what the objects in its namespaces take in the API server's store, see quota.Bound.
+	StoreBytes int64
 }
 
 // App are the limits of one app: the objects that it may hold, and the bytes and the values of YAML (mappings, lists and scalars) of
@@ -29,7 +31,7 @@ func Default() Limits {
 	return Limits{
 		Projects: 50, Apps: 500, TreeBytes: 16 << 20,
 		App:         App{Objects: 5000, Bytes: 8 << 20, Values: 500_000},
-		SourceBytes: 2 << 30,
+		SourceBytes: 2 << 30, StoreBytes: 96 << 20,
 	}
 }
 
@@ -53,7 +55,7 @@ func (l Limits) With(set *v1alpha1.TenantLimits) Limits {
 func Check(set *v1alpha1.TenantLimits) error {
 	for _, f := range fields {
 		if value, ok := f.set(set); ok && (value < f.least || value > f.most) {
-			return fmt.Errorf("%s is %s; it may be %s to %s", f.Name, f.text(value), f.text(f.least), f.text(f.most))
+			return fmt.Errorf("%s is %s; it may be %s to %s", f.Name, f.Text(value), f.Text(f.least), f.Text(f.most))
 		}
 	}
 	return nil
@@ -73,8 +75,8 @@ type Exceeded struct {
 func (e *Exceeded) Error() string {
 	f := e.Field
 	if e.Limit >= f.most {
-		return fmt.Sprintf("%s: %s, and more than %s are not possible; remove some", e.What, f.text(e.Is), f.text(e.Limit))
+		return fmt.Sprintf("%s: %s, and more than %s are not possible; remove some", e.What, f.Text(e.Is), f.Text(e.Limit))
 	}
 	return fmt.Sprintf("%s: %s, and the limit is %s; remove some, or ask an administrator of the cluster for more with spec.limits.%s of the Tenant",
-		e.What, f.text(e.Is), f.text(e.Limit), f.Name)
+		e.What, f.Text(e.Is), f.Text(e.Limit), f.Name)
 }

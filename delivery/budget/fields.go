@@ -37,9 +37,11 @@ var (
 		func(l *v1alpha1.TenantLimits) (int64, bool) { return number(l.AppValues) }, func(l *Limits) *int64 { return &l.App.Values }}
 	SourceBytes = Field{"sourceBytes", true, 1 << 20, 3 << 30,
 		func(l *v1alpha1.TenantLimits) (int64, bool) { return size(l.SourceBytes) }, func(l *Limits) *int64 { return &l.SourceBytes }}
+	StoreBytes = Field{"storeBytes", true, 1 << 20, 64 << 30,
+		func(l *v1alpha1.TenantLimits) (int64, bool) { return size(l.StoreBytes) }, func(l *Limits) *int64 { return &l.StoreBytes }}
 )
 
-var fields = []Field{Projects, Apps, TreeBytes, AppObjects, AppBytes, AppValues, SourceBytes}
+var fields = []Field{Projects, Apps, TreeBytes, AppObjects, AppBytes, AppValues, SourceBytes, StoreBytes}
 
 func number(n *int32) (int64, bool) {
 	if n == nil {
@@ -55,8 +57,8 @@ func size(q *resource.Quantity) (int64, bool) {
 	return q.Value(), true
 }
 
-// text writes a number, or a size as a quantity where it is a round one.
-func (f Field) text(n int64) string {
+// Text writes a number, or a size as a quantity where it is a round one.
+func (f Field) Text(n int64) string {
 	switch {
 	case !f.bytes:
 		return fmt.Sprint(n)

@@ -28,6 +28,18 @@ func MaxGracePeriod(tenant *v1alpha1.Tenant) time.Duration {
 	return usualGracePeriod
 }
 
+// usualObjectSize is how large a ConfigMap or Secret may be that is written past Git where administrators set nothing else; the policy
+// kubeop-object-size has it too.
+const usualObjectSize = 32 << 10
+
+// MaxObjectSize is how large a ConfigMap or Secret of the tenant may be that is written past Git, in bytes.
+func MaxObjectSize(tenant *v1alpha1.Tenant) int64 {
+	if most := tenant.Spec.MaxObjectSize; most != nil {
+		return most.Value()
+	}
+	return usualObjectSize
+}
+
 // LimitsOf returns as annotations what administrators set on a tenant and the chart's admission policies hold its objects to. What
 // has its default is left out: the policies know that.
 func LimitsOf(tenant *v1alpha1.Tenant) map[string]string {

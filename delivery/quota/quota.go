@@ -14,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// Name is the name of the quota in the home and the projects' namespaces of a tenant.
+const Name = "kubeop"
+
 // usualPods is how many pods a project has by default. Other defaults are for that many, and grow with a larger number.
 const usualPods = 50
 

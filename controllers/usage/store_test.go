@@ -1,0 +1,171 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+)
+
+// world has a tenant acme of two projects, and the quotas of namespaces, which count ConfigMaps.
+type world struct {
+	t      *testing.T
+	store  *Store
+	clock  *testclock.FakeClock
+	mu     sync.Mutex
+	quotas map[string]*corev1.ResourceQuota
+	reads  int
+	err    error
+	tenant *v1alpha1.Tenant
+}
+
+// newWorld allows acme 100 ConfigMaps.
+func newWorld(t *testing.T) *world {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	limit := resource.MustParse("3200Ki")
+	w := &world{
+		t: t, clock: testclock.NewFakeClock(time.Unix(1_700_000_000, 0)), quotas: map[string]*corev1.ResourceQuota{},
+		tenant: &v1alpha1.Tenant{ObjectMeta: objectMeta("", "acme", 1), Spec: v1alpha1.TenantSpec{Limits: v1alpha1.TenantLimits{StoreBytes: &limit}}},
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(w.tenant, &v1alpha1.Project{ObjectMeta: objectMeta("kubeop-acme", "shop", 1)},
+		&v1alpha1.Project{ObjectMeta: objectMeta("kubeop-acme", "blog", 1)}).Build()
+	w.store = &Store{Reader: reader, Limits: budget.Default(), Clock: w.clock, Quota: func(_ context.Context, namespace string) (*corev1.ResourceQuota, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.reads++
+		return w.quotas[namespace], w.err
+	}}
+	return w
+}
+
+func configMaps(n int64) corev1.ResourceList {
+	return corev1.ResourceList{"count/configmaps": *resource.NewQuantity(n, resource.DecimalSI)}
+}
+
+// has sets what a namespace has, and tells of it.
+func (w *world) has(namespace string, n int64) {
+	w.mu.Lock()
+	w.quotas[namespace] = &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: configMaps(60)}, Status: corev1.ResourceQuotaStatus{Used: configMaps(n)}}
+	w.mu.Unlock()
+	w.store.Changed("acme", namespace)
+}
+
+func (w *world) shares(namespace string) int64 {
+	w.t.Helper()
+	hard, less, err := w.store.Share(w.t.Context(), w.tenant, namespace, configMaps(60))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	most := hard["count/configmaps"]
+	if lowered := w.store.Lowered("acme", namespace); less != (most.Value() < 60) || less != lowered {
+		w.t.Errorf("%s may have %s of 60: less %t, lowered %t", namespace, most.String(), less, lowered)
+	}
+	return most.Value()
+}
+
+func TestShareIsOfWhatAllNamespacesOfTheTenantHave(t *testing.T) {
+	w := newWorld(t)
+	w.has("kubeop-acme", 5) // Its home.
+	w.has("kubeop-acme-blog", 40)
+	if got := w.shares("kubeop-acme-shop"); got != 60 {
+		t.Errorf("below half the project may have %d", got)
+	}
+	w.has("kubeop-acme-blog", 50)
+	if got := w.shares("kubeop-acme-shop"); got != 45 {
+		t.Errorf("of 45 that are left the project may have %d", got)
+	}
+	taken, err := w.store.Taken(t.Context(), "acme")
+	if err != nil || taken != 55*32<<10 {
+		t.Errorf("taken is %d: %v", taken, err)
+	}
+	before := w.reads
+	w.shares("kubeop-acme-shop")
+	if read := w.reads - before; read != 1 {
+		t.Errorf("nothing changed, and %d quotas were read", read)
+	}
+	w.tenant.Spec.MaxObjectSize = ptr.To(resource.MustParse("64Ki"))
+	if got := w.shares("kubeop-acme-shop"); got != 0 {
+		t.Errorf("with objects twice as large the project may have %d", got)
+	}
+	w.mu.Lock()
+	delete(w.quotas, "kubeop-acme-blog")
+	w.mu.Unlock()
+	w.store.Changed("acme", "kubeop-acme-blog")
+	if got := w.shares("kubeop-acme-shop"); got != 60 {
+		t.Errorf("the other project is gone, and this one may have %d", got)
+	}
+	w.err = errors.New("not listed yet")
+	w.store.Changed("acme", "kubeop-acme-blog")
+	if _, _, err := w.store.Share(t.Context(), w.tenant, "kubeop-acme-shop", configMaps(60)); err == nil {
+		t.Error("what cannot be read counts as nothing")
+	}
+	if taken, err := w.store.Taken(t.Context(), "other"); err != nil || taken != 0 {
+		t.Errorf("of nobody %d is taken: %v", taken, err)
+	}
+}
+
+// wakes starts the store and returns what it wakes, a second after it was told.
+func (w *world) wakes() func(want ...string) {
+	woken := make(chan string, 10)
+	w.store.OnChange(func(_ context.Context, tenant string) { woken <- tenant })
+	go func() { _ = w.store.Start(w.t.Context()) }()
+	return func(want ...string) {
+		w.t.Helper()
+		for range 200 { // It begins to wait when it hears, at the latest in a moment.
+			if w.clock.HasWaiters() {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		w.clock.Step(gather)
+		var got []string
+		for patience := time.After(300 * time.Millisecond); ; {
+			select {
+			case tenant := <-woken:
+				got = append(got, tenant)
+				continue
+			case <-patience:
+			}
+			break
+		}
+		if !slices.Equal(got, want) {
+			w.t.Errorf("woken are the projects of %v, want %v", got, want)
+		}
+	}
+}
+
+func TestProjectsAreLookedAtWhenAnotherTookWhatWasLeft(t *testing.T) {
+	w := newWorld(t)
+	expect := w.wakes()
+	w.has("kubeop-acme-blog", 30)
+	expect()
+	w.has("kubeop-acme-blog", 55)
+	w.has("kubeop-acme-shop", 3)
+	expect("acme")
+	w.has("kubeop-acme-shop", 3)
+	expect()
+	w.has("kubeop-acme-shop", 10)
+	expect("acme")
+	// Less is taken: there is no haste.
+	w.has("kubeop-acme-shop", 4)
+	expect()
+	w.clock.Step(loosen)
+	expect("acme")
+	w.store.Changed("nobody", "kubeop-nobody")
+	expect()
+}
