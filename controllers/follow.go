@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -36,7 +37,11 @@ func (s *shared) usedByAll() []schema.GroupVersionKind {
 
 // follow begins to watch, on every replica, the kinds that are used by all, and Pods: nobody applies them, and what they
 // suffer is what an app waits for.
-type follow struct{ *shared }
+type follow struct {
+	*shared
+	// counted says that all apps that there were at first are counted.
+	counted toolscache.InformerSynced
+}
 
 const (
 	// inStepWithin is how long workers wait for first lists before they begin all the same, and tell of what is missing at the objects.
@@ -51,7 +56,7 @@ func (f follow) Start(ctx context.Context) error {
 	defer close(f.inStep)
 	f.watch.Begin(corev1.SchemeGroupVersion.WithKind("Pod"))
 	f.await(ctx, inStepWithin, f.usedByAll())
-	if f.mgr.GetCache().WaitForCacheSync(ctx) {
+	if f.mgr.GetCache().WaitForCacheSync(ctx) && toolscache.WaitForCacheSync(ctx.Done(), f.counted) {
 		f.await(ctx, recordedWithin, f.recorded(ctx))
 	}
 	return nil

@@ -38,6 +38,7 @@ func (s *shared) bound() error {
 	s.usage = &usage.Counter{Reader: s.mgr.GetClient(), Limits: s.limits.usual}
 	s.store = &usage.Store{Reader: s.mgr.GetClient(), Limits: s.limits.usual, Quota: s.quota, Clock: clock.RealClock{}}
 	s.watch.OnKind(s.quotas)
+	s.rendered = &usage.Rendered{}
 	s.stores.Limit(func(tenant string) int64 { return s.limits.of(tenant).SourceBytes })
 	return nil
 }
@@ -57,11 +58,12 @@ func (l *limits) follow(ctx context.Context, objects cache.Cache) error {
 }
 
 // usages tells, each time it is asked, how much each tenant has and may have. Nothing is held between two times, and nothing is left of
-// a tenant that is gone. The series are ten for each tenant.
+// a tenant that is gone. The series are twelve for each tenant.
 type usages struct {
-	reader client.Reader
-	usage  *usage.Counter
-	store  *usage.Store
+	reader   client.Reader
+	usage    *usage.Counter
+	store    *usage.Store
+	rendered *usage.Rendered
 	// sources are the bytes on disk of a tenant's sources.
 	sources func(tenant string) int64
 	// elected is closed when this replica leads: the others would tell everything again.
@@ -122,6 +124,7 @@ func (u *usages) tell(ctx context.Context, out chan<- prometheus.Metric, tenant 
 		{budget.Apps, has.Apps, has.Limits.Apps},
 		{budget.TreeBytes, has.TreeBytes, has.Limits.TreeBytes},
 		{budget.SourceBytes, u.sources(tenant), has.Limits.SourceBytes},
+		{budget.RenderedBytes, u.rendered.Of(tenant), has.Limits.RenderedBytes},
 		{budget.StoreBytes, stored, has.Limits.StoreBytes},
 	} {
 		out <- prometheus.MustNewConstMetric(tenantUsed, prometheus.GaugeValue, float64(each.used), tenant, each.field.Name)
@@ -132,7 +135,7 @@ func (u *usages) tell(ctx context.Context, out chan<- prometheus.Metric, tenant 
 
 // usages are the metrics of what tenants have.
 func (s *shared) usages() *usages {
-	return &usages{reader: s.mgr.GetClient(), usage: s.usage, store: s.store, sources: s.stores.Used, elected: s.mgr.Elected()}
+	return &usages{reader: s.mgr.GetClient(), usage: s.usage, store: s.store, rendered: s.rendered, sources: s.stores.Used, elected: s.mgr.Elected()}
 }
 
 var quotaKind = corev1.SchemeGroupVersion.WithKind("ResourceQuota")
@@ -167,4 +170,30 @@ func (s *shared) quotas(kind schema.GroupVersionKind, informer cache.Informer) e
 	}
 	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: heard, UpdateFunc: func(_, is any) { heard(is) }, DeleteFunc: heard})
 	return err
+}
+
+// apps tells what counts the sizes of what apps deliver of each app, and returns what says that it has been told of all that were
+// there at first.
+func (s *shared) apps(ctx context.Context) (toldOfAll toolscache.InformerSynced, err error) {
+	informer, err := s.mgr.GetCache().GetInformer(ctx, &v1alpha1.App{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("following the apps: %w", err)
+	}
+	told := func(o any) {
+		if app, ok := o.(*v1alpha1.App); ok {
+			s.rendered.Told(client.ObjectKeyFromObject(app), app.Status.RenderedBytes)
+		}
+	}
+	handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: told, UpdateFunc: func(_, is any) { told(is) },
+		DeleteFunc: func(o any) {
+			if key, err := toolscache.DeletionHandlingObjectToName(o); err == nil {
+				s.rendered.Gone(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return handle.HasSynced, nil
 }

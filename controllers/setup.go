@@ -140,7 +140,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Builder: &build.Builder{Evaluate: o.Build, Turn: s.evaluations, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
 		Journal: journal.New(s.direct, o.Namespace, s.clock.Now),
 		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
-		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Seal: s.seal, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals, Limits: s.limits.usual, Store: s.store,
+		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Seal: s.seal, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals, Limits: s.limits.usual, Store: s.store, Rendered: s.rendered,
 		Charts:    s.stores.Charts,
 		Artifacts: s.stores.Artifacts,
 		Sources:   app.NewSources(s.fetches, s.clock),
@@ -149,6 +149,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Tags:      fetch.NewTagStore(s.network, s.clock.Now, o.PlainRegistries),
 	}
 	repositories.WakeApps(apps.Wake)
+	s.rendered.Wake = apps.Wake
 	retained := &volumes.Reconciler{Direct: s.direct, Watch: s.watch, Events: mgr.GetEventRecorder("kubeop-volumes")}
 	for name, setup := range map[string]func() error{
 		"volumes":    func() error { return retained.SetupWithManager(mgr, s.options("volumes", byItself)) },

@@ -75,9 +75,11 @@ type shared struct {
 	// evaluations shares the processes that evaluate among tenants; nil: nothing is evaluated in a process of its own.
 	evaluations func(ctx context.Context, tenant string, work func(context.Context) error) error
 	// usage and store count what tenants have, and limits are how much they may, all set by bound.
-	usage  *usage.Counter
-	store  *usage.Store
-	limits *limits
+	usage *usage.Counter
+	store *usage.Store
+	// rendered counts what tenants' apps deliver, set by bound.
+	rendered *usage.Rendered
+	limits   *limits
 
 	// refreshed are called after each refresh.
 	refreshing sync.Mutex
@@ -96,9 +98,13 @@ func (s *shared) background() error {
 			return err
 		}
 	}
+	counted, err := s.apps(context.Background())
+	if err != nil {
+		return err
+	}
 	platform := func(ctx context.Context) error { return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache()) }
 	return errors.Join(
-		s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)), s.mgr.Add(follow{s}), s.mgr.Add(s.store),
+		s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)), s.mgr.Add(follow{s, counted}), s.mgr.Add(s.store),
 		s.weights.follow(context.Background(), s.mgr.GetCache()), s.limits.follow(context.Background(), s.mgr.GetCache()),
 	)
 }

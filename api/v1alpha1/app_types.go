@@ -138,6 +138,9 @@ type AppStatus struct {
 	// LastAppliedRevision is the revision that was last applied as a whole.
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
+	// RenderedBytes is the size of what the app delivers, as spec.limits.renderedBytes of its Tenant counts it, in bytes.
+	// +optional
+	RenderedBytes int64 `json:"renderedBytes,omitempty"`
 	// UnhealthySince is when the present input was first found unhealthy; the timeout counts from it.
 	// +optional
 	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`

@@ -49,6 +49,13 @@ type TenantLimits struct {
 	// +optional
 	SourceBytes *resource.Quantity `json:"sourceBytes,omitempty"`
 
+	// RenderedBytes is how large what all its apps deliver may be together, as rendered. Of a Helm app its release counts five times,
+	// too, because so many records of it are kept; and of a workload whose pod's template is larger than 16Ki the rest of that counts
+	// sixty times, because Kubernetes copies it into old revisions and pods. Default 64Mi.
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Ki')) >= 0 && quantity(string(self)).compareTo(quantity('64Gi')) <= 0",message="renderedBytes must be between 64Ki and 64Gi"
+	// +optional
+	RenderedBytes *resource.Quantity `json:"renderedBytes,omitempty"`
+
 	// StoreBytes is how much the objects in its namespaces may take in the API server's store. Each object that quotas count counts as
 	// large as one of its kind may be that is written past Git: a ConfigMap or Secret spec.maxObjectSize, a workload half of that, any
 	// other a quarter. Where more than half of it is taken, the quota of each project lets no more be made than the rest holds.

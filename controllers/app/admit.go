@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -13,11 +14,18 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // admit refuses objects the app may not have, and makes the others the app's.
 func (r *Reconciler) admit(_ context.Context, s *scope) error {
+	size := render.Size(s.objects)
 	err := r.check(s)(s.objects)
+	if err == nil {
+		if err = r.weigh(s)(size); err == nil {
+			s.rendered = size
+		}
+	}
 	switch {
 	case errors.As(err, new(*budget.Exceeded)):
 		return step.Stop(v1alpha1.TooLargeReason, err)
@@ -69,10 +77,18 @@ func (r *Reconciler) check(s *scope) func([]*unstructured.Unstructured) error {
 	}
 }
 
-// allowance tells limits of the tenant that are its own from any others.
+// weigh returns the function that counts what the app delivers, in bytes, and refuses what is too much for the tenant; Helm asks it before
+// it records a revision.
+func (r *Reconciler) weigh(s *scope) func(int64) error {
+	tenant, app, limit := s.owner.Tenant, client.ObjectKeyFromObject(s.app), s.renderedBytes
+	return func(bytes int64) error { return r.Rendered.Admit(tenant, app, bytes, limit) }
+}
+
+// allowance tells limits of the tenant that are its own from any others, and what was refused from what there is room for since.
 func (r *Reconciler) allowance(s *scope) string {
-	if s.limits == r.Limits.App {
+	_, woken := r.Rendered.Asked(client.ObjectKeyFromObject(s.app))
+	if s.limits == r.Limits.App && s.renderedBytes == r.Limits.RenderedBytes && woken == 0 {
 		return ""
 	}
-	return fmt.Sprint(s.limits)
+	return fmt.Sprint(s.limits, s.renderedBytes, woken)
 }

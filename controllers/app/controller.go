@@ -60,6 +60,8 @@ type Reconciler struct {
 	Limits budget.Limits
 	// Store knows which quotas are lower than their projects' own because of what all projects of a tenant have.
 	Store *usage.Store
+	// Rendered is what all apps of a tenant deliver.
+	Rendered *usage.Rendered
 	// Refusals says whether a newer version of an app is refused.
 	Refusals *refusal.Registry
 
@@ -95,6 +97,7 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Result, error) {
 	s := newScope(app, &r.memory, r.Seal)
 	s.current = r.Refusals.Notes(v1alpha1.AppKind, app)
+	s.rendered, _ = r.Rendered.Asked(client.ObjectKeyFromObject(app))
 	unknown := r.recall(ctx, s)
 	if !app.DeletionTimestamp.IsZero() {
 		return r.finalize(ctx, s, step.Of(v1alpha1.RemovedCondition, s, unless(unknown, r.remove)))

@@ -104,6 +104,7 @@ func (r *Reconciler) request(ctx context.Context, s *scope) release.Request {
 		Timeout:          s.app.Spec.Within(),
 		Admit:            r.check(s),
 		Refused:          refused,
+		Weigh:            r.weigh(s),
 		Allowance:        r.allowance(s),
 		Retry:            func(attempts int) time.Duration { return retryAfter(app, attempts) },
 		Proven:           s.helm.provenBefore(&s.app.Status, recorded),

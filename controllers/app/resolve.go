@@ -113,7 +113,8 @@ func (r *Reconciler) allow(ctx context.Context, s *scope, name string) error {
 		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
 	limits := r.Limits.With(&tenant.Spec.Limits)
-	s.clusterKinds, s.limits, s.storeBytes = tenant.Spec.ClusterKinds, limits.App, limits.StoreBytes
+	s.clusterKinds, s.limits = tenant.Spec.ClusterKinds, limits.App
+	s.renderedBytes, s.storeBytes = limits.RenderedBytes, limits.StoreBytes
 	return nil
 }
 

@@ -38,8 +38,10 @@ type scope struct {
 	clusterKinds []string
 	// limits are what administrators allow each app of the tenant, set by resolve.
 	limits budget.App
-	// storeBytes is the tenant's bound of that name, set by resolve.
-	storeBytes int64
+	// storeBytes and renderedBytes are the tenant's bounds of these names, set by resolve.
+	storeBytes, renderedBytes int64
+	// rendered is what the app delivers by renderedBytes, as far as this process counted it.
+	rendered int64
 	// folder, source, chart and revision are set by fetch: the app's own folder where the spec refers to it, what a Git app
 	// is made from, the chart of a Helm app, and what they are together.
 	folder   *fetch.Folder
@@ -175,6 +177,9 @@ func (s *scope) Record() {
 	if s.done {
 		status.ObservedTree = s.app.Annotations[v1alpha1.TreeAnnotation]
 	}
+	if s.rendered > 0 && s.brought() {
+		status.RenderedBytes = s.rendered
+	}
 	if s.revision != "" {
 		status.LastAttemptedRevision, status.SourceDigest = s.revision, s.source.digest
 	}
@@ -184,6 +189,16 @@ func (s *scope) Record() {
 	s.image.record(s.app)
 	s.recordHooks()
 	s.helm.record(s.app)
+}
+
+// brought reports whether this pass brought something into the cluster that the status does not tell yet. Only then it tells the size:
+// an operator that begins to count writes no status for it alone.
+func (s *scope) brought() bool {
+	if o := s.helm.outcome; o != nil {
+		was := s.app.Status.Release
+		return was == nil || was.Revision != o.Release.Revision
+	}
+	return s.wrote || s.applied && s.app.Status.LastAppliedRevision != s.revision
 }
 
 func (h *helmFacts) record(app *v1alpha1.App) {

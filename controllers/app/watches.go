@@ -137,8 +137,8 @@ var limitsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Tenant).Spec.Limits, e.ObjectNew.(*v1alpha1.Tenant).Spec.Limits
-		none := budget.Limits{}
-		return none.With(&was).App != none.With(&is).App
+		before, after := budget.Limits{}.With(&was), budget.Limits{}.With(&is)
+		return before.App != after.App || before.RenderedBytes != after.RenderedBytes
 	},
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }

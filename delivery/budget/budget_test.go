@@ -15,8 +15,8 @@ import (
 func TestCheckNamesTheFieldAndWhatItMayBe(t *testing.T) {
 	cases := map[string]struct{ set, want string }{
 		"nothing set":      {"{}", ""},
-		"the least":        {"{projects: 0, apps: 0, treeBytes: 64Ki, appObjects: 1, appBytes: 64Ki, appValues: 1000, sourceBytes: 1Mi, storeBytes: 1Mi}", ""},
-		"the most":         {"{projects: 10000, apps: 100000, treeBytes: 1Gi, appObjects: 5000, appBytes: 16Mi, appValues: 5000000, sourceBytes: 3Gi, storeBytes: 64Gi}", ""},
+		"the least":        {"{projects: 0, apps: 0, treeBytes: 64Ki, appObjects: 1, appBytes: 64Ki, appValues: 1000, sourceBytes: 1Mi, renderedBytes: 64Ki, storeBytes: 1Mi}", ""},
+		"the most":         {"{projects: 10000, apps: 100000, treeBytes: 1Gi, appObjects: 5000, appBytes: 16Mi, appValues: 5000000, sourceBytes: 3Gi, renderedBytes: 64Gi, storeBytes: 64Gi}", ""},
 		"a negative count": {"{projects: -1}", "projects is -1; it may be 0 to 10000"},
 		"too small a size": {"{treeBytes: 1Ki}", "treeBytes is 1Ki; it may be 64Ki to 1Gi"},
 		"too large a size": {"{appBytes: 65Mi}", "appBytes is 65Mi; it may be 64Ki to 16Mi"},

@@ -10,6 +10,7 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // deliver installs, upgrades or rolls back as decided.
@@ -83,6 +84,36 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 		return err
 	}
 	return s.mark(rel)
+}
+
+// weigh asks whether the manifests of a new revision, and as many records of its size as are kept, are too much.
+func (s *session) weigh(rel *helm.Release, record int) error {
+	if s.plan.act == rollback || s.request.Weigh == nil {
+		return nil
+	}
+	bytes := int64(maxHistory) * int64(record)
+	for _, hook := range rel.Hooks {
+		bytes += int64(len(hook.Manifest))
+	}
+	size, err := sizeOf(rel.Manifest)
+	if err != nil {
+		return err
+	}
+	bytes += size
+	s.refused = s.request.Weigh(bytes)
+	return s.refused
+}
+
+// sizeOf is render.Size of the objects of a manifest, without reading those of which none can be large.
+func sizeOf(manifest string) (int64, error) {
+	if len(manifest) <= render.PlainTemplate {
+		return int64(len(manifest)), nil
+	}
+	docs, err := parse(manifest)
+	if err != nil {
+		return 0, fmt.Errorf("reading what was rendered: %w", err)
+	}
+	return render.Size(objectsOf(docs)), nil
 }
 
 // mark labels a new revision as ours.

@@ -22,6 +22,8 @@ type records struct {
 	held map[int]*held
 	// create stands before every new revision.
 	create func(*helm.Release) error
+	// weigh stands before a record of so many bytes is made of a revision.
+	weigh func(rel *helm.Release, bytes int) error
 	// later says that the session itself writes this revision when the action has ended.
 	later func(*helm.Release) bool
 	// proven says of a deployed revision that it was seen to be good.
@@ -115,7 +117,7 @@ func (r *records) Create(_ string, rel *helm.Release) error {
 			return err
 		}
 	}
-	meta, err := r.insert(r.ctx, rel)
+	meta, err := r.insert(r.ctx, rel, r.weigh)
 	if err != nil {
 		return r.note(err)
 	}

@@ -171,7 +171,10 @@ type Request struct {
 	// Refused says that an error of Admit is a refusal, for which only another input helps. Any other is the world's: the
 	// attempt is made again. Nil: all are refusals but those of the network and of an API server that is away.
 	Refused func(error) bool
-	// Allowance tells what Admit lets through, where that is up to more than the input: what failed is tried again with another one.
+	// Weigh is asked before a revision is recorded, but for one of a rollback, with the size of its manifests and of as many records as are
+	// kept, in bytes. Its error is a refusal, as one of Admit is. Nil: all sizes are let through.
+	Weigh func(bytes int64) error
+	// Allowance tells what Admit and Weigh let through, where that is up to more than the input: what failed is tried again with another one.
 	Allowance string
 	// Retry is the pause after so many failed attempts (1 or more) at this very input. Nil: it is not tried again.
 	Retry func(attempts int) time.Duration

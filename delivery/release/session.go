@@ -54,7 +54,7 @@ func (p *pass) open(ctx context.Context, at *place, plan decision) (*session, er
 		return nil, err
 	}
 	s.records = newRecords(ctx, s.conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), s.fence, s.state)
-	s.records.create, s.records.later, s.records.proven = s.beforeCreate, s.later, p.want.proven
+	s.records.create, s.records.weigh, s.records.later, s.records.proven = s.beforeCreate, s.weigh, s.later, p.want.proven
 	if s.config, err = p.engine.configuration(s.conn, s.records); err != nil {
 		return nil, err
 	}

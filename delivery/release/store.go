@@ -74,9 +74,12 @@ func (s store) read(ctx context.Context, number int) (*helm.Release, *metav1.Obj
 	return rel, &secret.ObjectMeta, nil
 }
 
-// insert makes a record. One that exists means that somebody else took the number: ErrFenced.
-func (s store) insert(ctx context.Context, rel *helm.Release) (*metav1.ObjectMeta, error) {
+// insert makes a record that weigh lets through, nil lets all. One that exists means that somebody else took the number: ErrFenced.
+func (s store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.Release, int) error) (*metav1.ObjectMeta, error) {
 	secret, err := s.encode(rel, "createdAt")
+	if err == nil && weigh != nil {
+		err = weigh(rel, len(secret.Data["release"]))
+	}
 	if err != nil {
 		return nil, err
 	}

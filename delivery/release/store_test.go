@@ -82,7 +82,7 @@ func recorded(number int, status helm.Status) *helm.Release {
 
 func TestHelmReadsWhatIsStored(t *testing.T) {
 	client := fake.NewClientset().CoreV1().Secrets("team")
-	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusDeployed)); err != nil {
+	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusDeployed), nil); err != nil {
 		t.Fatal(err)
 	}
 	got, err := storage.Init(driver.NewSecrets(client)).Deployed("web")
@@ -116,10 +116,10 @@ func TestWhatHelmStoresIsRead(t *testing.T) {
 
 func TestATakenNumberIsFenced(t *testing.T) {
 	client := fake.NewClientset().CoreV1().Secrets("team")
-	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall)); err != nil {
+	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall)); !errors.Is(err, ErrFenced) {
+	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall), nil); !errors.Is(err, ErrFenced) {
 		t.Errorf("got %v, want ErrFenced", err)
 	}
 	if _, err := storeOn(client).replace(t.Context(), recorded(2, helm.StatusFailed), "1"); !errors.Is(err, ErrFenced) {
@@ -137,7 +137,7 @@ func TestContentIsTheSameBeforeAndAfterStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := fake.NewClientset().CoreV1().Secrets("team")
-	if _, err := storeOn(client).insert(t.Context(), rel); err != nil {
+	if _, err := storeOn(client).insert(t.Context(), rel, nil); err != nil {
 		t.Fatal(err)
 	}
 	read, _, err := storeOn(client).read(t.Context(), 1)
@@ -165,7 +165,7 @@ func TestSignsInTextAreNoValues(t *testing.T) {
 	rel := recorded(1, helm.StatusDeployed)
 	rel.Manifest = strings.Repeat(`- {"a": [1, 2], 'b': "\\"}`+"\n", maxRecordNodes)
 	client := fake.NewClientset().CoreV1().Secrets("team")
-	if _, err := storeOn(client).insert(t.Context(), rel); err != nil {
+	if _, err := storeOn(client).insert(t.Context(), rel, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := storeOn(client).read(t.Context(), 1); err != nil {
@@ -181,7 +181,7 @@ func TestAnOutlineHoldsNoPayloads(t *testing.T) {
 		name := strconv.Itoa(n % 2)
 		rel.Manifest = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: c" + strconv.Itoa(n) + "}\ndata: {a: much}\n---\n" +
 			"kind: Secret\napiVersion: v1\nmetadata: {name: s" + name + ", annotations: {helm.sh/resource-policy: keep}}\n"
-		meta, err := storeOn(client).insert(t.Context(), rel)
+		meta, err := storeOn(client).insert(t.Context(), rel, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,30 @@ func (r Renderer) Check(objects []*unstructured.Unstructured) error {
 	return nil
 }
 
+const (
+	// PlainTemplate is how large the template of a workload's pods may be to count like anything else, in bytes.
+	PlainTemplate = 16 << 10
+	// templateCopies is how often Kubernetes may copy a template: into ten ReplicaSets or ControllerRevisions of before, and each of the pods that
+	// a project has by default.
+	templateCopies = 60
+)
+
+// Size is what objects take in the API server's store, more or less, in bytes: that as JSON, and that of the copies of large templates.
+func Size(objects []*unstructured.Unstructured) int64 {
+	w := weight{}
+	for _, o := range objects {
+		w.add(o.Object)
+		for _, path := range [][]string{{"spec", "template"}, {"spec", "jobTemplate"}} {
+			if template, ok, _ := unstructured.NestedFieldNoCopy(o.Object, path...); ok {
+				t := weight{}
+				t.add(template)
+				w.bytes += templateCopies * max(0, t.bytes-PlainTemplate)
+			}
+		}
+	}
+	return w.bytes
+}
+
 // weight is what objects, or text, take.
 type weight struct{ bytes, values int64 }
 

@@ -1,0 +1,89 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// large is an app of one ConfigMap of so many bytes.
+func large(name string, size int) string {
+	return rawApp(configOfSize(name, size))["app.yaml"]
+}
+
+// The tenant's apps may deliver 64Ki.
+func TestAnAppBeyondWhatItsTenantMayDeliverIsRefusedByItself(t *testing.T) {
+	n := newTeam(t, "rendering")
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.RenderedBytes = ptr.To(resource.MustParse("64Ki")) })
+	files := shopFiles("shop", "web")
+	files["projects/shop/apps/bad/app.yaml"] = large("first", 40_000)
+	n.push(files)
+	bad := n.app("shop", "bad")
+	n.ready(n.app("shop", "web"), bad)
+	if got := bad.Status.RenderedBytes; got < 40_000 || got > 41_000 {
+		t.Errorf("the status tells %d bytes", got)
+	}
+
+	second := strings.ReplaceAll(large("second", 30_000), "name: bad", "name: late")
+	n.push(map[string]string{"projects/shop/apps/late/app.yaml": second})
+	late := n.app("shop", "late")
+	told := n.until(late, v1alpha1.AllowedCondition, metav1.ConditionFalse, v1alpha1.TooLargeReason)
+	for _, want := range []string{
+		"what all apps of tenant rendering deliver", "the largest others: kubeop-rendering-shop/bad 40", "and the limit is 64Ki", "spec.limits.renderedBytes of the Tenant",
+	} {
+		if !strings.Contains(told, want) {
+			t.Errorf("the app does not say %q: %s", want, told)
+		}
+	}
+	n.ready(n.app("shop", "web"), bad)
+	n.eventually(func() error {
+		used, may := n.gauges("kubeop_tenant_used")["renderedBytes"], n.gauges("kubeop_tenant_limit")["renderedBytes"]
+		if may != 64<<10 || used < 40_000 || used > 42_000 {
+			return fmt.Errorf("used %v of %v", used, may)
+		}
+		return nil
+	})
+
+	// The other shrinks, and nobody asks for the one that was refused.
+	n.push(map[string]string{"projects/shop/apps/bad/app.yaml": large("first", 10_000)})
+	n.ready(late)
+	if got := n.configMap("shop", "second").Data["x"]; len(got) != 30_000 {
+		t.Errorf("of 30000 bytes %d are there", len(got))
+	}
+
+	// It grows too large: what is applied stays.
+	n.push(map[string]string{"projects/shop/apps/bad/app.yaml": large("first", 50_000)})
+	n.until(bad, v1alpha1.AllowedCondition, metav1.ConditionFalse, v1alpha1.TooLargeReason)
+	if got := n.configMap("shop", "first").Data["x"]; len(got) != 10_000 {
+		t.Errorf("of what was applied %d bytes are there", len(got))
+	}
+	n.push(map[string]string{"projects/shop/apps/late": "-"})
+	n.ready(bad)
+}
+
+// Of a release five records count, and a chart that was refused is tried again when more is allowed.
+func TestAReleaseBeyondWhatItsTenantMayDeliverIsNotRecorded(t *testing.T) {
+	n := newTeam(t, "rendering2")
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.RenderedBytes = ptr.To(resource.MustParse("64Ki")) })
+	files := shopFiles("shop")
+	for name, content := range chartApp("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\ndata: {x: " + strings.Repeat("x", 70_000) + "}\n") {
+		files["projects/shop/apps/bad/"+name] = content
+	}
+	n.push(files)
+	bad := n.app("shop", "bad")
+	told := n.until(bad, v1alpha1.ReleasedCondition, metav1.ConditionFalse, v1alpha1.TooLargeReason)
+	if !strings.Contains(told, "what all apps of tenant rendering2 deliver") || !strings.Contains(told, "(the largest others: none)") {
+		t.Errorf("the app says %q", told)
+	}
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.RenderedBytes = nil })
+	n.ready(bad)
+	if got := bad.Status.RenderedBytes; got < 70_000 || got > 90_000 {
+		t.Errorf("the status tells %d bytes", got)
+	}
+}

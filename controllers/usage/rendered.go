@@ -1,0 +1,172 @@
+package usage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+)
+
+// Rendered adds up the sizes of what each tenant's apps deliver. What statuses tell of is counted from the start on; of an app whose
+// status tells nothing, because an operator that did not count applied it, the size is known when it is rendered again. Safe for
+// concurrent use.
+type Rendered struct {
+	// Wake has an app looked at that was refused, when there is room for it. It must not block.
+	Wake func(app types.NamespacedName)
+
+	mu      sync.Mutex
+	tenants map[string]*renderedOf
+}
+
+// renderedOf is what the apps of one tenant deliver.
+type renderedOf struct {
+	sum  int64
+	apps map[types.NamespacedName]*appSize
+}
+
+// appSize is what one app delivers, in bytes.
+type appSize struct {
+	// told is by its status, asked was let through last. The larger of them counts: what was let through may not be applied yet.
+	told, asked int64
+	// refused is the size of what was refused last, 0 of nothing, and limit what was allowed then.
+	refused, limit int64
+	// woken is how often the app was woken because there was room.
+	woken int
+}
+
+func (a *appSize) counts() int64 { return max(a.told, a.asked) }
+
+// Told notes what the status of an app tells, 0 where it tells nothing.
+func (r *Rendered) Told(app types.NamespacedName, bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tenant := TenantOf(app.Namespace)
+	if t := r.tenants[tenant]; bytes == 0 && (t == nil || t.apps[app] == nil) {
+		return
+	}
+	t, a := r.of(tenant, app)
+	before := a.counts()
+	a.told = bytes
+	r.changes(t, a.counts()-before)
+}
+
+// Gone forgets an app.
+func (r *Rendered) Gone(app types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := TenantOf(app.Namespace)
+	t := r.tenants[name]
+	if t == nil || t.apps[app] == nil {
+		return
+	}
+	counted := t.apps[app].counts()
+	delete(t.apps, app)
+	if len(t.apps) == 0 {
+		delete(r.tenants, name)
+	}
+	r.changes(t, -counted)
+}
+
+// Admit counts what an app is about to deliver, unless the tenant's apps would deliver more than the limit: then it is a
+// *budget.Exceeded. No more than the app delivers now is always let through.
+func (r *Rendered) Admit(tenant string, app types.NamespacedName, bytes, limit int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t, a := r.of(tenant, app)
+	before := a.counts()
+	if sum := t.sum - before + bytes; bytes > before && sum > limit {
+		a.refused, a.limit = bytes, limit
+		return &budget.Exceeded{Field: budget.RenderedBytes, Is: sum, Limit: limit, What: fmt.Sprintf(
+			"what all apps of tenant %s deliver, as rendered, with this one's %s (the largest others: %s)", tenant, budget.RenderedBytes.Text(bytes), t.largest(app))}
+	}
+	a.asked, a.refused = bytes, 0
+	r.changes(t, a.counts()-before)
+	return nil
+}
+
+// Of is what the apps of a tenant deliver together, in bytes.
+func (r *Rendered) Of(tenant string) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tenants[tenant]; t != nil {
+		return t.sum
+	}
+	return 0
+}
+
+// Asked is what was let through last of an app, 0 where nothing was by this process; and how often it was woken after a refusal.
+func (r *Rendered) Asked(app types.NamespacedName) (bytes int64, woken int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tenants[TenantOf(app.Namespace)]; t != nil && t.apps[app] != nil {
+		return t.apps[app].asked, t.apps[app].woken
+	}
+	return 0, 0
+}
+
+// TenantOf is the tenant in whose project's namespace an app is: the name of a tenant has no dash.
+func TenantOf(namespace string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(namespace, v1alpha1.HomeNamespace("")), "-")
+	return name
+}
+
+func (r *Rendered) of(tenant string, app types.NamespacedName) (*renderedOf, *appSize) {
+	if r.tenants == nil {
+		r.tenants = map[string]*renderedOf{}
+	}
+	t := r.tenants[tenant]
+	if t == nil {
+		t = &renderedOf{apps: map[types.NamespacedName]*appSize{}}
+		r.tenants[tenant] = t
+	}
+	if t.apps[app] == nil {
+		t.apps[app] = &appSize{}
+	}
+	return t, t.apps[app]
+}
+
+// changes takes in that the sum changes, and has the apps looked at for which there is room now.
+func (r *Rendered) changes(t *renderedOf, by int64) {
+	t.sum += by
+	if by >= 0 {
+		return
+	}
+	for name, a := range t.apps {
+		if a.refused > 0 && t.sum-a.counts()+a.refused <= a.limit {
+			a.refused = 0
+			a.woken++
+			r.Wake(name)
+		}
+	}
+}
+
+// largest names the largest of the apps but one, for people.
+func (t *renderedOf) largest(but types.NamespacedName) string {
+	type size struct {
+		app   types.NamespacedName
+		bytes int64
+	}
+	var sizes []size
+	for name, a := range t.apps {
+		if name != but && a.counts() > 0 {
+			sizes = append(sizes, size{name, a.counts()})
+		}
+	}
+	if len(sizes) == 0 {
+		return "none"
+	}
+	slices.SortFunc(sizes, func(a, b size) int {
+		return cmp.Or(cmp.Compare(b.bytes, a.bytes), cmp.Compare(a.app.String(), b.app.String()))
+	})
+	var names []string
+	for _, s := range sizes[:min(3, len(sizes))] {
+		names = append(names, fmt.Sprintf("%s %s", s.app, budget.RenderedBytes.Text(s.bytes)))
+	}
+	return strings.Join(names, ", ")
+}

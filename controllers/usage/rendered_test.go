@@ -1,0 +1,130 @@
+package usage
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/delivery/budget"
+)
+
+var (
+	web = types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}
+	api = types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "api"}
+	log = types.NamespacedName{Namespace: "kubeop-acme-blog-2", Name: "log"}
+)
+
+// rendering is a Rendered that remembers whom it woke.
+func rendering() (r *Rendered, woken *[]types.NamespacedName) {
+	woken = &[]types.NamespacedName{}
+	return &Rendered{Wake: func(app types.NamespacedName) { *woken = append(*woken, app) }}, woken
+}
+
+func TestTenantOfIsThatOfTheNamespace(t *testing.T) {
+	for namespace, want := range map[string]string{"kubeop-acme-shop": "acme", "kubeop-acme-blog-2": "acme", "kubeop-acme2-shop": "acme2"} {
+		if got := TenantOf(namespace); got != want {
+			t.Errorf("%s is of %q, want %q", namespace, got, want)
+		}
+	}
+}
+
+func TestAdmitRefusesTheAppThatIsOverTheSum(t *testing.T) {
+	r, woken := rendering()
+	r.Told(web, 60<<10)
+	r.Told(log, 30<<10)
+	if err := r.Admit("acme", api, 10<<10, 100<<10); err != nil {
+		t.Errorf("there is room: %v", err)
+	}
+	err := r.Admit("acme", api, 11<<10, 100<<10)
+	var over *budget.Exceeded
+	if !errors.As(err, &over) || over.Is != 101<<10 || over.Limit != 100<<10 {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{
+		"all apps of tenant acme deliver", "this one's 11Ki", "the largest others: kubeop-acme-shop/web 60Ki, kubeop-acme-blog-2/log 30Ki): 101Ki",
+		"the limit is 100Ki", "spec.limits.renderedBytes of the Tenant",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+	if sum := r.Of("acme"); sum != 100<<10 {
+		t.Errorf("what was refused counts: %d", sum)
+	}
+	// What it delivers already, and less, may always be delivered.
+	if err := errors.Join(r.Admit("acme", api, 10<<10, 50<<10), r.Admit("acme", api, 9<<10, 50<<10)); err != nil {
+		t.Error(err)
+	}
+	if err := r.Admit("other", types.NamespacedName{Namespace: "kubeop-other-shop", Name: "web"}, 100<<10, 100<<10); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+	if len(*woken) > 0 {
+		t.Errorf("woken are %v", *woken)
+	}
+}
+
+func TestWhatIsLetThroughCountsUntilTheStatusTellsLess(t *testing.T) {
+	r, _ := rendering()
+	sums := func(want int64) {
+		t.Helper()
+		if got := r.Of("acme"); got != want {
+			t.Errorf("the sum is %d, want %d", got, want)
+		}
+	}
+	admit := func(bytes int64) {
+		t.Helper()
+		if err := r.Admit("acme", web, bytes, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Told(web, 0)
+	sums(0)
+	admit(500)
+	sums(500)
+	r.Told(web, 500)
+	sums(500)
+	admit(200)
+	sums(500)
+	r.Told(web, 200)
+	sums(200)
+	if asked, _ := r.Asked(web); asked != 200 {
+		t.Errorf("asked was %d", asked)
+	}
+	r.Gone(web)
+	r.Gone(api)
+	sums(0)
+	if asked, woken := r.Asked(web); asked != 0 || woken != 0 {
+		t.Errorf("of what is gone %d bytes are known, woken %d times", asked, woken)
+	}
+}
+
+func TestWhoWasRefusedIsWokenOnceThereIsRoom(t *testing.T) {
+	r, woken := rendering()
+	r.Told(web, 60)
+	r.Told(log, 30)
+	if err := r.Admit("acme", api, 50, 100); err == nil {
+		t.Fatal("there is no room")
+	}
+	r.Told(web, 55)
+	if len(*woken) > 0 {
+		t.Errorf("of 85 and 50 there is no room in 100, and woken are %v", *woken)
+	}
+	r.Gone(log)
+	if len(*woken) > 0 {
+		t.Errorf("of 55 and 50 there is no room in 100, and woken are %v", *woken)
+	}
+	r.Told(web, 50)
+	r.Told(web, 40)
+	if !slices.Equal(*woken, []types.NamespacedName{api}) {
+		t.Errorf("woken are %v, want api once", *woken)
+	}
+	if _, times := r.Asked(api); times != 1 {
+		t.Errorf("woken %d times", times)
+	}
+	if err := r.Admit("acme", api, 50, 100); err != nil {
+		t.Error(err)
+	}
+}
