@@ -49,10 +49,10 @@ func containerAt(folder string) container {
 
 // missing says what of the container does not protect the operator from what is evaluated.
 func (c container) missing() (told []string) {
-	switch {
-	case c.version == 0:
+	switch c.version {
+	case 0:
 		told = append(told, "cgroup v2 (what limits this container's memory is not known, and is not compared with what the processes take)")
-	case c.version == 1:
+	case 1:
 		told = append(told, "cgroup v2 (version 1 is there: the kernel's own memory for the processes may not count to the container's limit)")
 	}
 	if c.version > 0 && c.memory == 0 {
