@@ -61,7 +61,7 @@ func (r *report) markdown() string {
 				continue
 			}
 			n++
-			fmt.Fprintf(&out, "| %d | %s | %s | %s | %s |\n", n, a.id, x.name, a.name, strings.Join(cells(a, one, three), " | "))
+			fmt.Fprintf(&out, "| %d | %s | %s | %s | %s |\n", n, a.id, x.name, a.name, strings.Join(cells(one, three), " | "))
 		}
 	}
 	fmt.Fprintf(&out, "\nUndisturbed: %s before, %s after; the operator itself had %d MiB, and %d MiB after. %s.\n",
@@ -79,8 +79,8 @@ func (r *report) of(key string, by int) (worst *outcome) {
 	return worst
 }
 
-// cells are the figures of an attack, the larger ones of its runs.
-func cells(a attack, runs ...*outcome) []string {
+// cells are the figures of the runs of an attack, of most the larger ones.
+func cells(runs ...*outcome) []string {
 	var all []string
 	var own int64
 	var restarts int
@@ -97,13 +97,8 @@ func cells(a attack, runs ...*outcome) []string {
 		held = held && o.err == nil && len(o.w.broken) == 0
 	}
 	what := "held"
-	switch {
-	case !held && open[a.key] != "":
-		what = "open: " + open[a.key]
-	case !held:
+	if !held {
 		what = "**not held**"
-	case open[a.key] != "":
-		what = "held, and is to be taken out of what is open"
 	}
 	return append(all, fmt.Sprint(own>>20), fmt.Sprint(restarts), fmt.Sprintf("%.1f", cpu), fmt.Sprintf("%.1f", told), fmt.Sprintf("%.1f", gone), what)
 }
