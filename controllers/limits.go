@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/quota"
 )
 
@@ -39,7 +40,10 @@ func (s *shared) bound() error {
 	s.store = &usage.Store{Reader: s.mgr.GetClient(), Limits: s.limits.usual, Quota: s.quota, Clock: clock.RealClock{}}
 	s.watch.OnKind(s.quotas)
 	s.rendered = &usage.Rendered{}
-	s.stores.Limit(func(tenant string) int64 { return s.limits.of(tenant).SourceBytes })
+	s.stores.Limit(func(tenant string) fetch.Bounds {
+		limits := s.limits.of(tenant)
+		return fetch.Bounds{Kept: limits.SourceBytes, Inflated: limits.PackBytes}
+	})
 	return nil
 }
 

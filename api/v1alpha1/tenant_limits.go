@@ -49,6 +49,12 @@ type TenantLimits struct {
 	// +optional
 	SourceBytes *resource.Quantity `json:"sourceBytes,omitempty"`
 
+	// PackBytes is what the Git objects of one fetch may inflate to together, those of its own Repository and those of its apps' sources:
+	// a few kilobytes can stand for terabytes, and inflating them takes the operator's processor. Default 1Gi.
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Mi')) >= 0 && quantity(string(self)).compareTo(quantity('4Gi')) <= 0",message="packBytes must be between 16Mi and 4Gi"
+	// +optional
+	PackBytes *resource.Quantity `json:"packBytes,omitempty"`
+
 	// RenderedBytes is how large what all its apps deliver may be together, as rendered. Of a Helm app its release counts five times,
 	// too, because so many records of it are kept; and of a workload whose pod's template is larger than 16Ki the rest of that counts
 	// sixty times, because Kubernetes copies it into old revisions and pods. Default 64Mi.

@@ -1755,6 +1755,11 @@ func (in *TenantLimits) DeepCopyInto(out *TenantLimits) {
 		x := (*in).DeepCopy()
 		*out = &x
 	}
+	if in.PackBytes != nil {
+		in, out := &in.PackBytes, &out.PackBytes
+		x := (*in).DeepCopy()
+		*out = &x
+	}
 	if in.RenderedBytes != nil {
 		in, out := &in.RenderedBytes, &out.RenderedBytes
 		x := (*in).DeepCopy()

@@ -18,6 +18,8 @@ type Limits struct {
 	App App
 	// SourceBytes is what is kept of the apps' sources on the operator's disk.
 	SourceBytes int64
+	// PackBytes is what the Git objects of one fetch inflate to.
+	PackBytes int64
 	// RenderedBytes is the size of what all its apps deliver.
 	RenderedBytes int64
 	// StoreBytes is what the objects in its namespaces take in the API server's store, see quota.Bound.
@@ -33,7 +35,7 @@ func Default() Limits {
 	return Limits{
 		Projects: 50, Apps: 500, TreeBytes: 16 << 20,
 		App:         App{Objects: 5000, Bytes: 8 << 20, Values: 500_000},
-		SourceBytes: 2 << 30, RenderedBytes: 64 << 20, StoreBytes: 96 << 20,
+		SourceBytes: 2 << 30, PackBytes: 1 << 30, RenderedBytes: 64 << 20, StoreBytes: 96 << 20,
 	}
 }
 

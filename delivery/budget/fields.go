@@ -37,13 +37,15 @@ var (
 		func(l *v1alpha1.TenantLimits) (int64, bool) { return number(l.AppValues) }, func(l *Limits) *int64 { return &l.App.Values }}
 	SourceBytes = Field{"sourceBytes", true, 1 << 20, 3 << 30,
 		func(l *v1alpha1.TenantLimits) (int64, bool) { return size(l.SourceBytes) }, func(l *Limits) *int64 { return &l.SourceBytes }}
+	PackBytes = Field{"packBytes", true, 16 << 20, 4 << 30,
+		func(l *v1alpha1.TenantLimits) (int64, bool) { return size(l.PackBytes) }, func(l *Limits) *int64 { return &l.PackBytes }}
 	RenderedBytes = Field{"renderedBytes", true, 64 << 10, 64 << 30,
 		func(l *v1alpha1.TenantLimits) (int64, bool) { return size(l.RenderedBytes) }, func(l *Limits) *int64 { return &l.RenderedBytes }}
 	StoreBytes = Field{"storeBytes", true, 1 << 20, 64 << 30,
 		func(l *v1alpha1.TenantLimits) (int64, bool) { return size(l.StoreBytes) }, func(l *Limits) *int64 { return &l.StoreBytes }}
 )
 
-var fields = []Field{Projects, Apps, TreeBytes, AppObjects, AppBytes, AppValues, SourceBytes, RenderedBytes, StoreBytes}
+var fields = []Field{Projects, Apps, TreeBytes, AppObjects, AppBytes, AppValues, SourceBytes, PackBytes, RenderedBytes, StoreBytes}
 
 func number(n *int32) (int64, bool) {
 	if n == nil {

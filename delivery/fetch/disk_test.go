@@ -83,7 +83,9 @@ func TestATenantHasItsPartOfTheDisk(t *testing.T) {
 
 			stores.disk.limit = room / 2
 			sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "75 KiB")
-			stores.Limit(func(name string) int64 { return map[string]int64{"acme": room / 3, "other": room}[name] })
+			stores.Limit(func(name string) Bounds {
+				return Bounds{Kept: map[string]int64{"acme": room / 3, "other": room}[name], Inflated: limit.GiB}
+			})
 			sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "the limit is 50 KiB: remove what is not needed; what nobody uses goes after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
 			sources.WantError(t, stores.disk.check(t.Context(), "other"), nil, "")
 			sources.WantError(t, stores.disk.check(t.Context(), RepositoryTenant("acme")), nil, "")

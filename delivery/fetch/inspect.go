@@ -11,13 +11,14 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
 // inspect checks what the pack claims before anything is kept in memory because of it. It returns the objects that
 // the pack gives differences to and leaves out because we have them (a "thin" pack). It calls enlarge before more memory is taken
 // than limits.large, here or by indexOf later.
-func inspect(pack io.ReadSeeker, g *generation, enlarge func() error) ([]rawObject, error) {
+func inspect(pack io.ReadSeeker, g *generation, limits limits, enlarge func() error) ([]rawObject, error) {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading the pack: %w", err)
 	}
@@ -26,10 +27,10 @@ func inspect(pack io.ReadSeeker, g *generation, enlarge func() error) ([]rawObje
 	if err != nil {
 		return nil, fmt.Errorf("reading the pack: %w", err)
 	}
-	if int64(count) > g.limits.objects {
-		return nil, limit.TooMany("the number of objects in the commit's pack", g.limits.objects)
+	if int64(count) > limits.objects {
+		return nil, limit.TooMany("the number of objects in the commit's pack", limits.objects)
 	}
-	chains := &chains{pack: pack, store: g, limits: g.limits, enlarge: enlarge, cost: make(map[int64]int64, count), bases: map[plumbing.Hash]rawObject{}}
+	chains := &chains{pack: pack, store: g, limits: limits, enlarge: enlarge, cost: make(map[int64]int64, count), bases: map[plumbing.Hash]rawObject{}}
 	for range count {
 		if err := chains.next(scanner); err != nil {
 			return nil, err
@@ -84,7 +85,8 @@ func (c *chains) next(scanner *packfile.Scanner) error {
 		c.inflated += header.Length
 	}
 	if c.inflated > c.limits.inflated {
-		return limit.TooLarge("what the objects of the commit's pack inflate to, together,", c.limits.inflated)
+		return failure.New(failure.ErrTooLarge, "what the objects of the commit's pack inflate to, together, is larger than the limit of %s: "+
+			"take large files out of Git. An administrator of the cluster allows more with spec.limits.packBytes of the Tenant", limit.Text(c.limits.inflated))
 	}
 	if c.held > c.limits.deltaChain {
 		// Not ErrTooLarge: without what we have, the server sends no such differences.

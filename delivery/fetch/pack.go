@@ -62,7 +62,7 @@ func (g *generation) unpack(ctx context.Context, file *os.File, place *unpackPla
 	if err := checksum(pack); err != nil {
 		return err
 	}
-	bases, err := inspect(pack, g, place.enlarge)
+	bases, err := inspect(pack, g, place.bound(g.limits), place.enlarge)
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,13 @@ type rawPack struct {
 	*testing.T
 	text  bytes.Buffer
 	count uint32
+	// unpacking is where it is unpacked, for a tenant.
+	unpacking *unpackers
+	tenant    string
 }
 
 func newRawPack(t *testing.T) *rawPack {
-	p := &rawPack{T: t}
+	p := &rawPack{T: t, unpacking: newUnpackers()}
 	p.text.WriteString("PACK\x00\x00\x00\x02\x00\x00\x00\x00")
 	return p
 }
@@ -100,12 +103,12 @@ func (p *rawPack) add(lower func(*limits)) (size int, took time.Duration, err er
 		p.Fatal(err)
 	}
 	lower(&limits)
-	g, err := openGeneration(dir, limits, newUnpackers())
+	g, err := openGeneration(dir, limits, p.unpacking)
 	if err != nil {
 		p.Fatal(err)
 	}
 	began := time.Now()
-	err = g.addPack(p.Context(), bytes.NewReader(text))
+	err = g.addPack(onBehalfOf(p.Context(), p.tenant), bytes.NewReader(text))
 	return len(text), time.Since(began), err
 }
 
@@ -124,6 +127,24 @@ func TestASmallPackOfManyDifferences(t *testing.T) {
 	sources.WantError(t, err, failure.ErrTooLarge, "what the objects of the commit's pack inflate to, together, is larger than the limit of 1 GiB")
 	if took > 20*time.Second {
 		t.Errorf("it took %s", took)
+	}
+}
+
+// TestWhatAPackInflatesToIsBoundedForEachTenant as its limits say, and for its Repository by the same.
+func TestWhatAPackInflatesToIsBoundedForEachTenant(t *testing.T) {
+	const refused = "is larger than the limit of 1 MiB: take large files out of Git. " +
+		"An administrator of the cluster allows more with spec.limits.packBytes of the Tenant"
+	for tenant, want := range map[string]string{"acme": refused, RepositoryTenant("acme"): refused, "other": ""} {
+		p := newRawPack(t)
+		p.tenant = tenant
+		p.unpacking.limitOf = func(name string) int64 { return map[string]int64{"acme": limit.MiB, "other": 3 * limit.MiB}[name] }
+		p.blob(make([]byte, 2*limit.MiB))
+		_, _, err := p.add(untouched)
+		if want == "" {
+			sources.WantError(t, err, nil, "")
+		} else {
+			sources.WantError(t, err, failure.ErrTooLarge, want)
+		}
 	}
 }
 

@@ -37,9 +37,18 @@ func NewStores(dir string, network *transport.Network, now func() time.Time, hos
 	return s
 }
 
-// Limit has each tenant's part of the disk bounded by what of says, in bytes, which must not wait: it is asked with the name of a tenant,
+// Bounds are those of one tenant, in bytes.
+type Bounds struct {
+	// Kept is what its sources may take on disk, Inflated what the objects of one Git fetch may inflate to together.
+	Kept, Inflated int64
+}
+
+// Limit has what is fetched for each tenant bounded by what of says, which must not wait: it is asked with the name of a tenant,
 // or of a Repository for what is fetched for that, whose commits count by themselves. It is called before the first fetch.
-func (s *Stores) Limit(of func(name string) int64) { s.disk.limitOf = of }
+func (s *Stores) Limit(of func(name string) Bounds) {
+	s.disk.limitOf = func(name string) int64 { return of(name).Kept }
+	s.Git.unpacking.limitOf = func(name string) int64 { return of(name).Inflated }
+}
 
 // Used are the bytes on disk that count for a tenant: those of what its apps are made from.
 func (s *Stores) Used(tenant string) int64 {

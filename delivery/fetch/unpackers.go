@@ -11,7 +11,11 @@ import (
 
 // unpackers bound how many packs are unpacked at once, and so the memory that hostile ones take together. Each tenant's apps unpack
 // one at a time. Repositories have places of their own: a push waits for no app's pack.
-type unpackers struct{ apps, repositories packPlaces }
+type unpackers struct {
+	apps, repositories packPlaces
+	// limitOf says what one pack of a tenant, or of a Repository, may inflate to; nil says limits.inflated of each.
+	limitOf func(name string) int64
+}
 
 // packPlaces are the places of packs, and those of packs that take more memory than limits.large.
 type packPlaces struct{ all, large *fair.Places }
@@ -44,13 +48,14 @@ type unpackPlace struct {
 	ctx    context.Context
 	tenant string
 	packPlaces
-	leaves []func()
+	limitOf func(name string) int64
+	leaves  []func()
 }
 
 // enter waits for a place.
 func (u *unpackers) enter(ctx context.Context) (*unpackPlace, error) {
 	tenant, _ := ctx.Value(tenantKey{}).(string)
-	p := &unpackPlace{ctx: ctx, tenant: tenant, packPlaces: u.apps}
+	p := &unpackPlace{ctx: ctx, tenant: tenant, packPlaces: u.apps, limitOf: u.limitOf}
 	if strings.HasPrefix(tenant, repositoryShare) {
 		p.packPlaces = u.repositories
 	}
@@ -71,6 +76,14 @@ func (p *unpackPlace) enlarge() error {
 		return nil
 	}
 	return p.take(p.large)
+}
+
+// bound returns the limits with what the tenant's pack may inflate to.
+func (p *unpackPlace) bound(l limits) limits {
+	if p.limitOf != nil {
+		l.inflated = p.limitOf(strings.TrimPrefix(p.tenant, repositoryShare))
+	}
+	return l
 }
 
 // leave gives all back.

@@ -4,5 +4,3 @@ package availability
 
 // boxed are all attacks, by what they attack.
 var boxed = []box{rendered, built, trees, fetchedAndJudged, requested}
-
-const firstCome = "who evaluates long delays others: the processes that evaluate are first come, first served"
