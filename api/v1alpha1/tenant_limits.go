@@ -50,7 +50,7 @@ type TenantLimits struct {
 	SourceBytes *resource.Quantity `json:"sourceBytes,omitempty"`
 
 	// PackBytes is what the Git objects of one fetch may inflate to together, those of its own Repository and those of its apps' sources:
-	// a few kilobytes can stand for terabytes, and inflating them takes the operator's processor. Default 1Gi.
+	// a few kilobytes can stand for gigabytes, and inflating these takes the operator's processor. Default 1Gi.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('16Mi')) >= 0 && quantity(string(self)).compareTo(quantity('4Gi')) <= 0",message="packBytes must be between 16Mi and 4Gi"
 	// +optional
 	PackBytes *resource.Quantity `json:"packBytes,omitempty"`

@@ -16,8 +16,9 @@ import (
 )
 
 // inspect checks what the pack claims before anything is kept in memory because of it. It returns the objects that
-// the pack gives differences to and leaves out because we have them (a "thin" pack). It calls enlarge before more memory is taken
-// than limits.large, here or by indexOf later.
+// the pack gives differences to and leaves out because we have them (a "thin" pack). The limits
+// are those of whom the pack is fetched for. It calls enlarge before more memory is taken than limits.large,
+// here or by indexOf later.
 func inspect(pack io.ReadSeeker, g *generation, limits limits, enlarge func() error) ([]rawObject, error) {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading the pack: %w", err)

@@ -134,18 +134,17 @@ func TestASmallPackOfManyDifferences(t *testing.T) {
 func TestWhatAPackInflatesToIsBoundedForEachTenant(t *testing.T) {
 	const refused = "is larger than the limit of 1 MiB: take large files out of Git. " +
 		"An administrator of the cluster allows more with spec.limits.packBytes of the Tenant"
-	for tenant, want := range map[string]string{"acme": refused, RepositoryTenant("acme"): refused, "other": ""} {
+	unpack := func(tenant string) error {
 		p := newRawPack(t)
 		p.tenant = tenant
 		p.unpacking.limitOf = func(name string) int64 { return map[string]int64{"acme": limit.MiB, "other": 3 * limit.MiB}[name] }
 		p.blob(make([]byte, 2*limit.MiB))
 		_, _, err := p.add(untouched)
-		if want == "" {
-			sources.WantError(t, err, nil, "")
-		} else {
-			sources.WantError(t, err, failure.ErrTooLarge, want)
-		}
+		return err
 	}
+	sources.WantError(t, unpack("acme"), failure.ErrTooLarge, refused)
+	sources.WantError(t, unpack(RepositoryTenant("acme")), failure.ErrTooLarge, refused)
+	sources.WantError(t, unpack("other"), nil, "")
 }
 
 // TestTheSameObjectManyTimes: what is a difference to an object that the pack has many times is looked at once.
