@@ -104,14 +104,7 @@ func guarded(t *testing.T) *team {
 	n := newTeam(t, "guarded")
 	n.push(botFiles())
 	n.ready(n.app("shop", "web"), n.app("shop", "bad"))
-	tenant := &v1alpha1.Tenant{}
-	n.eventually(func() error {
-		if err := n.admin.Get(t.Context(), client.ObjectKey{Name: n.name}, tenant); err != nil {
-			return err
-		}
-		tenant.Spec.Owners = []v1alpha1.Owner{{Kind: rbacv1.UserKind, Name: "lead", Role: "admin"}}
-		return n.admin.Update(t.Context(), tenant)
-	})
+	n.own(v1alpha1.Owner{Kind: rbacv1.UserKind, Name: "lead", Role: "admin"})
 	return n
 }
 

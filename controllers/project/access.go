@@ -14,11 +14,11 @@ import (
 func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	// Nothing runs as the deployer, so its token is mounted nowhere.
 	account := core.ServiceAccount(v1alpha1.Deployer, s.namespace).WithLabels(s.labels()).WithAutomountServiceAccountToken(false)
-	objects := []any{account, access.Deployer(s.namespace, s.labels())}
-	for _, b := range access.Bindings(s.namespace, s.labels(), s.tenant.Spec.Owners) {
-		objects = append(objects, b)
+	wanted, unwanted := access.Bindings(s.namespace, s.labels(), s.tenant.Spec.Owners)
+	if err := s.made.Withdraw(ctx, s.labels(), unwanted...); err != nil {
+		return err
 	}
-	if err := s.made.Apply(ctx, objects...); err != nil {
+	if err := s.made.Apply(ctx, append(wanted, account, access.Deployer(s.namespace, s.labels()))...); err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, err)
 	}
 	if !s.hadCluster() {

@@ -20,11 +20,11 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	binding := rbac.ClusterRoleBinding(name).WithLabels(s.labels()).
 		WithRoleRef(rbac.RoleRef().WithAPIGroup("rbac.authorization.k8s.io").WithKind("ClusterRole").WithName(name)).
 		WithSubjects(access.Subjects(s.tenant.Spec.Owners, "")...)
-	objects := []any{role, binding}
-	for _, b := range access.Bindings(s.home, s.labels(), s.tenant.Spec.Owners) {
-		objects = append(objects, b)
+	wanted, unwanted := access.Bindings(s.home, s.labels(), s.tenant.Spec.Owners)
+	if err := s.made.Withdraw(ctx, s.labels(), unwanted...); err != nil {
+		return err
 	}
-	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, objects...))
+	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, append(wanted, role, binding)...))
 }
 
 // clusterRole is the name of the role and the binding outside the tenant's namespaces.

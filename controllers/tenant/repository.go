@@ -59,6 +59,8 @@ func repositoryOf(s *scope) (*unstructured.Unstructured, error) {
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind))
 	u.SetName(s.tenant.Name)
 	u.SetLabels(s.labels())
+	// Its controller would add it before anything else, in a request of its own.
+	u.SetFinalizers([]string{v1alpha1.Finalizer})
 	return u, nil
 }
 

@@ -12,14 +12,18 @@ const rbacGroup = "rbac.authorization.k8s.io"
 // roles are the roles an owner can have; each is a ClusterRole "kubeop-<role>" of the chart.
 var roles = []string{"view", "edit", "admin"}
 
-// Bindings binds the owners to their roles in a namespace, one binding a role. A role without an owner is bound to
-// nobody, so that the set of objects does not depend on the owners.
-func Bindings(namespace string, labels map[string]string, owners []v1alpha1.Owner) []*rbac.RoleBindingApplyConfiguration {
-	var bindings []*rbac.RoleBindingApplyConfiguration
+// Bindings binds the owners to their roles in a namespace: one binding for each role that an owner has. It also returns the
+// bindings of the roles that nobody has, which must not be there.
+func Bindings(namespace string, labels map[string]string, owners []v1alpha1.Owner) (wanted, unwanted []any) {
 	for _, role := range roles {
-		bindings = append(bindings, bind(namespace, "kubeop-"+role, labels).WithSubjects(Subjects(owners, role)...))
+		binding := bind(namespace, "kubeop-"+role, labels)
+		if subjects := Subjects(owners, role); len(subjects) > 0 {
+			wanted = append(wanted, binding.WithSubjects(subjects...))
+		} else {
+			unwanted = append(unwanted, binding)
+		}
 	}
-	return bindings
+	return wanted, unwanted
 }
 
 // Deployer returns the binding of the service account as which a project's apps are delivered. The role is a

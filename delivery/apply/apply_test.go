@@ -331,6 +331,30 @@ func TestLedgerForgetsNothing(t *testing.T) {
 	}
 }
 
+// TestLedgerWithdrawsWhatNobodyRecorded: only what the watch shows costs a request, and only what is the owner's goes.
+func TestLedgerWithdrawsWhatNobodyRecorded(t *testing.T) {
+	b := newBench(t)
+	b.must(2, b.config("one", "a"), b.config("strangers", "a"))
+	strangers := b.read("strangers")
+	strangers.Labels = map[string]string{v1alpha1.AppLabel: "api"}
+	if err := b.Update(t.Context(), strangers); err != nil {
+		t.Fatal(err)
+	}
+	l := NewLedger(b.Applier, b.Client, v1alpha1.Inventory{})
+	owner := map[string]string{v1alpha1.AppLabel: "web"}
+	if err := l.Withdraw(t.Context(), owner, b.config("one", "b"), b.config("strangers", "b"), b.config("nowhere", "b")); err != nil {
+		t.Fatal(err)
+	}
+	b.read("strangers")
+	err := b.Get(t.Context(), types.NamespacedName{Namespace: b.namespace, Name: "one"}, &corev1.ConfigMap{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("one is still there: %v", err)
+	}
+	if got := l.Inventory().Entries; len(got) != 0 {
+		t.Errorf("recorded is %v", got)
+	}
+}
+
 // A watch that lags shows an object as it was before the last write, or not at all. Nothing is written again for that, unless
 // the manifest is another one, or the watch shows something newer.
 func TestWhatTheWatchHasNotSeenIsNotWrittenAgain(t *testing.T) {

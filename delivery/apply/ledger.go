@@ -79,6 +79,26 @@ func (l *Ledger) Remove(ctx context.Context, owner map[string]string, entries ..
 	return err
 }
 
+// Withdraw deletes objects that must not be there, recorded or not, where the watch shows them and they carry the owner's labels. What
+// an earlier run made and could not record, because the process ended, goes too.
+func (l *Ledger) Withdraw(ctx context.Context, owner map[string]string, objects ...any) error {
+	var entries []v1alpha1.InventoryEntry
+	for _, object := range objects {
+		o, err := toUnstructured(object)
+		if err != nil {
+			return err
+		}
+		live, known, err := l.applier.Live(ctx, o.GroupVersionKind(), client.ObjectKeyFromObject(o))
+		if err != nil {
+			return err
+		}
+		if live != nil || !known {
+			entries = append(entries, v1alpha1.InventoryEntry{ID: IDOf(o).String(), Version: o.GroupVersionKind().Version})
+		}
+	}
+	return l.Remove(ctx, owner, entries...)
+}
+
 // Inventory returns what is now recorded.
 func (l *Ledger) Inventory() v1alpha1.Inventory {
 	return Inventory(l.made, Stale(l.recorded, l.made))
