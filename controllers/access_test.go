@@ -36,6 +36,15 @@ func (n *team) own(owners ...v1alpha1.Owner) {
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Owners = owners })
 }
 
+// administered gives the tenant an administrator, and waits for the binding kubeop-admin in its project shop.
+func (n *team) administered() {
+	n.t.Helper()
+	n.own(v1alpha1.Owner{Kind: rbacv1.UserKind, Name: "ann", Role: "admin"})
+	n.eventually(func() error {
+		return n.admin.Get(n.t.Context(), client.ObjectKey{Namespace: n.namespace(), Name: "kubeop-admin"}, &rbacv1.RoleBinding{})
+	})
+}
+
 // admits waits until these are the bindings of people in the home and in project shop: "<name>: <subject>", sorted.
 func (n *team) admits(want ...string) {
 	n.t.Helper()

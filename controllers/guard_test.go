@@ -195,6 +195,7 @@ func TestAnUpdateIsHeldToTheRules(t *testing.T) {
 	const namespace = "kubeop-updated-shop"
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
+	n.administered()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bot"}}
 	n.create(account)
 	// The operator's name is let through, as everything was before the policies; its rights here are an administrator's.

@@ -257,6 +257,7 @@ func TestPriorityClassesAreThoseOfTheTenant(t *testing.T) {
 // TestATenantLeavesAloneWhatThePlatformMade has an app's account, and a person that an app let in, take away what bounds them.
 func TestATenantLeavesAloneWhatThePlatformMade(t *testing.T) {
 	n, bot := limited(t, "tethered")
+	n.administered()
 	jane := n.as("jane-of-tethered")
 	const hard = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: %s}, spec: {hard: {pods: 10000}}}"
 	for _, what := range []string{

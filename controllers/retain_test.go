@@ -328,6 +328,7 @@ func (n *team) deleteTenant() v1alpha1.TenantSpec {
 func TestWhatLostItsStatusIsAdoptedAsItIs(t *testing.T) {
 	n := newTeam(t, "restored")
 	n.applied("web", n.push(n.data()))
+	n.administered()
 	n.boundClaim("data")
 	kept := []client.Object{
 		namespace(v1alpha1.HomeNamespace(n.name)), namespace(n.namespace()), n.claim("data"), n.configMapOf("shop", "settings"),
