@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -144,15 +143,12 @@ func (s *shared) usages() *usages {
 
 var quotaKind = corev1.SchemeGroupVersion.WithKind("ResourceQuota")
 
-// quota returns the quota of a tenant's namespace as it is watched, nil where there is none.
-func (s *shared) quota(ctx context.Context, namespace string) (*corev1.ResourceQuota, error) {
-	found, _, err := s.watch.Object(ctx, quotaKind, types.NamespacedName{Namespace: namespace, Name: quota.Name})
-	if found == nil || err != nil {
-		return nil, err
-	}
+// quota returns spec and status of the quota of a tenant's namespace as they are watched, nil where there is none.
+func (s *shared) quota(namespace string) (*corev1.ResourceQuota, error) {
 	live := &corev1.ResourceQuota{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, live); err != nil {
-		return nil, fmt.Errorf("reading the quota of %s: %w", namespace, err)
+	found, err := s.watch.Decode(quotaKind, types.NamespacedName{Namespace: namespace, Name: quota.Name}, live)
+	if !found || err != nil {
+		return nil, err
 	}
 	return live, nil
 }

@@ -27,5 +27,8 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	if s.cluster != nil {
 		return s.cluster
 	}
-	return s.made.Prune(ctx, s.labels())
+	if err := s.made.Prune(ctx, s.labels()); err != nil {
+		return err
+	}
+	return r.count(ctx, s) // Again: apps of a new project have come meanwhile, and to tell of them later takes another write.
 }

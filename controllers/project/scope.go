@@ -29,7 +29,7 @@ type scope struct {
 	closed []string
 	// lowered: the quota lets less be made than the project's own would, because of what the tenant's other projects have, set by guard.
 	lowered bool
-	// apps is counted by resolve.
+	// apps is counted by resolve, and by grant again.
 	apps int
 	// cluster is how the granting of cluster-scoped kinds ended, in resolve where some were granted before, else in grant,
 	// which tells of it.
@@ -96,14 +96,20 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("reading tenant %s: %w", name, err)
 	}
-	apps := &v1alpha1.AppList{}
-	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
-	}
-	s.tenant, s.apps = tenant, len(apps.Items)
+	s.tenant = tenant
 	if s.hadCluster() {
 		// What administrators take back must not last as long as a failure of what follows, which is up to the tenant's files.
 		s.cluster = r.grantCluster(ctx, s)
 	}
+	return r.count(ctx, s)
+}
+
+// count counts the apps that are declared.
+func (r *Reconciler) count(ctx context.Context, s *scope) error {
+	apps := &v1alpha1.AppList{}
+	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
+	}
+	s.apps = len(apps.Items)
 	return nil
 }

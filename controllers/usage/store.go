@@ -35,7 +35,7 @@ type Store struct {
 	// Limits are those of tenants whose Tenant does not set them.
 	Limits budget.Limits
 	// Quota returns the quota of a namespace as it is watched, nil where there is none.
-	Quota func(ctx context.Context, namespace string) (*corev1.ResourceQuota, error)
+	Quota func(namespace string) (*corev1.ResourceQuota, error)
 	Clock clock.Clock
 
 	mu      sync.Mutex
@@ -89,7 +89,7 @@ func (s *Store) Share(ctx context.Context, tenant *v1alpha1.Tenant, name string,
 	if !t.bound.Near(t.taken) {
 		return hard, false, nil
 	}
-	now, err := s.Quota(ctx, name)
+	now, err := s.Quota(name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -205,7 +205,7 @@ func (s *Store) counted(ctx context.Context, tenant *v1alpha1.Tenant) (*stored, 
 	}
 	t.bound = bound
 	for name := range t.dirty {
-		now, err := s.Quota(ctx, name)
+		now, err := s.Quota(name)
 		if err != nil {
 			return nil, err
 		}

@@ -44,7 +44,7 @@ func newWorld(t *testing.T) *world {
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(w.tenant, &v1alpha1.Project{ObjectMeta: objectMeta("kubeop-acme", "shop", 1)},
 		&v1alpha1.Project{ObjectMeta: objectMeta("kubeop-acme", "blog", 1)}).Build()
-	w.store = &Store{Reader: reader, Limits: budget.Default(), Clock: w.clock, Quota: func(_ context.Context, namespace string) (*corev1.ResourceQuota, error) {
+	w.store = &Store{Reader: reader, Limits: budget.Default(), Clock: w.clock, Quota: func(namespace string) (*corev1.ResourceQuota, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.reads++

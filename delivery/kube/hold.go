@@ -122,8 +122,8 @@ func specOf(group string, content map[string]any) (any, error) {
 // object returns what is held as the object it is part of.
 func (h *held) object() (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(h.rest, &u.Object); err != nil {
-		return nil, fmt.Errorf("decoding what is held: %w", err)
+	if err := h.decode(&u.Object); err != nil {
+		return nil, err
 	}
 	metadata, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&h.ObjectMeta)
 	if err != nil {
@@ -132,4 +132,12 @@ func (h *held) object() (*unstructured.Unstructured, error) {
 	u.Object["metadata"] = metadata
 	u.SetGroupVersionKind(schema.FromAPIVersionAndKind(h.APIVersion, h.Kind))
 	return u, nil
+}
+
+// decode decodes spec and status.
+func (h *held) decode(into any) error {
+	if err := utiljson.Unmarshal(h.rest, into); err != nil {
+		return fmt.Errorf("decoding what is held: %w", err)
+	}
+	return nil
 }

@@ -86,6 +86,21 @@ func (w *Watch) Object(_ context.Context, kind schema.GroupVersionKind, key type
 	return object, true, nil
 }
 
+// Decode decodes the spec and the status of an object, as Object has them, into a value of its Go type, and reports whether there is one.
+func (w *Watch) Decode(kind schema.GroupVersionKind, key types.NamespacedName, into any) (bool, error) {
+	if !w.whole(kind) {
+		return false, nil
+	}
+	found, _, err := w.look(kind, key)
+	if found == nil || err != nil {
+		return false, err
+	}
+	if err := found.(*held).decode(into); err != nil {
+		return false, fmt.Errorf("looking at %s %s: %w", kind.Kind, key, err)
+	}
+	return true, nil
+}
+
 // InNamespace returns the metadata of all objects of a kind in a namespace that carry the label, as the watch last saw them; none
 // where the operator may not watch the kind. What it returns is shared: it is not to be changed.
 func (w *Watch) InNamespace(kind schema.GroupVersionKind, namespace string) ([]metav1.Object, error) {
