@@ -74,12 +74,22 @@ func (n *team) settled() map[string]string {
 	for same, looks := 0, 0; same < 3 && looks < 60; looks++ {
 		time.Sleep(time.Second)
 		now := n.resourceVersions()
-		if same++; !maps.Equal(last, now) || now["ConfigMap "+n.namespace()+"/kube-root-ca.crt"] == "" {
+		if same++; !maps.Equal(last, now) || !n.furnished(now) {
 			same = 0
 		}
 		last = now
 	}
 	return last
+}
+
+// furnished reports whether Kubernetes has made what each namespace has in both of the team's.
+func (n *team) furnished(versions map[string]string) bool {
+	for _, namespace := range []string{n.namespace(), v1alpha1.HomeNamespace(n.name)} {
+		if versions["ConfigMap "+namespace+"/kube-root-ca.crt"] == "" || versions["ServiceAccount "+namespace+"/default"] == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // resourceVersions returns the versions of everything that is the team's. The objects of this API are left out: asking

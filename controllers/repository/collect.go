@@ -45,10 +45,17 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// await waits for the namespaces of what is declared. What is told is told once a second.
+const (
+	// untold is how long a commit that waits for namespaces is not told of: most are done by then.
+	untold = 2 * time.Second
+	// retell is how often it is told again how far it came. Each time is a write.
+	retell = 5 * time.Second
+)
+
+// await waits for the namespaces of what is declared, and tells so now and then.
 func (r *Reconciler) await(s *scope) error {
 	now := r.Steps.Clock.Now()
-	if pause := s.progress.told.Add(time.Second).Sub(now); pause > 0 && pause <= time.Second {
+	if pause := s.progress.told.Add(retell).Sub(now); pause > 0 && pause <= retell {
 		s.unfinished = true
 		return step.Soon(pause)
 	}

@@ -53,15 +53,15 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*fetch.Fold
 	if !ok {
 		return nil, fmt.Errorf("repository %s cannot declare apps in namespace %s", name, app.Namespace)
 	}
-	if repository.Status.LastAttemptedRevision == "" {
-		return nil, fmt.Errorf("repository %s: %w", name, errUnfetched)
-	}
 	// What the last fetch brought answers without a look at the credentials.
 	last, asked, ok := r.Commits.Last(string(repository.UID))
 	if ok && asked.Generation == repository.Generation {
 		if folder, err := last.Folder(digest); err == nil {
 			return folder, nil
 		}
+	}
+	if repository.Status.LastAttemptedRevision == "" {
+		return nil, fmt.Errorf("repository %s: %w", name, errUnfetched)
 	}
 	return r.olderFolder(ctx, repository, app, tenant)
 }

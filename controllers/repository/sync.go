@@ -140,7 +140,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 			return err
 		}
 		p.foreign = s.foreign(there)
-		p.told = r.Steps.Clock.Now() // What is done within a second is told once it is done.
+		p.told = r.Steps.Clock.Now().Add(untold - retell)
 		for ref := range there {
 			note(ref)
 		}

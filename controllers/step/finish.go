@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -181,12 +182,32 @@ func (r *Runner) send(ctx context.Context, before, obj Object) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	data, err := jsonpatch.CreateMergePatch(was, is)
-	if err != nil || string(data) == "{}" {
+	data, err := statusPatch(was, is)
+	if err != nil || data == nil {
 		return 0, err
 	}
 	// The context may have ended with the work; what was found out is still told.
 	return len(is), client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, client.RawPatch(types.MergePatchType, data)))
+}
+
+// statusPatch returns the merge patch between the statuses of two states of an object, nil where they are the same. Nothing else of an
+// object is written with its status, so nothing else is compared.
+func statusPatch(before, after []byte) ([]byte, error) {
+	type object struct {
+		Status json.RawMessage `json:"status"`
+	}
+	was, is := object{}, object{}
+	if err := errors.Join(json.Unmarshal(before, &was), json.Unmarshal(after, &is)); err != nil {
+		return nil, err
+	}
+	if bytes.Equal(was.Status, is.Status) {
+		return nil, nil
+	}
+	patch, err := jsonpatch.CreateMergePatch(was.Status, is.Status)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(object{Status: patch})
 }
 
 // tell emits an event when Ready is false and says something else than before, and when it is true and the last that it said

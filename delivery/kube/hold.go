@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +23,9 @@ const maxSpec = 4 << 10
 
 // workloads are the API groups whose kinds are judged by their spec, too. What is large in it says how pods are made.
 var workloads = map[string]bool{"": true, "apps": true, "batch": true, "autoscaling": true, "policy": true, "networking.k8s.io": true}
+
+// templates are the fields of a spec that pods and volume claims are made from.
+var templates = []string{"template", "volumeClaimTemplates", "jobTemplate"}
 
 // held is an object as a Watch keeps it. The rest stays encoded: most objects are looked at seldom, and decoded they are
 // several times as large.
@@ -72,10 +78,10 @@ func taken(scheme *runtime.Scheme, object any) (*held, map[string]any, error) {
 			return nil, nil, err
 		}
 		h.SetGroupVersionKind(kind)
-		if typed, ok := whole.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta); ok {
-			h.ObjectMeta, *typed = *typed, metav1.ObjectMeta{}
+		if metadata, ok := whole.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta); ok {
+			h.ObjectMeta, *metadata = *metadata, metav1.ObjectMeta{}
 		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(whole)
+		content, err := typed(whole)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading %s %s: %w", kind.Kind, h.Name, err)
 		}
@@ -83,6 +89,32 @@ func taken(scheme *runtime.Scheme, object any) (*held, map[string]any, error) {
 	default:
 		return nil, nil, nil
 	}
+}
+
+// typed returns spec and status of an object of a Go type. A spec that has templates in it is a map, from which they can be taken.
+func typed(whole client.Object) (map[string]any, error) {
+	content := map[string]any{}
+	object := reflect.ValueOf(whole).Elem()
+	if status := object.FieldByName("Status"); status.IsValid() {
+		content["status"] = status.Addr().Interface()
+	}
+	spec := object.FieldByName("Spec")
+	if !spec.IsValid() {
+		return content, nil
+	}
+	content["spec"] = spec.Addr().Interface()
+	if !slices.ContainsFunc(templates, func(name string) bool { return hasField(spec.Type(), name) }) {
+		return content, nil
+	}
+	asMap, err := runtime.DefaultUnstructuredConverter.ToUnstructured(content["spec"])
+	content["spec"] = asMap
+	return content, err
+}
+
+// hasField reports whether a struct has the field of this name in JSON, by the name that Kubernetes' types give it in Go.
+func hasField(of reflect.Type, name string) bool {
+	_, has := of.FieldByName(strings.ToUpper(name[:1]) + name[1:])
+	return has
 }
 
 func restOf(group string, content map[string]any) ([]byte, error) {
@@ -102,12 +134,15 @@ func restOf(group string, content map[string]any) ([]byte, error) {
 
 func specOf(group string, content map[string]any) (any, error) {
 	spec, ok := content["spec"].(map[string]any)
+	if !ok && workloads[group] {
+		return content["spec"], nil
+	}
 	if !ok {
 		return nil, nil
 	}
 	if workloads[group] {
 		spec = maps.Clone(spec)
-		for _, template := range []string{"template", "volumeClaimTemplates", "jobTemplate"} {
+		for _, template := range templates {
 			delete(spec, template)
 		}
 		return spec, nil

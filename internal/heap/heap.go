@@ -15,10 +15,17 @@ const Small = 48 << 20
 // again is how long after a collection its outcome is looked at once more: the next one may have come in between.
 const again = 100 * time.Millisecond
 
+// spare is how many bytes a heap may grow by between two collections in any case, for each percent that it may grow by, as long as it
+// does not more than double. A part of a heap of 100 MiB is little memory, and to collect so often is much work.
+const spare = 2 << 20
+
 // Tune has garbage collected when the heap has grown by percent of what is in use, as with Go's GOGC, but no sooner than at floor
-// bytes. It holds for the life of the process.
+// bytes, nor before it has grown by 2 MiB for each percent or to twice its size. It holds for the life of the process.
 func Tune(percent int, floor uint64) {
-	adjust := func() { debug.SetGCPercent(max(percent, growth(floor, lastUse()))) }
+	adjust := func() {
+		last := lastUse()
+		debug.SetGCPercent(max(percent, growth(floor, last), double(percent, last)))
+	}
 	adjust()
 	// What is allocated while a collection is under way is garbage only for the one after it.
 	time.AfterFunc(again, adjust)
@@ -40,6 +47,11 @@ func growth(floor uint64, last use) int {
 		return 0
 	}
 	return int(min((floor-last.heap)*100/max(1, last.heap+last.roots), floor*100/unit))
+}
+
+// double is by how many percent the heap has to grow to have what is spare, at most 100.
+func double(percent int, last use) int {
+	return int(min(uint64(percent)*spare*100/max(1, last.heap+last.roots), 100))
 }
 
 // lastUse is what the last collection found.

@@ -30,14 +30,39 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
+func TestDouble(t *testing.T) {
+	const mib = 1 << 20
+	for name, tc := range map[string]struct {
+		percent int
+		last    use
+		want    int
+	}{
+		"nothing is known yet": {30, use{}, 100},
+		"small":                {30, use{heap: 50 * mib}, 100},
+		"middling":             {30, use{heap: 100 * mib}, 60},
+		"with roots":           {30, use{heap: 80 * mib, roots: 20 * mib}, 60},
+		"large":                {30, use{heap: 200 * mib}, 30},
+		"less memory":          {10, use{heap: 100 * mib}, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := double(tc.percent, tc.last); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestTune has the goal follow what is in use, collection after collection.
 func TestTune(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	const floor = 64 << 20
 	Tune(40, floor)
 	settles(t, "a small heap", func(goal uint64) bool { return goal > floor*9/10 && goal < floor*11/10 })
-	large := make([]byte, 2*floor)
-	settles(t, "a large heap", func(goal uint64) bool { return goal > 2*floor*13/10 && goal < 2*floor*16/10 })
+	middling := make([]byte, 2*floor)
+	settles(t, "a middling heap", func(goal uint64) bool { return goal > 2*floor+70<<20 && goal < 2*floor+90<<20 })
+	large := make([]byte, 4*floor)
+	settles(t, "a large heap", func(goal uint64) bool { return goal > 6*floor*13/10 && goal < 6*floor*16/10 })
+	runtime.KeepAlive(middling)
 	runtime.KeepAlive(large)
 	settles(t, "a heap that is small again", func(goal uint64) bool { return goal > floor*9/10 && goal < floor*11/10 })
 }

@@ -130,7 +130,7 @@ func (p Plane) program(name string, args ...string) supervise.Program {
 
 // collection has the programs collect garbage seldom, as these clusters are small and the processors few: it saves a sixth of the
 // time that busy tests take. A program that grows large all the same collects as often as it must to stay within the limit.
-var collection = []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
+var collection = []string{"GOGC=400", "GOMEMLIMIT=4GiB"}
 
 // auditPolicy records who did what to which object, once per request, and no bodies: enough to count requests by user. What the
 // control plane itself does, and the node, would be more than half of it.
