@@ -174,6 +174,9 @@ func TestAnAppOverItsLimitIsNotApplied(t *testing.T) {
 			t.Errorf("%s was applied: %q", c.app.Name, got)
 		}
 	}
+	if refused := n.gauges("kubeop_tenant_refused_total"); refused["appBytes"] < 2 || len(refused) != 1 {
+		t.Errorf("two apps were refused, and counted is %v", refused)
+	}
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits = v1alpha1.TenantLimits{} })
 	n.ready(raw, helm)
 	for _, name := range []string{"raw3", "helm3"} {
@@ -198,7 +201,7 @@ func TestWhatTenantsHaveIsMeasured(t *testing.T) {
 	})
 }
 
-// gauges are the values of a metric for the tenant, by resource.
+// gauges are the values of a metric for the tenant, a gauge or a counter, by resource.
 func (n *team) gauges(name string) map[string]float64 {
 	n.t.Helper()
 	families, err := ctrlmetrics.Registry.Gather()
@@ -213,7 +216,7 @@ func (n *team) gauges(name string) map[string]float64 {
 				labels[pair.GetName()] = pair.GetValue()
 			}
 			if family.GetName() == name && labels["tenant"] == n.name {
-				values[labels["resource"]] = m.GetGauge().GetValue()
+				values[labels["resource"]] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			}
 		}
 	}

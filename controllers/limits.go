@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch"
@@ -57,7 +58,11 @@ func (l *limits) of(tenant string) budget.Limits {
 // follow keeps the limits as the Tenants in a cache say.
 func (l *limits) follow(ctx context.Context, objects cache.Cache) error {
 	heard := func(tenant *v1alpha1.Tenant) { l.set.Store(tenant.Name, l.usual.With(&tenant.Spec.Limits)) }
-	return followTenants(ctx, objects, heard, func(name string) { l.set.Delete(name) })
+	gone := func(name string) {
+		l.set.Delete(name)
+		step.ForgetRefusals(name)
+	}
+	return followTenants(ctx, objects, heard, gone)
 }
 
 // usages tells, each time it is asked, how much each tenant has and may have. Nothing is held between two times, and nothing is left of

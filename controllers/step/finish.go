@@ -46,6 +46,7 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 	if err := r.write(ctx, before, obj, s); err != nil {
 		return ctrl.Result{}, errors.Join(err, errOf(v))
 	}
+	countRefusal(obj, errOf(v))
 	r.tell(before, obj, heading, detailsOf(s, v))
 	r.tellDegraded(before, obj, v)
 	for _, n := range notes {

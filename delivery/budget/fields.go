@@ -47,6 +47,16 @@ var (
 
 var fields = []Field{Projects, Apps, TreeBytes, AppObjects, AppBytes, AppValues, SourceBytes, PackBytes, RenderedBytes, StoreBytes}
 
+// FieldOf returns the field of a name, if there is one.
+func FieldOf(name string) (Field, bool) {
+	for _, f := range fields {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return Field{}, false
+}
+
 func number(n *int32) (int64, bool) {
 	if n == nil {
 		return 0, false

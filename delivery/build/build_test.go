@@ -122,7 +122,7 @@ func TestTheLimitsOfAnAppHoldApart(t *testing.T) {
 	source := git(map[string]string{"app/a.yaml": padded("a"), "app/b.yaml": padded("b")}, v1alpha1.Build{})
 	source.Limits = budget.App{Objects: 1, Bytes: 1 << 20, Values: 1000}
 	_, err := b.Build(t.Context(), requestOf(source, "two"))
-	if !errors.As(err, new(*budget.Exceeded)) || !strings.Contains(err.Error(), "spec.limits.appObjects of the Tenant") {
+	if over := (*budget.Exceeded)(nil); !errors.As(err, &over) || over.Field.Name != "appObjects" || !strings.Contains(err.Error(), "spec.limits.appObjects of the Tenant") {
 		t.Errorf("got %v", err)
 	}
 	source.Limits.Objects = 2

@@ -46,8 +46,8 @@ type outcome struct {
 type failure struct {
 	Text    string
 	Classes []int
-	// Exceeded: it is a *budget.Exceeded.
-	Exceeded bool
+	// Exceeded is the limit of a *budget.Exceeded, by name; "" of any other.
+	Exceeded string
 	// Kept are the numbers of errors, counted from 1, that the process was told and that it passes on.
 	Kept []int
 }
@@ -60,7 +60,10 @@ func failureOf(err error) *failure {
 	if err == nil {
 		return nil
 	}
-	f := &failure{Text: err.Error(), Exceeded: errors.As(err, new(*budget.Exceeded))}
+	f := &failure{Text: err.Error()}
+	if over := (*budget.Exceeded)(nil); errors.As(err, &over) {
+		f.Exceeded = over.Field.Name
+	}
 	for i, class := range classes {
 		if errors.Is(err, class) {
 			f.Classes = append(f.Classes, i)
@@ -88,8 +91,8 @@ func (f *failure) error() *told {
 			t.classes = append(t.classes, classes[i])
 		}
 	}
-	if f.Exceeded {
-		t.classes = append(t.classes, &budget.Exceeded{}) // Which limit it is of is in the text.
+	if field, ok := budget.FieldOf(f.Exceeded); ok {
+		t.classes = append(t.classes, &budget.Exceeded{Field: field}) // How much is too much is in the text.
 	}
 	return t
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
@@ -160,7 +161,7 @@ func (d *disk) refusal(tenant string) error {
 	files, bytes := d.take(tenant)
 	switch {
 	case bytes > d.bound(tenant):
-		return failure.New(failure.ErrTooLarge, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed; what nobody uses goes after an hour. "+
+		return failure.Over(budget.SourceBytes, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed; what nobody uses goes after an hour. "+
 			"An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant", whose(tenant), limit.Text(bytes), limit.Text(d.bound(tenant)))
 	case files >= d.files:
 		return failure.New(failure.ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", whose(tenant), d.files)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
@@ -86,7 +87,7 @@ func (c *chains) next(scanner *packfile.Scanner) error {
 		c.inflated += header.Length
 	}
 	if c.inflated > c.limits.inflated {
-		return failure.New(failure.ErrTooLarge, "what the objects of the commit's pack inflate to, together, is larger than the limit of %s: "+
+		return failure.Over(budget.PackBytes, "what the objects of the commit's pack inflate to, together, is larger than the limit of %s: "+
 			"take large files out of Git. An administrator of the cluster allows more with spec.limits.packBytes of the Tenant", limit.Text(c.limits.inflated))
 	}
 	if c.held > c.limits.deltaChain {

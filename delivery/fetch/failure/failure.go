@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/budget"
 )
 
 // The kinds of error a caller decides by; compare with errors.Is. Any other error is transient: try again later.
@@ -46,20 +48,30 @@ func OversizedPath(err error) (path string, is bool) {
 // Error is an error of one of the kinds above, or of a kind of the package that makes it. Its message is written for the owner of the
 // source.
 type Error struct {
-	kind error
-	why  string
+	kind, cause error
+	why         string
 }
 
 // Error implements error.
 func (f *Error) Error() string { return f.why }
 
-// Unwrap returns the kind.
-func (f *Error) Unwrap() error { return f.kind }
+// Unwrap returns the kind, and the cause where there is one.
+func (f *Error) Unwrap() []error {
+	if f.cause == nil {
+		return []error{f.kind}
+	}
+	return []error{f.kind, f.cause}
+}
 
 // New returns an *Error of a kind, with a message as fmt.Sprintf writes it. What a server or a tenant wrote goes through Printable
 // before it is part of a message.
 func New(kind error, format string, args ...any) error {
 	return &Error{kind: kind, why: fmt.Sprintf(format, args...)}
+}
+
+// Over returns an *Error of ErrTooLarge as New does, in which the limit of the tenant is found that was passed.
+func Over(field budget.Field, format string, args ...any) error {
+	return &Error{kind: ErrTooLarge, cause: &budget.Exceeded{Field: field}, why: fmt.Sprintf(format, args...)}
 }
 
 // Printable makes text that a server sent fit for a status: one line, no control characters, at most 200 characters.
