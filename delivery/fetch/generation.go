@@ -230,39 +230,38 @@ func (g *generation) blobSize(hash plumbing.Hash) (int64, error) {
 
 // read returns the content of an object of at most max bytes.
 func (g *generation) read(kind plumbing.ObjectType, hash plumbing.Hash, max int64) ([]byte, error) {
-	encoded, err := g.object(kind, hash, max)
+	encoded, err := g.encoded(kind, hash, max)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
 	}
-	return encoded.content, nil
-}
-
-type rawObject struct {
-	kind    plumbing.ObjectType
-	content []byte
-}
-
-func (g *generation) object(kind plumbing.ObjectType, hash plumbing.Hash, max int64) (rawObject, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.reading()
-	encoded, err := g.storage.EncodedObject(kind, hash)
-	if err != nil {
-		return rawObject{}, err
-	}
-	if encoded.Size() > max {
-		return rawObject{}, limit.TooLarge("a "+encoded.Type().String(), max)
-	}
 	reader, err := encoded.Reader()
 	if err != nil {
-		return rawObject{}, err
+		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
 	}
 	defer reader.Close()
 	content := make([]byte, encoded.Size())
 	if _, err := io.ReadFull(reader, content); err != nil {
-		return rawObject{}, err
+		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
 	}
-	return rawObject{kind: encoded.Type(), content: content}, nil
+	return content, nil
+}
+
+// encoded returns an object of at most max bytes, which is in memory.
+func (g *generation) encoded(kind plumbing.ObjectType, hash plumbing.Hash, max int64) (plumbing.EncodedObject, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reading()
+	if size, err := g.storage.EncodedObjectSize(hash); err == nil && size > max { // Before it is in memory.
+		return nil, limit.TooLarge("an object", max)
+	}
+	encoded, err := g.storage.EncodedObject(kind, hash)
+	if err != nil {
+		return nil, err
+	}
+	if encoded.Size() > max {
+		return nil, limit.TooLarge("a "+encoded.Type().String(), max)
+	}
+	return encoded, nil
 }
 
 // broken remembers that an object of a commit that is in the store could not be read.

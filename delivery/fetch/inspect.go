@@ -16,11 +16,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// inspect checks what the pack claims before anything is kept in memory because of it. It returns the objects that
+// inspect checks what the pack claims before anything is kept in memory because of it. It returns the names of the objects that
 // the pack gives differences to and leaves out because we have them (a "thin" pack). The limits
-// are those of whom the pack is fetched for. It calls enlarge before more memory is taken than limits.large,
-// here or by indexOf later.
-func inspect(pack io.ReadSeeker, g *generation, limits limits, enlarge func() error) ([]rawObject, error) {
+// are those of whom the pack is fetched for. It calls enlarge before more memory is taken than limits.large, by complete or indexOf.
+func inspect(pack io.ReadSeeker, g *generation, limits limits, enlarge func() error) ([]plumbing.Hash, error) {
 	if _, err := pack.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading the pack: %w", err)
 	}
@@ -32,13 +31,13 @@ func inspect(pack io.ReadSeeker, g *generation, limits limits, enlarge func() er
 	if int64(count) > limits.objects {
 		return nil, limit.TooMany("the number of objects in the commit's pack", limits.objects)
 	}
-	chains := &chains{pack: pack, store: g, limits: limits, enlarge: enlarge, cost: make(map[int64]int64, count), bases: map[plumbing.Hash]rawObject{}}
+	chains := &chains{pack: pack, store: g, limits: limits, enlarge: enlarge, cost: make(map[int64]int64, count), bases: map[plumbing.Hash]int64{}}
 	for range count {
 		if err := chains.next(scanner); err != nil {
 			return nil, err
 		}
 	}
-	return slices.Collect(maps.Values(chains.bases)), nil
+	return slices.Collect(maps.Keys(chains.bases)), nil
 }
 
 // chains adds up what rebuilding each object takes in memory: itself and the chain of objects it is a difference to.
@@ -47,14 +46,14 @@ type chains struct {
 	pack   io.ReadSeeker
 	store  *generation
 	limits limits
-	// enlarge is called when what is held, or what rebuilding an object from differences takes, is more than limits.large.
+	// enlarge is called when what reading a base, or rebuilding an object from differences, takes is more than limits.large.
 	enlarge func() error
 	cost    map[int64]int64
 	// worst is the cost assumed of a base that is named by its hash, when it is in this pack.
 	worst int64
-	// bases are those that are in the store, held their sizes together.
-	bases map[plumbing.Hash]rawObject
-	held  int64
+	// bases are the sizes of those that are in the store and not in the pack, and added all of them together: each is added to the pack.
+	bases map[plumbing.Hash]int64
+	added int64
 	// passed are the sizes together of files that are too large to be read, inflated those of all other objects and differences: it is
 	// as much work to name them.
 	passed, inflated int64
@@ -90,16 +89,16 @@ func (c *chains) next(scanner *packfile.Scanner) error {
 		return failure.Over(budget.PackBytes, "what the objects of the commit's pack inflate to, together, is larger than the limit of %s: "+
 			"take large files out of Git. An administrator of the cluster allows more with spec.limits.packBytes of the Tenant", limit.Text(c.limits.inflated))
 	}
-	if c.held > c.limits.deltaChain {
+	if c.added > c.limits.pack {
 		// Not ErrTooLarge: without what we have, the server sends no such differences.
-		return fmt.Errorf("the commit's pack builds on more than %s of what is in the store", limit.Text(c.limits.deltaChain))
+		return fmt.Errorf("the commit's pack builds on more than %s of what is in the store", limit.Text(c.limits.pack))
 	}
 	total := base + own
 	if total > c.limits.deltaChain {
 		return limit.TooLarge("a chain of differences in the commit's pack", c.limits.deltaChain)
 	}
 	c.cost[header.Offset], c.worst = total, max(c.worst, total)
-	if c.held > c.limits.large || header.Type.IsDelta() && total > c.limits.large { // Nothing else is held as a whole.
+	if header.Type.IsDelta() && total > c.limits.large { // Nothing else is held as a whole.
 		return c.enlarge()
 	}
 	return nil
@@ -120,19 +119,16 @@ func (c *chains) unreadable(header *packfile.ObjectHeader, scanner *packfile.Sca
 
 // baseSize looks a base up in the store; one that is not there has to be in the pack.
 func (c *chains) baseSize(hash plumbing.Hash) int64 {
-	base, ok := c.bases[hash]
-	if !ok {
-		size, err := c.store.blobSize(hash)
-		if err != nil || size > c.limits.object {
-			return 0
-		}
-		if base, err = c.store.object(plumbing.AnyObject, hash, c.limits.object); err != nil {
-			return 0
-		}
-		c.bases[hash] = base
-		c.held += int64(len(base.content))
+	if size, ok := c.bases[hash]; ok {
+		return size
 	}
-	return int64(len(base.content))
+	size, err := c.store.blobSize(hash)
+	if err != nil || size > c.limits.object {
+		return 0
+	}
+	c.bases[hash] = size
+	c.added += size
+	return size
 }
 
 // deltaResult is the size of the object a delta makes: the second number in it, after the size of its base. Negative

@@ -66,8 +66,8 @@ func (g *generation) unpack(ctx context.Context, file *os.File, place *unpackPla
 	if err != nil {
 		return err
 	}
-	if err := complete(file, bases); err != nil {
-		return diskFailed(filepath.Dir(file.Name()), err)
+	if err := g.complete(file, bases); err != nil {
+		return err
 	}
 	index, err := indexOf(pack, g.limits)
 	if err != nil {
@@ -126,28 +126,41 @@ func checksum(pack io.ReadSeeker) error {
 	return nil
 }
 
-// complete appends the bases a thin pack leaves out, so that each pack can be read on its own.
-func complete(pack *os.File, bases []rawObject) error {
+// complete appends the bases a thin pack leaves out, one by one, so that each pack can be read on its own.
+func (g *generation) complete(pack *os.File, bases []plumbing.Hash) error {
 	if len(bases) == 0 {
 		return nil
 	}
+	failed := func(err error) error { return diskFailed(filepath.Dir(pack.Name()), err) }
 	size, err := pack.Seek(-sha1.Size, io.SeekEnd)
 	if err != nil {
-		return err
+		return failed(err)
 	}
+	if err := pack.Truncate(size); err != nil {
+		return failed(err)
+	}
+	for _, hash := range bases {
+		base, err := g.encoded(plumbing.AnyObject, hash, g.limits.object)
+		if err != nil {
+			return fmt.Errorf("reading %s, which the pack builds on: %w", hash, err)
+		}
+		if err := appendObject(pack, base); err != nil {
+			return failed(err)
+		}
+	}
+	if err := countMore(pack, uint32(len(bases))); err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+// countMore has a pack say that it has more objects, and ends it with its checksum.
+func countMore(pack *os.File, objects uint32) error {
 	count := make([]byte, 4)
 	if _, err := pack.ReadAt(count, countOffset); err != nil {
 		return err
 	}
-	binary.BigEndian.PutUint32(count, binary.BigEndian.Uint32(count)+uint32(len(bases)))
-	if err := pack.Truncate(size); err != nil {
-		return err
-	}
-	for _, base := range bases {
-		if err := appendObject(pack, base); err != nil {
-			return err
-		}
-	}
+	binary.BigEndian.PutUint32(count, binary.BigEndian.Uint32(count)+objects)
 	if _, err := pack.WriteAt(count, countOffset); err != nil {
 		return err
 	}
@@ -168,9 +181,9 @@ func complete(pack *os.File, bases []rawObject) error {
 const countOffset = 8
 
 // appendObject writes an object as packs hold it: its type and size in groups of 4, 7, 7… bits, then the content.
-func appendObject(pack io.Writer, o rawObject) error {
-	size := len(o.content)
-	head := []byte{byte(o.kind)<<4 | byte(size&0xf)}
+func appendObject(pack io.Writer, o plumbing.EncodedObject) error {
+	size := o.Size()
+	head := []byte{byte(o.Type())<<4 | byte(size&0xf)}
 	for size >>= 4; size > 0; size >>= 7 {
 		head[len(head)-1] |= 0x80
 		head = append(head, byte(size&0x7f))
@@ -178,8 +191,13 @@ func appendObject(pack io.Writer, o rawObject) error {
 	if _, err := pack.Write(head); err != nil {
 		return err
 	}
+	content, err := o.Reader()
+	if err != nil {
+		return err
+	}
+	defer content.Close()
 	squeeze := zlib.NewWriter(pack)
-	if _, err := squeeze.Write(o.content); err != nil {
+	if _, err := io.Copy(squeeze, content); err != nil {
 		return err
 	}
 	return squeeze.Close()

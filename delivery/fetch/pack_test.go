@@ -36,7 +36,7 @@ func newRawPack(t *testing.T) *rawPack {
 
 func (p *rawPack) blob(content []byte) plumbing.Hash {
 	p.Helper()
-	if err := appendObject(&p.text, rawObject{kind: plumbing.BlobObject, content: content}); err != nil {
+	if err := appendObject(&p.text, memoryObject(plumbing.BlobObject, content)); err != nil {
 		p.Fatal(err)
 	}
 	p.count++
@@ -114,9 +114,9 @@ func (p *rawPack) add(lower func(*limits)) (size int, took time.Duration, err er
 
 func untouched(*limits) {}
 
-// TestASmallPackOfManyDifferences claims 36 GiB in some kilobytes, each of which would be rebuilt to be named.
+// TestASmallPackOfManyDifferences claims 18 GiB in some kilobytes, each of which would be rebuilt to be named.
 func TestASmallPackOfManyDifferences(t *testing.T) {
-	const base = 60 * limit.MiB
+	const base = 30 * limit.MiB
 	p := newRawPack(t)
 	hash := p.blob(make([]byte, base))
 	for i := range 600 {

@@ -157,6 +157,9 @@ func (i *indexing) follow(left []int, kind plumbing.ObjectType, content []byte) 
 		sum := hashOf(kind, int64(len(made)))
 		_, _ = sum.Write(made)
 		i.objects[next].name = sumOf(sum)
+		if len(last.left) == 0 {
+			chain = chain[:len(chain)-1] // Nothing else needs it.
+		}
 		if more := i.differencesTo(next); len(more) > 0 {
 			chain = append(chain, step{more, made})
 		}
@@ -169,7 +172,7 @@ func (i *indexing) content(at int) ([]byte, error) {
 	if _, err := i.scanner.SeekObjectHeader(i.objects[at].offset); err != nil {
 		return nil, err
 	}
-	content := &bytes.Buffer{}
+	content := bytes.NewBuffer(make([]byte, 0, i.objects[at].size))
 	if _, _, err := i.scanner.NextObject(content); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"runtime/debug"
 	"strings"
 
 	"k8s.io/utils/clock"
@@ -86,8 +87,11 @@ func (p *unpackPlace) bound(l limits) limits {
 	return l
 }
 
-// leave gives all back.
+// leave gives all back, first the memory of a large pack: left alone, the process would hold it for minutes.
 func (p *unpackPlace) leave() {
+	if len(p.leaves) > 1 {
+		debug.FreeOSMemory()
+	}
 	for _, leave := range p.leaves {
 		leave()
 	}

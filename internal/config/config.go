@@ -62,9 +62,9 @@ type Operator struct {
 	EvaluateMemoryMiB int64         `env:"EVALUATE_MEMORY_MIB, default=256"`
 	EvaluateCPU       time.Duration `env:"EVALUATE_CPU, default=10s"`
 	EvaluateTimeout   time.Duration `env:"EVALUATE_TIMEOUT, default=30s"`
-	// GCPercent is how much a large heap may grow between two collections, in percent of what is in use, as Go's GOGC. One below 200 MiB
-	// may grow by 2 MiB for each percent, at most to twice its size; see internal/heap. Less than a third of Go's own default: the API server is slower than
-	// the collector, and memory is what operators are limited by.
+	// GCPercent is how much a large heap may grow between two collections, in percent of what is in use, as Go's GOGC. From 48 to
+	// 200 MiB it may grow by more, see internal/heap. Less than a third of Go's own default: the API server is slower than the
+	// collector, and memory is what operators are limited by.
 	GCPercent int `env:"GOGC, default=30"`
 	// GracefulTimeout is how long a stop waits for running work, Helm actions above all; at most 1h, as no Helm action
 	// takes longer. For the manager 0 would mean to wait for nothing, and less to wait for ever.

@@ -15,16 +15,16 @@ const Small = 48 << 20
 // again is how long after a collection its outcome is looked at once more: the next one may have come in between.
 const again = 100 * time.Millisecond
 
-// spare is how many bytes a heap may grow by between two collections in any case, for each percent that it may grow by, as long as it
-// does not more than double. A part of a heap of 100 MiB is little memory, and to collect so often is much work.
+// spare is how many bytes a heap may grow by between two collections in any case, for each percent that it may grow by, as long as what
+// is beyond the floor does not more than double. A part of a heap of 100 MiB is little memory, and to collect so often is much work.
 const spare = 2 << 20
 
 // Tune has garbage collected when the heap has grown by percent of what is in use, as with Go's GOGC, but no sooner than at floor
-// bytes, nor before it has grown by 2 MiB for each percent or to twice its size. It holds for the life of the process.
+// bytes, nor before what is beyond the floor has doubled or grown by 2 MiB for each percent. It holds for the life of the process.
 func Tune(percent int, floor uint64) {
 	adjust := func() {
 		last := lastUse()
-		debug.SetGCPercent(max(percent, growth(floor, last), double(percent, last)))
+		debug.SetGCPercent(max(percent, growth(floor, last), double(percent, floor, last)))
 	}
 	adjust()
 	// What is allocated while a collection is under way is garbage only for the one after it.
@@ -49,9 +49,12 @@ func growth(floor uint64, last use) int {
 	return int(min((floor-last.heap)*100/max(1, last.heap+last.roots), floor*100/unit))
 }
 
-// double is by how many percent the heap has to grow to have what is spare, at most 100.
-func double(percent int, last use) int {
-	return int(min(uint64(percent)*spare*100/max(1, last.heap+last.roots), 100))
+// double is by how many percent the heap has to grow to double what is beyond the floor, but not to more than what is spare.
+func double(percent int, floor uint64, last use) int {
+	if last.heap <= floor {
+		return 0
+	}
+	return int(min(last.heap-floor, uint64(percent)*spare) * 100 / (last.heap + last.roots))
 }
 
 // lastUse is what the last collection found.

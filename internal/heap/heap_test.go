@@ -37,15 +37,16 @@ func TestDouble(t *testing.T) {
 		last    use
 		want    int
 	}{
-		"nothing is known yet": {30, use{}, 100},
-		"small":                {30, use{heap: 50 * mib}, 100},
-		"middling":             {30, use{heap: 100 * mib}, 60},
-		"with roots":           {30, use{heap: 80 * mib, roots: 20 * mib}, 60},
+		"nothing is known yet": {30, use{}, 0},
+		"small":                {30, use{heap: 48 * mib}, 0},
+		"a little beyond":      {30, use{heap: 60 * mib}, 20},
+		"middling":             {30, use{heap: 120 * mib}, 50},
+		"with roots":           {30, use{heap: 120 * mib, roots: 30 * mib}, 40},
 		"large":                {30, use{heap: 200 * mib}, 30},
 		"less memory":          {10, use{heap: 100 * mib}, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := double(tc.percent, tc.last); got != tc.want {
+			if got := double(tc.percent, 48*mib, tc.last); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
@@ -59,7 +60,7 @@ func TestTune(t *testing.T) {
 	Tune(40, floor)
 	settles(t, "a small heap", func(goal uint64) bool { return goal > floor*9/10 && goal < floor*11/10 })
 	middling := make([]byte, 2*floor)
-	settles(t, "a middling heap", func(goal uint64) bool { return goal > 2*floor+70<<20 && goal < 2*floor+90<<20 })
+	settles(t, "a middling heap", func(goal uint64) bool { return goal > 3*floor*9/10 && goal < 3*floor*11/10 })
 	large := make([]byte, 4*floor)
 	settles(t, "a large heap", func(goal uint64) bool { return goal > 6*floor*13/10 && goal < 6*floor*16/10 })
 	runtime.KeepAlive(middling)

@@ -58,7 +58,7 @@ const (
 	crowdApps     = 100 // Of each.
 )
 
-// TestAFirstSyncOfThousands has a tenant of 2,000 apps come.
+// TestAFirstSyncOfThousands has a tenant of 2,000 apps come, which administrators let it have.
 func TestAFirstSyncOfThousands(t *testing.T) {
 	control := working(t)
 	ctx, name := t.Context(), "crowd"
@@ -66,7 +66,7 @@ func TestAFirstSyncOfThousands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &tenant{name: name, repo: repo}
+	x := &tenant{name: name, repo: repo, limits: "{apps: 2000, storeBytes: 4Gi}"}
 	with := files{"kubeop.yaml": []byte("layout: v1\n")}
 	for p := range crowdProjects {
 		folder := fmt.Sprintf("projects/p%d/", p)

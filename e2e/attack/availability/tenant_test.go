@@ -27,6 +27,8 @@ type tenant struct {
 	turn   int
 	// prepared are the attacks for which all is ready.
 	prepared map[string]bool
+	// limits are spec.limits of its Tenant, as YAML; "" are the defaults.
+	limits string
 }
 
 const (
@@ -88,6 +90,9 @@ func (t *tenant) welcome(ctx context.Context) error {
 	rootLock.Lock()
 	defer rootLock.Unlock()
 	content := fmt.Sprintf(declared, "Tenant", t.name) + fmt.Sprintf(bindingYAML, t.name, t.repo.OperatorURL)
+	if t.limits != "" {
+		content += "  limits: " + t.limits + "\n"
+	}
 	if err := root.Write("tenants/"+t.name+"/tenant.yaml", []byte(content)); err != nil {
 		return err
 	}

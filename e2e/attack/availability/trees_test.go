@@ -63,7 +63,7 @@ func number(few, many int) int {
 
 // trees are attacks by what is read of a commit, and by values.
 var trees = box{"trees and values", []attack{
-	{id: "C3", name: "an app of manifests of 1 MB, hundreds of them", key: "megabytes", push: manifests(number(300, 1500)), wants: told("RenderFailed", "")},
+	{id: "C3", name: "an app of manifests of 1 MB, hundreds of them", key: "megabytes", push: manifests(number(300, 1500)), wants: told("TooLarge", "appBytes")},
 	{id: "C3", name: "suspended apps of 900 KB, hundreds of them", key: "suspended", wants: refused(""), push: apps(number(200, 1000), func(int) string {
 		return "  {type: Raw, suspend: true, raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: " +
 			strings.Repeat("x", 900_000) + "}}]}}\n"
@@ -114,7 +114,7 @@ var trees = box{"trees and values", []attack{
 	{name: "an app of 20,001 files", key: "heap", wants: []want{{of: "Repository", says: "heap"}, {of: "App", says: "files"}}, push: func(s *site) files {
 		return raw(manyFiles(20_001))(s)
 	}},
-	{name: "an app of 6,000 objects", key: "objects", wants: told("RenderFailed", "5000"), push: func(s *site) files {
+	{name: "an app of 6,000 objects", key: "objects", wants: told("TooLarge", "5000"), push: func(s *site) files {
 		of := map[string]string{}
 		for n := range 12 {
 			of[fmt.Sprintf("%d.yaml", n)] = strings.ReplaceAll(manyObjects(500), "name: o", fmt.Sprintf("name: o%d-", n))
