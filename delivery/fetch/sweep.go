@@ -88,7 +88,8 @@ func createIn(folder string) (*os.File, error) {
 				return file, nil
 			}
 		}
-		if tries == triesToCreate || !errors.Is(err, fs.ErrNotExist) {
+		// MkdirAll says that it exists where it went between the try to make it and the look at what is there.
+		if gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist); tries == triesToCreate || !gone {
 			return nil, writing(folder, err)
 		}
 	}
