@@ -150,7 +150,7 @@ func (i *indexing) follow(left []int, kind plumbing.ObjectType, content []byte) 
 		if err != nil {
 			return err
 		}
-		made, err := packfile.PatchDelta(last.content, delta)
+		made, err := patched(last.content, delta, i.limits.object)
 		if err != nil {
 			return err
 		}

@@ -182,6 +182,7 @@ func (s *session) apart(ctx context.Context, in evaluation, begin func() error) 
 				return err
 			}
 			input, err := marshal(in)
+			in.Files = nil // A chart that has to wait again is not held meanwhile.
 			if err != nil {
 				return renderError(err)
 			}

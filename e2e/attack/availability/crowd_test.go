@@ -188,6 +188,11 @@ func callAgain(ctx context.Context, host, call string) (answered int64) {
 		return 0
 	}
 	defer conn.Close()
+	// A connection that is reset leaves no port behind. One that is closed holds its port for a minute, and a machine has 28,000 of them for
+	// one address: this one calls for the Git server too.
+	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
+		return 0
+	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	answers, began := bufio.NewReader(conn), time.Now()
