@@ -70,6 +70,7 @@ func (b *bench) close() {
 
 // run goes through the phases. Where one goes wrong the figures of those before stay.
 func (b *bench) run(ctx context.Context) error {
+	b.r.ReadBefore = machineRead()
 	for _, p := range []struct {
 		name string
 		act  func(context.Context) error
@@ -79,6 +80,7 @@ func (b *bench) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
+	b.r.ReadAfter = machineRead()
 	return nil
 }
 

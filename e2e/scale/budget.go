@@ -43,6 +43,8 @@ var figures = []figure{
 	{"restart until at rest", ofPhase(restart, func(p phase) float64 { return p.Seconds }), 20, "s"},
 	{"restart: reads", ofPhase(restart, func(p phase) float64 { return float64(p.Reads) }), 100, ""},
 	{"restart: writes", ofPhase(restart, func(p phase) float64 { return float64(p.Writes) }), 0, ""},
+	{"machine: a read of memory, before", func(r *run) (float64, bool) { return r.ReadBefore, r.ReadBefore > 0 }, noBudget, "ns"},
+	{"machine: a read of memory, after", func(r *run) (float64, bool) { return r.ReadAfter, r.ReadAfter > 0 }, noBudget, "ns"},
 }
 
 // unreachablePush is the most that a push may take while other Git hosts do not answer, at p99, in seconds.

@@ -49,6 +49,9 @@ type run struct {
 	Pushes  []push  `json:"pushes"`
 	Phases  []phase `json:"phases"`
 	Largest object  `json:"largestObject"`
+	// ReadBefore and ReadAfter are what the machine takes to read from memory before the first phase and after the last, see machineRead.
+	ReadBefore float64 `json:"readBefore"`
+	ReadAfter  float64 `json:"readAfter"`
 
 	layout            string
 	pushCount         int
