@@ -52,7 +52,7 @@ type Options struct {
 	Concurrency, HelmWorkers int
 	// Evaluate evaluates charts in processes of their own, and Trials is where it is remembered what cannot be; see
 	// release.Options.
-	Evaluate func(ctx context.Context, tenant string, input []byte, asks func() release.Ask) ([]byte, error)
+	Evaluate func(ctx context.Context, tenant string, input [][]byte, asks func() release.Ask) ([]byte, error)
 	Trials   string
 	// Build evaluates the folders and manifests of Git and Raw apps, and BuildTrials is where it is remembered what cannot be; see
 	// build.Builder.

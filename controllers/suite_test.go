@@ -62,7 +62,7 @@ func builds() func(context.Context, string, []byte, func() sandbox.Ask) ([]byte,
 	return func(ctx context.Context, tenant string, input []byte, asks func() sandbox.Ask) ([]byte, error) {
 		n, _ := built.LoadOrStore(tenant, &atomic.Int64{})
 		n.(*atomic.Int64).Add(1)
-		return pool.Call(ctx, sandbox.Call{Function: "build", Input: input, Asks: asks, Questions: build.Questions})
+		return pool.Call(ctx, sandbox.Call{Function: "build", Input: [][]byte{input}, Asks: asks, Questions: build.Questions})
 	}
 }
 

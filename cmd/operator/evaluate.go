@@ -37,11 +37,11 @@ func evaluate(mgr manager.Manager, c *config.Operator, settings *controllers.Opt
 		fair.Uses(ctx, c.Usage.CPU)
 		return pool.Call(ctx, c)
 	}
-	settings.Evaluate = func(ctx context.Context, _ string, input []byte, asks func() sandbox.Ask) ([]byte, error) {
+	settings.Evaluate = func(ctx context.Context, _ string, input [][]byte, asks func() sandbox.Ask) ([]byte, error) {
 		return call(ctx, sandbox.Call{Function: chartFunction, Input: input, Asks: asks})
 	}
 	settings.Build = func(ctx context.Context, _ string, input []byte, asks func() sandbox.Ask) ([]byte, error) {
-		return call(ctx, sandbox.Call{Function: buildFunction, Input: input, Asks: asks, Questions: build.Questions})
+		return call(ctx, sandbox.Call{Function: buildFunction, Input: [][]byte{input}, Asks: asks, Questions: build.Questions})
 	}
 	// Under other limits what was over one is tried again.
 	under := fmt.Sprintf("%dMiB-%s-%s", c.EvaluateMemoryMiB, c.EvaluateCPU, c.EvaluateTimeout)

@@ -3,38 +3,41 @@ package fetch
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 )
 
 // errDelta says that a difference is not what Git makes.
 var errDelta = errors.New("a difference in the pack is malformed")
 
-// patched makes an object from the one that the delta is a difference to. It takes the memory that the object has and no more: go-git's
-// PatchDelta lets a buffer grow, which takes up to three times as much. One of more than most bytes is malformed.
+// patch writes the object that the delta makes of its base, of at most most bytes. It takes no memory: go-git's PatchDelta lets a
+// buffer grow, which takes up to three times what the object has. What was written before an error is to be dropped.
 //
 // Source: "Deltified representation" in gitformat-pack(5).
-func patched(base, delta []byte, most int64) ([]byte, error) {
+func patch(into io.Writer, base, delta []byte, most int64) error {
 	of, n := binary.Uvarint(delta)
 	if n <= 0 || of != uint64(len(base)) {
-		return nil, errDelta
+		return errDelta
 	}
 	delta = delta[n:]
-	size, n := binary.Uvarint(delta)
-	if n <= 0 || size > uint64(max(0, most)) {
-		return nil, errDelta
+	left, n := binary.Uvarint(delta)
+	if n <= 0 || left > uint64(max(0, most)) {
+		return errDelta
 	}
 	delta = delta[n:]
-	made := make([]byte, 0, size)
 	for len(delta) > 0 {
 		part, rest, ok := instruction(base, delta)
-		if !ok || len(made)+len(part) > cap(made) {
-			return nil, errDelta
+		if !ok || uint64(len(part)) > left {
+			return errDelta
 		}
-		made, delta = append(made, part...), rest
+		if _, err := into.Write(part); err != nil {
+			return err
+		}
+		left, delta = left-uint64(len(part)), rest
 	}
-	if uint64(len(made)) != size {
-		return nil, errDelta
+	if left > 0 {
+		return errDelta
 	}
-	return made, nil
+	return nil
 }
 
 // instruction is what the first instruction of a delta adds, of the base or of the delta itself, and the instructions after it.

@@ -24,7 +24,9 @@ func FuzzDelta(f *testing.F) {
 	f.Add([]byte("ab"), []byte("\x02\x01\xff\xff\xff\xff\xff"))     // cut off within an instruction
 	f.Add([]byte("ab"), []byte("\x02\xff\xff\xff\xff\xff\xff\xff")) // cut off within its size
 	f.Fuzz(func(t *testing.T, base, delta []byte) {
-		made, err := patched(base, delta, most)
+		var out bytes.Buffer
+		err := patch(&out, base, delta, most)
+		made := out.Bytes()
 		if size := deltaResult(delta); size < 0 || size > most {
 			if err == nil { // go-git takes a size that is cut off.
 				t.Errorf("%d bytes are made", len(made))
@@ -38,8 +40,8 @@ func FuzzDelta(f *testing.F) {
 		if (err == nil) != (failed == nil) {
 			t.Fatalf("it is made with %v, by go-git with %v", err, failed)
 		}
-		if failed == nil && len(base) > 0 && (!bytes.Equal(made, want) || cap(made) != len(made)) {
-			t.Errorf("%d bytes of %d are made, by go-git %d", len(made), cap(made), len(want))
+		if failed == nil && len(base) > 0 && !bytes.Equal(made, want) {
+			t.Errorf("%d bytes are made, by go-git %d, and they differ", len(made), len(want))
 		}
 	})
 }

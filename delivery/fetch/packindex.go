@@ -150,18 +150,25 @@ func (i *indexing) follow(left []int, kind plumbing.ObjectType, content []byte) 
 		if err != nil {
 			return err
 		}
-		made, err := patched(last.content, delta, i.limits.object)
-		if err != nil {
+		size := deltaResult(delta)
+		sum := hashOf(kind, size)
+		if err := patch(sum, last.content, delta, i.limits.object); err != nil {
 			return err
 		}
-		sum := hashOf(kind, int64(len(made)))
-		_, _ = sum.Write(made)
 		i.objects[next].name = sumOf(sum)
+		more := i.differencesTo(next)
+		var made bytes.Buffer
+		if len(more) > 0 { // Only then it has to be in memory.
+			made.Grow(int(size))
+			if err := patch(&made, last.content, delta, i.limits.object); err != nil {
+				return err
+			}
+		}
 		if len(last.left) == 0 {
 			chain = chain[:len(chain)-1] // Nothing else needs it.
 		}
-		if more := i.differencesTo(next); len(more) > 0 {
-			chain = append(chain, step{more, made})
+		if len(more) > 0 {
+			chain = append(chain, step{more, made.Bytes()})
 		}
 	}
 	return nil

@@ -59,11 +59,11 @@ func TestMain(m *testing.M) {
 }
 
 // evaluator is Options.Evaluate.
-type evaluator = func(context.Context, string, []byte, func() Ask) ([]byte, error)
+type evaluator = func(context.Context, string, [][]byte, func() Ask) ([]byte, error)
 
 // evaluateIn has a pool of processes evaluate charts.
 func evaluateIn(p *sandbox.Pool) evaluator {
-	return func(ctx context.Context, _ string, input []byte, asks func() Ask) ([]byte, error) {
+	return func(ctx context.Context, _ string, input [][]byte, asks func() Ask) ([]byte, error) {
 		usage := &sandbox.Usage{}
 		fair.Uses(ctx, usage.CPU)
 		return p.Call(ctx, sandbox.Call{Function: "helm", Input: input, Asks: asks, Usage: usage})

@@ -14,8 +14,9 @@ import (
 
 // evaluation is what is to be made of a chart. It is sent to a process of its own: whatever a tenant wrote is first read there.
 type evaluation struct {
-	// Files of the chart as Chart.read returns them.
-	Files []*loader.BufferedFile
+	// Files of the chart as Chart.read returns them. They are the end of the message, as they are, and Sent lists them.
+	Files []*loader.BufferedFile `cbor:"-"`
+	Sent  []sentFile
 	// ValuesFiles of the chart, and Values above them. Previous are values of the last release that are to be kept.
 	ValuesFiles      []string
 	Values, Previous map[string]any
@@ -25,6 +26,44 @@ type evaluation struct {
 	SkipSchema bool
 	// KindsThere: the chart's CustomResourceDefinitions are in the cluster. Without it a chart that has some is read, not rendered.
 	KindsThere bool
+}
+
+// sentFile is a file whose content follows a message, and its size in bytes.
+type sentFile struct {
+	Name string
+	Size int
+}
+
+// message is what is sent, in pieces: the files are not copied, because they may be large.
+func (in evaluation) message() ([][]byte, error) {
+	pieces := make([][]byte, 1, 1+len(in.Files))
+	in.Sent = make([]sentFile, 0, len(in.Files))
+	for _, f := range in.Files {
+		in.Sent, pieces = append(in.Sent, sentFile{f.Name, len(f.Data)}), append(pieces, f.Data)
+	}
+	var err error
+	pieces[0], err = marshal(in)
+	return pieces, err
+}
+
+// evaluationIn reads a message.
+func evaluationIn(message []byte) (*evaluation, error) {
+	in := &evaluation{}
+	rest, err := unmarshalFirst(message, in)
+	if err != nil {
+		return nil, fmt.Errorf("reading what to evaluate: %w", err)
+	}
+	for _, f := range in.Sent {
+		if f.Size < 0 || f.Size > len(rest) {
+			return nil, errors.New("reading what to evaluate: a file is cut off")
+		}
+		in.Files = append(in.Files, &loader.BufferedFile{Name: f.Name, Data: rest[:f.Size:f.Size]})
+		rest = rest[f.Size:]
+	}
+	if len(rest) > 0 {
+		return nil, errors.New("reading what to evaluate: more follows than was said")
+	}
+	return in, nil
 }
 
 // evaluated is what came of it.
@@ -66,9 +105,9 @@ func (e *told) Unwrap() []error { return e.classes }
 // what tenants wrote is evaluated. Ask answers a template's lookup, note takes what is being read or rendered. What is wrong with the
 // chart is in the answer; an error says that the input is none of this package's.
 func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
-	var in evaluation
-	if err := unmarshal(input, &in); err != nil {
-		return nil, fmt.Errorf("reading what to evaluate: %w", err)
+	in, err := evaluationIn(input)
+	if err != nil {
+		return nil, err
 	}
 	out, err := in.run(ask, note)
 	if err != nil {

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -9,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	helm "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
@@ -53,10 +56,10 @@ func apart(ctx context.Context, p *sandbox.Pool, c Chart) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
-	input, err := marshal(evaluation{
+	input, err := evaluation{
 		Files: files, Capabilities: chartutil.DefaultCapabilities, KindsThere: true,
 		Release: chartutil.ReleaseOptions{Name: "web", Namespace: "team", Revision: 1, IsInstall: true},
-	})
+	}.message()
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +183,31 @@ func BenchmarkEvaluate(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestAMessageHasTheFilesOfItsChart, those that are empty too, and one that was cut off or goes on is none.
+func TestAMessageHasTheFilesOfItsChart(t *testing.T) {
+	want := &evaluation{
+		Files:  []*loader.BufferedFile{{Name: "Chart.yaml", Data: []byte("name: web\n")}, {Name: "empty", Data: []byte{}}, {Name: "a", Data: []byte("b")}},
+		Values: map[string]any{"a": int64(1)},
+	}
+	pieces, err := want.message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := bytes.Join(pieces, nil)
+	got, err := evaluationIn(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(evaluation{}, "Sent")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for name, text := range map[string][]byte{"cut off": whole[:len(whole)-1], "going on": append(whole, 'c'), "only begun": whole[:3], "empty": nil} {
+		if _, err := evaluationIn(text); err == nil {
+			t.Errorf("a message that is %s is read", name)
+		}
+	}
 }
 
 // FuzzMessage: whatever the other process sends is read without harm, and what was read means the same when it is sent on.

@@ -79,7 +79,7 @@ func TestHostileCharts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
 			var calls atomic.Int64
-			tm.evaluate = func(ctx context.Context, tenant string, in []byte, asks func() Ask) ([]byte, error) {
+			tm.evaluate = func(ctx context.Context, tenant string, in [][]byte, asks func() Ask) ([]byte, error) {
 				calls.Add(1)
 				return evaluateIn(p)(ctx, tenant, in, asks)
 			}
@@ -136,7 +136,7 @@ func TestANewerInputEndsTheOld(t *testing.T) {
 	tm := newTeam(t)
 	begun := make(chan struct{})
 	var once sync.Once
-	tm.evaluate = func(ctx context.Context, tenant string, in []byte, asks func() Ask) ([]byte, error) {
+	tm.evaluate = func(ctx context.Context, tenant string, in [][]byte, asks func() Ask) ([]byte, error) {
 		once.Do(func() { close(begun) })
 		return evaluateIn(boxes)(ctx, tenant, in, asks)
 	}
@@ -157,7 +157,7 @@ func TestANewerInputEndsTheOld(t *testing.T) {
 func TestForceEvaluatesAgain(t *testing.T) {
 	tm := newTeam(t)
 	over, calls := true, 0
-	tm.evaluate = func(ctx context.Context, tenant string, in []byte, asks func() Ask) ([]byte, error) {
+	tm.evaluate = func(ctx context.Context, tenant string, in [][]byte, asks func() Ask) ([]byte, error) {
 		if calls++; over {
 			return nil, &sandbox.LimitError{Limit: "memory", Value: "1 MiB", Place: "template web/templates/a.yaml"}
 		}
@@ -179,7 +179,7 @@ func TestForceEvaluatesAgain(t *testing.T) {
 // TestAProcessThatCannotAnswer: that the evaluation itself failed says nothing about the chart, which is tried again.
 func TestAProcessThatCannotAnswer(t *testing.T) {
 	tm := newTeam(t)
-	tm.evaluate = func(context.Context, string, []byte, func() Ask) ([]byte, error) {
+	tm.evaluate = func(context.Context, string, [][]byte, func() Ask) ([]byte, error) {
 		return nil, &sandbox.CrashError{State: "signal: killed"}
 	}
 	tm.restart("me")

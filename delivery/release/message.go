@@ -3,6 +3,7 @@ package release
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -25,14 +26,23 @@ func marshal(message any) ([]byte, error) {
 }
 
 func unmarshal(text []byte, message any) error {
+	rest, err := unmarshalFirst(text, message)
+	if err == nil && len(rest) > 0 {
+		return errors.New("more follows the message")
+	}
+	return err
+}
+
+// unmarshalFirst reads a message, and returns what follows it.
+func unmarshalFirst(text []byte, message any) (rest []byte, err error) {
 	mode, err := cbor.DecOptions{
 		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail, UTF8: cbor.UTF8DecodeInvalid,
 		MaxArrayElements: maxItems, MaxMapPairs: maxItems, MaxNestedLevels: maxDepth,
 	}.DecMode()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return mode.Unmarshal(text, message)
+	return mode.UnmarshalFirst(text, message)
 }
 
 // Bounds of an answer. It is compressed, because it may wait: an evaluation needs no worker, what comes after it does.

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -181,7 +182,7 @@ func (s *session) apart(ctx context.Context, in evaluation, begin func() error) 
 			if in.Files, err = s.engine.charts.files(s.request.Chart); err != nil {
 				return err
 			}
-			input, err := marshal(in)
+			input, err := in.message()
 			in.Files = nil // A chart that has to wait again is not held meanwhile.
 			if err != nil {
 				return renderError(err)
@@ -221,12 +222,12 @@ func (e *Engine) turn(ctx context.Context, tenant string, work func(context.Cont
 }
 
 // evaluateIn is Options.Evaluate, or this process.
-func (e *Engine) evaluateIn(ctx context.Context, tenant string, input []byte, asks func() Ask) ([]byte, error) {
+func (e *Engine) evaluateIn(ctx context.Context, tenant string, input [][]byte, asks func() Ask) ([]byte, error) {
 	if e.opts.Evaluate != nil {
 		return e.opts.Evaluate(ctx, tenant, input, asks)
 	}
 	ask := asks()
-	return Evaluate(input, func(question []byte) ([]byte, error) { return ask(ctx, question) }, func(string) {})
+	return Evaluate(bytes.Join(input, nil), func(question []byte) ([]byte, error) { return ask(ctx, question) }, func(string) {})
 }
 
 // unjudge keeps an error that says nothing about the chart.

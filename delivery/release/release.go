@@ -55,10 +55,11 @@ type Options struct {
 	// Explain says on one line why an object of a namespace, a hook maybe, is not as far as it should be, "" when it does not
 	// know; mask hides what no message may show. Nil: nobody knows.
 	Explain func(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string
-	// Evaluate runs the function Evaluate of this package in a process of its own, for the tenant, and answers its questions with
-	// what asks makes, once for each process that is given the input: what was answered to one that was killed does not count. An error with a method OverLimit says that the input takes more than it may; any other that the world is at fault. The
-	// end of ctx ends it. Nil: charts are evaluated in this process, without limits, which is for tests.
-	Evaluate func(ctx context.Context, tenant string, input []byte, asks func() Ask) ([]byte, error)
+	// Evaluate runs the function Evaluate of this package in a process of its own, for the tenant, with the pieces of input one after the
+	// other, and answers its questions with what asks makes, once for each process that is given the input: what was answered to one that
+	// was killed does not count. An error with a method OverLimit says that the input takes more than it may; any other that the world is
+	// at fault. The end of ctx ends it. Nil: charts are evaluated in this process, without limits, which is for tests.
+	Evaluate func(ctx context.Context, tenant string, input [][]byte, asks func() Ask) ([]byte, error)
 	// Turn calls work when the tenant may evaluate, which has Evaluate called. It may end work's context for others, and call it
 	// again later: what it returned then counts only if it is no error. Nil: everything is evaluated at once.
 	Turn func(ctx context.Context, tenant string, work func(context.Context) error) error

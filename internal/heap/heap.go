@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 )
 
@@ -20,16 +21,37 @@ const again = 100 * time.Millisecond
 const spare = 2 << 20
 
 // Tune has garbage collected when the heap has grown by percent of what is in use, as with Go's GOGC, but no sooner than at floor
-// bytes, nor before what is beyond the floor has doubled or grown by 2 MiB for each percent. It holds for the life of the process.
+// bytes, nor before what is beyond the floor has doubled or grown by 2 MiB for each percent. Of what is in use that counts only which
+// the last two collections found: what is large for a moment is not to become twice as large. It holds for the life of the process.
 func Tune(percent int, floor uint64) {
-	adjust := func() {
-		last := lastUse()
-		debug.SetGCPercent(max(percent, growth(floor, last), double(percent, floor, last)))
-	}
-	adjust()
+	(&tuner{percent: percent, floor: floor}).tune()
+}
+
+type tuner struct {
+	percent int
+	floor   uint64
+
+	mu sync.Mutex
+	// last is what the last collection found in use, and before the heap that the one before it found.
+	last   use
+	before uint64
+}
+
+// tune is called after each collection.
+func (t *tuner) tune() {
+	t.adjust()
 	// What is allocated while a collection is under way is garbage only for the one after it.
-	time.AfterFunc(again, adjust)
-	runtime.AddCleanup(new(cycle), func(percent int) { Tune(percent, floor) }, percent)
+	time.AfterFunc(again, t.adjust)
+	runtime.AddCleanup(new(cycle), (*tuner).tune, t)
+}
+
+func (t *tuner) adjust() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if found := lastUse(); found != t.last {
+		t.last, t.before = found, t.last.heap
+	}
+	debug.SetGCPercent(max(t.percent, growth(t.floor, t.last), double(t.percent, t.floor, t.last, min(t.last.heap, t.before))))
 }
 
 // cycle is garbage at once: it is gone with the next collection. Without a pointer in it, it might share its place with what stays.
@@ -49,12 +71,13 @@ func growth(floor uint64, last use) int {
 	return int(min((floor-last.heap)*100/max(1, last.heap+last.roots), floor*100/unit))
 }
 
-// double is by how many percent the heap has to grow to double what is beyond the floor, but not to more than what is spare.
-func double(percent int, floor uint64, last use) int {
-	if last.heap <= floor {
+// double is by how many percent the heap has to grow to double what of it is lasting and beyond the floor, but not to more than what is
+// spare.
+func double(percent int, floor uint64, last use, lasting uint64) int {
+	if lasting <= floor {
 		return 0
 	}
-	return int(min(last.heap-floor, uint64(percent)*spare) * 100 / (last.heap + last.roots))
+	return int(min(lasting-floor, uint64(percent)*spare) * 100 / (last.heap + last.roots))
 }
 
 // lastUse is what the last collection found.

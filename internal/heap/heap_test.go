@@ -35,18 +35,20 @@ func TestDouble(t *testing.T) {
 	for name, tc := range map[string]struct {
 		percent int
 		last    use
+		lasting uint64
 		want    int
 	}{
-		"nothing is known yet": {30, use{}, 0},
-		"small":                {30, use{heap: 48 * mib}, 0},
-		"a little beyond":      {30, use{heap: 60 * mib}, 20},
-		"middling":             {30, use{heap: 120 * mib}, 50},
-		"with roots":           {30, use{heap: 120 * mib, roots: 30 * mib}, 40},
-		"large":                {30, use{heap: 200 * mib}, 30},
-		"less memory":          {10, use{heap: 100 * mib}, 20},
+		"nothing is known yet":   {30, use{}, 0, 0},
+		"small":                  {30, use{heap: 48 * mib}, 48 * mib, 0},
+		"a little beyond":        {30, use{heap: 60 * mib}, 60 * mib, 20},
+		"middling":               {30, use{heap: 120 * mib}, 120 * mib, 50},
+		"middling, small before": {30, use{heap: 120 * mib}, 60 * mib, 10},
+		"with roots":             {30, use{heap: 120 * mib, roots: 30 * mib}, 120 * mib, 40},
+		"large":                  {30, use{heap: 200 * mib}, 200 * mib, 30},
+		"less memory":            {10, use{heap: 100 * mib}, 100 * mib, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := double(tc.percent, 48*mib, tc.last); got != tc.want {
+			if got := double(tc.percent, 48*mib, tc.last, tc.lasting); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})

@@ -68,7 +68,7 @@ func workContained(address string) {
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error)
 		go func() { ended <- p.Start(ctx) }()
-		out, failed := p.Call(ctx, Call{Function: "reach", Input: []byte(address)})
+		out, failed := p.Call(ctx, Call{Function: "reach", Input: [][]byte{[]byte(address)}})
 		fmt.Printf("REACHED %q\n", out)
 		_, over := p.Call(ctx, Call{Function: "memory"})
 		_, slow := p.Call(ctx, Call{Function: "loop"})

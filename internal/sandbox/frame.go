@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -31,6 +32,8 @@ type frame struct {
 	kind kind
 	head string
 	body []byte
+	// more follows the body, as part of it, when the frame is written: what is large is not copied for that.
+	more [][]byte
 }
 
 const (
@@ -49,21 +52,24 @@ func (f frame) writeTo(w io.Writer) error {
 	if len(f.head) > maxHead {
 		f.head = f.head[:maxHead]
 	}
-	if len(f.body) > maxInput {
+	length := len(f.body)
+	for _, piece := range f.more {
+		length += len(piece)
+	}
+	if length > maxInput {
 		return errTooLong
 	}
 	header := make([]byte, headerBytes, headerBytes+len(f.head))
 	header[0], header[1] = version, byte(f.kind)
 	binary.BigEndian.PutUint16(header[2:], uint16(len(f.head))) //nolint:gosec // at most maxHead
-	binary.BigEndian.PutUint32(header[4:], uint32(len(f.body))) //nolint:gosec // at most maxInput
-	if _, err := w.Write(append(header, f.head...)); err != nil {
-		return err
+	binary.BigEndian.PutUint32(header[4:], uint32(length))      //nolint:gosec // at most maxInput
+	out := bufio.NewWriter(w)                                   // Small pieces go together, large ones straight through.
+	for _, piece := range append([][]byte{append(header, f.head...), f.body}, f.more...) {
+		if _, err := out.Write(piece); err != nil {
+			return err
+		}
 	}
-	if len(f.body) == 0 {
-		return nil
-	}
-	_, err := w.Write(f.body)
-	return err
+	return out.Flush()
 }
 
 // readFrame reads one message with a body of at most limit bytes. It takes memory as bytes arrive, whatever is announced. io.EOF

@@ -59,7 +59,7 @@ func (p *process) call(ctx context.Context, c Call, limits Limits) ([]byte, erro
 
 // converse sends the call and answers what the process asks, until it has its answer.
 func (r *running) converse(ctx context.Context, c Call) ([]byte, error) {
-	if err := (frame{kind: call, head: c.Function, body: c.Input}).writeTo(r.in); err != nil {
+	if err := (frame{kind: call, head: c.Function, more: c.Input}).writeTo(r.in); err != nil {
 		return nil, err
 	}
 	for {

@@ -93,7 +93,8 @@ type Ask = func(ctx context.Context, question []byte) ([]byte, error)
 type Call struct {
 	// Function is the registered name.
 	Function string
-	Input    []byte
+	// Input is what the function is given, in pieces that are sent one after the other.
+	Input [][]byte
 	// Asks makes who answers the questions of one process, one at a time. It is called for each process that is given the call: what was
 	// answered to one that was killed does not count for the next. Nil: there may be none.
 	Asks func() Ask

@@ -153,7 +153,7 @@ func TestLimits(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := p.Call(t.Context(), Call{Function: test.function, Input: []byte("4"), Asks: always(answers)})
+			_, err := p.Call(t.Context(), Call{Function: test.function, Input: [][]byte{[]byte("4")}, Asks: always(answers)})
 			var limit *LimitError
 			if !errors.As(err, &limit) {
 				t.Fatalf("got %v, want a LimitError", err)
@@ -161,7 +161,7 @@ func TestLimits(t *testing.T) {
 			if limit.Limit != test.limit || limit.Place != test.place {
 				t.Errorf("got %s at %q, want %s at %q", limit.Limit, limit.Place, test.limit, test.place)
 			}
-			if out, err := p.Call(t.Context(), Call{Function: "echo", Input: []byte("b")}); string(out) != "b" {
+			if out, err := p.Call(t.Context(), Call{Function: "echo", Input: [][]byte{[]byte("b")}}); string(out) != "b" {
 				t.Errorf("the next call answers %q, %v", out, err)
 			}
 		})
@@ -182,9 +182,9 @@ func TestErrorsOfFunctions(t *testing.T) {
 	}{
 		"panic":             {Call{Function: "panic"}, "panic panicked: no"},
 		"unknown":           {Call{Function: "nothing"}, "there is no function nothing"},
-		"nobody answers":    {Call{Function: "ask", Input: []byte("1")}, "nobody answers questions of this call"},
-		"the answer is no":  {Call{Function: "ask", Input: []byte("1"), Asks: always(refuses)}, "not you"},
-		"its own, no limit": {Call{Function: "ask", Input: []byte("x")}, `strconv.Atoi: parsing "x": invalid syntax`},
+		"nobody answers":    {Call{Function: "ask", Input: [][]byte{[]byte("1")}}, "nobody answers questions of this call"},
+		"the answer is no":  {Call{Function: "ask", Input: [][]byte{[]byte("1")}, Asks: always(refuses)}, "not you"},
+		"its own, no limit": {Call{Function: "ask", Input: [][]byte{[]byte("x")}}, `strconv.Atoi: parsing "x": invalid syntax`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestLimitOfTime(t *testing.T) {
 func TestTheParentsTimeIsNotTheCalls(t *testing.T) {
 	p := testPool(t, Limits{Wall: 300 * time.Millisecond})
 	slow := func(context.Context, []byte) ([]byte, error) { time.Sleep(time.Second); return []byte("me"), nil }
-	if out, err := p.Call(t.Context(), Call{Function: "ask", Input: []byte("1"), Asks: always(slow)}); string(out) != "me" {
+	if out, err := p.Call(t.Context(), Call{Function: "ask", Input: [][]byte{[]byte("1")}, Asks: always(slow)}); string(out) != "me" {
 		t.Errorf("got %q, %v", out, err)
 	}
 }
@@ -225,7 +225,7 @@ func TestNothingIsInReach(t *testing.T) {
 	}
 	defer listener.Close()
 	p := testPool(t, Limits{})
-	out, err := p.Call(t.Context(), Call{Function: "reach", Input: []byte(listener.Addr().String())})
+	out, err := p.Call(t.Context(), Call{Function: "reach", Input: [][]byte{[]byte(listener.Addr().String())}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestKills(t *testing.T) {
 	})
 	crashed := 0
 	for i := range 100 {
-		out, err := p.Call(t.Context(), Call{Function: "ask", Input: []byte("20"), Asks: always(answers)})
+		out, err := p.Call(t.Context(), Call{Function: "ask", Input: [][]byte{[]byte("20")}, Asks: always(answers)})
 		var crash *CrashError
 		switch {
 		case errors.As(err, &crash) && crash.State == "signal: killed":
@@ -283,7 +283,7 @@ func TestKills(t *testing.T) {
 	}
 	stop()
 	killer.Wait()
-	if out, err := p.Call(t.Context(), Call{Function: "echo", Input: []byte("b")}); string(out) != "b" {
+	if out, err := p.Call(t.Context(), Call{Function: "echo", Input: [][]byte{[]byte("b")}}); string(out) != "b" {
 		t.Errorf("after the kills: %q, %v", out, err)
 	}
 	t.Logf("%d of 100 calls lost two processes", crashed)
@@ -298,7 +298,7 @@ func TestKills(t *testing.T) {
 func TestWhatAKilledProcessAskedDoesNotCount(t *testing.T) {
 	p := testPool(t, Limits{Questions: 20})
 	begun, answered := 0, 0
-	out, err := p.Call(t.Context(), Call{Function: "ask", Input: []byte("20"), Asks: func() Ask {
+	out, err := p.Call(t.Context(), Call{Function: "ask", Input: [][]byte{[]byte("20")}, Asks: func() Ask {
 		begun++
 		answered = 0
 		return func(context.Context, []byte) ([]byte, error) {
@@ -354,7 +354,7 @@ func BenchmarkCall(b *testing.B) {
 	defer p.Close()
 	input := make([]byte, 100<<10)
 	for b.Loop() {
-		if _, err := p.Call(b.Context(), Call{Function: "echo", Input: input}); err != nil {
+		if _, err := p.Call(b.Context(), Call{Function: "echo", Input: [][]byte{input}}); err != nil {
 			b.Fatal(err)
 		}
 	}
