@@ -4,6 +4,7 @@ package step
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -13,10 +14,12 @@ import (
 	"github.com/fluxcd/pkg/runtime/metrics"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -164,11 +167,22 @@ func (r *Runner) finalize(ctx context.Context, obj Object, s Scope, steps []Step
 	return ctrl.Result{}, err
 }
 
-// letGo takes the finalizer off obj, which lets it be gone. It reports false where it was gone already: a cache is a little late.
+// letGo takes the finalizer off obj, which lets it be gone. It reports false where it was gone already: a cache is a little late. Only
+// metadata is sent and answered, because obj may be large, and nobody reads it any more.
 func (r *Runner) letGo(ctx context.Context, obj Object) (bool, error) {
-	before := obj.DeepCopyObject().(Object)
 	controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer)
-	err := r.Client.Patch(ctx, obj, client.MergeFrom(before))
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": obj.GetUID(), "finalizers": obj.GetFinalizers()}})
+	if err != nil {
+		return false, fmt.Errorf("encoding the finalizers: %w", err)
+	}
+	kind, err := apiutil.GVKForObject(obj, r.Client.Scheme())
+	if err != nil {
+		return false, fmt.Errorf("taking the finalizer off: %w", err)
+	}
+	about := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+	about.SetGroupVersionKind(kind)
+	// To wait for this write before a read would take a watch of metadata alone.
+	err = r.Client.Patch(ctx, about, client.RawPatch(types.MergePatchType, patch), client.DisableReadYourWritesConsistency)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("taking the finalizer off: %w", err)
 	}

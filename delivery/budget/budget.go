@@ -33,7 +33,7 @@ type App struct{ Objects, Bytes, Values int64 }
 // Default are the limits of a tenant of whom nobody said anything.
 func Default() Limits {
 	return Limits{
-		Projects: 50, Apps: 500, TreeBytes: 16 << 20,
+		Projects: 50, Apps: 500, TreeBytes: 8 << 20,
 		App:         App{Objects: 5000, Bytes: 8 << 20, Values: 500_000},
 		SourceBytes: 2 << 30, PackBytes: 1 << 30, RenderedBytes: 64 << 20, StoreBytes: 96 << 20,
 	}

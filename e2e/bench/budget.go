@@ -42,6 +42,9 @@ var limits = []limit{
 const (
 	// peakLimit is the most memory the operator may use, in bytes, with up to peakApps apps.
 	peakLimit, peakApps = 150 << 20, 500
+	// ownLimit and allLimit are the most that the operator, and it with the processes in which it evaluates, may have at the end of a
+	// phase, as PSS in bytes, with up to peakApps apps.
+	ownLimit, allLimit = 130 << 20, 200 << 20
 	// growthLimit is by how much it may grow with each app beyond, in bytes. With a smaller spread of sizes than
 	// growthSpread it is not held: the garbage collector weighs more than the apps.
 	growthLimit, growthSpread = 60 << 10, 1000
@@ -62,6 +65,12 @@ func (r *run) broken(kind string) []string {
 	}
 	if most := peak(r.Phases); r.Apps <= peakApps && most > peakLimit {
 		all = append(all, fmt.Sprintf("%d apps: %s of memory, at most %s are allowed", r.Apps, measure.MiB(most), measure.MiB(peakLimit)))
+	}
+	for _, p := range r.Phases {
+		if r.Apps <= peakApps && (p.PSS > ownLimit || p.AllPSS > allLimit) {
+			all = append(all, fmt.Sprintf("%d apps, after %s: %s of memory of the operator, %s with its processes (PSS), at most %s and %s are allowed",
+				r.Apps, p.Name, measure.MiB(p.PSS), measure.MiB(p.AllPSS), measure.MiB(ownLimit), measure.MiB(allLimit)))
+		}
 	}
 	return all
 }

@@ -30,6 +30,8 @@ func TestBroken(t *testing.T) {
 		"a write by a restart": {apps: 100, change: func(p []phase) { p[5].Writes++ }, want: "restart: 0.01 writes"},
 		"removal":              {apps: 100, change: func(p []phase) { p[6].Reads++ }, want: "removal: 12.01 requests"},
 		"memory":               {apps: 500, change: func(p []phase) { p[0].PeakRSS += 1 << 20 }, want: "151 MiB of memory"},
+		"of the operator":      {apps: 500, change: func(p []phase) { p[0].PSS = 131 << 20 }, want: "131 MiB of memory of the operator"},
+		"with its processes":   {apps: 500, change: func(p []phase) { p[1].AllPSS = 201 << 20 }, want: "201 MiB with its processes"},
 		"memory of many apps":  {apps: 501, change: func(p []phase) { p[0].PeakRSS += 1 << 20 }},
 		"too few apps to tell": {apps: budgetsFrom - 1, change: func(p []phase) { p[0].Reads += 1000 }},
 	}

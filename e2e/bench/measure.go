@@ -15,8 +15,8 @@ import (
 type observation struct {
 	audit  measure.Counts
 	client measure.ClientCounts
-	// peak is in bytes.
-	peak int64
+	// peak is in bytes, and so are the memory of the process and that of it and its children together, as PSS.
+	peak, own, all int64
 }
 
 // meter reads what a subject has used.
@@ -75,10 +75,27 @@ func (m *meter) observe(ctx context.Context, fresh bool) (observation, error) {
 		return o, err
 	}
 	o.client.CPU, o.client.RSS, o.peak = used.CPU, used.RSS, used.PeakRSS
+	if o.own, o.all, err = proportional(pid); err != nil {
+		return o, err
+	}
 	if fresh {
 		measure.ResetPeak(pid)
 	}
 	return o, nil
+}
+
+// proportional is the PSS of a process, and of it and its children together.
+func proportional(pid int) (own, all int64, err error) {
+	if own, err = measure.PSS(pid); err != nil {
+		return 0, 0, err
+	}
+	children, err := measure.Children(pid)
+	all = own
+	for _, child := range children {
+		memory, _ := measure.PSS(child) // Not there: it has ended.
+		all += memory
+	}
+	return own, all, err
 }
 
 // client adds up what the controllers say about themselves.
@@ -126,6 +143,9 @@ type phase struct {
 	// RSS is at the end, PeakRSS the highest of the phase, in bytes.
 	RSS     int64 `json:"rss"`
 	PeakRSS int64 `json:"peakRSS"`
+	// PSS is of the operator at the end, AllPSS with the processes in which it evaluates, in bytes; 0 where the processes are elsewhere.
+	PSS    int64 `json:"pss,omitempty"`
+	AllPSS int64 `json:"allPSS,omitempty"`
 }
 
 // line is one kind of request.
@@ -147,7 +167,7 @@ func newPhase(name string, apps int, before, after observation) phase {
 		Requests: lines(spent.Requests, spent.Refused, apps), Watches: lines(spent.Watches, nil, apps), Leases: spent.Leases,
 		Audit: spent.All(), Client: after.client.Requests - before.client.Requests,
 		Reconciles: after.client.Reconciles - before.client.Reconciles,
-		CPUSeconds: after.client.CPU - before.client.CPU, RSS: after.client.RSS, PeakRSS: after.peak,
+		CPUSeconds: after.client.CPU - before.client.CPU, RSS: after.client.RSS, PeakRSS: after.peak, PSS: after.own, AllPSS: after.all,
 	}
 	for kind, n := range spent.Requests {
 		if kind.Writes() {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestNewPhase(t *testing.T) {
-	before, after := observation{audit: measure.NewCounts()}, observation{audit: measure.NewCounts(), peak: 9}
+	before, after := observation{audit: measure.NewCounts()}, observation{audit: measure.NewCounts(), peak: 9, own: 6, all: 7}
 	before.client = measure.ClientCounts{Requests: 100, Reconciles: 10, Pending: 6, CPU: 1}
 	after.client = measure.ClientCounts{Requests: 110, Reconciles: 14, CPU: 3, RSS: 8}
 	before.audit.Requests[measure.Request{Verb: "get", Resource: "secrets"}] = 5
@@ -19,7 +19,7 @@ func TestNewPhase(t *testing.T) {
 	after.audit.Watches[measure.Request{Verb: "watch", Resource: "pods"}] = 1
 	after.audit.Leases = 1
 	want := phase{
-		Name: upgrade, Apps: 2, Reads: 2, Writes: 6, Leases: 1, Audit: 10, Client: 10, Reconciles: 4, CPUSeconds: 2, RSS: 8, PeakRSS: 9,
+		Name: upgrade, Apps: 2, Reads: 2, Writes: 6, Leases: 1, Audit: 10, Client: 10, Reconciles: 4, CPUSeconds: 2, RSS: 8, PeakRSS: 9, PSS: 6, AllPSS: 7,
 		Requests: []line{{"patch", "apps", 6, 1, 3}, {"get", "secrets", 2, 0, 1}},
 		Watches:  []line{{"watch", "pods", 1, 0, 0.5}},
 	}

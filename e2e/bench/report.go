@@ -86,7 +86,7 @@ func (r *report) print(out io.Writer) {
 // printTotals writes a line for each phase.
 func (r *run) printTotals(out io.Writer) {
 	t := measure.NewTable(out)
-	t.Row("phase", "apps", "seconds", "p50", "p99", "reads", "writes", "requests", "looks", "watches", "leases", "audit", "client", "CPU s", "RSS", "peak")
+	t.Row("phase", "apps", "seconds", "p50", "p99", "reads", "writes", "requests", "looks", "watches", "leases", "audit", "client", "CPU s", "RSS", "peak", "PSS", "all PSS")
 	for _, p := range r.Phases {
 		watches := 0
 		for _, l := range p.Watches {
@@ -95,11 +95,12 @@ func (r *run) printTotals(out io.Writer) {
 		t.Row(p.Name, strconv.Itoa(p.Apps), measure.Fixed(p.Seconds), measure.Fixed(p.P50), measure.Fixed(p.P99),
 			measure.Fixed(perApp(p.Reads, p.Apps)), measure.Fixed(perApp(p.Writes, p.Apps)), measure.Fixed(perApp(p.Reads+p.Writes, p.Apps)),
 			strconv.Itoa(p.Reconciles), strconv.Itoa(watches), strconv.Itoa(p.Leases), strconv.Itoa(p.Audit), strconv.Itoa(p.Client),
-			measure.Fixed(p.CPUSeconds), measure.MiB(p.RSS), measure.MiB(p.PeakRSS))
+			measure.Fixed(p.CPUSeconds), measure.MiB(p.RSS), measure.MiB(p.PeakRSS), measure.MiB(p.PSS), measure.MiB(p.AllPSS))
 	}
 	t.End()
 	_, _ = fmt.Fprintln(out, "\nSeconds from the push: until all apps are ready, and until half (p50) and nearly all (p99) are applied. Reads, writes\n"+
-		"and requests per app; the rest in all. Audit and client are all requests as the API server and the client count them.")
+		"and requests per app; the rest in all. Audit and client are all requests as the API server and the client count them.\n"+
+		"All PSS is the memory of the operator and the processes in which it evaluates, at the end of the phase.")
 }
 
 // printKinds writes a column for each phase and a line for each kind of request, first those that read, the most

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -58,6 +59,36 @@ func parseUsage(stat, status []byte) (Usage, error) {
 		}
 	}
 	return u, nil
+}
+
+// PSS is the memory of a process in bytes, of pages that it shares with others only its part.
+func PSS(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading the memory: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, found := strings.CutPrefix(line, "Pss:"); found {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("reading the memory: process %d tells no PSS", pid)
+}
+
+// Children are the processes that a process has started and that have not ended.
+func Children(pid int) ([]int, error) {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	var all []int
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // Not there: the thread has ended.
+		for child := range strings.FieldsSeq(string(children)) {
+			if pid, err := strconv.Atoi(child); err == nil {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all, err
 }
 
 // ResetPeak begins a new peak, so that every phase has its own. Where the kernel does not let us, peaks are since the

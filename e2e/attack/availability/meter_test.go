@@ -31,11 +31,12 @@ type meter struct {
 	samples []sample
 }
 
-// sample is of one moment. Memory is proportional (PSS), in bytes; CPU of the boxes in seconds since the operator began.
+// sample is of one moment, in bytes; CPU of the boxes in seconds since the operator began.
 type sample struct {
-	at         time.Time
-	own, boxes int64
-	cpu        float64
+	at time.Time
+	// own is all that the operator has (RSS), whoever shares it; its part (PSS) and that of the boxes is what they take together.
+	own, part, boxes int64
+	cpu              float64
 }
 
 // spent is what was used in a while.
@@ -145,43 +146,28 @@ func (m *meter) watch(ctx context.Context) {
 
 func (m *meter) look() (sample, error) {
 	s := sample{at: time.Now()}
-	var err error
-	if s.own, err = proportional(m.pid); err != nil {
+	used, err := measure.UsageOf(m.pid)
+	if err != nil {
+		return s, fmt.Errorf("the operator's process: %w", err)
+	}
+	s.own = used.RSS
+	if s.part, err = measure.PSS(m.pid); err != nil {
 		return s, fmt.Errorf("the operator's process: %w", err)
 	}
 	if s.cpu, err = waitedFor(m.pid); err != nil {
 		return s, err
 	}
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", m.pid))
-	for _, list := range lists {
-		children, _ := os.ReadFile(list) // Not there: the thread has ended.
-		for child := range strings.FieldsSeq(string(children)) {
-			pid, _ := strconv.Atoi(child)
-			memory, err := proportional(pid)
-			used, err2 := measure.UsageOf(pid)
-			if errors.Join(err, err2) != nil {
-				continue // It has ended; who waits for it counts its time.
-			}
-			s.boxes += memory
-			s.cpu += used.CPU
+	children, err := measure.Children(m.pid)
+	for _, pid := range children {
+		memory, err := measure.PSS(pid)
+		used, err2 := measure.UsageOf(pid)
+		if errors.Join(err, err2) != nil {
+			continue // It has ended; who waits for it counts its time.
 		}
+		s.boxes += memory
+		s.cpu += used.CPU
 	}
 	return s, err
-}
-
-// proportional is the PSS of a process.
-func proportional(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, found := strings.CutPrefix(line, "Pss:"); found {
-			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, fmt.Errorf("process %d tells no PSS", pid)
 }
 
 // waitedFor is the CPU time of the children that a process has waited for, in seconds (cutime and cstime of proc(5)).
@@ -211,7 +197,7 @@ func (m *meter) between(from, to time.Time) spent {
 		}
 		last = max(last, one.cpu) // A process that ends between two reads is in neither.
 		own, s.end = append(own, float64(one.own)), one.own
-		s.own, s.boxes, s.all = max(s.own, one.own), max(s.boxes, one.boxes), max(s.all, one.own+one.boxes)
+		s.own, s.boxes, s.all = max(s.own, one.own), max(s.boxes, one.boxes), max(s.all, one.part+one.boxes)
 	}
 	s.usual = int64(measure.Percentile(own, 0.5))
 	s.cpu = max(0, last-max(0, first))

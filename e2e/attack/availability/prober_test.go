@@ -206,8 +206,10 @@ func (p *prober) why(ctx context.Context, app string) string {
 type latency struct {
 	n             int
 	p50, p99, max float64
-	slowest, why  string
-	err           error
+	// slowest is the app whose push took the longest, into how many seconds after the beginning that was pushed.
+	slowest, why string
+	into         float64
+	err          error
 }
 
 // between is the latency of what was pushed from one moment to another, and of what was still under way.
@@ -223,7 +225,7 @@ func (p *prober) between(from, to time.Time) latency {
 		all = append(all, one.took)
 		l.err = errors.Join(l.err, one.err)
 		if one.took > l.max {
-			l.max, l.slowest, l.why = one.took, one.app, one.why
+			l.max, l.slowest, l.why, l.into = one.took, one.app, one.why, one.at.Sub(from).Seconds()
 		}
 	}
 	l.n, l.p50, l.p99 = len(all), measure.Percentile(all, 0.5), measure.Percentile(all, 0.99)
@@ -231,5 +233,5 @@ func (p *prober) between(from, to time.Time) latency {
 }
 
 func (l latency) String() string {
-	return fmt.Sprintf("%d pushes p50 %.2f p99 %.2f max %.2f s (%s)%s", l.n, l.p50, l.p99, l.max, l.slowest, l.why)
+	return fmt.Sprintf("%d pushes p50 %.2f p99 %.2f max %.2f s (%s, after %.0f s)%s", l.n, l.p50, l.p99, l.max, l.slowest, l.into, l.why)
 }

@@ -18,9 +18,10 @@ import (
 
 // What must hold while tenants attack.
 const (
-	mostLatency = 2.0 // Seconds from push to Deployment, of another tenant, at p99.
+	mostLatency = 2.0 // Seconds from push to Deployment, of another tenant, at p99, or
+	mostSlower  = 10  // times what it takes undisturbed, where the machine is so slow that this is more.
 	mostGrowth  = 1.2 // Of the memory of the operator itself, at its median and in the end, to the undisturbed one.
-	mostPeak    = 2.0 // Of the same, at any moment.
+	mostPeak    = 1.6 // Of the same, at any moment.
 	mostGone    = 30 * time.Second
 	mostMove    = 30 * time.Second // For the attackers' own other app.
 	mostBurning = 0.3              // Processors that boxes use once all is told.
@@ -321,7 +322,7 @@ func (w *window) judge(control *window) {
 		}
 	}
 	say(w.latency.n == 0, "no push of another tenant arrived")
-	say(w.latency.p99 > mostLatency, "pushes of another tenant took %.2f s at p99 (%.1f times the undisturbed %.2f s)",
+	say(w.latency.p99 > max(mostLatency, mostSlower*control.latency.p99), "pushes of another tenant took %.2f s at p99 (%.1f times the undisturbed %.2f s)",
 		w.latency.p99, w.latency.p99/control.latency.p99, control.latency.p99)
 	say(w.spent.restarts > 0, "the operator restarted %d times", w.spent.restarts)
 	grown := func(what string, is, was int64, most float64) {
