@@ -26,7 +26,6 @@ func machineRead() float64 {
 	}
 	took := time.Since(began)
 	runtime.KeepAlive(at)
-	next = nil
 	debug.FreeOSMemory()
 	return float64(took.Nanoseconds()) / machineReads
 }

@@ -41,8 +41,8 @@ type sample struct {
 
 // spent is what was used in a while.
 type spent struct {
-	// own is the most memory of the operator itself, usual its median and end what it had in the end; boxes the most of its
-	// processes together, and all of both at once.
+	// own is the most memory of the operator itself, usual its median and end the least of the last two seconds, which is what stays;
+	// boxes the most of its processes together, and all of both at once.
 	own, usual, end, boxes, all int64
 	// cpu is of the boxes, in seconds.
 	cpu float64
@@ -196,7 +196,10 @@ func (m *meter) between(from, to time.Time) spent {
 			first = one.cpu
 		}
 		last = max(last, one.cpu) // A process that ends between two reads is in neither.
-		own, s.end = append(own, float64(one.own)), one.own
+		own = append(own, float64(one.own))
+		if s.end == 0 || one.own < s.end || to.Sub(one.at) > 2*time.Second {
+			s.end = one.own
+		}
 		s.own, s.boxes, s.all = max(s.own, one.own), max(s.boxes, one.boxes), max(s.all, one.part+one.boxes)
 	}
 	s.usual = int64(measure.Percentile(own, 0.5))

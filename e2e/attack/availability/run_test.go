@@ -21,7 +21,7 @@ const (
 	mostLatency = 2.0 // Seconds from push to Deployment, of another tenant, at p99, or
 	mostSlower  = 10  // times what it takes undisturbed, where the machine is so slow that this is more.
 	mostGrowth  = 1.2 // Of the memory of the operator itself, at its median and in the end, to the undisturbed one.
-	mostPeak    = 1.6 // Of the same, at any moment.
+	mostPeak    = 1.8 // Of the same, at any moment.
 	mostGone    = 30 * time.Second
 	mostMove    = 30 * time.Second // For the attackers' own other app.
 	mostBurning = 0.3              // Processors that boxes use once all is told.
