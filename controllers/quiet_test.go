@@ -46,7 +46,8 @@ func withRelease(files map[string]string) map[string]string {
 }
 
 // TestASecondReconcileWritesNothing compares the resourceVersion of every object of every kind before and after each of
-// the four kinds was reconciled by force.
+// the four kinds was reconciled by force. It does so up to three times: a test that runs beside it may add a kind that all quotas count,
+// while what reconciling writes is written each time.
 func TestASecondReconcileWritesNothing(t *testing.T) {
 	n := newTeam(t, "quiet")
 	n.push(withRelease(shopFiles("shop", "web")))
@@ -56,14 +57,18 @@ func TestASecondReconcileWritesNothing(t *testing.T) {
 	n.ready(web, released, shop, owner, repository)
 	n.reconcile(released, web, shop, owner, repository)
 
-	before := n.settled()
-	if len(before) < 20 {
-		t.Fatalf("only %d objects were compared: %v", len(before), before)
+	var diff string
+	for range 3 {
+		before := n.settled()
+		if len(before) < 20 {
+			t.Fatalf("only %d objects were compared: %v", len(before), before)
+		}
+		n.reconcile(released, web, shop, owner, repository)
+		if diff = cmp.Diff(before, n.resourceVersions()); diff == "" {
+			return
+		}
 	}
-	n.reconcile(released, web, shop, owner, repository)
-	if diff := cmp.Diff(before, n.resourceVersions()); diff != "" {
-		t.Errorf("the second reconcile wrote (-before +after):\n%s", diff)
-	}
+	t.Errorf("each further reconcile wrote, at last (-before +after):\n%s", diff)
 }
 
 // settled returns the versions when Kubernetes' own controllers, which make what each namespace has and write the status of quotas and
