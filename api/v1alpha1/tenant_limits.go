@@ -19,7 +19,7 @@ type TenantLimits struct {
 	Apps *int32 `json:"apps,omitempty"`
 
 	// TreeBytes is how large the files project.yaml and app.yaml of the tenant may be together, those in Git and the objects that
-	// were made of them. Each counts as 1Ki at least, and with its YAML aliases written out. Default 16Mi.
+	// were made of them. Each counts as 1Ki at least, and with its YAML aliases written out. Default 8Mi.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Ki')) >= 0 && quantity(string(self)).compareTo(quantity('1Gi')) <= 0",message="treeBytes must be between 64Ki and 1Gi"
 	// +optional
 	TreeBytes *resource.Quantity `json:"treeBytes,omitempty"`

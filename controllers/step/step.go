@@ -181,7 +181,7 @@ func (r *Runner) letGo(ctx context.Context, obj Object) (bool, error) {
 	}
 	about := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: obj.GetNamespace(), Name: obj.GetName()}}
 	about.SetGroupVersionKind(kind)
-	// To wait for this write before a read would take a watch of metadata alone.
+	// Read-your-writes would need an informer of metadata, beside the one of the objects.
 	err = r.Client.Patch(ctx, about, client.RawPatch(types.MergePatchType, patch), client.DisableReadYourWritesConsistency)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("taking the finalizer off: %w", err)

@@ -6,21 +6,21 @@ import (
 	"io"
 )
 
-// errDelta says that a difference is not what Git makes.
-var errDelta = errors.New("a difference in the pack is malformed")
+var errDelta = errors.New("a delta in the pack is malformed")
 
-// patch writes the object that the delta makes of its base, of at most most bytes. It takes no memory: go-git's PatchDelta lets a
-// buffer grow, which takes up to three times what the object has. What was written before an error is to be dropped.
+// patch writes the object that the delta makes of its base, and nothing if that claims more than largest bytes. It holds none of it in
+// memory: go-git's PatchDelta lets a buffer grow, which takes up to three times the size of the object. After an error what was written is
+// not the object.
 //
 // Source: "Deltified representation" in gitformat-pack(5).
-func patch(into io.Writer, base, delta []byte, most int64) error {
+func patch(into io.Writer, base, delta []byte, largest int64) error {
 	of, n := binary.Uvarint(delta)
 	if n <= 0 || of != uint64(len(base)) {
 		return errDelta
 	}
 	delta = delta[n:]
 	left, n := binary.Uvarint(delta)
-	if n <= 0 || left > uint64(max(0, most)) {
+	if n <= 0 || left > uint64(max(0, largest)) {
 		return errDelta
 	}
 	delta = delta[n:]
@@ -40,7 +40,7 @@ func patch(into io.Writer, base, delta []byte, most int64) error {
 	return nil
 }
 
-// instruction is what the first instruction of a delta adds, of the base or of the delta itself, and the instructions after it.
+// instruction reads the first instruction of a delta: part is what it adds, from the base or from the delta, rest the instructions after it.
 func instruction(base, delta []byte) (part, rest []byte, ok bool) {
 	op, delta := delta[0], delta[1:]
 	if op < 0x80 {
@@ -49,19 +49,19 @@ func instruction(base, delta []byte) (part, rest []byte, ok bool) {
 		}
 		return delta[:op], delta[op:], true
 	}
-	// The bits of op say which bytes of the offset, four, and of the size, three, are not zero and follow.
-	var bytes [7]byte
-	for i := range bytes {
+	// Four bytes of an offset and three of a size; the bits of op say which of them follow, the others are zero.
+	var given [7]byte
+	for i := range given {
 		if op&(1<<i) == 0 {
 			continue
 		}
 		if len(delta) == 0 {
 			return nil, nil, false
 		}
-		bytes[i], delta = delta[0], delta[1:]
+		given[i], delta = delta[0], delta[1:]
 	}
-	offset := int64(binary.LittleEndian.Uint32(bytes[:4]))
-	size := int64(bytes[4]) | int64(bytes[5])<<8 | int64(bytes[6])<<16
+	offset := int64(binary.LittleEndian.Uint32(given[:4]))
+	size := int64(given[4]) | int64(given[5])<<8 | int64(given[6])<<16
 	if size == 0 {
 		size = 0x10000
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// FuzzDelta compares what is made of a difference with what go-git makes of it, which takes more memory. Where that fails, so does this.
+// FuzzDelta compares what is made of a delta with what go-git makes of it. Where that fails, so does this.
 func FuzzDelta(f *testing.F) {
-	const most = 1 << 20
+	const largest = 1 << 20
 	base := bytes.Repeat([]byte("a line of a file\n"), 20)
 	changed := append([]byte("one before\n"), bytes.Replace(base, []byte("line"), []byte("word"), 3)...)
 	f.Add(base, packfile.DiffDelta(base, changed))
@@ -25,9 +25,9 @@ func FuzzDelta(f *testing.F) {
 	f.Add([]byte("ab"), []byte("\x02\xff\xff\xff\xff\xff\xff\xff")) // cut off within its size
 	f.Fuzz(func(t *testing.T, base, delta []byte) {
 		var out bytes.Buffer
-		err := patch(&out, base, delta, most)
+		err := patch(&out, base, delta, largest)
 		made := out.Bytes()
-		if size := deltaResult(delta); size < 0 || size > most {
+		if size := deltaResult(delta); size < 0 || size > largest {
 			if err == nil { // go-git takes a size that is cut off.
 				t.Errorf("%d bytes are made", len(made))
 			}

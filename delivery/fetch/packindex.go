@@ -150,28 +150,35 @@ func (i *indexing) follow(left []int, kind plumbing.ObjectType, content []byte) 
 		if err != nil {
 			return err
 		}
-		size := deltaResult(delta)
-		sum := hashOf(kind, size)
-		if err := patch(sum, last.content, delta, i.limits.object); err != nil {
+		more, made, err := i.name(next, kind, last.content, delta)
+		if err != nil {
 			return err
-		}
-		i.objects[next].name = sumOf(sum)
-		more := i.differencesTo(next)
-		var made bytes.Buffer
-		if len(more) > 0 { // Only then it has to be in memory.
-			made.Grow(int(size))
-			if err := patch(&made, last.content, delta, i.limits.object); err != nil {
-				return err
-			}
 		}
 		if len(last.left) == 0 {
 			chain = chain[:len(chain)-1] // Nothing else needs it.
 		}
 		if len(more) > 0 {
-			chain = append(chain, step{more, made.Bytes()})
+			chain = append(chain, step{more, made})
 		}
 	}
 	return nil
+}
+
+// name names the object that the delta makes of its base, and returns the differences to it. Only where there are some it returns the
+// object too: otherwise that is never in memory.
+func (i *indexing) name(at int, kind plumbing.ObjectType, base, delta []byte) (more []int, made []byte, err error) {
+	size := deltaResult(delta)
+	sum := hashOf(kind, size)
+	if err := patch(sum, base, delta, i.limits.object); err != nil {
+		return nil, nil, err
+	}
+	i.objects[at].name = sumOf(sum)
+	if more = i.differencesTo(at); len(more) == 0 {
+		return nil, nil, nil
+	}
+	content := bytes.NewBuffer(make([]byte, 0, size))
+	err = patch(content, base, delta, i.limits.object)
+	return more, content.Bytes(), err
 }
 
 // content inflates what the pack holds of an object: itself, or how it differs.

@@ -21,8 +21,8 @@ const again = 100 * time.Millisecond
 const spare = 2 << 20
 
 // Tune has garbage collected when the heap has grown by percent of what is in use, as with Go's GOGC, but no sooner than at floor
-// bytes, nor before what is beyond the floor has doubled or grown by 2 MiB for each percent. Of what is in use that counts only which
-// the last two collections found: what is large for a moment is not to become twice as large. It holds for the life of the process.
+// bytes, nor before what is beyond the floor has doubled or grown by 2 MiB for each percent. For that counts the smaller of the heaps that
+// the last two collections found: one that is large for a moment is not to become twice as large. It holds for the life of the process.
 func Tune(percent int, floor uint64) {
 	(&tuner{percent: percent, floor: floor}).tune()
 }
@@ -71,8 +71,7 @@ func growth(floor uint64, last use) int {
 	return int(min((floor-last.heap)*100/max(1, last.heap+last.roots), floor*100/unit))
 }
 
-// double is by how many percent the heap has to grow to double what of it is lasting and beyond the floor, but not to more than what is
-// spare.
+// double is by how many percent the heap has to grow to have as much more as lasting is beyond the floor, at most what is spare.
 func double(percent int, floor uint64, last use, lasting uint64) int {
 	if lasting <= floor {
 		return 0

@@ -63,7 +63,8 @@ func (f frame) writeTo(w io.Writer) error {
 	header[0], header[1] = version, byte(f.kind)
 	binary.BigEndian.PutUint16(header[2:], uint16(len(f.head))) //nolint:gosec // at most maxHead
 	binary.BigEndian.PutUint32(header[4:], uint32(length))      //nolint:gosec // at most maxInput
-	out := bufio.NewWriter(w)                                   // Small pieces go together, large ones straight through.
+	// Small pieces are written together, large ones without a copy.
+	out := bufio.NewWriter(w)
 	for _, piece := range append([][]byte{append(header, f.head...), f.body}, f.more...) {
 		if _, err := out.Write(piece); err != nil {
 			return err
