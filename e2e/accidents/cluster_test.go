@@ -248,7 +248,7 @@ func restarts(s *scene) string {
 func (s *scene) sameOperator(before string) {
 	s.t.Helper()
 	if after := restarts(s); after != before {
-		s.t.Fatalf("the operator's restarts were %s and are %s", before, after)
+		s.t.Fatalf("the operator's restarts were %s and are %s\n%s", before, after, platform.OperatorEnd(s.t.Context()))
 	}
 }
 

@@ -292,7 +292,9 @@ func (s *scene) stands(keep keep, looks int) {
 			time.Sleep(500 * time.Millisecond)
 		}
 		if err := s.lost(keep); err != nil {
-			s.t.Fatalf("lost: %v", err)
+			pods, _ := output("get pods -A -o wide")(s)
+			nodes, _ := output("describe nodes")(s)
+			s.t.Fatalf("lost: %v\nthe pods are\n%s\nthe nodes are\n%s", err, pods, nodes)
 		}
 	}
 }

@@ -91,22 +91,26 @@ func (s *Stage) KillOperator(ctx context.Context) error {
 
 // OperatorLog returns the end of the operator's log, for the message of a failed test.
 func (s *Stage) OperatorLog(ctx context.Context) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	out, err := s.Kubectl(ctx, "logs", "--namespace", Namespace, "deployment/"+release, "--tail", "60")
-	if err != nil {
-		return err.Error()
-	}
-	return out
+	return s.explain(ctx, "logs", "deployment/"+release, "--tail", "60")
+}
+
+// OperatorEnd shows how the operator's process before this one ended.
+func (s *Stage) OperatorEnd(ctx context.Context) string {
+	return s.explainPods(ctx) + "\n" + s.explain(ctx, "logs", "deployment/"+release, "--tail", "60", "--previous")
 }
 
 // explainPods shows what holds up the operator's pods.
 func (s *Stage) explainPods(ctx context.Context) string {
+	return s.explain(ctx, "describe", "pods") + "\n" + s.OperatorLog(ctx)
+}
+
+// explain runs kubectl in the operator's namespace for the message of a failed test, also where the test has no time left.
+func (s *Stage) explain(ctx context.Context, args ...string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	out, err := s.Kubectl(ctx, "describe", "pods", "--namespace", Namespace)
+	out, err := s.Kubectl(ctx, append(args, "--namespace", Namespace)...)
 	if err != nil {
 		return err.Error()
 	}
-	return out + "\n" + s.OperatorLog(ctx)
+	return out
 }
