@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -259,4 +260,35 @@ func TestAnAppThatIsAsItWasIsNotBuiltAgain(t *testing.T) {
 	if now := builtOf(n.name); now == is {
 		t.Error("another file was not built")
 	}
+}
+
+// TestALargePackIsReadInAnotherProcess: an app whose repository is of some megabytes is delivered, and of one whose files of little
+// inflate to 200 MiB the message names the limit. It is not fetched again; the next commit is.
+func TestALargePackIsReadInAnotherProcess(t *testing.T) {
+	n := newTeam(t, "packed")
+	notes := make([]byte, 3<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(notes)
+	web := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {greeting: %s}\n"
+	source := n.gitApp(map[string]string{"web.yaml": fmt.Sprintf(web, "hello"), "notes": string(notes)}, "path: ./")
+	n.ready(n.app("shop", "web"))
+	n.greets("hello")
+
+	large := map[string]string{"web.yaml": fmt.Sprintf(web, "late")}
+	for i := range 4 {
+		large[fmt.Sprint("same", i)] = strings.Repeat(fmt.Sprint(i), 50<<20)
+	}
+	source.Push(large)
+	const limit, again = "the commit's pack takes more than the limit of processor time, 60ms: take large files out of Git", "this commit is not fetched again"
+	app := n.app("shop", "web")
+	n.eventually(func() error {
+		message := n.until(app, v1alpha1.SourceReadyCondition, metav1.ConditionFalse, "")
+		if !strings.Contains(message, limit) || !strings.Contains(message, again) {
+			return fmt.Errorf("SourceReady says %q", message)
+		}
+		return nil
+	})
+	n.greets("hello")
+	source.Push(map[string]string{"web.yaml": fmt.Sprintf(web, "again"), "same0": "", "same1": "", "same2": "", "same3": ""})
+	n.ready(n.app("shop", "web"))
+	n.greets("again")
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/quota"
 )
 
@@ -40,6 +41,7 @@ func (s *shared) bound() error {
 	s.store = &usage.Store{Reader: s.mgr.GetClient(), Limits: s.limits.usual, Quota: s.quota, Clock: clock.RealClock{}}
 	s.watch.OnKind(s.quotas)
 	s.rendered = &usage.Rendered{}
+	s.stores.Unpack(pack.Reader{Evaluate: s.Unpack, Turn: s.evaluations})
 	s.stores.Limit(func(tenant string) fetch.Bounds {
 		limits := s.limits.of(tenant)
 		return fetch.Bounds{Kept: limits.SourceBytes, Inflated: limits.PackBytes}

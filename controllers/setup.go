@@ -26,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -58,6 +59,8 @@ type Options struct {
 	// build.Builder.
 	Build       func(ctx context.Context, tenant string, input []byte, asks func() build.Ask) ([]byte, error)
 	BuildTrials string
+	// Unpack reads Git packs in processes of their own; see pack.Reader.
+	Unpack func(ctx context.Context, input []byte, cpu time.Duration, asks func() pack.Ask) ([]byte, error)
 	// EvaluateProcesses is how many evaluations run at once, shared by tenant. 0: there is no limit but that of the callers.
 	EvaluateProcesses int
 	// TenantLimits are those of tenants whose Tenant does not set them.

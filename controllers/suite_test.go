@@ -29,6 +29,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/internal/digestkey"
 	"github.com/kubeop/kubeop/internal/hook"
 	"github.com/kubeop/kubeop/internal/sandbox"
@@ -43,7 +44,7 @@ var (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
-		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{"build": build.Evaluate}))
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{"build": build.Evaluate, "pack": pack.Evaluate}))
 	}
 	testenv.Main(m, &env)
 }
@@ -62,7 +63,15 @@ func builds() func(context.Context, string, []byte, func() sandbox.Ask) ([]byte,
 	return func(ctx context.Context, tenant string, input []byte, asks func() sandbox.Ask) ([]byte, error) {
 		n, _ := built.LoadOrStore(tenant, &atomic.Int64{})
 		n.(*atomic.Int64).Add(1)
-		return pool.Call(ctx, sandbox.Call{Function: "build", Input: [][]byte{input}, Asks: asks, Questions: build.Questions})
+		return pool.Call(ctx, sandbox.Call{Function: "build", Input: [][]byte{input}, Asks: asks, Limits: sandbox.Limits{Questions: build.Questions}})
+	}
+}
+
+// unpacks has packs read in processes of this test binary, with little processor time.
+func unpacks() func(context.Context, []byte, time.Duration, func() sandbox.Ask) ([]byte, error) {
+	pool := sandbox.New(sandbox.Options{Processes: 1, Log: logr.Discard()})
+	return func(ctx context.Context, input []byte, _ time.Duration, asks func() sandbox.Ask) ([]byte, error) {
+		return pool.Call(ctx, sandbox.Call{Function: "pack", Input: [][]byte{input}, Asks: asks, Limits: sandbox.Limits{CPU: 60 * time.Millisecond, Questions: pack.Questions}})
 	}
 }
 
@@ -117,7 +126,7 @@ func startOperator() (*operator, error) {
 	c := Options{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop", Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress", FlowControl: true,
 		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
 		Gateway: "infra/public", PlainRegistries: []string{images.Listener.Addr().String()}}
-	c.Build, c.EvaluateProcesses = builds(), 2
+	c.Build, c.Unpack, c.EvaluateProcesses = builds(), unpacks(), 2
 	c.BuildTrials = filepath.Join(dir, "built")
 	if c.DigestKey, err = digestkey.Ensure(ctx, o.self, c.Namespace); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -13,21 +14,26 @@ import (
 	"github.com/kubeop/kubeop/controllers"
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/fair"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
-// What the processes that evaluate call release.Evaluate and build.Evaluate.
+// What the processes that evaluate call release.Evaluate, build.Evaluate and pack.Evaluate.
 const (
 	chartFunction = "chart"
 	buildFunction = "build"
+	packFunction  = "pack"
 )
 
-// functions are those of the processes.
-var functions = map[string]sandbox.Function{chartFunction: release.Evaluate, buildFunction: build.Evaluate}
+// patient is how much longer the reading of a pack may take than its processor time.
+const patient = 3
 
-// evaluate has charts, and the folders and manifests of apps, evaluated in processes of their own.
+// functions are those of the processes.
+var functions = map[string]sandbox.Function{chartFunction: release.Evaluate, buildFunction: build.Evaluate, packFunction: pack.Evaluate}
+
+// evaluate has charts, the folders and manifests of apps, and Git packs, evaluated in processes of their own.
 func evaluate(mgr manager.Manager, c *config.Operator, settings *controllers.Options) error {
 	limits := sandbox.Limits{Memory: c.EvaluateMemoryMiB << 20, CPU: c.EvaluateCPU, Wall: c.EvaluateTimeout}
 	pool := sandbox.New(sandbox.Options{Processes: c.EvaluateProcesses, Limits: limits, Log: ctrl.Log.WithName("sandbox")})
@@ -41,7 +47,13 @@ func evaluate(mgr manager.Manager, c *config.Operator, settings *controllers.Opt
 		return call(ctx, sandbox.Call{Function: chartFunction, Input: input, Asks: asks})
 	}
 	settings.Build = func(ctx context.Context, _ string, input []byte, asks func() sandbox.Ask) ([]byte, error) {
-		return call(ctx, sandbox.Call{Function: buildFunction, Input: [][]byte{input}, Asks: asks, Questions: build.Questions})
+		return call(ctx, sandbox.Call{Function: buildFunction, Input: [][]byte{input}, Asks: asks, Limits: sandbox.Limits{Questions: build.Questions}})
+	}
+	settings.Unpack = func(ctx context.Context, input []byte, cpu time.Duration, asks func() sandbox.Ask) ([]byte, error) {
+		cpu = max(c.EvaluateCPU, cpu)
+		return call(ctx, sandbox.Call{Function: packFunction, Input: [][]byte{input}, Asks: asks, Limits: sandbox.Limits{
+			CPU: cpu, Wall: max(c.EvaluateTimeout, patient*cpu), Questions: pack.Questions,
+		}})
 	}
 	// Under other limits what was over one is tried again.
 	under := fmt.Sprintf("%dMiB-%s-%s", c.EvaluateMemoryMiB, c.EvaluateCPU, c.EvaluateTimeout)

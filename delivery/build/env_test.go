@@ -59,7 +59,7 @@ func (b *bed) restart() {
 
 func (b *bed) evaluateApart(ctx context.Context, _ string, input []byte, asks func() Ask) ([]byte, error) {
 	b.calls++
-	return b.pool.Call(ctx, sandbox.Call{Function: b.function, Input: [][]byte{input}, Asks: asks, Questions: Questions})
+	return b.pool.Call(ctx, sandbox.Call{Function: b.function, Input: [][]byte{input}, Asks: asks, Limits: sandbox.Limits{Questions: Questions}})
 }
 
 var web = types.NamespacedName{Namespace: "team", Name: "web"}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 )
 
 // Ancestry is how a commit relates to an earlier one, see Git.After.
@@ -137,7 +138,7 @@ func (r *repository) searchBetween(ctx context.Context, from *remote, src Git, b
 		return false, err
 	}
 	defer pack.Close()
-	err = r.passing(ctx, pack, func(g *generation) error {
+	err = r.passing(ctx, pack, "history of "+b.commit, func(g *generation) error {
 		found, err = g.leads(wanted.commit, b.earlier)
 		return err
 	})
@@ -163,7 +164,7 @@ func historyRequest(server *capability.List, want plumbing.Hash, b between, gene
 }
 
 // passing has a look at the objects of a pack, which are then dropped.
-func (r *repository) passing(ctx context.Context, pack io.Reader, look func(*generation) error) error {
+func (r *repository) passing(ctx context.Context, pack io.Reader, what string, look func(*generation) error) error {
 	aside, err := os.MkdirTemp(r.dir, temporary)
 	if err != nil {
 		return diskFailed(r.dir, err)
@@ -174,7 +175,7 @@ func (r *repository) passing(ctx context.Context, pack io.Reader, look func(*gen
 		return err
 	}
 	defer g.shut()
-	if err := g.addPack(ctx, pack); err != nil {
+	if err := g.addPack(ctx, pack, what); err != nil {
 		return err
 	}
 	if err := g.reload(); err != nil {
@@ -246,7 +247,7 @@ func (r *repository) parents(hash plumbing.Hash) ([]plumbing.Hash, error) {
 
 func parentsIn(hash plumbing.Hash, content []byte) ([]plumbing.Hash, error) {
 	commit := &object.Commit{}
-	if err := commit.Decode(memoryObject(plumbing.CommitObject, content)); err != nil {
+	if err := commit.Decode(pack.InMemory(plumbing.CommitObject, content)); err != nil {
 		return nil, fmt.Errorf("reading commit %s: %w", hash, err)
 	}
 	return commit.ParentHashes, nil

@@ -203,7 +203,9 @@ func TestFolderLimits(t *testing.T) {
 
 // TestWhatIsTooLargeIsAProblemOfItsOwn: the error names file or folder, and everything beside it is read.
 func TestWhatIsTooLargeIsAProblemOfItsOwn(t *testing.T) {
-	root := fetchFolder(t, func(l *limits) { l.file, l.files, l.object, l.oversized, l.depth = 1024, 25, 4096, 16384, 6 }, func(r *gitRepo) {
+	root := fetchFolder(t, func(l *limits) {
+		l.file, l.files, l.contents.Object, l.contents.Oversized, l.depth = 1024, 25, 4096, 16384, 6
+	}, func(r *gitRepo) {
 		r.write("apps/web/app.yaml", "x")
 		r.write("apps/web/large", strings.Repeat("x", 1025))
 		r.write("apps/db/dump", noise(1, 8000)) // larger than any object may be that is taken into memory

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 )
 
 // idle is how long after the last read the files of packs stay open, and what was read from them in memory. A build reads many objects
@@ -29,7 +30,7 @@ const idle = 100 * time.Millisecond
 type generation struct {
 	dir       string
 	limits    limits
-	unpacking *unpackers
+	unpacking *packs
 	// of is what it is a generation of, which is not removed while somebody reads from it.
 	of *repository
 	// damaged is set when an object that has to be there cannot be read; the next fetch then starts a fresh store.
@@ -51,7 +52,7 @@ type objects struct {
 	rest *time.Timer
 }
 
-func openGeneration(dir string, limits limits, unpacking *unpackers) (*generation, error) {
+func openGeneration(dir string, limits limits, unpacking *packs) (*generation, error) {
 	if err := os.MkdirAll(filepath.Join(dir, packFolder), 0o700); err != nil {
 		return nil, diskFailed(dir, err)
 	}
@@ -152,7 +153,7 @@ func (g *generation) receive(ctx context.Context, refs session, o order) error {
 		return err
 	}
 	defer pack.Close()
-	if err := g.addPack(ctx, pack); err != nil {
+	if err := g.addPack(ctx, pack, o.commit.String()); err != nil {
 		return err
 	}
 	return g.settle(o)
@@ -188,7 +189,7 @@ func (g *generation) commitTree(hash plumbing.Hash) (plumbing.Hash, error) {
 	if err != nil {
 		return plumbing.ZeroHash, err
 	}
-	encoded := memoryObject(plumbing.CommitObject, content)
+	encoded := pack.InMemory(plumbing.CommitObject, content)
 	commit := &object.Commit{}
 	if err := commit.Decode(encoded); err != nil {
 		return plumbing.ZeroHash, fmt.Errorf("reading commit %s: %w", hash, err)
@@ -203,17 +204,10 @@ func (g *generation) tree(hash plumbing.Hash) (*object.Tree, error) {
 		return nil, err
 	}
 	tree := &object.Tree{}
-	if err := tree.Decode(memoryObject(plumbing.TreeObject, content)); err != nil {
+	if err := tree.Decode(pack.InMemory(plumbing.TreeObject, content)); err != nil {
 		return nil, fmt.Errorf("reading tree %s: %w", hash, err)
 	}
 	return tree, nil
-}
-
-func memoryObject(kind plumbing.ObjectType, content []byte) plumbing.EncodedObject {
-	encoded := &plumbing.MemoryObject{}
-	encoded.SetType(kind)
-	_, _ = encoded.Write(content)
-	return encoded
 }
 
 // blobSize is that of a blob, in bytes, without reading it.
@@ -234,16 +228,22 @@ func (g *generation) read(kind plumbing.ObjectType, hash plumbing.Hash, max int6
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
 	}
-	reader, err := encoded.Reader()
+	content, err := contentOf(encoded)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
 	}
+	return content, nil
+}
+
+func contentOf(encoded plumbing.EncodedObject) ([]byte, error) {
+	reader, err := encoded.Reader()
+	if err != nil {
+		return nil, err
+	}
 	defer reader.Close()
 	content := make([]byte, encoded.Size())
-	if _, err := io.ReadFull(reader, content); err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
-	}
-	return content, nil
+	_, err = io.ReadFull(reader, content)
+	return content, err
 }
 
 // encoded returns an object of at most max bytes, which is in memory.

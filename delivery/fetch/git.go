@@ -19,6 +19,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
@@ -85,7 +86,7 @@ type GitStore struct {
 	disk    *disk
 	used    usage
 	// unpacking is shared by all repositories.
-	unpacking *unpackers
+	unpacking *packs
 
 	mu sync.Mutex
 	// repositories are those of which somebody holds a commit or a folder, and some of which nobody does any more. On disk there
@@ -101,7 +102,7 @@ func NewGitStore(dir string, network *transport.Network) *GitStore {
 		dir:          dir,
 		network:      network,
 		limits:       defaultLimits(),
-		unpacking:    newUnpackers(),
+		unpacking:    &packs{},
 		repositories: map[string]weak.Pointer[repository]{}, crowded: maxUnheld,
 	}
 }
@@ -284,6 +285,9 @@ func (r *repository) remote(src Git) (*remote, error) {
 // transferred; into a fresh one, which heals whatever was wrong with the current one; and for a commit the server does
 // not serve by its hash, into a fresh one with the history of the branches.
 func (r *repository) bring(ctx context.Context, refs session, wanted target, open func(context.Context) (session, error)) (Commit, error) {
+	if err := r.unpacking.check(ctx, r.dir, wanted.commit, r.limits); err != nil {
+		return Commit{}, err
+	}
 	if g := r.usable(); g != nil {
 		if err := g.receive(ctx, refs, order{wants: []plumbing.Hash{wanted.want}, commit: wanted.commit, depth: 1}); err == nil {
 			return r.found(wanted)
@@ -328,7 +332,7 @@ func final(ctx context.Context, err error) bool {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
 	return ctx.Err() != nil || errors.Is(err, failure.ErrTooLarge) || errors.Is(err, failure.ErrAuthentication) ||
-		errors.Is(err, failure.ErrInvalid) || errors.Is(err, failure.ErrNotFound) || errors.Is(err, failure.ErrServer)
+		errors.Is(err, failure.ErrInvalid) || errors.Is(err, failure.ErrNotFound) || errors.Is(err, failure.ErrServer) || errors.Is(err, pack.ErrUnfit)
 }
 
 func (r *repository) found(wanted target) (Commit, error) {

@@ -231,11 +231,11 @@ func TestFetchLimits(t *testing.T) {
 		says  string
 	}{
 		"pack":   {func(l *limits) { l.pack = limit.KiB }, "the commit's pack is larger than the limit of 1 KiB"},
-		"object": {func(l *limits) { l.object, l.oversized = 512*limit.KiB, 512*limit.KiB }, "the file zeros has 1 MiB, and the limit is 512 KiB"},
-		"chain":  {func(l *limits) { l.deltaChain = 512 * limit.KiB }, "a chain of differences in the commit's pack is larger than the limit of 512 KiB"},
-		"inflated": {func(l *limits) { l.inflated = limit.MiB },
+		"object": {func(l *limits) { l.contents.Object, l.contents.Oversized = 512*limit.KiB, 512*limit.KiB }, "the file zeros has 1 MiB, and the limit is 512 KiB"},
+		"chain":  {func(l *limits) { l.contents.Chain = 512 * limit.KiB }, "a chain of differences in the commit's pack is larger than the limit of 512 KiB"},
+		"inflated": {func(l *limits) { l.contents.Inflated = limit.MiB },
 			"what the objects of the commit's pack inflate to, together, is larger than the limit of 1 MiB"},
-		"objects": {func(l *limits) { l.objects = 10 }, "the number of objects in the commit's pack is over the limit of 10"},
+		"objects": {func(l *limits) { l.contents.Objects = 10 }, "the number of objects in the commit's pack is over the limit of 10"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

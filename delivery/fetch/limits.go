@@ -1,33 +1,27 @@
 package fetch
 
 import (
-	"time"
-
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // limits bound what one source can cost. They are fields so that tests can lower them; sizes are in bytes, and what a
 // limit of time ends is transient.
 type limits struct {
-	refs        int64 // the list of a remote's refs
-	pack        int64 // what one Git fetch transfers
-	history     int64 // what is transferred to tell whether a commit descends from another
-	generations int   // commits one after the other that are looked at for that
-	objects     int64 // objects in one Git fetch
-	inflated    int64 // all other objects of one Git fetch, inflated, those that are rebuilt from differences as a whole
-	oversized   int64 // files above the limit of object in one Git fetch, inflated: they are kept and cannot be read
-	object      int64 // one Git object, inflated
-	large       int64 // the memory of one Git fetch above which it is unpacked alone
-	deltaChain  int64 // the inflated objects that must be in memory to rebuild one of them
-	packs       int   // packs in a store before it is started afresh
-	file        int64 // a file that is read
-	files       int   // files and folders listed below one Folder
-	depth       int   // folders inside each other
-	index       int64 // a Helm repository's index.yaml
-	indexDoc    int64 // what of an index.yaml is parsed at once: one version, or all of it when Helm did not write it
-	chart       int64 // a chart archive
+	refs        int64       // the list of a remote's refs
+	pack        int64       // what one Git fetch transfers
+	history     int64       // what is transferred to tell whether a commit descends from another
+	generations int         // commits one after the other that are looked at for that
+	contents    pack.Limits // what one Git fetch holds
+	packs       int         // packs in a store before it is started afresh
+	file        int64       // a file that is read
+	files       int         // files and folders listed below one Folder
+	depth       int         // folders inside each other
+	index       int64       // a Helm repository's index.yaml
+	indexDoc    int64       // what of an index.yaml is parsed at once: one version, or all of it when Helm did not write it
+	chart       int64       // a chart archive
 
 	artifact     int64 // an archive of manifests
 	unpacked     int64 // the same inflated
@@ -35,7 +29,6 @@ type limits struct {
 	path         int   // the length of a path in it
 	paths        int64 // all its paths together
 
-	unpack time.Duration // unpacking one pack, the wait for a place left out
 	transport.Timeouts
 }
 
@@ -45,19 +38,17 @@ func defaultLimits() limits {
 		pack:        256 * limit.MiB,
 		history:     64 * limit.MiB,
 		generations: 10_000,
-		objects:     250_000,
-		inflated:    1 * limit.GiB,
-		oversized:   512 * limit.MiB,
-		object:      64 * limit.MiB,
-		large:       8 * limit.MiB,
-		deltaChain:  64 * limit.MiB,
-		packs:       50,
-		file:        5 * limit.MiB,
-		files:       50_000,
-		depth:       32,
-		index:       64 * limit.MiB,
-		indexDoc:    2 * limit.MiB,
-		chart:       20 * limit.MiB,
+		contents: pack.Limits{
+			Objects: 250_000, Inflated: 1 * limit.GiB, Object: 64 * limit.MiB, Oversized: 512 * limit.MiB, Chain: 64 * limit.MiB,
+			Base: 8 * limit.MiB, Bases: 32 * limit.MiB,
+		},
+		packs:    50,
+		file:     5 * limit.MiB,
+		files:    50_000,
+		depth:    32,
+		index:    64 * limit.MiB,
+		indexDoc: 2 * limit.MiB,
+		chart:    20 * limit.MiB,
 
 		artifact:     64 * limit.MiB,
 		unpacked:     256 * limit.MiB,
@@ -65,7 +56,6 @@ func defaultLimits() limits {
 		path:         1024,
 		paths:        8 * limit.MiB,
 
-		unpack:   5 * time.Minute,
 		Timeouts: transport.DefaultTimeouts(),
 	}
 }

@@ -126,11 +126,11 @@ func FuzzPack(f *testing.F) {
 	f.Add([]byte("PACK\x00\x00\x00\x02\x00\x00\x00\x00\x02\x9d\x08\x82\x3b\xd8\xa8\xea\xb5\x10\xad\x6a\xc7\x5c\x82\x3c\xfd\x3e\xd3\x1e"))
 	f.Add([]byte("PACK\x00\x00\x00\x02\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		g, err := openGeneration(t.TempDir(), defaultLimits(), newUnpackers())
+		g, err := openGeneration(t.TempDir(), defaultLimits(), &packs{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.addPack(t.Context(), bytes.NewReader(sent)); err != nil {
+		if err := g.addPack(t.Context(), bytes.NewReader(sent), "commit"); err != nil {
 			return
 		}
 		if err := g.load(); err != nil {

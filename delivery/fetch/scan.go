@@ -76,13 +76,13 @@ func takeApart(index io.Reader, on *shelf, limits limits) error {
 		return shelveJSON(in, on)
 	}
 	// What was read is kept while it is little enough to be parsed whole.
-	read := &beginning{max: int(limits.indexDoc) + 1}
+	read := &limit.Beginning{Max: int(limits.indexDoc) + 1}
 	err = shelveLines(io.TeeReader(in, read), on)
 	if !errors.Is(err, errOtherLayout) {
 		return err
 	}
-	rest := io.MultiReader(bytes.NewReader(read.text.Bytes()), in)
-	if int64(read.text.Len()) > limits.indexDoc {
+	rest := io.MultiReader(bytes.NewReader(read.Bytes()), in)
+	if int64(len(read.Bytes())) > limits.indexDoc {
 		return limit.TooLarge("an index.yaml that is not laid out as Helm writes it", limits.indexDoc)
 	}
 	over := limit.TooLarge("an index.yaml that is not laid out as Helm writes it", limits.indexDoc)

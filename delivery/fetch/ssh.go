@@ -92,7 +92,7 @@ func (s *sshSession) start() (err error) {
 	if s.stdout, err = s.run.StdoutPipe(); err != nil {
 		return fmt.Errorf("opening a session: %w", err)
 	}
-	said := &beginning{max: 4 * limit.KiB}
+	said := &limit.Beginning{Max: 4 * limit.KiB}
 	s.run.Stderr = said
 	if err := s.run.Start("git-upload-pack " + shellQuote(s.url.Path)); err != nil {
 		return fmt.Errorf("running git-upload-pack: %w", err)
@@ -111,7 +111,7 @@ func (s *sshSession) start() (err error) {
 	var exit *ssh.ExitError
 	if errors.As(s.run.Wait(), &exit) {
 		return failure.New(failure.ErrNotFound, "the server does not serve this repository to the key of the Secret; it says: %s",
-			failure.Printable(s.auth.Redact(said.text.String())))
+			failure.Printable(s.auth.Redact(string(said.Bytes()))))
 	}
 	return err
 }
@@ -119,17 +119,6 @@ func (s *sshSession) start() (err error) {
 // shellQuote quotes the path for the shell that many SSH servers hand the command to.
 func shellQuote(path string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
-}
-
-// beginning keeps the first bytes written to it.
-type beginning struct {
-	text bytes.Buffer
-	max  int
-}
-
-func (b *beginning) Write(p []byte) (int, error) {
-	b.text.Write(p[:min(len(p), max(0, b.max-b.text.Len()))])
-	return len(p), nil
 }
 
 // login is an SSH configuration that remembers how far a handshake came, because crypto/ssh's errors do not say.

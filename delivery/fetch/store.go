@@ -33,7 +33,7 @@ type repository struct {
 	dir       string
 	network   *transport.Network
 	limits    limits
-	unpacking *unpackers
+	unpacking *packs
 
 	mu     sync.Mutex
 	opened bool

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
@@ -49,6 +50,9 @@ func (s *Stores) Limit(of func(name string) Bounds) {
 	s.disk.limitOf = func(name string) int64 { return of(name).Kept }
 	s.Git.unpacking.limitOf = func(name string) int64 { return of(name).Inflated }
 }
+
+// Unpack has the packs of Git fetches read as the Reader says. It is called before the first fetch.
+func (s *Stores) Unpack(as pack.Reader) { s.Git.unpacking.Reader = as }
 
 // Used are the bytes on disk that count for a tenant: those of what its apps are made from.
 func (s *Stores) Used(tenant string) int64 {

@@ -30,10 +30,7 @@ type running struct {
 
 // call has the process do something. After any error but a *FunctionError the process is of no use any more.
 func (p *process) call(ctx context.Context, c Call, limits Limits) ([]byte, error) {
-	if c.Questions > 0 {
-		limits.Questions = c.Questions
-	}
-	r := &running{process: p, limits: limits}
+	r := &running{process: p, limits: c.Limits.or(limits)}
 	stop := context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })
 	defer stop()
 	answered, watched := make(chan struct{}), make(chan struct{})

@@ -4,6 +4,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -48,6 +49,14 @@ func (l Limits) withDefaults() Limits {
 		l.Questions = 1000
 	}
 	return l
+}
+
+// or returns the limits, with those of others where there are none.
+func (l Limits) or(others Limits) Limits {
+	return Limits{
+		Memory: others.Memory, CPU: cmp.Or(l.CPU, others.CPU), Wall: cmp.Or(l.Wall, others.Wall),
+		Output: cmp.Or(l.Output, others.Output), Questions: cmp.Or(l.Questions, others.Questions),
+	}
 }
 
 // LimitError ends a call that was over a limit. The same input ends so again.
@@ -98,8 +107,8 @@ type Call struct {
 	// Asks makes who answers the questions of one process, one at a time. It is called for each process that is given the call: what was
 	// answered to one that was killed does not count for the next. Nil: there may be none.
 	Asks func() Ask
-	// Questions is how many it may ask. Default: Limits.Questions.
-	Questions int
+	// Limits of this call. Default of each: that of the pool, which Memory always is.
+	Limits Limits
 	// Usage tells what the call has used so far. Nil: nobody asks.
 	Usage *Usage
 }

@@ -168,6 +168,19 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestACallHasLimitsOfItsOwn, but for memory.
+func TestACallHasLimitsOfItsOwn(t *testing.T) {
+	p := testPool(t, small)
+	ask := Call{Function: "ask", Input: [][]byte{[]byte("4")}, Asks: always(answers), Limits: Limits{Questions: 4, Memory: 1}}
+	if _, err := p.Call(t.Context(), ask); err != nil {
+		t.Errorf("with one question more: %v", err)
+	}
+	_, err := p.Call(t.Context(), Call{Function: "loop", Limits: Limits{CPU: 100 * time.Millisecond}})
+	if limit := (*LimitError)(nil); !errors.As(err, &limit) || limit.Value != "100ms" {
+		t.Errorf("with less processor time: %v", err)
+	}
+}
+
 func answers(context.Context, []byte) ([]byte, error) { return []byte("me"), nil }
 
 // always has the same answer for all processes.

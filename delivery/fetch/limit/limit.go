@@ -2,6 +2,7 @@
 package limit
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"time"
@@ -64,3 +65,18 @@ func (l *Reader) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Beginning keeps the first Max bytes of what is written to it.
+type Beginning struct {
+	Max  int
+	text bytes.Buffer
+}
+
+// Write implements io.Writer. It takes everything.
+func (b *Beginning) Write(p []byte) (int, error) {
+	b.text.Write(p[:min(len(p), max(0, b.Max-b.text.Len()))])
+	return len(p), nil
+}
+
+// Bytes is what was kept.
+func (b *Beginning) Bytes() []byte { return b.text.Bytes() }

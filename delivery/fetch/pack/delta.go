@@ -1,4 +1,4 @@
-package fetch
+package pack
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package fetch
+package pack
 
 import (
 	"bytes"
@@ -88,7 +88,7 @@ func parentOf(pack io.ReadSeeker, wanted plumbing.Hash, before int64) (parent, e
 
 func nameIn(content []byte, wanted plumbing.Hash) string {
 	tree := &object.Tree{}
-	if !bytes.Contains(content, wanted[:]) || tree.Decode(memoryObject(plumbing.TreeObject, content)) != nil {
+	if !bytes.Contains(content, wanted[:]) || tree.Decode(InMemory(plumbing.TreeObject, content)) != nil {
 		return ""
 	}
 	for i := range tree.Entries {
