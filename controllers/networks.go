@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/reserved"
 	"github.com/kubeop/kubeop/internal/clusternet"
@@ -40,12 +40,12 @@ func newNetworks(mgr ctrl.Manager, mapper meta.RESTMapper, o Options) (*clustern
 
 // named are the hosts that settings name.
 func named(o Options) []string {
-	hosts := []string{fetch.HostOf(o.Platform.URL)}
+	hosts := []string{pool.HostOf(o.Platform.URL)}
 	for _, registry := range o.PlainRegistries {
-		hosts = append(hosts, fetch.HostOf("http://"+registry))
+		hosts = append(hosts, pool.HostOf("http://"+registry))
 	}
 	for registry, service := range o.TokenServices {
-		hosts = append(hosts, fetch.HostOf("https://"+registry), fetch.HostOf("https://"+service))
+		hosts = append(hosts, pool.HostOf("https://"+registry), pool.HostOf("https://"+service))
 	}
 	return slices.DeleteFunc(hosts, func(host string) bool { return host == "" })
 }

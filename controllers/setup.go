@@ -25,7 +25,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/volumes"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/build"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/quota"
@@ -149,7 +149,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Sources:   app.NewSources(s.fetches, s.clock),
 		OnServed:  s.onServed,
 		Gateway:   render.GatewayOf(o.Gateway),
-		Tags:      fetch.NewTagStore(s.network, s.clock.Now, o.PlainRegistries),
+		Tags:      image.NewStore(s.network, s.clock.Now, o.PlainRegistries),
 	}
 	repositories.WakeApps(apps.Wake)
 	s.rendered.Wake = apps.Wake

@@ -187,7 +187,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		return nil, fmt.Errorf("making the cache of the repositories' Secrets: %w", err)
 	}
 	weights := &weights{}
-	fetches := pool.New(pool.Options{Reach: fetch.Reach, Weight: weights.of}, clock.RealClock{})
+	fetches := pool.New(pool.Options{Reach: pool.ReachOf, Weight: weights.of}, clock.RealClock{})
 	if err := errors.Join(mgr.Add(everywhere{secrets}), mgr.Add(fetches)); err != nil {
 		return nil, err
 	}

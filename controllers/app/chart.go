@@ -7,6 +7,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/release"
 )
@@ -57,12 +59,12 @@ func chartPath(source *v1alpha1.ChartGitSource) string {
 
 func (r *Reconciler) chartArchive(ctx context.Context, s *scope) error {
 	spec := s.app.Spec.Helm
-	ask, err := r.ask(ctx, s, fetch.HostOf(spec.Repository))
+	ask, err := r.ask(ctx, s, pool.HostOf(spec.Repository))
 	if err != nil {
 		return err
 	}
 	fetched := func() (fetch.ChartArchive, error) {
-		return lastOf(r, s, r.Archives, ask, func() (fetch.Fetcher[fetch.ChartArchive], error) {
+		return lastOf(r, s, r.Archives, ask, func() (cache.Fetcher[fetch.ChartArchive], error) {
 			auth, err := fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, spec.SecretRef)
 			chart := fetch.Chart{
 				Repository: spec.Repository, Name: spec.Chart, Version: spec.Version, Digest: spec.Digest, Insecure: spec.Insecure,
@@ -109,7 +111,7 @@ func (r *Reconciler) dependencies(ctx context.Context, s *scope, chart fetch.Cha
 	ask.Version += " " + lacks
 	fetched := func() ([]fetch.Dependency, error) {
 		// What an earlier chart lacked is of no use for this one.
-		return r.Dependencies.Get(ask, func() (fetch.Fetcher[[]fetch.Dependency], error) {
+		return r.Dependencies.Get(ask, func() (cache.Fetcher[[]fetch.Dependency], error) {
 			chart.Auth, err = r.chartAuth(ctx, s)
 			return func(ctx context.Context) ([]fetch.Dependency, error) { return r.Charts.Dependencies(ctx, chart) }, err
 		})

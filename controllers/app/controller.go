@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/kube"
@@ -73,7 +74,7 @@ type Reconciler struct {
 	Artifacts *fetch.ArtifactStore
 	*Sources
 	// Tags lists the tags of image repositories for image policies.
-	Tags *fetch.TagStore
+	Tags *image.Store
 	// Gateway serves the hosts of Image apps; the zero value leaves them to an Ingress.
 	Gateway render.Gateway
 

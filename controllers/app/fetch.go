@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 )
 
 // fetch brings the source at hand: the app's own folder where the spec refers to it, a commit, a chart. It does not wait for one that
@@ -65,8 +66,8 @@ func (r *Reconciler) fetchSource(ctx context.Context, s *scope) error {
 }
 
 // question is what makes the source be asked again: also another version of the Secrets with its credentials.
-func (r *Reconciler) question(ctx context.Context, s *scope) (fetch.Question, error) {
-	q := fetch.QuestionOf(s.app)
+func (r *Reconciler) question(ctx context.Context, s *scope) (cache.Question, error) {
+	q := cache.QuestionOf(s.app)
 	versions, err := r.secretVersions(ctx, s)
 	q.Request += " " + r.pushes.of(s.owner.Tenant, gitURL(&s.app.Spec)) + versions
 	return q, err

@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -135,7 +136,7 @@ func answered(t *testing.T, r *Reconciler, s *scope, a asked[fetch.Commit]) (fet
 	r.wakes(func(app types.NamespacedName) { woken <- app })
 	for {
 		got, err := shared(t.Context(), r, s, a)
-		if !errors.As(err, new(*fetch.Unanswered)) {
+		if !errors.As(err, new(*cache.Unanswered)) {
 			return got, err
 		}
 		<-woken
@@ -148,7 +149,7 @@ func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app).Build()
 	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	r := &Reconciler{
-		Client: api, Version: func(context.Context, string, string, string) (string, error) { return "1", nil }, Git: fetch.NewGitStore(t.TempDir(), nil), Clock: now, Sources: NewSources(pool.New(pool.Options{Reach: fetch.Reach}, now), now),
+		Client: api, Version: func(context.Context, string, string, string) (string, error) { return "1", nil }, Git: fetch.NewGitStore(t.TempDir(), nil), Clock: now, Sources: NewSources(pool.New(pool.Options{Reach: pool.ReachOf}, now), now),
 		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(10), Clock: now},
 	}
 	s := newScope(app, &r.memory, nil)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
@@ -55,7 +56,7 @@ func (r *Reconciler) fromFlux(ctx context.Context, s *scope, ref *v1alpha1.FluxS
 	ask.Request += " " + version
 	ask.MaxAge = math.MaxInt64 // What changes it is an event.
 	found := func() (fetch.Artifact, error) {
-		return lastOf(r, s, r.FluxArtifacts, ask, func() (fetch.Fetcher[fetch.Artifact], error) {
+		return lastOf(r, s, r.FluxArtifacts, ask, func() (cache.Fetcher[fetch.Artifact], error) {
 			return r.download(ctx, s, mapping.GroupVersionKind, ref.Name)
 		})
 	}
@@ -63,7 +64,7 @@ func (r *Reconciler) fromFlux(ctx context.Context, s *scope, ref *v1alpha1.FluxS
 }
 
 // download reads the source's status, and returns what fetches the artifact that is there.
-func (r *Reconciler) download(ctx context.Context, s *scope, kind schema.GroupVersionKind, name string) (fetch.Fetcher[fetch.Artifact], error) {
+func (r *Reconciler) download(ctx context.Context, s *scope, kind schema.GroupVersionKind, name string) (cache.Fetcher[fetch.Artifact], error) {
 	source := &unstructured.Unstructured{}
 	source.SetGroupVersionKind(kind)
 	what := fmt.Sprintf("%s %s/%s", kind.Kind, s.app.Namespace, name)

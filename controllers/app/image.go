@@ -12,7 +12,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/render"
 )
@@ -58,7 +60,7 @@ func (r *Reconciler) chooseImage(ctx context.Context, s *scope) error {
 		return nil
 	}
 	last := s.app.Status.Image
-	if last != nil && !fetch.Accepts(spec.Reference, spec.Policy, last.Reference, last.Tag) {
+	if last != nil && !image.Accepts(spec.Reference, spec.Policy, last.Reference, last.Tag) {
 		last = nil
 	}
 	now := r.Clock.Now()
@@ -74,10 +76,10 @@ func (r *Reconciler) chooseImage(ctx context.Context, s *scope) error {
 		return nil
 	case last == nil || !keepsLast(err) || r.moment(err):
 		return fmt.Errorf("choosing a tag of %s: %w", spec.Reference, err)
-	case !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*fetch.Unanswered)):
+	case !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*cache.Unanswered)):
 		s.image.stale = err
 	}
-	s.image.chosen, s.again = last, min(registryPause, fetch.PolicyInterval(spec.Policy))
+	s.image.chosen, s.again = last, min(registryPause, image.PolicyInterval(spec.Policy))
 	return nil
 }
 
@@ -87,7 +89,7 @@ func (r *Reconciler) trusts(s *scope, last *v1alpha1.ImageStatus, now time.Time)
 	m := &s.memory.image
 	settled := last != nil && s.app.Status.ObservedGeneration == s.app.Generation && !requested(s.app)
 	if m.trusted.IsZero() && settled {
-		m.trusted = now.Add(fetch.PolicyInterval(s.app.Spec.Image.Policy))
+		m.trusted = now.Add(image.PolicyInterval(s.app.Spec.Image.Policy))
 	}
 	if !settled || !now.Before(m.trusted) {
 		m.trusted = now
@@ -103,48 +105,48 @@ func requested(app *v1alpha1.App) bool {
 }
 
 // askRegistry asks with the credentials of the pull secrets. A reconcile request asks anew, once.
-func (r *Reconciler) askRegistry(ctx context.Context, s *scope) (fetch.ChosenImage, error) {
+func (r *Reconciler) askRegistry(ctx context.Context, s *scope) (image.Chosen, error) {
 	spec := s.app.Spec.Image
-	image := fetch.Image{Name: spec.Reference, Tenant: s.owner.Tenant}
+	repository := image.Repository{Name: spec.Reference, Tenant: s.owner.Tenant}
 	for _, ref := range spec.PullSecrets {
 		data, err := r.data(ctx, s, "Secret", ref.Name)
 		if errors.Is(err, render.ErrMissing) {
-			return fetch.ChosenImage{}, fmt.Errorf("secret %s of spec.image.pullSecrets does not exist: create it", ref.Name)
+			return image.Chosen{}, fmt.Errorf("secret %s of spec.image.pullSecrets does not exist: create it", ref.Name)
 		}
 		if err != nil {
-			return fetch.ChosenImage{}, fmt.Errorf("reading secret %s of spec.image.pullSecrets: %w", ref.Name, err)
+			return image.Chosen{}, fmt.Errorf("reading secret %s of spec.image.pullSecrets: %w", ref.Name, err)
 		}
 		auth, err := transport.AuthFromSecret(data)
 		if err != nil {
-			return fetch.ChosenImage{}, fmt.Errorf("secret %s of spec.image.pullSecrets: %w", ref.Name, err)
+			return image.Chosen{}, fmt.Errorf("secret %s of spec.image.pullSecrets: %w", ref.Name, err)
 		}
 		auth.Secret = s.app.Namespace + "/" + ref.Name
-		image.Pull = append(image.Pull, auth)
+		repository.Pull = append(repository.Pull, auth)
 	}
 	token, _ := meta.ReconcileAnnotationValue(s.app.Annotations)
 	anew := requested(s.app) && s.memory.image.request != token
 	if !anew {
-		if chosen, ok := r.Tags.Known(image, spec.Policy); ok {
+		if chosen, ok := r.Tags.Known(repository, spec.Policy); ok {
 			return chosen, nil
 		}
 	}
-	chosen, err := r.choose(ctx, s, image, anew)
-	if !errors.As(err, new(*fetch.Unanswered)) {
+	chosen, err := r.choose(ctx, s, repository, anew)
+	if !errors.As(err, new(*cache.Unanswered)) {
 		s.memory.image.request = token
 	}
 	return chosen, err
 }
 
 // choose has the registry asked.
-func (r *Reconciler) choose(ctx context.Context, s *scope, image fetch.Image, anew bool) (fetch.ChosenImage, error) {
-	ask, err := r.ask(ctx, s, fetch.HostOfImage(image.Name))
+func (r *Reconciler) choose(ctx context.Context, s *scope, repository image.Repository, anew bool) (image.Chosen, error) {
+	ask, err := r.ask(ctx, s, image.Host(repository.Name))
 	if err != nil {
-		return fetch.ChosenImage{}, err
+		return image.Chosen{}, err
 	}
 	policy := s.app.Spec.Image.Policy.DeepCopy()
-	ask.MaxAge = min(ask.MaxAge, fetch.PolicyInterval(policy)) / 2 // The list of tags has an age of its own.
-	return r.Choices.Get(ask, func() (fetch.Fetcher[fetch.ChosenImage], error) {
-		return func(ctx context.Context) (fetch.ChosenImage, error) { return r.Tags.Choose(ctx, image, policy, anew) }, nil
+	ask.MaxAge = min(ask.MaxAge, image.PolicyInterval(policy)) / 2 // The list of tags has an age of its own.
+	return r.Choices.Get(ask, func() (cache.Fetcher[image.Chosen], error) {
+		return func(ctx context.Context) (image.Chosen, error) { return r.Tags.Choose(ctx, repository, policy, anew) }, nil
 	})
 }
 
@@ -152,7 +154,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, image fetch.Image, an
 func keepsLast(err error) bool { return !errors.Is(err, failure.ErrNoTag) }
 
 // choiceOf returns the status of a choice, and has a new one told.
-func choiceOf(s *scope, chosen fetch.ChosenImage, now time.Time) *v1alpha1.ImageStatus {
+func choiceOf(s *scope, chosen image.Chosen, now time.Time) *v1alpha1.ImageStatus {
 	was := s.app.Status.Image
 	if was != nil && was.Reference == chosen.Reference {
 		return was

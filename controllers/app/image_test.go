@@ -19,8 +19,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
@@ -79,7 +80,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) restart() {
 	b.woken = make(chan types.NamespacedName, 10)
 	woken := b.woken
-	b.Reconciler = &Reconciler{Clock: b.clock, Sources: NewSources(pool.New(pool.Options{Reach: fetch.Reach}, b.clock), b.clock), Tags: fetch.NewTagStore(&transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, b.clock.Now, []string{b.Listener.Addr().String()})}
+	b.Reconciler = &Reconciler{Clock: b.clock, Sources: NewSources(pool.New(pool.Options{Reach: pool.ReachOf}, b.clock), b.clock), Tags: image.NewStore(&transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, b.clock.Now, []string{b.Listener.Addr().String()})}
 	b.wakes(func(app types.NamespacedName) { woken <- app })
 }
 
@@ -87,7 +88,7 @@ func (b *bench) restart() {
 func (b *bench) choose(s *scope) error {
 	for {
 		err := b.chooseImage(context.Background(), s)
-		if !errors.As(err, new(*fetch.Unanswered)) {
+		if !errors.As(err, new(*cache.Unanswered)) {
 			return err
 		}
 		<-b.woken

@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/expr"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
@@ -76,7 +76,7 @@ type remembered struct {
 	// ended is the action whose reason was last told of.
 	ended time.Time
 	// asked is the question with which the source was last asked for, and follows the source.
-	asked   fetch.Question
+	asked   cache.Question
 	follows string
 	// cause is what the source was last asked for; see causeOf.
 	cause string

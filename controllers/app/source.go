@@ -15,7 +15,9 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/render"
 )
@@ -163,7 +165,7 @@ func (r *Reconciler) verification(ctx context.Context, s *scope, spec *v1alpha1.
 func (r *Reconciler) commit(ctx context.Context, s *scope, from fetch.Git, secret *v1alpha1.LocalSecretReference) (fetch.Commit, error) {
 	from.Ref = from.Ref.DeepCopy() // The fetch goes on while the app is written.
 	return shared(ctx, r, s, asked[fetch.Commit]{
-		of: r.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: fetch.HostOf(from.URL), secret: secret,
+		of: r.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: pool.HostOf(from.URL), secret: secret,
 		fetch: func(ctx context.Context, auth transport.Auth) (fetch.Commit, error) {
 			from := from
 			from.Auth = auth
@@ -177,7 +179,7 @@ func (r *Reconciler) pull(ctx context.Context, s *scope, spec *v1alpha1.OCISourc
 	found := func() (fetch.Artifact, error) {
 		return shared(ctx, r, s, asked[fetch.Artifact]{
 			of: r.Pulled, what: fmt.Sprintf("oci %q %t", []string{spec.URL, spec.Digest, spec.SemVer, spec.Tag}, spec.Insecure), secret: spec.SecretRef,
-			host: fetch.HostOf(spec.URL),
+			host: pool.HostOf(spec.URL),
 			fetch: func(ctx context.Context, auth transport.Auth) (fetch.Artifact, error) {
 				from := from
 				from.Auth = auth
@@ -185,12 +187,12 @@ func (r *Reconciler) pull(ctx context.Context, s *scope, spec *v1alpha1.OCISourc
 			},
 		})
 	}
-	return r.unpacked(found, func() { s.memory.asked = fetch.Question{Request: "swept"} })
+	return r.unpacked(found, func() { s.memory.asked = cache.Question{Request: "swept"} })
 }
 
 // asked is what a source is asked for: what, at which host, as whom, and how.
 type asked[T any] struct {
-	of         *fetch.Answers[T]
+	of         *cache.Answers[T]
 	what, host string
 	secret     *v1alpha1.LocalSecretReference
 	// fetch must not use the scope.
@@ -217,11 +219,11 @@ func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T,
 	s.memory.follows = a.what
 	r.refer(s)
 	ask.Key, ask.Version, ask.Cause = a.what, "", s.causeOf(ask.Question)
-	answer, err := lastOf(r, s, a.of, ask, func() (fetch.Fetcher[T], error) {
+	answer, err := lastOf(r, s, a.of, ask, func() (cache.Fetcher[T], error) {
 		auth, err := fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, a.secret)
 		return func(ctx context.Context) (T, error) { return a.fetch(ctx, auth) }, err
 	})
-	if !s.stale.waits && !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*fetch.Unanswered)) {
+	if !s.stale.waits && !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*cache.Unanswered)) {
 		s.memory.asked = ask.Question
 		s.memory.cause = s.commonCause(ask.Question)
 	}
@@ -230,7 +232,7 @@ func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T,
 
 // causeOf names why the source is asked anew: the app asks what it did not ask before; "" where it does not. The many apps that a
 // commit declares have one cause. Whoever comes with it a second time has one of its own: somebody changed the app by hand.
-func (s *scope) causeOf(q fetch.Question) string {
+func (s *scope) causeOf(q cache.Question) string {
 	if !s.isNew(q) {
 		return ""
 	}
@@ -242,13 +244,13 @@ func (s *scope) causeOf(q fetch.Question) string {
 }
 
 // commonCause names what the apps of one commit have in common that ask the same.
-func (s *scope) commonCause(q fetch.Question) string {
+func (s *scope) commonCause(q cache.Question) string {
 	return s.app.Annotations[v1alpha1.RevisionAnnotation] + " " + q.Request
 }
 
 // isNew reports whether the app asks something that it did not before. After a restart its status says what was asked.
-func (s *scope) isNew(q fetch.Question) bool {
-	if (s.memory.asked != fetch.Question{}) {
+func (s *scope) isNew(q cache.Question) bool {
+	if (s.memory.asked != cache.Question{}) {
 		return s.memory.asked != q
 	}
 	request, _ := meta.ReconcileAnnotationValue(s.app.Annotations)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 )
 
 // TestTheRevisionThatIsTold has an app that was made of C1 meet C2, in which what it reads is the same or not.
@@ -85,7 +86,7 @@ func TestAppsOfACommitAskForOneCause(t *testing.T) {
 		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: generation}}
 		app.Annotations = map[string]string{v1alpha1.RevisionAnnotation: revision}
 		app.Status.ObservedGeneration = -1
-		return (&scope{app: app, memory: &remembered{cause: last}}).causeOf(fetch.Question{Generation: generation, Request: "now"})
+		return (&scope{app: app, memory: &remembered{cause: last}}).causeOf(cache.Question{Generation: generation, Request: "now"})
 	}
 	common := cause("1", "main@sha1:1", "", 1)
 	if other := cause("2", "main@sha1:1", "", 4); common == "" || other != common {

@@ -10,29 +10,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
 // Sources have the sources of apps asked, and remember what they answered.
 type Sources struct {
 	// Commits and Pulled are what Git repositories and OCI registries answered anybody.
-	Commits *fetch.Answers[fetch.Commit]
-	Pulled  *fetch.Answers[fetch.Artifact]
+	Commits *cache.Answers[fetch.Commit]
+	Pulled  *cache.Answers[fetch.Artifact]
 	// Archives are what chart repositories answered an app, Dependencies what the chart in its folder lacked, FluxArtifacts what
 	// its Flux source made, Choices what its image policy chose.
-	Archives      *fetch.Answers[fetch.ChartArchive]
-	Dependencies  *fetch.Answers[[]fetch.Dependency]
-	FluxArtifacts *fetch.Answers[fetch.Artifact]
-	Choices       *fetch.Answers[fetch.ChosenImage]
+	Archives      *cache.Answers[fetch.ChartArchive]
+	Dependencies  *cache.Answers[[]fetch.Dependency]
+	FluxArtifacts *cache.Answers[fetch.Artifact]
+	Choices       *cache.Answers[image.Chosen]
 }
 
 // NewSources returns Sources that ask by the pool.
 func NewSources(p *pool.Pool, c clock.PassiveClock) *Sources {
 	return &Sources{
-		Commits: fetch.NewShared[fetch.Commit](p, c), Pulled: fetch.NewShared[fetch.Artifact](p, c),
-		Archives: fetch.NewRecent[fetch.ChartArchive](p, c), Dependencies: fetch.NewRecent[[]fetch.Dependency](p, c),
-		FluxArtifacts: fetch.NewRecent[fetch.Artifact](p, c), Choices: fetch.NewRecent[fetch.ChosenImage](p, c),
+		Commits: cache.NewShared[fetch.Commit](p, c), Pulled: cache.NewShared[fetch.Artifact](p, c),
+		Archives: cache.NewRecent[fetch.ChartArchive](p, c), Dependencies: cache.NewRecent[[]fetch.Dependency](p, c),
+		FluxArtifacts: cache.NewRecent[fetch.Artifact](p, c), Choices: cache.NewRecent[image.Chosen](p, c),
 	}
 }
 
@@ -51,10 +53,10 @@ func (s *Sources) forget(uid types.UID) {
 }
 
 // ask is the question of an app to a source of its own, at a host.
-func (r *Reconciler) ask(ctx context.Context, s *scope, host string) (fetch.Ask, error) {
+func (r *Reconciler) ask(ctx context.Context, s *scope, host string) (cache.Ask, error) {
 	question, err := r.question(ctx, s)
 	versions, also := r.secretVersions(ctx, s)
-	return fetch.Ask{
+	return cache.Ask{
 		Question: question, Asker: client.ObjectKeyFromObject(s.app), Key: string(s.app.UID), Version: fmt.Sprint(s.app.Generation, versions),
 		Host: host, Tenant: s.owner.Tenant, Priority: pool.App, Timeout: s.app.Spec.Within(),
 	}, errors.Join(err, also)
@@ -62,7 +64,7 @@ func (r *Reconciler) ask(ctx context.Context, s *scope, host string) (fetch.Ask,
 
 // lastOf returns the answer to a question. While the source takes longer than a moment, or fails, it is what the source answered the
 // same app or spec last, if anything; the scope takes note of the failure.
-func lastOf[T any](r *Reconciler, s *scope, of *fetch.Answers[T], ask fetch.Ask, prepare func() (fetch.Fetcher[T], error)) (T, error) {
+func lastOf[T any](r *Reconciler, s *scope, of *cache.Answers[T], ask cache.Ask, prepare func() (cache.Fetcher[T], error)) (T, error) {
 	value, err := of.Get(ask, prepare)
 	if err == nil || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) || r.moment(err) {
 		return value, err
@@ -73,12 +75,12 @@ func lastOf[T any](r *Reconciler, s *scope, of *fetch.Answers[T], ask fetch.Ask,
 	if !known || !of.Follows(question, ask.Question) {
 		return value, err
 	}
-	s.stale.err, s.stale.waits = failed, errors.As(err, new(*fetch.Unanswered)) || errors.Is(err, failure.ErrBusy)
+	s.stale.err, s.stale.waits = failed, errors.As(err, new(*cache.Unanswered)) || errors.Is(err, failure.ErrBusy)
 	return last, nil
 }
 
 // moment reports whether a source was asked a moment ago and may answer before anybody has to be told.
 func (r *Reconciler) moment(err error) bool {
-	var waits *fetch.Unanswered
+	var waits *cache.Unanswered
 	return errors.As(err, &waits) && r.Clock.Now().Sub(waits.Since) < patience
 }

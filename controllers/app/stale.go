@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
@@ -29,7 +30,7 @@ func (r *Reconciler) fetched(s *scope, err error) error {
 		return nil
 	case err == nil:
 		return r.degrade(s, sourceOutcome(s.stale.err), s.stale.err)
-	case errors.As(err, new(*fetch.Unanswered)):
+	case errors.As(err, new(*cache.Unanswered)):
 		return r.awaitAnswer(s, err)
 	}
 	outcome := sourceOutcome(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
@@ -38,16 +39,16 @@ func patienceWith(repository *v1alpha1.Repository) time.Duration {
 // Remotes have remotes asked, and remember what they answered.
 type Remotes struct {
 	// Commits are what the remote of a Repository answered, until the interval is over, a push is reported, or a fetch is asked for.
-	Commits *fetch.Answers[fetch.Commit]
+	Commits *cache.Answers[fetch.Commit]
 	// Older are folders of apps that the newest commit does not hold, got from the commit the app was declared with.
-	Older *fetch.Answers[*fetch.Folder]
+	Older *cache.Answers[*fetch.Folder]
 
 	clock clock.PassiveClock
 }
 
 // NewRemotes returns Remotes that are asked by the pool.
 func NewRemotes(p *pool.Pool, c clock.PassiveClock) *Remotes {
-	return &Remotes{Commits: fetch.NewRecent[fetch.Commit](p, c), Older: fetch.NewRecent[*fetch.Folder](p, c), clock: c}
+	return &Remotes{Commits: cache.NewRecent[fetch.Commit](p, c), Older: cache.NewRecent[*fetch.Folder](p, c), clock: c}
 }
 
 // fetch brings the newest commit of the ref into the local object store. The remote is asked when the interval is over, the spec or
@@ -55,7 +56,7 @@ func NewRemotes(p *pool.Pool, c clock.PassiveClock) *Remotes {
 // ended. While the remote fails, the repository goes on with the commit it has.
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	ask := r.ask(s.repository)
-	commit, err := r.Commits.Get(ask, func() (fetch.Fetcher[fetch.Commit], error) {
+	commit, err := r.Commits.Get(ask, func() (cache.Fetcher[fetch.Commit], error) {
 		source, err := r.source(ctx, s.repository)
 		// The fetch may outlast this Reconcile, which goes on writing the status.
 		repository := s.repository.DeepCopy()
@@ -65,7 +66,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 		s.commit = commit
 		return r.accept(ctx, s)
 	}
-	var waits *fetch.Unanswered
+	var waits *cache.Unanswered
 	waiting := errors.As(err, &waits)
 	if waiting && r.clock.Now().Sub(waits.Since) < patienceWith(s.repository) {
 		return step.Soon(patience)
@@ -131,12 +132,12 @@ func withCommit(do func(context.Context, *scope) error) func(context.Context, *s
 }
 
 // ask is the question to the remote.
-func (r *Reconciler) ask(repository *v1alpha1.Repository) fetch.Ask {
+func (r *Reconciler) ask(repository *v1alpha1.Repository) cache.Ask {
 	versions := r.secretVersions(repository)
-	ask := fetch.Ask{
-		Question: fetch.QuestionOf(repository), Asker: client.ObjectKeyFromObject(repository), Key: string(repository.UID),
-		Version: fmt.Sprint(repository.Generation, versions), Host: fetch.HostOf(repository.Spec.URL),
-		Tenant: fetch.RepositoryTenant(repository.Name), Priority: pool.Repository, Timeout: repository.Spec.Within(),
+	ask := cache.Ask{
+		Question: cache.QuestionOf(repository), Asker: client.ObjectKeyFromObject(repository), Key: string(repository.UID),
+		Version: fmt.Sprint(repository.Generation, versions), Host: pool.HostOf(repository.Spec.URL),
+		Tenant: pool.RepositoryTenant(repository.Name), Priority: pool.Repository, Timeout: repository.Spec.Within(),
 	}
 	ask.Request += versions
 	if repository.Name == v1alpha1.PlatformRepository {
@@ -148,7 +149,7 @@ func (r *Reconciler) ask(repository *v1alpha1.Repository) fetch.Ask {
 // source returns where to fetch from and as whom.
 func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository) (fetch.Git, error) {
 	auth, err := fetch.ReadAuth(ctx, &r.credentials, r.Namespace, repository.Spec.SecretRef)
-	return fetch.Git{URL: repository.Spec.URL, Ref: repository.Spec.Ref.DeepCopy(), Auth: auth, Tenant: fetch.RepositoryTenant(repository.Name)}, err
+	return fetch.Git{URL: repository.Spec.URL, Ref: repository.Spec.Ref.DeepCopy(), Auth: auth, Tenant: pool.RepositoryTenant(repository.Name)}, err
 }
 
 // WakeApps has Apps woken by what they wait for here.

@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
@@ -22,7 +23,7 @@ var errUnfetched = errors.New("not fetched yet")
 
 // Folder returns the folder of an app, as its repository held it in the commit that last changed it. An error says how
 // the step of the app ends: it waits for the repository's first fetch, and for anything else tries again with backoff. While the
-// remote is asked it is *fetch.Unanswered, and the app is woken by the answer.
+// remote is asked it is *cache.Unanswered, and the app is woken by the answer.
 func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*fetch.Folder, error) {
 	folder, err := r.folder(ctx, app)
 	switch {
@@ -30,7 +31,7 @@ func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*fetch.Fold
 		return folder, nil
 	case errors.Is(err, errUnfetched):
 		return nil, step.Wait(v1alpha1.ProgressingReason, time.Second, "waits for its repository: %w", err)
-	case errors.Is(err, failure.ErrBusy), errors.As(err, new(*fetch.Unanswered)):
+	case errors.Is(err, failure.ErrBusy), errors.As(err, new(*cache.Unanswered)):
 		return nil, err
 	}
 	return nil, step.Fail(v1alpha1.FetchFailedReason, err)
@@ -73,10 +74,10 @@ func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repos
 	digest := app.Annotations[v1alpha1.TreeAnnotation]
 	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
 	ask := r.ask(repository)
-	ask.Request += "/" + fetch.QuestionOf(app).Request + "/" + commit + "/" + digest
+	ask.Request += "/" + cache.QuestionOf(app).Request + "/" + commit + "/" + digest
 	ask.Key, ask.Version, ask.Asker = "app/"+string(app.UID), ask.Version+digest, client.ObjectKeyFromObject(app)
 	var stored *fetch.Folder
-	found, err := r.Older.Get(ask, func() (fetch.Fetcher[*fetch.Folder], error) {
+	found, err := r.Older.Get(ask, func() (cache.Fetcher[*fetch.Folder], error) {
 		source, err := r.source(ctx, repository)
 		if err != nil {
 			return nil, err

@@ -31,6 +31,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
@@ -97,7 +98,7 @@ func newBench(t *testing.T) *bench {
 
 // restart forgets what is only remembered.
 func (b *bench) restart() {
-	b.Remotes = NewRemotes(pool.New(pool.Options{Reach: fetch.Reach}, b.clock), b.clock)
+	b.Remotes = NewRemotes(pool.New(pool.Options{Reach: pool.ReachOf}, b.clock), b.clock)
 	woken := make(chan types.NamespacedName, 10)
 	b.woken = woken
 	b.Commits.Wake = func(name types.NamespacedName) { woken <- name }
@@ -172,7 +173,7 @@ func (b *bench) look() (ctrl.Result, error) {
 	b.t.Helper()
 	return b.Steps.Run(b.t.Context(), b.app, facts{}, step.Of(v1alpha1.SourceReadyCondition, facts{}, func(ctx context.Context, _ facts) error {
 		folder, err := b.Folder(ctx, b.app)
-		for errors.As(err, new(*fetch.Unanswered)) {
+		for errors.As(err, new(*cache.Unanswered)) {
 			<-b.woken
 			folder, err = b.Folder(ctx, b.app)
 		}
@@ -310,7 +311,7 @@ func (b *bench) message() string {
 func TestTheRepositoryDoesNotCountForItsTenant(t *testing.T) {
 	b := newBench(t)
 	source, err := b.source(t.Context(), b.repository)
-	if err != nil || source.Tenant != fetch.RepositoryTenant("acme") || source.Tenant == "acme" {
+	if err != nil || source.Tenant != pool.RepositoryTenant("acme") || source.Tenant == "acme" {
 		t.Errorf("it counts for %q, %v", source.Tenant, err)
 	}
 }

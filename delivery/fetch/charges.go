@@ -7,10 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
-	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
@@ -160,19 +158,4 @@ func (c *charges) owned() map[string]bool {
 		}
 	}
 	return owned
-}
-
-// repositoryShare begins the name under which a Repository's fetches count.
-const repositoryShare = "repository "
-
-// RepositoryTenant is the tenant on whose behalf a Repository is fetched: not the one it belongs to, whose apps would else take the
-// room and the turns of the push that mends them.
-func RepositoryTenant(name string) string { return repositoryShare + name }
-
-// whose names a tenant in a message.
-func whose(tenant string) string {
-	if strings.HasPrefix(tenant, repositoryShare) {
-		return failure.Printable(tenant)
-	}
-	return "tenant " + failure.Printable(tenant)
 }

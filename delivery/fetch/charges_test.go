@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -100,7 +101,7 @@ func TestTenantsTogetherLeaveRoom(t *testing.T) {
 	stores.keep(t, "other", 30)
 	sources.WantError(t, check("big"), errDisk, refused)
 	sources.WantError(t, check("small"), nil, "")
-	sources.WantError(t, check(RepositoryTenant("big")), nil, "")
+	sources.WantError(t, check(pool.RepositoryTenant("big")), nil, "")
 	stores.keep(t, "other", 100)
 	sources.WantError(t, check("small"), errDisk, refused)
 

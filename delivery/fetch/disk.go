@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
 const (
@@ -128,7 +128,7 @@ func (d *disk) bound(tenant string) int64 {
 	if d.limitOf == nil {
 		return d.limit
 	}
-	return d.limitOf(strings.TrimPrefix(tenant, repositoryShare))
+	return d.limitOf(pool.NameOf(tenant))
 }
 
 // empty removes what counts for a tenant and was not used for an hour.
@@ -162,11 +162,11 @@ func (d *disk) refusal(tenant string) error {
 	switch {
 	case bytes > d.bound(tenant):
 		return failure.Over(budget.SourceBytes, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed; what nobody uses goes after an hour. "+
-			"An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant", whose(tenant), limit.Text(bytes), limit.Text(d.bound(tenant)))
+			"An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant", pool.Whose(tenant), limit.Text(bytes), limit.Text(d.bound(tenant)))
 	case files >= d.files:
-		return failure.New(failure.ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", whose(tenant), d.files)
+		return failure.New(failure.ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", pool.Whose(tenant), d.files)
 	case d.sum > d.total && bytes > d.total/int64(len(d.shares)), d.sum > d.total+d.total/6:
-		return failure.New(errDisk, "the sources of all tenants take more disk together than the limit of %s: nothing more is fetched for %s until others need less; what nobody uses goes after an hour", limit.Text(d.total), whose(tenant))
+		return failure.New(errDisk, "the sources of all tenants take more disk together than the limit of %s: nothing more is fetched for %s until others need less; what nobody uses goes after an hour", limit.Text(d.total), pool.Whose(tenant))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -88,7 +89,7 @@ func TestATenantHasItsPartOfTheDisk(t *testing.T) {
 			})
 			sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "the limit is 50 KiB: remove what is not needed; what nobody uses goes after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
 			sources.WantError(t, stores.disk.check(t.Context(), "other"), nil, "")
-			sources.WantError(t, stores.disk.check(t.Context(), RepositoryTenant("acme")), nil, "")
+			sources.WantError(t, stores.disk.check(t.Context(), pool.RepositoryTenant("acme")), nil, "")
 			stores.disk.limitOf = nil
 			runtime.GC()
 			later(idleFor + time.Minute)

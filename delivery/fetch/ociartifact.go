@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/registry"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
@@ -65,28 +66,29 @@ func (s *ArtifactStore) fetch(ctx context.Context, src OCI, arrived int64) (Arti
 	if err != nil {
 		return Artifact{}, err
 	}
-	registry, err := openRegistry(s.network, at.Host+at.Path, src.Insecure, src.Auth)
+	repository, err := registry.Open(s.network, at.Host+at.Path, src.Insecure, src.Auth)
 	if err != nil {
 		return Artifact{}, err
 	}
-	defer registry.client.CloseIdleConnections()
+	defer repository.Close()
+	from := &ociArtifact{repository}
 	folder := filepath.Join(s.dir, src.Auth.Digest(fmt.Sprintf("%s %t", at, src.Insecure)))
 	now := tagged{digest: src.Digest}
 	if src.Digest == "" {
 		now, err = s.finds.Do(ctx, strings.Join([]string{folder, src.SemVer, src.Tag}, " "), arrived, func() (tagged, error) {
-			return registry.resolve(ctx, src)
+			return from.resolve(ctx, src)
 		})
 	}
 	if err != nil {
 		return Artifact{}, err
 	}
 	path, err := s.keep(ctx, archived{folder: folder, name: now.digest, tenant: src.Tenant, get: func(ctx context.Context) (io.ReadCloser, string, error) {
-		layer, err := registry.archive(ctx, now.digest, s.limits)
+		layer, err := from.archive(ctx, now.digest, s.limits)
 		if err != nil {
 			return nil, "", err
 		}
-		body, err := registry.Blobs().Fetch(transport.FromStorage(ctx), layer)
-		return body, layer.Digest.String(), registry.failed(err, "layer of the artifact")
+		body, err := from.Blobs().Fetch(transport.FromStorage(ctx), layer)
+		return body, layer.Digest.String(), from.Failed(err, "layer of the artifact")
 	}})
 	return Artifact{Revision: now.revision(), Digest: now.digest, path: path}, err
 }
@@ -108,20 +110,23 @@ func (o OCI) check() (*url.URL, error) {
 	return at, o.Auth.Check()
 }
 
+// ociArtifact is an artifact in an OCI registry.
+type ociArtifact struct{ *registry.Repository }
+
 // resolve asks what a tag names.
-func (c *ociChart) resolve(ctx context.Context, src OCI) (tagged, error) {
+func (r *ociArtifact) resolve(ctx context.Context, src OCI) (tagged, error) {
 	tag := src.Tag
 	if src.SemVer != "" {
 		var err error
-		if tag, err = c.highest(ctx, src.SemVer); err != nil {
+		if tag, err = r.highest(ctx, src.SemVer); err != nil {
 			return tagged{}, err
 		}
 	}
 	if tag == "" {
 		tag = "latest"
 	}
-	about, err := c.Resolve(ctx, tag)
-	if err := c.failed(err, "tag "+failure.Printable(tag)+" of the artifact"); err != nil {
+	about, err := r.Resolve(ctx, tag)
+	if err := r.Failed(err, "tag "+failure.Printable(tag)+" of the artifact"); err != nil {
 		return tagged{}, err
 	}
 	if !sha256Hex.MatchString(strings.TrimPrefix(about.Digest.String(), "sha256:")) {
@@ -131,19 +136,19 @@ func (c *ociChart) resolve(ctx context.Context, src OCI) (tagged, error) {
 }
 
 // highest is the highest tag in a range of versions.
-func (c *ociChart) highest(ctx context.Context, expression string) (string, error) {
+func (r *ociArtifact) highest(ctx context.Context, expression string) (string, error) {
 	wanted, err := semver.NewConstraint(expression)
 	if err != nil {
 		return "", failure.New(failure.ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(expression))
 	}
 	var tags []version
-	err = c.Tags(ctx, "", func(page []string) error {
+	err = r.Tags(ctx, "", func(page []string) error {
 		for _, tag := range page {
 			tags = append(tags, version{Name: tag})
 		}
 		return nil
 	})
-	if err := c.failed(err, "artifact"); err != nil {
+	if err := r.Failed(err, "artifact"); err != nil {
 		return "", err
 	}
 	for _, v := range newestFirst(tags) {
@@ -155,9 +160,9 @@ func (c *ociChart) highest(ctx context.Context, expression string) (string, erro
 }
 
 // archive reads a manifest and returns its layer with the archive: the first that is a tar within gzip.
-func (c *ociChart) archive(ctx context.Context, digest string, l limits) (ocispec.Descriptor, error) {
-	about, body, err := c.FetchReference(ctx, digest)
-	if err := c.failed(err, "artifact "+digest); err != nil {
+func (r *ociArtifact) archive(ctx context.Context, digest string, l limits) (ocispec.Descriptor, error) {
+	about, body, err := r.FetchReference(ctx, digest)
+	if err := r.Failed(err, "artifact "+digest); err != nil {
 		return ocispec.Descriptor{}, err
 	}
 	defer body.Close()

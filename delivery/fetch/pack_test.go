@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -143,7 +144,7 @@ func TestWhatAPackInflatesToIsBoundedForEachTenant(t *testing.T) {
 		return err
 	}
 	sources.WantError(t, unpack("acme"), failure.ErrTooLarge, refused)
-	sources.WantError(t, unpack(RepositoryTenant("acme")), failure.ErrTooLarge, refused)
+	sources.WantError(t, unpack(pool.RepositoryTenant("acme")), failure.ErrTooLarge, refused)
 	sources.WantError(t, unpack("other"), nil, "")
 }
 

@@ -7,12 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
 // packFolder is where a bare store keeps its packs.
@@ -36,7 +36,7 @@ func onBehalfOf(ctx context.Context, tenant string) context.Context {
 func (p *packs) bounds(ctx context.Context, l limits) (tenant string, bounds pack.Limits) {
 	tenant, _ = ctx.Value(tenantKey{}).(string)
 	if p.limitOf != nil {
-		l.contents.Inflated = p.limitOf(strings.TrimPrefix(tenant, repositoryShare))
+		l.contents.Inflated = p.limitOf(pool.NameOf(tenant))
 	}
 	return tenant, l.contents
 }

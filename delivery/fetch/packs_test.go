@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -151,7 +152,7 @@ func TestPacksThatInflateDelayNobodyElse(t *testing.T) {
 	var attack sync.WaitGroup
 	var unpacked atomic.Int64
 	for _, tenant := range []string{"one", "two", "three"} {
-		for _, whose := range []string{tenant, RepositoryTenant(tenant)} {
+		for _, whose := range []string{tenant, pool.RepositoryTenant(tenant)} {
 			attack.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
 					if _, err := fetch(ctx, hostile, whose, n); err == nil {
@@ -171,7 +172,7 @@ func TestPacksThatInflateDelayNobodyElse(t *testing.T) {
 	for what, server := range map[string]*gitServer{"a small one": small, "one of 2 MiB": fair2MiB} {
 		var took []time.Duration
 		for n := range 10 {
-			for _, whose := range []string{"few", RepositoryTenant("few")} {
+			for _, whose := range []string{"few", pool.RepositoryTenant("few")} {
 				d, err := fetch(ctx, server, whose, n)
 				if err != nil {
 					t.Fatal(err)

@@ -1,4 +1,4 @@
-package fetch
+package image
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -17,12 +18,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/go-digest"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
+
+var loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
 // imageServer is a registry with the repository acme/web, and faults of all kinds.
 type imageServer struct {
@@ -38,7 +43,7 @@ func serveImages(t *testing.T, start func(http.Handler) *httptest.Server, tags .
 	t.Helper()
 	s := &imageServer{tags: map[string]string{}}
 	for _, tag := range tags {
-		s.tags[tag] = digestOf([]byte(tag))
+		s.tags[tag] = digest.FromString(tag).String()
 	}
 	s.Server = start(s)
 	t.Cleanup(s.Close)
@@ -106,7 +111,7 @@ func (s *imageServer) host() string { return s.Listener.Addr().String() }
 
 // tagBench is a store with a clock that tests move.
 type tagBench struct {
-	*TagStore
+	*Store
 	*imageServer
 	clock atomic.Int64
 }
@@ -114,11 +119,13 @@ type tagBench struct {
 func newTagBench(t *testing.T, tags ...string) *tagBench {
 	t.Helper()
 	b := &tagBench{imageServer: serveImages(t, httptest.NewServer, tags...)}
-	b.TagStore = NewTagStore(loopback, func() time.Time { return time.Unix(b.clock.Load(), 0) }, []string{b.host()})
+	b.Store = NewStore(loopback, func() time.Time { return time.Unix(b.clock.Load(), 0) }, []string{b.host()})
 	return b
 }
 
-func (b *tagBench) image() Image { return Image{Name: b.host() + "/acme/web", Tenant: "acme"} }
+func (b *tagBench) image() Repository {
+	return Repository{Name: b.host() + "/acme/web", Tenant: "acme"}
+}
 
 func (b *tagBench) pass(d time.Duration) { b.clock.Add(int64(d / time.Second)) }
 
@@ -126,7 +133,7 @@ var anyVersion = &v1alpha1.ImagePolicy{SemVer: "*"}
 
 func TestChooseAsksOncePerInterval(t *testing.T) {
 	b := newTagBench(t, "1.0.0", "1.1.0", "1.2.0", "1.3.0", "latest")
-	want := b.host() + "/acme/web:1.3.0@" + digestOf([]byte("1.3.0"))
+	want := b.host() + "/acme/web:1.3.0@" + digest.FromString("1.3.0").String()
 	var all sync.WaitGroup
 	for range 100 {
 		all.Go(func() {
@@ -142,7 +149,7 @@ func TestChooseAsksOncePerInterval(t *testing.T) {
 		t.Errorf("requests of 100 apps (-want +got):\n%s", diff)
 	}
 
-	b.set(func() { b.tags["1.4.0"] = digestOf([]byte("new")) })
+	b.set(func() { b.tags["1.4.0"] = digest.FromString("new").String() })
 	b.pass(299 * time.Second)
 	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); err != nil || got.Tag != "1.3.0" || len(b.requests()) > 0 {
 		t.Errorf("within the interval: %+v, %v", got, err)
@@ -151,9 +158,9 @@ func TestChooseAsksOncePerInterval(t *testing.T) {
 		t.Errorf("asked anew: %+v, %v", got, err)
 	}
 	b.requests()
-	b.set(func() { b.tags["1.4.0"] = digestOf([]byte("moved")) })
+	b.set(func() { b.tags["1.4.0"] = digest.FromString("moved").String() })
 	b.pass(300 * time.Second)
-	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); err != nil || !strings.HasSuffix(got.Reference, digestOf([]byte("moved"))) {
+	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); err != nil || !strings.HasSuffix(got.Reference, digest.FromString("moved").String()) {
 		t.Errorf("a tag that was moved: %+v, %v", got, err)
 	}
 }
@@ -289,8 +296,8 @@ func TestChooseWithPullSecrets(t *testing.T) {
 
 func TestChooseTrustsTheSecretsAuthority(t *testing.T) {
 	s := serveImages(t, httptest.NewTLSServer, "1.0.0")
-	store := NewTagStore(loopback, time.Now, nil)
-	image := Image{Name: s.host() + "/acme/web"}
+	store := NewStore(loopback, time.Now, nil)
+	image := Repository{Name: s.host() + "/acme/web"}
 	if _, err := store.Choose(t.Context(), image, anyVersion, false); !errors.Is(err, failure.ErrAuthentication) {
 		t.Errorf("an unknown authority: %v", err)
 	}
@@ -302,11 +309,11 @@ func TestChooseTrustsTheSecretsAuthority(t *testing.T) {
 }
 
 func TestTagListsHeldAreBounded(t *testing.T) {
-	s := NewTagStore(loopback, time.Now, nil)
+	s := NewStore(loopback, time.Now, nil)
 	remember := func(tenant, key string) {
 		t.Helper()
 		s.hold(&tagAsk{tenant: tenant, key: key, every: time.Hour}, maxTagBytes)
-		if _, err := s.of(tenant).get(key, Question{MaxAge: time.Hour}, func() (*tagList, error) { return &tagList{}, nil }); err != nil {
+		if _, err := s.of(tenant).get(key, cache.Question{MaxAge: time.Hour}, func() (*tagList, error) { return &tagList{}, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -338,7 +345,7 @@ func TestTagListsHeldAreBounded(t *testing.T) {
 // TestEmptyTagListsAreHeldToo has tags nowhere, and lists that are too old to serve.
 func TestEmptyTagListsAreHeldToo(t *testing.T) {
 	now := time.Now()
-	s := NewTagStore(loopback, func() time.Time { return now }, nil)
+	s := NewStore(loopback, func() time.Time { return now }, nil)
 	hold := func(tenant, key string, size int) {
 		s.hold(&tagAsk{tenant: tenant, key: key, every: time.Hour}, size)
 	}
@@ -373,7 +380,7 @@ func TestSplitImage(t *testing.T) {
 		"registry:5000/team/web/api": {"registry:5000", "team/web/api"},
 	}
 	for name, want := range tests {
-		if host, path := splitImage(name); host != want[0] || path != want[1] {
+		if host, path := split(name); host != want[0] || path != want[1] {
 			t.Errorf("%s is %s and %s", name, host, path)
 		}
 	}

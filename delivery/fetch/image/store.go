@@ -1,4 +1,5 @@
-package fetch
+// Package image chooses the tags of images by policies.
+package image
 
 import (
 	"context"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
@@ -25,8 +27,8 @@ const (
 	policyInterval = 5 * time.Minute
 )
 
-// Image is a repository of images, as somebody.
-type Image struct {
+// Repository is one of images, as somebody.
+type Repository struct {
 	// Name of the repository as container runtimes read it, without tag and digest: "registry/name", or a name of the Docker
 	// Hub.
 	Name string
@@ -37,8 +39,8 @@ type Image struct {
 	Tenant string
 }
 
-// ChosenImage is what an image policy chose.
-type ChosenImage struct {
+// Chosen is what an image policy chose.
+type Chosen struct {
 	// Reference is "name:tag@digest".
 	Reference string
 	Tag       string
@@ -46,14 +48,14 @@ type ChosenImage struct {
 	Until time.Time
 }
 
-// TagStore lists the tags of image repositories and remembers them for the interval of the policy, one list for all of a
+// Store lists the tags of image repositories and remembers them for the interval of the policy, one list for all of a
 // tenant who ask with the same credentials: tenants wait for no answer that another may give up. Safe for concurrent use.
-type TagStore struct {
+type Store struct {
 	network *transport.Network
 	now     func() time.Time
 	plain   []string
 
-	limits   limits
+	limits   transport.Timeouts
 	arrivals atomic.Int64
 	asks     singleflight.Group[*tagList]
 	heads    singleflight.Group[string]
@@ -73,10 +75,10 @@ type tagList struct {
 	digests, chosen map[string]string
 }
 
-// NewTagStore makes a store that reaches registries over the network, tells the time by now and speaks to the plain registries
+// NewStore makes a store that reaches registries over the network, tells the time by now and speaks to the plain registries
 // without TLS.
-func NewTagStore(network *transport.Network, now func() time.Time, plain []string) *TagStore {
-	s := &TagStore{network: network, now: now, plain: plain, limits: defaultLimits(), lists: map[string]*tagLists{}}
+func NewStore(network *transport.Network, now func() time.Time, plain []string) *Store {
+	s := &Store{network: network, now: now, plain: plain, limits: transport.DefaultTimeouts(), lists: map[string]*tagLists{}}
 	s.asks.Clock, s.heads.Clock = &s.arrivals, &s.arrivals
 	return s
 }
@@ -96,10 +98,10 @@ func Accepts(name string, p *v1alpha1.ImagePolicy, reference, tag string) bool {
 }
 
 // Known is what Choose returns where it need not ask the registry; it waits for nothing.
-func (s *TagStore) Known(image Image, p *v1alpha1.ImagePolicy) (ChosenImage, bool) {
+func (s *Store) Known(image Repository, p *v1alpha1.ImagePolicy) (Chosen, bool) {
 	ask, err := newTagAsk(image, p, false)
 	if err != nil {
-		return ChosenImage{}, false // Choose says why.
+		return Chosen{}, false // Choose says why.
 	}
 	return s.recall(ask)
 }
@@ -109,10 +111,10 @@ func (s *TagStore) Known(image Image, p *v1alpha1.ImagePolicy) (ChosenImage, boo
 //
 // Errors: ErrNoTag, ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient. They do not name the
 // repository.
-func (s *TagStore) Choose(ctx context.Context, image Image, p *v1alpha1.ImagePolicy, anew bool) (ChosenImage, error) {
+func (s *Store) Choose(ctx context.Context, image Repository, p *v1alpha1.ImagePolicy, anew bool) (Chosen, error) {
 	ask, err := newTagAsk(image, p, anew)
 	if err != nil {
-		return ChosenImage{}, err
+		return Chosen{}, err
 	}
 	if chosen, ok := s.recall(ask); ok {
 		return chosen, nil
@@ -121,7 +123,7 @@ func (s *TagStore) Choose(ctx context.Context, image Image, p *v1alpha1.ImagePol
 	if anew {
 		ask.arrived = s.arrivals.Add(1)
 	}
-	chosen, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (ChosenImage, error) { return s.choose(ctx, ask) })
+	chosen, err := transport.Within(ctx, s.limits, func(ctx context.Context) (Chosen, error) { return s.choose(ctx, ask) })
 	return chosen, ask.auth.NameSecret(err)
 }
 
@@ -138,12 +140,12 @@ type tagAsk struct {
 	anew        bool
 }
 
-func newTagAsk(image Image, p *v1alpha1.ImagePolicy, anew bool) (*tagAsk, error) {
+func newTagAsk(image Repository, p *v1alpha1.ImagePolicy, anew bool) (*tagAsk, error) {
 	chooser, err := newTagChooser(p)
 	if err != nil {
 		return nil, err
 	}
-	host, repository := splitImage(image.Name)
+	host, repository := split(image.Name)
 	place := host + "/" + repository
 	auth, err := pullAuth(image.Pull, place)
 	if err != nil {
@@ -157,10 +159,10 @@ func newTagAsk(image Image, p *v1alpha1.ImagePolicy, anew bool) (*tagAsk, error)
 }
 
 // recall answers from what is remembered, without anything that waits.
-func (s *TagStore) recall(ask *tagAsk) (ChosenImage, bool) {
+func (s *Store) recall(ask *tagAsk) (Chosen, bool) {
 	list := s.of(ask.tenant).last(ask.key)
 	if list == nil || ask.anew || s.now().Sub(list.at) >= ask.every {
-		return ChosenImage{}, false
+		return Chosen{}, false
 	}
 	list.mu.Lock()
 	defer list.mu.Unlock()
@@ -169,22 +171,22 @@ func (s *TagStore) recall(ask *tagAsk) (ChosenImage, bool) {
 	return ask.answer(list, tag, digest), digest != ""
 }
 
-func (a *tagAsk) answer(list *tagList, tag, digest string) ChosenImage {
-	return ChosenImage{Reference: a.name + ":" + tag + "@" + digest, Tag: tag, Until: list.at.Add(a.every)}
+func (a *tagAsk) answer(list *tagList, tag, digest string) Chosen {
+	return Chosen{Reference: a.name + ":" + tag + "@" + digest, Tag: tag, Until: list.at.Add(a.every)}
 }
 
-func (s *TagStore) choose(ctx context.Context, ask *tagAsk) (ChosenImage, error) {
+func (s *Store) choose(ctx context.Context, ask *tagAsk) (Chosen, error) {
 	list, err := s.list(ctx, ask)
 	if err != nil {
-		return ChosenImage{}, err
+		return Chosen{}, err
 	}
 	tag, err := list.choose(ctx, ask.chooser)
 	if err != nil {
-		return ChosenImage{}, err
+		return Chosen{}, err
 	}
 	digest, err := s.digest(ctx, ask, list, tag)
 	if err != nil {
-		return ChosenImage{}, err
+		return Chosen{}, err
 	}
 	return ask.answer(list, tag, digest), nil
 }
@@ -209,14 +211,14 @@ func (l *tagList) choose(ctx context.Context, chooser *tagChooser) (string, erro
 
 // list returns the tags of the repository. A list is remembered by the interval too: who wants to know more often does not
 // have others ask more often.
-func (s *TagStore) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
+func (s *Store) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
 	lists := s.of(ask.tenant)
 	// One after the other, so that who comes second finds what the first was told.
 	return s.asks.Do(ctx, ask.key, ask.arrived, func() (*tagList, error) {
 		if ask.anew {
 			lists.forget(ask.key)
 		}
-		return lists.get(ask.key, Question{MaxAge: ask.every}, func() (*tagList, error) {
+		return lists.get(ask.key, cache.Question{MaxAge: ask.every}, func() (*tagList, error) {
 			list, err := s.fetch(ctx, ask)
 			if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), failure.ErrSlow) {
 				err = errors.Join(err, context.Canceled) // What ended with the time of who asked is not remembered for others.
@@ -226,12 +228,12 @@ func (s *TagStore) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
 	})
 }
 
-func (s *TagStore) fetch(ctx context.Context, ask *tagAsk) (*tagList, error) {
+func (s *Store) fetch(ctx context.Context, ask *tagAsk) (*tagList, error) {
 	r, err := s.open(ask)
 	if err != nil {
 		return nil, err
 	}
-	defer r.client.CloseIdleConnections()
+	defer r.Close()
 	at := s.now()
 	tags, size, err := r.tags(ctx)
 	if err != nil {
@@ -242,7 +244,7 @@ func (s *TagStore) fetch(ctx context.Context, ask *tagAsk) (*tagList, error) {
 }
 
 // digest returns the digest of a tag, as old as the list at most.
-func (s *TagStore) digest(ctx context.Context, ask *tagAsk, list *tagList, tag string) (string, error) {
+func (s *Store) digest(ctx context.Context, ask *tagAsk, list *tagList, tag string) (string, error) {
 	return s.heads.Do(ctx, ask.key+" "+tag, ask.arrived, func() (string, error) {
 		if known := list.digestOf(tag); known != "" {
 			return known, nil
@@ -251,7 +253,7 @@ func (s *TagStore) digest(ctx context.Context, ask *tagAsk, list *tagList, tag s
 		if err != nil {
 			return "", err
 		}
-		defer r.client.CloseIdleConnections()
+		defer r.Close()
 		about, err := r.Resolve(ctx, tag)
 		if err != nil {
 			return "", r.explain(err, "tag "+failure.Printable(tag)+", which it lists")

@@ -1,4 +1,4 @@
-package fetch
+package cache
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type source struct {
 
 func newSource(t *testing.T, make func(*pool.Pool, *clocktesting.FakeClock) *Answers[int]) *source {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	s := &source{t: t, clock: clock, woken: newWoken(), Answers: make(pool.New(pool.Options{Reach: Reach}, clock), clock)}
+	s := &source{t: t, clock: clock, woken: newWoken(), Answers: make(pool.New(pool.Options{Reach: pool.ReachOf}, clock), clock)}
 	s.Wake = func(asker types.NamespacedName) { s.woken <- asker }
 	return s
 }
@@ -410,16 +410,5 @@ func TestQuestionOf(t *testing.T) {
 	want.Retry = time.Minute
 	if got := QuestionOf(app); got != want {
 		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-func TestHostOf(t *testing.T) {
-	for url, want := range map[string]string{
-		"https://Git.example/a": "git.example:443", "http://git.example:8080/a": "git.example:8080", "ssh://git@git.example/a": "git.example:22",
-		"oci://registry.example/charts": "registry.example:443", "http://git.example": "git.example:80", "nonsense": "", "": "",
-	} {
-		if got := HostOf(url); got != want {
-			t.Errorf("%s: got %q, want %q", url, got, want)
-		}
 	}
 }

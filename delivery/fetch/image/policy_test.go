@@ -1,4 +1,4 @@
-package fetch
+package image
 
 import (
 	"context"

@@ -1,4 +1,5 @@
-package fetch
+// Package cache remembers what sources last answered, and has them asked when that does not do any more.
+package cache
 
 import (
 	"context"
@@ -60,7 +61,7 @@ type Answers[T any] struct {
 	shared bool
 
 	mu     sync.Mutex
-	memory memory[T]
+	memory Memory[T]
 }
 
 // run is a question under way.
@@ -80,7 +81,7 @@ type waiter struct {
 
 // NewRecent returns Answers each of which is for one object: any change of its question has the source asked anew.
 func NewRecent[T any](p *pool.Pool, c clock.PassiveClock) *Answers[T] {
-	return &Answers[T]{pool: p, clock: c, memory: memory[T]{now: c.Now}, Wake: func(types.NamespacedName) {}}
+	return &Answers[T]{pool: p, clock: c, memory: Memory[T]{now: c.Now}, Wake: func(types.NamespacedName) {}}
 }
 
 // NewShared returns Answers for all who follow a source: the more do, the less often each is asked for.
@@ -220,7 +221,7 @@ func explained(err error, tenant string) error {
 	var open *pool.OpenError
 	switch {
 	case errors.Is(err, pool.ErrFull):
-		return failure.New(failure.ErrBusy, "it waits its turn: as many fetches of %s wait as may", whose(tenant))
+		return failure.New(failure.ErrBusy, "it waits its turn: as many fetches of %s wait as may", pool.Whose(tenant))
 	case errors.Is(err, pool.ErrCanceled):
 		return fmt.Errorf("%w: %w", context.Canceled, err)
 	case errors.As(err, &open):

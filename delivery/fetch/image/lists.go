@@ -1,9 +1,10 @@
-package fetch
+package image
 
 import (
 	"sync"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
@@ -20,7 +21,7 @@ const tagListCost = 512
 // tagLists are what is remembered for one tenant.
 type tagLists struct {
 	mu     sync.Mutex
-	memory memory[*tagList]
+	memory cache.Memory[*tagList]
 	// lists are what each key's list takes, held is their sum.
 	lists map[string]heldList
 	held  int
@@ -33,41 +34,36 @@ type heldList struct {
 }
 
 // get returns what is remembered of a list, or a failure that still serves; else it asks.
-func (l *tagLists) get(key string, q Question, ask func() (*tagList, error)) (*tagList, error) {
-	if k := l.known(key, q); k.serves(l.memory.now(), q.MaxAge, 0) {
-		return k.value, k.err
+func (l *tagLists) get(key string, q cache.Question, ask func() (*tagList, error)) (*tagList, error) {
+	list, serves, err := l.recall(key, q)
+	if serves {
+		return list, err
 	}
-	list, err := ask()
+	list, err = ask()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k := l.memory.of(key, q); err == nil {
-		k.good(l.memory.now(), "", q, list)
-	} else {
-		k.failed(l.memory.now(), "", q, err)
-	}
+	l.memory.Remember(key, q, list, err)
 	return list, err
 }
 
-func (l *tagLists) known(key string, q Question) known[*tagList] {
+func (l *tagLists) recall(key string, q cache.Question) (*tagList, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return *l.memory.of(key, q)
+	return l.memory.Recall(key, q)
 }
 
-// last returns the last list, however old.
+// last returns the last list, however old; nil for none.
 func (l *tagLists) last(key string) *tagList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k := l.memory.known[key]; k != nil {
-		return k.value
-	}
-	return nil
+	list, _ := l.memory.Last(key)
+	return list
 }
 
 func (l *tagLists) forget(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.memory.known, key)
+	l.memory.Forget(key)
 }
 
 // drop forgets a list.
@@ -78,21 +74,21 @@ func (l *tagLists) drop(key string) {
 }
 
 // of is what is remembered for a tenant.
-func (s *TagStore) of(tenant string) *tagLists {
+func (s *Store) of(tenant string) *tagLists {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ofLocked(tenant)
 }
 
-func (s *TagStore) ofLocked(tenant string) *tagLists {
+func (s *Store) ofLocked(tenant string) *tagLists {
 	if s.lists[tenant] == nil {
-		s.lists[tenant] = &tagLists{memory: memory[*tagList]{now: s.now, max: maxTagLists}, lists: map[string]heldList{}}
+		s.lists[tenant] = &tagLists{memory: cache.NewMemory[*tagList](s.now, maxTagLists), lists: map[string]heldList{}}
 	}
 	return s.lists[tenant]
 }
 
 // hold counts what is remembered. What is forgotten is asked again when it is needed.
-func (s *TagStore) hold(ask *tagAsk, size int) {
+func (s *Store) hold(ask *tagAsk, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.ofLocked(ask.tenant)
@@ -109,7 +105,7 @@ func (s *TagStore) hold(ask *tagAsk, size int) {
 }
 
 // mostLocked is what is held in all, and the tenant with most of it.
-func (s *TagStore) mostLocked() (sum int, most string) {
+func (s *Store) mostLocked() (sum int, most string) {
 	for tenant, lists := range s.lists {
 		sum += lists.held
 		if s.lists[most] == nil || lists.held > s.lists[most].held {
@@ -120,7 +116,7 @@ func (s *TagStore) mostLocked() (sum int, most string) {
 }
 
 // dropOldLocked forgets the lists that would be asked for anew.
-func (s *TagStore) dropOldLocked() {
+func (s *Store) dropOldLocked() {
 	now := s.now()
 	for tenant, lists := range s.lists {
 		for key, list := range lists.lists {

@@ -1,4 +1,4 @@
-package fetch
+package image
 
 import (
 	"context"
@@ -13,14 +13,16 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/registry"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // imageRepository is the way to a repository of images.
-type imageRepository struct{ *ociChart }
+type imageRepository struct{ *registry.Repository }
 
-func (s *TagStore) open(ask *tagAsk) (*imageRepository, error) {
-	repository, err := openRegistry(s.network, ask.host+"/"+ask.path, slices.Contains(s.plain, ask.host), ask.auth)
+func (s *Store) open(ask *tagAsk) (*imageRepository, error) {
+	repository, err := registry.Open(s.network, ask.host+"/"+ask.path, slices.Contains(s.plain, ask.host), ask.auth)
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +33,9 @@ func (s *TagStore) open(ask *tagAsk) (*imageRepository, error) {
 // hub is the registry of images that name none.
 const hub = "docker.io"
 
-// splitImage tells the registry from the name as container runtimes do: what comes before the first slash is a registry when
+// split tells the registry from the name as container runtimes do: what comes before the first slash is a registry when
 // it looks like a host.
-func splitImage(name string) (host, repository string) {
+func split(name string) (host, repository string) {
 	first, rest, found := strings.Cut(name, "/")
 	switch {
 	case !found:
@@ -100,11 +102,17 @@ func (r *imageRepository) explain(err error, what string) error {
 		return err
 	}
 	refused := errors.Is(err, auth.ErrBasicCredentialNotFound) || errors.As(err, &answer) && answer.StatusCode == http.StatusUnauthorized
-	if refused && r.auth.Anonymous() {
+	if refused && r.Anonymous() {
 		return failure.New(failure.ErrAuthentication, "%s has no %s, or it needs credentials: check the name, or name a Secret with .dockerconfigjson for it in spec.image.pullSecrets", r.Reference.Host(), what)
 	}
-	if err = r.failed(err, what); errors.Is(err, failure.ErrNotFound) {
+	if err = r.Failed(err, what); errors.Is(err, failure.ErrNotFound) {
 		return failure.New(failure.ErrNotFound, "%s has no %s, or the credentials may not see it", r.Reference.Host(), what)
 	}
 	return err
+}
+
+// Host is the registry of an image, as pool.Task wants it.
+func Host(name string) string {
+	host, _ := split(name)
+	return pool.HostOf("https://" + host)
 }
