@@ -41,7 +41,7 @@ func (s *shared) bound() error {
 	s.store = &usage.Store{Reader: s.mgr.GetClient(), Limits: s.limits.usual, Quota: s.quota, Clock: clock.RealClock{}}
 	s.watch.OnKind(s.quotas)
 	s.rendered = &usage.Rendered{}
-	s.stores.Unpack(pack.Reader{Evaluate: s.Unpack, Turn: s.evaluations})
+	s.stores.Unpack(pack.Reader{Apart: s.apart})
 	s.stores.Limit(func(tenant string) fetch.Bounds {
 		limits := s.limits.of(tenant)
 		return fetch.Bounds{Kept: limits.SourceBytes, Inflated: limits.PackBytes}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fair"
 )
 
@@ -43,12 +44,13 @@ func (s *shared) options(controller string, tenantOf func(reconcile.Request) str
 // evaluationSlice is the processor time that an evaluation may use while others wait. Nearly all take some milliseconds.
 const evaluationSlice = 250 * time.Millisecond
 
-// evaluations shares the processes that evaluate; nil: there are none.
-func evaluations(o Options, w *weights) func(context.Context, string, func(context.Context) error) error {
-	if o.EvaluateProcesses == 0 {
-		return nil
+// evaluations shares the processes that evaluate among tenants.
+func evaluations(o Options, w *weights) apart.Runner {
+	r := apart.Runner{Run: o.Evaluate}
+	if o.EvaluateProcesses > 0 {
+		r.Turn = fair.NewSlices("evaluations", o.EvaluateProcesses, evaluationSlice, w.of, clock.RealClock{}).Run
 	}
-	return fair.NewSlices("evaluations", o.EvaluateProcesses, evaluationSlice, w.of, clock.RealClock{}).Run
+	return r
 }
 
 // wake has an object of a controller looked at. A controller that has not begun looks at all its objects when it does.

@@ -23,10 +23,10 @@ import (
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/tenant"
 	"github.com/kubeop/kubeop/controllers/volumes"
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
-	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -51,16 +51,10 @@ type Options struct {
 	// Concurrency is how many objects of each kind are reconciled at once for one tenant, and half of how many are for all; HelmWorkers
 	// how many Helm actions run at once.
 	Concurrency, HelmWorkers int
-	// Evaluate evaluates charts in processes of their own, and Trials is where it is remembered what cannot be; see
-	// release.Options.
-	Evaluate func(ctx context.Context, tenant string, input [][]byte, asks func() release.Ask) ([]byte, error)
-	Trials   string
-	// Build evaluates the folders and manifests of Git and Raw apps, and BuildTrials is where it is remembered what cannot be; see
-	// build.Builder.
-	Build       func(ctx context.Context, tenant string, input []byte, asks func() build.Ask) ([]byte, error)
-	BuildTrials string
-	// Unpack reads Git packs in processes of their own; see pack.Reader.
-	Unpack func(ctx context.Context, input []byte, cpu time.Duration, asks func() pack.Ask) ([]byte, error)
+	// Evaluate has what tenants wrote evaluated in processes of their own. Trials and BuildTrials are where it is remembered which charts,
+	// and which manifests, cannot be; see release.Options and build.Builder.
+	Evaluate            func(ctx context.Context, c apart.Call) ([]byte, error)
+	Trials, BuildTrials string
 	// EvaluateProcesses is how many evaluations run at once, shared by tenant. 0: there is no limit but that of the callers.
 	EvaluateProcesses int
 	// TenantLimits are those of tenants whose Tenant does not set them.
@@ -140,7 +134,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	}
 	apps := &app.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,
-		Builder: &build.Builder{Evaluate: o.Build, Turn: s.evaluations, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
+		Builder: &build.Builder{Apart: s.apart, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
 		Journal: journal.New(s.direct, o.Namespace, s.clock.Now),
 		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
 		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Seal: s.seal, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals, Limits: s.limits.usual, Store: s.store, Rendered: s.rendered,
@@ -149,7 +143,7 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 		Sources:   app.NewSources(s.fetches, s.clock),
 		OnServed:  s.onServed,
 		Gateway:   render.GatewayOf(o.Gateway),
-		Tags:      image.NewStore(s.network, s.clock.Now, o.PlainRegistries),
+		Tags:      image.NewStore(s.network, s.clock.Now, o.PlainRegistries, s.apart),
 	}
 	repositories.WakeApps(apps.Wake)
 	s.rendered.Wake = apps.Wake

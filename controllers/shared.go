@@ -29,6 +29,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
@@ -72,8 +73,8 @@ type shared struct {
 	weights *weights
 	// inStep is closed when the watches of what all use are in step.
 	inStep chan struct{}
-	// evaluations shares the processes that evaluate among tenants; nil: nothing is evaluated in a process of its own.
-	evaluations func(ctx context.Context, tenant string, work func(context.Context) error) error
+	// apart has what tenants wrote evaluated, the processes for that shared among tenants.
+	apart apart.Runner
 	// usage and store count what tenants have, and limits are how much they may, all set by bound.
 	usage *usage.Counter
 	store *usage.Store
@@ -205,7 +206,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
 		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
 		network: network, own: own, fetches: fetches, secrets: secrets, weights: weights, inStep: make(chan struct{}),
-		evaluations: evaluations(o, weights),
+		apart: evaluations(o, weights),
 	}, nil
 }
 
@@ -253,7 +254,7 @@ func (s *shared) engine() <-chan event.GenericEvent {
 	s.releases = release.New(release.Options{
 		Config: s.mgr.GetConfig(), Discovery: s.served, Mapper: s.mapper,
 		Records: s.local.Records, Releases: s.local.Releases, Explain: s.explain,
-		Evaluate: s.Evaluate, Turn: s.evaluations, Trials: s.Trials,
+		Apart: s.apart, Trials: s.Trials,
 		Workers: s.HelmWorkers, Weight: s.weights.of, Holder: uuid.NewString(), Now: s.clock.Now, Seal: s.seal, Log: s.mgr.GetLogger().WithName("helm"),
 		Notify: func(name types.NamespacedName) {
 			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}

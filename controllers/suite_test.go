@@ -28,8 +28,11 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
+	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/internal/digestkey"
 	"github.com/kubeop/kubeop/internal/hook"
 	"github.com/kubeop/kubeop/internal/sandbox"
@@ -44,7 +47,7 @@ var (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
-		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{"build": build.Evaluate, "pack": pack.Evaluate}))
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{build.Function: build.Evaluate, pack.Function: pack.Evaluate, image.Function: image.Evaluate}))
 	}
 	testenv.Main(m, &env)
 }
@@ -57,21 +60,23 @@ func builtOf(tenant string) int64 {
 	return n.(*atomic.Int64).Load()
 }
 
-// builds has folders and manifests built in processes of this test binary. Its memory is small, so that little is too much.
-func builds() func(context.Context, string, []byte, func() sandbox.Ask) ([]byte, error) {
-	pool := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{Memory: 48 << 20}, Log: logr.Discard()})
-	return func(ctx context.Context, tenant string, input []byte, asks func() sandbox.Ask) ([]byte, error) {
-		n, _ := built.LoadOrStore(tenant, &atomic.Int64{})
-		n.(*atomic.Int64).Add(1)
-		return pool.Call(ctx, sandbox.Call{Function: "build", Input: [][]byte{input}, Asks: asks, Limits: sandbox.Limits{Questions: build.Questions}})
-	}
-}
-
-// unpacks has packs read in processes of this test binary, with little processor time.
-func unpacks() func(context.Context, []byte, time.Duration, func() sandbox.Ask) ([]byte, error) {
-	pool := sandbox.New(sandbox.Options{Processes: 1, Log: logr.Discard()})
-	return func(ctx context.Context, input []byte, _ time.Duration, asks func() sandbox.Ask) ([]byte, error) {
-		return pool.Call(ctx, sandbox.Call{Function: "pack", Input: [][]byte{input}, Asks: asks, Limits: sandbox.Limits{CPU: 60 * time.Millisecond, Questions: pack.Questions}})
+// evaluates has what tenants wrote evaluated in processes of this test binary. The memory of a build and the processor time of a pack are
+// small, so that little is too much.
+func evaluates() func(context.Context, apart.Call) ([]byte, error) {
+	builds := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{Memory: 48 << 20}, Log: logr.Discard()})
+	packs := sandbox.New(sandbox.Options{Processes: 1, Limits: sandbox.Limits{CPU: 60 * time.Millisecond}, Log: logr.Discard()})
+	return func(ctx context.Context, c apart.Call) ([]byte, error) {
+		call := sandbox.Call{Function: c.Name, Input: c.Input, Asks: c.Asks, Limits: sandbox.Limits{Questions: c.Questions}}
+		switch c.Name {
+		case pack.Function:
+			return packs.Call(ctx, call)
+		case release.Function:
+			return apart.Runner{}.Do(ctx, c)
+		case build.Function:
+			n, _ := built.LoadOrStore(c.Tenant, &atomic.Int64{})
+			n.(*atomic.Int64).Add(1)
+		}
+		return builds.Call(ctx, call)
 	}
 }
 
@@ -126,7 +131,7 @@ func startOperator() (*operator, error) {
 	c := Options{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop", Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress", FlowControl: true,
 		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
 		Gateway: "infra/public", PlainRegistries: []string{images.Listener.Addr().String()}}
-	c.Build, c.Unpack, c.EvaluateProcesses = builds(), unpacks(), 2
+	c.Evaluate, c.EvaluateProcesses = evaluates(), 2
 	c.BuildTrials = filepath.Join(dir, "built")
 	if c.DigestKey, err = digestkey.Ensure(ctx, o.self, c.Namespace); err != nil {
 		return nil, err

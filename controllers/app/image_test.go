@@ -19,6 +19,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
@@ -80,7 +81,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) restart() {
 	b.woken = make(chan types.NamespacedName, 10)
 	woken := b.woken
-	b.Reconciler = &Reconciler{Clock: b.clock, Sources: NewSources(pool.New(pool.Options{Reach: pool.ReachOf}, b.clock), b.clock), Tags: image.NewStore(&transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, b.clock.Now, []string{b.Listener.Addr().String()})}
+	b.Reconciler = &Reconciler{Clock: b.clock, Sources: NewSources(pool.New(pool.Options{Reach: pool.ReachOf}, b.clock), b.clock), Tags: image.NewStore(&transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, b.clock.Now, []string{b.Listener.Addr().String()}, apart.Runner{})}
 	b.wakes(func(app types.NamespacedName) { woken <- app })
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
@@ -24,18 +25,10 @@ const maxNodes = 500_000
 
 var errNodes = fmt.Errorf("what is built has more than %d mappings, lists and values: %w", maxNodes, render.ErrTooLarge)
 
-// Ask answers a question of the process that evaluates.
-type Ask = func(ctx context.Context, question []byte) ([]byte, error)
-
 // Builder makes objects.
 type Builder struct {
-	// Evaluate runs the function Evaluate of this package in a process of its own, for the tenant, and answers its questions with
-	// what asks makes, once for each process that is given the input: what was answered to one that was killed does not count.
-	// An error with a method OverLimit says that the source takes more than it may; any other that the world is at fault. The end of
-	// ctx ends it. Nil: sources are evaluated in this process, without limits, which is for tests.
-	Evaluate func(ctx context.Context, tenant string, input []byte, asks func() Ask) ([]byte, error)
-	// Turn calls the work that evaluates when it is the tenant's turn, and again when its place went to others meanwhile. Nil: at once.
-	Turn func(ctx context.Context, tenant string, work func(context.Context) error) error
+	// Apart has manifests built.
+	Apart apart.Runner
 	// Trials remember the sources that were over a limit: they are not evaluated again before they change. Required.
 	Trials *trials.Trials
 	Log    logr.Logger
@@ -79,7 +72,7 @@ func (b *Builder) Build(ctx context.Context, req Request) (Made, error) {
 	}
 	made, err := b.evaluate(ctx, &req)
 	why := ""
-	if errors.As(err, new(overLimit)) {
+	if errors.As(err, new(apart.OverLimit)) {
 		why = err.Error()
 		if req.Reads != nil {
 			reads, failed := req.Reads()
@@ -154,29 +147,23 @@ func unfit(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnfit, err)
 }
 
-// overLimit is an error of Builder.Evaluate that says that the input takes more than it may.
-type overLimit interface {
-	error
-	OverLimit()
-}
-
 // evaluate has the objects made in another process, and reads them.
 func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 	var told *answers
 	var answer []byte
-	err := b.inTurn(ctx, req.Tenant, func(ctx context.Context) error {
+	err := b.Apart.InTurn(ctx, req.Tenant, func(ctx context.Context) error {
 		began := &answers{files: req.Source.Files} // What was told before its place went to others does not count.
 		told = began
 		input, err := marshal(orderOf(&req.Source, began.keep))
 		if err == nil {
-			answer, err = b.evaluateIn(ctx, req.Tenant, input, func() Ask {
+			answer, err = b.Apart.Do(ctx, apart.Call{Name: Function, Function: Evaluate, Tenant: req.Tenant, Input: [][]byte{input}, Questions: Questions, Asks: func() apart.Ask {
 				told = began.again()
 				return told.answer
-			})
+			}})
 		}
 		return err
 	})
-	var over overLimit
+	var over apart.OverLimit
 	switch {
 	case errors.As(err, &over):
 		return Made{}, fmt.Errorf("%w; it is not tried again before the app or its source changes", over)
@@ -188,23 +175,6 @@ func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 		b.remember(req, told, answer)
 	}
 	return made, err
-}
-
-// inTurn is Builder.Turn, or does the work at once.
-func (b *Builder) inTurn(ctx context.Context, tenant string, work func(context.Context) error) error {
-	if b.Turn != nil {
-		return b.Turn(ctx, tenant, work)
-	}
-	return work(ctx)
-}
-
-// evaluateIn is Builder.Evaluate, or this process.
-func (b *Builder) evaluateIn(ctx context.Context, tenant string, input []byte, asks func() Ask) ([]byte, error) {
-	if b.Evaluate != nil {
-		return b.Evaluate(ctx, tenant, input, asks)
-	}
-	ask := asks()
-	return Evaluate(input, func(question []byte) ([]byte, error) { return ask(ctx, question) }, func(string) {})
 }
 
 // decoded reads objects, none before the values of all were counted.

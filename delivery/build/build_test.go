@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/delivery/render"
@@ -254,7 +255,7 @@ func TestWhatThePoolSaysIsNotTheSources(t *testing.T) {
 	if _, err := b.Build(t.Context(), requestOf(source, "a")); !errors.Is(err, ErrUnfit) || !errors.Is(err, sandbox.ErrClosed) {
 		t.Errorf("got %v", err)
 	}
-	b.Evaluate = func(context.Context, string, []byte, func() Ask) ([]byte, error) {
+	b.Apart.Run = func(context.Context, apart.Call) ([]byte, error) {
 		return []byte("no message"), nil
 	}
 	if _, err := b.Build(t.Context(), requestOf(source, "a")); !errors.Is(err, ErrUnfit) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/trials"
 	"github.com/kubeop/kubeop/internal/sandbox"
@@ -22,7 +23,7 @@ const stuck = "stuck"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
-		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{"folder": Evaluate, stuck: neverEnds}))
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{Function: Evaluate, stuck: neverEnds}))
 	}
 	os.Exit(m.Run())
 }
@@ -47,19 +48,19 @@ func newBed(t testing.TB, limits sandbox.Limits) *bed {
 	t.Helper()
 	pool := sandbox.New(sandbox.Options{Processes: 1, Limits: limits, Log: logr.Discard()})
 	t.Cleanup(pool.Close)
-	b := &bed{t: t, pool: pool, function: "folder", dir: t.TempDir()}
+	b := &bed{t: t, pool: pool, function: Function, dir: t.TempDir()}
 	b.restart()
 	return b
 }
 
 // restart has another operator go on.
 func (b *bed) restart() {
-	b.Builder = &Builder{Trials: trials.New(b.dir, "these files"), Evaluate: b.evaluateApart}
+	b.Builder = &Builder{Trials: trials.New(b.dir, "these files"), Apart: apart.Runner{Run: b.evaluateApart}}
 }
 
-func (b *bed) evaluateApart(ctx context.Context, _ string, input []byte, asks func() Ask) ([]byte, error) {
+func (b *bed) evaluateApart(ctx context.Context, c apart.Call) ([]byte, error) {
 	b.calls++
-	return b.pool.Call(ctx, sandbox.Call{Function: b.function, Input: [][]byte{input}, Asks: asks, Limits: sandbox.Limits{Questions: Questions}})
+	return b.pool.Call(ctx, sandbox.Call{Function: b.function, Input: c.Input, Asks: c.Asks, Limits: sandbox.Limits{Questions: c.Questions}})
 }
 
 var web = types.NamespacedName{Namespace: "team", Name: "web"}

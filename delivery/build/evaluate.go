@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// Function is the name of Evaluate.
+const Function = "build"
+
 // Evaluate makes the objects of a source: it is the function of the process in which what tenants wrote is read. Ask answers what it
 // wants to know of files, note takes what is being read. What is wrong with the source is in the answer; an error says that the input
 // is none of this package's.

@@ -338,7 +338,7 @@ func TestTheEndOfABuild(t *testing.T) {
 	if _, err := b.Build(ctx, request); !errors.Is(err, newer) || !errors.Is(err, ErrUnfit) {
 		t.Errorf("got %v", err)
 	}
-	b.function = "folder"
+	b.function = Function
 	if _, err := b.Build(t.Context(), request); err != nil {
 		t.Errorf("the next one: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
@@ -31,13 +32,13 @@ type elsewhere struct {
 	err  error
 }
 
-func (e *elsewhere) evaluate(ctx context.Context, input []byte, _ time.Duration, asks func() pack.Ask) ([]byte, error) {
+func (e *elsewhere) run(ctx context.Context, c apart.Call) ([]byte, error) {
 	e.read.Add(1)
 	if e.err != nil {
 		return nil, e.err
 	}
-	ask := asks()
-	answer, err := pack.Evaluate(input, func(question []byte) ([]byte, error) {
+	ask := c.Asks()
+	answer, err := c.Function(c.Input[0], func(question []byte) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -53,7 +54,7 @@ func (e *elsewhere) evaluate(ctx context.Context, input []byte, _ time.Duration,
 func TestALargeCommitIsReadElsewhere(t *testing.T) {
 	repo, process := newGitRepo(t), &elsewhere{}
 	store := NewGitStore(t.TempDir(), loopback)
-	store.unpacking.Evaluate = process.evaluate
+	store.unpacking.Apart.Run = process.run
 	server := serve(t, repo, httptest.NewServer)
 	large := noiseLines(80_000)
 	push := func(want int64, files map[string]string) {
@@ -99,7 +100,7 @@ func TestAPackOverALimitIsNotFetchedAgain(t *testing.T) {
 	fetch := func(requests int, kind error, want string) {
 		t.Helper()
 		store := NewGitStore(dir, loopback)
-		store.unpacking.Evaluate = process.evaluate
+		store.unpacking.Apart.Run = process.run
 		_, err := store.Fetch(t.Context(), Git{URL: server.url()})
 		sources.WantError(t, err, kind, want)
 		if got := len(server.seen()); got != requests {
@@ -135,8 +136,8 @@ func TestPacksThatInflateDelayNobodyElse(t *testing.T) {
 	}
 	hostile, small, fair2MiB := inflating(t, 16, 30*limit.MiB), smallRepo(t), inflating(t, 1, 2*limit.MiB)
 	store, process := NewGitStore(t.TempDir(), loopback), &elsewhere{}
-	store.unpacking.Reader = pack.Reader{
-		Evaluate: process.evaluate, Turn: fair.NewSlices("packs of a test", 2, 100*time.Millisecond, nil, clock.RealClock{}).Run,
+	store.unpacking.Apart = apart.Runner{
+		Run: process.run, Turn: fair.NewSlices("packs of a test", 2, 100*time.Millisecond, nil, clock.RealClock{}).Run,
 	}
 	fetch := func(ctx context.Context, server *gitServer, whose string, n int) (time.Duration, error) {
 		began := time.Now() // Each has a store of its own, as those of other repositories have.

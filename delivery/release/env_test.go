@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/own"
@@ -51,22 +52,22 @@ var boxes *sandbox.Pool
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
-		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{"helm": Evaluate}))
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{Function: Evaluate}))
 	}
 	log.SetLogger(logr.Discard())
 	boxes = sandbox.New(sandbox.Options{})
 	testenv.Main(m, &env)
 }
 
-// evaluator is Options.Evaluate.
-type evaluator = func(context.Context, string, [][]byte, func() Ask) ([]byte, error)
+// evaluator is apart.Runner.Run.
+type evaluator = func(context.Context, apart.Call) ([]byte, error)
 
 // evaluateIn has a pool of processes evaluate charts.
 func evaluateIn(p *sandbox.Pool) evaluator {
-	return func(ctx context.Context, _ string, input [][]byte, asks func() Ask) ([]byte, error) {
+	return func(ctx context.Context, c apart.Call) ([]byte, error) {
 		usage := &sandbox.Usage{}
 		fair.Uses(ctx, usage.CPU)
-		return p.Call(ctx, sandbox.Call{Function: "helm", Input: input, Asks: asks, Usage: usage})
+		return p.Call(ctx, sandbox.Call{Function: c.Name, Input: c.Input, Asks: c.Asks, Usage: usage})
 	}
 }
 
@@ -222,7 +223,7 @@ func (t *team) engine(holder string) *Engine {
 	return New(Options{
 		Config: config, Discovery: cached, Mapper: t.mapper, Holder: holder,
 		Notify: func(app types.NamespacedName) { t.notified <- app },
-		Now:    t.now, Explain: t.explain, Evaluate: t.evaluate, Trials: t.trials, Turn: t.turn,
+		Now:    t.now, Explain: t.explain, Apart: apart.Runner{Run: t.evaluate, Turn: t.turn}, Trials: t.trials,
 		Records: func(_ context.Context, _, release string) ([]metav1.PartialObjectMetadata, error) {
 			return t.indexed("name", release), nil
 		},

@@ -101,6 +101,9 @@ type told struct {
 func (e *told) Error() string   { return e.text }
 func (e *told) Unwrap() []error { return e.classes }
 
+// Function is the name of Evaluate.
+const Function = "chart"
+
 // Evaluate reads a chart and its values and renders it, as Helm does and in Helm's order: it is the function of the process in which
 // what tenants wrote is evaluated. Ask answers a template's lookup, note takes what is being read or rendered. What is wrong with the
 // chart is in the answer; an error says that the input is none of this package's.

@@ -18,6 +18,7 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
 
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
@@ -50,8 +51,8 @@ func dryRun(c *chart.Chart) (*helm.Release, error) {
 // nobody has no objects.
 func nobody(context.Context, []byte) ([]byte, error) { return marshal(map[string]any{}) }
 
-// apart evaluates a chart in a process of a pool.
-func apart(ctx context.Context, p *sandbox.Pool, c Chart) (map[string]string, error) {
+// renderIn evaluates a chart in a process of a pool.
+func renderIn(ctx context.Context, p *sandbox.Pool, c Chart) (map[string]string, error) {
 	files, err := c.read()
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func apart(ctx context.Context, p *sandbox.Pool, c Chart) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
-	answer, err := p.Call(ctx, sandbox.Call{Function: "helm", Input: input, Asks: func() Ask { return nobody }})
+	answer, err := p.Call(ctx, sandbox.Call{Function: Function, Input: input, Asks: func() apart.Ask { return nobody }})
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func TestEvaluatedAsByHelm(t *testing.T) {
 			}
 			first, failed := dryRun(again)
 			want, err := dryRun(whole)
-			templates, alsoFailed := apart(t.Context(), boxes, source)
+			templates, alsoFailed := renderIn(t.Context(), boxes, source)
 			if err != nil || failed != nil {
 				if alsoFailed == nil || !strings.Contains(alsoFailed.Error(), err.Error()) {
 					t.Errorf("it says %v, Helm %v", alsoFailed, err)
@@ -166,7 +167,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	})
 	b.Run("in another process", func(b *testing.B) {
 		for b.Loop() {
-			templates, err := apart(b.Context(), boxes, source)
+			templates, err := renderIn(b.Context(), boxes, source)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
@@ -79,9 +80,9 @@ func TestHostileCharts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
 			var calls atomic.Int64
-			tm.evaluate = func(ctx context.Context, tenant string, in [][]byte, asks func() Ask) ([]byte, error) {
+			tm.evaluate = func(ctx context.Context, c apart.Call) ([]byte, error) {
 				calls.Add(1)
-				return evaluateIn(p)(ctx, tenant, in, asks)
+				return evaluateIn(p)(ctx, c)
 			}
 			tm.restart("me")
 			r := tm.request(folder(test.files))
@@ -136,9 +137,9 @@ func TestANewerInputEndsTheOld(t *testing.T) {
 	tm := newTeam(t)
 	begun := make(chan struct{})
 	var once sync.Once
-	tm.evaluate = func(ctx context.Context, tenant string, in [][]byte, asks func() Ask) ([]byte, error) {
+	tm.evaluate = func(ctx context.Context, c apart.Call) ([]byte, error) {
 		once.Do(func() { close(begun) })
-		return evaluateIn(boxes)(ctx, tenant, in, asks)
+		return evaluateIn(boxes)(ctx, c)
 	}
 	tm.restart("me")
 	endless := folder(inTemplate(configOf(`{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}`)))
@@ -157,11 +158,11 @@ func TestANewerInputEndsTheOld(t *testing.T) {
 func TestForceEvaluatesAgain(t *testing.T) {
 	tm := newTeam(t)
 	over, calls := true, 0
-	tm.evaluate = func(ctx context.Context, tenant string, in [][]byte, asks func() Ask) ([]byte, error) {
+	tm.evaluate = func(ctx context.Context, c apart.Call) ([]byte, error) {
 		if calls++; over {
 			return nil, &sandbox.LimitError{Limit: "memory", Value: "1 MiB", Place: "template web/templates/a.yaml"}
 		}
-		return evaluateIn(boxes)(ctx, tenant, in, asks)
+		return evaluateIn(boxes)(ctx, c)
 	}
 	tm.restart("me")
 	r := tm.request(folder(inTemplate(configOf("good"))))
@@ -179,7 +180,7 @@ func TestForceEvaluatesAgain(t *testing.T) {
 // TestAProcessThatCannotAnswer: that the evaluation itself failed says nothing about the chart, which is tried again.
 func TestAProcessThatCannotAnswer(t *testing.T) {
 	tm := newTeam(t)
-	tm.evaluate = func(context.Context, string, [][]byte, func() Ask) ([]byte, error) {
+	tm.evaluate = func(context.Context, apart.Call) ([]byte, error) {
 		return nil, &sandbox.CrashError{State: "signal: killed"}
 	}
 	tm.restart("me")

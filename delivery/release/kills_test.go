@@ -39,7 +39,7 @@ func killsIn(t *testing.T, memory int) {
 			time.Sleep(time.Duration(rand.Int64N(int64(c.took))))
 			ended <- kill(t, memory)
 		}()
-		templates, err := apart(t.Context(), p, c.chart)
+		templates, err := renderIn(t.Context(), p, c.chart)
 		killed += <-ended
 		if err != nil || !maps.Equal(templates, c.templates) {
 			t.Fatalf("after %d kills, %s: %v, %d templates, want %d", killed, c.name, err, len(templates), len(c.templates))
@@ -62,12 +62,12 @@ func steady(t *testing.T, p *sandbox.Pool) (out []corpusChart) {
 	t.Helper()
 	for _, dir := range chartsOf(t) {
 		c := corpusChart{name: dir, chart: Chart{Files: os.DirFS(dir)}}
-		first, err := apart(t.Context(), p, c.chart)
+		first, err := renderIn(t.Context(), p, c.chart)
 		if err != nil {
 			continue // It is to be refused.
 		}
 		at := time.Now()
-		c.templates, err = apart(t.Context(), p, c.chart)
+		c.templates, err = renderIn(t.Context(), p, c.chart)
 		c.took = time.Since(at)
 		if err == nil && maps.Equal(first, c.templates) {
 			out = append(out, c)

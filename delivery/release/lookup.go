@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/kubeop/kubeop/delivery/apart"
 )
 
 // maxLookupBytes bounds the answer to one lookup of a template.
@@ -20,7 +22,7 @@ const maxLookupBytes = 16 << 20
 type lookup struct{ APIVersion, Kind, Namespace, Name string }
 
 // asks is who answers the lookups of one process. Those of another one, which was killed, do not count.
-func (s *session) asks() Ask {
+func (s *session) asks() apart.Ask {
 	s.unanswered = nil
 	return s.lookup
 }

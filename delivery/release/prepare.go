@@ -1,7 +1,6 @@
 package release
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	helm "helm.sh/helm/v3/pkg/release"
 
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
@@ -129,7 +129,7 @@ func (s *session) evaluate(ctx context.Context, in evaluation) (*evaluated, erro
 		return nil, err
 	}
 	why := ""
-	if errors.As(err, new(overLimit)) {
+	if errors.As(err, new(apart.OverLimit)) {
 		why = oneLine(strings.TrimPrefix(err.Error(), ErrRender.Error()+": "))
 	}
 	if err := s.engine.trials.End(key, input, why); err != nil {
@@ -152,12 +152,6 @@ func (s *session) untried(err error) error {
 	return s.unjudge(err)
 }
 
-// overLimit is an error of Options.Evaluate that says that the input takes more than it may.
-type overLimit interface {
-	error
-	OverLimit()
-}
-
 // apart waits for the tenant's turn and has the evaluation done in another process; begin is called before, each time. A newer input and
 // the operator's end stop it. Meanwhile the action has no worker, and the chart is read when its turn has come: so many may wait.
 func (s *session) apart(ctx context.Context, in evaluation, begin func() error) (*evaluated, error) {
@@ -174,7 +168,7 @@ func (s *session) apart(ctx context.Context, in evaluation, begin func() error) 
 	tenant := cmp.Or(s.request.Tenant, s.request.App.Namespace)
 	var answer []byte
 	err := s.idle(func() error {
-		return s.engine.turn(ctx, tenant, func(ctx context.Context) (err error) {
+		return s.engine.opts.Apart.InTurn(ctx, tenant, func(ctx context.Context) (err error) {
 			s.unanswered, s.unjudged = nil, nil
 			if err := begin(); err != nil {
 				return err
@@ -187,7 +181,7 @@ func (s *session) apart(ctx context.Context, in evaluation, begin func() error) 
 			if err != nil {
 				return renderError(err)
 			}
-			answer, err = s.engine.evaluateIn(ctx, tenant, input, s.asks)
+			answer, err = s.engine.opts.Apart.Do(ctx, apart.Call{Name: Function, Function: Evaluate, Tenant: tenant, Input: input, Asks: s.asks})
 			return s.evaluationFailed(err)
 		})
 	})
@@ -201,9 +195,9 @@ func (s *session) apart(ctx context.Context, in evaluation, begin func() error) 
 	return out, nil
 }
 
-// evaluationFailed says of an error of Options.Evaluate whose fault it is.
+// evaluationFailed says of an error of an evaluation whose fault it is.
 func (s *session) evaluationFailed(err error) error {
-	var over overLimit
+	var over apart.OverLimit
 	switch {
 	case err == nil, errors.Is(err, errAgain):
 		return err
@@ -211,23 +205,6 @@ func (s *session) evaluationFailed(err error) error {
 		return renderError(fmt.Errorf("%w; it is not tried again before the chart or its values change", over))
 	}
 	return s.unjudge(err)
-}
-
-// turn calls work when the tenant may evaluate, see Options.Turn.
-func (e *Engine) turn(ctx context.Context, tenant string, work func(context.Context) error) error {
-	if e.opts.Turn == nil {
-		return work(ctx)
-	}
-	return e.opts.Turn(ctx, tenant, work)
-}
-
-// evaluateIn is Options.Evaluate, or this process.
-func (e *Engine) evaluateIn(ctx context.Context, tenant string, input [][]byte, asks func() Ask) ([]byte, error) {
-	if e.opts.Evaluate != nil {
-		return e.opts.Evaluate(ctx, tenant, input, asks)
-	}
-	ask := asks()
-	return Evaluate(bytes.Join(input, nil), func(question []byte) ([]byte, error) { return ask(ctx, question) }, func(string) {})
 }
 
 // unjudge keeps an error that says nothing about the chart.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/trials"
@@ -35,9 +36,6 @@ const (
 	// maxHistory is how many revisions of a release are kept, as Flux does by default.
 	maxHistory = 5
 )
-
-// Ask answers a question of the process that evaluates.
-type Ask = func(ctx context.Context, question []byte) ([]byte, error)
 
 // Options of an Engine.
 type Options struct {
@@ -55,14 +53,8 @@ type Options struct {
 	// Explain says on one line why an object of a namespace, a hook maybe, is not as far as it should be, "" when it does not
 	// know; mask hides what no message may show. Nil: nobody knows.
 	Explain func(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string
-	// Evaluate runs the function Evaluate of this package in a process of its own, for the tenant, with the pieces of input one after the
-	// other, and answers its questions with what asks makes, once for each process that is given the input: what was answered to one that
-	// was killed does not count. An error with a method OverLimit says that the input takes more than it may; any other that the world is
-	// at fault. The end of ctx ends it. Nil: charts are evaluated in this process, without limits, which is for tests.
-	Evaluate func(ctx context.Context, tenant string, input [][]byte, asks func() Ask) ([]byte, error)
-	// Turn calls work when the tenant may evaluate, which has Evaluate called. It may end work's context for others, and call it
-	// again later: what it returned then counts only if it is no error. Nil: everything is evaluated at once.
-	Turn func(ctx context.Context, tenant string, work func(context.Context) error) error
+	// Apart has charts read and rendered.
+	Apart apart.Runner
 	// Trials is a folder that remembers which inputs were over a limit, for as long as it exists: they are not evaluated
 	// again. "": nothing is remembered.
 	Trials string

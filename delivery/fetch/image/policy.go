@@ -19,7 +19,11 @@ const maxPatternCost = 250
 
 // tagChooser is an image policy that is ready to be asked.
 type tagChooser struct {
+	// of is the policy.
+	of *v1alpha1.ImagePolicy
+	// filter costs so many steps for each letter at most.
 	filter  *regexp.Regexp
+	steps   int
 	extract string
 	// parse turns what is compared into something with an order; false leaves the tag out.
 	parse func(text string) (tagRank, bool)
@@ -44,7 +48,7 @@ func (r textRank) compare(o tagRank) int    { return strings.Compare(string(r), 
 
 // newTagChooser reads a policy. What cannot be read is ErrInvalid, naming the field.
 func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
-	c := &tagChooser{policy: fmt.Sprintf("%q %q %q", p.SemVer, p.Alphabetical, p.Numerical)}
+	c := &tagChooser{of: p, policy: fmt.Sprintf("%q %q %q", p.SemVer, p.Alphabetical, p.Numerical)}
 	switch {
 	case p.SemVer != "":
 		wanted, err := semver.NewConstraint(p.SemVer)
@@ -62,26 +66,27 @@ func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
 	if p.FilterTags == nil {
 		return c, nil
 	}
-	filter, err := compilePattern(p.FilterTags.Pattern)
+	filter, steps, err := compilePattern(p.FilterTags.Pattern)
 	if err != nil {
 		return nil, err
 	}
-	c.filter, c.extract = filter, p.FilterTags.Extract
+	c.filter, c.steps, c.extract = filter, steps, p.FilterTags.Extract
 	c.policy += fmt.Sprintf(" %q %q", p.FilterTags.Pattern, p.FilterTags.Extract)
 	c.wants = fmt.Sprintf("tags that match %s, of them %s", failure.Printable(p.FilterTags.Pattern), c.wants)
 	return c, nil
 }
 
 // compilePattern refuses an expression whose repetitions make a program that is costly to hold and to run.
-func compilePattern(pattern string) (*regexp.Regexp, error) {
+func compilePattern(pattern string) (filter *regexp.Regexp, steps int, err error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil, failure.New(failure.ErrInvalid, "policy.filterTags.pattern is not a regular expression (RE2): %s", failure.Printable(err.Error()))
+		return nil, 0, failure.New(failure.ErrInvalid, "policy.filterTags.pattern is not a regular expression (RE2): %s", failure.Printable(err.Error()))
 	}
-	if cost(parsed) > maxPatternCost {
-		return nil, failure.New(failure.ErrInvalid, "policy.filterTags.pattern stands for more than the limit of %d steps, its repetitions written out", maxPatternCost)
+	if steps = cost(parsed); steps > maxPatternCost {
+		return nil, 0, failure.New(failure.ErrInvalid, "policy.filterTags.pattern stands for more than the limit of %d steps, its repetitions written out", maxPatternCost)
 	}
-	return regexp.Compile(pattern)
+	filter, err = regexp.Compile(pattern)
+	return filter, steps, err
 }
 
 // cost estimates the length of an expression with its repetitions written out; past the limit it may be any number above it.

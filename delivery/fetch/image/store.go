@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
@@ -54,6 +55,7 @@ type Store struct {
 	network *transport.Network
 	now     func() time.Time
 	plain   []string
+	apart   apart.Runner
 
 	limits   transport.Timeouts
 	arrivals atomic.Int64
@@ -73,12 +75,14 @@ type tagList struct {
 	mu sync.Mutex
 	// digests are those of tags, chosen the tags by policy.
 	digests, chosen map[string]string
+	// refused are policies that were over a limit, by the same.
+	refused map[string]error
 }
 
 // NewStore makes a store that reaches registries over the network, tells the time by now and speaks to the plain registries
-// without TLS.
-func NewStore(network *transport.Network, now func() time.Time, plain []string) *Store {
-	s := &Store{network: network, now: now, plain: plain, limits: transport.DefaultTimeouts(), lists: map[string]*tagLists{}}
+// without TLS. Patterns that cost much are held against tags apart.
+func NewStore(network *transport.Network, now func() time.Time, plain []string, apart apart.Runner) *Store {
+	s := &Store{network: network, now: now, plain: plain, apart: apart, limits: transport.DefaultTimeouts(), lists: map[string]*tagLists{}}
 	s.asks.Clock, s.heads.Clock = &s.arrivals, &s.arrivals
 	return s
 }
@@ -180,7 +184,7 @@ func (s *Store) choose(ctx context.Context, ask *tagAsk) (Chosen, error) {
 	if err != nil {
 		return Chosen{}, err
 	}
-	tag, err := list.choose(ctx, ask.chooser)
+	tag, err := s.tag(ctx, ask, list)
 	if err != nil {
 		return Chosen{}, err
 	}
@@ -191,22 +195,30 @@ func (s *Store) choose(ctx context.Context, ask *tagAsk) (Chosen, error) {
 	return ask.answer(list, tag, digest), nil
 }
 
-// choose asks the policy, once for all who have the same.
-func (l *tagList) choose(ctx context.Context, chooser *tagChooser) (string, error) {
-	l.mu.Lock()
-	tag, known := l.chosen[chooser.policy]
-	l.mu.Unlock()
-	if known {
-		return tag, nil
+// tag asks the policy, once for all who have the same; where that was over a limit, not again for this list.
+func (s *Store) tag(ctx context.Context, ask *tagAsk, list *tagList) (string, error) {
+	list.mu.Lock()
+	tag, known := list.chosen[ask.chooser.policy]
+	refused := list.refused[ask.chooser.policy]
+	list.mu.Unlock()
+	if known || refused != nil {
+		return tag, refused
 	}
-	tag, err := chooser.choose(ctx, l.tags)
-	if err != nil {
-		return "", err
+	var err error
+	if ask.chooser.dear(list.tags) {
+		tag, err = s.chosenApart(ctx, ask, list.tags)
+	} else {
+		tag, err = ask.chooser.choose(ctx, list.tags)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.chosen[chooser.policy] = tag
-	return tag, nil
+	list.mu.Lock()
+	defer list.mu.Unlock()
+	switch {
+	case err == nil:
+		list.chosen[ask.chooser.policy] = tag
+	case errors.Is(err, failure.ErrTooLarge):
+		list.refused[ask.chooser.policy] = err
+	}
+	return tag, err
 }
 
 // list returns the tags of the repository. A list is remembered by the interval too: who wants to know more often does not
@@ -240,7 +252,7 @@ func (s *Store) fetch(ctx context.Context, ask *tagAsk) (*tagList, error) {
 		return nil, err
 	}
 	s.hold(ask, size)
-	return &tagList{at: at, tags: tags, digests: map[string]string{}, chosen: map[string]string{}}, nil
+	return &tagList{at: at, tags: tags, digests: map[string]string{}, chosen: map[string]string{}, refused: map[string]error{}}, nil
 }
 
 // digest returns the digest of a tag, as old as the list at most.

@@ -21,6 +21,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
@@ -119,7 +120,7 @@ type tagBench struct {
 func newTagBench(t *testing.T, tags ...string) *tagBench {
 	t.Helper()
 	b := &tagBench{imageServer: serveImages(t, httptest.NewServer, tags...)}
-	b.Store = NewStore(loopback, func() time.Time { return time.Unix(b.clock.Load(), 0) }, []string{b.host()})
+	b.Store = NewStore(loopback, func() time.Time { return time.Unix(b.clock.Load(), 0) }, []string{b.host()}, apart.Runner{})
 	return b
 }
 
@@ -296,7 +297,7 @@ func TestChooseWithPullSecrets(t *testing.T) {
 
 func TestChooseTrustsTheSecretsAuthority(t *testing.T) {
 	s := serveImages(t, httptest.NewTLSServer, "1.0.0")
-	store := NewStore(loopback, time.Now, nil)
+	store := NewStore(loopback, time.Now, nil, apart.Runner{})
 	image := Repository{Name: s.host() + "/acme/web"}
 	if _, err := store.Choose(t.Context(), image, anyVersion, false); !errors.Is(err, failure.ErrAuthentication) {
 		t.Errorf("an unknown authority: %v", err)
@@ -309,7 +310,7 @@ func TestChooseTrustsTheSecretsAuthority(t *testing.T) {
 }
 
 func TestTagListsHeldAreBounded(t *testing.T) {
-	s := NewStore(loopback, time.Now, nil)
+	s := NewStore(loopback, time.Now, nil, apart.Runner{})
 	remember := func(tenant, key string) {
 		t.Helper()
 		s.hold(&tagAsk{tenant: tenant, key: key, every: time.Hour}, maxTagBytes)
@@ -345,7 +346,7 @@ func TestTagListsHeldAreBounded(t *testing.T) {
 // TestEmptyTagListsAreHeldToo has tags nowhere, and lists that are too old to serve.
 func TestEmptyTagListsAreHeldToo(t *testing.T) {
 	now := time.Now()
-	s := NewStore(loopback, func() time.Time { return now }, nil)
+	s := NewStore(loopback, func() time.Time { return now }, nil, apart.Runner{})
 	hold := func(tenant, key string, size int) {
 		s.hold(&tagAsk{tenant: tenant, key: key, every: time.Hour}, size)
 	}
@@ -404,5 +405,66 @@ func TestAccepts(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+// overLimit is how a process ends that takes too much.
+type overLimit struct{}
+
+func (overLimit) Error() string {
+	return "policy.filterTags.pattern takes more than the limit of processor time, 10s"
+}
+
+// OverLimit implements apart.OverLimit.
+func (overLimit) OverLimit() {}
+
+// TestADearPatternIsHeldAgainstTagsApart, a cheap one at once. What was over a limit is not tried again with the same tags.
+func TestADearPatternIsHeldAgainstTagsApart(t *testing.T) {
+	var tags []string
+	for n := range 900 {
+		tags = append(tags, fmt.Sprintf("1.0.%d-%s", n, strings.Repeat("a", 100)))
+	}
+	var over error
+	calls := 0
+	b := newTagBench(t, tags...)
+	b.apart.Run = func(ctx context.Context, c apart.Call) ([]byte, error) {
+		if calls++; over != nil {
+			return nil, over
+		}
+		return apart.Runner{}.Do(ctx, c)
+	}
+	choose := func(pattern string, anew bool) (string, error) {
+		policy := &v1alpha1.ImagePolicy{Alphabetical: v1alpha1.TagsAscending, FilterTags: &v1alpha1.TagFilter{Pattern: pattern}}
+		chosen, err := b.Choose(t.Context(), b.image(), policy, anew)
+		return chosen.Tag, err
+	}
+	for _, step := range []struct {
+		pattern string
+		anew    bool
+		over    error
+		calls   int
+		tag     string
+		kind    error
+		says    string
+	}{
+		{pattern: "^1", calls: 0, tag: tags[99]},
+		{pattern: "(a|aa|a?){20}", calls: 1, tag: tags[99]},
+		{pattern: "(a|aa|a?){20}", calls: 0, tag: tags[99]},
+		{pattern: "(a|aa|a?){20}x", calls: 1, kind: failure.ErrNoTag, says: "none of the 900 tags is what the policy wants: tags that match (a|aa|a?){20}x"},
+		{pattern: "(a|aa|a?){21}", over: overLimit{}, calls: 1, kind: failure.ErrTooLarge,
+			says: "policy.filterTags.pattern takes more than the limit of processor time, 10s, held against 900 tags: write one that costs less"},
+		{pattern: "(a|aa|a?){21}", calls: 0, kind: failure.ErrTooLarge, says: "processor time"},
+		{pattern: "(a|aa|a?){21}", anew: true, calls: 1, tag: tags[99]},
+		{pattern: "(a|aa|a?){22}", over: errors.New("somebody killed it"), calls: 1, says: "somebody killed it"},
+		{pattern: "(a|aa|a?){22}", calls: 1, tag: tags[99]},
+	} {
+		calls, over = 0, step.over
+		tag, err := choose(step.pattern, step.anew)
+		if tag != step.tag || calls != step.calls || (err == nil) != (step.says == "") {
+			t.Errorf("%+v: chose %q with %d calls, %v", step, tag, calls, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), step.says) || step.kind != nil && !errors.Is(err, step.kind)) {
+			t.Errorf("%+v: %v", step, err)
+		}
 	}
 }

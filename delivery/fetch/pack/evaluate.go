@@ -41,6 +41,9 @@ type problem struct {
 
 const entryBytes = 8 + 4 + 20
 
+// Function is the name of Evaluate.
+const Function = "pack"
+
 // Evaluate reads a pack: it is the function of the process in which that is done. Ask answers what it wants to know of the pack and of
 // the store. What is wrong with the pack is in the answer; an error says that the input is none of this package's.
 func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {

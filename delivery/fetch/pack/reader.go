@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
@@ -17,18 +17,8 @@ import (
 // ErrUnfit says that the world is at fault, not the pack: the process that reads it ended, say. The pack may be read the next time.
 var ErrUnfit = errors.New("unpacking the commit")
 
-// Ask answers a question of the process that reads a pack.
-type Ask = func(ctx context.Context, question []byte) ([]byte, error)
-
 // Reader reads packs: small ones, which takes milliseconds, at once, all others in a process of their own, one turn of the tenant each.
-type Reader struct {
-	// Evaluate runs the function Evaluate of this package in a process of its own, with so much processor time, and answers its questions
-	// with what asks makes, once for each process that is given the input. An error with a method OverLimit says that the pack takes more
-	// than it may; any other that the world is at fault. The end of ctx ends it. Nil: packs are read in this process, which is for tests.
-	Evaluate func(ctx context.Context, input []byte, cpu time.Duration, asks func() Ask) ([]byte, error)
-	// Turn calls the work that evaluates when it is the tenant's turn, and again when its place went to others meanwhile. Nil: at once.
-	Turn func(ctx context.Context, tenant string, work func(context.Context) error) error
-}
+type Reader struct{ Apart apart.Runner }
 
 // Pack is one that was received.
 type Pack struct {
@@ -70,7 +60,7 @@ func (r *Reader) Read(ctx context.Context, p Pack, store Store) (*Contents, erro
 	if !errors.Is(err, errLarge) {
 		return contents, err
 	}
-	if r.Evaluate == nil {
+	if r.Apart.Run == nil {
 		return Read(interruptible{ctx: ctx, ReadSeeker: from}, p.Limits, store)
 	}
 	tried, input := noted(p.Dir), inputOf(p.What, p.Limits)
@@ -85,26 +75,22 @@ func (r *Reader) Read(ctx context.Context, p Pack, store Store) (*Contents, erro
 	return contents, errors.Join(err, tried.End(trial, input, why))
 }
 
-// overLimit is an error of Reader.Evaluate that says that the pack takes more than it may.
-type overLimit interface {
-	error
-	OverLimit()
-}
-
 func (r *Reader) evaluate(ctx context.Context, p Pack, store Store) (*Contents, error) {
 	input, err := json.Marshal(order{Limits: p.Limits, Size: p.Size})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	var answer []byte
-	err = r.inTurn(ctx, p.Tenant, func(ctx context.Context) (err error) {
-		answer, err = r.Evaluate(ctx, input, p.Limits.CPU(), func() Ask {
-			told := answers{pack: p, store: store}
-			return func(_ context.Context, question []byte) ([]byte, error) { return told.answer(question) }
+	err = r.Apart.InTurn(ctx, p.Tenant, func(ctx context.Context) (err error) {
+		answer, err = r.Apart.Do(ctx, apart.Call{
+			Name: Function, Function: Evaluate, Tenant: p.Tenant, Input: [][]byte{input}, CPU: p.Limits.CPU(), Questions: Questions, Asks: func() apart.Ask {
+				told := answers{pack: p, store: store}
+				return func(_ context.Context, question []byte) ([]byte, error) { return told.answer(question) }
+			},
 		})
 		return err
 	})
-	var over overLimit
+	var over apart.OverLimit
 	switch {
 	case errors.As(err, &over):
 		return nil, failure.New(failure.ErrTooLarge, "%s: take large files out of Git", over)
@@ -112,14 +98,6 @@ func (r *Reader) evaluate(ctx context.Context, p Pack, store Store) (*Contents, 
 		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	return contentsOf(answer, p.Size)
-}
-
-// inTurn is Reader.Turn, or does the work at once.
-func (r *Reader) inTurn(ctx context.Context, tenant string, work func(context.Context) error) error {
-	if r.Turn != nil {
-		return r.Turn(ctx, tenant, work)
-	}
-	return work(ctx)
 }
 
 // interruptible ends reading when its context ends: to unpack hostile data can take long.
