@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
@@ -165,9 +166,9 @@ func historyRequest(server *capability.List, want plumbing.Hash, b between, gene
 
 // passing has a look at the objects of a pack, which are then dropped.
 func (r *repository) passing(ctx context.Context, pack io.Reader, what string, look func(*generation) error) error {
-	aside, err := os.MkdirTemp(r.dir, temporary)
+	aside, err := os.MkdirTemp(r.dir, disk.Temporary)
 	if err != nil {
-		return diskFailed(r.dir, err)
+		return disk.Failed(r.dir, err)
 	}
 	defer os.RemoveAll(aside)
 	g, err := openGeneration(aside, r.limits, r.unpacking)

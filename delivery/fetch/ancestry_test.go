@@ -12,6 +12,7 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
@@ -124,7 +125,7 @@ func TestAncestry(t *testing.T) {
 				if again := fetchOK(t, store, Git{URL: server.url(), After: first.Hash}); again.Ancestry != got.Ancestry || len(server.seen()) != 1 {
 					t.Errorf("asked again: %+v", again.Ancestry)
 				}
-				if left, _ := filepath.Glob(filepath.Join(dir, "*", temporary)); len(left) != 0 {
+				if left, _ := filepath.Glob(filepath.Join(dir, "*", disk.Temporary)); len(left) != 0 {
 					t.Errorf("left behind: %v", left)
 				}
 				if earlier, err := got.Earlier(first.Revision); err != nil || text(t, earlier, "a") != "4" || earlier.Revision != first.Revision {

@@ -16,6 +16,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
@@ -24,7 +26,7 @@ var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // archive returns the archive of a version, downloading it when it is not there. One that neither the repository nor the
 // source gives a digest of is downloaded every time.
-func (s *ChartStore) archive(ctx context.Context, r request, v version, get func(context.Context) (io.ReadCloser, error)) (ChartArchive, error) {
+func (s *ChartStore) archive(ctx context.Context, r request, v index.Version, get func(context.Context) (io.ReadCloser, error)) (ChartArchive, error) {
 	expected, err := expectedDigest(r.Digest, v.Digest)
 	if err != nil {
 		return ChartArchive{}, fmt.Errorf("version %s: %w", failure.Printable(v.Name), err)
@@ -34,7 +36,7 @@ func (s *ChartStore) archive(ctx context.Context, r request, v version, get func
 		if err != nil {
 			return "", err
 		}
-		body = s.disk.room(ctx, r.Tenant, body)
+		body = s.Disk.Room(ctx, r.Tenant, body)
 		defer body.Close()
 		return s.keep(r.folder, expected, body)
 	}
@@ -48,8 +50,8 @@ func (s *ChartStore) archive(ctx context.Context, r request, v version, get func
 		return ChartArchive{}, fmt.Errorf("version %s: %w", failure.Printable(v.Name), err)
 	}
 	found := ChartArchive{Path: archivePath(r.folder, sum), Name: r.Name, Version: v.Name, Digest: "sha256:" + sum}
-	s.used.mark(found.Path)
-	s.disk.claim(r.Tenant, found.Path)
+	s.Used.Mark(found.Path)
+	s.Disk.Claim(r.Tenant, found.Path)
 	return found, nil
 }
 
@@ -60,14 +62,14 @@ const archiveEnd = ".tgz"
 // once downloads an archive of a known digest unless it is there.
 func (s *ChartStore) once(ctx context.Context, folder, sum string, download func() (string, error)) error {
 	path := archivePath(folder, sum)
-	unlock, err := s.locks.Lock(ctx, path)
+	unlock, err := s.Locks.Lock(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if _, err := os.Stat(path); err == nil {
 		// Under the lock, so that a sweep either sees it or has removed the file.
-		s.used.mark(path)
+		s.Used.Mark(path)
 		return nil
 	}
 	_, err = download()
@@ -114,19 +116,19 @@ func (s *ChartStore) keep(folder string, want expected, body io.Reader) (string,
 	start := bufio.NewReader(limit.NewReader(body, s.limits.chart, chartTooLarge(s.limits.chart)))
 	magic, err := start.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", downloadFailed("the chart", folder, err)
+		return "", disk.DownloadFailed("the chart", folder, err)
 	}
 	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		return "", failure.New(failure.ErrInvalid, "what the repository serves as the chart is not a gzip archive: check what was published there")
 	}
-	file, err := createIn(folder)
+	file, err := disk.CreateIn(folder)
 	if err != nil {
 		return "", err
 	}
-	defer discard(file)
+	defer disk.Discard(file)
 	sum := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(file, sum), start); err != nil {
-		return "", downloadFailed("the chart", folder, err)
+		return "", disk.DownloadFailed("the chart", folder, err)
 	}
 	got := hex.EncodeToString(sum.Sum(nil))
 	if err := want.compare(got); err != nil {
@@ -138,10 +140,10 @@ func (s *ChartStore) keep(folder string, want expected, body io.Reader) (string,
 		}
 	}
 	if err := file.Sync(); err != nil {
-		return "", writing(folder, err)
+		return "", disk.Writing(folder, err)
 	}
 	if err := os.Rename(file.Name(), archivePath(folder, got)); err != nil {
-		return "", writing(folder, err)
+		return "", disk.Writing(folder, err)
 	}
 	return got, nil
 }
@@ -162,19 +164,4 @@ func (s *ChartStore) whole(archive io.ReadSeeker) error {
 		return nil
 	}
 	return failure.New(failure.ErrServer, "what the repository serves as the chart is not a whole gzip archive: check what was published there")
-}
-
-// downloadFailed explains an error of copying from a server to a file.
-func downloadFailed(what, folder string, err error) error {
-	var (
-		disk *os.PathError
-		ours *failure.Error
-	)
-	switch {
-	case errors.As(err, &disk):
-		return writing(folder, err)
-	case errors.As(err, &ours):
-		return err
-	}
-	return fmt.Errorf("%w: downloading %s: %w", failure.ErrUnavailable, what, err)
 }

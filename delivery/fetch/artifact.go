@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
@@ -44,7 +45,7 @@ type Artifact struct {
 // Limits, each ErrTooLarge: an archive of 64 MiB, 256 MiB unpacked; a file of 16 MiB; 50,000 files and folders, 32 of them
 // inside each other; a path of 1,024 bytes, and 8 MiB of paths. Links, devices and paths that lead elsewhere are ErrInvalid.
 type ArtifactStore struct {
-	shelved
+	disk.Folder
 	network *transport.Network
 	hosts   []string
 	limits  limits
@@ -61,7 +62,7 @@ type ArtifactStore struct {
 // "*" stands for one label of a name.
 func NewArtifactStore(dir string, network *transport.Network, hosts ...string) *ArtifactStore {
 	s := &ArtifactStore{
-		shelved: shelved{dir: dir}, network: network, hosts: hosts, limits: defaultLimits(),
+		Folder: disk.Folder{Dir: dir}, network: network, hosts: hosts, limits: defaultLimits(),
 		open: map[string]weak.Pointer[unpackedFiles]{},
 	}
 	s.finds.Clock = &s.arrivals
@@ -84,7 +85,7 @@ func (u *unpackedFiles) Open(name string) (fs.File, error) { return u.zip.Open(n
 // Files are those of an artifact, read-only. They stay readable when it is swept. It is ErrNotFound when it was swept
 // before: fetch it again.
 func (s *ArtifactStore) Files(a Artifact) (fs.FS, error) {
-	s.used.mark(a.path)
+	s.Used.Mark(a.path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if held := s.open[a.path].Value(); held != nil {
@@ -135,35 +136,35 @@ type archived struct {
 // keep downloads, checks and unpacks an archive unless it is there, once for all who ask.
 func (s *ArtifactStore) keep(ctx context.Context, a archived) (string, error) {
 	path := artifactPath(a.folder, a.name)
-	unlock, err := s.locks.Lock(ctx, path)
+	unlock, err := s.Locks.Lock(ctx, path)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
 	if _, err := os.Stat(path); err == nil {
-		s.used.mark(path)
-		s.disk.claim(a.tenant, path)
+		s.Used.Mark(path)
+		s.Disk.Claim(a.tenant, path)
 		return path, nil
 	}
 	body, digest, err := a.get(ctx)
 	if err != nil {
 		return "", err
 	}
-	body = s.disk.room(ctx, a.tenant, body)
+	body = s.Disk.Room(ctx, a.tenant, body)
 	defer body.Close()
-	file, err := createIn(a.folder)
+	file, err := disk.CreateIn(a.folder)
 	if err != nil {
 		return "", err
 	}
-	defer discard(file)
+	defer disk.Discard(file)
 	if err := s.receive(file, body, digest); err != nil {
-		return "", downloadFailed("the artifact", a.folder, err)
+		return "", disk.DownloadFailed("the artifact", a.folder, err)
 	}
 	if err := os.Rename(file.Name(), path); err != nil {
-		return "", writing(a.folder, err)
+		return "", disk.Writing(a.folder, err)
 	}
-	s.used.mark(path)
-	s.disk.claim(a.tenant, path)
+	s.Used.Mark(path)
+	s.Disk.Claim(a.tenant, path)
 	return path, nil
 }
 

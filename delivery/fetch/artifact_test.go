@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
@@ -189,7 +190,7 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	if _, err := store.Fetch(t.Context(), server.artifact()); err != nil {
 		t.Errorf("it is not fetched again: %v", err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*", temporary)); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, "*", disk.Temporary)); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

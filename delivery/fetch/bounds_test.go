@@ -1,17 +1,17 @@
 package fetch
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 )
 
 // TestSourcesThatGiveNothingLeaveNothing asks for repositories, charts and artifacts that never come, each under many URLs, and looks
@@ -54,66 +54,17 @@ func TestSourcesThatGiveNothingLeaveNothing(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("on disk is left %v, %v", left, err)
 	}
-	for name, used := range map[string]*usage{"git": &stores.Git.used, "charts": &stores.Charts.used, "artifacts": &stores.Artifacts.used} {
-		if len(used.used) > 0 {
-			t.Errorf("%s: %d are held to be used", name, len(used.used))
+	for name, used := range map[string]*disk.Usage{"git": &stores.Git.used, "charts": &stores.Charts.Used, "artifacts": &stores.Artifacts.Used} {
+		if used.Len() > 0 {
+			t.Errorf("%s: %d are held to be used", name, used.Len())
 		}
-	}
-}
-
-// TestAFolderThatGoesMeanwhileIsMadeAgain: the last failure takes it away while the next download begins.
-func TestAFolderThatGoesMeanwhileIsMadeAgain(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "source")
-	first, err := createIn(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := createIn(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	discard(first)
-	if _, err := os.Stat(folder); err != nil {
-		t.Errorf("the folder went while something is in it: %v", err)
-	}
-	discard(second)
-	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the empty folder stays: %v", err)
-	}
-	stop := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				_ = os.Remove(folder)
-				time.Sleep(20 * time.Microsecond) // Who removes it without a pause can win a hundred times.
-			}
-		}
-	}()
-	failures := 0
-	for range 200 {
-		file, err := createIn(folder)
-		if err != nil {
-			failures++
-			continue
-		}
-		discard(file)
-	}
-	close(stop)
-	<-done
-	if failures > 0 {
-		t.Errorf("%d of 200 files could not be made beside somebody who removes the folder again and again", failures)
 	}
 }
 
 // TestIndexesRememberedAreBounded, and the one that was asked for last is among them.
 func TestIndexesRememberedAreBounded(t *testing.T) {
 	s := NewChartStore(t.TempDir(), loopback)
-	var last *index
+	var last *helmRepository
 	for i := range rememberedIndexes + 100 {
 		src := Chart{Repository: fmt.Sprintf("https://charts.example.com/%d", i), Name: "web"}
 		base, err := src.check()
@@ -121,10 +72,10 @@ func TestIndexesRememberedAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := request{Chart: Chart{Repository: "https://charts.example.com/first", Name: "web"}, base: base, folder: "first", arrived: s.arrivals.Add(1)}
-		if _, err := s.index(first); err != nil { // It is asked for all the time.
+		if _, err := s.helmRepository(first); err != nil { // It is asked for all the time.
 			t.Fatal(err)
 		}
-		if last, err = s.index(request{Chart: src, base: base, folder: s.source(src), arrived: s.arrivals.Add(1)}); err != nil {
+		if last, err = s.helmRepository(request{Chart: src, base: base, folder: s.source(src), arrived: s.arrivals.Add(1)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
@@ -30,12 +31,12 @@ func TestSmallFilesAreNotForFree(t *testing.T) {
 		files int
 		says  string
 	}{
-		"bytes": {limit: 20 * 2 * blockSize, files: maxTenantFiles, says: "the limit is 160 KiB"},
-		"files": {limit: maxTenantDisk, files: 20, says: "as many files on disk as the limit of 20"},
+		"bytes": {limit: 20 * 2 * block, files: 100, says: "the limit is 160 KiB"},
+		"files": {limit: limit.GiB, files: 20, says: "as many files on disk as the limit of 20"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stores, _ := storesOf(t.TempDir(), test.limit)
-			stores.disk.files = test.files
+			stores.disk.Limits.Files = test.files
 			fetch := func(tenant string, n int) error {
 				_, err := stores.Charts.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web", Version: versions[n], Tenant: tenant})
 				return err
@@ -52,18 +53,21 @@ func TestSmallFilesAreNotForFree(t *testing.T) {
 	}
 }
 
+// block is what the smallest file takes, and its name as much again.
+const block = 4 * limit.KiB
+
 // keep puts a file that takes that many KiB into the store of charts.
 func (s *Stores) keep(t *testing.T, tenant string, size int) string {
 	t.Helper()
-	folder := filepath.Join(s.Charts.dir, tenant)
+	folder := filepath.Join(s.Charts.Dir, tenant)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(folder, fmt.Sprint(size)+archiveEnd)
-	if err := os.WriteFile(path, make([]byte, size*limit.KiB-blockSize), 0o600); err != nil {
+	if err := os.WriteFile(path, make([]byte, size*limit.KiB-block), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.disk.claim(tenant, path)
+	s.disk.Claim(tenant, path)
 	return path
 }
 
@@ -74,40 +78,40 @@ func TestRoomIsFoundWithoutLooking(t *testing.T) {
 	if err := os.Remove(gone); err != nil {
 		t.Fatal(err)
 	}
-	sources.WantError(t, stores.disk.check(t.Context(), "acme"), nil, "")
-	if stores.disk.sum != 90*limit.KiB {
-		t.Errorf("%d bytes count: it was looked", stores.disk.sum)
+	sources.WantError(t, stores.disk.Check(t.Context(), "acme"), nil, "")
+	if stores.disk.Sum() != 90*limit.KiB {
+		t.Errorf("%d bytes count: it was looked", stores.disk.Sum())
 	}
 	stores.keep(t, "acme", 91)
-	sources.WantError(t, stores.disk.check(t.Context(), "acme"), nil, "") // Over the limit, it is looked.
+	sources.WantError(t, stores.disk.Check(t.Context(), "acme"), nil, "") // Over the limit, it is looked.
 	gone = stores.keep(t, "acme", 92)
-	sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "100 KiB")
+	sources.WantError(t, stores.disk.Check(t.Context(), "acme"), failure.ErrTooLarge, "100 KiB")
 	if err := os.Remove(gone); err != nil {
 		t.Fatal(err)
 	}
-	sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "100 KiB") // It is not looked again at once.
-	later(clearEvery)
-	sources.WantError(t, stores.disk.check(t.Context(), "acme"), nil, "")
+	sources.WantError(t, stores.disk.Check(t.Context(), "acme"), failure.ErrTooLarge, "100 KiB") // It is not looked again at once.
+	later(time.Minute)
+	sources.WantError(t, stores.disk.Check(t.Context(), "acme"), nil, "")
 }
 
 func TestTenantsTogetherLeaveRoom(t *testing.T) {
 	stores, later := storesOf(t.TempDir(), limit.GiB)
-	stores.disk.total = 600 * limit.KiB
-	check := func(tenant string) error { return stores.disk.check(t.Context(), tenant) }
+	stores.disk.Limits.Total = 600 * limit.KiB
+	check := func(tenant string) error { return stores.disk.Check(t.Context(), tenant) }
 	const refused = "all tenants take more disk together than the limit of 600 KiB"
 	stores.keep(t, "big", 400)
 	stores.keep(t, "small", 180)
 	sources.WantError(t, check("big"), nil, "")
 	stores.keep(t, "other", 30)
-	sources.WantError(t, check("big"), errDisk, refused)
+	sources.WantError(t, check("big"), disk.Err, refused)
 	sources.WantError(t, check("small"), nil, "")
 	sources.WantError(t, check(pool.RepositoryTenant("big")), nil, "")
 	stores.keep(t, "other", 100)
-	sources.WantError(t, check("small"), errDisk, refused)
+	sources.WantError(t, check("small"), disk.Err, refused)
 
-	later(idleFor + time.Minute)
+	later(disk.IdleFor + time.Minute)
 	sources.WantError(t, check("small"), nil, "")
-	if left := stores.disk.all(); len(left) != 3 || stores.disk.shares["big"] != nil {
+	if left := stores.disk.Files(); len(left) != 3 || stores.disk.Used("big") > 0 {
 		t.Errorf("%v is left, want all but what the tenant with most did not use", left)
 	}
 }
@@ -127,7 +131,7 @@ func TestPacksCountForWhoBroughtThem(t *testing.T) {
 	}
 	want := func(tenant string, atLeast, below int64) {
 		t.Helper()
-		if _, bytes := stores.disk.take(tenant); bytes < atLeast || bytes >= below {
+		if bytes := stores.disk.Used(tenant); bytes < atLeast || bytes >= below {
 			t.Errorf("%d bytes count for %q, want %d to %d", bytes, tenant, atLeast, below)
 		}
 	}
@@ -139,7 +143,7 @@ func TestPacksCountForWhoBroughtThem(t *testing.T) {
 	stores, _ = storesOf(dir, limit.GiB)
 	fetch("other")
 	want("other", 0, 1)
-	want(nobody, 60*limit.KiB, 120*limit.KiB)
+	want("", 60*limit.KiB, 120*limit.KiB)
 	repo.write("b", noise(2, 10*limit.KiB))
 	repo.push("second")
 	fetch("other")
@@ -164,11 +168,11 @@ func TestSourcesThatFailAreForgotten(t *testing.T) {
 	var failed error
 	for range 3 {
 		runtime.GC()
-		later(2 * idleFor)
+		later(2 * disk.IdleFor)
 		failed = errors.Join(failed, stores.Sweep(t.Context()))
 	}
 	git, charts := stores.Git, stores.Charts
-	if failed != nil || len(git.repositories)+len(git.used.used)+len(charts.indexes)+len(charts.used.used) > 0 {
-		t.Errorf("%v, %v, %v and %v are left; %v", git.repositories, git.used.used, charts.indexes, charts.used.used, failed)
+	if failed != nil || len(git.repositories)+git.used.Len()+len(charts.indexes)+charts.Used.Len() > 0 {
+		t.Errorf("%v, %d, %v and %d are left; %v", git.repositories, git.used.Len(), charts.indexes, charts.Used.Len(), failed)
 	}
 }

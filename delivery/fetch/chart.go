@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -51,11 +53,11 @@ type ChartArchive struct {
 // and credentials: what one credential fetched is never handed out to another. Safe for concurrent use; a directory
 // belongs to one process at a time.
 //
-//	<dir>/<source>/index.zip     the repository's index.yaml, see shelf
+//	<dir>/<source>/index.zip     the repository's index.yaml, see package index
 //	<dir>/<source>/<sha256>.tgz  an archive
 //	<dir>/<source>/tmp-…         unfinished
 type ChartStore struct {
-	shelved
+	disk.Folder
 	network *transport.Network
 	limits  limits
 	// arrivals is the clock of the groups.
@@ -65,14 +67,14 @@ type ChartStore struct {
 	downloads singleflight.Group[string]
 
 	mu      sync.Mutex
-	indexes map[string]*index
+	indexes map[string]*helmRepository
 }
 
 // NewChartStore keeps charts below dir, which is created when it is first needed. What an earlier process left there is
 // used, its unfinished work is swept. Servers are reached over the network; nil is the strictest.
 func NewChartStore(dir string, network *transport.Network) *ChartStore {
-	s := &ChartStore{shelved: shelved{dir: dir}, network: network, limits: defaultLimits(), indexes: map[string]*index{}}
-	s.emptied = s.forget
+	s := &ChartStore{Folder: disk.Folder{Dir: dir}, network: network, limits: defaultLimits(), indexes: map[string]*helmRepository{}}
+	s.Emptied = s.forget
 	s.refreshes.Clock, s.finds.Clock, s.downloads.Clock = &s.arrivals, &s.arrivals, &s.arrivals
 	return s
 }
@@ -83,7 +85,7 @@ func NewChartStore(dir string, network *transport.Network) *ChartStore {
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrDigest, ErrTooLarge; any other is transient.
 func (s *ChartStore) Fetch(ctx context.Context, src Chart) (ChartArchive, error) {
-	s.begin()
+	s.Begin()
 	arrived := s.arrivals.Add(1)
 	archive, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (ChartArchive, error) {
 		return s.fetch(ctx, src, arrived)
@@ -116,14 +118,11 @@ func (s *ChartStore) fetch(ctx context.Context, src Chart, arrived int64) (Chart
 	return s.fromIndex(ctx, r)
 }
 
-// chartName is what the API allows; it becomes a part of a URL.
-var chartName = regexp.MustCompile(`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`)
-
 // check returns the URL of the repository.
 func (c Chart) check() (*url.URL, error) {
 	u, err := url.Parse(c.Repository)
 	switch {
-	case !chartName.MatchString(c.Name):
+	case !index.IsName(c.Name):
 		return nil, failure.New(failure.ErrInvalid, "%q is not the name of a chart: letters, digits, dots, dashes and underscores", failure.Printable(c.Name))
 	case c.Digest != "" && !sha256Hex.MatchString(strings.TrimPrefix(c.Digest, "sha256:")):
 		return nil, failure.New(failure.ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(c.Digest))
@@ -145,5 +144,49 @@ func (s *ChartStore) source(src Chart) string {
 	if src.Insecure {
 		repository += " without TLS"
 	}
-	return filepath.Join(s.dir, src.Auth.Digest(repository))
+	return filepath.Join(s.Dir, src.Auth.Digest(repository))
+}
+
+// Has says whether an archive that Fetch returned earlier is still on disk, and counts as a use of it.
+func (s *ChartStore) Has(archive ChartArchive) bool {
+	if _, err := os.Stat(archive.Path); err != nil {
+		return false
+	}
+	s.Used.Mark(archive.Path)
+	return true
+}
+
+// hasAll is Has for the archives among dependencies. Where it is false, ask for the dependencies anew.
+func (s *ChartStore) hasAll(needs []Dependency) bool {
+	all := true
+	for _, d := range needs {
+		// All are asked for, because all are used.
+		all = s.hasAll(d.Needs) && all
+		all = (d.Path != "" || s.Has(d.Archive)) && all
+	}
+	return all
+}
+
+// forget drops what is held of a source that was swept.
+func (s *ChartStore) forget(folder string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.indexes[folder]; known != nil {
+		known.http.CloseIdleConnections()
+		delete(s.indexes, folder)
+	}
+}
+
+// Tidy drops the repositories that nobody asked since it was last called: those that never answered have nothing to be swept.
+func (s *ChartStore) Tidy() {
+	s.Folder.Tidy()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for folder, known := range s.indexes {
+		if known.idle {
+			known.http.CloseIdleConnections()
+			delete(s.indexes, folder)
+		}
+		known.idle = true
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
@@ -156,7 +157,7 @@ func TestChartIsAskedForAndNotDownloadedAgain(t *testing.T) {
 		{func() {}, "/stable/index.yaml\n/stable/charts/web-1.0.0.tgz"},
 		{func() {}, "/stable/index.yaml unchanged"},
 		{func() { server.publish(t, "1.0.0", "1.1.0") }, "/stable/index.yaml\n/stable/charts/web-1.1.0.tgz"},
-		{func() { store = NewChartStore(store.dir, loopback) }, "/stable/index.yaml unchanged"},
+		{func() { store = NewChartStore(store.Dir, loopback) }, "/stable/index.yaml unchanged"},
 	}
 	for i, step := range steps {
 		step.before()
@@ -278,7 +279,7 @@ entries:
 	if err != nil || got.Digest != "sha256:"+digest {
 		t.Errorf("without a digest: %+v, %v", got, err)
 	}
-	left, _ := filepath.Glob(filepath.Join(store.dir, "*", temporary))
+	left, _ := filepath.Glob(filepath.Join(store.Dir, "*", disk.Temporary))
 	if len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}

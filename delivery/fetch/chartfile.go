@@ -9,6 +9,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -75,7 +76,7 @@ func readYAML(root *Folder, name string, into any) error {
 	}
 	err = render.CheckAliases(text)
 	if errors.Is(err, render.ErrTooLarge) {
-		return aliasesTooLarge(name)
+		return limit.AliasesTooLarge(name)
 	}
 	if err == nil {
 		err = yaml.Unmarshal(text, into)
@@ -131,7 +132,7 @@ func (c *chartFile) lack(d dependencyEntry, vendored map[string]bool) (lack, err
 	switch {
 	case vendored[d.Name]:
 		return lack{}, nil
-	case !chartName.MatchString(d.Name):
+	case !index.IsName(d.Name):
 		return lack{}, failure.New(failure.ErrInvalid, "is not the name of a chart: letters, digits, dots, dashes and underscores")
 	case d.Repository == "":
 		return lack{}, failure.New(failure.ErrNotFound, "has no repository and is not in charts/: add one of them")
@@ -147,7 +148,7 @@ func (c *chartFile) lack(d dependencyEntry, vendored map[string]bool) (lack, err
 		if locked.Name != d.Name || strings.TrimSuffix(locked.Repository, "/") != strings.TrimSuffix(d.Repository, "/") {
 			continue
 		}
-		if at, err := choose(d.Name, d.Version, []version{{Name: locked.Version}}); err == nil {
+		if at, err := index.Choose(d.Name, d.Version, []index.Version{{Name: locked.Version}}); err == nil {
 			l.Version = at.Name
 			return l, nil
 		}

@@ -58,7 +58,7 @@ func TestChartDigest(t *testing.T) {
 				return
 			}
 			sources.WantError(t, err, tc.kind, tc.says)
-			if kept, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"+archiveEnd)); len(kept) != 0 {
+			if kept, _ := filepath.Glob(filepath.Join(store.Dir, "*", "*"+archiveEnd)); len(kept) != 0 {
 				t.Errorf("it was kept: %v", kept)
 			}
 		})
@@ -116,7 +116,7 @@ func TestChartCutShort(t *testing.T) {
 				wantTransient(t, err)
 				sources.WantError(t, err, failure.ErrUnavailable, "")
 			}
-			if kept, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"+archiveEnd)); len(kept) != 0 {
+			if kept, _ := filepath.Glob(filepath.Join(store.Dir, "*", "*"+archiveEnd)); len(kept) != 0 {
 				t.Errorf("it was kept: %v", kept)
 			}
 			what = "nothing"
@@ -144,10 +144,10 @@ func TestChartHealsADamagedIndex(t *testing.T) {
 			if _, err := store.Fetch(t.Context(), src); err != nil {
 				t.Fatal(err)
 			}
-			if err := spoil(onlyGlob(t, store.dir, "*", indexFile)); err != nil {
+			if err := spoil(onlyGlob(t, store.Dir, "*", indexFile)); err != nil {
 				t.Fatal(err)
 			}
-			store = NewChartStore(store.dir, loopback)
+			store = NewChartStore(store.Dir, loopback)
 			got, err := store.Fetch(t.Context(), src)
 			if err != nil {
 				// What the server says has not changed may only then be found damaged.
@@ -244,7 +244,7 @@ func TestSweep(t *testing.T) {
 		sweep(day)
 	}
 	// A restart forgets what was used since the last sweep, not what the sweeps wrote down.
-	store = NewChartStore(store.dir, loopback)
+	store = NewChartStore(store.Dir, loopback)
 	sweep(day + time.Minute)
 	for _, archive := range []ChartArchive{old, kept} {
 		if _, err := os.Stat(archive.Path); (err == nil) != (archive == kept) {
@@ -263,7 +263,7 @@ func TestSweep(t *testing.T) {
 	}
 	sweep(0)
 	sweep(8 * day)
-	if left, _ := filepath.Glob(filepath.Join(store.dir, "*")); len(left) != 0 || len(store.indexes) != 0 {
+	if left, _ := filepath.Glob(filepath.Join(store.Dir, "*")); len(left) != 0 || len(store.indexes) != 0 {
 		t.Errorf("%v is left, and %d repositories", left, len(store.indexes))
 	}
 	fetch("1.0.0")

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -210,7 +211,7 @@ func (p *planner) local(l lack, from string, depth int) (lack, error) {
 	if chart.Name != l.Name {
 		return lack{}, failure.New(failure.ErrInvalid, "the chart in %s has the name %q", at, failure.Printable(chart.Name))
 	}
-	if _, err := choose(l.Name, l.Version, []version{{Name: chart.Version}}); err != nil {
+	if _, err := index.Choose(l.Name, l.Version, []index.Version{{Name: chart.Version}}); err != nil {
 		return lack{}, fmt.Errorf("%s: %w", at, err)
 	}
 	l.Version, l.Path = chart.Version, at

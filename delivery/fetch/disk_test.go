@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
@@ -29,7 +30,7 @@ func noise(n, size int) string {
 func storesOf(dir string, limit int64) (stores *Stores, later func(time.Duration)) {
 	now := time.Now()
 	stores = NewStores(dir, loopback, func() time.Time { return now })
-	stores.disk.limit = limit
+	stores.disk.Limits.Bytes = limit
 	return stores, func(d time.Duration) { now = now.Add(d) }
 }
 
@@ -82,22 +83,22 @@ func TestATenantHasItsPartOfTheDisk(t *testing.T) {
 			sources.WantError(t, fetch(stores, "other", 3), nil, "")
 			sources.WantError(t, fetch(stores, "acme", 2), nil, "") // Others brought it.
 
-			stores.disk.limit = room / 2
-			sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "75 KiB")
+			stores.disk.Limits.Bytes = room / 2
+			sources.WantError(t, stores.disk.Check(t.Context(), "acme"), failure.ErrTooLarge, "75 KiB")
 			stores.Limit(func(name string) Bounds {
 				return Bounds{Kept: map[string]int64{"acme": room / 3, "other": room}[name], Inflated: limit.GiB}
 			})
-			sources.WantError(t, stores.disk.check(t.Context(), "acme"), failure.ErrTooLarge, "the limit is 50 KiB: remove what is not needed; what nobody uses goes after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
-			sources.WantError(t, stores.disk.check(t.Context(), "other"), nil, "")
-			sources.WantError(t, stores.disk.check(t.Context(), pool.RepositoryTenant("acme")), nil, "")
-			stores.disk.limitOf = nil
+			sources.WantError(t, stores.disk.Check(t.Context(), "acme"), failure.ErrTooLarge, "the limit is 50 KiB: remove what is not needed; what nobody uses goes after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
+			sources.WantError(t, stores.disk.Check(t.Context(), "other"), nil, "")
+			sources.WantError(t, stores.disk.Check(t.Context(), pool.RepositoryTenant("acme")), nil, "")
+			stores.disk.LimitOf = nil
 			runtime.GC()
-			later(idleFor + time.Minute)
-			_ = stores.disk.check(t.Context(), "acme") // Writes down what was used since the last look.
-			later(idleFor + time.Minute)
-			sources.WantError(t, stores.disk.check(t.Context(), "acme"), nil, "") // What it did not use made room.
+			later(disk.IdleFor + time.Minute)
+			_ = stores.disk.Check(t.Context(), "acme") // Writes down what was used since the last look.
+			later(disk.IdleFor + time.Minute)
+			sources.WantError(t, stores.disk.Check(t.Context(), "acme"), nil, "") // What it did not use made room.
 			for range 2 {
-				later(unusedFor + time.Minute)
+				later(7*24*time.Hour + time.Minute)
 				if err := stores.Sweep(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -117,12 +118,12 @@ func TestStoresShareADisk(t *testing.T) {
 	sources.WantError(t, fetches["charts"](stores, "acme", 0), nil, "")
 	sources.WantError(t, fetches["artifacts"](stores, "acme", 0), failure.ErrTooLarge, "150 KiB")
 
-	endless := stores.disk.room(t.Context(), "other", io.NopCloser(zeros{}))
+	endless := stores.disk.Room(t.Context(), "other", io.NopCloser(zeros{}))
 	if n, err := io.Copy(io.Discard, endless); n > limit.MiB || !errors.Is(err, failure.ErrTooLarge) {
 		t.Errorf("%d bytes came, and then %v", n, err)
 	}
-	if err := endless.Close(); err != nil || stores.disk.shares["other"] != nil {
-		t.Errorf("what was broken off still counts: %v, %v", stores.disk.shares["other"], err)
+	if err := endless.Close(); err != nil || stores.disk.Used("other") != 0 {
+		t.Errorf("what was broken off still counts: %v, %v", stores.disk.Used("other"), err)
 	}
 }
 
@@ -137,7 +138,7 @@ func TestWhatIsReadIsNotRemoved(t *testing.T) {
 		t.Helper()
 		for range 2 {
 			runtime.GC()
-			later(unusedFor + time.Hour)
+			later(7*24*time.Hour + time.Hour)
 			if err := stores.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -183,6 +184,6 @@ func TestAStoreIsStartedAfreshBeforeItIsLarge(t *testing.T) {
 }
 
 // sweepStore sweeps one store, at that time.
-func sweepStore(ctx context.Context, store keeper, now time.Time) error {
-	return (&disk{now: func() time.Time { return now }, began: now, stores: []keeper{store}}).sweep(ctx)
+func sweepStore(ctx context.Context, store disk.Store, now time.Time) error {
+	return disk.New(func() time.Time { return now }, store).Sweep(ctx)
 }

@@ -32,7 +32,7 @@ type FluxArtifact struct {
 //
 // Errors: ErrNotFound, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *ArtifactStore) Download(ctx context.Context, src FluxArtifact) (Artifact, error) {
-	s.begin()
+	s.Begin()
 	artifact, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (Artifact, error) {
 		return s.download(ctx, src)
 	})
@@ -47,7 +47,7 @@ func (s *ArtifactStore) download(ctx context.Context, src FluxArtifact) (Artifac
 	if err != nil {
 		return Artifact{}, err
 	}
-	folder := filepath.Join(s.dir, transport.Auth{}.Digest("flux for "+src.Tenant))
+	folder := filepath.Join(s.Dir, transport.Auth{}.Digest("flux for "+src.Tenant))
 	kept, err := s.keep(ctx, archived{folder: folder, name: src.Digest, tenant: src.Tenant, get: func(ctx context.Context) (io.ReadCloser, string, error) {
 		// Administrators name these hosts, and those of Flux are Services of the cluster.
 		client, err := transport.NewClient(s.network.IntoCluster(), transport.Auth{}, at)

@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
@@ -54,7 +55,7 @@ type objects struct {
 
 func openGeneration(dir string, limits limits, unpacking *packs) (*generation, error) {
 	if err := os.MkdirAll(filepath.Join(dir, packFolder), 0o700); err != nil {
-		return nil, diskFailed(dir, err)
+		return nil, disk.Failed(dir, err)
 	}
 	g := &generation{dir: dir, limits: limits, unpacking: unpacking, objects: &objects{}}
 	g.mu.Lock()
@@ -177,7 +178,7 @@ func (g *generation) settle(o order) error {
 	defer g.mu.Unlock()
 	commits := append(append([]plumbing.Hash{}, g.commits...), o.commit)
 	if err := writeCommits(g.dir, commits); err != nil {
-		return diskFailed(g.dir, err)
+		return disk.Failed(g.dir, err)
 	}
 	g.commits = commits
 	return nil

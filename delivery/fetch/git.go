@@ -18,6 +18,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
@@ -83,8 +84,8 @@ type GitStore struct {
 	network *transport.Network
 	limits  limits
 	locks   singleflight.Mutexes
-	disk    *disk
-	used    usage
+	disk    *disk.Disk
+	used    disk.Usage
 	// unpacking is shared by all repositories.
 	unpacking *packs
 
@@ -168,7 +169,7 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 	}
 	before := repo.packs()
 	// Before the lock is given up, so that only what this fetch brought counts for its tenant.
-	defer func() { s.disk.claim(src.Tenant, added(before, repo.packs())...) }()
+	defer func() { s.disk.Claim(src.Tenant, added(before, repo.packs())...) }()
 	return repo.bring(ctx, refs, wanted, from.open)
 }
 
@@ -176,7 +177,7 @@ func (s *GitStore) fetch(ctx context.Context, src Git) (Commit, error) {
 func (s *GitStore) way(ctx context.Context, repo *repository, src Git) (*remote, error) {
 	from, err := repo.remote(src)
 	if err == nil {
-		from.room = func(pack io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, src.Tenant, pack) }
+		from.room = func(pack io.ReadCloser) io.ReadCloser { return s.disk.Room(ctx, src.Tenant, pack) }
 	}
 	return from, err
 }
@@ -191,7 +192,7 @@ func (s *GitStore) repository(src Git) *repository {
 	key := src.Auth.Digest(src.URL)
 	dir := filepath.Join(s.dir, key)
 	if _, err := os.Stat(dir); err == nil {
-		s.used.mark(dir)
+		s.used.Mark(dir)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,8 +216,8 @@ func (s *GitStore) forgetUnheld() {
 	s.crowded = max(maxUnheld, 2*len(s.repositories))
 }
 
-// kept are the stores of all sources.
-func (s *GitStore) kept() ([]string, error) {
+// Kept are the stores of all sources.
+func (s *GitStore) Kept() ([]string, error) {
 	sources, err := filepath.Glob(filepath.Join(s.dir, "*"))
 	if err != nil {
 		return nil, fmt.Errorf("sweeping %s: %w", s.dir, err)
@@ -224,8 +225,8 @@ func (s *GitStore) kept() ([]string, error) {
 	return sources, nil
 }
 
-// clear removes the store of a source that was not asked for in that time and that nobody reads from.
-func (s *GitStore) clear(_ context.Context, path string, now time.Time, unused time.Duration) error {
+// Clear removes the store of a source that was not asked for in that time and that nobody reads from.
+func (s *GitStore) Clear(_ context.Context, path string, now time.Time, unused time.Duration) error {
 	below, ours := strings.CutPrefix(path, s.dir+string(filepath.Separator))
 	if !ours {
 		return nil
@@ -235,18 +236,18 @@ func (s *GitStore) clear(_ context.Context, path string, now time.Time, unused t
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.repositories[key].Value() != nil {
-		s.used.mark(source)
+		s.used.Mark(source)
 	}
-	if old, err := s.used.stale(source, now, unused); err != nil || !old {
+	if old, err := s.used.Stale(source, now, unused); err != nil || !old {
 		return err
 	}
 	delete(s.repositories, key)
-	return present(os.RemoveAll(source))
+	return disk.Present(os.RemoveAll(source))
 }
 
-// tidy forgets the sources of which nobody holds anything.
-func (s *GitStore) tidy() {
-	s.used.tidy()
+// Tidy forgets the sources of which nobody holds anything.
+func (s *GitStore) Tidy() {
+	s.used.Tidy()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetUnheld()
@@ -264,7 +265,7 @@ func (r *repository) remote(src Git) (*remote, error) {
 	// Not that of the repository, which comes into being with its first commit.
 	scratch := filepath.Dir(r.dir)
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
-		return nil, writing(scratch, err)
+		return nil, disk.Writing(scratch, err)
 	}
 	from := &remote{url: u, auth: src.Auth, limits: r.limits, network: r.network, scratch: scratch}
 	if u.Scheme == "ssh" {
@@ -327,7 +328,7 @@ func (r *repository) bringHistory(ctx context.Context, wanted target, open func(
 // final says whether a fresh store would not help. A network error is not final: one more try costs little, and it
 // cannot be told from a server that stumbles over what we claim to have.
 func final(ctx context.Context, err error) bool {
-	if errors.Is(err, errDisk) {
+	if errors.Is(err, disk.Err) {
 		// A folder somebody deleted is as good as a damaged one.
 		return !errors.Is(err, fs.ErrNotExist)
 	}

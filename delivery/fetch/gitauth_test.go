@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -153,7 +154,7 @@ func TestFetchOverSSH(t *testing.T) {
 	if commit := fetchOK(t, store, src); text(t, commit, "a") != "2" {
 		t.Errorf("got %s", commit.Hash)
 	}
-	left, _ := filepath.Glob(filepath.Join(store.dir, "*", temporary))
+	left, _ := filepath.Glob(filepath.Join(store.dir, "*", disk.Temporary))
 	if len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}

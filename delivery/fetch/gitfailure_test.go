@@ -16,6 +16,7 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -197,8 +198,8 @@ func TestFetchBrokenOff(t *testing.T) {
 	if after := openFiles(t); after > before+3 {
 		t.Errorf("%d files are open, %d before", after, before)
 	}
-	left, _ := filepath.Glob(filepath.Join(dir, "*", temporary))
-	inside, _ := filepath.Glob(filepath.Join(dir, "*", "*", "objects", "pack", temporary))
+	left, _ := filepath.Glob(filepath.Join(dir, "*", disk.Temporary))
+	inside, _ := filepath.Glob(filepath.Join(dir, "*", "*", "objects", "pack", disk.Temporary))
 	if len(left)+len(inside) != 0 {
 		t.Errorf("left behind: %v %v", left, inside)
 	}

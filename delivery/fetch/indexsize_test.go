@@ -143,7 +143,7 @@ func TestLargeIndexCostsLittleMemory(t *testing.T) {
 			if got := requests(); got != "1 indexes, 1 unchanged, 1 archives" {
 				t.Errorf("got %s", got)
 			}
-			if about, err := os.Stat(onlyGlob(t, store.dir, "*", indexFile)); err != nil || about.Size() > 3*limit.MiB {
+			if about, err := os.Stat(onlyGlob(t, store.Dir, "*", indexFile)); err != nil || about.Size() > 3*limit.MiB {
 				t.Errorf("on disk it takes %d bytes, %v", about.Size(), err)
 			}
 		})

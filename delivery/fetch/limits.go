@@ -60,11 +60,6 @@ func defaultLimits() limits {
 	}
 }
 
-// aliasesTooLarge is what render.CheckAliases found; its own words quote the document.
-func aliasesTooLarge(what string) error {
-	return failure.New(failure.ErrTooLarge, "the YAML aliases of %s stand for too much: write less with them", what)
-}
-
 func chartTooLarge(max int64) error {
 	return failure.New(failure.ErrChartTooLarge, "the chart is larger than the limit of %s: leave out of it what it does not need", limit.Text(max))
 }

@@ -12,6 +12,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/registry"
@@ -29,7 +30,7 @@ type ociChart struct {
 
 // found is a version of a chart in a registry.
 type found struct {
-	version
+	index.Version
 	// manifest is its digest, layer the chart in it.
 	manifest string
 	layer    ocispec.Descriptor
@@ -53,7 +54,7 @@ func (s *ChartStore) fromRegistry(ctx context.Context, r request) (ChartArchive,
 	case r.Digest == at.manifest && r.Digest != at.Digest:
 		return ChartArchive{}, failure.New(failure.ErrDigest, "version %s: %s is the digest of its manifest: write that of its archive, %s", failure.Printable(at.Name), at.manifest, failure.Printable(at.Digest))
 	}
-	return s.archive(ctx, r, at.version, func(ctx context.Context) (io.ReadCloser, error) {
+	return s.archive(ctx, r, at.Version, func(ctx context.Context) (io.ReadCloser, error) {
 		body, err := chart.Blobs().Fetch(transport.FromStorage(ctx), at.layer)
 		return body, chart.Failed(err, "chart archive")
 	})
@@ -79,18 +80,18 @@ func (c *ociChart) find(ctx context.Context, wish string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	chosen, err := choose(c.name, wish, versions)
+	chosen, err := index.Choose(c.name, wish, versions)
 	if err != nil {
 		return found{}, err
 	}
 	return c.manifest(ctx, chosen.Name)
 }
 
-func (c *ociChart) versions(ctx context.Context) ([]version, error) {
-	var versions []version
+func (c *ociChart) versions(ctx context.Context) ([]index.Version, error) {
+	var versions []index.Version
 	err := c.Tags(ctx, "", func(tags []string) error {
 		for _, tag := range tags {
-			versions = append(versions, version{Name: tagVersion(tag)})
+			versions = append(versions, index.Version{Name: tagVersion(tag)})
 		}
 		return nil
 	})
@@ -123,8 +124,8 @@ func (c *ociChart) manifest(ctx context.Context, name string) (found, error) {
 	}
 	for _, layer := range manifest.Layers {
 		if layer.MediaType == chartMediaType {
-			archive := version{Name: name, Digest: layer.Digest.String()}
-			return found{version: archive, manifest: about.Digest.String(), layer: layer}, nil
+			archive := index.Version{Name: name, Digest: layer.Digest.String()}
+			return found{Version: archive, manifest: about.Digest.String(), layer: layer}, nil
 		}
 	}
 	return found{}, failure.New(failure.ErrInvalid, "%s is not a Helm chart: it has no layer of type %s", failure.Printable(name), chartMediaType)

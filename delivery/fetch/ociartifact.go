@@ -13,6 +13,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/registry"
@@ -50,7 +51,7 @@ func (t tagged) revision() string {
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *ArtifactStore) Fetch(ctx context.Context, src OCI) (Artifact, error) {
-	s.begin()
+	s.Begin()
 	arrived := s.arrivals.Add(1)
 	artifact, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (Artifact, error) {
 		return s.fetch(ctx, src, arrived)
@@ -72,7 +73,7 @@ func (s *ArtifactStore) fetch(ctx context.Context, src OCI, arrived int64) (Arti
 	}
 	defer repository.Close()
 	from := &ociArtifact{repository}
-	folder := filepath.Join(s.dir, src.Auth.Digest(fmt.Sprintf("%s %t", at, src.Insecure)))
+	folder := filepath.Join(s.Dir, src.Auth.Digest(fmt.Sprintf("%s %t", at, src.Insecure)))
 	now := tagged{digest: src.Digest}
 	if src.Digest == "" {
 		now, err = s.finds.Do(ctx, strings.Join([]string{folder, src.SemVer, src.Tag}, " "), arrived, func() (tagged, error) {
@@ -141,18 +142,18 @@ func (r *ociArtifact) highest(ctx context.Context, expression string) (string, e
 	if err != nil {
 		return "", failure.New(failure.ErrInvalid, "semver %q is not a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(expression))
 	}
-	var tags []version
+	var tags []index.Version
 	err = r.Tags(ctx, "", func(page []string) error {
 		for _, tag := range page {
-			tags = append(tags, version{Name: tag})
+			tags = append(tags, index.Version{Name: tag})
 		}
 		return nil
 	})
 	if err := r.Failed(err, "artifact"); err != nil {
 		return "", err
 	}
-	for _, v := range newestFirst(tags) {
-		if wanted.Check(v.parsed) {
+	for _, v := range index.NewestFirst(tags) {
+		if wanted.Check(v.Parsed) {
 			return v.Name, nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
@@ -52,9 +53,9 @@ func (p *packs) check(ctx context.Context, dir string, commit plumbing.Hash, l l
 // limit, see packs.check.
 func (g *generation) addPack(ctx context.Context, from io.Reader, what string) error {
 	folder := filepath.Join(g.dir, packFolder)
-	file, err := os.CreateTemp(folder, temporary)
+	file, err := os.CreateTemp(folder, disk.Temporary)
 	if err != nil {
-		return diskFailed(folder, err)
+		return disk.Failed(folder, err)
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
@@ -77,7 +78,7 @@ func (g *generation) addPack(ctx context.Context, from io.Reader, what string) e
 		sum, err = pack.Complete(file, contents, store)
 	}
 	if err != nil && !errors.Is(err, pack.ErrBase) {
-		return diskFailed(folder, err)
+		return disk.Failed(folder, err)
 	}
 	if err != nil {
 		return err
@@ -110,12 +111,12 @@ func download(file *os.File, from io.Reader) error {
 	out := &diskWriter{file: file}
 	if _, err := io.Copy(out, from); err != nil {
 		if out.err != nil {
-			return diskFailed(filepath.Dir(file.Name()), out.err)
+			return disk.Failed(filepath.Dir(file.Name()), out.err)
 		}
 		return fmt.Errorf("receiving the commit: %w", err)
 	}
 	if err := file.Sync(); err != nil {
-		return diskFailed(filepath.Dir(file.Name()), err)
+		return disk.Failed(filepath.Dir(file.Name()), err)
 	}
 	return nil
 }
@@ -139,10 +140,10 @@ func install(folder string, file *os.File, objects []idxfile.Entry, checksum plu
 	}
 	name := filepath.Join(folder, "pack-"+checksum.String())
 	if err := replace(name+".idx", index); err != nil {
-		return diskFailed(folder, err)
+		return disk.Failed(folder, err)
 	}
 	if err := os.Rename(file.Name(), name+".pack"); err != nil {
-		return diskFailed(folder, err)
+		return disk.Failed(folder, err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -169,14 +170,14 @@ func (r *remote) knownHosts() (*knownhosts.HostKeyDB, error) {
 	if len(bytes.TrimSpace(r.auth.KnownHosts)) == 0 {
 		return nil, failure.New(failure.ErrInvalid, "the Secret has no known_hosts, so the server cannot be told from an impostor: add the output of \"ssh-keyscan %s\" as known_hosts", r.url.Hostname())
 	}
-	file, err := os.CreateTemp(r.scratch, temporary)
+	file, err := os.CreateTemp(r.scratch, disk.Temporary)
 	if err != nil {
-		return nil, writing(r.scratch, err)
+		return nil, disk.Writing(r.scratch, err)
 	}
 	defer os.Remove(file.Name())
 	_, err = file.Write(r.auth.KnownHosts)
 	if err := errors.Join(err, file.Close()); err != nil {
-		return nil, writing(r.scratch, err)
+		return nil, disk.Writing(r.scratch, err)
 	}
 	hosts, err := knownhosts.NewDB(file.Name())
 	if err != nil {

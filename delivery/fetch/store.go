@@ -13,12 +13,10 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
-
-// temporary is the pattern of names that mean nothing when a process starts, and are swept.
-const temporary = "tmp-*"
 
 // repository is what was fetched from one URL as somebody. On disk it is a row of numbered folders, of which the
 // highest is in use:
@@ -82,7 +80,7 @@ func (r *repository) open() {
 		sweep(filepath.Join(r.current.dir, packFolder))
 	}
 	for _, entry := range entries {
-		unfinished, _ := filepath.Match(temporary, entry.Name())
+		unfinished, _ := filepath.Match(disk.Temporary, entry.Name())
 		n, err := strconv.Atoi(entry.Name())
 		if unfinished || (err == nil && (n < r.highest || r.current == nil)) {
 			_ = os.RemoveAll(filepath.Join(r.dir, entry.Name()))
@@ -92,7 +90,7 @@ func (r *repository) open() {
 
 // sweep removes the unfinished files of a folder.
 func sweep(dir string) {
-	unfinished, _ := filepath.Glob(filepath.Join(dir, temporary))
+	unfinished, _ := filepath.Glob(filepath.Join(dir, disk.Temporary))
 	for _, path := range unfinished {
 		_ = os.Remove(path)
 	}
@@ -178,11 +176,11 @@ func (r *repository) folder(treeHash string) (*Folder, error) {
 // goes when nobody reads from it any more.
 func (r *repository) renew(ctx context.Context, refs session, o order) (err error) {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return diskFailed(r.dir, err)
+		return disk.Failed(r.dir, err)
 	}
-	aside, err := os.MkdirTemp(r.dir, temporary)
+	aside, err := os.MkdirTemp(r.dir, disk.Temporary)
 	if err != nil {
-		return diskFailed(r.dir, err)
+		return disk.Failed(r.dir, err)
 	}
 	defer func() {
 		if err != nil {
@@ -201,7 +199,7 @@ func (r *repository) renew(ctx context.Context, refs session, o order) (err erro
 	defer r.mu.Unlock()
 	name := strconv.Itoa(r.highest + 1)
 	if err := os.Rename(aside, filepath.Join(r.dir, name)); err != nil {
-		return diskFailed(r.dir, err)
+		return disk.Failed(r.dir, err)
 	}
 	fresh, err := r.openGeneration(name)
 	if err != nil {
@@ -244,7 +242,7 @@ func writeCommits(dir string, commits []plumbing.Hash) error {
 
 // replace writes a file so that a reader, also one after a crash, sees the old content or the new one.
 func replace(path string, content []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), temporary)
+	file, err := os.CreateTemp(filepath.Dir(path), disk.Temporary)
 	if err != nil {
 		return err
 	}

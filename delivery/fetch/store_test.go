@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -123,8 +124,8 @@ func TestFetchSweepsWhatACrashLeft(t *testing.T) {
 	if commit := fetchOK(t, NewGitStore(dir, loopback), src); text(t, commit, "a") != "2" {
 		t.Error("not the commit that was pushed")
 	}
-	left, _ := filepath.Glob(filepath.Join(key, temporary))
-	inside, _ := filepath.Glob(filepath.Join(packs, temporary))
+	left, _ := filepath.Glob(filepath.Join(key, disk.Temporary))
+	inside, _ := filepath.Glob(filepath.Join(packs, disk.Temporary))
 	if len(left)+len(inside) != 0 {
 		t.Errorf("left behind: %v %v", left, inside)
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
@@ -22,7 +23,7 @@ type Stores struct {
 	Charts    *ChartStore
 	Artifacts *ArtifactStore
 
-	disk *disk
+	disk *disk.Disk
 }
 
 // NewStores keeps the stores in folders of dir. hosts are those of NewArtifactStore; now tells the time.
@@ -32,9 +33,9 @@ func NewStores(dir string, network *transport.Network, now func() time.Time, hos
 		Charts:    NewChartStore(filepath.Join(dir, "charts"), network),
 		Artifacts: NewArtifactStore(filepath.Join(dir, "artifacts"), network, hosts...),
 	}
-	s.disk = newDisk(now, s.Git, s.Charts, s.Artifacts)
-	s.disk.find(dir)
-	s.Git.disk, s.Charts.disk, s.Artifacts.disk = s.disk, s.disk, s.disk
+	s.disk = disk.New(now, s.Git, s.Charts, s.Artifacts)
+	s.disk.Find(dir)
+	s.Git.disk, s.Charts.Disk, s.Artifacts.Disk = s.disk, s.disk, s.disk
 	return s
 }
 
@@ -47,7 +48,7 @@ type Bounds struct {
 // Limit has what is fetched for each tenant bounded by what of says, which must not wait: it is asked with the name of a tenant,
 // or of a Repository for what is fetched for that, whose commits count by themselves. It is called before the first fetch.
 func (s *Stores) Limit(of func(name string) Bounds) {
-	s.disk.limitOf = func(name string) int64 { return of(name).Kept }
+	s.disk.LimitOf = func(name string) int64 { return of(name).Kept }
 	s.Git.unpacking.limitOf = func(name string) int64 { return of(name).Inflated }
 }
 
@@ -56,12 +57,9 @@ func (s *Stores) Unpack(as pack.Reader) { s.Git.unpacking.Reader = as }
 
 // Used are the bytes on disk that count for a tenant: those of what its apps are made from.
 func (s *Stores) Used(tenant string) int64 {
-	s.disk.mu.Lock()
-	defer s.disk.mu.Unlock()
-	_, bytes := s.disk.take(tenant)
-	return bytes
+	return s.disk.Used(tenant)
 }
 
 // Sweep removes what was not used for 7 days: commits, charts, artifacts and indexes of repositories. Call it hourly: a use counts
 // from the sweep after it. What one fetches meanwhile stays, or is downloaded again.
-func (s *Stores) Sweep(ctx context.Context) error { return s.disk.sweep(ctx) }
+func (s *Stores) Sweep(ctx context.Context) error { return s.disk.Sweep(ctx) }

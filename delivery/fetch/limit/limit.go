@@ -80,3 +80,8 @@ func (b *Beginning) Write(p []byte) (int, error) {
 
 // Bytes is what was kept.
 func (b *Beginning) Bytes() []byte { return b.text.Bytes() }
+
+// AliasesTooLarge is the ErrTooLarge of YAML whose aliases stand for too much. The parser's own words would quote the document.
+func AliasesTooLarge(what string) error {
+	return failure.New(failure.ErrTooLarge, "the YAML aliases of %s stand for too much: write less with them", what)
+}

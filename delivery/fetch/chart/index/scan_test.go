@@ -1,4 +1,4 @@
-package fetch
+package index
 
 import (
 	"errors"
@@ -15,21 +15,21 @@ import (
 )
 
 // versionsIn are those of a chart in an index.
-func versionsIn(t *testing.T, index, chart string, doc int64) ([]version, error) {
+func versionsIn(t *testing.T, index, chart string, doc int64) ([]Version, error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), indexFile)
-	if err := shelve(path, strings.NewReader(index), stamp{}, limits{indexDoc: doc}); err != nil {
+	path := filepath.Join(t.TempDir(), "index.zip")
+	if err := Write(path, strings.NewReader(index), Stamp{}, doc); err != nil {
 		return nil, err
 	}
-	return lookUp(path, chart, limits{indexDoc: doc})
+	return LookUp(path, chart, doc)
 }
 
 func TestReadIndex(t *testing.T) {
-	want := []version{{Name: "1.10", URLs: []string{"web-1.10.tgz"}, Digest: "aa"}, {Name: "1.9.0", URLs: []string{"b"}}}
+	want := []Version{{Name: "1.10", URLs: []string{"web-1.10.tgz"}, Digest: "aa"}, {Name: "1.9.0", URLs: []string{"b"}}}
 	bomb := strings.Repeat("x", 5000)
 	cases := map[string]struct {
 		index string
-		want  []version
+		want  []Version
 		says  string
 	}{
 		"as Helm writes it": {index: `apiVersion: v1
@@ -142,11 +142,11 @@ func FuzzChoose(f *testing.F) {
 	f.Add("1.0.0 v2.0.0-rc.1 x", "*")
 	f.Add("1.0.0+a 1.0.0+b", ">=1")
 	f.Fuzz(func(t *testing.T, names, wish string) {
-		var versions []version
+		var versions []Version
 		for name := range strings.FieldsSeq(names) {
-			versions = append(versions, version{Name: name})
+			versions = append(versions, Version{Name: name})
 		}
-		got, err := choose("web", wish, versions)
+		got, err := Choose("web", wish, versions)
 		if err == nil && !strings.Contains(names, got.Name) {
 			t.Errorf("made up %q", got.Name)
 		}

@@ -1,4 +1,5 @@
-package fetch
+// Package index keeps the index.yaml of Helm repositories, and finds charts and their versions in it.
+package index
 
 import (
 	"archive/zip"
@@ -10,14 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// shelf is a Helm repository's index.yaml on disk, taken apart: a zip file in which each chart has an entry with its
+// writer makes a Helm repository's index.yaml on disk, taken apart: a zip file in which each chart has an entry with its
 // lines, as a list in YAML. So one chart is found without reading the others, the whole takes a tenth of the room, and
 // what a full disk or a power cut left shows by its checksums.
-type shelf struct {
+type writer struct {
 	file *os.File
 	zip  *zip.Writer
 	// part is the chart in hand, nil before the first and for one that nobody can ask for.
@@ -25,8 +27,8 @@ type shelf struct {
 	charts int
 }
 
-// stamp is what a server gave to ask by whether its index has changed.
-type stamp struct {
+// Stamp is what a server gave to ask by whether its index has changed.
+type Stamp struct {
 	ETag     string `json:"etag,omitempty"`
 	Modified string `json:"modified,omitempty"`
 }
@@ -34,31 +36,31 @@ type stamp struct {
 // maxStamp is what fits into a zip file's comment, in bytes.
 const maxStamp = 60 * limit.KiB
 
-// shelve writes an index to disk, whole or not at all.
-func shelve(path string, index io.Reader, from stamp, limits limits) error {
+// Write writes an index to disk, whole or not at all.
+func Write(path string, index io.Reader, from Stamp, doc int64) error {
 	folder := filepath.Dir(path)
-	file, err := createIn(folder)
+	file, err := disk.CreateIn(folder)
 	if err != nil {
 		return err
 	}
-	defer discard(file)
-	on := &shelf{file: file, zip: zip.NewWriter(file)}
-	if err := takeApart(index, on, limits); err != nil {
-		return downloadFailed("index.yaml", folder, err)
+	defer disk.Discard(file)
+	on := &writer{file: file, zip: zip.NewWriter(file)}
+	if err := takeApart(index, on, doc); err != nil {
+		return disk.DownloadFailed("index.yaml", folder, err)
 	}
 	if err := on.close(from); err != nil {
-		return writing(folder, err)
+		return disk.Writing(folder, err)
 	}
 	if err := os.Rename(file.Name(), path); err != nil {
-		return writing(folder, err)
+		return disk.Writing(folder, err)
 	}
 	return nil
 }
 
 // begin makes room for a chart.
-func (s *shelf) begin(chart string) error {
+func (s *writer) begin(chart string) error {
 	s.part = nil
-	if !chartName.MatchString(chart) {
+	if !IsName(chart) {
 		return nil
 	}
 	if s.charts++; s.charts > maxIndexCharts {
@@ -70,7 +72,7 @@ func (s *shelf) begin(chart string) error {
 }
 
 // line adds a line to the chart in hand.
-func (s *shelf) line(line []byte) error {
+func (s *writer) line(line []byte) error {
 	if s.part == nil {
 		return nil
 	}
@@ -82,7 +84,7 @@ func (s *shelf) line(line []byte) error {
 }
 
 // entry adds a version to the chart in hand; JSON is YAML.
-func (s *shelf) entry(entry indexEntry) error {
+func (s *writer) entry(entry indexEntry) error {
 	entry.URLs = first(entry.URLs)
 	size := len(entry.Version) + len(entry.Digest)
 	for _, url := range entry.URLs {
@@ -102,7 +104,7 @@ func (s *shelf) entry(entry indexEntry) error {
 }
 
 // clear takes everything off.
-func (s *shelf) clear() error {
+func (s *writer) clear() error {
 	if err := s.file.Truncate(0); err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (s *shelf) clear() error {
 	return err
 }
 
-func (s *shelf) close(from stamp) error {
+func (s *writer) close(from Stamp) error {
 	text, err := json.Marshal(from)
 	if err != nil {
 		return err
@@ -124,9 +126,9 @@ func (s *shelf) close(from stamp) error {
 	return s.zip.Close()
 }
 
-// stampOf is the stamp of the index on disk; nothing when there is none, or one that cannot be read.
-func stampOf(path string) stamp {
-	var from stamp
+// StampOf is the stamp of the index on disk; nothing when there is none, or one that cannot be read.
+func StampOf(path string) Stamp {
+	var from Stamp
 	if kept, err := zip.OpenReader(path); err == nil {
 		defer kept.Close()
 		_ = json.Unmarshal([]byte(kept.Comment), &from)
@@ -134,9 +136,9 @@ func stampOf(path string) stamp {
 	return from
 }
 
-// lookUp reads the versions of a chart from an index on disk. One that is damaged is removed, to be downloaded again.
-func lookUp(path, chart string, limits limits) ([]version, error) {
-	versions, err := lookUpIn(path, chart, limits)
+// LookUp reads the versions of a chart from an index on disk. One that is damaged is removed, to be downloaded again.
+func LookUp(path, chart string, doc int64) ([]Version, error) {
+	versions, err := lookUpIn(path, chart, doc)
 	var ours *failure.Error
 	if err == nil || errors.As(err, &ours) {
 		return versions, err
@@ -145,7 +147,7 @@ func lookUp(path, chart string, limits limits) ([]version, error) {
 	return nil, fmt.Errorf("reading the index.yaml that was kept, which is downloaded again: %w", err)
 }
 
-func lookUpIn(path, chart string, limits limits) ([]version, error) {
+func lookUpIn(path, chart string, doc int64) ([]Version, error) {
 	kept, err := zip.OpenReader(path)
 	if err != nil {
 		return nil, err
@@ -161,7 +163,7 @@ func lookUpIn(path, chart string, limits limits) ([]version, error) {
 		return nil, err
 	}
 	defer part.Close()
-	versions, err := readVersions(part, limits)
+	versions, err := readVersions(part, doc)
 	// The checksum is at the end, and damage may pass for lines that make no sense.
 	if _, damaged := io.Copy(io.Discard, part); damaged != nil {
 		return nil, damaged

@@ -1,4 +1,4 @@
-package fetch
+package index
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 )
 
 // An index.yaml lists every version of every chart: tens of megabytes, of which one chart is wanted at a time. So it is
-// taken apart while it arrives, line by line, and each chart's lines are kept on their own (see shelf). Of these only what
+// taken apart while it arrives, line by line, and each chart's lines are kept on their own (see writer). Of these only what
 // we need is parsed, version by version.
 
 // indexEntry is one version in an index.yaml.
@@ -42,7 +42,7 @@ func unreadable() error {
 func readIndexed(text []byte, into any) error {
 	err := render.CheckAliases(text)
 	if errors.Is(err, render.ErrTooLarge) {
-		return aliasesTooLarge("the repository's index.yaml")
+		return limit.AliasesTooLarge("the repository's index.yaml")
 	}
 	if err == nil {
 		err = yaml.Unmarshal(text, into)
@@ -64,35 +64,35 @@ func first(urls []string) []string {
 // errOtherLayout means that the lines are not laid out as Helm writes them.
 var errOtherLayout = errors.New("another layout")
 
-// takeApart puts the charts of an index.yaml on the shelf. One in JSON is read token by token; one that is laid out in
+// takeApart writes the charts of an index.yaml one by one. One in JSON is read token by token; one that is laid out in
 // another way than Helm's is parsed whole, if it is small.
-func takeApart(index io.Reader, on *shelf, limits limits) error {
+func takeApart(index io.Reader, on *writer, doc int64) error {
 	in := bufio.NewReaderSize(index, 64*limit.KiB)
 	start, err := in.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(start, byteOrderMark), " \t\r\n"), []byte("{")) {
-		return shelveJSON(in, on)
+		return writeJSON(in, on)
 	}
 	// What was read is kept while it is little enough to be parsed whole.
-	read := &limit.Beginning{Max: int(limits.indexDoc) + 1}
-	err = shelveLines(io.TeeReader(in, read), on)
+	read := &limit.Beginning{Max: int(doc) + 1}
+	err = writeLines(io.TeeReader(in, read), on)
 	if !errors.Is(err, errOtherLayout) {
 		return err
 	}
 	rest := io.MultiReader(bytes.NewReader(read.Bytes()), in)
-	if int64(len(read.Bytes())) > limits.indexDoc {
-		return limit.TooLarge("an index.yaml that is not laid out as Helm writes it", limits.indexDoc)
+	if int64(len(read.Bytes())) > doc {
+		return limit.TooLarge("an index.yaml that is not laid out as Helm writes it", doc)
 	}
-	over := limit.TooLarge("an index.yaml that is not laid out as Helm writes it", limits.indexDoc)
-	return shelveWhole(limit.NewReader(rest, limits.indexDoc, over), on)
+	over := limit.TooLarge("an index.yaml that is not laid out as Helm writes it", doc)
+	return writeWhole(limit.NewReader(rest, doc, over), on)
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// shelveWhole parses an index in one piece.
-func shelveWhole(index io.Reader, on *shelf) error {
+// writeWhole parses an index in one piece.
+func writeWhole(index io.Reader, on *writer) error {
 	text, err := io.ReadAll(index)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func shelveWhole(index io.Reader, on *shelf) error {
 	return nil
 }
 
-// shelveLines cuts the lines of each chart out:
+// writeLines cuts the lines of each chart out:
 //
 //	entries:
 //	  other: …
@@ -131,7 +131,7 @@ func shelveWhole(index io.Reader, on *shelf) error {
 //
 // YAML indents whatever belongs to a key deeper than the key, except the dashes of a list, so the chart's lines end
 // where another line begins at its depth.
-func shelveLines(index io.Reader, on *shelf) error {
+func writeLines(index io.Reader, on *writer) error {
 	lines := bufio.NewScanner(index)
 	lines.Buffer(make([]byte, 64*limit.KiB), maxIndexLine)
 	c := cutter{on: on}
@@ -153,7 +153,7 @@ func shelveLines(index io.Reader, on *shelf) error {
 
 // cutter is where the lines of an index have got to.
 type cutter struct {
-	on    *shelf
+	on    *writer
 	stage int
 	// depth of the charts' names, 0 before the first.
 	depth int

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// index is what is known in memory of one Helm repository; its index.yaml is on disk, see shelf.
-type index struct {
+// helmRepository is what is known in memory of one; its index.yaml is on disk, see package index.
+type helmRepository struct {
 	http *http.Client
 	auth transport.Auth
 	file string
@@ -25,7 +26,7 @@ type index struct {
 	asked int64
 
 	mu     sync.Mutex
-	chosen map[wish]version
+	chosen map[wish]index.Version
 }
 
 // wish is a version of a chart that somebody asked for.
@@ -52,18 +53,18 @@ func (s *ChartStore) forgetOldest() {
 
 // fromIndex fetches a chart from a Helm repository.
 func (s *ChartStore) fromIndex(ctx context.Context, r request) (ChartArchive, error) {
-	known, err := s.index(r)
+	known, err := s.helmRepository(r)
 	if err != nil {
 		return ChartArchive{}, err
 	}
 	if _, err := s.refreshes.Do(ctx, r.folder, r.arrived, func() (struct{}, error) {
-		room := func(index io.ReadCloser) io.ReadCloser { return s.disk.room(ctx, r.Tenant, index) }
+		room := func(body io.ReadCloser) io.ReadCloser { return s.Disk.Room(ctx, r.Tenant, body) }
 		return struct{}{}, known.refresh(ctx, r.base, s.limits, room)
 	}); err != nil {
 		return ChartArchive{}, err
 	}
-	s.used.mark(known.file)
-	s.disk.claim(r.Tenant, known.file)
+	s.Used.Mark(known.file)
+	s.Disk.Claim(r.Tenant, known.file)
 	chosen, err := known.choose(wish{r.Name, r.Version}, s.limits)
 	if err != nil {
 		return ChartArchive{}, err
@@ -78,22 +79,22 @@ func (s *ChartStore) fromIndex(ctx context.Context, r request) (ChartArchive, er
 }
 
 // choose finds the version that is wished for.
-func (i *index) choose(w wish, limits limits) (version, error) {
+func (i *helmRepository) choose(w wish, limits limits) (index.Version, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if chosen, done := i.chosen[w]; done {
 		return chosen, nil
 	}
-	versions, err := lookUp(i.file, w.chart, limits)
+	versions, err := index.LookUp(i.file, w.chart, limits.indexDoc)
 	if err != nil {
-		return version{}, err
+		return index.Version{}, err
 	}
 	if len(versions) == 0 {
-		return version{}, failure.New(failure.ErrNotFound, "the repository has no chart %s: check the name", w.chart)
+		return index.Version{}, failure.New(failure.ErrNotFound, "the repository has no chart %s: check the name", w.chart)
 	}
-	chosen, err := choose(w.chart, w.version, versions)
+	chosen, err := index.Choose(w.chart, w.version, versions)
 	if err != nil {
-		return version{}, err
+		return index.Version{}, err
 	}
 	if len(i.chosen) >= rememberedWishes {
 		clear(i.chosen)
@@ -103,7 +104,7 @@ func (i *index) choose(w wish, limits limits) (version, error) {
 }
 
 // chartURL is where a version is; relative to the repository unless the index says otherwise.
-func chartURL(base *url.URL, chart string, v version) (*url.URL, error) {
+func chartURL(base *url.URL, chart string, v index.Version) (*url.URL, error) {
 	if len(v.URLs) == 0 {
 		return nil, failure.New(failure.ErrInvalid, "the index lists no URL for version %s of chart %s", failure.Printable(v.Name), chart)
 	}
@@ -122,8 +123,8 @@ func chartURL(base *url.URL, chart string, v version) (*url.URL, error) {
 	return at, nil
 }
 
-// index is what is known of the repository of a request.
-func (s *ChartStore) index(r request) (*index, error) {
+// helmRepository is what is known of the repository of a request.
+func (s *ChartStore) helmRepository(r request) (*helmRepository, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.indexes[r.folder]; known != nil {
@@ -138,7 +139,7 @@ func (s *ChartStore) index(r request) (*index, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &index{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: map[wish]version{}, asked: r.arrived}
+	known := &helmRepository{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: map[wish]index.Version{}, asked: r.arrived}
 	if len(s.indexes) >= rememberedIndexes {
 		s.forgetOldest()
 	}
@@ -149,10 +150,10 @@ func (s *ChartStore) index(r request) (*index, error) {
 const indexFile = "index.zip"
 
 // refresh downloads the index unless it is as it was.
-func (i *index) refresh(ctx context.Context, base *url.URL, limits limits, room func(io.ReadCloser) io.ReadCloser) error {
+func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits limits, room func(io.ReadCloser) io.ReadCloser) error {
 	at := *base
 	at.Path, at.RawPath = strings.TrimSuffix(at.Path, "/")+"/index.yaml", ""
-	kept, conditions := stampOf(i.file), http.Header{}
+	kept, conditions := index.StampOf(i.file), http.Header{}
 	if kept.ETag != "" {
 		conditions.Set("If-None-Match", kept.ETag)
 	}
@@ -172,7 +173,7 @@ func (i *index) refresh(ctx context.Context, base *url.URL, limits limits, room 
 		return transport.StatusError(res, i.auth, "Helm repository (index.yaml)")
 	}
 	body := limit.NewReader(res.Body, limits.index, limit.TooLarge("the repository's index.yaml", limits.index))
-	if err := shelve(i.file, body, stamp{ETag: res.Header.Get("ETag"), Modified: res.Header.Get("Last-Modified")}, limits); err != nil {
+	if err := index.Write(i.file, body, index.Stamp{ETag: res.Header.Get("ETag"), Modified: res.Header.Get("Last-Modified")}, limits.indexDoc); err != nil {
 		return err
 	}
 	// After the new one is in place: who holds the lock meanwhile writes down what is cleared here.

@@ -1,4 +1,4 @@
-package fetch
+package disk
 
 import (
 	"errors"
@@ -139,8 +139,8 @@ func (c *charges) filesOf(tenant string) []string {
 	return nil
 }
 
-// all are the files that count.
-func (c *charges) all() []string {
+// Files are those that count.
+func (c *charges) Files() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Keys(c.owner))

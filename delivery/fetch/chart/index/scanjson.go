@@ -1,4 +1,4 @@
-package fetch
+package index
 
 import (
 	"encoding/json"
@@ -17,8 +17,8 @@ type jsonIndex struct {
 	window *window
 }
 
-// shelveJSON puts the charts of an index in JSON on the shelf.
-func shelveJSON(index io.Reader, on *shelf) error {
+// writeJSON writes the charts of an index in JSON.
+func writeJSON(index io.Reader, on *writer) error {
 	w := &window{r: index, max: maxIndexLine}
 	j := jsonIndex{Decoder: json.NewDecoder(w), window: w}
 	err := j.object(func(key string) error {
@@ -71,7 +71,7 @@ func (j jsonIndex) object(value func(key string) error) error {
 	return err
 }
 
-func (j jsonIndex) versions(on *shelf) error {
+func (j jsonIndex) versions(on *writer) error {
 	open, err := j.token()
 	if err != nil || open == nil {
 		return err

@@ -1,4 +1,4 @@
-package fetch
+package index
 
 import (
 	"bufio"
@@ -11,10 +11,10 @@ import (
 
 // readVersions parses the lines of one chart, which are a list, version by version and of each only the keys that are
 // needed: an entry repeats a whole Chart.yaml, and a YAML parser takes many times the memory of its text.
-func readVersions(part io.Reader, limits limits) ([]version, error) {
+func readVersions(part io.Reader, doc int64) ([]Version, error) {
 	lines := bufio.NewScanner(part)
 	lines.Buffer(make([]byte, 16*limit.KiB), maxIndexLine+limit.KiB)
-	l := &list{max: limits.indexDoc}
+	l := &list{max: doc}
 	for lines.Scan() {
 		if err := l.line(bytes.TrimSuffix(lines.Bytes(), []byte("\r"))); err != nil {
 			return nil, err
@@ -32,7 +32,7 @@ func readVersions(part io.Reader, limits limits) ([]version, error) {
 // list is where the lines of one chart have got to.
 type list struct {
 	max      int64
-	versions []version
+	versions []Version
 	// begun is set within an item, whose dash is at depth and whose keys are at keys, or not yet known where.
 	begun       bool
 	depth, keys int
@@ -118,6 +118,6 @@ func (l *list) flush() error {
 	if len(l.versions) == maxIndexVersions {
 		return limit.TooMany("the number of versions of this chart", maxIndexVersions)
 	}
-	l.versions = append(l.versions, version{Name: entry.Version, URLs: first(entry.URLs), Digest: entry.Digest})
+	l.versions = append(l.versions, Version{Name: entry.Version, URLs: first(entry.URLs), Digest: entry.Digest})
 	return nil
 }

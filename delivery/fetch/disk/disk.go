@@ -1,14 +1,13 @@
-package fetch
+// Package disk has what is fetched share a disk: what is there for whom, how much each may have, and what goes because nobody uses it.
+package disk
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/budget"
@@ -29,42 +28,49 @@ const (
 	// unusedFor is how long is kept what nobody asks for. It is longer than the interval of most apps, which ask anew each time;
 	// an app that finds its source gone fetches it again, see Has.
 	unusedFor = 7 * 24 * time.Hour
-	// idleFor is how long is kept what nobody asks for, when the room is needed, or when nobody asked for it since the process
+	// IdleFor is how long is kept what nobody asks for, when the room is needed, or when nobody asked for it since the process
 	// started.
-	idleFor = time.Hour
+	IdleFor = time.Hour
 	// clearEvery is the least time between two looks for what a tenant does not use.
 	clearEvery = time.Minute
 )
 
-// disk is what the stores share, and each tenant may take a part of. What is in a store counts for one tenant: a chart or an artifact
+// Disk is what the stores share, and each tenant may take a part of. What is in a store counts for one tenant: a chart or an artifact
 // for the one that asked for it last, a pack for the one whose fetch brought it; what a restart found, for nobody until then. So no
-// tenant can make another pay for what it does not use itself. A nil disk has no limit.
-type disk struct {
+// tenant can make another pay for what it does not use itself. A nil Disk has no limit.
+type Disk struct {
 	charges
-	// limit and files bound a tenant, total bounds all. Where limitOf is set it says the limit of each tenant, with the name of a
-	// Repository for what is fetched for one.
-	limitOf      func(tenant string) int64
-	limit, total int64
-	files        int
-	now          func() time.Time
-	began        time.Time
-	stores       []keeper
+	// Limits are those of the disk. LimitOf says how many bytes each tenant may have, with the name of a Repository for what is fetched for
+	// one; nil: Limits.Bytes. Both are set before anything is fetched.
+	Limits  Limits
+	LimitOf func(tenant string) int64
+	now     func() time.Time
+	began   time.Time
+	stores  []Store
 
 	clearing sync.Mutex
 	// cleared is when it was last looked for what a tenant does not use.
 	cleared map[string]time.Time
 }
 
-func newDisk(now func() time.Time, stores ...keeper) *disk {
-	return &disk{
+// Limits of a disk.
+type Limits struct {
+	// Bytes and Files are what a tenant may have, Total the bytes of all.
+	Bytes, Total int64
+	Files        int
+}
+
+// New returns the disk of stores, with the usual limits.
+func New(now func() time.Time, stores ...Store) *Disk {
+	return &Disk{
 		charges: charges{owner: map[string]string{}, shares: map[string]*share{}},
-		limit:   maxTenantDisk, total: maxDisk, files: maxTenantFiles,
-		now: now, began: now(), stores: stores, cleared: map[string]time.Time{},
+		Limits:  Limits{Bytes: maxTenantDisk, Total: maxDisk, Files: maxTenantFiles},
+		now:     now, began: now(), stores: stores, cleared: map[string]time.Time{},
 	}
 }
 
-// find counts for nobody what an earlier process left.
-func (d *disk) find(dir string) {
+// Find counts for nobody what an earlier process left.
+func (d *Disk) Find(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
 			d.count(nobody, path)
@@ -73,18 +79,18 @@ func (d *disk) find(dir string) {
 	})
 }
 
-// keeper is a store as its disk sees it.
-type keeper interface {
-	// kept is what is there, in pieces that go as a whole.
-	kept() ([]string, error)
-	// clear removes the piece that a path is of, if it is of this store and nobody used it for that long.
-	clear(ctx context.Context, path string, now time.Time, unused time.Duration) error
-	// tidy drops what is held in memory of what is not there or was not used since it was last called.
-	tidy()
+// Store is a store as its disk sees it.
+type Store interface {
+	// Kept is what is there, in pieces that go as a whole.
+	Kept() ([]string, error)
+	// Clear removes the piece that a path is of, if it is of this store and nobody used it for that long.
+	Clear(ctx context.Context, path string, now time.Time, unused time.Duration) error
+	// Tidy drops what is held in memory of what is not there or was not used since it was last called.
+	Tidy()
 }
 
-// claim counts files for a tenant.
-func (d *disk) claim(tenant string, paths ...string) {
+// Claim counts files for a tenant.
+func (d *Disk) Claim(tenant string, paths ...string) {
 	if d == nil || tenant == "" {
 		return
 	}
@@ -93,16 +99,16 @@ func (d *disk) claim(tenant string, paths ...string) {
 	}
 }
 
-// room returns what is downloaded for a tenant in a form that ends with ErrTooLarge when the tenant has no room left for it.
-func (d *disk) room(ctx context.Context, tenant string, from io.ReadCloser) io.ReadCloser {
+// Room returns what is downloaded for a tenant in a form that ends with ErrTooLarge when the tenant has no room left for it.
+func (d *Disk) Room(ctx context.Context, tenant string, from io.ReadCloser) io.ReadCloser {
 	if d == nil || tenant == "" {
 		return from
 	}
 	return &metered{ReadCloser: from, ctx: ctx, disk: d, tenant: tenant}
 }
 
-// check is an error when a tenant takes more than it may, also after what is not used has gone.
-func (d *disk) check(ctx context.Context, tenant string) error {
+// Check is an error when a tenant takes more than it may, also after what is not used has gone.
+func (d *Disk) Check(ctx context.Context, tenant string) error {
 	for _, of := range d.tight(tenant) {
 		d.empty(ctx, of)
 	}
@@ -110,29 +116,29 @@ func (d *disk) check(ctx context.Context, tenant string) error {
 }
 
 // tight are those whose unused files have to go before the tenant takes more.
-func (d *disk) tight(tenant string) []string {
+func (d *Disk) tight(tenant string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var of []string
-	if files, bytes := d.take(tenant); bytes > d.bound(tenant) || files >= d.files {
+	if files, bytes := d.take(tenant); bytes > d.bound(tenant) || files >= d.Limits.Files {
 		of = append(of, tenant)
 	}
-	if d.sum > d.total {
+	if d.sum > d.Limits.Total {
 		of = append(of, nobody, d.most())
 	}
 	return of
 }
 
 // bound is how many bytes may count for a tenant.
-func (d *disk) bound(tenant string) int64 {
-	if d.limitOf == nil {
-		return d.limit
+func (d *Disk) bound(tenant string) int64 {
+	if d.LimitOf == nil {
+		return d.Limits.Bytes
 	}
-	return d.limitOf(pool.NameOf(tenant))
+	return d.LimitOf(pool.NameOf(tenant))
 }
 
 // empty removes what counts for a tenant and was not used for an hour.
-func (d *disk) empty(ctx context.Context, tenant string) {
+func (d *Disk) empty(ctx context.Context, tenant string) {
 	now := d.now()
 	d.clearing.Lock()
 	due := now.Sub(d.cleared[tenant]) >= clearEvery
@@ -148,14 +154,14 @@ func (d *disk) empty(ctx context.Context, tenant string) {
 			continue
 		}
 		for _, store := range d.stores {
-			_ = store.clear(ctx, file, now, idleFor) // What cannot be removed still counts.
+			_ = store.Clear(ctx, file, now, IdleFor) // What cannot be removed still counts.
 		}
 		d.recount(file)
 	}
 }
 
 // refusal is why a tenant may not take more.
-func (d *disk) refusal(tenant string) error {
+func (d *Disk) refusal(tenant string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	files, bytes := d.take(tenant)
@@ -163,31 +169,31 @@ func (d *disk) refusal(tenant string) error {
 	case bytes > d.bound(tenant):
 		return failure.Over(budget.SourceBytes, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed; what nobody uses goes after an hour. "+
 			"An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant", pool.Whose(tenant), limit.Text(bytes), limit.Text(d.bound(tenant)))
-	case files >= d.files:
-		return failure.New(failure.ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", pool.Whose(tenant), d.files)
-	case d.sum > d.total && bytes > d.total/int64(len(d.shares)), d.sum > d.total+d.total/6:
-		return failure.New(errDisk, "the sources of all tenants take more disk together than the limit of %s: nothing more is fetched for %s until others need less; what nobody uses goes after an hour", limit.Text(d.total), pool.Whose(tenant))
+	case files >= d.Limits.Files:
+		return failure.New(failure.ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", pool.Whose(tenant), d.Limits.Files)
+	case d.sum > d.Limits.Total && bytes > d.Limits.Total/int64(len(d.shares)), d.sum > d.Limits.Total+d.Limits.Total/6:
+		return failure.New(Err, "the sources of all tenants take more disk together than the limit of %s: nothing more is fetched for %s until others need less; what nobody uses goes after an hour", limit.Text(d.Limits.Total), pool.Whose(tenant))
 	}
 	return nil
 }
 
-// sweep removes from the stores what nobody uses any more.
-func (d *disk) sweep(ctx context.Context) error {
+// Sweep removes from the stores what nobody uses any more.
+func (d *Disk) Sweep(ctx context.Context) error {
 	now, owned := d.now(), d.owned()
 	var failures []error
 	for _, store := range d.stores {
-		pieces, err := store.kept()
+		pieces, err := store.Kept()
 		failures = append(failures, err)
 		for _, piece := range pieces {
 			unused := unusedFor
-			if now.Sub(d.began) >= idleFor && !owned[piece] {
-				unused = idleFor
+			if now.Sub(d.began) >= IdleFor && !owned[piece] {
+				unused = IdleFor
 			}
-			failures = append(failures, store.clear(ctx, piece, now, unused))
+			failures = append(failures, store.Clear(ctx, piece, now, unused))
 		}
-		store.tidy()
+		store.Tidy()
 	}
-	for _, path := range d.all() {
+	for _, path := range d.Files() {
 		d.recount(path)
 	}
 	d.clearing.Lock()
@@ -200,7 +206,7 @@ func (d *disk) sweep(ctx context.Context) error {
 type metered struct {
 	io.ReadCloser
 	ctx    context.Context
-	disk   *disk
+	disk   *Disk
 	tenant string
 	// got are the bytes that came.
 	got int64
@@ -210,7 +216,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	n, err := m.ReadCloser.Read(p)
 	m.got += int64(n)
 	m.disk.arrive(m.tenant, int64(n))
-	if full := m.disk.check(m.ctx, m.tenant); full != nil {
+	if full := m.disk.Check(m.ctx, m.tenant); full != nil {
 		return 0, full
 	}
 	return n, err
@@ -223,17 +229,17 @@ func (m *metered) Close() error {
 	return m.ReadCloser.Close()
 }
 
-// writing explains a failed write below dir. A full disk is named, because its cause is never the source.
-func writing(dir string, err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("no space left below %s: free some or give the operator a larger volume: %w", dir, err)
-	}
-	return fmt.Errorf("writing below %s: %w", dir, err)
+// Used are the bytes that count for a tenant.
+func (d *Disk) Used(tenant string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, bytes := d.take(tenant)
+	return bytes
 }
 
-// errDisk marks what went wrong on our side, which no other answer of the server would help.
-var errDisk = errors.New("disk error")
-
-func diskFailed(dir string, err error) error {
-	return fmt.Errorf("%w: %w", errDisk, writing(dir, err))
+// Sum are the bytes that count for all.
+func (d *Disk) Sum() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sum
 }

@@ -1,0 +1,78 @@
+package index
+
+import (
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+// Version is one version of a chart.
+type Version struct {
+	// Name is the version as the repository writes it.
+	Name   string
+	URLs   []string
+	Digest string
+}
+
+// Choose picks the version a wish means: the one of exactly that name, else the newest that is in the range.
+func Choose(chart, wish string, versions []Version) (Version, error) {
+	if wish == "" {
+		wish = "*"
+	}
+	for _, v := range versions {
+		if v.Name == wish {
+			return v, nil
+		}
+	}
+	wanted, err := semver.NewConstraint(wish)
+	if err != nil {
+		return Version{}, failure.New(failure.ErrInvalid, "%q is neither a version nor a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(wish))
+	}
+	sorted := NewestFirst(versions)
+	for _, v := range sorted {
+		if wanted.Check(v.Parsed) {
+			return v.Version, nil
+		}
+	}
+	if len(sorted) == 0 {
+		return Version{}, failure.New(failure.ErrNotFound, "chart %s has no versions", chart)
+	}
+	var newest []string
+	for _, v := range sorted[:min(5, len(sorted))] {
+		newest = append(newest, failure.Printable(v.Name))
+	}
+	return Version{}, failure.New(failure.ErrNotFound, "chart %s has no version %q; the newest are %s", chart, failure.Printable(wish), strings.Join(newest, ", "))
+}
+
+// Parsed is a version in its parts.
+type Parsed struct {
+	Version
+	Parsed *semver.Version
+}
+
+// NewestFirst leaves out what is not a version.
+func NewestFirst(versions []Version) []Parsed {
+	var sorted []Parsed
+	for _, v := range versions {
+		if parsed, err := semver.NewVersion(v.Name); err == nil {
+			sorted = append(sorted, Parsed{Version: v, Parsed: parsed})
+		}
+	}
+	// Equal to semver are versions that differ in build metadata only; the name decides, so that the answer is stable.
+	sort.Slice(sorted, func(i, j int) bool {
+		if order := sorted[i].Parsed.Compare(sorted[j].Parsed); order != 0 {
+			return order > 0
+		}
+		return sorted[i].Name > sorted[j].Name
+	})
+	return sorted
+}
+
+var name = regexp.MustCompile(`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`)
+
+// IsName says whether a chart may have this name: it is what the API allows, and becomes a part of a URL.
+func IsName(chart string) bool { return name.MatchString(chart) }

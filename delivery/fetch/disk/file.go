@@ -1,0 +1,75 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+// Temporary is the pattern of names that mean nothing when a process starts, and are swept.
+const Temporary = "tmp-*"
+
+// triesToCreate is how often a folder may go between its making and the first file in it.
+const triesToCreate = 100
+
+// CreateIn creates a Temporary file in a folder that comes into being with it. It may be gone again at any moment while nothing is in
+// it, see Discard.
+func CreateIn(folder string) (*os.File, error) {
+	for tries := 1; ; tries++ {
+		err := os.MkdirAll(folder, 0o700)
+		if err == nil {
+			var file *os.File
+			if file, err = os.CreateTemp(folder, Temporary); err == nil {
+				return file, nil
+			}
+		}
+		// MkdirAll says that it exists where it went between the try to make it and the look at what is there.
+		if gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist); tries == triesToCreate || !gone {
+			return nil, Writing(folder, err)
+		}
+	}
+}
+
+// Discard closes a Temporary file and removes it, unless it was renamed, and its folder where nothing else is in it: who names
+// sources that give nothing must not fill the disk with folders.
+func Discard(file *os.File) {
+	_ = file.Close()
+	_ = os.Remove(file.Name())
+	_ = os.Remove(filepath.Dir(file.Name()))
+}
+
+// Writing explains a failed write below dir. A full disk is named, because its cause is never the source.
+func Writing(dir string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("no space left below %s: free some or give the operator a larger volume: %w", dir, err)
+	}
+	return fmt.Errorf("writing below %s: %w", dir, err)
+}
+
+// Err marks what went wrong on our side, which no other answer of the server would help.
+var Err = errors.New("disk error")
+
+// Failed is an Err of a write below dir.
+func Failed(dir string, err error) error {
+	return fmt.Errorf("%w: %w", Err, Writing(dir, err))
+}
+
+// DownloadFailed explains an error of copying from a server to a file.
+func DownloadFailed(what, folder string, err error) error {
+	var (
+		local *os.PathError
+		ours  *failure.Error
+	)
+	switch {
+	case errors.As(err, &local):
+		return Writing(folder, err)
+	case errors.As(err, &ours):
+		return err
+	}
+	return fmt.Errorf("%w: downloading %s: %w", failure.ErrUnavailable, what, err)
+}

@@ -1,0 +1,141 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
+)
+
+// Usage is what was used since the last sweep. In memory, because a write for each use would cost more than it tells; a
+// crash loses an hour of it at most.
+type Usage struct {
+	mu   sync.Mutex
+	used map[string]struct{}
+}
+
+// Mark notes a use of a file or folder.
+func (u *Usage) Mark(path string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.used == nil {
+		u.used = map[string]struct{}{}
+	}
+	u.used[path] = struct{}{}
+}
+
+// Len is of how many files and folders a use is noted.
+func (u *Usage) Len() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.used)
+}
+
+// take says whether the file was used since it was last asked.
+func (u *Usage) take(path string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, was := u.used[path]
+	delete(u.used, path)
+	return was
+}
+
+// Tidy forgets the uses of what is not there: of fetches that failed.
+func (u *Usage) Tidy() {
+	u.mu.Lock()
+	paths := slices.Collect(maps.Keys(u.used))
+	u.mu.Unlock()
+	for _, path := range paths {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			u.take(path)
+		}
+	}
+}
+
+// Stale says whether a file or folder was not used for that long, and writes down when one was that was used since it was last
+// asked. What is not there is not stale.
+func (u *Usage) Stale(path string, now time.Time, unused time.Duration) (bool, error) {
+	if u.take(path) {
+		return false, Present(os.Chtimes(path, now, now))
+	}
+	about, err := os.Stat(path)
+	return err == nil && now.Sub(about.ModTime()) >= unused, Present(err)
+}
+
+// Folder has files that were fetched, <dir>/<source>/<file>, each whole or not there. What is not used for 7 days is swept.
+type Folder struct {
+	Dir string
+	// Disk is what its files count on. Nil: nothing counts.
+	Disk *Disk
+	// Locks are held by who makes a file, or removes it.
+	Locks singleflight.Mutexes
+	Used  Usage
+	// Emptied is told of a source of which nothing is left; it may be nil.
+	Emptied func(folder string)
+
+	tidied sync.Once
+}
+
+// Begin removes what a crash left unfinished, once, before anything is begun.
+func (s *Folder) Begin() {
+	s.tidied.Do(func() {
+		unfinished, _ := filepath.Glob(filepath.Join(s.Dir, "*", Temporary))
+		for _, path := range unfinished {
+			_ = os.Remove(path)
+		}
+	})
+}
+
+// Kept are all files.
+func (s *Folder) Kept() ([]string, error) {
+	s.Begin()
+	files, err := filepath.Glob(filepath.Join(s.Dir, "*", "*"))
+	if err != nil {
+		return nil, fmt.Errorf("sweeping %s: %w", s.Dir, err)
+	}
+	return slices.DeleteFunc(files, func(path string) bool {
+		unfinished, _ := filepath.Match(Temporary, filepath.Base(path))
+		return unfinished
+	}), nil
+}
+
+// Clear removes a file that was not used for that long.
+func (s *Folder) Clear(ctx context.Context, path string, now time.Time, unused time.Duration) error {
+	if filepath.Dir(filepath.Dir(path)) != s.Dir {
+		return nil
+	}
+	unlock, err := s.Locks.Lock(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if old, err := s.Used.Stale(path, now, unused); err != nil || !old {
+		return err
+	}
+	if err := Present(os.Remove(path)); err != nil {
+		return err
+	}
+	if os.Remove(filepath.Dir(path)) == nil && s.Emptied != nil {
+		s.Emptied(filepath.Dir(path))
+	}
+	return nil
+}
+
+// Tidy forgets the uses of what is not there.
+func (s *Folder) Tidy() { s.Used.Tidy() }
+
+// Present makes it no failure that a file went by itself.
+func Present(err error) error {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("sweeping: %w", err)
+}
