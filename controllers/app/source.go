@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/render"
 )
@@ -150,16 +151,16 @@ func (s *scope) ofCommit(commit fetch.Commit) (found fetched, err error) {
 }
 
 // verification reads the keys that may sign.
-func (r *Reconciler) verification(ctx context.Context, s *scope, spec *v1alpha1.GitVerification) (fetch.Verification, error) {
+func (r *Reconciler) verification(ctx context.Context, s *scope, spec *v1alpha1.GitVerification) (signature.Verification, error) {
 	if spec == nil {
-		return fetch.Verification{}, nil
+		return signature.Verification{}, nil
 	}
 	ref := spec.SecretRef.Name
 	keys, err := r.data(ctx, s, "Secret", ref)
 	if errors.Is(err, render.ErrMissing) {
-		return fetch.Verification{}, fmt.Errorf("secret %s/%s of verify.secretRef does not exist: create it", s.app.Namespace, ref)
+		return signature.Verification{}, fmt.Errorf("secret %s/%s of verify.secretRef does not exist: create it", s.app.Namespace, ref)
 	}
-	return fetch.Verification{Mode: spec.Mode, Keys: keys, Now: r.Clock.Now}, err
+	return signature.Verification{Mode: spec.Mode, Keys: keys, Now: r.Clock.Now}, err
 }
 
 func (r *Reconciler) commit(ctx context.Context, s *scope, from fetch.Git, secret *v1alpha1.LocalSecretReference) (fetch.Commit, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 )
 
 // staleFacts are the facts of a source that could not be asked.
@@ -34,7 +35,7 @@ func (r *Reconciler) fetched(s *scope, err error) error {
 		return r.awaitAnswer(s, err)
 	}
 	outcome := sourceOutcome(err)
-	if !delivered(s.app) || errors.Is(err, fetch.ErrVerification) || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) {
+	if !delivered(s.app) || errors.Is(err, signature.Err) || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) {
 		return outcome
 	}
 	s.kept = true

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 )
 
 // newest fetches the newest commit with all that accept needs to know of it, because all of that may wait for the network.
@@ -33,16 +34,16 @@ func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository
 }
 
 // signers reads the keys that may sign.
-func (r *Reconciler) signers(ctx context.Context, spec *v1alpha1.GitVerification) (fetch.Verification, error) {
+func (r *Reconciler) signers(ctx context.Context, spec *v1alpha1.GitVerification) (signature.Verification, error) {
 	secret := &corev1.Secret{}
 	err := r.credentials.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: spec.SecretRef.Name}, secret)
 	if apierrors.IsNotFound(err) {
-		return fetch.Verification{}, fmt.Errorf("secret %s/%s of verify.secretRef does not exist: create it", r.Namespace, spec.SecretRef.Name)
+		return signature.Verification{}, fmt.Errorf("secret %s/%s of verify.secretRef does not exist: create it", r.Namespace, spec.SecretRef.Name)
 	}
 	if err != nil {
-		return fetch.Verification{}, fmt.Errorf("reading secret %s/%s: %w", r.Namespace, spec.SecretRef.Name, err)
+		return signature.Verification{}, fmt.Errorf("reading secret %s/%s: %w", r.Namespace, spec.SecretRef.Name, err)
 	}
-	return fetch.Verification{Mode: spec.Mode, Keys: secret.Data, Now: r.Steps.Clock.Now}, nil
+	return signature.Verification{Mode: spec.Mode, Keys: secret.Data, Now: r.Steps.Clock.Now}, nil
 }
 
 // accept decides whether the commit that was fetched may follow the one that was accepted last. One that may not is held, and

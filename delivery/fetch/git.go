@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
@@ -41,7 +42,7 @@ type Git struct {
 	// from it. Empty: nothing is compared.
 	After string
 	// Signers has the signature of the commit, or of the tag that names it, looked at: see Commit.Unsigned. Nil: it is not.
-	Signers *Verification
+	Signers *signature.Verification
 }
 
 // Commit is one commit of a repository.

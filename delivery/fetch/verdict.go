@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
@@ -26,7 +27,7 @@ func Verdict(err error) (reason string, final bool) {
 		return v1alpha1.AuthenticationFailedReason, true
 	case errors.Is(err, failure.ErrNotFound):
 		return v1alpha1.SourceNotFoundReason, true
-	case errors.Is(err, ErrVerification):
+	case errors.Is(err, signature.Err):
 		return v1alpha1.VerificationFailedReason, true
 	case errors.Is(err, failure.ErrDigest):
 		return v1alpha1.DigestMismatchReason, true

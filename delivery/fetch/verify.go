@@ -1,47 +1,22 @@
 package fetch
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"strings"
-	"time"
-
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
 )
 
-// ErrVerification means that a commit or tag is not signed by one of the keys that are asked for: only another commit, or
-// other keys, can help.
-var ErrVerification = errors.New("verification failed")
-
-// Verification is who must have signed what.
-type Verification struct {
-	// Mode says what: the commit (HEAD, the default), the annotated tag that names it, or both.
-	Mode sourcev1.GitVerificationMode
-	// Keys are the public keys, from the data of a Secret: each key *.asc holds armored OpenPGP keys, each key *.pub SSH keys
-	// as in authorized_keys. Others are ignored.
-	Keys map[string][]byte
-	// Now tells the time, by which keys expire.
-	Now func() time.Time
-}
-
-// WantsTag says whether a tag has to be signed, which then has to be fetched too: see Git.WithTag.
-func (v Verification) WantsTag() bool {
-	return v.Mode == sourcev1.ModeGitTag || v.Mode == sourcev1.ModeGitTagAndHEAD
-}
-
 // Verify compares the signatures of the commit, and of the tag it was fetched by, with the keys. Nothing is asked of the
-// network. Errors: ErrVerification, which names commit or tag and key; ErrInvalid for keys that cannot be read.
-func (c Commit) Verify(v Verification) error {
-	keys, err := readKeys(v)
+// network. Errors: signature.Err, which names commit or tag and key; ErrInvalid for keys that cannot be read.
+func (c Commit) Verify(v signature.Verification) error {
+	signers, err := v.Read()
 	if err != nil {
 		return err
 	}
 	if v.WantsTag() {
-		if err := c.verifyTag(keys); err != nil {
+		if err := c.verifyTag(signers); err != nil {
 			return err
 		}
 		if v.Mode == sourcev1.ModeGitTag {
@@ -52,113 +27,19 @@ func (c Commit) Verify(v Verification) error {
 	if err != nil {
 		return err
 	}
-	signed, err := splitCommit(content)
-	if err != nil {
-		return fmt.Errorf("commit %s %w", c.Hash, err)
-	}
-	if err := keys.verify(signed); err != nil {
-		return fmt.Errorf("commit %s %w", c.Hash, err)
-	}
-	return nil
+	return signers.Commit(c.Hash, content)
 }
 
-func (c Commit) verifyTag(keys *publicKeys) error {
+func (c Commit) verifyTag(signers signature.Signers) error {
 	switch {
 	case c.ref.name == "":
 		return failure.New(failure.ErrInvalid, "verify.mode asks for a signed tag, and ref names none: set ref.tag or ref.semver")
 	case c.ref.tag.IsZero():
-		return failure.New(ErrVerification, "tag %s is a lightweight tag, which cannot be signed: make it with \"git tag --sign\"", failure.Printable(c.ref.name))
+		return failure.New(signature.Err, "tag %s is a lightweight tag, which cannot be signed: make it with \"git tag --sign\"", failure.Printable(c.ref.name))
 	}
 	content, err := c.from.read(plumbing.TagObject, c.ref.tag)
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("tag %s (%s)", failure.Printable(c.ref.name), c.ref.tag)
-	// The signature covers these lines. Without a look at them, a signed tag serves under the name of any other.
-	head := fmt.Sprintf("object %s\ntype commit\ntag %s\n", c.Hash, c.ref.name)
-	if !bytes.HasPrefix(content, []byte(head)) {
-		return failure.New(ErrVerification, "%s is not about commit %s under this name: make it anew with \"git tag --sign\"", what, c.Hash)
-	}
-	if err := keys.verify(splitTag(content)); err != nil {
-		return fmt.Errorf("%s %w", what, err)
-	}
-	return nil
-}
-
-// signed is what was signed, and the signature in PEM or armor, empty when there is none.
-type signed struct{ content, signature []byte }
-
-// splitCommit takes the signature out of the head of a commit, where it is a field of several lines. The commit is not
-// decoded and encoded for it: every byte counts.
-func splitCommit(commit []byte) (signed, error) {
-	var s signed
-	head, _, _ := bytes.Cut(commit, []byte("\n\n"))
-	within, times := "", 0
-	for line := range bytes.Lines(append(bytes.Clone(head), '\n')) {
-		if line[0] != ' ' {
-			name, _, _ := strings.Cut(string(line[:min(len(line), 16)]), " ")
-			within = name
-			if name == "gpgsig" {
-				times++
-				line = line[len("gpgsig"):]
-			}
-		}
-		switch within {
-		case "gpgsig":
-			s.signature = append(s.signature, bytes.TrimPrefix(line, []byte(" "))...)
-		case "gpgsig-sha256":
-			// Git's other signature, for repositories of SHA-256, is no part of what this one signs.
-		default:
-			s.content = append(s.content, line...)
-		}
-	}
-	if times > 1 {
-		return signed{}, failure.New(ErrVerification, "has more than one signature")
-	}
-	s.content = append(s.content, commit[min(len(head)+1, len(commit)):]...)
-	return s, nil
-}
-
-// splitTag cuts off the signature, which is the end of a tag's message.
-func splitTag(tag []byte) signed {
-	at, end := -1, 0
-	for line := range bytes.Lines(tag) {
-		if bytes.HasPrefix(line, []byte(openpgpBegins)) || bytes.HasPrefix(line, []byte(sshBegins)) {
-			at = end
-		}
-		end += len(line)
-	}
-	if at < 0 {
-		return signed{content: tag}
-	}
-	return signed{content: tag[:at], signature: tag[at:]}
-}
-
-const (
-	openpgpBegins = "-----BEGIN PGP SIGNATURE-----"
-	sshBegins     = "-----BEGIN SSH SIGNATURE-----"
-)
-
-func (k *publicKeys) verify(s signed) error {
-	switch {
-	case len(s.signature) == 0:
-		return failure.New(ErrVerification, "is not signed: sign it with one of the keys in the Secret of verify")
-	case bytes.HasPrefix(s.signature, []byte(sshBegins)):
-		return k.verifySSH(s)
-	case bytes.HasPrefix(s.signature, []byte(openpgpBegins)):
-		return k.verifyOpenPGP(s)
-	}
-	return failure.New(ErrVerification, "has a signature that is neither of OpenPGP nor of SSH: sign it with one of the keys in the Secret of verify")
-}
-
-func unknownKey(id string) error {
-	return failure.New(ErrVerification, "is signed by key %s, which is not in the Secret of verify: add the key if you trust it", id)
-}
-
-func badSignature(id string) error {
-	return failure.New(ErrVerification, "has a signature by key %s that is not one of this content: it was changed after it was signed", id)
-}
-
-func unreadableSignature() error {
-	return failure.New(ErrVerification, "has a signature that cannot be read: sign it again")
+	return signers.Tag(c.ref.name, c.ref.tag.String(), c.Hash, content)
 }
