@@ -69,7 +69,7 @@ type Options struct {
 	TokenServices map[string]string
 	// OwnService is the name of the operator's Service, which they may not reach; "" when there is none.
 	OwnService string
-	// FluxArtifactHosts are the hosts of artifacts of Flux's sources, see fetch.ArtifactStore.
+	// FluxArtifactHosts are the hosts of artifacts of Flux's sources, see artifact.Store.
 	FluxArtifactHosts []string
 	// Gateway is the Gateway that serves the hosts of Image apps, as "namespace/name" or "namespace/name/section"; "" leaves
 	// them to an Ingress.

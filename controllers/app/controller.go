@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/journal"
@@ -71,7 +72,7 @@ type Reconciler struct {
 	Git    *fetch.GitStore
 	Charts *fetch.ChartStore
 	// Artifacts are those of OCI registries and of Flux's sources.
-	Artifacts *fetch.ArtifactStore
+	Artifacts *artifact.Store
 	*Sources
 	// Tags lists the tags of image repositories for image policies.
 	Tags *image.Store

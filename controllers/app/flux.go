@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
@@ -55,8 +55,8 @@ func (r *Reconciler) fromFlux(ctx context.Context, s *scope, ref *v1alpha1.FluxS
 	}
 	ask.Request += " " + version
 	ask.MaxAge = math.MaxInt64 // What changes it is an event.
-	found := func() (fetch.Artifact, error) {
-		return lastOf(r, s, r.FluxArtifacts, ask, func() (cache.Fetcher[fetch.Artifact], error) {
+	found := func() (artifact.Artifact, error) {
+		return lastOf(r, s, r.FluxArtifacts, ask, func() (cache.Fetcher[artifact.Artifact], error) {
 			return r.download(ctx, s, mapping.GroupVersionKind, ref.Name)
 		})
 	}
@@ -64,7 +64,7 @@ func (r *Reconciler) fromFlux(ctx context.Context, s *scope, ref *v1alpha1.FluxS
 }
 
 // download reads the source's status, and returns what fetches the artifact that is there.
-func (r *Reconciler) download(ctx context.Context, s *scope, kind schema.GroupVersionKind, name string) (cache.Fetcher[fetch.Artifact], error) {
+func (r *Reconciler) download(ctx context.Context, s *scope, kind schema.GroupVersionKind, name string) (cache.Fetcher[artifact.Artifact], error) {
 	source := &unstructured.Unstructured{}
 	source.SetGroupVersionKind(kind)
 	what := fmt.Sprintf("%s %s/%s", kind.Kind, s.app.Namespace, name)
@@ -85,15 +85,15 @@ func (r *Reconciler) download(ctx context.Context, s *scope, kind schema.GroupVe
 	if ready != nil && ready.Status == metav1.ConditionFalse {
 		return nil, notReady("%s is not ready: %.500q", what, ready.Message)
 	}
-	artifact := status.Status.Artifact
-	if artifact == nil {
+	made := status.Status.Artifact
+	if made == nil {
 		return nil, notReady("%s has no artifact yet", what)
 	}
-	from := fetch.FluxArtifact{
-		URL: artifact.URL, Revision: artifact.Revision, Digest: artifact.Digest,
+	from := artifact.Flux{
+		URL: made.URL, Revision: made.Revision, Digest: made.Digest,
 		Namespace: s.app.Namespace, Tenant: s.owner.Tenant,
 	}
-	return func(ctx context.Context) (fetch.Artifact, error) {
+	return func(ctx context.Context) (artifact.Artifact, error) {
 		got, err := r.Artifacts.Download(ctx, from)
 		if err != nil {
 			return got, fmt.Errorf("%s: %w", what, err)
@@ -115,7 +115,7 @@ func (a *absent) Error() string { return a.why }
 func (a *absent) Is(target error) bool { return target == failure.ErrNotReady }
 
 // unpacked opens an artifact, and finds it anew where it was swept or the disk is another one.
-func (r *Reconciler) unpacked(find func() (fetch.Artifact, error), forget func()) (fetched, error) {
+func (r *Reconciler) unpacked(find func() (artifact.Artifact, error), forget func()) (fetched, error) {
 	artifact, err := find()
 	if err != nil {
 		return fetched{}, err

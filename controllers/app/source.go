@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
@@ -176,12 +177,12 @@ func (r *Reconciler) commit(ctx context.Context, s *scope, from fetch.Git, secre
 }
 
 func (r *Reconciler) pull(ctx context.Context, s *scope, spec *v1alpha1.OCISource) (fetched, error) {
-	from := fetch.OCI{URL: spec.URL, Digest: spec.Digest, SemVer: spec.SemVer, Tag: spec.Tag, Insecure: spec.Insecure, Tenant: s.owner.Tenant}
-	found := func() (fetch.Artifact, error) {
-		return shared(ctx, r, s, asked[fetch.Artifact]{
+	from := artifact.OCI{URL: spec.URL, Digest: spec.Digest, SemVer: spec.SemVer, Tag: spec.Tag, Insecure: spec.Insecure, Tenant: s.owner.Tenant}
+	found := func() (artifact.Artifact, error) {
+		return shared(ctx, r, s, asked[artifact.Artifact]{
 			of: r.Pulled, what: fmt.Sprintf("oci %q %t", []string{spec.URL, spec.Digest, spec.SemVer, spec.Tag}, spec.Insecure), secret: spec.SecretRef,
 			host: pool.HostOf(spec.URL),
-			fetch: func(ctx context.Context, auth transport.Auth) (fetch.Artifact, error) {
+			fetch: func(ctx context.Context, auth transport.Auth) (artifact.Artifact, error) {
 				from := from
 				from.Auth = auth
 				return r.Artifacts.Fetch(ctx, from)
@@ -289,7 +290,7 @@ func (r *Reconciler) wakeOnNews(queue workqueue.TypedRateLimitingInterface[recon
 			}
 		}
 	}
-	r.Pulled.Changed = func(from string, was, is fetch.Artifact) {
+	r.Pulled.Changed = func(from string, was, is artifact.Artifact) {
 		for _, app := range r.references.users(reference{kind: sourceKind, name: from}) {
 			if was.Digest != is.Digest {
 				queue.Add(reconcile.Request{NamespacedName: app})

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
@@ -20,21 +21,21 @@ import (
 type Sources struct {
 	// Commits and Pulled are what Git repositories and OCI registries answered anybody.
 	Commits *cache.Answers[fetch.Commit]
-	Pulled  *cache.Answers[fetch.Artifact]
+	Pulled  *cache.Answers[artifact.Artifact]
 	// Archives are what chart repositories answered an app, Dependencies what the chart in its folder lacked, FluxArtifacts what
 	// its Flux source made, Choices what its image policy chose.
 	Archives      *cache.Answers[fetch.ChartArchive]
 	Dependencies  *cache.Answers[[]fetch.Dependency]
-	FluxArtifacts *cache.Answers[fetch.Artifact]
+	FluxArtifacts *cache.Answers[artifact.Artifact]
 	Choices       *cache.Answers[image.Chosen]
 }
 
 // NewSources returns Sources that ask by the pool.
 func NewSources(p *pool.Pool, c clock.PassiveClock) *Sources {
 	return &Sources{
-		Commits: cache.NewShared[fetch.Commit](p, c), Pulled: cache.NewShared[fetch.Artifact](p, c),
+		Commits: cache.NewShared[fetch.Commit](p, c), Pulled: cache.NewShared[artifact.Artifact](p, c),
 		Archives: cache.NewRecent[fetch.ChartArchive](p, c), Dependencies: cache.NewRecent[[]fetch.Dependency](p, c),
-		FluxArtifacts: cache.NewRecent[fetch.Artifact](p, c), Choices: cache.NewRecent[image.Chosen](p, c),
+		FluxArtifacts: cache.NewRecent[artifact.Artifact](p, c), Choices: cache.NewRecent[image.Chosen](p, c),
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
@@ -21,8 +20,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
-
-var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // archive returns the archive of a version, downloading it when it is not there. One that neither the repository nor the
 // source gives a digest of is downloaded every time.
@@ -87,7 +84,7 @@ type expected struct {
 func expectedDigest(pinned, listed string) (expected, error) {
 	pinned = strings.TrimPrefix(pinned, "sha256:")
 	listed = strings.ToLower(strings.TrimPrefix(listed, "sha256:"))
-	if listed != "" && !sha256Hex.MatchString(listed) {
+	if listed != "" && !disk.IsSHA256(listed) {
 		return expected{}, failure.New(failure.ErrInvalid, "the repository lists the digest %q, which is not a SHA-256", failure.Printable(listed))
 	}
 	if pinned != "" && listed != "" && pinned != listed {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // fastImport makes a commit of main of what write puts into a stream of git fast-import.
@@ -90,7 +91,7 @@ func TestALargeRepository(t *testing.T) {
 	server, wire := counted(t, repo)
 	store := NewGitStore(t.TempDir(), loopback)
 	began := time.Now()
-	peak := peakHeap(t, func() { fetchOK(t, store, Git{URL: server.url()}) })
+	peak := sources.PeakHeap(t, func() { fetchOK(t, store, Git{URL: server.url()}) })
 	t.Logf("first fetch: %s, heap at most +%d MiB, %d MiB on the wire", time.Since(began), peak/limit.MiB, wire.Load()/limit.MiB)
 	if peak > 200*limit.MiB {
 		t.Errorf("the first fetch took %d MiB", peak/limit.MiB)
@@ -137,7 +138,7 @@ func TestHostileRepositories(t *testing.T) {
 		"one file of 1 GiB": {
 			func(file func(string, int64, io.Reader)) {
 				file("web.yaml", 3, strings.NewReader("a: "))
-				file("apps/db/dump.sql", 1<<30, zeros{})
+				file("apps/db/dump.sql", 1<<30, sources.Zeros{})
 			},
 			[]string{"apps/db/dump.sql", "1 GiB", "the limit is 512 MiB"}, 64 * limit.MiB,
 		},
@@ -156,7 +157,7 @@ func TestHostileRepositories(t *testing.T) {
 			server := serve(t, repo, httptest.NewServer)
 			began := time.Now()
 			var err error
-			peak := peakHeap(t, func() {
+			peak := sources.PeakHeap(t, func() {
 				var commit Commit
 				if commit, err = NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url()}); err == nil {
 					err = fs.WalkDir(commit.Root, ".", func(_ string, _ fs.DirEntry, err error) error { return err })

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // TestSourcesThatGiveNothingLeaveNothing asks for repositories, charts and artifacts that never come, each under many URLs, and looks
@@ -39,7 +41,7 @@ func TestSourcesThatGiveNothingLeaveNothing(t *testing.T) {
 		if _, err := stores.Charts.Fetch(t.Context(), Chart{Repository: fmt.Sprintf("%s/%d", server.URL, i), Name: "web", Tenant: "acme"}); err == nil {
 			t.Error("a chart that is none is fetched")
 		}
-		src := FluxArtifact{URL: fmt.Sprintf("%s/gitrepository/acme/%d.tgz", server.URL, i), Digest: digestOf(nil), Namespace: "acme", Tenant: fmt.Sprint("tenant", i)}
+		src := artifact.Flux{URL: fmt.Sprintf("%s/gitrepository/acme/%d.tgz", server.URL, i), Digest: sources.DigestOf(nil), Namespace: "acme", Tenant: fmt.Sprint("tenant", i)}
 		if _, err := stores.Artifacts.Download(t.Context(), src); err == nil {
 			t.Error("an artifact that is none is fetched")
 		}

@@ -124,7 +124,7 @@ func (c Chart) check() (*url.URL, error) {
 	switch {
 	case !index.IsName(c.Name):
 		return nil, failure.New(failure.ErrInvalid, "%q is not the name of a chart: letters, digits, dots, dashes and underscores", failure.Printable(c.Name))
-	case c.Digest != "" && !sha256Hex.MatchString(strings.TrimPrefix(c.Digest, "sha256:")):
+	case c.Digest != "" && !disk.IsSHA256(strings.TrimPrefix(c.Digest, "sha256:")):
 		return nil, failure.New(failure.ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(c.Digest))
 	case err != nil || u.Host == "":
 		return nil, failure.New(failure.ErrInvalid, "the repository is not of the form https://host/path or oci://host/path")

@@ -108,14 +108,14 @@ func TestChartWithClientCertificate(t *testing.T) {
 		}
 		_, _ = w.Write(archive)
 	})
-	registry := serveOCI(t, startAsking(required, authority))
-	registry.push(t, "1.0.0", chartMediaType)
-	registry.away = other.URL
+	registry := sources.ServeOCI(t, startAsking(required, authority))
+	pushChart(t, registry, "1.0.0", chartMediaType)
+	registry.Away = other.URL
 	ca := certificate(server.Server)
 	auth := transport.Auth{Certificate: client, PrivateKey: key, CA: ca}
 	for name, src := range map[string]Chart{
 		"web": {Repository: server.URL, Name: "web", Auth: auth}, "abroad": {Repository: server.URL, Name: "abroad", Auth: auth},
-		"registry": {Repository: registry.repository(), Name: "web", Auth: auth},
+		"registry": {Repository: registry.Repository(), Name: "web", Auth: auth},
 	} {
 		_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), src)
 		if err != nil {
@@ -252,11 +252,11 @@ func TestChartTokenServers(t *testing.T) {
 			if tc.insecure {
 				start = httptest.NewServer
 			}
-			registry := serveOCI(t, start)
+			registry := sources.ServeOCI(t, start)
 			registry.Config.ErrorLog = log.New(io.Discard, "", 0)
-			registry.push(t, "1.0.0", chartMediaType)
-			registry.allow, registry.challenge = bearer("t0ken"), `Bearer realm="`+tc.realm+`",service="registry"`
-			src, host := Chart{Repository: registry.repository(), Name: "web", Version: "1.0.0", Insecure: tc.insecure, Auth: own}, registry.Listener.Addr().String()
+			pushChart(t, registry, "1.0.0", chartMediaType)
+			registry.Allow, registry.Challenge = bearer("t0ken"), `Bearer realm="`+tc.realm+`",service="registry"`
+			src, host := Chart{Repository: registry.Repository(), Name: "web", Version: "1.0.0", Insecure: tc.insecure, Auth: own}, registry.Listener.Addr().String()
 			switch {
 			case tc.refresh:
 				src.Auth = refresh(host)
@@ -286,10 +286,10 @@ func TestChartTokenServers(t *testing.T) {
 }
 
 func TestChartFromRegistryByPath(t *testing.T) {
-	server := serveOCI(t, httptest.NewTLSServer)
+	server := sources.ServeOCI(t, httptest.NewTLSServer)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.push(t, "1.0.0", chartMediaType)
-	server.allow, server.challenge = basic("bot", "right"), `Basic realm="registry"`
+	pushChart(t, server, "1.0.0", chartMediaType)
+	server.Allow, server.Challenge = basic("bot", "right"), `Basic realm="registry"`
 	host := server.Listener.Addr().String()
 	entry := func(place, password string) string {
 		return fmt.Sprintf(`%q:{"username":"bot","password":%q}`, place, password)
@@ -308,7 +308,7 @@ func TestChartFromRegistryByPath(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			auth := transport.Auth{CA: certificate(server.Server), DockerConfig: []byte(`{"auths":{` + strings.Join(tc.entries, ",") + `}}`)}
-			_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: server.repository(), Name: "web", Auth: auth})
+			_, err := NewChartStore(t.TempDir(), loopback).Fetch(t.Context(), Chart{Repository: server.Repository(), Name: "web", Auth: auth})
 			if tc.refused {
 				sources.WantError(t, err, failure.ErrAuthentication, host)
 			} else if err != nil {

@@ -24,9 +24,9 @@ func TestChartDigest(t *testing.T) {
 	digests := server.publish(t, "1.0.0", "1.1.0")
 	archive, own := tgz(t, "x")
 	server.files["/bare/index.yaml"], server.files["/bare/x.tgz"] = []byte("entries: {web: [{version: 1.0.0, urls: [x.tgz]}]}"), archive
-	registry := serveOCI(t, httptest.NewServer)
-	pushed := registry.push(t, "1.0.0", chartMediaType)
-	manifest := digestOf(registry.manifests["1.0.0"])
+	registry := sources.ServeOCI(t, httptest.NewServer)
+	pushed := pushChart(t, registry, "1.0.0", chartMediaType)
+	manifest := sources.DigestOf(registry.Manifests["1.0.0"])
 	other := "sha256:" + strings.Repeat("ab", 32)
 	cases := map[string]struct {
 		repository, version, digest string
@@ -47,7 +47,7 @@ func TestChartDigest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			src := Chart{Repository: server.URL + tc.repository, Name: "web", Version: tc.version, Digest: tc.digest}
 			if tc.repository == "oci" {
-				src.Repository, src.Insecure = registry.repository(), true
+				src.Repository, src.Insecure = registry.Repository(), true
 			}
 			store := NewChartStore(t.TempDir(), loopback)
 			got, err := store.Fetch(t.Context(), src)

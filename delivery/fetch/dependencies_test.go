@@ -67,9 +67,9 @@ func got(all []Dependency) []string {
 func TestDependencies(t *testing.T) {
 	server := serveHelm(t)
 	server.publish(t, "1.0.0", "1.1.0", "2.0.0")
-	registry := serveOCI(t, httptest.NewTLSServer)
-	registry.push(t, "3.1.0", chartMediaType)
-	helm, oci := server.URL+"/stable", registry.repository()
+	registry := sources.ServeOCI(t, httptest.NewTLSServer)
+	pushChart(t, registry, "3.1.0", chartMediaType)
+	helm, oci := server.URL+"/stable", registry.Repository()
 	web := func(version string) string {
 		return fmt.Sprintf("name: web, version: %q, repository: %q", version, helm)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
@@ -36,13 +37,13 @@ func storesOf(dir string, limit int64) (stores *Stores, later func(time.Duration
 
 // noisySources serves sources of that many bytes, each number another, and returns how each store fetches one.
 func noisySources(t *testing.T, size int) map[string]func(s *Stores, tenant string, n int) error {
-	charts, registry := serveHelm(t), serveOCI(t, httptest.NewServer)
+	charts, registry := serveHelm(t), sources.ServeOCI(t, httptest.NewServer)
 	index, git := "entries: {web: [", map[int]*gitServer{}
 	for n := range 4 {
 		archive, digest := tgz(t, noise(n, size))
 		charts.files[fmt.Sprintf("/stable/%d.tgz", n)] = archive
 		index += fmt.Sprintf("{version: 1.0.%d, digest: %s, urls: [%d.tgz]},", n, digest, n)
-		registry.publish(t, fmt.Sprint(n), fluxLayer, archiveOf(t, entry{name: "a", text: noise(n, size)}))
+		registry.PushArtifact(t, fmt.Sprint(n), "application/vnd.cncf.flux.content.v1.tar+gzip", sources.TarGz(t, sources.Entry{Name: "a", Text: noise(n, size)}))
 		repo := newGitRepo(t)
 		repo.write("a", noise(n, size))
 		repo.push("first")
@@ -59,7 +60,7 @@ func noisySources(t *testing.T, size int) map[string]func(s *Stores, tenant stri
 			return err
 		},
 		"artifacts": func(s *Stores, tenant string, n int) error {
-			src := registry.artifact()
+			src := artifact.OCI{URL: registry.Repository() + "/web", Insecure: true}
 			src.Tag, src.Tenant = fmt.Sprint(n), tenant
 			_, err := s.Artifacts.Fetch(t.Context(), src)
 			return err
@@ -118,7 +119,7 @@ func TestStoresShareADisk(t *testing.T) {
 	sources.WantError(t, fetches["charts"](stores, "acme", 0), nil, "")
 	sources.WantError(t, fetches["artifacts"](stores, "acme", 0), failure.ErrTooLarge, "150 KiB")
 
-	endless := stores.disk.Room(t.Context(), "other", io.NopCloser(zeros{}))
+	endless := stores.disk.Room(t.Context(), "other", io.NopCloser(sources.Zeros{}))
 	if n, err := io.Copy(io.Discard, endless); n > limit.MiB || !errors.Is(err, failure.ErrTooLarge) {
 		t.Errorf("%d bytes came, and then %v", n, err)
 	}

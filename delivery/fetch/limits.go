@@ -23,12 +23,6 @@ type limits struct {
 	indexDoc    int64       // what of an index.yaml is parsed at once: one version, or all of it when Helm did not write it
 	chart       int64       // a chart archive
 
-	artifact     int64 // an archive of manifests
-	unpacked     int64 // the same inflated
-	unpackedFile int64 // a file in it
-	path         int   // the length of a path in it
-	paths        int64 // all its paths together
-
 	transport.Timeouts
 }
 
@@ -49,12 +43,6 @@ func defaultLimits() limits {
 		index:    64 * limit.MiB,
 		indexDoc: 2 * limit.MiB,
 		chart:    20 * limit.MiB,
-
-		artifact:     64 * limit.MiB,
-		unpacked:     256 * limit.MiB,
-		unpackedFile: 16 * limit.MiB,
-		path:         1024,
-		paths:        8 * limit.MiB,
 
 		Timeouts: transport.DefaultTimeouts(),
 	}

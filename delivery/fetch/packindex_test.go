@@ -99,7 +99,7 @@ func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
 	}
 	repo := newGitRepo(t)
 	repo.fastImport(func(file func(string, int64, io.Reader)) {
-		file("apps/db/dump.sql", 100*limit.MiB, zeros{})
+		file("apps/db/dump.sql", 100*limit.MiB, sources.Zeros{})
 		file("apps/web/app.yaml", 3, strings.NewReader("a: "))
 	})
 	repo.config("core.bigFileThreshold", "10m") // else git takes long to look for differences in it
@@ -107,7 +107,7 @@ func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
 	store := NewGitStore(t.TempDir(), loopback)
 	store.limits.Answer = time.Minute
 	var commit Commit
-	peak := peakHeap(t, func() {
+	peak := sources.PeakHeap(t, func() {
 		commit = fetchOK(t, store, Git{URL: server.url()})
 		_, err := commit.Root.ReadFile("apps/db/dump.sql")
 		sources.WantError(t, err, failure.ErrTooLarge, "larger than the limit of 5 MiB")

@@ -199,7 +199,7 @@ func inflating(t *testing.T, files int, size int64) *gitServer {
 	repo.fastImport(func(file func(string, int64, io.Reader)) {
 		for i := range files {
 			text := fmt.Sprint(i, "\n")
-			file(fmt.Sprintf("f%d", i), size, io.MultiReader(strings.NewReader(text), zeros{}))
+			file(fmt.Sprintf("f%d", i), size, io.MultiReader(strings.NewReader(text), sources.Zeros{}))
 		}
 	})
 	repo.run(filepath.Join(repo.root, "app.git"), "config", "core.bigFileThreshold", "1m") // It looks for no differences.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -21,17 +22,17 @@ import (
 type Stores struct {
 	Git       *GitStore
 	Charts    *ChartStore
-	Artifacts *ArtifactStore
+	Artifacts *artifact.Store
 
 	disk *disk.Disk
 }
 
-// NewStores keeps the stores in folders of dir. hosts are those of NewArtifactStore; now tells the time.
+// NewStores keeps the stores in folders of dir. hosts are those of artifact.NewStore; now tells the time.
 func NewStores(dir string, network *transport.Network, now func() time.Time, hosts ...string) *Stores {
 	s := &Stores{
 		Git:       NewGitStore(filepath.Join(dir, "git"), network),
 		Charts:    NewChartStore(filepath.Join(dir, "charts"), network),
-		Artifacts: NewArtifactStore(filepath.Join(dir, "artifacts"), network, hosts...),
+		Artifacts: artifact.NewStore(filepath.Join(dir, "artifacts"), network, hosts...),
 	}
 	s.disk = disk.New(now, s.Git, s.Charts, s.Artifacts)
 	s.disk.Find(dir)

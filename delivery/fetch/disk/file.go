@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"syscall"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -73,3 +74,8 @@ func DownloadFailed(what, folder string, err error) error {
 	}
 	return fmt.Errorf("%w: downloading %s: %w", failure.ErrUnavailable, what, err)
 }
+
+var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// IsSHA256 says whether a text is a SHA-256 in hexadecimal, as files are named by.
+func IsSHA256(text string) bool { return sha256Hex.MatchString(text) }

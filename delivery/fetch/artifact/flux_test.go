@@ -1,4 +1,4 @@
-package fetch
+package artifact
 
 import (
 	"errors"
@@ -12,10 +12,11 @@ import (
 	"testing"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 func TestDownloadArtifact(t *testing.T) {
-	archive := archiveOf(t, entry{name: "web.yaml", text: "kind: Service"})
+	archive := sources.TarGz(t, sources.Entry{Name: "web.yaml", Text: "kind: Service"})
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		asked.Add(1)
@@ -31,8 +32,8 @@ func TestDownloadArtifact(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	store := NewArtifactStore(t.TempDir(), loopback, "127.0.0.1")
-	src := FluxArtifact{URL: server.URL + "/bucket/shop/web/a.tar.gz", Revision: "main@sha1:abc", Digest: digestOf(archive), Namespace: "shop", Tenant: "acme"}
+	store := NewStore(t.TempDir(), loopback, "127.0.0.1")
+	src := Flux{URL: server.URL + "/bucket/shop/web/a.tar.gz", Revision: "main@sha1:abc", Digest: sources.DigestOf(archive), Namespace: "shop", Tenant: "acme"}
 	for range 3 {
 		got, err := store.Download(t.Context(), src)
 		if err != nil || got.Revision != "main@sha1:abc" {
@@ -45,7 +46,7 @@ func TestDownloadArtifact(t *testing.T) {
 	if asked.Load() != 1 {
 		t.Errorf("asked %d times", asked.Load())
 	}
-	right := digestOf(archive)
+	right := sources.DigestOf(archive)
 	wrong := "sha256:" + strings.Repeat("0", 64)
 	for name, tc := range map[string]struct {
 		url, digest string
@@ -67,7 +68,7 @@ func TestDownloadArtifact(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			_, err := NewArtifactStore(dir, loopback, "127.0.0.1").Download(t.Context(), FluxArtifact{URL: tc.url, Digest: tc.digest, Namespace: "shop"})
+			_, err := NewStore(dir, loopback, "127.0.0.1").Download(t.Context(), Flux{URL: tc.url, Digest: tc.digest, Namespace: "shop"})
 			if !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "hunter2") ||
 				tc.digest != right && strings.Contains(err.Error(), right) {
 				t.Errorf("got %v", err)

@@ -1,15 +1,15 @@
-package fetch
+package artifact
 
 import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,82 +21,17 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
-
-// entry is one of a tar archive; its size may lie.
-type entry struct {
-	name string
-	kind byte
-	text string
-	// zeros are written after text.
-	zeros int64
-}
-
-// archiveOf returns a tar within gzip.
-func archiveOf(t *testing.T, entries ...entry) []byte {
-	t.Helper()
-	var archive bytes.Buffer
-	squeezed := gzip.NewWriter(&archive)
-	out := tar.NewWriter(squeezed)
-	for _, e := range entries {
-		header := &tar.Header{Name: e.name, Typeflag: e.kind, Mode: 0o644, Size: int64(len(e.text)) + e.zeros}
-		if e.kind != 0 && e.kind != tar.TypeReg {
-			header.Size, header.Linkname = 0, e.text
-		}
-		if err := out.WriteHeader(header); err != nil {
-			t.Fatal(err)
-		}
-		if header.Size > 0 {
-			_, _ = io.WriteString(out, e.text)
-			_, _ = io.CopyN(out, zeros{}, e.zeros)
-		}
-	}
-	if err := errors.Join(out.Close(), squeezed.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return archive.Bytes()
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
-}
 
 const fluxLayer = "application/vnd.cncf.flux.content.v1.tar+gzip"
 
-// publish puts an archive under a tag as "flux push artifact" does, and returns the digest of its manifest.
-func (s *ociServer) publish(t *testing.T, tag, mediaType string, archive []byte) string {
-	t.Helper()
-	config := []byte(`{"created":"2026-01-01T00:00:00Z"}`)
-	manifest, err := json.Marshal(map[string]any{
-		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-		"config":      map[string]any{"mediaType": "application/vnd.cncf.flux.config.v1+json", "digest": digestOf(config), "size": len(config)},
-		"layers":      []map[string]any{{"mediaType": mediaType, "digest": digestOf(archive), "size": len(archive)}},
-		"annotations": map[string]string{"org.opencontainers.image.revision": "main@sha1:" + strings.Repeat("a", 40)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.manifests[tag], s.manifests[digestOf(manifest)], s.blobs[digestOf(archive)] = manifest, manifest, archive
-	return digestOf(manifest)
-}
+var loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
-// asked returns what was requested since the last call.
-func (s *ociServer) asked() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := s.seen
-	s.seen = nil
-	return seen
-}
+func ofServer(s *sources.OCIServer) OCI { return OCI{URL: s.Repository() + "/web", Insecure: true} }
 
-func (s *ociServer) artifact() OCI { return OCI{URL: s.repository() + "/web", Insecure: true} }
-
-func filesOf(t *testing.T, store *ArtifactStore, a Artifact) fs.FS {
+func filesOf(t *testing.T, store *Store, a Artifact) fs.FS {
 	t.Helper()
 	files, err := store.Files(a)
 	if err != nil {
@@ -106,13 +41,13 @@ func filesOf(t *testing.T, store *ArtifactStore, a Artifact) fs.FS {
 }
 
 func TestArtifactFromRegistry(t *testing.T) {
-	server := serveOCI(t, httptest.NewServer)
+	server := sources.ServeOCI(t, httptest.NewServer)
 	digests := map[string]string{}
 	for _, tag := range []string{"latest", "1.0.0", "1.2.0", "2.0.0-rc.1", "dev"} {
-		archive := archiveOf(t, entry{name: "./", kind: tar.TypeDir}, entry{name: "./apps/", kind: tar.TypeDir}, entry{name: "./apps/tag", text: tag}, entry{name: "README", text: "hello"})
-		digests[tag] = server.publish(t, tag, fluxLayer, archive)
+		archive := sources.TarGz(t, sources.Entry{Name: "./", Kind: tar.TypeDir}, sources.Entry{Name: "./apps/", Kind: tar.TypeDir}, sources.Entry{Name: "./apps/tag", Text: tag}, sources.Entry{Name: "README", Text: "hello"})
+		digests[tag] = server.PushArtifact(t, tag, fluxLayer, archive)
 	}
-	store := NewArtifactStore(t.TempDir(), loopback)
+	store := NewStore(t.TempDir(), loopback)
 	for name, tc := range map[string]struct {
 		src      OCI
 		tag      string
@@ -124,7 +59,7 @@ func TestArtifactFromRegistry(t *testing.T) {
 		"digest":  {OCI{Tag: "dev", SemVer: "*", Digest: digests["1.0.0"]}, "1.0.0", digests["1.0.0"]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.src.URL, tc.src.Insecure = server.artifact().URL, true
+			tc.src.URL, tc.src.Insecure = ofServer(server).URL, true
 			got, err := store.Fetch(t.Context(), tc.src)
 			if err != nil {
 				t.Fatal(err)
@@ -145,36 +80,36 @@ func TestArtifactFromRegistry(t *testing.T) {
 }
 
 func TestArtifactIsFetchedOnce(t *testing.T) {
-	server := serveOCI(t, httptest.NewServer)
-	first := server.publish(t, "latest", fluxLayer, archiveOf(t, entry{name: "a", text: "1"}))
+	server := sources.ServeOCI(t, httptest.NewServer)
+	first := server.PushArtifact(t, "latest", fluxLayer, sources.TarGz(t, sources.Entry{Name: "a", Text: "1"}))
 	dir := t.TempDir()
-	store := NewArtifactStore(dir, loopback)
+	store := NewStore(dir, loopback)
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			if got, err := store.Fetch(t.Context(), server.artifact()); err != nil || got.Digest != first {
+			if got, err := store.Fetch(t.Context(), ofServer(server)); err != nil || got.Digest != first {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
 	}
 	all.Wait()
-	if blobs := strings.Count(strings.Join(server.asked(), "\n"), "/blobs/"); blobs != 1 {
+	if blobs := strings.Count(strings.Join(server.Asked(), "\n"), "/blobs/"); blobs != 1 {
 		t.Errorf("downloaded %d times", blobs)
 	}
 	// After a restart, too: one request says that nothing changed.
-	got, err := NewArtifactStore(dir, loopback).Fetch(t.Context(), server.artifact())
-	if asked := server.asked(); err != nil || len(asked) != 1 || !strings.HasPrefix(asked[0], "HEAD ") {
+	got, err := NewStore(dir, loopback).Fetch(t.Context(), ofServer(server))
+	if asked := server.Asked(); err != nil || len(asked) != 1 || !strings.HasPrefix(asked[0], "HEAD ") {
 		t.Errorf("asked %v, %v", asked, err)
 	}
-	pinned := server.artifact()
+	pinned := ofServer(server)
 	pinned.Digest = first
-	if _, err := store.Fetch(t.Context(), pinned); err != nil || len(server.asked()) != 0 {
+	if _, err := store.Fetch(t.Context(), pinned); err != nil || len(server.Asked()) != 0 {
 		t.Errorf("a digest that is there was asked for: %v", err)
 	}
 	held := filesOf(t, store, got)
 	// What is unused goes, and what is read meanwhile stays readable.
 	for _, day := range []time.Duration{0, 8} {
-		if err := sweepStore(t.Context(), store, time.Now().Add(day*24*time.Hour)); err != nil {
+		if err := disk.New(func() time.Time { return time.Now().Add(day * 24 * time.Hour) }, store).Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,7 +122,7 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	if _, err := store.Files(got); !errors.Is(err, failure.ErrNotFound) {
 		t.Errorf("a swept artifact: %v", err)
 	}
-	if _, err := store.Fetch(t.Context(), server.artifact()); err != nil {
+	if _, err := store.Fetch(t.Context(), ofServer(server)); err != nil {
 		t.Errorf("it is not fetched again: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*", disk.Temporary)); len(left) > 0 {
@@ -196,14 +131,14 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 }
 
 func TestArtifactUnhappy(t *testing.T) {
-	server := serveOCI(t, httptest.NewServer)
-	good := archiveOf(t, entry{name: "a", text: "1"})
-	server.publish(t, "good", fluxLayer, good)
-	server.publish(t, "no-archive", "text/plain", good)
-	server.publish(t, "not-gzip", fluxLayer, []byte("hello"))
-	server.publish(t, "cut", fluxLayer, good[:len(good)-20])
-	other := server.publish(t, "other", fluxLayer, archiveOf(t, entry{name: "b", text: "2"}))
-	server.blobs[digestOf(archiveOf(t, entry{name: "b", text: "2"}))] = good
+	server := sources.ServeOCI(t, httptest.NewServer)
+	good := sources.TarGz(t, sources.Entry{Name: "a", Text: "1"})
+	server.PushArtifact(t, "good", fluxLayer, good)
+	server.PushArtifact(t, "no-archive", "text/plain", good)
+	server.PushArtifact(t, "not-gzip", fluxLayer, []byte("hello"))
+	server.PushArtifact(t, "cut", fluxLayer, good[:len(good)-20])
+	other := server.PushArtifact(t, "other", fluxLayer, sources.TarGz(t, sources.Entry{Name: "b", Text: "2"}))
+	server.Blobs[sources.DigestOf(sources.TarGz(t, sources.Entry{Name: "b", Text: "2"}))] = good
 	for name, tc := range map[string]struct {
 		change func(*OCI)
 		kind   error
@@ -224,9 +159,9 @@ func TestArtifactUnhappy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			src := server.artifact()
+			src := ofServer(server)
 			tc.change(&src)
-			_, err := NewArtifactStore(dir, loopback).Fetch(t.Context(), src)
+			_, err := NewStore(dir, loopback).Fetch(t.Context(), src)
 			if !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("got %v", err)
 			}
@@ -240,39 +175,39 @@ func TestArtifactUnhappy(t *testing.T) {
 func TestUnpackRefuses(t *testing.T) {
 	small := defaultLimits()
 	small.unpacked, small.unpackedFile, small.files, small.paths, small.path, small.depth = 20*limit.KiB, 4*limit.KiB, 5, 100, 40, 3
-	many := func(n int, name func(int) string) (all []entry) {
+	many := func(n int, name func(int) string) (all []sources.Entry) {
 		for i := range n {
-			all = append(all, entry{name: name(i)})
+			all = append(all, sources.Entry{Name: name(i)})
 		}
 		return all
 	}
 	for name, tc := range map[string]struct {
-		entries []entry
+		entries []sources.Entry
 		kind    error
 		says    string
 	}{
-		"absolute":        {[]entry{{name: "/etc/passwd", text: "x"}}, failure.ErrInvalid, "/etc/passwd"},
-		"out of it":       {[]entry{{name: "a/../../b", text: "x"}}, failure.ErrInvalid, "a/../../b"},
-		"a backslash":     {[]entry{{name: `a\b`, text: "x"}}, failure.ErrInvalid, "leads out"},
-		"no name":         {[]entry{{name: "a//..//.."}}, failure.ErrInvalid, "leads out"},
-		"a link":          {[]entry{{name: "web.yaml", kind: tar.TypeSymlink, text: "/etc/passwd"}}, failure.ErrInvalid, "web.yaml, which is a link"},
-		"a hard link":     {[]entry{{name: "web.yaml", kind: tar.TypeLink, text: "a"}}, failure.ErrInvalid, "link"},
-		"a device":        {[]entry{{name: "zero", kind: tar.TypeChar}}, failure.ErrInvalid, "device"},
-		"a pipe":          {[]entry{{name: "pipe", kind: tar.TypeFifo}}, failure.ErrInvalid, "device"},
-		"twice":           {[]entry{{name: "a", text: "1"}, {name: "./a", text: "2"}}, failure.ErrInvalid, "twice"},
-		"file and folder": {[]entry{{name: "a", text: "1"}, {name: "a/b", text: "2"}}, failure.ErrInvalid, "as a file and as a folder"},
-		"folder and file": {[]entry{{name: "a/b", text: "1"}, {name: "a", text: "2"}}, failure.ErrInvalid, "twice"},
-		"a large file":    {[]entry{{name: "big.yaml", zeros: 5 * limit.KiB}}, failure.ErrTooLarge, "big.yaml of the artifact is larger than the limit of 4 KiB"},
-		"large in all":    {[]entry{{name: "a", zeros: 4000}, {name: "b", zeros: 4000}, {name: "c", zeros: 4000}, {name: "d", zeros: 4000}, {name: "e", zeros: 4000}}, failure.ErrTooLarge, "the unpacked artifact is larger than the limit of 20 KiB"},
+		"absolute":        {[]sources.Entry{{Name: "/etc/passwd", Text: "x"}}, failure.ErrInvalid, "/etc/passwd"},
+		"out of it":       {[]sources.Entry{{Name: "a/../../b", Text: "x"}}, failure.ErrInvalid, "a/../../b"},
+		"a backslash":     {[]sources.Entry{{Name: `a\b`, Text: "x"}}, failure.ErrInvalid, "leads out"},
+		"no name":         {[]sources.Entry{{Name: "a//..//.."}}, failure.ErrInvalid, "leads out"},
+		"a link":          {[]sources.Entry{{Name: "web.yaml", Kind: tar.TypeSymlink, Text: "/etc/passwd"}}, failure.ErrInvalid, "web.yaml, which is a link"},
+		"a hard link":     {[]sources.Entry{{Name: "web.yaml", Kind: tar.TypeLink, Text: "a"}}, failure.ErrInvalid, "link"},
+		"a device":        {[]sources.Entry{{Name: "zero", Kind: tar.TypeChar}}, failure.ErrInvalid, "device"},
+		"a pipe":          {[]sources.Entry{{Name: "pipe", Kind: tar.TypeFifo}}, failure.ErrInvalid, "device"},
+		"twice":           {[]sources.Entry{{Name: "a", Text: "1"}, {Name: "./a", Text: "2"}}, failure.ErrInvalid, "twice"},
+		"file and folder": {[]sources.Entry{{Name: "a", Text: "1"}, {Name: "a/b", Text: "2"}}, failure.ErrInvalid, "as a file and as a folder"},
+		"folder and file": {[]sources.Entry{{Name: "a/b", Text: "1"}, {Name: "a", Text: "2"}}, failure.ErrInvalid, "twice"},
+		"a large file":    {[]sources.Entry{{Name: "big.yaml", Zeros: 5 * limit.KiB}}, failure.ErrTooLarge, "big.yaml of the artifact is larger than the limit of 4 KiB"},
+		"large in all":    {[]sources.Entry{{Name: "a", Zeros: 4000}, {Name: "b", Zeros: 4000}, {Name: "c", Zeros: 4000}, {Name: "d", Zeros: 4000}, {Name: "e", Zeros: 4000}}, failure.ErrTooLarge, "the unpacked artifact is larger than the limit of 20 KiB"},
 		"many files":      {many(6, func(i int) string { return fmt.Sprint(i) }), failure.ErrTooLarge, "limit of 5"},
 		"many folders":    {many(3, func(i int) string { return fmt.Sprintf("%d/f", i) }), failure.ErrTooLarge, "limit of 5"},
 		"a long path":     {many(1, func(int) string { return strings.Repeat("a", 41) }), failure.ErrTooLarge, "limit of 40"},
 		"long paths":      {many(4, func(i int) string { return strings.Repeat("a", 35) + fmt.Sprint(i) }), failure.ErrTooLarge, "limit of 100 bytes"},
 		"a deep path":     {many(1, func(int) string { return "a/b/c/d" }), failure.ErrTooLarge, "limit of 3"},
-		"a deep folder":   {[]entry{{name: "a/b/c/d/", kind: tar.TypeDir}}, failure.ErrTooLarge, "limit of 3"},
+		"a deep folder":   {[]sources.Entry{{Name: "a/b/c/d/", Kind: tar.TypeDir}}, failure.ErrTooLarge, "limit of 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := unpack(bytes.NewReader(archiveOf(t, tc.entries...)), io.Discard, small)
+			err := unpack(bytes.NewReader(sources.TarGz(t, tc.entries...)), io.Discard, small)
 			if !errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("got %v", err)
 			}
@@ -282,21 +217,21 @@ func TestUnpackRefuses(t *testing.T) {
 
 // TestABombEndsAtTheLimit unpacks 1 GiB of zeros, in one file, in many, and behind each other's headers.
 func TestABombEndsAtTheLimit(t *testing.T) {
-	var parts []entry
+	var parts []sources.Entry
 	for i := range 128 {
-		parts = append(parts, entry{name: fmt.Sprintf("%d.yaml", i), zeros: limit.GiB / 128})
+		parts = append(parts, sources.Entry{Name: fmt.Sprintf("%d.yaml", i), Zeros: limit.GiB / 128})
 	}
-	for name, entries := range map[string][]entry{"one file": {{name: "bomb.yaml", zeros: limit.GiB}}, "many files": parts} {
+	for name, entries := range map[string][]sources.Entry{"one file": {{Name: "bomb.yaml", Zeros: limit.GiB}}, "many files": parts} {
 		t.Run(name, func(t *testing.T) {
-			bomb := archiveOf(t, entries...)
+			bomb := sources.TarGz(t, entries...)
 			if len(bomb) > 4*limit.MiB {
 				t.Fatalf("the bomb has %d bytes", len(bomb))
 			}
-			server := serveOCI(t, httptest.NewServer)
-			server.publish(t, "latest", fluxLayer, bomb)
+			server := sources.ServeOCI(t, httptest.NewServer)
+			server.PushArtifact(t, "latest", fluxLayer, bomb)
 			dir := t.TempDir()
-			peak := peakHeap(t, func() {
-				_, err := NewArtifactStore(dir, loopback).Fetch(t.Context(), server.artifact())
+			peak := sources.PeakHeap(t, func() {
+				_, err := NewStore(dir, loopback).Fetch(t.Context(), ofServer(server))
 				if !errors.Is(err, failure.ErrTooLarge) || !strings.Contains(err.Error(), "limit of") {
 					t.Errorf("got %v", err)
 				}
@@ -311,37 +246,11 @@ func TestABombEndsAtTheLimit(t *testing.T) {
 	}
 }
 
-// peakHeap is how much the heap grows at most while do runs, as far as looks every millisecond show.
-func peakHeap(t *testing.T, do func()) uint64 {
-	t.Helper()
-	runtime.GC()
-	var before runtime.MemStats
-	runtime.ReadMemStats(&before)
-	done, peak := make(chan struct{}), make(chan uint64)
-	go func() {
-		most := uint64(0)
-		for {
-			var now runtime.MemStats
-			runtime.ReadMemStats(&now)
-			most = max(most, now.HeapAlloc-min(before.HeapAlloc, now.HeapAlloc))
-			select {
-			case <-done:
-				peak <- most
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
-	}()
-	do()
-	close(done)
-	return <-peak
-}
-
 func TestASpoiledArtifactIsFetchedAgain(t *testing.T) {
-	server := serveOCI(t, httptest.NewServer)
-	server.publish(t, "latest", fluxLayer, archiveOf(t, entry{name: "a", text: "1"}))
-	store := NewArtifactStore(t.TempDir(), loopback)
-	got, err := store.Fetch(t.Context(), server.artifact())
+	server := sources.ServeOCI(t, httptest.NewServer)
+	server.PushArtifact(t, "latest", fluxLayer, sources.TarGz(t, sources.Entry{Name: "a", Text: "1"}))
+	store := NewStore(t.TempDir(), loopback)
+	got, err := store.Fetch(t.Context(), ofServer(server))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +260,7 @@ func TestASpoiledArtifactIsFetchedAgain(t *testing.T) {
 	if _, err := store.Files(got); err == nil {
 		t.Error("it was read")
 	}
-	if got, err = store.Fetch(t.Context(), server.artifact()); err != nil {
+	if got, err = store.Fetch(t.Context(), ofServer(server)); err != nil {
 		t.Fatal(err)
 	}
 	filesOf(t, store, got)

@@ -1,4 +1,4 @@
-package fetch
+package artifact
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"oras.land/oras-go/v2/content"
 
 	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/registry"
@@ -50,7 +51,7 @@ func (t tagged) revision() string {
 // answer. The time it may take is that of ctx; a registry that is silent ends it sooner (see limits).
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
-func (s *ArtifactStore) Fetch(ctx context.Context, src OCI) (Artifact, error) {
+func (s *Store) Fetch(ctx context.Context, src OCI) (Artifact, error) {
 	s.Begin()
 	arrived := s.arrivals.Add(1)
 	artifact, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (Artifact, error) {
@@ -62,7 +63,7 @@ func (s *ArtifactStore) Fetch(ctx context.Context, src OCI) (Artifact, error) {
 	return artifact, nil
 }
 
-func (s *ArtifactStore) fetch(ctx context.Context, src OCI, arrived int64) (Artifact, error) {
+func (s *Store) fetch(ctx context.Context, src OCI, arrived int64) (Artifact, error) {
 	at, err := src.check()
 	if err != nil {
 		return Artifact{}, err
@@ -104,7 +105,7 @@ func (o OCI) check() (*url.URL, error) {
 		return nil, failure.New(failure.ErrInvalid, "the URL holds credentials: move them to a Secret and name it in secretRef")
 	case at.RawQuery != "" || at.Fragment != "":
 		return nil, failure.New(failure.ErrInvalid, "the URL has a query or fragment")
-	case o.Digest != "" && !sha256Hex.MatchString(strings.TrimPrefix(o.Digest, "sha256:")):
+	case o.Digest != "" && !disk.IsSHA256(strings.TrimPrefix(o.Digest, "sha256:")):
 		return nil, failure.New(failure.ErrInvalid, "the digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(o.Digest))
 	}
 	at.Path = strings.TrimSuffix(at.Path, "/")
@@ -130,7 +131,7 @@ func (r *ociArtifact) resolve(ctx context.Context, src OCI) (tagged, error) {
 	if err := r.Failed(err, "tag "+failure.Printable(tag)+" of the artifact"); err != nil {
 		return tagged{}, err
 	}
-	if !sha256Hex.MatchString(strings.TrimPrefix(about.Digest.String(), "sha256:")) {
+	if !disk.IsSHA256(strings.TrimPrefix(about.Digest.String(), "sha256:")) {
 		return tagged{}, failure.New(failure.ErrInvalid, "the registry names the artifact by %s, and only sha256 is known here", failure.Printable(about.Digest.String()))
 	}
 	return tagged{tag: tag, digest: about.Digest.String()}, nil
@@ -182,8 +183,8 @@ func (r *ociArtifact) archive(ctx context.Context, digest string, l limits) (oci
 		if !strings.HasSuffix(layer.MediaType, "tar+gzip") && !strings.HasSuffix(layer.MediaType, "tar.gzip") {
 			continue
 		}
-		if layer.Size > l.artifact {
-			return ocispec.Descriptor{}, limit.TooLarge("the artifact", l.artifact)
+		if layer.Size > l.archive {
+			return ocispec.Descriptor{}, limit.TooLarge("the artifact", l.archive)
 		}
 		return layer, nil
 	}

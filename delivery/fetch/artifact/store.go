@@ -1,4 +1,5 @@
-package fetch
+// Package artifact brings archives of manifests into the operator, of OCI registries and of Flux' sources.
+package artifact
 
 import (
 	"archive/zip"
@@ -35,7 +36,7 @@ type Artifact struct {
 	path string
 }
 
-// ArtifactStore keeps archives of manifests on disk, unpacked and checked once for all who ask, in a folder for each pair of
+// Store keeps archives of manifests on disk, unpacked and checked once for all who ask, in a folder for each pair of
 // source and credentials: what one credential fetched is never handed out to another. Safe for concurrent use; a directory
 // belongs to one process at a time.
 //
@@ -44,7 +45,7 @@ type Artifact struct {
 //
 // Limits, each ErrTooLarge: an archive of 64 MiB, 256 MiB unpacked; a file of 16 MiB; 50,000 files and folders, 32 of them
 // inside each other; a path of 1,024 bytes, and 8 MiB of paths. Links, devices and paths that lead elsewhere are ErrInvalid.
-type ArtifactStore struct {
+type Store struct {
 	disk.Folder
 	network *transport.Network
 	hosts   []string
@@ -58,10 +59,10 @@ type ArtifactStore struct {
 	open map[string]weak.Pointer[unpackedFiles]
 }
 
-// NewArtifactStore keeps artifacts below dir, as NewChartStore does charts. hosts are those from which Download may fetch;
+// NewStore keeps artifacts below dir, as the store of charts does its own. hosts are those from which Download may fetch;
 // "*" stands for one label of a name.
-func NewArtifactStore(dir string, network *transport.Network, hosts ...string) *ArtifactStore {
-	s := &ArtifactStore{
+func NewStore(dir string, network *transport.Network, hosts ...string) *Store {
+	s := &Store{
 		Folder: disk.Folder{Dir: dir}, network: network, hosts: hosts, limits: defaultLimits(),
 		open: map[string]weak.Pointer[unpackedFiles]{},
 	}
@@ -84,7 +85,7 @@ func (u *unpackedFiles) Open(name string) (fs.File, error) { return u.zip.Open(n
 
 // Files are those of an artifact, read-only. They stay readable when it is swept. It is ErrNotFound when it was swept
 // before: fetch it again.
-func (s *ArtifactStore) Files(a Artifact) (fs.FS, error) {
+func (s *Store) Files(a Artifact) (fs.FS, error) {
 	s.Used.Mark(a.path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +116,7 @@ func (s *ArtifactStore) Files(a Artifact) (fs.FS, error) {
 }
 
 // forgetUnread drops the entries of artifacts that nobody reads any more.
-func (s *ArtifactStore) forgetUnread() {
+func (s *Store) forgetUnread() {
 	for path, held := range s.open {
 		if held.Value() == nil {
 			delete(s.open, path)
@@ -134,7 +135,7 @@ type archived struct {
 }
 
 // keep downloads, checks and unpacks an archive unless it is there, once for all who ask.
-func (s *ArtifactStore) keep(ctx context.Context, a archived) (string, error) {
+func (s *Store) keep(ctx context.Context, a archived) (string, error) {
 	path := artifactPath(a.folder, a.name)
 	unlock, err := s.Locks.Lock(ctx, path)
 	if err != nil {
@@ -169,9 +170,9 @@ func (s *ArtifactStore) keep(ctx context.Context, a archived) (string, error) {
 }
 
 // receive unpacks an archive into a file and compares its digest.
-func (s *ArtifactStore) receive(file *os.File, body io.Reader, digest string) error {
+func (s *Store) receive(file *os.File, body io.Reader, digest string) error {
 	sum := sha256.New()
-	archive := io.TeeReader(limit.NewReader(body, s.limits.artifact, limit.TooLarge("the artifact", s.limits.artifact)), sum)
+	archive := io.TeeReader(limit.NewReader(body, s.limits.archive, limit.TooLarge("the artifact", s.limits.archive)), sum)
 	unpacked := unpack(archive, file, s.limits)
 	if errors.Is(unpacked, failure.ErrTooLarge) {
 		return unpacked

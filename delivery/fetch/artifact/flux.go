@@ -1,4 +1,4 @@
-package fetch
+package artifact
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// FluxArtifact is what a source of Flux says in its status that it made.
-type FluxArtifact struct {
+// Flux is what a source of Flux says in its status that it made.
+type Flux struct {
 	// URL of the archive, on one of the hosts of the store.
 	URL string
 	// Revision names what it was made from; Digest is that of the archive, "sha256:<hex>".
@@ -31,7 +32,7 @@ type FluxArtifact struct {
 // hands the artifacts of all namespaces to anybody.
 //
 // Errors: ErrNotFound, ErrInvalid, ErrTooLarge; any other is transient.
-func (s *ArtifactStore) Download(ctx context.Context, src FluxArtifact) (Artifact, error) {
+func (s *Store) Download(ctx context.Context, src Flux) (Artifact, error) {
 	s.Begin()
 	artifact, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (Artifact, error) {
 		return s.download(ctx, src)
@@ -42,7 +43,7 @@ func (s *ArtifactStore) Download(ctx context.Context, src FluxArtifact) (Artifac
 	return artifact, nil
 }
 
-func (s *ArtifactStore) download(ctx context.Context, src FluxArtifact) (Artifact, error) {
+func (s *Store) download(ctx context.Context, src Flux) (Artifact, error) {
 	at, err := s.artifactURL(src)
 	if err != nil {
 		return Artifact{}, err
@@ -60,7 +61,7 @@ func (s *ArtifactStore) download(ctx context.Context, src FluxArtifact) (Artifac
 	return Artifact{Revision: failure.Printable(src.Revision), Digest: src.Digest, path: kept}, err
 }
 
-func (s *ArtifactStore) artifactURL(src FluxArtifact) (*url.URL, error) {
+func (s *Store) artifactURL(src Flux) (*url.URL, error) {
 	at, err := url.Parse(src.URL)
 	if err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") || at.User != nil {
 		return nil, failure.New(failure.ErrInvalid, "its URL is not of the form http://host/path")
@@ -74,7 +75,7 @@ func (s *ArtifactStore) artifactURL(src FluxArtifact) (*url.URL, error) {
 	if at.EscapedPath() != at.Path || path.Clean(at.Path) != at.Path || len(parts) < 4 || parts[2] != src.Namespace {
 		return nil, failure.New(failure.ErrInvalid, "its URL is not that of an artifact of namespace %s: its path begins with /<kind>/%s/", src.Namespace, src.Namespace)
 	}
-	if !sha256Hex.MatchString(strings.TrimPrefix(src.Digest, "sha256:")) || !strings.HasPrefix(src.Digest, "sha256:") {
+	if !disk.IsSHA256(strings.TrimPrefix(src.Digest, "sha256:")) || !strings.HasPrefix(src.Digest, "sha256:") {
 		return nil, failure.New(failure.ErrInvalid, "its digest %q is not of the form sha256:<64 hexadecimal digits>", failure.Printable(src.Digest))
 	}
 	return at, nil

@@ -1,4 +1,4 @@
-package fetch
+package artifact
 
 import (
 	"archive/tar"
