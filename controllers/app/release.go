@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 const (
@@ -219,16 +220,16 @@ func doubling(attempts int) time.Duration { return min(firstRetry<<min(attempts-
 // releaseError tells what stands in the way of a release from what may pass.
 func releaseError(err error) error {
 	switch {
-	case errors.Is(err, release.ErrLocked):
+	case errors.Is(err, fault.ErrLocked):
 		return step.Wait(v1alpha1.ReleaseLockedReason, 10*time.Second, "%w", err)
-	case errors.Is(err, release.ErrTaken):
+	case errors.Is(err, fault.ErrTaken):
 		return step.Stop(v1alpha1.ReleaseTakenReason, err)
-	case errors.Is(err, release.ErrDraining):
+	case errors.Is(err, fault.ErrDraining):
 		return step.Wait(v1alpha1.ProgressingReason, 10*time.Second, "%w", err)
-	case errors.As(err, new(*release.ClaimsInTheWay)):
+	case errors.As(err, new(*fault.ClaimsInTheWay)):
 		return claimsInTheWay(err, "or give the release the name back that it had")
 	}
-	var leaving *release.Terminating
+	var leaving *fault.Terminating
 	if errors.As(err, &leaving) {
 		return step.Wait(v1alpha1.DeletingReason, 2*time.Second, "%w", err)
 	}
@@ -238,10 +239,10 @@ func releaseError(err error) error {
 // releaseFailed tells a chart that cannot succeed from an attempt that will be made again.
 func (r *Reconciler) releaseFailed(s *scope, outcome release.Outcome) error {
 	s.memory.phase = "" // The next try begins quietly again.
-	var notAllowed *release.NotAllowed
+	var notAllowed *fault.NotAllowed
 	pause := max(outcome.RetryAt.Sub(r.Clock.Now()), 100*time.Millisecond)
 	switch {
-	case errors.As(outcome.Failed, new(*release.ClaimsInTheWay)):
+	case errors.As(outcome.Failed, new(*fault.ClaimsInTheWay)):
 		return claimsInTheWay(outcome.Failed, "or have the chart go on with it as it is")
 	case policy.OnlyUnknownKinds(outcome.Failed):
 		// The kind's definition may be on its way.
@@ -250,9 +251,9 @@ func (r *Reconciler) releaseFailed(s *scope, outcome release.Outcome) error {
 		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)
 	case errors.As(outcome.Failed, &notAllowed):
 		return step.Stop(v1alpha1.NotAllowedReason, outcome.Failed)
-	case errors.Is(outcome.Failed, release.ErrTooLarge):
+	case errors.Is(outcome.Failed, fault.ErrTooLarge):
 		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)
-	case errors.Is(outcome.Failed, release.ErrRender):
+	case errors.Is(outcome.Failed, fault.ErrRender):
 		return step.Stop(v1alpha1.RenderFailedReason, outcome.Failed)
 	case outcome.Held:
 		return step.Stop(v1alpha1.HeldReason, held(outcome))

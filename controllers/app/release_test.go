@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // TestHowAReleaseEnds takes the step of a Helm app, and looks at what the queue, the condition and Stalled tell.
@@ -44,16 +45,16 @@ func TestHowAReleaseEnds(t *testing.T) {
 		"the world":             {err: failed(func(o *release.Outcome) { o.World = true }), reason: v1alpha1.RetryingReason, after: due},
 		"a test":                {err: failed(func(o *release.Outcome) { o.Test = "Failed" }), reason: v1alpha1.TestFailedReason, after: due},
 		"one that is overdue":   {err: failed(func(o *release.Outcome) { o.RetryAt = now.Add(-due) }), reason: v1alpha1.UpgradeFailedReason, after: 100 * time.Millisecond},
-		"what may not be":       {err: failed(because(&release.NotAllowed{Err: errors.New("a Node")})), reason: v1alpha1.NotAllowedReason, says: "a Node", after: interval, stalled: true},
-		"what does not render":  {err: failed(because(release.ErrRender)), reason: v1alpha1.RenderFailedReason, after: interval, stalled: true},
-		"what is too large":     {err: failed(because(errors.Join(release.ErrRender, release.ErrTooLarge))), reason: v1alpha1.TooLargeReason, after: interval, stalled: true},
+		"what may not be":       {err: failed(because(&fault.NotAllowed{Err: errors.New("a Node")})), reason: v1alpha1.NotAllowedReason, says: "a Node", after: interval, stalled: true},
+		"what does not render":  {err: failed(because(fault.ErrRender)), reason: v1alpha1.RenderFailedReason, after: interval, stalled: true},
+		"what is too large":     {err: failed(because(errors.Join(fault.ErrRender, fault.ErrTooLarge))), reason: v1alpha1.TooLargeReason, after: interval, stalled: true},
 		"given up":              {err: failed(mended(nil)), reason: v1alpha1.HeldReason, says: "failed 2 times and was left as it is", after: interval, stalled: true},
 		"given up, rolled back": {err: failed(mended(&release.Remediation{Kind: v1alpha1.RemediationRollback, To: 4})), reason: v1alpha1.HeldReason, says: "rolled back to revision 4; held until", after: interval, stalled: true},
 		"given up, uninstalled": {err: failed(mended(&release.Remediation{Kind: v1alpha1.RemediationUninstall})), reason: v1alpha1.HeldReason, says: "was uninstalled; held until", after: interval, stalled: true},
-		"another's lock":        {err: releaseError(fmt.Errorf("it broke: %w", release.ErrLocked)), reason: v1alpha1.ReleaseLockedReason, after: 10 * time.Second},
-		"another's release":     {err: releaseError(fmt.Errorf("it broke: %w", release.ErrTaken)), reason: v1alpha1.ReleaseTakenReason, after: interval, stalled: true},
-		"the operator's end":    {err: releaseError(fmt.Errorf("it broke: %w", release.ErrDraining)), reason: v1alpha1.ProgressingReason, after: 10 * time.Second},
-		"what is still leaving": {err: releaseError(&release.Terminating{Objects: []string{"it broke"}}), reason: v1alpha1.DeletingReason, after: 2 * time.Second},
+		"another's lock":        {err: releaseError(fmt.Errorf("it broke: %w", fault.ErrLocked)), reason: v1alpha1.ReleaseLockedReason, after: 10 * time.Second},
+		"another's release":     {err: releaseError(fmt.Errorf("it broke: %w", fault.ErrTaken)), reason: v1alpha1.ReleaseTakenReason, after: interval, stalled: true},
+		"the operator's end":    {err: releaseError(fmt.Errorf("it broke: %w", fault.ErrDraining)), reason: v1alpha1.ProgressingReason, after: 10 * time.Second},
+		"what is still leaving": {err: releaseError(&fault.Terminating{Objects: []string{"it broke"}}), reason: v1alpha1.DeletingReason, after: 2 * time.Second},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

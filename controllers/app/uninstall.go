@@ -10,7 +10,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // uninstall removes the release with everything in it, but for claims that hold data, and waits until it is gone. Claims that belong to its
@@ -21,12 +21,12 @@ func (r *Reconciler) uninstall(ctx context.Context, s *scope, claimsGo bool) err
 		request.Owned = func(context.Context) (map[types.UID][]string, error) { return nil, nil }
 	}
 	done, err := r.Releases.Uninstall(ctx, request)
-	var leaving *release.Terminating
+	var leaving *fault.Terminating
 	switch {
-	case errors.As(err, new(*release.ClaimsInTheWay)):
+	case errors.As(err, new(*fault.ClaimsInTheWay)):
 		return claimsInTheWay(err, fmt.Sprintf("set deletionPolicy: Orphan to leave all as it is, or to delete them set claimDeletionPolicy: Delete and the annotation %s: %s",
 			v1alpha1.ConfirmAnnotation, v1alpha1.ConfirmAll))
-	case errors.Is(err, release.ErrLocked):
+	case errors.Is(err, fault.ErrLocked):
 		return step.Wait(v1alpha1.ReleaseLockedReason, time.Second, "%w", err)
 	case errors.As(err, &leaving):
 		return r.waitLooking(s, "leaving", farewell, nextLook, err)

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 func TestANewerInputEndsAWait(t *testing.T) {
@@ -51,13 +53,13 @@ func TestTests(t *testing.T) {
 		failed bool
 		ran    bool
 	}{
-		"none":         {nil, nil, testSucceeded, false, false},
-		"success":      {map[string]string{"templates/t.yaml": good}, nil, testSucceeded, false, true},
-		"failure":      {map[string]string{"templates/t.yaml": bad}, nil, testFailed, true, false},
-		"ignored":      {map[string]string{"templates/t.yaml": bad}, func(h *v1alpha1.HelmTest) { h.IgnoreFailures = true }, testFailed, false, false},
-		"left out":     {map[string]string{"templates/t.yaml": bad + "---\n" + good}, func(h *v1alpha1.HelmTest) { h.Filters = []v1alpha1.TestFilter{{Name: "bad", Exclude: true}} }, testSucceeded, false, true},
-		"only chosen":  {map[string]string{"templates/t.yaml": bad + "---\n" + good}, func(h *v1alpha1.HelmTest) { h.Filters = []v1alpha1.TestFilter{{Name: "a"}} }, testSucceeded, false, true},
-		"chosen badly": {map[string]string{"templates/t.yaml": bad + "---\n" + good}, func(h *v1alpha1.HelmTest) { h.Filters = []v1alpha1.TestFilter{{Name: "bad"}} }, testFailed, true, false},
+		"none":         {nil, nil, decide.TestSucceeded, false, false},
+		"success":      {map[string]string{"templates/t.yaml": good}, nil, decide.TestSucceeded, false, true},
+		"failure":      {map[string]string{"templates/t.yaml": bad}, nil, decide.TestFailed, true, false},
+		"ignored":      {map[string]string{"templates/t.yaml": bad}, func(h *v1alpha1.HelmTest) { h.IgnoreFailures = true }, decide.TestFailed, false, false},
+		"left out":     {map[string]string{"templates/t.yaml": bad + "---\n" + good}, func(h *v1alpha1.HelmTest) { h.Filters = []v1alpha1.TestFilter{{Name: "bad", Exclude: true}} }, decide.TestSucceeded, false, true},
+		"only chosen":  {map[string]string{"templates/t.yaml": bad + "---\n" + good}, func(h *v1alpha1.HelmTest) { h.Filters = []v1alpha1.TestFilter{{Name: "a"}} }, decide.TestSucceeded, false, true},
+		"chosen badly": {map[string]string{"templates/t.yaml": bad + "---\n" + good}, func(h *v1alpha1.HelmTest) { h.Filters = []v1alpha1.TestFilter{{Name: "bad"}} }, decide.TestFailed, true, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +78,7 @@ func TestTests(t *testing.T) {
 			}
 			tm.await(r)
 			out := tm.settle(r)
-			if out.Test != test.test || (out.Failed != nil) != test.failed || (out.TestWhy != "") != (test.test == testFailed) {
+			if out.Test != test.test || (out.Failed != nil) != test.failed || (out.TestWhy != "") != (test.test == decide.TestFailed) {
 				t.Errorf("got %+v", out)
 			}
 			if test.failed && (out.World || out.Attempts != 1 || !strings.HasPrefix(out.Failed.Error(), "tests failed: ")) {
@@ -229,7 +231,7 @@ func TestAFormerReleaseOfWhichTheHistoryIsKeptIsLeftAlone(t *testing.T) {
 	if got := tm.requests.take(); len(got) > 0 {
 		t.Errorf("asked %v", got)
 	}
-	if tm.versions()["secrets/"+keyOf("web", 1)] == "" {
+	if tm.versions()["secrets/"+decide.KeyOf("web", 1)] == "" {
 		t.Error("the history is gone")
 	}
 }
@@ -248,7 +250,7 @@ func TestAHeldRemovalAsksOnlyForWhatIsLeft(t *testing.T) {
 	for n := range 3 {
 		tm.requests.take()
 		_, err := tm.Uninstall(t.Context(), r)
-		if left := (*Terminating)(nil); !errors.As(err, &left) || len(left.Objects) != 1 {
+		if left := (*fault.Terminating)(nil); !errors.As(err, &left) || len(left.Objects) != 1 {
 			t.Fatal(err)
 		}
 		if got := tm.requests.take(); n > 0 && len(got) != 1 {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // gate stands where one action's rendered objects pass: manifests as Helm's post-renderer, hooks, which Helm does not
@@ -52,14 +53,14 @@ func (g *gate) passHooks(hooks []*helm.Hook) error {
 	for i, h := range hooks {
 		parsed, err := parse(h.Manifest)
 		if err != nil {
-			return renderError(fmt.Errorf("hook %s: %w", h.Path, err))
+			return fault.Render(fmt.Errorf("hook %s: %w", h.Path, err))
 		}
 		if docs[i], err = g.changed(parsed, true); err != nil {
 			return err
 		}
 		objects = append(objects, objectsOf(docs[i])...)
 	}
-	if err := listed(g.post.missed(), g.check(objects)); err != nil {
+	if err := fault.Join(g.post.missed(), g.check(objects)); err != nil {
 		return err
 	}
 	for i, h := range hooks {
@@ -102,7 +103,7 @@ func (g *gate) changed(docs []document, generated bool) ([]document, error) {
 	}
 	docs, err := reread(docs)
 	if err != nil {
-		return nil, renderError(err)
+		return nil, fault.Render(err)
 	}
 	return docs, nameless(docs, generated)
 }
@@ -112,7 +113,7 @@ func nameless(docs []document, generated bool) error {
 	for _, d := range docs {
 		for _, u := range d.objects {
 			if u.GetName() == "" && (!generated || u.GetGenerateName() == "") {
-				return renderError(fmt.Errorf("%s: a %s has no name", d.name(), u.GetKind()))
+				return fault.Render(fmt.Errorf("%s: a %s has no name", d.name(), u.GetKind()))
 			}
 		}
 	}
@@ -148,27 +149,27 @@ func (g *gate) check(objects []*unstructured.Unstructured) error {
 const lookupFailed = "error calling lookup"
 
 // errTooLargeToRecord is the one reason for which the API server finds a well-formed record invalid.
-var errTooLargeToRecord = &oversize{"chart, values and manifests do not fit into a Secret, 1 MiB compressed; leave files out with .helmignore"}
+var errTooLargeToRecord = fault.TooLarge("chart, values and manifests do not fit into a Secret, 1 MiB compressed; leave files out with .helmignore")
 
 // classify turns the error of a failed action into the caller's classes.
 func (g *gate) classify(err error, sensitive []string) error {
 	if err != nil && g.failed != nil {
 		err = g.failed
 	}
-	refused := &NotAllowed{Err: g.refused}
-	switch text := plain(err, sensitive); {
+	refused := &fault.NotAllowed{Err: g.refused}
+	switch text := fault.Plain(err, sensitive); {
 	case err == nil:
 		return nil
 	case g.unjudged != nil:
-		return plain(g.unjudged, sensitive)
+		return fault.Plain(g.unjudged, sensitive)
 	case g.refused != nil, errors.As(err, &refused):
-		return &NotAllowed{Err: masked(refused.Err, sensitive)}
+		return &fault.NotAllowed{Err: fault.Mask(refused.Err, sensitive)}
 	case apierrors.IsInvalid(g.storage) || apierrors.IsRequestEntityTooLargeError(g.storage):
-		return renderError(errTooLargeToRecord)
-	case errors.Is(text, ErrRender):
+		return fault.Render(errTooLargeToRecord)
+	case errors.Is(text, fault.ErrRender):
 		return text
-	case errors.Is(err, ErrRender), !g.rendered && g.storage == nil && !strings.Contains(err.Error(), lookupFailed):
-		return renderError(readable(text))
+	case errors.Is(err, fault.ErrRender), !g.rendered && g.storage == nil && !strings.Contains(err.Error(), lookupFailed):
+		return fault.Render(fault.Readable(text))
 	default:
 		return text
 	}

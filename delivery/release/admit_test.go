@@ -14,6 +14,7 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -158,7 +159,7 @@ func TestWhatReadsDifferentlyIsNotPassed(t *testing.T) {
 		"manifest": func(g *gate) error { _, err := g.pass(configMap); return err },
 		"hook":     func(g *gate) error { return g.passHooks([]*helm.Hook{{Manifest: configMap}}) },
 	} {
-		if err := pass(&gate{admit: adding}); !errors.Is(err, ErrRender) {
+		if err := pass(&gate{admit: adding}); !errors.Is(err, fault.ErrRender) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -208,12 +209,12 @@ func TestClassify(t *testing.T) {
 		"a lookup":               {gate{}, errors.New("error calling lookup: password hunter22"), false, false},
 		"after rendering":        {gate{rendered: true}, plain, false, false},
 		"refused":                {gate{rendered: true, refused: plain}, errors.New("wrapped"), false, true},
-		"known as rendering":     {gate{rendered: true}, renderError(plain), true, false},
+		"known as rendering":     {gate{rendered: true}, fault.Render(plain), true, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := test.gate.classify(test.err, []string{"hunter22"})
-			if errors.Is(got, ErrRender) != test.render || errors.As(got, new(*NotAllowed)) != test.denied {
+			if errors.Is(got, fault.ErrRender) != test.render || errors.As(got, new(*fault.NotAllowed)) != test.denied {
 				t.Errorf("got %#v", got)
 			}
 			if strings.Contains(got.Error(), "hunter22") {
@@ -229,7 +230,7 @@ func TestClassifyDropsWhatHelmAdds(t *testing.T) {
 	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n- text\n"))
 	got := g.classify(fmt.Errorf("error while running post render on files: %w", err), nil)
 	const want = "rendering the chart: web/templates/a.yaml: it is not an object"
-	if !errors.Is(got, ErrRender) || got.Error() != want {
+	if !errors.Is(got, fault.ErrRender) || got.Error() != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
@@ -237,10 +238,10 @@ func TestClassifyDropsWhatHelmAdds(t *testing.T) {
 func TestGateRefusesAliasesThatBlowUp(t *testing.T) {
 	g := &gate{admit: anything}
 	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n" + configMap + aliasBomb))
-	if got := g.classify(err, nil); !errors.Is(got, ErrTooLarge) || !errors.Is(got, ErrRender) || !strings.Contains(got.Error(), "web/templates/a.yaml: ") {
+	if got := g.classify(err, nil); !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) || !strings.Contains(got.Error(), "web/templates/a.yaml: ") {
 		t.Errorf("manifest: %v", got)
 	}
-	if err := g.passHooks([]*helm.Hook{{Manifest: configMap + aliasBomb}}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) {
+	if err := g.passHooks([]*helm.Hook{{Manifest: configMap + aliasBomb}}); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
 		t.Errorf("hook: %v", err)
 	}
 }
@@ -291,7 +292,7 @@ func TestWhatAdmissionCannotJudgeIsNoRefusal(t *testing.T) {
 			g := gate{admit: func([]*unstructured.Unstructured) error { return test.err }, refuses: r.refuses}
 			_, err := g.Run(bytes.NewBufferString(configMap))
 			err = g.classify(err, nil)
-			if refused := errors.As(err, new(*NotAllowed)); refused == test.world || (g.unjudged != nil) != test.world {
+			if refused := errors.As(err, new(*fault.NotAllowed)); refused == test.world || (g.unjudged != nil) != test.world {
 				t.Errorf("got %v", err)
 			}
 		})

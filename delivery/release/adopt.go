@@ -11,6 +11,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // adopt changes an object that is there already. What it has beyond the manifest stays: nothing says that this release
@@ -43,7 +45,7 @@ func (ch *change) reuse(exists error) error {
 	if err != nil {
 		return fmt.Errorf("reading: %w", err)
 	}
-	if !holdsData(live) || live.GetLabels()[appLabel] != ch.client.terms.app || ch.client.anotherApp(live) != "" {
+	if !holdsData(live) || live.GetLabels()[decide.AppLabel] != ch.client.terms.app || ch.client.anotherApp(live) != "" {
 		return fmt.Errorf("%s exists, and no hook deletes it: give the hook another name, or delete the claim: %w", nameOf(ch.info), exists)
 	}
 	return ch.answered(live)
@@ -64,16 +66,16 @@ func (c *helmClient) mayTake(live *unstructured.Unstructured) bool {
 func (c *helmClient) anotherApp(live *unstructured.Unstructured) string {
 	labels := live.GetLabels()
 	home := v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
-	if labels[appLabel] == c.terms.app && (live.GetNamespace() != "" || home == c.release.release.Namespace) {
+	if labels[decide.AppLabel] == c.terms.app && (live.GetNamespace() != "" || home == c.release.release.Namespace) {
 		return ""
 	}
-	return labels[appLabel]
+	return labels[decide.AppLabel]
 }
 
 // hookLeft is whether an object is what a hook of an earlier revision left: Helm does not mark it, but kubeop labels it.
 func (c *helmClient) hookLeft(live *unstructured.Unstructured) bool {
 	unmarked := live.GetAnnotations()[nameAnnotation] == ""
-	return unmarked && c.terms.ran[c.release.identify(live)] && live.GetLabels()[appLabel] == c.terms.app && c.anotherApp(live) == ""
+	return unmarked && c.terms.ran[c.release.identify(live)] && live.GetLabels()[decide.AppLabel] == c.terms.app && c.anotherApp(live) == ""
 }
 
 // remake deletes an object and creates what is wanted in its place; of a claim that holds data it makes what is wanted.
@@ -104,7 +106,7 @@ const notTaken = "it is cluster-scoped and so the administrators', and takeOwner
 
 func (e *foreign) Error() string {
 	if e.app != "" {
-		return fmt.Sprintf("%s exists and belongs to app %s; delete it, or take the label %s off if there is no such app", e.object, e.app, appLabel)
+		return fmt.Sprintf("%s exists and belongs to app %s; delete it, or take the label %s off if there is no such app", e.object, e.app, decide.AppLabel)
 	}
 	if e.shared {
 		return fmt.Sprintf("%s exists and does not belong to this release; %s", e.object, notTaken)
@@ -160,7 +162,7 @@ func (c *helmClient) deleteAndWait(info *resource.Info, live *unstructured.Unstr
 		return err == nil && u.GetUID() != live.GetUID(), err
 	})
 	if errors.Is(err, errTimeUp) {
-		return &Terminating{Objects: []string{nameOf(info)}}
+		return &fault.Terminating{Objects: []string{nameOf(info)}}
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
 // TestWhoseHookIsLeft tells apart what hooks of apps of one name left, in the cluster as in a namespace.
@@ -22,7 +23,7 @@ func TestWhoseHookIsLeft(t *testing.T) {
 		live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}}
 		live.SetNamespace(c.namespace)
 		live.SetName("one")
-		live.SetLabels(map[string]string{v1alpha1.TenantLabel: c.tenant, v1alpha1.ProjectLabel: "shop", appLabel: "web"})
+		live.SetLabels(map[string]string{v1alpha1.TenantLabel: c.tenant, v1alpha1.ProjectLabel: "shop", decide.AppLabel: "web"})
 		client := &helmClient{release: objects{release: types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}}, terms: terms{app: "web"}}
 		client.terms.ran = map[identity]bool{client.release.identify(live): true}
 		if got := client.hookLeft(live); got != c.left {

@@ -16,6 +16,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/ignore"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // Limits of a chart, its subcharts included. Helm keeps the chart in a Secret of at most 1 MiB, compressed.
@@ -26,7 +28,7 @@ const (
 	maxNesting    = 8
 )
 
-var errTooLarge = &oversize{fmt.Sprintf("the chart is larger than %d MiB or %d files", maxChartBytes>>20, maxChartFiles)}
+var errTooLarge = fault.TooLarge(fmt.Sprintf("the chart is larger than %d MiB or %d files", maxChartBytes>>20, maxChartFiles))
 
 // load reads and parses the chart.
 func (c Chart) load() (*chart.Chart, error) {
@@ -40,15 +42,15 @@ func (c Chart) load() (*chart.Chart, error) {
 // parsedFrom parses the files of a chart, and notes before what it is about to read.
 func parsedFrom(files []*loader.BufferedFile, note func(string)) (*chart.Chart, error) {
 	if err := safeToParse(files, note); err != nil {
-		return nil, renderError(fmt.Errorf("loading the chart: %w", err))
+		return nil, fault.Render(fmt.Errorf("loading the chart: %w", err))
 	}
 	note("reading the files of the chart")
 	loaded, err := loader.LoadFiles(files)
 	if err != nil {
-		return nil, renderError(fmt.Errorf("loading the chart: %w", err))
+		return nil, fault.Render(fmt.Errorf("loading the chart: %w", err))
 	}
 	if err := installable(loaded); err != nil {
-		return nil, renderError(err)
+		return nil, fault.Render(err)
 	}
 	return loaded, nil
 }
@@ -128,7 +130,7 @@ func (l *limits) archiveFile(name string) ([]*loader.BufferedFile, error) {
 	defer f.Close()
 	files, err := l.archive(f, 0)
 	if err != nil {
-		return nil, renderError(fmt.Errorf("reading the chart: %w", err))
+		return nil, fault.Render(fmt.Errorf("reading the chart: %w", err))
 	}
 	return files, nil
 }
@@ -204,7 +206,7 @@ func (l *limits) folder(files fs.FS) ([]*loader.BufferedFile, error) {
 	}
 	out, err := l.unpack(w.out, 0)
 	if err != nil {
-		return nil, renderError(err)
+		return nil, fault.Render(err)
 	}
 	return out, nil
 }
@@ -223,7 +225,7 @@ func ignored(files fs.FS) (*ignore.Rules, int, error) {
 	var text []byte
 	switch {
 	case err == nil && info.Size() > maxIgnoreBytes:
-		return nil, 0, renderError(&oversize{fmt.Sprintf("%s is larger than %d KiB", ignore.HelmIgnore, maxIgnoreBytes>>10)})
+		return nil, 0, fault.Render(fault.TooLarge(fmt.Sprintf("%s is larger than %d KiB", ignore.HelmIgnore, maxIgnoreBytes>>10)))
 	case err == nil:
 		text, err = fs.ReadFile(files, ignore.HelmIgnore)
 	}
@@ -233,7 +235,7 @@ func ignored(files fs.FS) (*ignore.Rules, int, error) {
 		return nil, 0, fmt.Errorf("reading the chart: %w", err)
 	default:
 		if rules, err = ignore.Parse(bytes.NewReader(text)); err != nil {
-			return nil, 0, renderError(fmt.Errorf("%s: %w", ignore.HelmIgnore, err))
+			return nil, 0, fault.Render(fmt.Errorf("%s: %w", ignore.HelmIgnore, err))
 		}
 	}
 	rules.AddDefaults()
@@ -262,7 +264,7 @@ func (w *walk) visit(name string, d fs.DirEntry, err error) error {
 		return fmt.Errorf("reading the chart: %w", err)
 	}
 	if w.steps += w.patterns * len(name); w.steps > maxIgnoreSteps {
-		return renderError(&oversize{fmt.Sprintf("%s has too many patterns for the files and folders of the chart: ignore folders as a whole", ignore.HelmIgnore)})
+		return fault.Render(fault.TooLarge(fmt.Sprintf("%s has too many patterns for the files and folders of the chart: ignore folders as a whole", ignore.HelmIgnore)))
 	}
 	switch {
 	case w.rules.Ignore(name, info):
@@ -273,9 +275,9 @@ func (w *walk) visit(name string, d fs.DirEntry, err error) error {
 	case d.IsDir():
 		return nil
 	case !info.Mode().IsRegular():
-		return renderError(fmt.Errorf("%s is not an ordinary file", name))
+		return fault.Render(fmt.Errorf("%s is not an ordinary file", name))
 	case info.Size() > maxFileBytes:
-		return renderError(&oversize{fmt.Sprintf("%s is larger than %d MiB", name, maxFileBytes>>20)})
+		return fault.Render(fault.TooLarge(fmt.Sprintf("%s is larger than %d MiB", name, maxFileBytes>>20)))
 	}
 	return w.take(name, info.Size())
 }
@@ -284,7 +286,7 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 
 func (w *walk) take(name string, size int64) error {
 	if w.bytes -= size; w.bytes < 0 || len(w.out) >= w.limits.files {
-		return renderError(errTooLarge)
+		return fault.Render(errTooLarge)
 	}
 	data, err := fs.ReadFile(w.files, name)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 const chartYAML = "apiVersion: v2\nname: web\nversion: 1.2.3\nappVersion: \"9\"\n"
@@ -155,7 +157,7 @@ func TestChartsThatCannotBeLoaded(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := test.chart.load()
-			if !errors.Is(err, ErrRender) || !strings.Contains(err.Error(), test.want) {
+			if !errors.Is(err, fault.ErrRender) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want ErrRender with %q", err, test.want)
 			}
 		})
@@ -166,7 +168,7 @@ func TestTooLargeHasItsOwnError(t *testing.T) {
 	huge := folder(map[string]string{"big": strings.Repeat("x", maxFileBytes+1)})
 	bomb := packed(t, "web", map[string]string{"Chart.yaml": chartYAML, "a": strings.Repeat("\x00", maxChartBytes+1)})
 	for name, c := range map[string]Chart{"a file": {Files: huge}, "an archive": archived(t, bomb)} {
-		if _, err := c.load(); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) {
+		if _, err := c.load(); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -186,12 +188,12 @@ func TestAliasesThatBlowUp(t *testing.T) {
 		"an archive":           {"charts/s.tgz": inner},
 		"a subchart's archive": {"charts/r/Chart.yaml": sub, "charts/r/charts/s.tgz": inner},
 	} {
-		if _, err := (Chart{Files: folder(files)}).load(); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) {
+		if _, err := (Chart{Files: folder(files)}).load(); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	chosen := Chart{Files: folder(map[string]string{"prod.yaml": aliasBomb})}
-	if _, _, err := (&Engine{}).chart(chosen, []string{"prod.yaml"}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) {
+	if _, _, err := (&Engine{}).chart(chosen, []string{"prod.yaml"}); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
 		t.Errorf("a values file of the app: %v", err)
 	}
 	harmless := folder(map[string]string{"values.yaml": "a: &a 1\nb: *a\n", "templates/values.yaml": aliasBomb + "{{", "other.yaml": aliasBomb})
@@ -209,10 +211,10 @@ func TestSchemaWithinItself(t *testing.T) {
 
 func TestReadingTroubleMayPass(t *testing.T) {
 	_, err := Chart{Archive: filepath.Join(t.TempDir(), "gone.tgz")}.load()
-	if err == nil || errors.Is(err, ErrRender) {
+	if err == nil || errors.Is(err, fault.ErrRender) {
 		t.Errorf("a missing archive gives %v, want an error that may pass", err)
 	}
-	if _, err := (Chart{}).load(); err == nil || errors.Is(err, ErrRender) {
+	if _, err := (Chart{}).load(); err == nil || errors.Is(err, fault.ErrRender) {
 		t.Errorf("no chart gives %v", err)
 	}
 }

@@ -27,6 +27,8 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // helmClient is what Helm's actions work on the cluster with: what they leave there is what Helm's own client leaves, for
@@ -34,7 +36,8 @@ import (
 // interfaces.
 type helmClient struct {
 	*kube.Client
-	faults
+	// faults are the errors of its requests.
+	faults  fault.Faults
 	terms   terms
 	release objects
 	mapper  meta.RESTMapper
@@ -95,7 +98,7 @@ func (c *helmClient) IsReachable() error { return nil }
 // of this client's methods works on them: Helm looks whether each object exists before it creates any, and Create finds
 // that out for nothing.
 func (c *helmClient) Build(in io.Reader, validate bool) (list kube.ResourceList, err error) {
-	defer recovered("reading the manifest", &err)
+	defer fault.Recovered("reading the manifest", &err)
 	text, err := io.ReadAll(in)
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifest: %w", err)
@@ -111,7 +114,7 @@ func (c *helmClient) Build(in io.Reader, validate bool) (list kube.ResourceList,
 			info, err = c.formerly(u)
 		}
 		if err != nil {
-			failed = listed(failed, c.note(err))
+			failed = fault.Join(failed, c.faults.Note(err))
 			continue
 		}
 		if info == nil {
@@ -131,7 +134,7 @@ func (c *helmClient) Build(in io.Reader, validate bool) (list kube.ResourceList,
 func (c *helmClient) info(u *unstructured.Unstructured) (*resource.Info, error) {
 	kind := u.GroupVersionKind()
 	if u.GetName() == "" && u.GetGenerateName() == "" {
-		return nil, renderError(fmt.Errorf("a %s has no name", kind.Kind))
+		return nil, fault.Render(fmt.Errorf("a %s has no name", kind.Kind))
 	}
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
@@ -251,48 +254,6 @@ func helper(info *resource.Info) *resource.Helper {
 	return resource.NewHelper(info.Client, info.Mapping).WithFieldManager(fieldManager)
 }
 
-// maxListed is how many errors of several objects are told: a quota that is full refuses them all in the same words.
-const maxListed = 3
-
-// several are errors, mostly one for each object, told on one line.
-type several []error
-
-func (s several) Error() string {
-	var b strings.Builder
-	for i, err := range s {
-		if i == maxListed {
-			fmt.Fprintf(&b, "; and %d more", len(s)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(err.Error())
-	}
-	return b.String()
-}
-
-func (s several) Unwrap() []error { return s }
-
-// listed is errors.Join on one line.
-func listed(errs ...error) error {
-	var all several
-	for _, err := range errs {
-		if more, ok := err.(several); ok { //nolint:errorlint // what is wrapped stays one
-			all = append(all, more...)
-		} else if err != nil {
-			all = append(all, err)
-		}
-	}
-	switch len(all) {
-	case 0:
-		return nil
-	case 1:
-		return all[0]
-	}
-	return all
-}
-
 // named adds the object's name to an error that lacks it.
 func named(info *resource.Info, err error) error {
 	if err == nil || strings.Contains(err.Error(), strconv.Quote(info.Name)) || strings.Contains(err.Error(), nameOf(info)) {
@@ -316,10 +277,4 @@ func build(client kube.Interface, docs []document) (kube.ResourceList, error) {
 	}
 	list, err := client.Build(bytes.NewBufferString(text), false)
 	return asking(list), err
-}
-
-func recovered(act string, err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%s: Helm panicked: %v", act, p)
-	}
 }

@@ -34,16 +34,6 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-func TestListed(t *testing.T) {
-	a, b := errors.New("a"), errors.New("b")
-	if err := listed(nil, nil); err != nil {
-		t.Errorf("nothing: %v", err)
-	}
-	if got := listed(nil, a, nil, b); got.Error() != "a; b" || !errors.Is(got, a) || !errors.Is(got, b) {
-		t.Errorf("got %v", got)
-	}
-}
-
 func TestByKind(t *testing.T) {
 	list := kube.ResourceList{info("Secret", "a"), info("Secret", "b"), info("ConfigMap", "c"), info("Secret", "d")}
 	var got [][]string

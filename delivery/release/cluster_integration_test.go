@@ -19,6 +19,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // four is a manifest of four objects whose parts can be told apart by a value each.
@@ -259,7 +261,7 @@ func TestWhatExistsAlready(t *testing.T) {
 			c.terms.takeOwnership = test.take
 			err := tm.create(c, four("1", "1", "1", "1"))
 			if test.want != "" {
-				if err == nil || !strings.Contains(err.Error(), test.want) || worldly(err) || !apierrors.IsAlreadyExists(err) {
+				if err == nil || !strings.Contains(err.Error(), test.want) || fault.Worldly(err) || !apierrors.IsAlreadyExists(err) {
 					t.Errorf("got %v", err)
 				}
 				return
@@ -317,8 +319,8 @@ func TestImmutable(t *testing.T) {
 			c := tm.cluster()
 			c.terms.force = test.force
 			err := tm.upgradeTo(c, fixed, test.after)
-			if (err == nil) != test.replaced || !test.replaced && (!apierrors.IsInvalid(err) || worldly(c.fault())) {
-				t.Errorf("got %v, noted %v", err, c.fault())
+			if (err == nil) != test.replaced || !test.replaced && (!apierrors.IsInvalid(err) || fault.Worldly(c.faults.All())) {
+				t.Errorf("got %v, noted %v", err, c.faults.All())
 			}
 			if got := tm.configMap("a"); (got.UID != before) != test.replaced || test.replaced && got.Data["a"] != "2" {
 				t.Errorf("uid %s before, now %s with %v", before, got.UID, got.Data)
@@ -423,13 +425,13 @@ func TestWaitNamesWhatIsNotReady(t *testing.T) {
 	idled := 0
 	c.terms.idle = func(f func() error) error { idled++; return f() }
 	err := c.Wait(list, 300*time.Millisecond)
-	if err == nil || !strings.HasPrefix(err.Error(), "Deployment/web is not ready after 300ms: ") || worldly(err) || idled != 1 {
+	if err == nil || !strings.HasPrefix(err.Error(), "Deployment/web is not ready after 300ms: ") || fault.Worldly(err) || idled != 1 {
 		t.Errorf("got %v, idled %d times", err, idled)
 	}
 	ended := make(chan struct{})
 	close(ended)
 	c.terms.superseded = ended
-	if err := c.Wait(list, time.Minute); !errors.Is(err, ErrSuperseded) {
+	if err := c.Wait(list, time.Minute); !errors.Is(err, fault.ErrSuperseded) {
 		t.Errorf("got %v", err)
 	}
 	if err := c.WaitWithJobs(list[:3], time.Minute); err != nil || idled != 2 {
@@ -462,7 +464,7 @@ func TestAHookSaysWhy(t *testing.T) {
 		return err == nil && len(events.Items) > 0, err
 	})
 	err = c.WatchUntilReady(list, 2*time.Second)
-	if err == nil || !strings.HasPrefix(err.Error(), "hook Job/migrate has not ended after 2s: ") || !strings.Contains(err.Error(), "quota") || worldly(c.fault()) {
+	if err == nil || !strings.HasPrefix(err.Error(), "hook Job/migrate has not ended after 2s: ") || !strings.Contains(err.Error(), "quota") || fault.Worldly(c.faults.All()) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // Condemn records that the deployed revision of this very input is no good after all, such as one that did not become
@@ -18,15 +21,15 @@ func (e *Engine) Condemn(ctx context.Context, req Request, why string) (done boo
 		return false, err
 	}
 	defer release()
-	if p.slot.action != settled {
+	if p.slot.action != decide.Settled {
 		return false, nil
 	}
 	s, err := e.index(ctx, req)
 	if err != nil {
 		return false, err
 	}
-	last := s.judged(p.want)
-	if last == nil || last.action == actionInstall {
+	last := decide.Judged(s, p.want)
+	if last == nil || last.Action == decide.ActionInstall {
 		return false, nil
 	}
 	conn, err := e.dial(req)
@@ -34,29 +37,20 @@ func (e *Engine) Condemn(ctx context.Context, req Request, why string) (done boo
 		return false, err
 	}
 	store := conn.store(req.Name, &p.slot.memory, e.opts.Now)
-	rel, meta, err := store.read(ctx, last.number)
+	rel, meta, err := store.read(ctx, last.Number)
 	if err != nil {
 		return false, err
 	}
-	if meta.ResourceVersion != last.version {
+	if meta.ResourceVersion != last.Version {
 		store.memory.wrote(meta, store.now())
 		return false, nil
 	}
 	rel.SetStatus(helm.StatusFailed, why)
-	faulted(rel, false, last.blame)
-	if _, err := store.replace(ctx, rel, last.version); err != nil {
-		return false, fmt.Errorf("condemning revision %d: %w", last.number, err)
+	faulted(rel, false, last.Blame)
+	if _, err := store.replace(ctx, rel, last.Version); err != nil {
+		return false, fmt.Errorf("condemning revision %d: %w", last.Number, err)
 	}
-	p.slot.cause = attempt{trial: p.want.trial, err: brief(plain(errors.New(why), req.Sensitive)), at: p.want.now}
+	p.slot.cause = decide.Attempt{Trial: p.want.Trial, Err: fault.Brief(fault.Plain(errors.New(why), req.Sensitive)), At: p.want.Now}
 	p.slot.last = p.slot.cause
 	return true, nil
-}
-
-// judged returns the newest revision if it is deployed with the wanted input and that input's own doing, else nil.
-func (s state) judged(w want) *revision {
-	last := s.last()
-	if last == nil || last.status != helm.StatusDeployed || !last.ours || last.digest != w.digest || last.action == actionRollback || last.app != w.app {
-		return nil
-	}
-	return last
 }

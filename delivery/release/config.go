@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/delivery/mask"
+	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
 // fieldManager is the helm command's: fields stay with one manager when a person's helm works on the same release.
@@ -63,14 +64,14 @@ func (e *Engine) connect(req Request) (*connection, error) {
 	if client.rest, err = newRESTClients(config); err != nil {
 		return nil, fmt.Errorf("connecting as %s: %w", req.User, err)
 	}
-	client.release = objects{client: client, release: req.key(), app: labelValue(req.App.Name)}
+	client.release = objects{client: client, release: req.key(), app: decide.LabelValue(req.App.Name)}
 	client.operator = sync.OnceValues(func() (*restClients, error) {
 		own := rest.CopyConfig(e.opts.Config)
 		own.QPS = -1
 		return newRESTClients(own)
 	})
 	g := &getter{config: rest.CopyConfig(config), namespace: req.Namespace, discovery: e.opts.Discovery, mapper: e.opts.Mapper}
-	g.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return witness{next, client.note} })
+	g.config.Wrap(func(next http.RoundTripper) http.RoundTripper { return client.faults.Witness(next) })
 	client.Client = kube.New(g)
 	client.Namespace = req.Namespace
 	client.Log = e.logf
@@ -99,7 +100,7 @@ func (e *Engine) impersonated(req Request) *rest.Config {
 	config.Impersonate = rest.ImpersonationConfig{UserName: req.User}
 	config.QPS = -1
 	if req.fence != nil {
-		config.Wrap(req.fence.wrap)
+		config.Wrap(req.fence.Wrap)
 	}
 	return config
 }

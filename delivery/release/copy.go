@@ -10,6 +10,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // maxCachedBytes is how much of parsed charts is kept, by the size of their files.
@@ -24,7 +26,7 @@ func (e *Engine) chart(c Chart, valuesFiles []string) (*chart.Chart, map[string]
 	}
 	values, err := chartValues(parsed, valuesFiles)
 	if err != nil {
-		return nil, nil, renderError(err)
+		return nil, nil, fault.Render(err)
 	}
 	return copyOf(parsed), values, nil
 }
@@ -51,7 +53,7 @@ func (s *charts) get(c Chart) (*chart.Chart, error) {
 	}
 	p := s.entry(c.Digest)
 	p.once.Do(func() {
-		defer recovered("loading the chart", &p.err)
+		defer fault.Recovered("loading the chart", &p.err)
 		p.chart, p.err = c.load()
 	})
 	s.settle(c.Digest, p)
@@ -243,7 +245,7 @@ func resolved(c *chart.Chart, values map[string]any) (*chart.Chart, error) {
 	out := copyOf(c)
 	own, _ := deepCopy(values).(map[string]any)
 	if err := chartutil.ProcessDependenciesWithMerge(out, own); err != nil {
-		return nil, renderError(err)
+		return nil, fault.Render(err)
 	}
 	return out, nil
 }

@@ -14,6 +14,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // parent is a chart whose subchart can be switched off and hands values up.
@@ -122,7 +124,7 @@ func TestChartValuesFiles(t *testing.T) {
 		t.Errorf("%v, %s", err, diff)
 	}
 	_, _, err = e.chart(source, []string{"values-us.yaml"})
-	if !errors.Is(err, ErrRender) || !strings.Contains(err.Error(), "chart web has no values file values-us.yaml") {
+	if !errors.Is(err, fault.ErrRender) || !strings.Contains(err.Error(), "chart web has no values file values-us.yaml") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -161,7 +163,7 @@ func TestAChartIsReadOnce(t *testing.T) {
 func TestABadChartIsReadAgain(t *testing.T) {
 	files := fstest.MapFS{}
 	e := &Engine{}
-	if _, _, err := e.chart(Chart{Files: files, Digest: "1"}, nil); !errors.Is(err, ErrRender) {
+	if _, _, err := e.chart(Chart{Files: files, Digest: "1"}, nil); !errors.Is(err, fault.ErrRender) {
 		t.Fatalf("got %v", err)
 	}
 	if _, _, err := e.chart(Chart{Files: parent(), Digest: "1"}, nil); err != nil {

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 var update = flag.Bool("update", false, "write testdata/messages.golden anew")
@@ -178,11 +180,11 @@ func TestMessages(t *testing.T) {
 }
 
 func classOf(err error) string {
-	var refused *NotAllowed
+	var refused *fault.NotAllowed
 	switch {
 	case errors.As(err, &refused):
 		return isRefused
-	case errors.Is(err, ErrRender):
+	case errors.Is(err, fault.ErrRender):
 		return isRendering
 	}
 	return isFailed

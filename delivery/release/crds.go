@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // maxEstablishing is how long new CustomResourceDefinitions may take to be served.
@@ -45,7 +46,7 @@ func (e *Engine) installCRDs(ctx context.Context, conn *connection, c *chart.Cha
 			return err
 		}
 		if err := d.apply(); err != nil {
-			return client.note(forbidden(err, changes))
+			return client.faults.Note(forbidden(err, changes))
 		}
 		if d.live != nil {
 			fresh = append(fresh, d.info)
@@ -77,7 +78,7 @@ func (e *Engine) discovered(client *helmClient, list kube.ResourceList) error {
 	if errors.Is(err, errTimeUp) {
 		err = fmt.Errorf("%s: discovery did not show its kind within %s", nameOf(left[0]), maxEstablishing)
 	}
-	return client.note(err)
+	return client.faults.Note(err)
 }
 
 // knows reports that the mapper knows a definition's kind.
@@ -104,18 +105,18 @@ func (c *helmClient) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) (
 	for _, crd := range crds {
 		docs, err := parse(string(crd.File.Data))
 		if err != nil {
-			return nil, renderError(fmt.Errorf("%s: %w", crd.Filename, err))
+			return nil, fault.Render(fmt.Errorf("%s: %w", crd.Filename, err))
 		}
 		for _, u := range objectsOf(docs) {
 			if !isKind(u, apiextensionsv1.GroupName, "CustomResourceDefinition") {
-				return nil, &NotAllowed{Err: fmt.Errorf("%s/%s in %s is no CustomResourceDefinition; it belongs into templates/", u.GetKind(), u.GetName(), crd.Filename)}
+				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s is no CustomResourceDefinition; it belongs into templates/", u.GetKind(), u.GetName(), crd.Filename)}
 			}
 			if group, _, _ := unstructured.NestedString(u.Object, "spec", "group"); systemGroup(group) {
-				return nil, &NotAllowed{Err: fmt.Errorf("%s/%s in %s belongs to the API group %s, which no app may define", u.GetKind(), u.GetName(), crd.Filename, group)}
+				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s belongs to the API group %s, which no app may define", u.GetKind(), u.GetName(), crd.Filename, group)}
 			}
 			info, err := c.info(u)
 			if err != nil {
-				return nil, c.note(fmt.Errorf("%s: %w", crd.Filename, err))
+				return nil, c.faults.Note(fmt.Errorf("%s: %w", crd.Filename, err))
 			}
 			out = append(out, &definition{
 				change:  change{client: c, info: info, want: u},
@@ -175,13 +176,13 @@ func (d *definition) leave(live *unstructured.Unstructured) error {
 	if differs.empty() {
 		return nil
 	}
-	return &NotAllowed{Err: fmt.Errorf("%s (%s) exists, does not belong to this release and is not as the chart has it: set crds: Create to leave it as it is; %s",
+	return &fault.NotAllowed{Err: fmt.Errorf("%s (%s) exists, does not belong to this release and is not as the chart has it: set crds: Create to leave it as it is; %s",
 		nameOf(d.info), d.file, notTaken)}
 }
 
 // forbidden turns a refusal for lack of rights into what the tenant can do about it.
 func forbidden(err error, all []*definition) error {
-	if !apierrors.IsForbidden(err) || worldly(err) {
+	if !apierrors.IsForbidden(err) || fault.Worldly(err) {
 		return err
 	}
 	var names []string
@@ -189,7 +190,7 @@ func forbidden(err error, all []*definition) error {
 		names = append(names, fmt.Sprintf("%s (%s)", nameOf(d.info), d.file))
 	}
 	slices.Sort(names)
-	return &NotAllowed{Err: fmt.Errorf("the chart brings %s, which the whole cluster shares and the project's deployer may not write: "+
+	return &fault.NotAllowed{Err: fmt.Errorf("the chart brings %s, which the whole cluster shares and the project's deployer may not write: "+
 		"an administrator installs them and the app sets crds: Skip, or gives the deployer the right", strings.Join(names, ", "))}
 }
 
@@ -211,9 +212,9 @@ func (c *helmClient) established(list kube.ResourceList) error {
 		return true, nil
 	})
 	if errors.Is(err, errTimeUp) {
-		return c.note(fmt.Errorf("%s: the API server did not serve its kind within %s", nameOf(left[0]), maxEstablishing))
+		return c.faults.Note(fmt.Errorf("%s: the API server did not serve its kind within %s", nameOf(left[0]), maxEstablishing))
 	}
-	return c.note(err)
+	return c.faults.Note(err)
 }
 
 // isTrue reports whether a condition is.

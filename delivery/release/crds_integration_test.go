@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // definitionOf is a CustomResourceDefinition in a group of the team's own.
@@ -95,7 +97,7 @@ func TestAChartWithCRDsAndInstances(t *testing.T) {
 	tm := newTeam(t)
 	out := tm.settle(tm.request(tm.withCRD("old")))
 	for _, want := range []string{"CustomResourceDefinition/things." + tm.namespace + ".example.com (web/crds/thing.yaml)", "the whole cluster shares", "crds: Skip"} {
-		if !errors.As(out.Failed, new(*NotAllowed)) || !strings.Contains(out.Failed.Error(), want) {
+		if !errors.As(out.Failed, new(*fault.NotAllowed)) || !strings.Contains(out.Failed.Error(), want) {
 			t.Errorf("without the right: %v, want NotAllowed with %q", out.Failed, want)
 		}
 	}
@@ -165,7 +167,7 @@ func TestCRDsPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tm.installCRDs(t.Context(), conn, c, ""); !errors.As(err, new(*NotAllowed)) || !strings.Contains(err.Error(), "ConfigMap/a in web/crds/a.yaml") {
+	if err := tm.installCRDs(t.Context(), conn, c, ""); !errors.As(err, new(*fault.NotAllowed)) || !strings.Contains(err.Error(), "ConfigMap/a in web/crds/a.yaml") {
 		t.Errorf("what is no definition: %v", err)
 	}
 }
@@ -216,8 +218,8 @@ func TestForeignDefinitionsStay(t *testing.T) {
 		take, allowed       bool
 	}{
 		{"another release's", nil, map[string]any{nameAnnotation: "web", namespaceAnnotation: "kubeop-other-shop"}, true, false},
-		{"another app's", map[string]any{v1alpha1.TenantLabel: "other", v1alpha1.ProjectLabel: "shop", appLabel: "web"}, none, true, false},
-		{"made by hand", map[string]any{v1alpha1.TenantLabel: nil, v1alpha1.ProjectLabel: nil, appLabel: nil}, none, false, false},
+		{"another app's", map[string]any{v1alpha1.TenantLabel: "other", v1alpha1.ProjectLabel: "shop", decide.AppLabel: "web"}, none, true, false},
+		{"made by hand", map[string]any{v1alpha1.TenantLabel: nil, v1alpha1.ProjectLabel: nil, decide.AppLabel: nil}, none, false, false},
 		{"made by hand, with takeOwnership", nil, none, true, false},
 		{"handed over", nil, map[string]any{nameAnnotation: "web", namespaceAnnotation: tm.namespace}, false, true},
 	} {
@@ -226,7 +228,7 @@ func TestForeignDefinitionsStay(t *testing.T) {
 			t.Errorf("%s, as the chart has it: %v", step.what, err)
 		}
 		err := install("b", step.take)
-		if step.allowed != (err == nil) || err != nil && (!errors.As(err, new(*NotAllowed)) || !strings.Contains(err.Error(), "administrators', and takeOwnership does not")) {
+		if step.allowed != (err == nil) || err != nil && (!errors.As(err, new(*fault.NotAllowed)) || !strings.Contains(err.Error(), "administrators', and takeOwnership does not")) {
 			t.Errorf("%s: %v", step.what, err)
 		}
 	}
@@ -278,7 +280,7 @@ func TestAHookDeletesNothingOfEverybodys(t *testing.T) {
 	r := tm.request(folder(fourObjects(map[string]string{"templates/hook.yaml": hook})))
 	r.Admit = func(objects []*unstructured.Unstructured) error {
 		for _, o := range objects {
-			o.SetLabels(map[string]string{appLabel: "shop"})
+			o.SetLabels(map[string]string{decide.AppLabel: "shop"})
 		}
 		return nil
 	}

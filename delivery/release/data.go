@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	helm "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
@@ -17,18 +16,9 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/pvc"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
-
-// ClaimsInTheWay says that an object is not deleted, because claims that hold data would go with it.
-type ClaimsInTheWay struct {
-	// Object is "Kind/name".
-	Object string
-	Claims []string
-}
-
-func (e *ClaimsInTheWay) Error() string {
-	return fmt.Sprintf("%s owns claims that hold data and would go with it: %s; take its owner references off them to keep them", e.Object, strings.Join(e.Claims, ", "))
-}
 
 // deleteLive deletes exactly this object, if its UID is known, else what has its name: the one door by which an action deletes in a
 // namespace. A claim that holds data stays, whatever revision, hook or person made it: nobody confirmed here that it goes. What owns such
@@ -75,7 +65,7 @@ func (c *helmClient) takesClaims(live *unstructured.Unstructured, policy metav1.
 
 func ownsData(live *unstructured.Unstructured, owned map[types.UID][]string) error {
 	if claims := owned[live.GetUID()]; len(claims) > 0 {
-		return &ClaimsInTheWay{Object: live.GetKind() + "/" + live.GetName(), Claims: claims}
+		return &fault.ClaimsInTheWay{Object: live.GetKind() + "/" + live.GetName(), Claims: claims}
 	}
 	return nil
 }
@@ -105,9 +95,9 @@ func stays(object runtime.Object) bool {
 // anything is done, hooks included: deleteLive would stop half-way.
 func (s *session) guardData(manifest string) error {
 	var revisions []*helm.Release
-	for _, v := range []*revision{s.state.deployed(), s.state.last()} {
-		if v != nil && s.records.held[v.number].loaded {
-			revisions = append(revisions, s.revision(v.number))
+	for _, v := range []*decide.Revision{s.state.Deployed(), s.state.Last()} {
+		if v != nil && s.records.held[v.Number].loaded {
+			revisions = append(revisions, s.revision(v.Number))
 		}
 	}
 	goes, err := s.objects().without(revisions, []string{manifest})

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // dataClaim holds data, for it names a volume, and says nothing of helm.sh/resource-policy, as in a revision that a person made.
@@ -88,7 +89,7 @@ func TestForceDeletesNoClaim(t *testing.T) {
 	c := tm.cluster()
 	c.terms.force = true
 	err := tm.upgradeTo(c, dataClaim, strings.Replace(dataClaim, "8Gi", "5Gi", 1))
-	if err == nil || !strings.Contains(err.Error(), "force does not delete a PersistentVolumeClaim") || worldly(c.fault()) {
+	if err == nil || !strings.Contains(err.Error(), "force does not delete a PersistentVolumeClaim") || fault.Worldly(c.faults.All()) {
 		t.Errorf("got %v", err)
 	}
 	if tm.claim() != before {
@@ -171,7 +172,7 @@ func TestWhatOwnsClaimsIsInTheWay(t *testing.T) {
 			before := tm.makeData(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: db.UID})
 			tm.catchUp()
 			err := happens(tm, r)
-			var inTheWay *ClaimsInTheWay
+			var inTheWay *fault.ClaimsInTheWay
 			if !errors.As(err, &inTheWay) || !strings.Contains(err.Error(), "StatefulSet/db owns claims that hold data and would go with it: data") {
 				t.Errorf("got %v", err)
 			}

@@ -10,6 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // removeOld deletes an object that left the chart, unless the chart wanted it kept.
@@ -85,7 +88,7 @@ func (c *helmClient) Delete(list kube.ResourceList) (*kube.Result, []error) {
 		if app := c.anotherApp(live); app != "" {
 			return &foreign{object: nameOf(info), app: app}
 		}
-		if live.GetNamespace() == "" && live.GetLabels()[appLabel] != c.terms.app && !c.release.owns(live) && !c.hooked[live.GetUID()] {
+		if live.GetNamespace() == "" && live.GetLabels()[decide.AppLabel] != c.terms.app && !c.release.owns(live) && !c.hooked[live.GetUID()] {
 			return &foreign{object: nameOf(info), shared: true}
 		}
 		return c.deleteLive(info, live, metav1.DeletePropagationBackground)
@@ -107,7 +110,7 @@ func (c *helmClient) delete(list kube.ResourceList, remove func(*resource.Info) 
 		}
 		return nil
 	})
-	if err := c.note(listed(errs...)); err != nil {
+	if err := c.faults.Note(fault.Join(errs...)); err != nil {
 		c.deleting = append(c.deleting, err)
 		return nil, []error{err}
 	}
@@ -115,7 +118,7 @@ func (c *helmClient) delete(list kube.ResourceList, remove func(*resource.Info) 
 }
 
 // deletionFailed returns why objects could not be deleted.
-func (c *helmClient) deletionFailed() error { return listed(c.deleting...) }
+func (c *helmClient) deletionFailed() error { return fault.Join(c.deleting...) }
 
 // WaitForDelete waits until the objects are gone, but for claims that stay. Helm calls it for hooks it deleted, mostly things that
 // are gone at once.
@@ -134,5 +137,5 @@ func (c *helmClient) WaitForDelete(list kube.ResourceList, timeout time.Duration
 	if errors.Is(err, errTimeUp) {
 		return fmt.Errorf("waiting up to %s for %s to be gone: %w", timeout, nameOf(left[0]), err)
 	}
-	return c.note(err)
+	return c.faults.Note(err)
 }

@@ -10,11 +10,13 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // deliver installs, upgrades or rolls back as decided.
-func (p *pass) deliver(d decision) func(context.Context, *place) result {
+func (p *pass) deliver(d decide.Decision) func(context.Context, *place) result {
 	return func(ctx context.Context, at *place) (r result) {
 		if p.slot.isSuperseded() {
 			return result{} // while it was queued
@@ -23,7 +25,7 @@ func (p *pass) deliver(d decision) func(context.Context, *place) result {
 		if err != nil {
 			return result{err: err, world: true}
 		}
-		if now := next(s.state, p.want); now.act != d.act && (now.act != vacate || d.act != install) || now.to != d.to {
+		if now := decide.Next(s.state, p.want); now.Act != d.Act && (now.Act != decide.Vacate || d.Act != decide.Install) || now.To != d.To {
 			return result{} // the next pass decides anew
 		}
 		return s.concluded(s.deliver(ctx))
@@ -31,8 +33,8 @@ func (p *pass) deliver(d decision) func(context.Context, *place) result {
 }
 
 func (s *session) deliver(ctx context.Context) (err error) {
-	defer recovered(string(s.plan.act), &err)
-	if s.plan.act == rollback {
+	defer fault.Recovered(string(s.plan.Act), &err)
+	if s.plan.Act == decide.Rollback {
 		return s.rollback()
 	}
 	if err := s.records.load(s.needed()...); err != nil {
@@ -41,7 +43,7 @@ func (s *session) deliver(ctx context.Context) (err error) {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	if s.plan.act == upgrade {
+	if s.plan.Act == decide.Upgrade {
 		return s.upgrade(s.plain)
 	}
 	return s.install(s.plain)
@@ -51,18 +53,18 @@ func (s *session) deliver(ctx context.Context) (err error) {
 // have left.
 func (s *session) needed() []int {
 	var out []int
-	if deployed := s.state.deployed(); deployed != nil {
-		out = append(out, deployed.number)
+	if deployed := s.state.Deployed(); deployed != nil {
+		out = append(out, deployed.Number)
 	}
-	if last := s.state.last(); last != nil && (last.status == helm.StatusFailed || s.plan.act == upgrade) {
-		out = append(out, last.number)
+	if last := s.state.Last(); last != nil && (last.Status == helm.StatusFailed || s.plan.Act == decide.Upgrade) {
+		out = append(out, last.Number)
 	}
 	return out
 }
 
 // beforeCreate stands between rendering and the first write. Once it has passed, the revision is recorded as ours.
 func (s *session) beforeCreate(rel *helm.Release) error {
-	if s.plan.act == rollback {
+	if s.plan.Act == decide.Rollback {
 		if err := s.readmit(rel); err != nil {
 			return err
 		}
@@ -76,10 +78,10 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 	if err := s.guardData(rel.Manifest); err != nil {
 		return err
 	}
-	if err := listed(s.setRan(), s.removeLeftovers(rel.Manifest)); err != nil {
+	if err := fault.Join(s.setRan(), s.removeLeftovers(rel.Manifest)); err != nil {
 		return err
 	}
-	surplus := s.state.surplus(maxHistory-1, s.want.proven, s.want.trusts)
+	surplus := s.state.Surplus(maxHistory-1, s.want.Proven, s.want.Trusts)
 	if err := s.records.drop(s.records.ctx, surplus); err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 
 // weigh asks whether the manifests of a new revision, and as many records of its size as are kept, are too much.
 func (s *session) weigh(rel *helm.Release, record int) error {
-	if s.plan.act == rollback || s.request.Weigh == nil {
+	if s.plan.Act == decide.Rollback || s.request.Weigh == nil {
 		return nil
 	}
 	bytes := int64(maxHistory) * int64(record)
@@ -118,30 +120,30 @@ func sizeOf(manifest string) (int64, error) {
 
 // mark labels a new revision as ours.
 func (s *session) mark(rel *helm.Release) error {
-	text, err := content(rel)
+	text, err := decide.Content(rel)
 	if err != nil {
 		return err
 	}
 	labels := notOurs(rel.Labels)
-	labels[appLabel] = s.want.app
-	labels[holderLabel] = s.want.holder
-	labels[revisionLabel] = strconv.Itoa(rel.Version)
-	labels[contentLabel] = text
-	labels[attemptLabel] = strconv.Itoa(s.plan.attempts + 1)
-	labels[digestLabel], labels[trialLabel] = s.want.digest, s.want.trial
+	labels[decide.AppLabel] = s.want.App
+	labels[decide.HolderLabel] = s.want.Holder
+	labels[decide.RevisionLabel] = strconv.Itoa(rel.Version)
+	labels[decide.ContentLabel] = text
+	labels[decide.AttemptLabel] = strconv.Itoa(s.plan.Attempts + 1)
+	labels[decide.DigestLabel], labels[decide.TrialLabel] = s.want.Digest, s.want.Trial
 	if s.request.Asked != "" {
-		labels[askedLabel] = labelValue(s.request.Asked)
+		labels[decide.AskedLabel] = decide.LabelValue(s.request.Asked)
 	}
-	if s.plan.blame > 0 {
-		labels[blameLabel] = strconv.Itoa(s.plan.blame)
+	if s.plan.Blame > 0 {
+		labels[decide.BlameLabel] = strconv.Itoa(s.plan.Blame)
 	}
-	switch s.plan.act {
-	case install:
-		labels[actionLabel] = actionInstall
-	case rollback:
+	switch s.plan.Act {
+	case decide.Install:
+		labels[decide.ActionLabel] = decide.ActionInstall
+	case decide.Rollback:
 		target := rel.Labels
-		labels[digestLabel], labels[trialLabel] = target[digestLabel], target[trialLabel]
-		labels[actionLabel], labels[toLabel], labels[heldLabel] = actionRollback, strconv.Itoa(s.plan.to), s.want.trial
+		labels[decide.DigestLabel], labels[decide.TrialLabel] = target[decide.DigestLabel], target[decide.TrialLabel]
+		labels[decide.ActionLabel], labels[decide.ToLabel], labels[decide.HeldLabel] = decide.ActionRollback, strconv.Itoa(s.plan.To), s.want.Trial
 	}
 	rel.Labels = labels
 	return nil
@@ -162,15 +164,15 @@ func notOurs(labels map[string]string) map[string]string {
 // has: Helm compares only with the deployed revision and would leave it behind. Earlier attempts' leftovers went when the
 // last one began.
 func (s *session) removeLeftovers(manifest string) error {
-	last := s.state.last()
-	if last == nil || last.status != helm.StatusFailed {
+	last := s.state.Last()
+	if last == nil || last.Status != helm.StatusFailed {
 		return nil
 	}
 	keep := []string{manifest}
-	if deployed := s.state.deployed(); deployed != nil {
-		keep = append(keep, s.revision(deployed.number).Manifest)
+	if deployed := s.state.Deployed(); deployed != nil {
+		keep = append(keep, s.revision(deployed.Number).Manifest)
 	}
-	return s.objects().removeLeftovers([]*helm.Release{s.revision(last.number)}, keep)
+	return s.objects().removeLeftovers([]*helm.Release{s.revision(last.Number)}, keep)
 }
 
 // concluded records how an install, upgrade or rollback ended, where Helm did not.
@@ -181,16 +183,16 @@ func (s *session) concluded(err error) result {
 		r.applied = s.deployedObjects(made)
 		r.applied.log = s.log.of(false, s.request.Sensitive)
 	}
-	if r.err == nil || made == nil || errors.Is(r.err, ErrFenced) {
+	if r.err == nil || made == nil || errors.Is(r.err, fault.ErrFenced) {
 		return r
 	}
 	if made.Info.Status != helm.StatusFailed {
-		made.SetStatus(helm.StatusFailed, fmt.Sprintf("Failed %s: %v", s.plan.act, brief(err)))
+		made.SetStatus(helm.StatusFailed, fmt.Sprintf("Failed %s: %v", s.plan.Act, fault.Brief(err)))
 	}
-	faulted(made, r.world, s.plan.blame)
+	faulted(made, r.world, s.plan.Blame)
 	if err := s.records.put(made); err != nil {
 		// It stays pending, and this process will find that it was its own.
-		return result{err: plain(err, s.request.Sensitive), world: true, log: r.log}
+		return result{err: fault.Plain(err, s.request.Sensitive), world: true, log: r.log}
 	}
 	r.stored = true
 	return r
@@ -198,10 +200,10 @@ func (s *session) concluded(err error) result {
 
 // faulted notes whose fault a failure was.
 func faulted(rel *helm.Release, world bool, blame int) {
-	rel.Labels[faultLabel] = faultWorld
+	rel.Labels[decide.FaultLabel] = decide.FaultWorld
 	if !world {
 		blame++
-		rel.Labels[faultLabel] = faultInput
+		rel.Labels[decide.FaultLabel] = decide.FaultInput
 	}
-	rel.Labels[blameLabel] = strconv.Itoa(blame)
+	rel.Labels[decide.BlameLabel] = strconv.Itoa(blame)
 }

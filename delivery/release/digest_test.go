@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 func input(change ...func(*Request)) *Request {
@@ -82,50 +84,22 @@ func TestDigestErrors(t *testing.T) {
 		t.Error("a chart without digest has one")
 	}
 	_, _, err := input(func(r *Request) { r.Values["a"] = func() {} }).digests()
-	if !errors.Is(err, ErrRender) {
+	if !errors.Is(err, fault.ErrRender) {
 		t.Errorf("got %v, want ErrRender", err)
 	}
 }
 
 func TestLabelValue(t *testing.T) {
 	for _, name := range []string{"kubeop-7f9c", strings.Repeat("x", 200), "a b", "ü", ""} {
-		got := labelValue(name)
+		got := decide.LabelValue(name)
 		if len(validation.IsValidLabelValue(got)) > 0 {
 			t.Errorf("%q became %q, which is no label value", name, got)
 		}
-		if got != labelValue(name) {
+		if got != decide.LabelValue(name) {
 			t.Errorf("%q becomes something else each time", name)
 		}
 	}
-	if labelValue("kubeop-7f9c") != "kubeop-7f9c" {
+	if decide.LabelValue("kubeop-7f9c") != "kubeop-7f9c" {
 		t.Error("a good name was changed")
-	}
-}
-
-func TestMasked(t *testing.T) {
-	cause := errors.New("no")
-	tests := map[string]struct {
-		err       error
-		sensitive []string
-		want      string
-	}{
-		"nothing to hide": {errors.New("image pull failed"), []string{"hunter22"}, "image pull failed"},
-		"plain":           {errors.New("'hunter22' does not match"), []string{"hunter22"}, "'***' does not match"},
-		"quoted":          {errors.New(`got "two\nlines"`), []string{"two\nlines"}, `got "***"`},
-		"encoded":         {errors.New("data: aHVudGVyMjI="), []string{"hunter22"}, "data: ***"},
-		"too short":       {errors.New("a 1 b"), []string{"1", ""}, "a 1 b"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := masked(test.err, test.sensitive); got.Error() != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-	if !errors.Is(masked(cause, []string{"other"}), cause) {
-		t.Error("an error with nothing to hide was replaced")
-	}
-	if masked(nil, []string{"x"}) != nil {
-		t.Error("no error became one")
 	}
 }

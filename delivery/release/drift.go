@@ -13,6 +13,8 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/mask"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // Ref names an object of a release; the namespace of a cluster's object is empty.
@@ -48,13 +50,13 @@ func (e *Engine) Drift(ctx context.Context, req Request, suspects []Ref, correct
 	}
 	ignore, err := differ.ReadRules(req.Ignore)
 	if err != nil {
-		return nil, renderError(err)
+		return nil, fault.Render(err)
 	}
 	slot := e.slot(req.key())
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
-	if slot.action != settled {
-		return nil, fmt.Errorf("%w: kubeop is %s it", ErrLocked, slot.action)
+	if slot.action != decide.Settled {
+		return nil, fmt.Errorf("%w: kubeop is %s it", fault.ErrLocked, slot.action)
 	}
 	conn, err := e.dial(req)
 	if err != nil {
@@ -66,25 +68,25 @@ func (e *Engine) Drift(ctx context.Context, req Request, suspects []Ref, correct
 	}
 	want, err := e.suspected(ctx, req, conn, suspects)
 	if err != nil {
-		return nil, brief(plain(err, req.Sensitive))
+		return nil, fault.Brief(fault.Plain(err, req.Sensitive))
 	}
-	client.terms.app = labelValue(req.App.Name)
+	client.terms.app = decide.LabelValue(req.App.Name)
 	l := look{client: client, ignore: ignore, correct: correct, sensitive: req.Sensitive}
 	found, err := l.all(ctx, want)
-	return found, brief(plain(err, req.Sensitive))
+	return found, fault.Brief(fault.Plain(err, req.Sensitive))
 }
 
 // suspected returns the suspects as the deployed revision has them.
 func (e *Engine) suspected(ctx context.Context, req Request, conn *connection, suspects []Ref) ([]*unstructured.Unstructured, error) {
 	s, err := e.index(ctx, req)
-	if err != nil || s.deployed() == nil {
+	if err != nil || s.Deployed() == nil {
 		return nil, err
 	}
-	rel, err := payload(ctx, conn, req.Name, s.deployed().number)
+	rel, err := payload(ctx, conn, req.Name, s.Deployed().Number)
 	if err != nil {
 		return nil, err
 	}
-	if err := mustBeGenuine(rel); err != nil {
+	if err := decide.CheckGenuine(rel); err != nil {
 		return nil, err
 	}
 	all, _, err := e.manifestObjects(rel)
@@ -120,7 +122,7 @@ func (l *look) all(ctx context.Context, want []*unstructured.Unstructured) ([]Di
 		places <- struct{}{}
 		all.Go(func() {
 			defer func() { <-places }()
-			defer recovered("comparing "+u.GetKind()+"/"+u.GetName(), &errs[i])
+			defer fault.Recovered("comparing "+u.GetKind()+"/"+u.GetName(), &errs[i])
 			if errs[i] = ctx.Err(); errs[i] == nil {
 				found[i], errs[i] = l.one(u)
 			}
@@ -133,7 +135,7 @@ func (l *look) all(ctx context.Context, want []*unstructured.Unstructured) ([]Di
 			out = append(out, *d)
 		}
 	}
-	return out, listed(errs...)
+	return out, fault.Join(errs...)
 }
 
 // one compares one object. It returns a difference beside an error when it could not be corrected.

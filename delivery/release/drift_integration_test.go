@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // drifting is a chart with a field of each kind that drifts.
@@ -181,7 +182,7 @@ func TestDriftOfNothingAskedFor(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	r.Ignore = []v1alpha1.IgnoreRule{{Paths: []string{""}, Target: &kustomize.Selector{Name: "["}}}
-	if _, err := tm.Drift(t.Context(), r, nil, false); !errors.Is(err, ErrRender) {
+	if _, err := tm.Drift(t.Context(), r, nil, false); !errors.Is(err, fault.ErrRender) {
 		t.Errorf("a broken rule: %v", err)
 	}
 }

@@ -41,11 +41,17 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
 var env *testenv.Env
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+func minutes(attempts int) time.Duration { return time.Duration(attempts) * time.Minute }
 
 // boxes evaluate the charts of all tests, in processes of this test binary.
 var boxes *sandbox.Pool
@@ -229,7 +235,7 @@ func (t *team) engine(holder string) *Engine {
 		},
 		Releases: func(_ context.Context, _, app string) ([]string, error) {
 			names := map[string]bool{}
-			for _, m := range t.indexed(appLabel, app) {
+			for _, m := range t.indexed(decide.AppLabel, app) {
 				names[m.Labels["name"]] = true
 			}
 			return slices.Sorted(maps.Keys(names)), nil
@@ -389,7 +395,7 @@ func (t *team) uninstall(r Request) {
 	t.Helper()
 	for began := time.Now(); ; {
 		done, err := t.Uninstall(t.Context(), r)
-		var left *Terminating
+		var left *fault.Terminating
 		switch {
 		case errors.As(err, &left) && time.Since(began) < time.Minute:
 			time.Sleep(100 * time.Millisecond)

@@ -10,6 +10,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // evaluation is what is to be made of a chart. It is sent to a process of its own: whatever a tenant wrote is first read there.
@@ -84,10 +86,10 @@ func (e *evaluated) failure(lookups ...error) error {
 	}
 	t := &told{text: e.Error, classes: lookups}
 	if e.Render {
-		t.classes = append(t.classes, ErrRender)
+		t.classes = append(t.classes, fault.ErrRender)
 	}
 	if e.TooLarge {
-		t.classes = append(t.classes, ErrTooLarge)
+		t.classes = append(t.classes, fault.ErrTooLarge)
 	}
 	return t
 }
@@ -121,11 +123,11 @@ func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string))
 
 // failedWith is the answer that there is an error.
 func failedWith(err error) *evaluated {
-	return &evaluated{Error: err.Error(), Render: errors.Is(err, ErrRender), TooLarge: errors.Is(err, ErrTooLarge)}
+	return &evaluated{Error: err.Error(), Render: errors.Is(err, fault.ErrRender), TooLarge: errors.Is(err, fault.ErrTooLarge)}
 }
 
 func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (out *evaluated, err error) {
-	defer recovered("evaluating the chart", &err)
+	defer fault.Recovered("evaluating the chart", &err)
 	c, err := parsedFrom(in.Files, note)
 	if err != nil {
 		return nil, err
@@ -133,7 +135,7 @@ func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (
 	note("reading the values of chart " + c.Name())
 	files, err := chartValues(c, in.ValuesFiles)
 	if err != nil {
-		return nil, renderError(err)
+		return nil, fault.Render(err)
 	}
 	values := layered(files, in.Values)
 	if in.Previous != nil {
@@ -144,7 +146,7 @@ func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (
 		return nil, renderedAs(err, kinds)
 	}
 	if err := fewNodes(c, note); err != nil {
-		return nil, renderError(err)
+		return nil, fault.Render(err)
 	}
 	if kinds {
 		return &evaluated{Kinds: true}, nil
@@ -159,7 +161,7 @@ func isKinds(f *loader.BufferedFile) bool { return strings.HasPrefix(inItsChart(
 // renderedAs is the class that an error has where the chart's kinds are read before Helm reads the chart.
 func renderedAs(err error, first bool) error {
 	if first {
-		return renderError(err)
+		return fault.Render(err)
 	}
 	return err
 }

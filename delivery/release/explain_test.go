@@ -3,12 +3,10 @@ package release
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/action"
@@ -45,24 +43,6 @@ func TestHowAHookFailed(t *testing.T) {
 				t.Errorf("got %t, %v", done, err)
 			}
 		})
-	}
-}
-
-func TestBrief(t *testing.T) {
-	if err := errors.New(strings.Repeat("a", maxMessage)); brief(err).Error() != err.Error() {
-		t.Error("an error that is short enough was changed")
-	}
-	cause := &Terminating{Objects: []string{"first", strings.Repeat("ä", 40<<10), "last"}}
-	err := brief(cause)
-	text := err.Error()
-	if len(text) > maxMessage || !utf8.ValidString(text) || !strings.HasPrefix(text, "waiting for first") || !strings.HasSuffix(text, "last to be gone") {
-		t.Errorf("%d bytes: %s", len(text), text)
-	}
-	if !errors.As(err, new(*Terminating)) {
-		t.Error("what it is was lost")
-	}
-	if brief(nil) != nil {
-		t.Error("nothing became something")
 	}
 }
 

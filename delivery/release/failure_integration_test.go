@@ -13,6 +13,9 @@ import (
 	helmtime "helm.sh/helm/v3/pkg/time"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // stuck is a hook that never ends: no node runs its pod.
@@ -60,7 +63,7 @@ func TestRenderingFails(t *testing.T) {
 			r := tm.request(folder(web(test.files)), "color=Hunter22")
 			r.Sensitive = []string{"Hunter22"}
 			out := tm.settle(r)
-			if !errors.Is(out.Failed, ErrRender) || !strings.Contains(out.Failed.Error(), test.want) {
+			if !errors.Is(out.Failed, fault.ErrRender) || !strings.Contains(out.Failed.Error(), test.want) {
 				t.Errorf("got %v, want ErrRender with %q", out.Failed, test.want)
 			}
 			if strings.Contains(out.Failed.Error(), "Hunter22") {
@@ -70,7 +73,7 @@ func TestRenderingFails(t *testing.T) {
 				t.Errorf("something was written: %v", left)
 			}
 			tm.requests.take()
-			if again := tm.settle(r); !errors.Is(again.Failed, ErrRender) || again.Attempts != 1 {
+			if again := tm.settle(r); !errors.Is(again.Failed, fault.ErrRender) || again.Attempts != 1 {
 				t.Errorf("the second look: %v", again)
 			}
 		})
@@ -83,7 +86,7 @@ func TestABadInputLeavesTheReleaseAlone(t *testing.T) {
 	tm.deploy(good)
 	before := tm.versions()
 	out := tm.settle(tm.request(folder(web(map[string]string{"templates/a.yaml": "{{ fail \"no\" }}"}))))
-	if !errors.Is(out.Failed, ErrRender) || out.Release.Revision != 1 || len(out.Objects) != 3 {
+	if !errors.Is(out.Failed, fault.ErrRender) || out.Release.Revision != 1 || len(out.Objects) != 3 {
 		t.Errorf("got %v", out)
 	}
 	tm.deploy(good)
@@ -169,7 +172,7 @@ func TestAnObjectOfSomeoneElseIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := tm.settle(tm.request(folder(web(nil))))
-	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "ConfigMap/web exists and does not belong to this release") || errors.Is(out.Failed, ErrRender) {
+	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "ConfigMap/web exists and does not belong to this release") || errors.Is(out.Failed, fault.ErrRender) {
 		t.Errorf("got %v", out.Failed)
 	}
 }
@@ -216,7 +219,7 @@ func pend(t *testing.T, tm *team, status helm.Status, change func(*helm.Release)
 		r.Version++
 	}
 	r.Info.Status, r.Info.LastDeployed = status, helmtime.Now()
-	r.Labels = map[string]string{appLabel: "shop", digestLabel: "x", holderLabel: "killed", revisionLabel: strconv.Itoa(r.Version)}
+	r.Labels = map[string]string{decide.AppLabel: "shop", decide.DigestLabel: "x", decide.HolderLabel: "killed", decide.RevisionLabel: strconv.Itoa(r.Version)}
 	change(r)
 	if err := store.Create(r); err != nil {
 		t.Fatal(err)
@@ -250,13 +253,13 @@ func TestAPersonsHelmIsNotTouched(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(folder(web(nil)))
 	tm.deploy(r)
-	pend(t, tm, helm.StatusPendingUpgrade, func(r *helm.Release) { r.Labels[revisionLabel] = "1" })
+	pend(t, tm, helm.StatusPendingUpgrade, func(r *helm.Release) { r.Labels[decide.RevisionLabel] = "1" })
 	tm.catchUp()
 	before := tm.versions()
-	if _, err := tm.Reconcile(t.Context(), r); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "someone outside kubeop") {
+	if _, err := tm.Reconcile(t.Context(), r); !errors.Is(err, fault.ErrLocked) || !strings.Contains(err.Error(), "someone outside kubeop") {
 		t.Errorf("got %v, want ErrLocked", err)
 	}
-	if _, err := tm.Uninstall(t.Context(), r); !errors.Is(err, ErrLocked) {
+	if _, err := tm.Uninstall(t.Context(), r); !errors.Is(err, fault.ErrLocked) {
 		t.Errorf("got %v, want ErrLocked", err)
 	}
 	after := tm.versions()
@@ -272,7 +275,7 @@ func TestAnotherAppsReleaseIsNotTouched(t *testing.T) {
 	before := tm.versions()
 	r.App.Name = "other"
 	_, err := tm.Reconcile(t.Context(), r)
-	if !errors.Is(err, ErrTaken) || err.Error() != "release web belongs to app shop; choose another releaseName" {
+	if !errors.Is(err, fault.ErrTaken) || err.Error() != "release web belongs to app shop; choose another releaseName" {
 		t.Errorf("got %v, want ErrTaken that says whose it is", err)
 	}
 	if done, err := tm.Uninstall(t.Context(), r); !done || err != nil {
@@ -294,7 +297,7 @@ func TestUninstallNamesWhatIsLeft(t *testing.T) {
 		t.Fatalf("%v, %v", done, err)
 	}
 	tm.await(r)
-	var left *Terminating
+	var left *fault.Terminating
 	if done, err := tm.Uninstall(t.Context(), r); done || !errors.As(err, &left) || left.Error() != "waiting for ConfigMap/web, which the finalizer example.com/hold holds to be gone" {
 		t.Errorf("got %v, %v", done, err)
 	}

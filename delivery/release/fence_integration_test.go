@@ -10,6 +10,8 @@ import (
 	"time"
 
 	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // pause holds one process's nth write, counted from when it is set, until it goes on: the process looks dead, and then was
@@ -234,7 +236,7 @@ func (t *team) resume(first *Engine, p *pause, r Request) {
 	}
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
-	if slot.last.err != nil && !errors.Is(slot.last.err, ErrFenced) {
-		t.Logf("it ended with %v", slot.last.err)
+	if slot.last.Err != nil && !errors.Is(slot.last.Err, fault.ErrFenced) {
+		t.Logf("it ended with %v", slot.last.Err)
 	}
 }

@@ -11,13 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
 // alter changes what a record holds, as somebody does who may write Secrets, and leaves its labels as they are.
 func (t *team) alter(number int, change func(*helm.Release)) {
 	t.Helper()
 	secrets := t.admin.CoreV1().Secrets(t.namespace)
-	secret, err := secrets.Get(t.Context(), keyOf("web", number), metav1.GetOptions{})
+	secret, err := secrets.Get(t.Context(), decide.KeyOf("web", number), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestAnAlteredRecordIsNotWorkedWith(t *testing.T) {
 				return err
 			}
 			tm.await(r)
-			return tm.slot(r.key()).last.err
+			return tm.slot(r.key()).last.Err
 		},
 		"report": func(tm *team, r Request) error {
 			tm.restart("other")
@@ -112,7 +113,7 @@ func TestAnAlteredRecordIsNotWorkedWith(t *testing.T) {
 				rel.Hooks = []*helm.Hook{hookOf(helm.HookTest)}
 				rel.Manifest += configMapOf("name: stolen")
 			})
-			if err := act(tm, r); !errors.Is(err, errAltered) {
+			if err := act(tm, r); !errors.Is(err, decide.ErrAltered) {
 				t.Errorf("got %v, want that the record was altered", err)
 			}
 			tm.notStolen()
@@ -132,8 +133,8 @@ func TestAnAlteredRecordIsNotWorkedWith(t *testing.T) {
 // TestALabelAloneMakesNoFormerRelease has a record that says whose app it is, as one of the namespace's people may copy it.
 func TestALabelAloneMakesNoFormerRelease(t *testing.T) {
 	tm := newTeam(t)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: keyOf("db", 2), Labels: map[string]string{
-		"owner": "helm", "name": "db", "status": "deployed", "version": "2", appLabel: "shop", revisionLabel: "1",
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: decide.KeyOf("db", 2), Labels: map[string]string{
+		"owner": "helm", "name": "db", "status": "deployed", "version": "2", decide.AppLabel: "shop", decide.RevisionLabel: "1",
 	}}, Type: recordType}
 	if _, err := tm.admin.CoreV1().Secrets(tm.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -163,7 +164,7 @@ func TestObjectsOutsideTheNamespaceAreNoApps(t *testing.T) {
 func (t *team) databases() *corev1.ConfigMap {
 	t.Helper()
 	c := t.theirs()
-	c.Labels = map[string]string{appLabel: "database"}
+	c.Labels = map[string]string{decide.AppLabel: "database"}
 	t.update(c)
 	return t.configMap("given")
 }

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // withoutKind has the cluster serve the team's own kind no more.
@@ -101,7 +103,7 @@ func TestAKindWhoseServerIsAwayIsNotGone(t *testing.T) {
 	for err, gone := range map[error]bool{nil: true, memory.ErrCacheNotFound: true, errors.New("stale"): false} {
 		c := &helmClient{mapper: nothing, discovery: discovered{err: err}}
 		info, got := c.formerly(thing)
-		if info != nil || (got == nil) != gone || got != nil && (!worldly(got) || !strings.Contains(got.Error(), "example.com/v1")) {
+		if info != nil || (got == nil) != gone || got != nil && (!fault.Worldly(got) || !strings.Contains(got.Error(), "example.com/v1")) {
 			t.Errorf("%v: %v, %v", err, info, got)
 		}
 	}

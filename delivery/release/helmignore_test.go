@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"helm.sh/helm/v3/pkg/ignore"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // ignoring is a chart of many files, with patterns.
@@ -36,7 +38,7 @@ func TestPatternsThatTakeTooMuch(t *testing.T) {
 			began := time.Now()
 			_, err := Chart{Files: folder(test.chart)}.read()
 			t.Logf("it took %s", time.Since(began))
-			if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) || !strings.Contains(err.Error(), test.says)) {
+			if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) || !strings.Contains(err.Error(), test.says)) {
 				t.Errorf("got %v, want %q", err, test.says)
 			}
 		})

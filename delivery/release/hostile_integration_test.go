@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
@@ -109,7 +110,7 @@ func TestHostileCharts(t *testing.T) {
 // refused expects a failure of the input that says all of this.
 func (t *team) refused(out Outcome, says []string) {
 	t.Helper()
-	if !errors.Is(out.Failed, ErrRender) || out.World {
+	if !errors.Is(out.Failed, fault.ErrRender) || out.World {
 		t.Fatalf("got %v, the world's fault: %t; want an ErrRender", out.Failed, out.World)
 	}
 	for _, text := range says {
@@ -186,7 +187,7 @@ func TestAProcessThatCannotAnswer(t *testing.T) {
 	tm.restart("me")
 	r := tm.request(folder(inTemplate(configOf("good"))))
 	out := tm.settle(r)
-	if out.Failed == nil || !out.World || errors.Is(out.Failed, ErrRender) || !strings.Contains(out.Failed.Error(), "signal: killed") {
+	if out.Failed == nil || !out.World || errors.Is(out.Failed, fault.ErrRender) || !strings.Contains(out.Failed.Error(), "signal: killed") {
 		t.Fatalf("got %v, the world's fault: %t", out.Failed, out.World)
 	}
 	tm.evaluate = evaluateIn(boxes)

@@ -16,11 +16,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
 // index returns the release's history from the metadata of its records, corrected by what this process itself wrote a
 // moment ago. It costs no request where Options.Records is set.
-func (e *Engine) index(ctx context.Context, req Request) (state, error) {
+func (e *Engine) index(ctx context.Context, req Request) (decide.State, error) {
 	read := e.opts.Records
 	if read == nil {
 		read = e.lister(req)
@@ -29,7 +30,7 @@ func (e *Engine) index(ctx context.Context, req Request) (state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the records of release %s: %w", req.Name, err)
 	}
-	return stateOf(req.Name, e.slot(req.key()).memory.correct(seen, e.opts.Now())), nil
+	return decide.StateOf(req.Name, e.slot(req.key()).memory.correct(seen, e.opts.Now())), nil
 }
 
 // lister lists metadata as the request's user.
@@ -136,19 +137,19 @@ func (m *memo) saw(rel *helm.Release, labels map[string]string) {
 	if m.snapshots == nil {
 		m.snapshots = map[int]v1alpha1.ReleaseSnapshot{}
 	}
-	m.snapshots[rel.Version] = snapshot(rel, labels)
+	m.snapshots[rel.Version] = decide.Snapshot(rel, labels)
 }
 
 // history returns the snapshots of the revisions there are, newest first, and forgets the others.
-func (m *memo) history(s state) []v1alpha1.ReleaseSnapshot {
+func (m *memo) history(s decide.State) []v1alpha1.ReleaseSnapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []v1alpha1.ReleaseSnapshot
 	there := map[int]bool{}
 	for i := range slices.Backward(s) {
-		there[s[i].number] = true
-		if snap, ok := m.snapshots[s[i].number]; ok {
-			snap.Status, snap.Test = s[i].status.String(), s[i].test
+		there[s[i].Number] = true
+		if snap, ok := m.snapshots[s[i].Number]; ok {
+			snap.Status, snap.Test = s[i].Status.String(), s[i].Test
 			out = append(out, snap)
 		}
 	}

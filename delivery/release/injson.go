@@ -11,6 +11,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // inJSON writes the objects that templates rendered as JSON, where what a tenant wrote may be parsed. Helm, for which JSON is YAML, finds
@@ -28,7 +30,7 @@ func inJSON(templates map[string]string, note func(string)) (map[string]string, 
 			return nil, cmp.Or(unreadable(templates), err)
 		}
 		if nodesLeft -= nodes([]byte(text)); nodesLeft < 0 {
-			return nil, renderError(fmt.Errorf("what template %s renders to: %w", name, errNodes))
+			return nil, fault.Render(fmt.Errorf("what template %s renders to: %w", name, errNodes))
 		}
 		out[name] = text
 	}
@@ -100,7 +102,7 @@ func unreadable(templates map[string]string) error {
 	}
 	for _, h := range hooks {
 		if _, err := parse(h.Manifest); err != nil {
-			return renderError(fmt.Errorf("hook %s: %w", h.Path, err))
+			return fault.Render(fmt.Errorf("hook %s: %w", h.Path, err))
 		}
 	}
 	return nil

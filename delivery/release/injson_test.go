@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // recordOf is what is recorded of templates, and the error with which Helm, or the gate, ends; it has no chart.
@@ -28,7 +30,7 @@ func recordOf(t *testing.T, templates map[string]string) (*helm.Release, error) 
 	}
 	for _, h := range rel.Hooks {
 		if _, err := parse(h.Manifest); err != nil {
-			return nil, renderError(errors.New("hook " + h.Path + ": " + err.Error()))
+			return nil, fault.Render(errors.New("hook " + h.Path + ": " + err.Error()))
 		}
 	}
 	return rel, asRecorded(rel)
@@ -112,7 +114,7 @@ func TestAliasesAreCountedWrittenOut(t *testing.T) {
 	if err := fewNodesIn(templates, func(string) {}); err != nil {
 		t.Fatalf("it is refused before: %v", err)
 	}
-	if _, err := inJSON(templates, func(string) {}); !errors.Is(err, ErrTooLarge) || !strings.Contains(textOf(err), "web/templates/a.yaml renders to") {
+	if _, err := inJSON(templates, func(string) {}); !errors.Is(err, fault.ErrTooLarge) || !strings.Contains(textOf(err), "web/templates/a.yaml renders to") {
 		t.Errorf("got %v", err)
 	}
 }

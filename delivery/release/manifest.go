@@ -15,6 +15,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -76,7 +77,7 @@ func endsComment(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || 
 func notBlownUp(text []byte) error {
 	err := render.CheckAliases(text)
 	if errors.Is(err, render.ErrTooLarge) {
-		return &oversize{err.Error()}
+		return fault.TooLarge(err.Error())
 	}
 	return err
 }
@@ -172,7 +173,7 @@ func sealed(docs []document) (string, error) {
 	}
 	same := func(a, b *unstructured.Unstructured) bool { return reflect.DeepEqual(a.Object, b.Object) }
 	if !slices.EqualFunc(objectsOf(docs), objectsOf(again), same) {
-		return "", renderError(errors.New("the manifests mean something else when they are read again"))
+		return "", fault.Render(errors.New("the manifests mean something else when they are read again"))
 	}
 	return text, nil
 }

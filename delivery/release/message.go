@@ -9,6 +9,8 @@ import (
 	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // Bounds of a message between the processes. CBOR keeps what JSON does not: whether a number is whole.
@@ -73,7 +75,7 @@ func pack(out *evaluated) ([]byte, error) {
 		return nil, err
 	}
 	if packed.Len() > maxPacked {
-		return pack(failedWith(renderError(errTooLargeToRecord)))
+		return pack(failedWith(fault.Render(errTooLargeToRecord)))
 	}
 	return packed.Bytes(), nil
 }

@@ -10,13 +10,15 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"helm.sh/helm/v3/pkg/chart"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // maxNodes bounds the mappings, lists and scalars of a chart's own YAML files, of its values with those of its subcharts, and of what
 // it renders: each takes a few hundred bytes where it is read. What fits into a release's record has far fewer.
 const maxNodes = 500_000
 
-var errNodes = &oversize{fmt.Sprintf("there are more than %d mappings, lists and values in it", maxNodes)}
+var errNodes = fault.TooLarge(fmt.Sprintf("there are more than %d mappings, lists and values in it", maxNodes))
 
 // nodeCount adds up nodes of YAML.
 type nodeCount struct {
@@ -79,10 +81,10 @@ func fewNodesIn(templates map[string]string, note func(string)) error {
 		}
 		text, what := []byte(templates[name]), "what template "+name+" renders to"
 		if err := n.text(what, text); err != nil {
-			return renderError(err)
+			return fault.Render(err)
 		}
-		if err := notBlownUp(text); errors.Is(err, ErrTooLarge) {
-			return renderError(fmt.Errorf("%s: %w", what, err))
+		if err := notBlownUp(text); errors.Is(err, fault.ErrTooLarge) {
+			return fault.Render(fmt.Errorf("%s: %w", what, err))
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ func (r *records) outline(own objects) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	seen := map[identity]bool{}
 	for i := len(r.state) - 1; i >= max(0, len(r.state)-maxOutlined); i-- {
-		docs, err := r.documents(r.state[i].number)
+		docs, err := r.documents(r.state[i].Number)
 		if err != nil {
 			return nil, err
 		}

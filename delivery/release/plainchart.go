@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // plainChart is a chart that renders to exactly these templates, without evaluating anything: Helm's actions get it in the place of
@@ -19,7 +21,7 @@ func plainChart(c *chart.Chart, templates map[string]string) (*chart.Chart, erro
 	for _, key := range slices.Sorted(maps.Keys(templates)) {
 		name := strings.TrimPrefix(key, c.Name()+"/")
 		if path.Join(out.ChartFullPath(), name) != key {
-			return nil, renderError(fmt.Errorf("template %s is in no folder of chart %s", key, c.Name()))
+			return nil, fault.Render(fmt.Errorf("template %s is in no folder of chart %s", key, c.Name()))
 		}
 		out.Templates = append(out.Templates, &chart.File{Name: name, Data: verbatim(templates[key])})
 	}

@@ -8,11 +8,14 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // job is an action to run: on which trial, and how.
 type job struct {
-	act   act
+	act   decide.Act
 	trial string
 	why   string
 	asked string
@@ -31,7 +34,7 @@ func (e *Engine) start(ctx context.Context, s *slot, app types.NamespacedName, j
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.draining {
-		return ErrDraining
+		return fault.ErrDraining
 	}
 	if !e.admit(p.tenant, app) {
 		return errInLine
@@ -177,7 +180,7 @@ func (p *place) idle(f func() error) error {
 }
 
 func safely(ctx context.Context, j job, p *place) (r result) {
-	defer recovered(string(j.act), &r.err)
+	defer fault.Recovered(string(j.act), &r.err)
 	return j.run(ctx, p)
 }
 

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 var app = types.NamespacedName{Namespace: "team", Name: "shop"}
@@ -35,13 +38,13 @@ func launchIn(t *testing.T, e *Engine, app types.NamespacedName, run func(contex
 	s := e.slot(app)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := e.start(t.Context(), s, app, job{act: install, trial: "d", run: run}); err != nil {
+	if err := e.start(t.Context(), s, app, job{act: decide.Install, trial: "d", run: run}); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func (s *slot) look() (act, attempt) {
+func (s *slot) look() (decide.Act, decide.Attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.action, s.last
@@ -52,7 +55,7 @@ func TestAPanicIsAFailedAttempt(t *testing.T) {
 	s := launch(t, e, "a", func(context.Context, *place) result { panic("nil chart") })
 	<-notified
 	running, last := s.look()
-	if running != settled || last.err == nil || !strings.Contains(last.err.Error(), "nil chart") || last.unstored != 1 {
+	if running != decide.Settled || last.Err == nil || !strings.Contains(last.Err.Error(), "nil chart") || last.Unstored != 1 {
 		t.Errorf("action %q, attempt %+v", running, last)
 	}
 }
@@ -67,13 +70,13 @@ func TestFailuresInARowAreCounted(t *testing.T) {
 	} {
 		s := launch(t, e, "a", run)
 		<-notified
-		if _, last := s.look(); last.unstored != want || last.at != noon {
+		if _, last := s.look(); last.Unstored != want || last.At != noon {
 			t.Errorf("attempt %+v, want %d without a record", last, want)
 		}
 	}
 	s := launch(t, e, "a", func(context.Context, *place) result { return result{stored: true, err: no} })
 	<-notified
-	if _, last := s.look(); last.unstored != 0 || last.err == nil {
+	if _, last := s.look(); last.Unstored != 0 || last.Err == nil {
 		t.Errorf("attempt %+v: storage counts those that it knows", last)
 	}
 }
@@ -149,7 +152,7 @@ func TestATenantHasOneShare(t *testing.T) {
 		a := types.NamespacedName{Namespace: namespace, Name: "shop"}
 		p := e.pass(e.slot(a), Request{App: a, Tenant: "acme"}, "d", "d")
 		p.slot.mu.Lock()
-		_, err := p.start(t.Context(), job{act: install, trial: "d", run: func(context.Context, *place) result {
+		_, err := p.start(t.Context(), job{act: decide.Install, trial: "d", run: func(context.Context, *place) result {
 			began <- struct{}{}
 			<-release
 			return result{}
@@ -227,7 +230,7 @@ func TestAnActionOutlivesItsReconcile(t *testing.T) {
 	s := e.slot(app)
 	began, ended := make(chan struct{}), make(chan error, 1)
 	s.mu.Lock()
-	err := e.start(ctx, s, app, job{act: install, run: func(ctx context.Context, _ *place) result {
+	err := e.start(ctx, s, app, job{act: decide.Install, run: func(ctx context.Context, _ *place) result {
 		<-began
 		ended <- ctx.Err()
 		return result{}
@@ -266,9 +269,9 @@ func TestDrainDropsTheQueue(t *testing.T) {
 		t.Errorf("got %v while an action runs", err)
 	}
 	queued.mu.Lock()
-	err := e.start(t.Context(), queued, app, job{act: install})
+	err := e.start(t.Context(), queued, app, job{act: decide.Install})
 	queued.mu.Unlock()
-	if !errors.Is(err, ErrDraining) {
+	if !errors.Is(err, fault.ErrDraining) {
 		t.Errorf("got %v, want ErrDraining", err)
 	}
 	close(release)
@@ -276,7 +279,7 @@ func TestDrainDropsTheQueue(t *testing.T) {
 		t.Error(err)
 	}
 	for _, dropped := range []*slot{queued, other} {
-		if running, _ := dropped.look(); running != settled {
+		if running, _ := dropped.look(); running != decide.Settled {
 			t.Errorf("the dropped action is still %s", running)
 		}
 	}
@@ -319,12 +322,12 @@ func TestWhatWaitsHasNoWorker(t *testing.T) {
 	s := e.slot(z)
 	s.mu.Lock()
 	for range 2 {
-		if err := e.start(t.Context(), s, z, job{act: install, run: wait}); !errors.Is(err, errInLine) {
+		if err := e.start(t.Context(), s, z, job{act: decide.Install, run: wait}); !errors.Is(err, errInLine) {
 			t.Errorf("more than %d actions of one namespace have begun: %v", maxInFlight, err)
 		}
 	}
 	s.mu.Unlock()
-	if running, _ := s.look(); running != settled {
+	if running, _ := s.look(); running != decide.Settled {
 		t.Errorf("what waits in line is %s", running)
 	}
 	close(release)
@@ -351,14 +354,14 @@ func TestAQueuedActionOfAnOlderInputIsNoAttempt(t *testing.T) {
 	key := types.NamespacedName{Namespace: "team", Name: "queued"}
 	s := e.slot(key)
 	p := &pass{engine: e, slot: s}
-	launchIn(t, e, key, p.deliver(decision{act: install}))
+	launchIn(t, e, key, p.deliver(decide.Decision{Act: decide.Install}))
 	s.mu.Lock()
 	s.supersede()
 	s.mu.Unlock()
 	close(release)
 	<-notified
 	<-notified
-	if running, last := s.look(); running != settled || last.err != nil {
+	if running, last := s.look(); running != decide.Settled || last.Err != nil {
 		t.Errorf("action %q, attempt %+v", running, last)
 	}
 }
@@ -372,7 +375,7 @@ func TestWhatIsQueuedInAForgottenNamespaceNeverBegins(t *testing.T) {
 	close(release)
 	<-notified
 	e.actions.Wait()
-	if running, last := s.look(); running != settled || last.err != nil {
+	if running, last := s.look(); running != decide.Settled || last.Err != nil {
 		t.Errorf("action %q, attempt %+v", running, last)
 	}
 	if len(e.slots) != 1 || len(e.tenants) != 0 {

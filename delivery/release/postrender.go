@@ -25,6 +25,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // postRenderers are the app's own changes to what a chart rendered. Each object is changed by itself, with kustomize's
@@ -55,13 +56,13 @@ func newPostRenderers(renderers []v1alpha1.PostRenderer, common *v1alpha1.Common
 		for j, patch := range r.Kustomize.Patches {
 			where := fmt.Sprintf("postRenderers[%d].kustomize.patches[%d]", i, j)
 			if err := p.patch(where, patch); err != nil {
-				return nil, renderError(fmt.Errorf("%s: %w", where, err))
+				return nil, fault.Render(fmt.Errorf("%s: %w", where, err))
 			}
 		}
 		for j, image := range r.Kustomize.Images {
 			where := fmt.Sprintf("postRenderers[%d].kustomize.images[%d]", i, j)
 			if err := p.add(where, imageStep(image)); err != nil {
-				return nil, renderError(fmt.Errorf("%s: %w", where, err))
+				return nil, fault.Render(fmt.Errorf("%s: %w", where, err))
 			}
 		}
 	}
@@ -73,7 +74,7 @@ const maxSteps = 256
 
 func (p *postRenderers) add(where string, step *postRender) error {
 	if len(p.steps) == maxSteps {
-		return &oversize{fmt.Sprintf("the app has more than %d patches and images, the documents of a patch counted one by one", maxSteps)}
+		return fault.TooLarge(fmt.Sprintf("the app has more than %d patches and images, the documents of a patch counted one by one", maxSteps))
 	}
 	step.where = where
 	p.steps = append(p.steps, step)
@@ -163,7 +164,7 @@ const (
 	maxGrown = 16 << 20
 )
 
-var errGrown = &oversize{fmt.Sprintf("patches make it larger than %d MiB, or all objects larger by more than %d MiB", maxPatched>>20, maxGrown>>20)}
+var errGrown = fault.TooLarge(fmt.Sprintf("patches make it larger than %d MiB, or all objects larger by more than %d MiB", maxPatched>>20, maxGrown>>20))
 
 // The library has this limit for the whole process only.
 func init() { jsonpatch.AccumulatedCopySizeLimit = maxCopied }
@@ -222,7 +223,7 @@ func (p *postRenderers) change(docs []document) error {
 		for _, u := range docs[i].objects {
 			changed, err := p.changed(u)
 			if err != nil {
-				return renderError(err)
+				return fault.Render(err)
 			}
 			if changed != nil {
 				p.mark(changed)
@@ -285,7 +286,7 @@ func (p *postRenderers) missed() error {
 	}
 	for _, s := range p.steps {
 		if s.aim != nil && !s.matched {
-			return renderError(fmt.Errorf("%s: the chart has no %s/%s", s.where, s.aim.GetKind(), s.aim.GetName()))
+			return fault.Render(fmt.Errorf("%s: the chart has no %s/%s", s.where, s.aim.GetKind(), s.aim.GetName()))
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 func anything([]*unstructured.Unstructured) error { return nil }
@@ -95,7 +96,7 @@ func TestPostRenderersThatCannotBe(t *testing.T) {
 			if err == nil {
 				err = g.passHooks(nil)
 			}
-			if !errors.Is(err, ErrRender) || !strings.Contains(err.Error(), test.want) {
+			if !errors.Is(err, fault.ErrRender) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want ErrRender with %q", err, test.want)
 			}
 		})
@@ -136,7 +137,7 @@ func TestPatchesAreBounded(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := (&gate{renderers: test.renderers, admit: anything}).pass(test.manifest)
-			if tooLarge := errors.Is(err, ErrTooLarge) && errors.Is(err, ErrRender); tooLarge != test.tooLarge || !tooLarge && err != nil {
+			if tooLarge := errors.Is(err, fault.ErrTooLarge) && errors.Is(err, fault.ErrRender); tooLarge != test.tooLarge || !tooLarge && err != nil {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -179,7 +180,7 @@ func TestCommonMetadata(t *testing.T) {
 		{Annotations: map[string]string{"x." + v1alpha1.Group + "/y": "z"}},
 	} {
 		g := &gate{common: common, admit: anything}
-		if _, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err == nil || !errors.As(g.classify(err, nil), new(*NotAllowed)) {
+		if _, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err == nil || !errors.As(g.classify(err, nil), new(*fault.NotAllowed)) {
 			t.Errorf("%v was let through: %v", common, err)
 		}
 	}

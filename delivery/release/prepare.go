@@ -11,6 +11,8 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 
 	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
@@ -46,22 +48,22 @@ func (s *session) evaluation() evaluation {
 		ValuesFiles: s.request.ChartValuesFiles, Values: s.request.Values, SkipSchema: s.request.Actions.Install.DisableSchemaValidation,
 		Release: chartutil.ReleaseOptions{Name: s.request.Name, Namespace: s.request.Namespace, Revision: 1, IsInstall: true},
 	}
-	if s.plan.act != upgrade {
+	if s.plan.Act != decide.Upgrade {
 		return in
 	}
 	in.SkipSchema = s.request.Actions.Upgrade.DisableSchemaValidation
 	in.Release.IsInstall, in.Release.IsUpgrade = false, true
-	last := s.state.last()
+	last := s.state.Last()
 	if last == nil {
 		return in
 	}
-	in.Release.Revision = last.number + 1
+	in.Release.Revision = last.Number + 1
 	if s.request.Actions.Upgrade.PreserveValues {
 		current := last
-		if deployed := s.state.deployed(); deployed != nil && last.status != helm.StatusDeployed {
+		if deployed := s.state.Deployed(); deployed != nil && last.Status != helm.StatusDeployed {
 			current = deployed
 		}
-		in.Previous = s.revision(current.number).Config
+		in.Previous = s.revision(current.Number).Config
 	}
 	return in
 }
@@ -107,8 +109,8 @@ func (s *session) readChart() error {
 // evaluate has the evaluation done in a process of its own. What was over a limit is remembered, and not evaluated again unless that is
 // asked for.
 func (s *session) evaluate(ctx context.Context, in evaluation) (*evaluated, error) {
-	key, input := s.request.key(), s.want.trial
-	if s.want.force || s.want.reset {
+	key, input := s.request.key(), s.want.Trial
+	if s.want.Force || s.want.Reset {
 		if err := s.engine.trials.End(key, input, ""); err != nil {
 			return nil, s.unjudge(err)
 		}
@@ -130,7 +132,7 @@ func (s *session) evaluate(ctx context.Context, in evaluation) (*evaluated, erro
 	}
 	why := ""
 	if errors.As(err, new(apart.OverLimit)) {
-		why = oneLine(strings.TrimPrefix(err.Error(), ErrRender.Error()+": "))
+		why = fault.OneLine(strings.TrimPrefix(err.Error(), fault.ErrRender.Error()+": "))
 	}
 	if err := s.engine.trials.End(key, input, why); err != nil {
 		return nil, s.unjudge(err)
@@ -147,7 +149,7 @@ func (s *session) untried(err error) error {
 		return nil
 	}
 	if errors.As(err, new(*trials.Refused)) {
-		return renderError(err)
+		return fault.Render(err)
 	}
 	return s.unjudge(err)
 }
@@ -179,7 +181,7 @@ func (s *session) apart(ctx context.Context, in evaluation, begin func() error) 
 			input, err := in.message()
 			in.Files = nil // A chart that has to wait again is not held meanwhile.
 			if err != nil {
-				return renderError(err)
+				return fault.Render(err)
 			}
 			answer, err = s.engine.opts.Apart.Do(ctx, apart.Call{Name: Function, Function: Evaluate, Tenant: tenant, Input: input, Asks: s.asks})
 			return s.evaluationFailed(err)
@@ -202,7 +204,7 @@ func (s *session) evaluationFailed(err error) error {
 	case err == nil, errors.Is(err, errAgain):
 		return err
 	case errors.As(err, &over):
-		return renderError(fmt.Errorf("%w; it is not tried again before the chart or its values change", over))
+		return fault.Render(fmt.Errorf("%w; it is not tried again before the chart or its values change", over))
 	}
 	return s.unjudge(err)
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // defaultRetries of an input before it is given up.
@@ -17,7 +20,7 @@ const defaultRetries = 1
 func (e *Engine) Reconcile(ctx context.Context, req Request) (Outcome, error) {
 	defer e.call(&req)
 	out, err := e.whole(ctx, req)
-	return out, brief(err)
+	return out, fault.Brief(err)
 }
 
 // whole is Reconcile, former releases included.
@@ -32,14 +35,14 @@ func (e *Engine) whole(ctx context.Context, req Request) (Outcome, error) {
 	if len(former) > 0 && !req.Actions.Install.TakeOwnership {
 		if done, err := e.depart(ctx, req, former); !done || err != nil {
 			e.renamed(req, func(s *slot) { s.because = renamed })
-			return Outcome{Running: err == nil, Action: string(uninstall), Why: renamed}, err
+			return Outcome{Running: err == nil, Action: string(decide.Uninstall), Why: renamed}, err
 		}
 	}
 	out, err := e.reconcile(ctx, req)
 	if err == nil && len(former) > 0 && req.Actions.Install.TakeOwnership && !out.Running && out.Failed == nil {
 		if done, err := e.inherit(ctx, req, former); !done || err != nil {
 			e.renamed(req, func(s *slot) { s.ended = conclusion{why: renamed, at: e.opts.Now()} })
-			return Outcome{Running: err == nil, Action: string(uninstall), Why: renamed}, err
+			return Outcome{Running: err == nil, Action: string(decide.Uninstall), Why: renamed}, err
 		}
 	}
 	return out, err
@@ -47,15 +50,15 @@ func (e *Engine) whole(ctx context.Context, req Request) (Outcome, error) {
 
 func (e *Engine) reconcile(ctx context.Context, req Request) (Outcome, error) {
 	p, release, err := e.enterSlot(req)
-	if errors.Is(err, ErrRender) {
-		return Outcome{Failed: brief(masked(err, req.Sensitive)), Accepted: req.Asked != ""}, nil
+	if errors.Is(err, fault.ErrRender) {
+		return Outcome{Failed: fault.Brief(fault.Mask(err, req.Sensitive)), Accepted: req.Asked != ""}, nil
 	}
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer release()
-	if p.slot.action != settled {
-		if p.slot.trial != p.want.trial {
+	if p.slot.action != decide.Settled {
+		if p.slot.trial != p.want.Trial {
 			p.slot.supersede()
 		}
 		return Outcome{Running: true, Queued: !p.slot.working, Action: string(p.slot.action), Why: p.slot.why}, nil
@@ -68,7 +71,7 @@ type pass struct {
 	engine  *Engine
 	slot    *slot
 	request Request
-	want    want
+	want    decide.Want
 }
 
 // enterSlot begins a pass; release ends it.
@@ -97,22 +100,22 @@ func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
 		// Whoever took the release from this process is alive.
 		alive = func(string) bool { return true }
 	}
-	return &pass{engine: e, slot: slot, request: req, want: want{
-		app:         labelValue(req.App.Name),
-		holder:      e.opts.Holder,
-		digest:      digest,
-		trial:       trial,
-		holderAlive: alive,
-		now:         e.opts.Now(),
-		timeout:     req.longest(),
-		retry:       req.Retry,
-		retries:     retries,
-		strategy:    req.Actions.Remediation.Strategy,
-		force:       req.Force,
-		reset:       req.Reset,
-		proven:      req.proven,
-		trusts:      slot.memory.trusts,
-		last:        slot.last,
+	return &pass{engine: e, slot: slot, request: req, want: decide.Want{
+		App:         decide.LabelValue(req.App.Name),
+		Holder:      e.opts.Holder,
+		Digest:      digest,
+		Trial:       trial,
+		HolderAlive: alive,
+		Now:         e.opts.Now(),
+		Timeout:     req.longest(),
+		Retry:       req.Retry,
+		Retries:     retries,
+		Strategy:    req.Actions.Remediation.Strategy,
+		Force:       req.Force,
+		Reset:       req.Reset,
+		Proven:      req.proven,
+		Trusts:      slot.memory.trusts,
+		Last:        slot.last,
 	}}
 }
 
@@ -122,57 +125,57 @@ func (p *pass) run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	accepted := p.heed(s)
-	d := next(s, p.want)
-	if d.act == unlock {
-		if err := p.interrupted(ctx, s.last()); err != nil {
+	d := decide.Next(s, p.want)
+	if d.Act == decide.Unlock {
+		if err := p.interrupted(ctx, s.Last()); err != nil {
 			return Outcome{}, err
 		}
 		if s, err = p.engine.index(ctx, p.request); err != nil {
 			return Outcome{}, err
 		}
-		d = next(s, p.want)
+		d = decide.Next(s, p.want)
 	}
 	out, err := p.act(ctx, s, d)
-	out.Accepted = err == nil && p.request.Asked != "" && (accepted || d.act == settled)
+	out.Accepted = err == nil && p.request.Asked != "" && (accepted || d.Act == decide.Settled)
 	return out, err
 }
 
 // heed reports whether what is asked for was done already, and then asks for it no more.
-func (p *pass) heed(s state) (accepted bool) {
-	asked := labelValue(p.request.Asked)
+func (p *pass) heed(s decide.State) (accepted bool) {
+	asked := decide.LabelValue(p.request.Asked)
 	if asked == "" {
 		return false
 	}
-	if accepted = p.slot.heeded == asked || s.heeded(asked); accepted {
-		p.want.force, p.want.reset = false, false
+	if accepted = p.slot.heeded == asked || s.Heeded(asked); accepted {
+		p.want.Force, p.want.Reset = false, false
 	}
-	p.want.fresh = (p.want.force || p.want.reset) && p.slot.begun != asked
+	p.want.Fresh = (p.want.Force || p.want.Reset) && p.slot.begun != asked
 	return accepted
 }
 
 // act reports, or begins, what was decided.
-func (p *pass) act(ctx context.Context, s state, d decision) (Outcome, error) {
-	switch d.act {
-	case settled, failed, withheld:
+func (p *pass) act(ctx context.Context, s decide.State, d decide.Decision) (Outcome, error) {
+	switch d.Act {
+	case decide.Settled, decide.Failed, decide.Withheld:
 		return p.report(ctx, s, d)
-	case locked, unlock:
-		return Outcome{}, fmt.Errorf("%w: %s", ErrLocked, d.why)
-	case taken:
-		return Outcome{}, &belongs{release: p.request.Name, app: d.why}
-	case uninstall:
-		return p.start(ctx, job{act: uninstall, trial: p.want.trial, why: d.why, run: p.dismantle(d, false)})
-	case vacate:
+	case decide.Locked, decide.Unlock:
+		return Outcome{}, fmt.Errorf("%w: %s", fault.ErrLocked, d.Why)
+	case decide.Taken:
+		return Outcome{}, fault.TakenBy(p.request.Name, d.Why)
+	case decide.Uninstall:
+		return p.start(ctx, job{act: decide.Uninstall, trial: p.want.Trial, why: d.Why, run: p.dismantle(d, false)})
+	case decide.Vacate:
 		if err := p.vacate(ctx, s); err != nil {
 			return Outcome{}, err
 		}
-		d.act = install
+		d.Act = decide.Install
 	}
-	return p.start(ctx, job{act: d.act, trial: p.want.trial, why: d.why, run: p.deliver(d)})
+	return p.start(ctx, job{act: d.Act, trial: p.want.Trial, why: d.Why, run: p.deliver(d)})
 }
 
 // vacate makes room for a first install: with nothing of the old release to adopt, and without its history unless that is
 // to go on.
-func (p *pass) vacate(ctx context.Context, s state) error {
+func (p *pass) vacate(ctx context.Context, s decide.State) error {
 	if err := p.vacated(ctx, s); err != nil {
 		return err
 	}
@@ -184,8 +187,8 @@ func (p *pass) vacate(ctx context.Context, s state) error {
 
 func (p *pass) start(ctx context.Context, j job) (Outcome, error) {
 	j.tenant = p.request.Tenant
-	if p.want.force || p.want.reset {
-		j.asked = labelValue(p.request.Asked)
+	if p.want.Force || p.want.Reset {
+		j.asked = decide.LabelValue(p.request.Asked)
 	}
 	err := p.engine.start(ctx, p.slot, p.request.App, j)
 	if err != nil && !errors.Is(err, errInLine) {

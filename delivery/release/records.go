@@ -9,15 +9,19 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
 // records is Helm's storage as one action uses it: what there is comes from the index, payloads are read by name when they
 // are needed, and each write is refused when somebody else wrote since.
 type records struct {
 	store
-	fence *fence
+	fence *fence.Fence
 	ctx   context.Context
-	state state
+	state decide.State
 	// held are the revisions as Helm knows them. Those that were not loaded have no more than the index says.
 	held map[int]*held
 	// create stands before every new revision.
@@ -27,7 +31,7 @@ type records struct {
 	// later says that the session itself writes this revision when the action has ended.
 	later func(*helm.Release) bool
 	// proven says of a deployed revision that it was seen to be good.
-	proven func(*revision) bool
+	proven func(*decide.Revision) bool
 	// made is the revision that the action recorded, broken the last error of storage.
 	made   *helm.Release
 	broken error
@@ -41,13 +45,13 @@ type held struct {
 
 var _ driver.Driver = (*records)(nil)
 
-func newRecords(ctx context.Context, s store, f *fence, known state) *records {
+func newRecords(ctx context.Context, s store, f *fence.Fence, known decide.State) *records {
 	r := &records{store: s, fence: f, ctx: ctx, state: known, held: map[int]*held{}}
 	for i := range known {
 		v := &known[i]
-		r.held[v.number] = &held{version: v.version, Release: &helm.Release{
-			Name: s.release.Name, Namespace: s.release.Namespace, Version: v.number,
-			Info: &helm.Info{Status: v.status}, Labels: map[string]string{},
+		r.held[v.Number] = &held{version: v.Version, Release: &helm.Release{
+			Name: s.release.Name, Namespace: s.release.Namespace, Version: v.Number,
+			Info: &helm.Info{Status: v.Status}, Labels: map[string]string{},
 		}}
 	}
 	return r
@@ -65,7 +69,7 @@ func (r *records) load(numbers ...int) error {
 		}
 		rel, meta, err := r.read(r.ctx, n)
 		if apierrors.IsNotFound(err) {
-			r.memory.removed(keyOf(r.release.Name, n), h.version, r.now())
+			r.memory.removed(decide.KeyOf(r.release.Name, n), h.version, r.now())
 			return errAgain
 		}
 		if err != nil {
@@ -83,7 +87,7 @@ func (r *records) load(numbers ...int) error {
 // Get returns the payload of a revision.
 func (r *records) Get(key string) (*helm.Release, error) {
 	for n, h := range r.held {
-		if keyOf(r.release.Name, n) == key {
+		if decide.KeyOf(r.release.Name, n) == key {
 			return h.Release, r.load(n)
 		}
 	}
@@ -99,7 +103,7 @@ func (r *records) List(func(*helm.Release) bool) ([]*helm.Release, error) {
 func (r *records) Query(labels map[string]string) ([]*helm.Release, error) {
 	var out []*helm.Release
 	for _, v := range r.state {
-		h := r.held[v.number]
+		h := r.held[v.Number]
 		if status := labels["status"]; h != nil && (status == "" || h.Info.Status.String() == status) {
 			out = append(out, h.Release)
 		}
@@ -133,8 +137,8 @@ func (r *records) Update(_ string, rel *helm.Release) error {
 	if r.later != nil && r.later(rel) {
 		return nil
 	}
-	was := r.state.number(rel.Version)
-	if rel.Info.Status == helm.StatusSuperseded && was != nil && was.status != helm.StatusDeployed {
+	was := r.state.Number(rel.Version)
+	if rel.Info.Status == helm.StatusSuperseded && was != nil && was.Status != helm.StatusDeployed {
 		return nil
 	}
 	return r.put(rel)
@@ -164,7 +168,7 @@ func (r *records) put(rel *helm.Release) error {
 		return r.note(err)
 	}
 	h.version = meta.ResourceVersion
-	if r.fence.watches(meta.Name) {
+	if r.fence.Watches(meta.Name) {
 		r.guard(meta)
 	}
 	return nil
@@ -172,13 +176,13 @@ func (r *records) put(rel *helm.Release) error {
 
 // judge notes on a revision that is superseded whether a rollback may return to it.
 func (r *records) judge(rel *helm.Release) {
-	was := r.state.number(rel.Version)
-	if was == nil || !was.ours {
+	was := r.state.Number(rel.Version)
+	if was == nil || !was.Ours {
 		return
 	}
-	rel.Labels[provenLabel] = no
+	rel.Labels[decide.ProvenLabel] = decide.No
 	if r.proven(was) {
-		rel.Labels[provenLabel] = yes
+		rel.Labels[decide.ProvenLabel] = decide.Yes
 	}
 }
 
@@ -188,29 +192,29 @@ func (r *records) Delete(key string) (*helm.Release, error) {
 }
 
 // drop deletes revisions, oldest first: what is left of a removal that was cut short says what it was.
-func (r *records) drop(ctx context.Context, revisions state) error {
+func (r *records) drop(ctx context.Context, revisions decide.State) error {
 	for _, v := range revisions {
-		version := v.version
-		if h := r.held[v.number]; h != nil {
+		version := v.Version
+		if h := r.held[v.Number]; h != nil {
 			version = h.version
 		}
-		if err := r.remove(ctx, v.number, version); err != nil {
-			return r.note(fmt.Errorf("removing revision %d from the history: %w", v.number, err))
+		if err := r.remove(ctx, v.Number, version); err != nil {
+			return r.note(fmt.Errorf("removing revision %d from the history: %w", v.Number, err))
 		}
-		delete(r.held, v.number)
+		delete(r.held, v.Number)
 	}
 	return nil
 }
 
 // guard has the fence watch the record.
 func (r *records) guard(meta *metav1.ObjectMeta) {
-	r.fence.watch(meta.Name, meta.ResourceVersion)
+	r.fence.Watch(meta.Name, meta.ResourceVersion)
 }
 
 func (r *records) note(err error) error {
 	r.broken = err
-	if errors.Is(err, ErrFenced) {
-		r.fence.shut()
+	if errors.Is(err, fault.ErrFenced) {
+		r.fence.Shut()
 	}
 	return err
 }

@@ -27,6 +27,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fair"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/fence"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
@@ -116,7 +119,7 @@ func New(o Options) *Engine {
 	if o.HolderAlive == nil {
 		o.HolderAlive = func(string) bool { return false }
 	}
-	o.Holder = labelValue(o.Holder)
+	o.Holder = decide.LabelValue(o.Holder)
 	e := &Engine{
 		opts:    o,
 		slots:   map[types.NamespacedName]*slot{},
@@ -192,7 +195,7 @@ type Request struct {
 	Sensitive []string
 
 	// fence goes round every request of an action, seal is that of the Options.
-	fence *fence
+	fence *fence.Fence
 	seal  digest.Seal
 }
 
@@ -310,18 +313,18 @@ func (r *Request) key() types.NamespacedName {
 
 func (r *Request) refuses(err error) bool {
 	if r.Refused == nil {
-		return !worldly(err)
+		return !fault.Worldly(err)
 	}
 	return r.Refused(err)
 }
 
 // knows is whether the caller has recorded this very revision.
-func (r *Request) knows(v *revision) bool {
-	return v.number == r.Known && r.seal.Of(v.content) == r.KnownContent
+func (r *Request) knows(v *decide.Revision) bool {
+	return v.Number == r.Known && r.seal.Of(v.Content) == r.KnownContent
 }
 
 // proven is whether the caller saw this very revision to be good.
-func (r *Request) proven(v *revision) bool { return r.Proven && r.knows(v) }
+func (r *Request) proven(v *decide.Revision) bool { return r.Proven && r.knows(v) }
 
 func (r *Request) timeout() time.Duration {
 	if r.Timeout <= 0 {

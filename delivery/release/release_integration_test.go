@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // web is a chart with three objects and a hook of each time.
@@ -118,7 +120,7 @@ func TestTheSecondTimeNothingIsWritten(t *testing.T) {
 // TestSealedDigestsAreKnownAgain: what the caller recorded sealed is known without a look, and nothing is told that is not sealed.
 func TestSealedDigestsAreKnownAgain(t *testing.T) {
 	tm := newTeam(t)
-	tm.opts.Seal = func(digest string) string { return sum([]byte("key" + digest)) }
+	tm.opts.Seal = func(digest string) string { return decide.Digest([]byte("key" + digest)) }
 	r := tm.request(folder(web(nil)))
 	out := tm.deploy(r)
 	tm.settled()
@@ -311,7 +313,7 @@ func TestClusterScopedObjectsNeverArrive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
 			out := tm.settle(tm.request(folder(web(test.files))))
-			if !errors.As(out.Failed, new(*NotAllowed)) || !strings.Contains(out.Failed.Error(), test.want) {
+			if !errors.As(out.Failed, new(*fault.NotAllowed)) || !strings.Contains(out.Failed.Error(), test.want) {
 				t.Errorf("got %v, want NotAllowed with %s", out.Failed, test.want)
 			}
 			if left := tm.versions(); len(left) > 0 {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // refused is an object that the API server does not take.
@@ -39,8 +41,8 @@ func (t *team) knowing(r Request) Request {
 	t.Helper()
 	t.catchUp()
 	r.Known, r.KnownContent = 0, ""
-	if d := stateOf(r.Name, t.indexed("name", r.Name)).deployed(); d != nil {
-		r.Known, r.KnownContent = d.number, d.content
+	if d := decide.StateOf(r.Name, t.indexed("name", r.Name)).Deployed(); d != nil {
+		r.Known, r.KnownContent = d.Number, d.Content
 	}
 	return r
 }
@@ -61,7 +63,7 @@ func (t *team) color() string {
 func (t *team) statuses() map[int]string {
 	t.Helper()
 	t.catchUp()
-	return stateOf("web", t.indexed("name", "web")).statuses()
+	return decide.StateOf("web", t.indexed("name", "web")).Statuses()
 }
 
 func TestAnUpgradeThatKeepsFailingIsRolledBackAndHeld(t *testing.T) {
@@ -366,7 +368,7 @@ func TestARequestToForceIsHeededOnce(t *testing.T) {
 	if err := tm.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tm.Reconcile(t.Context(), bad); !errors.Is(err, ErrDraining) {
+	if _, err := tm.Reconcile(t.Context(), bad); !errors.Is(err, fault.ErrDraining) {
 		t.Fatal(err)
 	}
 	tm.restart("second")

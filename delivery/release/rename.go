@@ -5,6 +5,9 @@ import (
 	"fmt"
 
 	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 const renamed = "the release has another name now"
@@ -23,7 +26,7 @@ func (e *Engine) former(ctx context.Context, req Request) ([]string, error) {
 	if e.opts.Releases == nil {
 		return nil, nil
 	}
-	names, err := e.opts.Releases(ctx, req.Namespace, labelValue(req.App.Name))
+	names, err := e.opts.Releases(ctx, req.Namespace, decide.LabelValue(req.App.Name))
 	if err != nil {
 		return nil, fmt.Errorf("looking for former releases of app %s: %w", req.App.Name, err)
 	}
@@ -50,20 +53,20 @@ func (e *Engine) isFormer(ctx context.Context, req Request) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	last := s.last()
+	last := s.Last()
 	if last == nil {
 		return true, nil
 	}
-	if !last.ours || last.app != labelValue(req.App.Name) {
+	if !last.Ours || last.App != decide.LabelValue(req.App.Name) {
 		return false, nil
 	}
-	if !req.Actions.Uninstall.KeepHistory || last.status != helm.StatusUninstalled {
+	if !req.Actions.Uninstall.KeepHistory || last.Status != helm.StatusUninstalled {
 		return true, nil
 	}
 	slot := e.slot(req.key())
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
-	return slot.action != settled || slot.last.act == uninstall, nil
+	return slot.action != decide.Settled || slot.last.Act == decide.Uninstall, nil
 }
 
 // named is the request for another release of the app.
@@ -102,7 +105,7 @@ func (e *Engine) forget(ctx context.Context, req Request) (done bool, err error)
 	slot := e.slot(req.key())
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
-	if slot.action != settled {
+	if slot.action != decide.Settled {
 		return false, nil
 	}
 	s, err := e.index(ctx, req)
@@ -110,22 +113,22 @@ func (e *Engine) forget(ctx context.Context, req Request) (done bool, err error)
 		return false, err
 	}
 	p := e.pass(slot, req, uninstalling, uninstalling)
-	switch d := removal(s, p.want); d.act {
-	case settled:
+	switch d := decide.Removal(s, p.want); d.Act {
+	case decide.Settled:
 		e.leave(req.key())
 		return true, nil
-	case locked:
-		return false, fmt.Errorf("%w: release %s: %s", ErrLocked, req.Name, d.why)
-	case failed:
-		return false, p.want.last.err
+	case decide.Locked:
+		return false, fmt.Errorf("%w: release %s: %s", fault.ErrLocked, req.Name, d.Why)
+	case decide.Failed:
+		return false, p.want.Last.Err
 	}
-	_, err = p.start(ctx, job{act: uninstall, trial: uninstalling, run: p.forgotten})
+	_, err = p.start(ctx, job{act: decide.Uninstall, trial: uninstalling, run: p.forgotten})
 	return false, err
 }
 
 // forgotten removes the objects that still are the former release's own, and its records.
 func (p *pass) forgotten(ctx context.Context, at *place) result {
-	s, err := p.open(ctx, at, decision{act: uninstall})
+	s, err := p.open(ctx, at, decide.Decision{Act: decide.Uninstall})
 	if err != nil {
 		return result{err: err, world: true}
 	}

@@ -13,24 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // report tells how the release is.
-func (p *pass) report(ctx context.Context, s state, d decision) (Outcome, error) {
+func (p *pass) report(ctx context.Context, s decide.State, d decide.Decision) (Outcome, error) {
 	out := Outcome{
-		Attempts:  d.attempts,
-		RetryAt:   d.until,
-		Held:      d.act == withheld,
-		Why:       cmp.Or(d.why, p.slot.ended.why),
+		Attempts:  d.Attempts,
+		RetryAt:   d.Until,
+		Held:      d.Act == decide.Withheld,
+		Why:       cmp.Or(d.Why, p.slot.ended.why),
 		Ended:     p.slot.ended.at,
-		Stuck:     d.stuck,
-		Revisions: s.statuses(),
+		Stuck:     d.Stuck,
+		Revisions: s.Statuses(),
 	}
 	if err := p.reportObjects(ctx, s, &out); err != nil {
 		return Outcome{}, err
 	}
-	if d.act == settled {
-		p.slot.settle(p.want.trial)
+	if d.Act == decide.Settled {
+		p.slot.settle(p.want.Trial)
 	} else if err := p.reportFailure(ctx, s, d, &out); err != nil {
 		return Outcome{}, err
 	}
@@ -44,53 +46,53 @@ func (p *pass) report(ctx context.Context, s state, d decision) (Outcome, error)
 	return out, nil
 }
 
-func (p *pass) info(s state, history []v1alpha1.ReleaseSnapshot) Info {
-	last := s.last()
+func (p *pass) info(s decide.State, history []v1alpha1.ReleaseSnapshot) Info {
+	last := s.Last()
 	if last == nil {
 		return Info{}
 	}
-	i := Info{Name: p.request.Name, Revision: last.number, Status: last.status.String(), Digest: last.digest}
-	if len(history) > 0 && history[0].Revision == last.number {
+	i := Info{Name: p.request.Name, Revision: last.Number, Status: last.Status.String(), Digest: last.Digest}
+	if len(history) > 0 && history[0].Revision == last.Number {
 		i.Chart, i.AppVersion = history[0].Chart+"-"+history[0].ChartVersion, history[0].AppVersion
 	}
 	return i
 }
 
-func (p *pass) testResult(s state) (test, why string) {
-	last := s.last()
-	if last == nil || last.test != testFailed {
+func (p *pass) testResult(s decide.State) (test, why string) {
+	last := s.Last()
+	if last == nil || last.Test != decide.TestFailed {
 		if last != nil {
-			test = last.test
+			test = last.Test
 		}
 		return test, ""
 	}
-	if c := p.slot.cause; c.act == probe && c.trial == p.want.trial && c.err != nil {
-		why = c.err.Error()
+	if c := p.slot.cause; c.Act == decide.Probe && c.Trial == p.want.Trial && c.Err != nil {
+		why = c.Err.Error()
 	}
-	return last.test, why
+	return last.Test, why
 }
 
 // reportObjects tells the objects of the deployed revision, unless the caller knows them.
-func (p *pass) reportObjects(ctx context.Context, s state, out *Outcome) error {
-	deployed := s.deployed()
+func (p *pass) reportObjects(ctx context.Context, s decide.State, out *Outcome) error {
+	deployed := s.Deployed()
 	if deployed == nil {
 		return nil
 	}
-	out.Deployed, out.Content, out.Installed = deployed.number, p.request.seal.Of(deployed.content), deployed.action == actionInstall
+	out.Deployed, out.Content, out.Installed = deployed.Number, p.request.seal.Of(deployed.Content), deployed.Action == decide.ActionInstall
 	switch {
 	case p.request.knows(deployed):
 		p.slot.applied = applied{}
-	case p.slot.applied.revision == deployed.number:
+	case p.slot.applied.revision == deployed.Number:
 		out.Objects, out.Shared, out.Log = p.slot.applied.objects, p.slot.applied.shared, p.slot.applied.log
 	default:
-		rel, err := p.read(ctx, deployed.number)
+		rel, err := p.read(ctx, deployed.Number)
 		if err != nil {
 			return err
 		}
-		if !deployed.ours {
+		if !deployed.Ours {
 			return nil // what a person released passed no gate; it gives way to this input as soon as that succeeds
 		}
-		if err := mustBeGenuine(rel); err != nil {
+		if err := decide.CheckGenuine(rel); err != nil {
 			return err
 		}
 		objects, shared, err := p.engine.manifestObjects(rel)
@@ -163,60 +165,60 @@ func (s *session) deployedObjects(rel *helm.Release) applied {
 }
 
 // reportFailure tells why this input failed, and what became of it.
-func (p *pass) reportFailure(ctx context.Context, s state, d decision, out *Outcome) error {
-	if c := p.slot.cause; c.err == nil || c.trial != p.want.trial {
+func (p *pass) reportFailure(ctx context.Context, s decide.State, d decide.Decision, out *Outcome) error {
+	if c := p.slot.cause; c.Err == nil || c.Trial != p.want.Trial {
 		var err error
-		if p.slot.cause, err = p.recall(ctx, s.failure(p.want.trial)); err != nil {
+		if p.slot.cause, err = p.recall(ctx, s.Failure(p.want.Trial)); err != nil {
 			return err
 		}
 	}
-	out.Failed, out.World, out.Log = p.slot.cause.err, p.slot.cause.world, p.slot.cause.log
+	out.Failed, out.World, out.Log = p.slot.cause.Err, p.slot.cause.World, p.slot.cause.Log
 	var err error
 	out.Remediation, err = p.remediation(ctx, s, d)
 	return err
 }
 
 // recall reads why a revision failed that another process made. It has only the text.
-func (p *pass) recall(ctx context.Context, r *revision) (attempt, error) {
-	a := attempt{trial: p.want.trial, err: errors.New("it failed before; the record that tells why is gone")}
+func (p *pass) recall(ctx context.Context, r *decide.Revision) (decide.Attempt, error) {
+	a := decide.Attempt{Trial: p.want.Trial, Err: errors.New("it failed before; the record that tells why is gone")}
 	if r == nil {
 		return a, nil
 	}
-	rel, err := p.read(ctx, r.number)
+	rel, err := p.read(ctx, r.Number)
 	if err != nil {
 		return a, err
 	}
-	a.err, a.world, a.at = brief(plain(errors.New(rel.Info.Description), p.request.Sensitive)), r.fault == faultWorld, r.since
+	a.Err, a.World, a.At = fault.Brief(fault.Plain(errors.New(rel.Info.Description), p.request.Sensitive)), r.Fault == decide.FaultWorld, r.Since
 	return a, nil
 }
 
 // remediation tells what was done, or is being tried in vain, about this input.
-func (p *pass) remediation(ctx context.Context, s state, d decision) (*Remediation, error) {
-	if d.act == withheld {
+func (p *pass) remediation(ctx context.Context, s decide.State, d decide.Decision) (*Remediation, error) {
+	if d.Act == decide.Withheld {
 		for i := range slices.Backward(s) {
 			switch r := &s[i]; {
-			case r.held != p.want.trial:
-			case r.action == actionUninstall:
+			case r.Held != p.want.Trial:
+			case r.Action == decide.ActionUninstall:
 				return &Remediation{Kind: v1alpha1.RemediationUninstall}, nil
-			case r.action == actionRollback:
-				return &Remediation{Kind: v1alpha1.RemediationRollback, To: r.to}, nil
+			case r.Action == decide.ActionRollback:
+				return &Remediation{Kind: v1alpha1.RemediationRollback, To: r.To}, nil
 			}
 		}
 		return nil, nil
 	}
-	if !d.mends {
+	if !d.Mends {
 		return nil, nil
 	}
-	r := &Remediation{Kind: v1alpha1.RemediationUninstall, To: d.to, Err: p.slot.last.err}
-	if d.to > 0 {
+	r := &Remediation{Kind: v1alpha1.RemediationUninstall, To: d.To, Err: p.slot.last.Err}
+	if d.To > 0 {
 		r.Kind = v1alpha1.RemediationRollback
 	}
-	if last := s.last(); r.Err == nil && last.status == helm.StatusFailed && last.action == actionRollback {
+	if last := s.Last(); r.Err == nil && last.Status == helm.StatusFailed && last.Action == decide.ActionRollback {
 		a, err := p.recall(ctx, last)
 		if err != nil {
 			return nil, err
 		}
-		r.Err, p.slot.last = a.err, attempt{act: rollback, trial: p.want.trial, err: a.err, world: a.world, at: a.at}
+		r.Err, p.slot.last = a.Err, decide.Attempt{Act: decide.Rollback, Trial: p.want.Trial, Err: a.Err, World: a.World, At: a.At}
 	}
 	return r, nil
 }

@@ -8,28 +8,29 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
 // rollback returns to an earlier revision, after it was seen to hold what it was recorded with: people and programs of the
 // namespace can write the records. Its objects are checked again as those of a new chart are.
 func (s *session) rollback() error {
-	needed := append(s.needed(), s.state.last().number, s.plan.to)
+	needed := append(s.needed(), s.state.Last().Number, s.plan.To)
 	if err := s.records.load(needed...); err != nil {
 		return err
 	}
-	target := s.records.held[s.plan.to]
-	text, err := content(target.Release)
+	target := s.records.held[s.plan.To]
+	text, err := decide.Content(target.Release)
 	if err != nil {
 		return err
 	}
-	if text != target.Labels[contentLabel] {
-		s.slot.memory.distrust(s.plan.to, target.version)
+	if text != target.Labels[decide.ContentLabel] {
+		s.slot.memory.distrust(s.plan.To, target.version)
 		return errAgain
 	}
 	s.chart = target.Chart
 	how := s.request.Actions.Upgrade
 	r := action.NewRollback(s.config)
-	r.Version = s.plan.to
+	r.Version = s.plan.To
 	r.Timeout = s.within(how.Timeout)
 	r.DisableHooks = how.DisableHooks
 	r.Wait = s.request.Actions.Wait && !how.DisableWait

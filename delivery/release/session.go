@@ -15,14 +15,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
 // session is one action on one release.
 type session struct {
 	gate
 	*pass
-	plan   decision
-	state  state
+	plan   decide.Decision
+	state  decide.State
 	values map[string]any
 	// plain is what the chart renders to, as a chart that Helm's action installs.
 	plain *chart.Chart
@@ -33,7 +36,7 @@ type session struct {
 	conn    *connection
 	config  *action.Configuration
 	records *records
-	fence   *fence
+	fence   *fence.Fence
 	log     lines
 }
 
@@ -41,9 +44,9 @@ type session struct {
 var errAgain = errors.New("decide again")
 
 // open prepares an action. It may have waited for a worker: check says whether the release is still as it was.
-func (p *pass) open(ctx context.Context, at *place, plan decision) (*session, error) {
+func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*session, error) {
 	s := &session{pass: p, plan: plan, idle: at.idle}
-	s.fence = &fence{now: p.engine.opts.Now, look: s.look}
+	s.fence = fence.New(p.engine.opts.Now, s.look)
 	req := p.request
 	req.fence = s.fence
 	var err error
@@ -54,7 +57,7 @@ func (p *pass) open(ctx context.Context, at *place, plan decision) (*session, er
 		return nil, err
 	}
 	s.records = newRecords(ctx, s.conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), s.fence, s.state)
-	s.records.create, s.records.weigh, s.records.later, s.records.proven = s.beforeCreate, s.weigh, s.later, p.want.proven
+	s.records.create, s.records.weigh, s.records.later, s.records.proven = s.beforeCreate, s.weigh, s.later, p.want.Proven
 	if s.config, err = p.engine.configuration(s.conn, s.records); err != nil {
 		return nil, err
 	}
@@ -73,16 +76,16 @@ func (s *session) setTerms(at *place) {
 	}
 	how := s.how()
 	c.Log = s.logf
-	c.terms = terms{idle: at.idle, superseded: s.slot.superseded, force: how.Force, timeout: s.within(how.Timeout), app: s.want.app, lenient: how.DisableOpenAPIValidation}
-	c.terms.takeOwnership = how.TakeOwnership && (s.plan.act == install || s.plan.act == upgrade)
-	last := s.state.last()
+	c.terms = terms{idle: at.idle, superseded: s.slot.superseded, force: how.Force, timeout: s.within(how.Timeout), app: s.want.App, lenient: how.DisableOpenAPIValidation}
+	c.terms.takeOwnership = how.TakeOwnership && (s.plan.Act == decide.Install || s.plan.Act == decide.Upgrade)
+	last := s.state.Last()
 	if last == nil {
 		return
 	}
-	c.terms.wary = last.status == helm.StatusFailed && (s.plan.act == rollback || s.state.deployed() == nil)
+	c.terms.wary = last.Status == helm.StatusFailed && (s.plan.Act == decide.Rollback || s.state.Deployed() == nil)
 	// What a failed attempt left is not what the deployed revision says.
-	changes := s.plan.act == upgrade || s.plan.act == uninstall
-	if changes && last.status == helm.StatusDeployed && s.request.knows(last) {
+	changes := s.plan.Act == decide.Upgrade || s.plan.Act == decide.Uninstall
+	if changes && last.Status == helm.StatusDeployed && s.request.knows(last) {
 		c.terms.unmoved = s.request.Unmoved
 	}
 }
@@ -113,7 +116,7 @@ func (s *session) setRan() error {
 
 // how the action is to be done.
 func (s *session) how() v1alpha1.HelmAction {
-	if s.plan.act == install {
+	if s.plan.Act == decide.Install {
 		return s.request.Actions.Install.HelmAction
 	}
 	return s.request.Actions.Upgrade.HelmAction
@@ -134,16 +137,16 @@ func (s *session) look(ctx context.Context, record string) (string, error) {
 // later says which records Helm is not to write. What an action failed with is known, with its class, only when it has
 // ended; and of an uninstallation or a test only the end is worth a write.
 func (s *session) later(rel *helm.Release) bool {
-	switch s.plan.act {
-	case uninstall, probe:
-		return rel.Version == s.state.last().number
+	switch s.plan.Act {
+	case decide.Uninstall, decide.Probe:
+		return rel.Version == s.state.Last().Number
 	}
 	return rel == s.records.made && rel.Info.Status == helm.StatusFailed
 }
 
 // objects of the release in the cluster.
 func (s *session) objects() objects {
-	return objects{client: s.config.KubeClient, release: s.request.key(), app: s.want.app}
+	return objects{client: s.config.KubeClient, release: s.request.key(), app: s.want.App}
 }
 
 // revision returns a loaded revision.
@@ -153,8 +156,8 @@ func (s *session) revision(number int) *helm.Release { return s.records.held[num
 // have their types.
 func (s *session) end(err error) result {
 	switch {
-	case s.fence.isShut():
-		return result{err: ErrFenced, world: true}
+	case s.fence.IsShut():
+		return result{err: fault.ErrFenced, world: true}
 	case errors.Is(err, errAgain):
 		return result{}
 	}
@@ -174,14 +177,14 @@ func (s *session) worlds(err, failure error) bool {
 	if s.unjudged != nil {
 		return true
 	}
-	if errors.Is(failure, ErrRender) || errors.As(failure, new(*NotAllowed)) {
+	if errors.Is(failure, fault.ErrRender) || errors.As(failure, new(*fault.NotAllowed)) {
 		return false
 	}
-	if s.storage != nil || worldly(err) {
+	if s.storage != nil || fault.Worldly(err) {
 		return true
 	}
 	c, ok := s.config.KubeClient.(*helmClient)
-	return ok && worldly(c.fault())
+	return ok && fault.Worldly(c.faults.All())
 }
 
 // explained adds to Helm's summary the errors it swallowed.
@@ -229,7 +232,7 @@ func (l *lines) of(failed bool, sensitive []string) []string {
 	}
 	out := make([]string, len(said))
 	for i, line := range said {
-		out[i] = brief(plain(errors.New(line), sensitive)).Error()
+		out[i] = fault.Brief(fault.Plain(errors.New(line), sensitive)).Error()
 	}
 	return out
 }

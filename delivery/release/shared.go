@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
 // Shared is a cluster-scoped object of a revision.
@@ -28,7 +29,7 @@ type Shared struct {
 func (o objects) ownsShared(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
 	home := v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
-	return o.owns(live) && labels[appLabel] == o.app && home == o.release.Namespace
+	return o.owns(live) && labels[decide.AppLabel] == o.app && home == o.release.Namespace
 }
 
 // liveShared returns a cluster-scoped object as the cluster has it; nil when it is not there or not the release's to delete.

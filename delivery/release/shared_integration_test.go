@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
 // sharing is a team whose charts may hold cluster-scoped objects, all of one name.
@@ -226,7 +227,7 @@ func TestWhatAdministratorsPutInItsPlaceStays(t *testing.T) {
 	tm.expect("after the upgrade", "IngressClass", "PriorityClass", "ValidatingWebhookConfiguration")
 	// The upgrade took over what carried the release's annotations: administrators handed it over.
 	handed := tm.live("ValidatingWebhookConfiguration")
-	handed.SetLabels(map[string]string{appLabel: "shop"})
+	handed.SetLabels(map[string]string{decide.AppLabel: "shop"})
 	if _, err := tm.client("ValidatingWebhookConfiguration").Update(t.Context(), handed, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func TestOnlyWhatWasLookedAtIsDeleted(t *testing.T) {
 	tm.between = func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/ingressclasses/") {
-				patch := []byte(`{"metadata":{"labels":{"` + appLabel + `":null}}}`)
+				patch := []byte(`{"metadata":{"labels":{"` + decide.AppLabel + `":null}}}`)
 				if _, err := tm.client("IngressClass").Patch(t.Context(), tm.name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 					t.Error(err)
 				}

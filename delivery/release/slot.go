@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // slot is the place of one release: at most one action is in it.
@@ -18,14 +21,14 @@ type slot struct {
 	// mu is held while deciding, so that two requests at once do not both act.
 	mu sync.Mutex
 	// action that is queued or, when working, runs on trial; settled when there is none.
-	action  act
+	action  decide.Act
 	working bool
 	trial   string
 	why     string
 	// superseded is closed when another input is wanted.
 	superseded chan struct{}
 	// last is the last action, cause the last that failed because of its input or on the way to it.
-	last, cause attempt
+	last, cause decide.Attempt
 	// applied are the objects of a deployed revision, until the caller knows them.
 	applied applied
 	// gone is the uninstalled revision whose objects were seen to be gone.
@@ -77,7 +80,7 @@ func (e *Engine) forgetUnused() {
 			return false
 		}
 		defer s.mu.Unlock()
-		return s.action == settled
+		return s.action == decide.Settled
 	})
 	e.crowded = max(maxUnused, 2*len(e.slots))
 }
@@ -136,8 +139,8 @@ func (s *slot) isSuperseded() bool {
 // due. The slot is locked by the caller.
 func (s *slot) settle(trial string) {
 	s.fenced = false
-	if s.last.act != probe || s.last.trial != trial {
-		s.last = attempt{}
+	if s.last.Act != decide.Probe || s.last.Trial != trial {
+		s.last = decide.Attempt{}
 	}
 }
 
@@ -181,33 +184,33 @@ func (s *slot) begin() {
 func (s *slot) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.action = settled
+	s.action = decide.Settled
 }
 
 func (s *slot) finish(e *Engine, j job, r result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.action, s.working = settled, false
-	a := attempt{act: j.act, trial: j.trial, err: brief(r.err), world: r.world, at: e.opts.Now(), log: r.log}
+	s.action, s.working = decide.Settled, false
+	a := decide.Attempt{Act: j.act, Trial: j.trial, Err: fault.Brief(r.err), World: r.world, At: e.opts.Now(), Log: r.log}
 	if r.err != nil && !r.stored {
-		a.unstored = 1
-		if s.last.trial == j.trial && s.last.act == j.act {
-			a.unstored += s.last.unstored
+		a.Unstored = 1
+		if s.last.Trial == j.trial && s.last.Act == j.act {
+			a.Unstored += s.last.Unstored
 		}
 	}
 	s.last = a
-	if j.act == install || j.act == upgrade || j.act == probe {
+	if j.act == decide.Install || j.act == decide.Upgrade || j.act == decide.Probe {
 		s.cause = a
 	}
 	if r.err != nil && j.asked != "" {
 		s.begun = j.asked
-		if !r.world && (j.act == install || j.act == upgrade) {
+		if !r.world && (j.act == decide.Install || j.act == decide.Upgrade) {
 			s.heeded = j.asked
 		}
 	}
 	s.applied, s.gone, s.leaving = r.applied, r.gone, leaving{}
-	if j.act != probe {
-		s.ended = conclusion{why: j.why, at: a.at}
+	if j.act != decide.Probe {
+		s.ended = conclusion{why: j.why, at: a.At}
 	}
-	s.fenced = errors.Is(r.err, ErrFenced)
+	s.fenced = errors.Is(r.err, fault.ErrFenced)
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
 func TestSlotsOfReleasesThatAreGoneAreForgotten(t *testing.T) {
@@ -33,7 +35,7 @@ func TestSlotsOfNamesThatCameToNothingAreForgotten(t *testing.T) {
 	e := New(Options{Now: func() time.Time { return now }})
 	key := func(i int) types.NamespacedName { return types.NamespacedName{Namespace: "acme", Name: fmt.Sprint(i)} }
 	working := e.slot(key(-1))
-	working.action = upgrade
+	working.action = decide.Upgrade
 	for i := range maxUnused {
 		e.slot(key(i))
 	}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	helm "helm.sh/helm/v3/pkg/release"
-	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +24,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/delivery/fair"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // store reads and writes single records in the form of Helm 3, and has the slot remember what it wrote.
@@ -57,7 +58,7 @@ var decoding = fair.NewPlaces("Helm records", fair.Bounds{Places: 1}, clock.Real
 
 // read gets the payload of one revision and the metadata of its record.
 func (s store) read(ctx context.Context, number int) (*helm.Release, *metav1.ObjectMeta, error) {
-	secret, err := s.client.Get(ctx, keyOf(s.release.Name, number), metav1.GetOptions{})
+	secret, err := s.client.Get(ctx, decide.KeyOf(s.release.Name, number), metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading revision %d of release %s: %w", number, s.release.Name, err)
 	}
@@ -89,7 +90,7 @@ func (s store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.R
 		return err
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, ErrFenced)
+		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, fault.ErrFenced)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, err)
@@ -108,7 +109,7 @@ func (s store) replace(ctx context.Context, rel *helm.Release, version string) (
 	secret.ResourceVersion = version
 	put, err := s.client.Update(ctx, secret, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, ErrFenced)
+		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, fault.ErrFenced)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, err)
@@ -120,11 +121,11 @@ func (s store) replace(ctx context.Context, rel *helm.Release, version string) (
 
 // remove deletes that version of a record, if it is there.
 func (s store) remove(ctx context.Context, number int, version string) error {
-	name := keyOf(s.release.Name, number)
+	name := decide.KeyOf(s.release.Name, number)
 	err := s.client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
 	switch {
 	case apierrors.IsConflict(err):
-		return ErrFenced
+		return fault.ErrFenced
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
 	}
@@ -138,7 +139,7 @@ var packers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 func (s store) encode(rel *helm.Release, at string) (*corev1.Secret, error) {
 	data, err := json.Marshal(rel)
 	if err != nil {
-		return nil, renderError(fmt.Errorf("recording the release: %w", err))
+		return nil, fault.Render(fmt.Errorf("recording the release: %w", err))
 	}
 	var packed bytes.Buffer
 	out := packers.Get().(*gzip.Writer)
@@ -161,7 +162,7 @@ func (s store) encode(rel *helm.Release, at string) (*corev1.Secret, error) {
 	labels["status"], labels["version"] = rel.Info.Status.String(), strconv.Itoa(rel.Version)
 	labels[at] = strconv.FormatInt(s.now().Unix(), 10)
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: keyOf(rel.Name, rel.Version), Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: decide.KeyOf(rel.Name, rel.Version), Labels: labels},
 		Type:       recordType,
 		Data:       map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(packed.Bytes()))},
 	}, nil
@@ -233,19 +234,4 @@ func nodes(text []byte) int {
 		}
 	}
 	return n
-}
-
-// keyOf names the record of a revision as Helm does.
-func keyOf(release string, number int) string {
-	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, release, number)
-}
-
-// numberOf is keyOf backwards.
-func numberOf(release, key string) (int, bool) {
-	prefix := storage.HelmStorageType + "." + release + ".v"
-	if len(key) <= len(prefix) || key[:len(prefix)] != prefix {
-		return 0, false
-	}
-	n := count(key[len(prefix):])
-	return n, n > 0
 }

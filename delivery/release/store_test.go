@@ -21,6 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
 // zipped is what Helm keeps in a record.
@@ -60,7 +64,7 @@ func TestForgedRecordsAreRefused(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset(&corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Name: keyOf("web", 1), Namespace: "team"},
+				ObjectMeta: metav1.ObjectMeta{Name: decide.KeyOf("web", 1), Namespace: "team"},
 				Data:       map[string][]byte{"release": []byte(test.payload)},
 			})
 			_, _, err := storeOn(client.CoreV1().Secrets("team")).read(t.Context(), 1)
@@ -76,7 +80,7 @@ func recorded(number int, status helm.Status) *helm.Release {
 	return &helm.Release{
 		Name: "web", Namespace: "team", Version: number, Info: &helm.Info{Status: status}, Manifest: "kind: ConfigMap",
 		Chart:  &chart.Chart{Metadata: &chart.Metadata{Name: "web", Version: "1.2.3", AppVersion: "9"}},
-		Config: map[string]any{"a": 1}, Labels: map[string]string{appLabel: "shop"},
+		Config: map[string]any{"a": 1}, Labels: map[string]string{decide.AppLabel: "shop"},
 	}
 }
 
@@ -90,7 +94,7 @@ func TestHelmReadsWhatIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	labels := map[string]string{
-		appLabel: "shop", "owner": "helm", "name": "web", "status": "deployed", "version": "1", "createdAt": "1777896000",
+		decide.AppLabel: "shop", "owner": "helm", "name": "web", "status": "deployed", "version": "1", "createdAt": "1777896000",
 	}
 	if diff := cmp.Diff(labels, got.Labels); diff != "" {
 		t.Error(diff)
@@ -109,7 +113,7 @@ func TestWhatHelmStoresIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Info.Status != helm.StatusFailed || !maps.Equal(got.Labels, map[string]string{appLabel: "shop"}) {
+	if got.Info.Status != helm.StatusFailed || !maps.Equal(got.Labels, map[string]string{decide.AppLabel: "shop"}) {
 		t.Errorf("got %+v with labels %v", got.Info, got.Labels)
 	}
 }
@@ -119,10 +123,10 @@ func TestATakenNumberIsFenced(t *testing.T) {
 	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall), nil); !errors.Is(err, ErrFenced) {
+	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall), nil); !errors.Is(err, fault.ErrFenced) {
 		t.Errorf("got %v, want ErrFenced", err)
 	}
-	if _, err := storeOn(client).replace(t.Context(), recorded(2, helm.StatusFailed), "1"); !errors.Is(err, ErrFenced) {
+	if _, err := storeOn(client).replace(t.Context(), recorded(2, helm.StatusFailed), "1"); !errors.Is(err, fault.ErrFenced) {
 		t.Errorf("a record that is gone: got %v, want ErrFenced", err)
 	}
 }
@@ -132,7 +136,7 @@ func TestContentIsTheSameBeforeAndAfterStorage(t *testing.T) {
 	rel.Config = map[string]any{"big": int64(9007199254740993), "float": 1e21, "list": []any{1, "x", nil}, "bad": "a\xffb"}
 	rel.Manifest = "kind: \xff\xfe"
 	rel.Hooks = []*helm.Hook{{Path: "b", Manifest: "2"}, {Path: "a", Manifest: "1"}}
-	before, err := content(rel)
+	before, err := decide.Content(rel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +150,7 @@ func TestContentIsTheSameBeforeAndAfterStorage(t *testing.T) {
 	}
 	read.Hooks[0], read.Hooks[1] = read.Hooks[1], read.Hooks[0]
 	read.Hooks[0].LastRun.Phase, read.Hooks[0].DeletePolicies = helm.HookPhaseFailed, []helm.HookDeletePolicy{helm.HookFailed}
-	if after, err := content(read); err != nil || after != before {
+	if after, err := decide.Content(read); err != nil || after != before {
 		t.Errorf("before %s, after %s, %v", before, after, err)
 	}
 	for name, tamper := range map[string]func(){
@@ -155,7 +159,7 @@ func TestContentIsTheSameBeforeAndAfterStorage(t *testing.T) {
 		"values":   func() { read.Config["new"] = true },
 	} {
 		tamper()
-		if after, err := content(read); err != nil || after == before {
+		if after, err := decide.Content(read); err != nil || after == before {
 			t.Errorf("%s changed and the content is the same, %v", name, err)
 		}
 	}
@@ -175,7 +179,7 @@ func TestSignsInTextAreNoValues(t *testing.T) {
 
 func TestAnOutlineHoldsNoPayloads(t *testing.T) {
 	client := fake.NewClientset().CoreV1().Secrets("team")
-	var known state
+	var known decide.State
 	for n := 1; n <= 12; n++ {
 		rel := recorded(n, helm.StatusSuperseded)
 		name := strconv.Itoa(n % 2)
@@ -185,9 +189,9 @@ func TestAnOutlineHoldsNoPayloads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		known = append(known, revision{number: n, version: meta.ResourceVersion, status: helm.StatusSuperseded})
+		known = append(known, decide.Revision{Number: n, Version: meta.ResourceVersion, Status: helm.StatusSuperseded})
 	}
-	r := newRecords(t.Context(), storeOn(client), &fence{now: func() time.Time { return noon }}, known)
+	r := newRecords(t.Context(), storeOn(client), fence.New(func() time.Time { return noon }, nil), known)
 	if err := r.load(12); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,9 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // Test starts the chart's tests on the deployed revision of this input, unless they have run. While they run Reconcile
@@ -19,41 +22,41 @@ func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer release()
-	if p.slot.action != settled {
+	if p.slot.action != decide.Settled {
 		return Outcome{Running: true, Queued: !p.slot.working, Action: string(p.slot.action)}, nil
 	}
 	s, err := e.index(ctx, req)
 	if err != nil {
 		return Outcome{}, err
 	}
-	last := s.judged(p.want)
-	if last == nil || last.test != "" {
+	last := decide.Judged(s, p.want)
+	if last == nil || last.Test != "" {
 		return Outcome{}, nil
 	}
-	if d := p.want.try(probe, tally{}); d.act == failed {
+	if d := p.want.Try(decide.Probe, decide.Tally{}); d.Act == decide.Failed {
 		last := p.slot.last
-		return Outcome{Failed: last.err, World: last.world, Attempts: d.attempts, RetryAt: d.until, Log: last.log}, nil
+		return Outcome{Failed: last.Err, World: last.World, Attempts: d.Attempts, RetryAt: d.Until, Log: last.Log}, nil
 	}
-	return p.start(ctx, job{act: probe, trial: p.want.trial, run: p.tested})
+	return p.start(ctx, job{act: decide.Probe, trial: p.want.Trial, run: p.tested})
 }
 
 // tested runs the tests and notes on the revision how they ended.
 func (p *pass) tested(ctx context.Context, at *place) result {
-	s, err := p.open(ctx, at, decision{act: probe})
+	s, err := p.open(ctx, at, decide.Decision{Act: decide.Probe})
 	if err != nil {
 		return result{err: err, world: true}
 	}
-	last := s.state.judged(p.want)
-	if last == nil || last.test != "" {
+	last := decide.Judged(s.state, p.want)
+	if last == nil || last.Test != "" {
 		return result{}
 	}
-	if err := s.records.load(last.number); err != nil {
+	if err := s.records.load(last.Number); err != nil {
 		return s.end(err)
 	}
-	if err := mustBeGenuine(s.revision(last.number)); err != nil {
+	if err := decide.CheckGenuine(s.revision(last.Number)); err != nil {
 		return result{err: err, world: true}
 	}
-	s.fence.watch(keyOf(p.request.Name, last.number), last.version)
+	s.fence.Watch(decide.KeyOf(p.request.Name, last.Number), last.Version)
 	r := s.end(s.test())
 	if r.world {
 		return r
@@ -61,15 +64,15 @@ func (p *pass) tested(ctx context.Context, at *place) result {
 	return s.noteTest(last, r)
 }
 
-func (s *session) noteTest(last *revision, r result) result {
-	rel := s.revision(last.number)
-	rel.Labels[testLabel] = testSucceeded
+func (s *session) noteTest(last *decide.Revision, r result) result {
+	rel := s.revision(last.Number)
+	rel.Labels[decide.TestLabel] = decide.TestSucceeded
 	if r.err != nil {
-		rel.Labels[testLabel] = testFailed
+		rel.Labels[decide.TestLabel] = decide.TestFailed
 		r.err = fmt.Errorf("tests failed: %w", r.err)
 		if !s.request.Actions.Test.IgnoreFailures {
 			rel.SetStatus(helm.StatusFailed, r.err.Error())
-			faulted(rel, false, last.blame)
+			faulted(rel, false, last.Blame)
 		}
 	}
 	if err := s.records.put(rel); err != nil {
@@ -80,7 +83,7 @@ func (s *session) noteTest(last *revision, r result) result {
 }
 
 func (s *session) test() (err error) {
-	defer recovered(string(probe), &err)
+	defer fault.Recovered(string(decide.Probe), &err)
 	how := s.request.Actions.Test
 	t := action.NewReleaseTesting(s.config)
 	t.Namespace = s.request.Namespace

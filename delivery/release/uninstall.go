@@ -10,6 +10,10 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
 // uninstalling stands for the digests of an uninstallation: it has no other input.
@@ -33,7 +37,7 @@ func (e *Engine) Uninstall(ctx context.Context, req Request) (done bool, err err
 	for _, name := range append(former, req.Name) {
 		gone, err := e.uninstall(ctx, req.named(name))
 		if err != nil {
-			return false, brief(err)
+			return false, fault.Brief(err)
 		}
 		done = done && gone
 	}
@@ -45,7 +49,7 @@ func (e *Engine) uninstall(ctx context.Context, req Request) (done bool, err err
 	slot := e.slot(req.key())
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
-	if slot.action != settled {
+	if slot.action != decide.Settled {
 		if slot.trial != uninstalling {
 			slot.supersede()
 		}
@@ -63,18 +67,18 @@ func (e *Engine) uninstall(ctx context.Context, req Request) (done bool, err err
 	return done, err
 }
 
-func (p *pass) remove(ctx context.Context, s state) (done bool, err error) {
+func (p *pass) remove(ctx context.Context, s decide.State) (done bool, err error) {
 	keep := p.request.Actions.Uninstall.KeepHistory
-	d := removal(s, p.want)
-	switch d.act {
-	case settled:
-		p.slot.last = attempt{}
+	d := decide.Removal(s, p.want)
+	switch d.Act {
+	case decide.Settled:
+		p.slot.last = decide.Attempt{}
 		return true, nil
-	case locked:
-		return false, fmt.Errorf("%w: %s", ErrLocked, d.why)
-	case failed:
-		return false, p.want.last.err
-	case vacate:
+	case decide.Locked:
+		return false, fmt.Errorf("%w: %s", fault.ErrLocked, d.Why)
+	case decide.Failed:
+		return false, p.want.Last.Err
+	case decide.Vacate:
 		if err := p.vacated(ctx, s); err != nil {
 			return false, err
 		}
@@ -83,32 +87,32 @@ func (p *pass) remove(ctx context.Context, s state) (done bool, err error) {
 				return false, err
 			}
 		}
-		p.slot.last = attempt{}
+		p.slot.last = decide.Attempt{}
 		return true, nil
 	}
-	d.act = uninstall
-	_, err = p.start(ctx, job{act: uninstall, trial: uninstalling, run: p.dismantle(d, !keep)})
+	d.Act = decide.Uninstall
+	_, err = p.start(ctx, job{act: decide.Uninstall, trial: uninstalling, run: p.dismantle(d, !keep)})
 	return false, err
 }
 
 // vacated is nil when the objects of the uninstalled release are gone.
-func (p *pass) vacated(ctx context.Context, s state) error {
-	last := s.last()
-	if p.slot.gone == last.number {
+func (p *pass) vacated(ctx context.Context, s decide.State) error {
+	last := s.Last()
+	if p.slot.gone == last.Number {
 		return nil
 	}
 	conn, err := p.engine.dial(p.request)
 	if err != nil {
 		return err
 	}
-	own := objects{client: conn.kube, release: p.request.key(), app: p.want.app}
-	if p.slot.leaving.version != last.version {
-		r := newRecords(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), &fence{now: p.engine.opts.Now}, s)
+	own := objects{client: conn.kube, release: p.request.key(), app: p.want.App}
+	if p.slot.leaving.version != last.Version {
+		r := newRecords(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), fence.New(p.engine.opts.Now, nil), s)
 		all, err := r.outline(own)
 		if err != nil {
 			return err
 		}
-		p.slot.leaving = leaving{version: last.version, objects: all}
+		p.slot.leaving = leaving{version: last.Version, objects: all}
 	}
 	var holds []string
 	if p.slot.leaving.objects, holds, err = own.remaining(p.slot.leaving.objects); err != nil {
@@ -116,9 +120,9 @@ func (p *pass) vacated(ctx context.Context, s state) error {
 	}
 	if len(holds) > 0 {
 		slices.Sort(holds)
-		return &Terminating{Objects: holds}
+		return &fault.Terminating{Objects: holds}
 	}
-	p.slot.gone, p.slot.leaving = last.number, leaving{}
+	p.slot.gone, p.slot.leaving = last.Number, leaving{}
 	return nil
 }
 
@@ -128,52 +132,52 @@ type leaving struct {
 	objects []*unstructured.Unstructured
 }
 
-func (p *pass) purge(ctx context.Context, s state) error {
+func (p *pass) purge(ctx context.Context, s decide.State) error {
 	conn, err := p.engine.dial(p.request)
 	if err != nil {
 		return err
 	}
-	r := newRecords(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), &fence{now: p.engine.opts.Now}, s)
+	r := newRecords(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), fence.New(p.engine.opts.Now, nil), s)
 	return r.drop(ctx, s)
 }
 
 // dismantle deletes the objects. The history stays, and with it what to look for, until they are gone; if that is at once,
 // it goes too when purge says so.
-func (p *pass) dismantle(d decision, purge bool) func(context.Context, *place) result {
+func (p *pass) dismantle(d decide.Decision, purge bool) func(context.Context, *place) result {
 	return func(ctx context.Context, at *place) result {
 		s, err := p.open(ctx, at, d)
 		if err != nil {
 			return result{err: err, world: true}
 		}
 		s.rendered = true // no error is a template's
-		if s.state.last() == nil {
+		if s.state.Last() == nil {
 			return result{}
 		}
 		err = s.uninstall()
 		switch {
 		case err != nil:
-		case purge && s.fence.allGone():
+		case purge && s.fence.AllGone():
 			err = s.records.drop(ctx, s.state)
 		default:
-			err = s.records.put(s.revision(s.state.last().number))
+			err = s.records.put(s.revision(s.state.Last().Number))
 		}
 		r := s.end(err)
 		r.stored = false // no revision counts the tries
-		if r.err == nil && s.fence.allGone() {
-			r.gone = s.state.last().number
+		if r.err == nil && s.fence.AllGone() {
+			r.gone = s.state.Last().Number
 		}
 		return r
 	}
 }
 
 func (s *session) uninstall() (err error) {
-	defer recovered(string(uninstall), &err)
-	last, deployed := s.state.last(), s.state.deployed()
-	if err := s.records.load(last.number); err != nil {
+	defer fault.Recovered(string(decide.Uninstall), &err)
+	last, deployed := s.state.Last(), s.state.Deployed()
+	if err := s.records.load(last.Number); err != nil {
 		return err
 	}
 	if deployed != nil {
-		if err := s.records.load(deployed.number); err != nil {
+		if err := s.records.load(deployed.Number); err != nil {
 			return err
 		}
 	}
@@ -183,18 +187,18 @@ func (s *session) uninstall() (err error) {
 			return err
 		}
 	}
-	rel := s.revision(last.number)
-	checked := genuine(rel)
+	rel := s.revision(last.Number)
+	checked := decide.Genuine(rel)
 	s.claim(rel)
 	rel.Info.Status, rel.Info.Description = helm.StatusUninstalling, "Uninstalling"
 	rel.Info.Deleted = helmtime.Time{Time: s.engine.opts.Now()}
-	s.fence.watch(keyOf(rel.Name, rel.Version), last.version)
+	s.fence.Watch(decide.KeyOf(rel.Name, rel.Version), last.Version)
 	if err := s.records.put(rel); err != nil {
 		return err
 	}
-	if deployed != nil && deployed.number != last.number {
+	if deployed != nil && deployed.Number != last.Number {
 		// Helm looks at the last revision alone, and when that one failed the deployed one's objects may still be there.
-		if err := s.objects().removeLeftovers([]*helm.Release{s.revision(deployed.number)}, []string{rel.Manifest}); err != nil {
+		if err := s.objects().removeLeftovers([]*helm.Release{s.revision(deployed.Number)}, []string{rel.Manifest}); err != nil {
 			return err
 		}
 	}
@@ -209,13 +213,13 @@ func (s *session) uninstall() (err error) {
 
 // claim notes on the revision who uninstalls it and, where that is so, because of which trial.
 func (s *session) claim(rel *helm.Release) {
-	if rel.Labels[revisionLabel] != strconv.Itoa(rel.Version) {
+	if rel.Labels[decide.RevisionLabel] != strconv.Itoa(rel.Version) {
 		rel.Labels = notOurs(rel.Labels)
-		rel.Labels[revisionLabel] = strconv.Itoa(rel.Version)
+		rel.Labels[decide.RevisionLabel] = strconv.Itoa(rel.Version)
 	}
-	rel.Labels[appLabel], rel.Labels[holderLabel] = s.want.app, s.want.holder
-	rel.Labels[actionLabel] = actionUninstall
-	if s.plan.mends && rel.Labels[heldLabel] == "" {
-		rel.Labels[heldLabel] = s.want.trial
+	rel.Labels[decide.AppLabel], rel.Labels[decide.HolderLabel] = s.want.App, s.want.Holder
+	rel.Labels[decide.ActionLabel] = decide.ActionUninstall
+	if s.plan.Mends && rel.Labels[decide.HeldLabel] == "" {
+		rel.Labels[decide.HeldLabel] = s.want.Trial
 	}
 }

@@ -6,37 +6,40 @@ import (
 	"strconv"
 
 	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // interrupted marks the pending revision as failed, so that Helm lets the next action begin. It loses its digests: an
 // action that was interrupted says nothing about its input, which is tried again at once.
-func (p *pass) interrupted(ctx context.Context, r *revision) error {
+func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
 	conn, err := p.engine.dial(p.request)
 	if err != nil {
 		return err
 	}
 	store := conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now)
-	rel, meta, err := store.read(ctx, r.number)
+	rel, meta, err := store.read(ctx, r.Number)
 	if err != nil {
 		return err
 	}
-	if meta.ResourceVersion != r.version {
+	if meta.ResourceVersion != r.Version {
 		store.memory.wrote(meta, store.now())
-		return fmt.Errorf("%w: revision %d has just been written", ErrLocked, r.number)
+		return fmt.Errorf("%w: revision %d has just been written", fault.ErrLocked, r.Number)
 	}
-	holder := r.holder
+	holder := r.Holder
 	if holder == "" {
 		holder = "its holder"
 	}
-	rel.SetStatus(helm.StatusFailed, fmt.Sprintf("Interrupted: %s stopped while it was %s", holder, r.status))
-	if !r.ours { // it is now
+	rel.SetStatus(helm.StatusFailed, fmt.Sprintf("Interrupted: %s stopped while it was %s", holder, r.Status))
+	if !r.Ours { // it is now
 		rel.Labels = notOurs(rel.Labels)
-		rel.Labels[appLabel], rel.Labels[revisionLabel] = p.want.app, strconv.Itoa(r.number)
+		rel.Labels[decide.AppLabel], rel.Labels[decide.RevisionLabel] = p.want.App, strconv.Itoa(r.Number)
 	}
-	delete(rel.Labels, digestLabel)
-	delete(rel.Labels, trialLabel)
-	if _, err := store.replace(ctx, rel, r.version); err != nil {
-		return fmt.Errorf("unlocking revision %d: %w", r.number, err)
+	delete(rel.Labels, decide.DigestLabel)
+	delete(rel.Labels, decide.TrialLabel)
+	if _, err := store.replace(ctx, rel, r.Version); err != nil {
+		return fmt.Errorf("unlocking revision %d: %w", r.Number, err)
 	}
 	return nil
 }

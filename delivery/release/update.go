@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // atOnce is how many objects of one kind are worked on at once.
@@ -35,7 +37,7 @@ func (c *helmClient) Create(list kube.ResourceList) (*kube.Result, error) {
 		seen[id] = true
 		changes[i] = &change{client: c, info: info, want: u, phase: "install"}
 	}
-	if err := c.note(c.carryOut(list, changes)); err != nil {
+	if err := c.faults.Note(c.carryOut(list, changes)); err != nil {
 		return nil, err
 	}
 	return &kube.Result{Created: list}, nil
@@ -45,7 +47,7 @@ func (c *helmClient) Create(list kube.ResourceList) (*kube.Result, error) {
 // and deletes those that left the chart. It goes on after a failure, deletes nothing then, and names all that failed.
 func (c *helmClient) Update(original, target kube.ResourceList, _ bool) (result *kube.Result, err error) {
 	result = &kube.Result{}
-	defer recovered("updating the objects", &err)
+	defer fault.Recovered("updating the objects", &err)
 	before := map[identity]*unstructured.Unstructured{}
 	for _, info := range asking(original) {
 		u, err := unstructuredOf(info.Object)
@@ -75,14 +77,14 @@ func (c *helmClient) Update(original, target kube.ResourceList, _ bool) (result 
 		}
 	}
 	if err != nil {
-		return result, c.note(err)
+		return result, c.faults.Note(err)
 	}
 	for _, info := range original {
 		if u, err := unstructuredOf(info.Object); err == nil && !kept[c.release.identify(u)] {
 			result.Deleted = append(result.Deleted, info)
 		}
 	}
-	return result, c.note(listed(each(webhooksFirst(result.Deleted), c.removeOld)...))
+	return result, c.faults.Note(fault.Join(each(webhooksFirst(result.Deleted), c.removeOld)...))
 }
 
 // UpdateThreeWayMerge is Update, which merges three ways whatever the kind.
@@ -115,7 +117,7 @@ func (c *helmClient) carryOut(list kube.ResourceList, changes []*change) error {
 			c.hooked[ch.live.GetUID()] = true
 		}
 	}
-	return listed(errs...)
+	return fault.Join(errs...)
 }
 
 // each runs f on the infos, kind after kind, and returns an error for each that failed.
@@ -139,7 +141,7 @@ func each(list kube.ResourceList, f func(*resource.Info) error) []error {
 }
 
 func guarded(info *resource.Info, f func(*resource.Info) error) (err error) {
-	defer recovered("working on "+nameOf(info), &err)
+	defer fault.Recovered("working on "+nameOf(info), &err)
 	return f(info)
 }
 
@@ -218,7 +220,7 @@ func (ch *change) get() (*unstructured.Unstructured, error) {
 // merge sends what differs. An object that is being deleted would take the change and be gone.
 func (ch *change) merge(before, live *unstructured.Unstructured) error {
 	if terminating(live) {
-		return &Terminating{Objects: []string{nameOf(ch.info)}}
+		return &fault.Terminating{Objects: []string{nameOf(ch.info)}}
 	}
 	p, err := threeWay(before, leaveScaled(before, ch.want, live), live)
 	if err != nil {

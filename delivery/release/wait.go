@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // errTimeUp ends a wait.
@@ -38,7 +40,7 @@ func (c *helmClient) patience() time.Duration {
 // idly.
 func (c *helmClient) await(timeout time.Duration, ended <-chan struct{}, look func() (bool, error)) error {
 	done, err := look()
-	if done || err != nil && !worldly(err) {
+	if done || err != nil && !fault.Worldly(err) {
 		return err
 	}
 	return c.whileIdle(func() error {
@@ -49,13 +51,13 @@ func (c *helmClient) await(timeout time.Duration, ended <-chan struct{}, look fu
 			select {
 			case <-ended:
 				again.Stop()
-				return ErrSuperseded
+				return fault.ErrSuperseded
 			case <-deadline.C():
 				again.Stop()
 				return errTimeUp
 			case <-again.C():
 			}
-			if done, err := look(); done || err != nil && !worldly(err) {
+			if done, err := look(); done || err != nil && !fault.Worldly(err) {
 				return err
 			}
 		}
@@ -96,12 +98,12 @@ func (c *helmClient) waitFor(list kube.ResourceList, timeout time.Duration, jobs
 		return true, nil
 	})
 	if !errors.Is(err, errTimeUp) {
-		return c.note(err)
+		return c.faults.Note(err)
 	}
 	if culprit := c.reason(last); culprit != "" {
 		why = culprit
 	}
-	return c.note(fmt.Errorf("%s is not ready after %s: %s", nameOf(left[0]), timeout, why))
+	return c.faults.Note(fmt.Errorf("%s is not ready after %s: %s", nameOf(left[0]), timeout, why))
 }
 
 // ready judges an object as kstatus does, and what it waits for. It fails when time alone will not make it ready.
@@ -137,8 +139,8 @@ func (c *helmClient) WatchUntilReady(list kube.ResourceList, timeout time.Durati
 	if len(work) == 0 {
 		return nil
 	}
-	return c.note(c.whileIdle(func() error {
-		return listed(each(work, func(info *resource.Info) error { return c.hookDone(info, timeout) })...)
+	return c.faults.Note(c.whileIdle(func() error {
+		return fault.Join(each(work, func(info *resource.Info) error { return c.hookDone(info, timeout) })...)
 	}))
 }
 
@@ -194,7 +196,7 @@ func (c *helmClient) hookDone(info *resource.Info, timeout time.Duration) error 
 		return err
 	}
 	err = c.follow(info, timeout, ends(u))
-	if err == nil || worldly(err) {
+	if err == nil || fault.Worldly(err) {
 		return err
 	}
 	why := c.reason(unread(u))
@@ -240,7 +242,7 @@ func (c *helmClient) follow(info *resource.Info, timeout time.Duration, done fun
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if err != nil && !worldly(err) {
+		if err != nil && !fault.Worldly(err) {
 			return err
 		}
 		u, err := unstructuredOf(o)

@@ -1,4 +1,6 @@
-package release
+// Package fault has the errors of a release, says whose fault each is, the input's or the world's, and how it is told: masked, on one
+// line, and short.
+package fault
 
 import (
 	"errors"
@@ -21,9 +23,14 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrSuperseded says that a newer input ended the waiting for objects to be ready.
 	ErrSuperseded = errors.New("a newer version ended the wait")
+	// ErrFenced says that another process took the release over: the action writes no more.
+	ErrFenced = errors.New("another process took the release over")
 	// ErrDraining says that the engine starts no more actions.
 	ErrDraining = errors.New("the operator is stopping")
 )
+
+// TakenBy is an ErrTaken that says whose the release is.
+func TakenBy(release, app string) error { return &belongs{release, app} }
 
 // belongs is an ErrTaken that says whose the release is.
 type belongs struct{ release, app string }
@@ -49,21 +56,36 @@ func (e *Terminating) Error() string {
 	return "waiting for " + strings.Join(e.Objects, ", ") + " to be gone"
 }
 
+// ClaimsInTheWay says that an object is not deleted, because claims that hold data would go with it.
+type ClaimsInTheWay struct {
+	// Object is "Kind/name".
+	Object string
+	Claims []string
+}
+
+func (e *ClaimsInTheWay) Error() string {
+	return fmt.Sprintf("%s owns claims that hold data and would go with it: %s; take its owner references off them to keep them", e.Object, strings.Join(e.Claims, ", "))
+}
+
 // oversize is an ErrTooLarge that says what is too large.
 type oversize struct{ why string }
 
 func (e *oversize) Error() string { return e.why }
 func (e *oversize) Unwrap() error { return ErrTooLarge }
 
-func renderError(err error) error {
+// TooLarge is an ErrTooLarge that says what is too large.
+func TooLarge(why string) error { return &oversize{why} }
+
+// Render is err as an ErrRender.
+func Render(err error) error {
 	if errors.Is(err, ErrRender) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrRender, err)
 }
 
-// masked returns err, or if its text holds a sensitive string, an error with the text masked and nothing to unwrap.
-func masked(err error, sensitive []string) error {
+// Mask returns err, or if its text holds a sensitive string, an error with the text masked and nothing to unwrap.
+func Mask(err error, sensitive []string) error {
 	if err == nil {
 		return nil
 	}
@@ -86,9 +108,9 @@ type shortened struct {
 func (e *shortened) Error() string { return e.text }
 func (e *shortened) Unwrap() error { return e.error }
 
-// brief is err with at most maxMessage of text: where it is longer the middle is left out. It has to be masked before: half
+// Brief is err with at most maxMessage of text: where it is longer the middle is left out. It has to be masked before: half
 // a secret would not be found.
-func brief(err error) error {
+func Brief(err error) error {
 	if err == nil || len(err.Error()) <= maxMessage {
 		return err
 	}
@@ -97,17 +119,17 @@ func brief(err error) error {
 	return &shortened{err, strings.ToValidUTF8(text[:half], "") + gap + strings.ToValidUTF8(text[len(text)-half:], "")}
 }
 
-// plain is masked, on one line: Helm lists errors of several objects below each other.
-func plain(err error, sensitive []string) error {
-	err = masked(err, sensitive)
+// Plain is masked, on one line: Helm lists errors of several objects below each other.
+func Plain(err error, sensitive []string) error {
+	err = Mask(err, sensitive)
 	if err == nil || !strings.Contains(err.Error(), "\n") {
 		return err
 	}
-	return errors.New(oneLine(err.Error()))
+	return errors.New(OneLine(err.Error()))
 }
 
-// oneLine separates what stood on lines of its own, in a list maybe, by semicolons.
-func oneLine(text string) string {
+// OneLine separates what stood on lines of its own, in a list maybe, by semicolons.
+func OneLine(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -132,12 +154,19 @@ func oneLine(text string) string {
 // templateNoise is what Go's templates say beside where and what: each step says which template it is, twice.
 var templateNoise = regexp.MustCompile(`\btemplate: |executing "[^"]*" `)
 
-// readable shortens the error of a template to the places, "web/templates/a.yaml:3:7: at <.Values.a.b>", and what is wrong
+// Readable shortens the error of a template to the places, "web/templates/a.yaml:3:7: at <.Values.a.b>", and what is wrong
 // there.
-func readable(err error) error {
+func Readable(err error) error {
 	text := strings.TrimPrefix(templateNoise.ReplaceAllString(err.Error(), ""), ErrRender.Error()+": ")
 	if text == err.Error() {
 		return err
 	}
 	return errors.New(text)
+}
+
+// Recovered turns a panic of Helm during an act into an error. It is deferred.
+func Recovered(act string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s: Helm panicked: %v", act, p)
+	}
 }

@@ -1,4 +1,4 @@
-package release
+package decide
 
 import (
 	"testing"
@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func numbers(s state) []int {
+func numbers(s State) []int {
 	var out []int
 	for _, r := range s {
-		out = append(out, r.number)
+		out = append(out, r.Number)
 	}
 	return out
 }
@@ -22,14 +22,14 @@ func TestOnlyRecordsOfThisReleaseAreRevisions(t *testing.T) {
 		r.Name = name
 		return r
 	}
-	s := stateOf("web", history(
+	s := StateOf("web", history(
 		record(2, helm.StatusDeployed, "b"), record(1, helm.StatusSuperseded, "a"), strange("sh.helm.release.v1.other.v7"),
 		strange("sh.helm.release.v1.web.v"), strange("sh.helm.release.v1.web.v0"), strange("sh.helm.release.v1.web.v-7"),
 		strange("sh.helm.release.v1.web.v09"), strange("sh.helm.release.v1.web.v+7"), strange("web")))
 	if diff := cmp.Diff([]int{1, 2}, numbers(s)); diff != "" {
 		t.Error(diff)
 	}
-	if last := state(nil).last(); last != nil {
+	if last := State(nil).Last(); last != nil {
 		t.Errorf("nothing has a revision %v", last)
 	}
 }
@@ -41,20 +41,20 @@ func TestOnlyOurOwnRevisionSpeaks(t *testing.T) {
 		digest, holder string
 	}{
 		"ours":       {record(3, helm.StatusDeployed, "d"), true, "d", "me"},
-		"carried on": {record(3, helm.StatusDeployed, "d", label(revisionLabel, "2")), false, "", ""},
-		"a number written otherwise, which admission takes for another": {record(3, helm.StatusDeployed, "d", label(revisionLabel, "03")), false, "", ""},
+		"carried on": {record(3, helm.StatusDeployed, "d", label(RevisionLabel, "2")), false, "", ""},
+		"a number written otherwise, which admission takes for another": {record(3, helm.StatusDeployed, "d", label(RevisionLabel, "03")), false, "", ""},
 		"never ours":        {record(3, helm.StatusDeployed, ""), false, "", ""},
 		"digest taken away": {record(3, helm.StatusFailed, "d", interruptedly), true, "", "me"},
-		"forged counters":   {record(3, helm.StatusFailed, "d", label(attemptLabel, "-4"), label(blameLabel, "x")), true, "d", "me"},
+		"forged counters":   {record(3, helm.StatusFailed, "d", label(AttemptLabel, "-4"), label(BlameLabel, "x")), true, "d", "me"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := revisionOf(3, &test.record.ObjectMeta)
-			if r.ours != test.ours || r.digest != test.digest || r.holder != test.holder || r.attempt < 0 || r.blame != 0 {
+			if r.Ours != test.ours || r.Digest != test.digest || r.Holder != test.holder || r.attempt < 0 || r.Blame != 0 {
 				t.Errorf("got %+v", r)
 			}
-			if !r.since.Equal(noon) {
-				t.Errorf("written at %s, want the last time, %s", r.since, noon)
+			if !r.Since.Equal(noon) {
+				t.Errorf("written at %s, want the last time, %s", r.Since, noon)
 			}
 		})
 	}
@@ -65,9 +65,9 @@ func TestSurplus(t *testing.T) {
 		record(1, helm.StatusSuperseded, "a"), record(2, helm.StatusDeployed, "b"), record(3, helm.StatusFailed, "c"),
 		record(4, helm.StatusFailed, "c"), record(5, helm.StatusFailed, "c"))
 	condemned := history(
-		record(1, helm.StatusSuperseded, "a", label(provenLabel, yes)), record(2, helm.StatusSuperseded, "b", label(provenLabel, no)),
+		record(1, helm.StatusSuperseded, "a", label(ProvenLabel, Yes)), record(2, helm.StatusSuperseded, "b", label(ProvenLabel, No)),
 		record(3, helm.StatusFailed, "c"), record(4, helm.StatusFailed, "c"))
-	good := func(*revision) bool { return true }
+	good := func(*Revision) bool { return true }
 	tests := map[string]struct {
 		history []metav1.PartialObjectMetadata
 		keep    int
@@ -81,7 +81,7 @@ func TestSurplus(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, numbers(stateOf("web", test.history).surplus(test.keep, good, nil))); diff != "" {
+			if diff := cmp.Diff(test.want, numbers(StateOf("web", test.history).Surplus(test.keep, good, nil))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -91,18 +91,18 @@ func TestSurplus(t *testing.T) {
 func TestTally(t *testing.T) {
 	tests := map[string]struct {
 		history []metav1.PartialObjectMetadata
-		want    tally
+		want    Tally
 	}{
-		"no failure":        {history(record(1, helm.StatusDeployed, "new")), tally{}},
-		"another input's":   {history(record(1, helm.StatusFailed, "old", inputFailed(3))), tally{}},
-		"this input's":      {history(record(1, helm.StatusFailed, "new", inputFailed(3))), tally{attempts: 3, blame: 3, at: noon}},
-		"interrupted since": {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", interruptedly)), tally{attempts: 3, blame: 3}},
-		"succeeded since":   {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusDeployed, "old")), tally{}},
-		"failed by hand":    {history(record(1, helm.StatusFailed, "new", label(revisionLabel, "9"))), tally{}},
+		"no failure":        {history(record(1, helm.StatusDeployed, "new")), Tally{}},
+		"another input's":   {history(record(1, helm.StatusFailed, "old", inputFailed(3))), Tally{}},
+		"this input's":      {history(record(1, helm.StatusFailed, "new", inputFailed(3))), Tally{attempts: 3, blame: 3, at: noon}},
+		"interrupted since": {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", interruptedly)), Tally{attempts: 3, blame: 3}},
+		"succeeded since":   {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusDeployed, "old")), Tally{}},
+		"failed by hand":    {history(record(1, helm.StatusFailed, "new", label(RevisionLabel, "9"))), Tally{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, stateOf("web", test.history).tally("new"), cmp.AllowUnexported(tally{})); diff != "" {
+			if diff := cmp.Diff(test.want, StateOf("web", test.history).tally("new"), cmp.AllowUnexported(Tally{})); diff != "" {
 				t.Error(diff)
 			}
 		})

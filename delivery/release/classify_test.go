@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 func TestBadInputReadsWell(t *testing.T) {
@@ -29,7 +31,7 @@ func TestBadInputReadsWell(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := (&gate{}).classify(errors.New(test.err), nil)
-			if !errors.Is(got, ErrRender) || got.Error() != test.want {
+			if !errors.Is(got, fault.ErrRender) || got.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", got, test.want)
 			}
 		})
@@ -37,11 +39,11 @@ func TestBadInputReadsWell(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
-	if err := renderError(errTooLarge); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrRender) {
+	if err := fault.Render(errTooLarge); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
 		t.Errorf("the chart: %v", err)
 	}
 	got := (&gate{rendered: true, storage: tooLargeForASecret()}).classify(errors.New("no"), nil)
-	if !errors.Is(got, ErrTooLarge) || !errors.Is(got, ErrRender) {
+	if !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) {
 		t.Errorf("the record: %v", got)
 	}
 }

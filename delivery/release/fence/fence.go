@@ -1,10 +1,10 @@
-package release
+// Package fence keeps an action from writing once another process has taken its release over.
+package fence
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,19 +13,18 @@ import (
 	"time"
 
 	"helm.sh/helm/v3/pkg/storage"
-)
 
-// ErrFenced says that another process took the release over: the action writes no more.
-var ErrFenced = errors.New("another process took the release over")
+	"github.com/kubeop/kubeop/delivery/release/fault"
+)
 
 // trust is how long an action believes that the release is its own after it last saw so. A process whose leadership ended
 // while it was stopped has been silent for longer.
 const trust = 5 * time.Second
 
-// fence stands between one action and the API server: no write passes once another process has the release. Records guard
+// Fence stands between one action and the API server: no write passes once another process has the release. Records guard
 // themselves by their version; objects have no such guard, so that before they are written a record that was not looked at
 // for some time is looked at again.
-type fence struct {
+type Fence struct {
 	now  func() time.Time
 	look func(ctx context.Context, record string) (version string, err error)
 
@@ -37,36 +36,45 @@ type fence struct {
 	leaving []string
 }
 
-func (f *fence) watch(record, version string) {
+// New returns an open fence. Look returns the version of a record, "" when it is gone; nil where nothing is watched.
+func New(now func() time.Time, look func(ctx context.Context, record string) (string, error)) *Fence {
+	return &Fence{now: now, look: look}
+}
+
+// Watch has the fence look at that version of a record.
+func (f *Fence) Watch(record, version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.record, f.version, f.seen = record, version, f.now()
 }
 
-func (f *fence) watches(record string) bool {
+// Watches is whether it looks at that record.
+func (f *Fence) Watches(record string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.record == record
 }
 
-func (f *fence) shut() {
+// Shut lets no write pass any more.
+func (f *Fence) Shut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
 }
 
-func (f *fence) isShut() bool {
+// IsShut is whether another process has the release.
+func (f *Fence) IsShut() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.closed
 }
 
 // pass is nil while the release is this action's.
-func (f *fence) pass(ctx context.Context) error {
+func (f *Fence) pass(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return ErrFenced
+		return fault.ErrFenced
 	}
 	if f.record == "" || f.now().Sub(f.seen) < trust {
 		return nil
@@ -77,17 +85,17 @@ func (f *fence) pass(ctx context.Context) error {
 	}
 	if version != f.version {
 		f.closed = true
-		return ErrFenced
+		return fault.ErrFenced
 	}
 	f.seen = f.now()
 	return nil
 }
 
-// wrap puts the fence round a transport.
-func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return fenced{f, next} }
+// Wrap puts the fence round a transport.
+func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper { return fenced{f, next} }
 
 type fenced struct {
-	*fence
+	*Fence
 	next http.RoundTripper
 }
 
@@ -97,8 +105,8 @@ func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 		return f.next.RoundTrip(r)
 	}
 	if strings.Contains(r.URL.Path, "/secrets/"+storage.HelmStorageType+".") {
-		if f.isShut() {
-			return nil, ErrFenced
+		if f.IsShut() {
+			return nil, fault.ErrFenced
 		}
 		return f.next.RoundTrip(r)
 	}
@@ -117,7 +125,7 @@ const maxAnswer = 4 << 20
 
 // observe notes an object that is not gone with the answer to its deletion: the API server then answers with the object as
 // it is, being deleted. What is gone it answers with a status or, for some kinds, the object as it was.
-func (f *fence) observe(answer *http.Response) {
+func (f *Fence) observe(answer *http.Response) {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	answer.Body.Close()
 	answer.Body = io.NopCloser(bytes.NewReader(body))
@@ -133,8 +141,8 @@ func (f *fence) observe(answer *http.Response) {
 	f.leaving = append(f.leaving, object.Kind+"/"+object.Metadata.Name)
 }
 
-// allGone is whether nothing whose deletion was asked for is still there.
-func (f *fence) allGone() bool {
+// AllGone is whether nothing whose deletion was asked for is still there.
+func (f *Fence) AllGone() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.leaving) == 0

@@ -1,4 +1,4 @@
-package release
+package fault
 
 import (
 	"context"
@@ -31,9 +31,9 @@ const (
 	byInput
 )
 
-// worldly reports that an error says nothing about the input of an action: the API server was away, too busy or on its
+// Worldly reports that an error says nothing about the input of an action: the API server was away, too busy or on its
 // way to something. Where several errors are joined, one of the input's is enough to make it false.
-func worldly(err error) bool { return blamed(err) == byWorld }
+func Worldly(err error) bool { return blamed(err) == byWorld }
 
 func blamed(err error) blame {
 	if err == nil {
@@ -122,14 +122,14 @@ func overQuota(s metav1.Status) bool {
 	return strings.Contains(s.Message, "exceeded quota:") || strings.Contains(s.Message, "status unknown for quota:")
 }
 
-// faults are the errors of one action's requests, with their types: Helm hands on no more than their text.
-type faults struct {
+// Faults are the errors of one action's requests, with their types: Helm hands on no more than their text.
+type Faults struct {
 	mu  sync.Mutex
 	all []error
 }
 
-// note keeps an error and returns it.
-func (f *faults) note(err error) error {
+// Note keeps an error and returns it.
+func (f *Faults) Note(err error) error {
 	if err != nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -138,12 +138,15 @@ func (f *faults) note(err error) error {
 	return err
 }
 
-// fault returns the errors of the requests so far.
-func (f *faults) fault() error {
+// All returns the errors of the requests so far.
+func (f *Faults) All() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return errors.Join(f.all...)
 }
+
+// Witness is next, and notes the failures of its requests: those of a template's lookups come out nowhere else.
+func (f *Faults) Witness(next http.RoundTripper) http.RoundTripper { return witness{next, f.Note} }
 
 // witness notes the failures of requests that are made where no error of theirs comes out: a template's lookup.
 type witness struct {

@@ -1,4 +1,4 @@
-package release
+package decide
 
 import (
 	"crypto/sha256"
@@ -11,20 +11,20 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// snapshot is what the status tells of a revision.
-func snapshot(rel *helm.Release, labels map[string]string) v1alpha1.ReleaseSnapshot {
+// Snapshot is what the status tells of a revision.
+func Snapshot(rel *helm.Release, labels map[string]string) v1alpha1.ReleaseSnapshot {
 	snap := v1alpha1.ReleaseSnapshot{
 		Revision:      rel.Version,
 		Status:        rel.Info.Status.String(),
 		ValuesDigest:  valuesDigest(rel.Config),
 		FirstDeployed: metav1.NewTime(rel.Info.FirstDeployed.Time),
 		LastDeployed:  metav1.NewTime(rel.Info.LastDeployed.Time),
-		Test:          labels[testLabel],
-		Digest:        labels[contentLabel],
+		Test:          labels[TestLabel],
+		Digest:        labels[ContentLabel],
 	}
 	if snap.Digest == "" {
 		// A person's revision has none; what cannot be digested has none either.
-		snap.Digest, _ = content(rel)
+		snap.Digest, _ = Content(rel)
 	}
 	if c := rel.Chart; c != nil && c.Metadata != nil {
 		snap.Chart, snap.ChartVersion, snap.AppVersion = c.Metadata.Name, c.Metadata.Version, c.Metadata.AppVersion

@@ -1,4 +1,4 @@
-package release
+package fence
 
 import (
 	"context"
@@ -8,10 +8,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // answers is an API server that answers everything with the text.
 type answers string
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
@@ -23,7 +27,7 @@ func TestFence(t *testing.T) {
 	const object, ownRecord = "/api/v1/namespaces/team/services/web", "/api/v1/namespaces/team/secrets/sh.helm.release.v1.web.v1"
 	gone := errors.New("connection refused")
 	tests := map[string]struct {
-		change func(*fence, *time.Time)
+		change func(*Fence, *time.Time)
 		method string
 		path   string
 		// version is what the record has, looks how often that was asked for.
@@ -32,40 +36,40 @@ func TestFence(t *testing.T) {
 		looks   int
 		want    error
 	}{
-		"before there is a record": {func(f *fence, _ *time.Time) { f.record = "" }, http.MethodPost, object, "9", nil, 0, nil},
+		"before there is a record": {func(f *Fence, _ *time.Time) { f.record = "" }, http.MethodPost, object, "9", nil, 0, nil},
 		"a moment after":           {nil, http.MethodPatch, object, "9", nil, 0, nil},
 		"silent for long":          {silent, http.MethodPatch, object, "1", nil, 1, nil},
-		"silent, and taken over":   {silent, http.MethodPatch, object, "9", nil, 1, ErrFenced},
-		"silent, and removed":      {silent, http.MethodDelete, object, "", nil, 1, ErrFenced},
+		"silent, and taken over":   {silent, http.MethodPatch, object, "9", nil, 1, fault.ErrFenced},
+		"silent, and removed":      {silent, http.MethodDelete, object, "", nil, 1, fault.ErrFenced},
 		"silent, and cut off":      {silent, http.MethodPost, object, "", gone, 1, gone},
 		"reading is free":          {silent, http.MethodGet, object, "9", nil, 0, nil},
 		"records guard themselves": {silent, http.MethodPut, ownRecord, "9", nil, 0, nil},
-		"closed for objects":       {func(f *fence, _ *time.Time) { f.shut() }, http.MethodPost, object, "1", nil, 0, ErrFenced},
-		"closed for records":       {func(f *fence, _ *time.Time) { f.shut() }, http.MethodPut, ownRecord, "1", nil, 0, ErrFenced},
+		"closed for objects":       {func(f *Fence, _ *time.Time) { f.Shut() }, http.MethodPost, object, "1", nil, 0, fault.ErrFenced},
+		"closed for records":       {func(f *Fence, _ *time.Time) { f.Shut() }, http.MethodPut, ownRecord, "1", nil, 0, fault.ErrFenced},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			now, looks := noon, 0
-			f := &fence{now: func() time.Time { return now }, look: func(context.Context, string) (string, error) {
+			f := &Fence{now: func() time.Time { return now }, look: func(context.Context, string) (string, error) {
 				looks++
 				return test.version, test.err
 			}}
-			f.watch("sh.helm.release.v1.web.v1", "1")
+			f.Watch("sh.helm.release.v1.web.v1", "1")
 			if test.change != nil {
 				test.change(f, &now)
 			}
-			_, err := f.wrap(answers("{}")).RoundTrip(httptest.NewRequest(test.method, test.path, nil))
+			_, err := f.Wrap(answers("{}")).RoundTrip(httptest.NewRequest(test.method, test.path, nil))
 			if !errors.Is(err, test.want) || looks != test.looks {
 				t.Errorf("got %v after %d looks, want %v after %d", err, looks, test.want, test.looks)
 			}
-			if closed := errors.Is(test.want, ErrFenced); f.isShut() != closed {
-				t.Errorf("closed is %v", f.isShut())
+			if closed := errors.Is(test.want, fault.ErrFenced); f.IsShut() != closed {
+				t.Errorf("closed is %v", f.IsShut())
 			}
 		})
 	}
 }
 
-func silent(_ *fence, now *time.Time) { *now = now.Add(trust) }
+func silent(_ *Fence, now *time.Time) { *now = now.Add(trust) }
 
 func TestTheFenceSeesWhatIsNotGone(t *testing.T) {
 	tests := map[string]struct {
@@ -79,8 +83,8 @@ func TestTheFenceSeesWhatIsNotGone(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f := &fence{now: func() time.Time { return noon }}
-			r, err := f.wrap(answers(test.answer)).RoundTrip(httptest.NewRequest(http.MethodDelete, "/api/v1/namespaces/team/services/web", nil))
+			f := &Fence{now: func() time.Time { return noon }}
+			r, err := f.Wrap(answers(test.answer)).RoundTrip(httptest.NewRequest(http.MethodDelete, "/api/v1/namespaces/team/services/web", nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +92,7 @@ func TestTheFenceSeesWhatIsNotGone(t *testing.T) {
 			if err := r.Write(&body); err != nil || !strings.Contains(body.String(), test.answer) {
 				t.Errorf("the caller reads %q, %v", body.String(), err)
 			}
-			if f.allGone() != test.gone {
+			if f.AllGone() != test.gone {
 				t.Errorf("leaving: %v", f.leaving)
 			}
 		})

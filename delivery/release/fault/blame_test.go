@@ -1,4 +1,4 @@
-package release
+package fault
 
 import (
 	"context"
@@ -58,15 +58,15 @@ func TestWorldly(t *testing.T) {
 		"on its way out":               {&Terminating{Objects: []string{"Job/a"}}, true},
 		"superseded":                   {ErrSuperseded, true},
 		"deep in a chain":              {fmt.Errorf("a: %w", fmt.Errorf("b: %w", timeout)), true},
-		"joined, both the world's":     {listed(timeout, refused), true},
-		"joined, one is the input's":   {listed(timeout, invalid), false},
+		"joined, both the world's":     {Join(timeout, refused), true},
+		"joined, one is the input's":   {Join(timeout, invalid), false},
 		"joined with text":             {errors.Join(errors.New("failed post-install: slow"), timeout), true},
-		"rendering, whatever is in it": {renderError(timeout), false},
+		"rendering, whatever is in it": {Render(timeout), false},
 		"refused, whatever is in it":   {&NotAllowed{Err: timeout}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := worldly(test.err); got != test.want {
+			if got := Worldly(test.err); got != test.want {
 				t.Errorf("worldly is %v for %v", got, test.err)
 			}
 		})
@@ -74,15 +74,15 @@ func TestWorldly(t *testing.T) {
 }
 
 func TestFaultsKeepTheirTypes(t *testing.T) {
-	var f faults
-	if err := f.fault(); err != nil {
+	var f Faults
+	if err := f.All(); err != nil {
 		t.Errorf("nothing was noted: %v", err)
 	}
 	cause := apierrors.NewServiceUnavailable("starting")
-	if err := f.note(named(info("Service", "web"), cause)); !errors.Is(err, cause) {
+	if err := f.Note(fmt.Errorf("Service/web: %w", cause)); !errors.Is(err, cause) {
 		t.Errorf("noting returns %v", err)
 	}
-	if !worldly(errors.Join(errors.New("failed post-install"), f.fault())) {
+	if !Worldly(errors.Join(errors.New("failed post-install"), f.All())) {
 		t.Error("the type is lost")
 	}
 }

@@ -1,0 +1,217 @@
+package decide
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	helm "helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Revision is what the metadata of one record of Helm's storage says.
+type Revision struct {
+	Number int
+	// Version of the record.
+	Version string
+	Status  helm.Status
+	// Since is when the record was last written: the end of an action, or its last sign of life.
+	Since time.Time
+	// App is the owner, as a label value; empty when kubeop never wrote this release.
+	App string
+	// carried is the number of the revision from which Helm copied our labels; the revision's own when ours.
+	carried int
+	// Ours: kubeop wrote this very revision. Only then what follows means anything; else it is empty.
+	Ours bool
+	marks
+}
+
+// marks are what kubeop notes on its revisions. See the labels.
+type marks struct {
+	Digest, trial, Holder, Held, Content, proven, Test, Fault, Action, asked string
+	attempt, Blame, To                                                       int
+}
+
+// State is the release's history, oldest first.
+type State []Revision
+
+// StateOf reads metadata. What is not named as a record of the release is none; anyone who may write Secrets could have
+// made it.
+func StateOf(release string, records []metav1.PartialObjectMetadata) State {
+	s := make(State, 0, len(records))
+	for i := range records {
+		if n, ok := numberOf(release, records[i].Name); ok {
+			s = append(s, revisionOf(n, &records[i].ObjectMeta))
+		}
+	}
+	slices.SortFunc(s, func(a, b Revision) int { return a.Number - b.Number })
+	return s
+}
+
+func revisionOf(number int, m *metav1.ObjectMeta) Revision {
+	l := m.Labels
+	v := Revision{
+		Number:  number,
+		Version: m.ResourceVersion,
+		Status:  helm.Status(l["status"]),
+		Since:   m.CreationTimestamp.Time,
+		App:     l[AppLabel],
+		carried: count(l[RevisionLabel]),
+	}
+	for _, key := range []string{"createdAt", "modifiedAt"} {
+		if at, err := strconv.ParseInt(l[key], 10, 64); err == nil {
+			v.Since = time.Unix(at, 0)
+		}
+	}
+	if v.Ours = v.carried == number; v.Ours {
+		v.marks = marks{
+			Digest: l[DigestLabel], trial: l[TrialLabel], Holder: l[HolderLabel], Held: l[HeldLabel], Content: l[ContentLabel],
+			proven: l[ProvenLabel], Test: l[TestLabel], Fault: l[FaultLabel], Action: l[ActionLabel], asked: l[AskedLabel],
+			attempt: count(l[AttemptLabel]), Blame: count(l[BlameLabel]), To: count(l[ToLabel]),
+		}
+	}
+	return v
+}
+
+// Last returns the newest revision, or nil.
+func (s State) Last() *Revision {
+	if len(s) == 0 {
+		return nil
+	}
+	return &s[len(s)-1]
+}
+
+// Deployed returns the newest revision that is deployed, or nil.
+func (s State) Deployed() *Revision {
+	for i := range slices.Backward(s) {
+		if s[i].Status == helm.StatusDeployed {
+			return &s[i]
+		}
+	}
+	return nil
+}
+
+// everDeployed is whether some revision succeeded since the release was last uninstalled.
+func (s State) everDeployed() bool {
+	for i := range slices.Backward(s) {
+		switch s[i].Status {
+		case helm.StatusDeployed, helm.StatusSuperseded:
+			return true
+		case helm.StatusUninstalled:
+			return false
+		}
+	}
+	return false
+}
+
+// Tally is how often an input failed in a row.
+type Tally struct {
+	// attempts counts all failures, blame those that were the input's.
+	attempts, blame int
+	// at is when the last one ended; zero when an action was interrupted since.
+	at time.Time
+}
+
+// tally counts the failures of this trial with which the history ends; what was interrupted says nothing about it.
+func (s State) tally(trial string) Tally {
+	interrupted := false
+	for i := range slices.Backward(s) {
+		r := &s[i]
+		switch {
+		case r.Status != helm.StatusFailed || !r.Ours || r.Action == ActionRollback:
+			return Tally{}
+		case r.trial == "":
+			interrupted = true
+		case r.trial != trial:
+			return Tally{}
+		case interrupted:
+			return Tally{attempts: max(r.attempt, 1), blame: r.Blame}
+		default:
+			return Tally{attempts: max(r.attempt, 1), blame: r.Blame, at: r.Since}
+		}
+	}
+	return Tally{}
+}
+
+// Failure returns the newest revision that failed with this trial, or nil.
+func (s State) Failure(trial string) *Revision {
+	for i := range slices.Backward(s) {
+		if r := &s[i]; r.Status == helm.StatusFailed && r.trial == trial && trial != "" {
+			return r
+		}
+	}
+	return nil
+}
+
+// holds is whether this trial is not to be made again, however often people have changed the release by hand since.
+func (s State) holds(trial string) bool {
+	for i := range slices.Backward(s) {
+		r := &s[i]
+		switch {
+		case !r.Ours:
+		case r.Status == helm.StatusDeployed, r.Status == helm.StatusSuperseded, r.Status == helm.StatusUninstalled:
+			return trial != "" && r.Held == trial
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// target returns the newest revision that a rollback may return to, or nil: it was seen to be good before it was superseded,
+// or is deployed and proven. That its content is what it was is checked when it is read; trusts leaves out those found
+// otherwise.
+func (s State) target(proven func(*Revision) bool, trusts func(number int, version string) bool) *Revision {
+	for i := range slices.Backward(s) {
+		r := &s[i]
+		if r.Status == helm.StatusUninstalled {
+			return nil
+		}
+		good := r.Status == helm.StatusSuperseded && r.proven == Yes || r.Status == helm.StatusDeployed && proven(r)
+		if good && r.Ours && r.Content != "" && (trusts == nil || trusts(r.Number, r.Version)) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Surplus returns the oldest revisions beyond keep, but neither the newest deployed one nor what a rollback returns to.
+func (s State) Surplus(keep int, proven func(*Revision) bool, trusts func(int, string) bool) State {
+	var out State
+	deployed, target := s.Deployed(), s.target(proven, trusts)
+	for i := range s {
+		if len(s)-len(out) <= keep {
+			break
+		}
+		if r := &s[i]; r != deployed && r != target {
+			out = append(out, *r)
+		}
+	}
+	return out
+}
+
+// Heeded is whether some revision was made at that request.
+func (s State) Heeded(asked string) bool {
+	return slices.ContainsFunc(s, func(r Revision) bool { return r.asked == asked })
+}
+
+// Number returns that revision, or nil.
+func (s State) Number(n int) *Revision {
+	i, ok := slices.BinarySearchFunc(s, n, func(r Revision, n int) int { return r.Number - n })
+	if !ok {
+		return nil
+	}
+	return &s[i]
+}
+
+// Statuses by revision.
+func (s State) Statuses() map[int]string {
+	out := make(map[int]string, len(s))
+	for _, r := range s {
+		out[r.Number] = r.Status.String()
+	}
+	return out
+}
+
+func chartName(m *chart.Metadata) string { return m.Name + "-" + m.Version }

@@ -1,0 +1,64 @@
+package fault
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestMasked(t *testing.T) {
+	cause := errors.New("no")
+	tests := map[string]struct {
+		err       error
+		sensitive []string
+		want      string
+	}{
+		"nothing to hide": {errors.New("image pull failed"), []string{"hunter22"}, "image pull failed"},
+		"plain":           {errors.New("'hunter22' does not match"), []string{"hunter22"}, "'***' does not match"},
+		"quoted":          {errors.New(`got "two\nlines"`), []string{"two\nlines"}, `got "***"`},
+		"encoded":         {errors.New("data: aHVudGVyMjI="), []string{"hunter22"}, "data: ***"},
+		"too short":       {errors.New("a 1 b"), []string{"1", ""}, "a 1 b"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := Mask(test.err, test.sensitive); got.Error() != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+	if !errors.Is(Mask(cause, []string{"other"}), cause) {
+		t.Error("an error with nothing to hide was replaced")
+	}
+	if Mask(nil, []string{"x"}) != nil {
+		t.Error("no error became one")
+	}
+}
+
+func TestBrief(t *testing.T) {
+	if err := errors.New(strings.Repeat("a", maxMessage)); Brief(err).Error() != err.Error() {
+		t.Error("an error that is short enough was changed")
+	}
+	cause := &Terminating{Objects: []string{"first", strings.Repeat("ä", 40<<10), "last"}}
+	err := Brief(cause)
+	text := err.Error()
+	if len(text) > maxMessage || !utf8.ValidString(text) || !strings.HasPrefix(text, "waiting for first") || !strings.HasSuffix(text, "last to be gone") {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+	if !errors.As(err, new(*Terminating)) {
+		t.Error("what it is was lost")
+	}
+	if Brief(nil) != nil {
+		t.Error("nothing became something")
+	}
+}
+
+func TestListed(t *testing.T) {
+	a, b := errors.New("a"), errors.New("b")
+	if err := Join(nil, nil); err != nil {
+		t.Errorf("nothing: %v", err)
+	}
+	if got := Join(nil, a, nil, b); got.Error() != "a; b" || !errors.Is(got, a) || !errors.Is(got, b) {
+		t.Errorf("got %v", got)
+	}
+}
