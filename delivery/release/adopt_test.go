@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // TestWhoseHookIsLeft tells apart what hooks of apps of one name left, in the cluster as in a namespace.
@@ -25,7 +26,7 @@ func TestWhoseHookIsLeft(t *testing.T) {
 		live.SetName("one")
 		live.SetLabels(map[string]string{v1alpha1.TenantLabel: c.tenant, v1alpha1.ProjectLabel: "shop", decide.AppLabel: "web"})
 		client := &helmClient{release: objects{release: types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}}, terms: terms{app: "web"}}
-		client.terms.ran = map[identity]bool{client.release.identify(live): true}
+		client.terms.ran = map[manifest.Identity]bool{client.release.identify(live): true}
 		if got := client.hookLeft(live); got != c.left {
 			t.Errorf("%s: %t, want %t", name, got, c.left)
 		}

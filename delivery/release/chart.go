@@ -18,6 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/ignore"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // Limits of a chart, its subcharts included. Helm keeps the chart in a Secret of at most 1 MiB, compressed.
@@ -60,20 +61,20 @@ var parsedFiles = []string{"Chart.yaml", "Chart.lock", "values.yaml", "requireme
 
 // safeToParse refuses what Helm could not read within bounded memory.
 func safeToParse(files []*loader.BufferedFile, note func(string)) error {
-	n := &nodeCount{note: note}
+	n := &manifest.NodeCount{Note: note}
 	for _, f := range files {
 		if inItsChart(f.Name) == "values.schema.json" {
-			if n.sum += nodes(f.Data); n.sum > maxNodes {
-				return fmt.Errorf("%s: %w", f.Name, errNodes)
+			if n.Sum += manifest.Nodes(f.Data); n.Sum > manifest.MaxNodes {
+				return fmt.Errorf("%s: %w", f.Name, manifest.ErrNodes)
 			}
 		}
 		if !slices.Contains(parsedFiles, inItsChart(f.Name)) {
 			continue
 		}
-		if err := n.text(f.Name, f.Data); err != nil {
+		if err := n.Text(f.Name, f.Data); err != nil {
 			return err
 		}
-		if err := notBlownUp(f.Data); err != nil {
+		if err := manifest.NotBlownUp(f.Data); err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 	}

@@ -21,6 +21,9 @@ import (
 const chartYAML = "apiVersion: v2\nname: web\nversion: 1.2.3\nappVersion: \"9\"\n"
 
 // folder is a chart folder; a file without text is absent.
+// aliasBomb is 20 KiB of YAML and 2 MiB of JSON.
+var aliasBomb = "a: &a " + strings.Repeat("x", 20<<10) + "\nb: [*a" + strings.Repeat(",*a", 100) + "]\n"
+
 func folder(files map[string]string) fstest.MapFS {
 	out := fstest.MapFS{"Chart.yaml": {Data: []byte(chartYAML)}}
 	for name, text := range files {

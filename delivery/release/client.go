@@ -29,6 +29,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // helmClient is what Helm's actions work on the cluster with: what they leave there is what Helm's own client leaves, for
@@ -51,7 +52,7 @@ type helmClient struct {
 	explain  func(context.Context, *unstructured.Unstructured) string
 	deleting []error
 	// sent are the objects of the release that the action created, changed or found as they should be; no hooks.
-	sent map[identity]Applied
+	sent map[manifest.Identity]Applied
 	// owned names for objects, by UID, the claims with data that would go with them.
 	owned func(context.Context) (map[types.UID][]string, error)
 	// hooked are the UIDs of the hooks that this action created; they carry no marks of the release.
@@ -69,7 +70,7 @@ type terms struct {
 	// wary: what is changed comes from a failed revision, some of whose objects may be somebody else's.
 	wary bool
 	// ran are the hooks that earlier revisions ran, and app is whom hooks are labeled with.
-	ran map[identity]bool
+	ran map[manifest.Identity]bool
 	app string
 	// timeout bounds the waiting for an object that force deleted. Default 5 minutes.
 	timeout time.Duration
@@ -103,12 +104,12 @@ func (c *helmClient) Build(in io.Reader, validate bool) (list kube.ResourceList,
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifest: %w", err)
 	}
-	docs, err := parse(string(text))
+	docs, err := manifest.Parse(string(text))
 	if err != nil {
 		return nil, err
 	}
 	var failed error
-	for _, u := range objectsOf(docs) {
+	for _, u := range manifest.Objects(docs) {
 		info, err := c.info(u)
 		if !validate && meta.IsNoMatchError(err) {
 			info, err = c.formerly(u)
@@ -270,8 +271,8 @@ func (c *helmClient) GetPodList(string, metav1.ListOptions) (*corev1.PodList, er
 }
 
 // build reads objects of a manifest for the client.
-func build(client kube.Interface, docs []document) (kube.ResourceList, error) {
-	text, err := write(docs)
+func build(client kube.Interface, docs []manifest.Document) (kube.ResourceList, error) {
+	text, err := manifest.Write(docs)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (t *team) cluster() *helmClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn.kube.(*helmClient)
+	return conn.client
 }
 
 // marked builds a manifest with Helm's marks, as its actions do it.

@@ -25,6 +25,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // fieldManager is the helm command's: fields stay with one manager when a person's helm works on the same release.
@@ -42,7 +43,7 @@ type connection struct {
 	namespace string
 	// secrets are where the records of releases are.
 	secrets typedcorev1.SecretInterface
-	kube    kube.Interface
+	client  *helmClient
 	getter  action.RESTClientGetter
 }
 
@@ -58,7 +59,7 @@ func (e *Engine) connect(req Request) (*connection, error) {
 	}
 	client := &helmClient{
 		mapper: e.opts.Mapper, discovery: e.opts.Discovery, clock: clock.RealClock{}, explain: e.explainer(req), owned: req.Owned,
-		sent: map[identity]Applied{}, hooked: map[types.UID]bool{},
+		sent: map[manifest.Identity]Applied{}, hooked: map[types.UID]bool{},
 	}
 	config.WarningHandler = warnings{client}
 	if client.rest, err = newRESTClients(config); err != nil {
@@ -78,7 +79,7 @@ func (e *Engine) connect(req Request) (*connection, error) {
 	return &connection{
 		namespace: req.Namespace,
 		secrets:   core.Secrets(req.Namespace),
-		kube:      client,
+		client:    client,
 		getter:    g,
 	}, nil
 }
@@ -114,7 +115,7 @@ func (e *Engine) configuration(c *connection, d driver.Driver) (*action.Configur
 	return &action.Configuration{
 		RESTClientGetter: c.getter,
 		Releases:         storage.Init(d),
-		KubeClient:       c.kube,
+		KubeClient:       c.client,
 		Capabilities:     caps,
 		Log:              e.logf,
 		HookOutputFunc:   func(_, _, _ string) io.Writer { return io.Discard },

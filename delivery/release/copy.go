@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // maxCachedBytes is how much of parsed charts is kept, by the size of their files.
@@ -212,7 +213,7 @@ func chartValues(c *chart.Chart, files []string) (map[string]any, error) {
 			return nil, fmt.Errorf("chart %s has no values file %s", c.Name(), name)
 		}
 		data := c.Raw[i].Data
-		err := notBlownUp(data)
+		err := manifest.NotBlownUp(data)
 		var values chartutil.Values
 		if err == nil {
 			values, err = chartutil.ReadValues(data)

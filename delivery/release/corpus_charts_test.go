@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // step is the next thing wanted of a release; the first is its installation.
@@ -273,11 +274,11 @@ func withoutHooks(a *v1alpha1.HelmActions) {
 func replaceKinds(s *side) {
 	s.Helper()
 	for _, file := range s.read("v2/crds") {
-		docs, err := parse(file)
+		docs, err := manifest.Parse(file)
 		if err != nil {
 			s.Fatal(err)
 		}
-		for _, o := range objectsOf(docs) {
+		for _, o := range manifest.Objects(docs) {
 			s.replace(o)
 		}
 	}

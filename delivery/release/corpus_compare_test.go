@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // uncompared kinds are written by the cluster for itself, under generated names.
@@ -288,17 +290,17 @@ func ran(hooks []any) []string {
 }
 
 // parsed reads a manifest: each object with the template it came from.
-func (s *side) parsed(manifest any) any {
+func (s *side) parsed(recorded any) any {
 	s.Helper()
-	text, _ := manifest.(string)
-	docs, err := parse(text)
+	text, _ := recorded.(string)
+	docs, err := manifest.Parse(text)
 	if err != nil {
 		s.Fatal(err)
 	}
 	var out []any
 	for _, d := range docs {
-		for _, o := range d.objects {
-			out = append(out, map[string]any{"source": d.source, "object": o.Object})
+		for _, o := range d.Objects {
+			out = append(out, map[string]any{"source": d.Source, "object": o.Object})
 		}
 	}
 	return out

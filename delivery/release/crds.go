@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // maxEstablishing is how long new CustomResourceDefinitions may take to be served.
@@ -31,9 +32,8 @@ func (e *Engine) installCRDs(ctx context.Context, conn *connection, c *chart.Cha
 	if policy == v1alpha1.CRDsSkip {
 		return nil
 	}
-	client, ok := conn.kube.(*helmClient)
-	crds := c.CRDObjects()
-	if !ok || len(crds) == 0 {
+	client, crds := conn.client, c.CRDObjects()
+	if len(crds) == 0 {
 		return nil
 	}
 	changes, err := client.definitions(crds, policy)
@@ -103,11 +103,11 @@ type definition struct {
 func (c *helmClient) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) ([]*definition, error) {
 	var out []*definition
 	for _, crd := range crds {
-		docs, err := parse(string(crd.File.Data))
+		docs, err := manifest.Parse(string(crd.File.Data))
 		if err != nil {
 			return nil, fault.Render(fmt.Errorf("%s: %w", crd.Filename, err))
 		}
-		for _, u := range objectsOf(docs) {
+		for _, u := range manifest.Objects(docs) {
 			if !isKind(u, apiextensionsv1.GroupName, "CustomResourceDefinition") {
 				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s is no CustomResourceDefinition; it belongs into templates/", u.GetKind(), u.GetName(), crd.Filename)}
 			}

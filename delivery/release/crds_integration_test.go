@@ -187,8 +187,8 @@ func TestForeignDefinitionsStay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.kube.(*helmClient).terms.takeOwnership = take
-		conn.kube.(*helmClient).terms.app = "web"
+		conn.client.terms.takeOwnership = take
+		conn.client.terms.app = "web"
 		return tm.installCRDs(t.Context(), conn, c, "")
 	}
 	if err := install("a", false); err != nil {
@@ -247,7 +247,7 @@ func TestForceDeletesNoDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.kube.(*helmClient).terms.force = true
+		conn.client.terms.force = true
 		return tm.installCRDs(t.Context(), conn, c, "")
 	}
 	if err := install(tm.definitionOf("a")); err != nil {

@@ -110,7 +110,7 @@ func (s *session) guardData(manifest string) error {
 	if len(goes) == 0 {
 		return nil
 	}
-	owned, err := s.request.Owned(s.records.ctx)
+	owned, err := s.pass.request.Owned(s.records.ctx)
 	if err != nil {
 		return fmt.Errorf("looking for claims that would go with objects of the release: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
@@ -72,7 +73,7 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 	if s.plain != nil {
 		rel.Chart = s.chart // What helm shows of the release is what was released.
 	}
-	if err := s.passHooks(rel.Hooks); err != nil {
+	if err := s.gate.PassHooks(rel.Hooks); err != nil {
 		return err
 	}
 	if err := s.guardData(rel.Manifest); err != nil {
@@ -81,7 +82,7 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 	if err := fault.Join(s.setRan(), s.removeLeftovers(rel.Manifest)); err != nil {
 		return err
 	}
-	surplus := s.state.Surplus(maxHistory-1, s.want.Proven, s.want.Trusts)
+	surplus := s.state.Surplus(maxHistory-1, s.pass.want.Proven, s.pass.want.Trusts)
 	if err := s.records.drop(s.records.ctx, surplus); err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 
 // weigh asks whether the manifests of a new revision, and as many records of its size as are kept, are too much.
 func (s *session) weigh(rel *helm.Release, record int) error {
-	if s.plan.Act == decide.Rollback || s.request.Weigh == nil {
+	if s.plan.Act == decide.Rollback || s.pass.request.Weigh == nil {
 		return nil
 	}
 	bytes := int64(maxHistory) * int64(record)
@@ -102,20 +103,20 @@ func (s *session) weigh(rel *helm.Release, record int) error {
 		return err
 	}
 	bytes += size
-	s.refused = s.request.Weigh(bytes)
-	return s.refused
+	s.gate.Refused = s.pass.request.Weigh(bytes)
+	return s.gate.Refused
 }
 
 // sizeOf is render.Size of the objects of a manifest, without reading those of which none can be large.
-func sizeOf(manifest string) (int64, error) {
-	if len(manifest) <= render.PlainTemplate {
-		return int64(len(manifest)), nil
+func sizeOf(text string) (int64, error) {
+	if len(text) <= render.PlainTemplate {
+		return int64(len(text)), nil
 	}
-	docs, err := parse(manifest)
+	docs, err := manifest.Parse(text)
 	if err != nil {
 		return 0, fmt.Errorf("reading what was rendered: %w", err)
 	}
-	return render.Size(objectsOf(docs)), nil
+	return render.Size(manifest.Objects(docs)), nil
 }
 
 // mark labels a new revision as ours.
@@ -125,14 +126,14 @@ func (s *session) mark(rel *helm.Release) error {
 		return err
 	}
 	labels := notOurs(rel.Labels)
-	labels[decide.AppLabel] = s.want.App
-	labels[decide.HolderLabel] = s.want.Holder
+	labels[decide.AppLabel] = s.pass.want.App
+	labels[decide.HolderLabel] = s.pass.want.Holder
 	labels[decide.RevisionLabel] = strconv.Itoa(rel.Version)
 	labels[decide.ContentLabel] = text
 	labels[decide.AttemptLabel] = strconv.Itoa(s.plan.Attempts + 1)
-	labels[decide.DigestLabel], labels[decide.TrialLabel] = s.want.Digest, s.want.Trial
-	if s.request.Asked != "" {
-		labels[decide.AskedLabel] = decide.LabelValue(s.request.Asked)
+	labels[decide.DigestLabel], labels[decide.TrialLabel] = s.pass.want.Digest, s.pass.want.Trial
+	if s.pass.request.Asked != "" {
+		labels[decide.AskedLabel] = decide.LabelValue(s.pass.request.Asked)
 	}
 	if s.plan.Blame > 0 {
 		labels[decide.BlameLabel] = strconv.Itoa(s.plan.Blame)
@@ -143,7 +144,7 @@ func (s *session) mark(rel *helm.Release) error {
 	case decide.Rollback:
 		target := rel.Labels
 		labels[decide.DigestLabel], labels[decide.TrialLabel] = target[decide.DigestLabel], target[decide.TrialLabel]
-		labels[decide.ActionLabel], labels[decide.ToLabel], labels[decide.HeldLabel] = decide.ActionRollback, strconv.Itoa(s.plan.To), s.want.Trial
+		labels[decide.ActionLabel], labels[decide.ToLabel], labels[decide.HeldLabel] = decide.ActionRollback, strconv.Itoa(s.plan.To), s.pass.want.Trial
 	}
 	rel.Labels = labels
 	return nil
@@ -181,7 +182,7 @@ func (s *session) concluded(err error) result {
 	made := s.records.made
 	if r.err == nil && made != nil {
 		r.applied = s.deployedObjects(made)
-		r.applied.log = s.log.of(false, s.request.Sensitive)
+		r.applied.log = s.log.of(false, s.pass.request.Sensitive)
 	}
 	if r.err == nil || made == nil || errors.Is(r.err, fault.ErrFenced) {
 		return r
@@ -192,7 +193,7 @@ func (s *session) concluded(err error) result {
 	faulted(made, r.world, s.plan.Blame)
 	if err := s.records.put(made); err != nil {
 		// It stays pending, and this process will find that it was its own.
-		return result{err: fault.Plain(err, s.request.Sensitive), world: true, log: r.log}
+		return result{err: fault.Plain(err, s.pass.request.Sensitive), world: true, log: r.log}
 	}
 	r.stored = true
 	return r

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // Ref names an object of a release; the namespace of a cluster's object is empty.
@@ -62,16 +64,12 @@ func (e *Engine) Drift(ctx context.Context, req Request, suspects []Ref, correct
 	if err != nil {
 		return nil, err
 	}
-	client, ok := conn.kube.(*helmClient)
-	if !ok {
-		return nil, nil
-	}
 	want, err := e.suspected(ctx, req, conn, suspects)
 	if err != nil {
 		return nil, fault.Brief(fault.Plain(err, req.Sensitive))
 	}
-	client.terms.app = decide.LabelValue(req.App.Name)
-	l := look{client: client, ignore: ignore, correct: correct, sensitive: req.Sensitive}
+	conn.client.terms.app = decide.LabelValue(req.App.Name)
+	l := look{client: conn.client, ignore: ignore, correct: correct, sensitive: req.Sensitive}
 	found, err := l.all(ctx, want)
 	return found, fault.Brief(fault.Plain(err, req.Sensitive))
 }
@@ -93,16 +91,11 @@ func (e *Engine) suspected(ctx context.Context, req Request, conn *connection, s
 	if err != nil {
 		return nil, err
 	}
-	own := objects{release: req.key()}
-	asked := map[identity]bool{}
+	asked := map[manifest.Identity]bool{}
 	for _, ref := range suspects {
-		namespace := ref.Namespace
-		if namespace == "" {
-			namespace = req.Namespace
-		}
-		asked[identity{ref.Group, ref.Kind, namespace, ref.Name}] = true
+		asked[manifest.IdentityOf(ref.GroupKind(), cmp.Or(ref.Namespace, req.Namespace), ref.Name)] = true
 	}
-	return slices.DeleteFunc(all, func(u *unstructured.Unstructured) bool { return !asked[own.identify(u)] }), nil
+	return slices.DeleteFunc(all, func(u *unstructured.Unstructured) bool { return !asked[manifest.Identify(u, req.Namespace)] }), nil
 }
 
 // look compares objects with what is there.

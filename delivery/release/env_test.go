@@ -49,6 +49,10 @@ import (
 
 var env *testenv.Env
 
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
+
+const clusterRole = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: root\n"
+
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
 func minutes(attempts int) time.Duration { return time.Duration(attempts) * time.Minute }
@@ -416,9 +420,7 @@ func (t *team) helm() *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, ok := conn.kube.(*helmClient); ok {
-		c.terms.app = "shop" // a person's helm does not look at our labels
-	}
+	conn.client.terms.app = "shop" // a person's helm does not look at our labels
 	config, err := t.configuration(conn, driver.NewSecrets(conn.secrets))
 	if err != nil {
 		t.Fatal(err)

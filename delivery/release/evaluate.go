@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // evaluation is what is to be made of a chart. It is sent to a process of its own: whatever a tenant wrote is first read there.
@@ -184,5 +185,5 @@ func (in *evaluation) render(c *chart.Chart, values map[string]any, ask func([]b
 	if err := fewNodesIn(templates, note); err != nil {
 		return nil, err
 	}
-	return inJSON(templates, note)
+	return manifest.InJSON(templates, note)
 }

@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 
 	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
@@ -78,8 +79,8 @@ func renderIn(ctx context.Context, p *sandbox.Pool, c Chart) (map[string]string,
 // asRecorded writes manifest and hooks as they are recorded when nothing changes them.
 func asRecorded(rel *helm.Release) (err error) {
 	write := func(text string) string {
-		docs, failed := parse(text)
-		out, also := sealed(docs)
+		docs, failed := manifest.Parse(text)
+		out, also := manifest.Sealed(docs)
 		err = errors.Join(err, failed, also)
 		return out
 	}
@@ -253,13 +254,13 @@ func BenchmarkWhatTheOperatorReads(b *testing.B) {
 		b.Fatal(err)
 	}
 	templates := map[string]string{"bench/templates/all.yaml": first.Manifest}
-	written, err := inJSON(templates, func(string) {})
+	written, err := manifest.InJSON(templates, func(string) {})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("written in JSON", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := inJSON(templates, func(string) {}); err != nil {
+			if _, err := manifest.InJSON(templates, func(string) {}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -270,7 +271,7 @@ func BenchmarkWhatTheOperatorReads(b *testing.B) {
 				if _, _, err := releaseutil.SortManifests(map[string]string{"a.yaml": text}, nil, releaseutil.InstallOrder); err != nil {
 					b.Fatal(err)
 				}
-				if _, err := parse(text); err != nil {
+				if _, err := manifest.Parse(text); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -12,18 +12,18 @@ import (
 // needs: the new revision adopts what the failed ones made, and unlike an upgrade runs the install hooks, which may be
 // what failed. Nothing is uninstalled before, so a volume that a half-working attempt filled stays.
 func (s *session) install(c *chart.Chart) error {
-	how := s.request.Actions.Install
+	how := s.pass.request.Actions.Install
 	i := action.NewInstall(s.config)
-	i.ReleaseName = s.request.Name
-	i.Namespace = s.request.Namespace
+	i.ReleaseName = s.pass.request.Name
+	i.Namespace = s.pass.request.Namespace
 	i.Timeout = s.within(how.Timeout)
 	i.Replace = true
 	i.SkipCRDs = true
 	i.DisableHooks = how.DisableHooks
-	i.Wait = s.request.Actions.Wait && !how.DisableWait
+	i.Wait = s.pass.request.Actions.Wait && !how.DisableWait
 	i.WaitForJobs = !how.DisableWaitForJobs
 	i.SkipSchemaValidation = how.DisableSchemaValidation
-	i.PostRenderer = &s.gate
+	i.PostRenderer = s.gate
 	_, err := i.Run(c, s.values)
 	return err
 }
@@ -33,5 +33,5 @@ func (s *session) within(own *metav1.Duration) time.Duration {
 	if own != nil {
 		return own.Duration
 	}
-	return s.request.timeout()
+	return s.pass.request.timeout()
 }

@@ -7,16 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // object reads one object.
 func object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
-	docs, err := parse(text)
-	if err != nil || len(objectsOf(docs)) != 1 {
-		t.Fatalf("%d objects, %v, in %s", len(objectsOf(docs)), err, text)
+	docs, err := manifest.Parse(text)
+	if err != nil || len(manifest.Objects(docs)) != 1 {
+		t.Fatalf("%d objects, %v, in %s", len(manifest.Objects(docs)), err, text)
 	}
-	return objectsOf(docs)[0]
+	return manifest.Objects(docs)[0]
 }
 
 const deploymentHead = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"

@@ -11,6 +11,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // Bounds of a message between the processes. CBOR keeps what JSON does not: whether a number is whole.
@@ -75,7 +76,7 @@ func pack(out *evaluated) ([]byte, error) {
 		return nil, err
 	}
 	if packed.Len() > maxPacked {
-		return pack(failedWith(fault.Render(errTooLargeToRecord)))
+		return pack(failedWith(fault.Render(manifest.ErrTooLargeToRecord)))
 	}
 	return packed.Bytes(), nil
 }

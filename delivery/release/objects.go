@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/kubeop/kubeop/delivery/finalizer"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // Metadata by which Helm knows the objects of a release.
@@ -27,22 +28,14 @@ const (
 
 // objects are the objects of a release in the cluster.
 type objects struct {
-	client  kube.Interface
+	client  *helmClient
 	release types.NamespacedName
 	// app is the value of its app's label.
 	app string
 }
 
-// identity tells objects of a namespace apart, whatever their version.
-type identity struct{ group, kind, namespace, name string }
-
-func (o objects) identify(u *unstructured.Unstructured) identity {
-	gk := u.GroupVersionKind().GroupKind()
-	namespace := u.GetNamespace()
-	if namespace == "" {
-		namespace = o.release.Namespace
-	}
-	return identity{gk.Group, gk.Kind, namespace, u.GetName()}
+func (o objects) identify(u *unstructured.Unstructured) manifest.Identity {
+	return manifest.Identify(u, o.release.Namespace)
 }
 
 // removeLeftovers deletes the objects of the revisions that no manifest of keep has.
@@ -61,13 +54,13 @@ func (o objects) removeLeftovers(revisions []*helm.Release, keep []string) error
 
 // without returns the objects of the revisions that no manifest of keep has.
 func (o objects) without(revisions []*helm.Release, keep []string) ([]*unstructured.Unstructured, error) {
-	seen := map[identity]bool{}
-	for _, manifest := range keep {
-		docs, err := parse(manifest)
+	seen := map[manifest.Identity]bool{}
+	for _, text := range keep {
+		docs, err := manifest.Parse(text)
 		if err != nil {
 			return nil, fmt.Errorf("reading what the release keeps: %w", err)
 		}
-		for _, u := range objectsOf(docs) {
+		for _, u := range manifest.Objects(docs) {
 			seen[o.identify(u)] = true
 		}
 	}
@@ -80,18 +73,14 @@ func (o objects) remove(u *unstructured.Unstructured) error {
 	if info == nil || err != nil || kept(info.Object) {
 		return err
 	}
-	c, ok := o.client.(*helmClient)
-	if !ok {
-		return fmt.Errorf("a %T deletes nothing", o.client)
-	}
 	if info.Namespace == "" {
-		return c.deleteShared(info, metav1.DeletePropagationBackground, kept)
+		return o.client.deleteShared(info, metav1.DeletePropagationBackground, kept)
 	}
 	live, err := unstructuredOf(info.Object)
 	if err != nil {
 		return err
 	}
-	return c.deleteLive(info, live, metav1.DeletePropagationBackground)
+	return o.client.deleteLive(info, live, metav1.DeletePropagationBackground)
 }
 
 // remaining returns those of the objects that are still there, except those that have a resource policy, and claims that hold data,
@@ -118,13 +107,13 @@ func (o objects) remaining(all []*unstructured.Unstructured) (left []*unstructur
 // of returns the objects of the revisions, each once, as the newest revision has it.
 func (o objects) of(revisions []*helm.Release) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
-	seen := map[identity]bool{}
+	seen := map[manifest.Identity]bool{}
 	for i := len(revisions) - 1; i >= 0; i-- {
-		docs, err := parse(revisions[i].Manifest)
+		docs, err := manifest.Parse(revisions[i].Manifest)
 		if err != nil {
 			return nil, fmt.Errorf("reading revision %d: %w", revisions[i].Version, err)
 		}
-		for _, u := range objectsOf(docs) {
+		for _, u := range manifest.Objects(docs) {
 			if id := o.identify(u); !seen[id] {
 				seen[id] = true
 				out = append(out, u)
@@ -137,7 +126,7 @@ func (o objects) of(revisions []*helm.Release) ([]*unstructured.Unstructured, er
 // live returns the object as the cluster has it; nil when it is not there, not the release's, of another namespace, or of a
 // kind that is gone.
 func (o objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
-	list, err := build(o.client, []document{{objects: []*unstructured.Unstructured{u}}})
+	list, err := build(o.client, []manifest.Document{{Objects: []*unstructured.Unstructured{u}}})
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // maxOutlined is how many revisions are looked into for objects that may be left: more than kubeop keeps, and as many as
@@ -13,16 +15,16 @@ const maxOutlined = 10
 
 // outline names the objects of the newest revisions, each once. Payloads are large: no two are at hand at once, unless they
 // were before.
-func (r *records) outline(own objects) ([]*unstructured.Unstructured, error) {
+func (r *records) outline() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	seen := map[identity]bool{}
+	seen := map[manifest.Identity]bool{}
 	for i := len(r.state) - 1; i >= max(0, len(r.state)-maxOutlined); i-- {
 		docs, err := r.documents(r.state[i].Number)
 		if err != nil {
 			return nil, err
 		}
-		for _, u := range objectsOf(docs) {
-			if id := own.identify(u); !seen[id] {
+		for _, u := range manifest.Objects(docs) {
+			if id := manifest.Identify(u, r.release.Namespace); !seen[id] {
 				seen[id] = true
 				all = append(all, outlined(u))
 			}
@@ -32,17 +34,17 @@ func (r *records) outline(own objects) ([]*unstructured.Unstructured, error) {
 }
 
 // documents of a revision, whose payload is not kept for it.
-func (r *records) documents(number int) ([]document, error) {
+func (r *records) documents(number int) ([]manifest.Document, error) {
 	h := r.held[number]
 	loaded, known := h.loaded, *h.Release
 	if err := r.load(number); err != nil {
 		return nil, err
 	}
-	manifest := h.Manifest
+	text := h.Manifest
 	if !loaded {
 		*h.Release, h.loaded = known, false
 	}
-	docs, err := parse(manifest)
+	docs, err := manifest.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("reading revision %d: %w", number, err)
 	}

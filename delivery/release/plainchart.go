@@ -32,6 +32,3 @@ func plainChart(c *chart.Chart, templates map[string]string) (*chart.Chart, erro
 func verbatim(text string) []byte {
 	return bytes.ReplaceAll([]byte(text), []byte("{{"), []byte(`{{"{{"}}`))
 }
-
-// notesFile is whether Helm takes a template for notes, which are no YAML.
-func notesFile(name string) bool { return strings.HasSuffix(name, "NOTES.txt") }

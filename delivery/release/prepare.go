@@ -45,20 +45,20 @@ func (s *session) prepare(ctx context.Context) error {
 // evaluation is what the action evaluates, the chart's files left out: with the values and for the revision for which Helm would.
 func (s *session) evaluation() evaluation {
 	in := evaluation{
-		ValuesFiles: s.request.ChartValuesFiles, Values: s.request.Values, SkipSchema: s.request.Actions.Install.DisableSchemaValidation,
-		Release: chartutil.ReleaseOptions{Name: s.request.Name, Namespace: s.request.Namespace, Revision: 1, IsInstall: true},
+		ValuesFiles: s.pass.request.ChartValuesFiles, Values: s.pass.request.Values, SkipSchema: s.pass.request.Actions.Install.DisableSchemaValidation,
+		Release: chartutil.ReleaseOptions{Name: s.pass.request.Name, Namespace: s.pass.request.Namespace, Revision: 1, IsInstall: true},
 	}
 	if s.plan.Act != decide.Upgrade {
 		return in
 	}
-	in.SkipSchema = s.request.Actions.Upgrade.DisableSchemaValidation
+	in.SkipSchema = s.pass.request.Actions.Upgrade.DisableSchemaValidation
 	in.Release.IsInstall, in.Release.IsUpgrade = false, true
 	last := s.state.Last()
 	if last == nil {
 		return in
 	}
 	in.Release.Revision = last.Number + 1
-	if s.request.Actions.Upgrade.PreserveValues {
+	if s.pass.request.Actions.Upgrade.PreserveValues {
 		current := last
 		if deployed := s.state.Deployed(); deployed != nil && last.Status != helm.StatusDeployed {
 			current = deployed
@@ -86,10 +86,10 @@ func (s *session) bringKinds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.engine.installCRDs(ctx, s.conn, whole, s.how().CRDs); err != nil {
+	if err := s.pass.engine.installCRDs(ctx, s.conn, whole, s.how().CRDs); err != nil {
 		return err
 	}
-	s.config.Capabilities, err = s.engine.capabilities()
+	s.config.Capabilities, err = s.pass.engine.capabilities()
 	return err
 }
 
@@ -98,24 +98,24 @@ func (s *session) readChart() error {
 	if s.chart != nil {
 		return nil
 	}
-	c, files, err := s.engine.chart(s.request.Chart, s.request.ChartValuesFiles)
+	c, files, err := s.pass.engine.chart(s.pass.request.Chart, s.pass.request.ChartValuesFiles)
 	if err != nil {
 		return err
 	}
-	s.chart, s.values = c, layered(files, s.request.Values)
+	s.chart, s.values = c, layered(files, s.pass.request.Values)
 	return nil
 }
 
 // evaluate has the evaluation done in a process of its own. What was over a limit is remembered, and not evaluated again unless that is
 // asked for.
 func (s *session) evaluate(ctx context.Context, in evaluation) (*evaluated, error) {
-	key, input := s.request.key(), s.want.Trial
-	if s.want.Force || s.want.Reset {
-		if err := s.engine.trials.End(key, input, ""); err != nil {
+	key, input := s.pass.request.key(), s.pass.want.Trial
+	if s.pass.want.Force || s.pass.want.Reset {
+		if err := s.pass.engine.trials.End(key, input, ""); err != nil {
 			return nil, s.unjudge(err)
 		}
 	}
-	if err := s.engine.trials.Check(key, input); err != nil {
+	if err := s.pass.engine.trials.Check(key, input); err != nil {
 		return nil, s.untried(err)
 	}
 	begun := false
@@ -123,7 +123,7 @@ func (s *session) evaluate(ctx context.Context, in evaluation) (*evaluated, erro
 		if begun {
 			return nil // Others had a turn meanwhile.
 		}
-		err := s.engine.trials.Begin(key, input)
+		err := s.pass.engine.trials.Begin(key, input)
 		begun = err == nil
 		return s.untried(err)
 	})
@@ -134,7 +134,7 @@ func (s *session) evaluate(ctx context.Context, in evaluation) (*evaluated, erro
 	if errors.As(err, new(apart.OverLimit)) {
 		why = fault.OneLine(strings.TrimPrefix(err.Error(), fault.ErrRender.Error()+": "))
 	}
-	if err := s.engine.trials.End(key, input, why); err != nil {
+	if err := s.pass.engine.trials.End(key, input, why); err != nil {
 		return nil, s.unjudge(err)
 	}
 	if err != nil {
@@ -161,21 +161,21 @@ func (s *session) apart(ctx context.Context, in evaluation, begin func() error) 
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-s.slot.superseded:
-		case <-s.engine.running.Done():
+		case <-s.pass.slot.superseded:
+		case <-s.pass.engine.running.Done():
 		case <-ctx.Done():
 		}
 		cancel(errAgain)
 	}()
-	tenant := cmp.Or(s.request.Tenant, s.request.App.Namespace)
+	tenant := cmp.Or(s.pass.request.Tenant, s.pass.request.App.Namespace)
 	var answer []byte
 	err := s.idle(func() error {
-		return s.engine.opts.Apart.InTurn(ctx, tenant, func(ctx context.Context) (err error) {
-			s.unanswered, s.unjudged = nil, nil
+		return s.pass.engine.opts.Apart.InTurn(ctx, tenant, func(ctx context.Context) (err error) {
+			s.unanswered, s.gate.Unjudged = nil, nil
 			if err := begin(); err != nil {
 				return err
 			}
-			if in.Files, err = s.engine.charts.files(s.request.Chart); err != nil {
+			if in.Files, err = s.pass.engine.charts.files(s.pass.request.Chart); err != nil {
 				return err
 			}
 			input, err := in.message()
@@ -183,7 +183,7 @@ func (s *session) apart(ctx context.Context, in evaluation, begin func() error) 
 			if err != nil {
 				return fault.Render(err)
 			}
-			answer, err = s.engine.opts.Apart.Do(ctx, apart.Call{Name: Function, Function: Evaluate, Tenant: tenant, Input: input, Asks: s.asks})
+			answer, err = s.pass.engine.opts.Apart.Do(ctx, apart.Call{Name: Function, Function: Evaluate, Tenant: tenant, Input: input, Asks: s.asks})
 			return s.evaluationFailed(err)
 		})
 	})
@@ -211,6 +211,6 @@ func (s *session) evaluationFailed(err error) error {
 
 // unjudge keeps an error that says nothing about the chart.
 func (s *session) unjudge(err error) error {
-	s.unjudged = fmt.Errorf("evaluating the chart: %w", err)
-	return s.unjudged
+	s.gate.Unjudged = fmt.Errorf("evaluating the chart: %w", err)
+	return s.gate.Unjudged
 }

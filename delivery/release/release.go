@@ -28,7 +28,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/release/decide"
-	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
@@ -309,13 +308,6 @@ type Info struct {
 
 func (r *Request) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
-}
-
-func (r *Request) refuses(err error) bool {
-	if r.Refused == nil {
-		return !fault.Worldly(err)
-	}
-	return r.Refused(err)
 }
 
 // knows is whether the caller has recorded this very revision.

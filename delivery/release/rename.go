@@ -132,8 +132,8 @@ func (p *pass) forgotten(ctx context.Context, at *place) result {
 	if err != nil {
 		return result{err: err, world: true}
 	}
-	s.rendered = true
-	all, err := s.records.outline(s.objects())
+	s.gate.Rendered = true
+	all, err := s.records.outline()
 	if err != nil {
 		return s.end(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // report tells how the release is.
@@ -119,11 +120,11 @@ func (p *pass) read(ctx context.Context, number int) (*helm.Release, error) {
 // manifestObjects are the objects of a revision that are no hooks, those of its namespace, with it, and those that are
 // cluster-scoped. What has another namespace is no app's, whatever a record says.
 func (e *Engine) manifestObjects(rel *helm.Release) (own []*unstructured.Unstructured, shared []Shared, err error) {
-	docs, err := parse(rel.Manifest)
+	docs, err := manifest.Parse(rel.Manifest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading revision %d: %w", rel.Version, err)
 	}
-	for _, u := range objectsOf(docs) {
+	for _, u := range manifest.Objects(docs) {
 		kind := u.GroupVersionKind()
 		mapping, err := e.opts.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil && !meta.IsNoMatchError(err) {
@@ -146,15 +147,12 @@ func (e *Engine) manifestObjects(rel *helm.Release) (own []*unstructured.Unstruc
 
 // deployedObjects are those of a revision that this action deployed, as the API server answered.
 func (s *session) deployedObjects(rel *helm.Release) applied {
-	wanted, shared, err := s.engine.manifestObjects(rel)
+	wanted, shared, err := s.pass.engine.manifestObjects(rel)
 	if err != nil {
 		return applied{} // it is read again, and the error told, by who wants to know
 	}
 	own := s.objects()
-	sent := map[identity]Applied{}
-	if c, ok := s.config.KubeClient.(*helmClient); ok {
-		sent = c.sent
-	}
+	sent := s.conn.client.sent
 	out := applied{revision: rel.Version, shared: shared}
 	for _, u := range wanted {
 		a := appliedAs(u, nil)

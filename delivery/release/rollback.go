@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // rollback returns to an earlier revision, after it was seen to hold what it was recorded with: people and programs of the
@@ -24,31 +25,31 @@ func (s *session) rollback() error {
 		return err
 	}
 	if text != target.Labels[decide.ContentLabel] {
-		s.slot.memory.distrust(s.plan.To, target.version)
+		s.pass.slot.memory.distrust(s.plan.To, target.version)
 		return errAgain
 	}
 	s.chart = target.Chart
-	how := s.request.Actions.Upgrade
+	how := s.pass.request.Actions.Upgrade
 	r := action.NewRollback(s.config)
 	r.Version = s.plan.To
 	r.Timeout = s.within(how.Timeout)
 	r.DisableHooks = how.DisableHooks
-	r.Wait = s.request.Actions.Wait && !how.DisableWait
+	r.Wait = s.pass.request.Actions.Wait && !how.DisableWait
 	r.WaitForJobs = !how.DisableWaitForJobs
 	r.Force = how.Force
 	r.CleanupOnFail = how.CleanupOnFail
-	return r.Run(s.request.Name)
+	return r.Run(s.pass.request.Name)
 }
 
 // readmit has the objects of an earlier revision pass the gate once more. What the app changes after rendering is in them
 // already; what kubeop puts on them is taken off, as it would be refused.
 func (s *session) readmit(rel *helm.Release) error {
-	s.renderers, s.common = nil, nil
+	s.gate.AsChanged()
 	bare, err := unstamped(rel.Manifest)
 	if err != nil {
 		return err
 	}
-	if rel.Manifest, err = s.gate.pass(bare); err != nil {
+	if rel.Manifest, err = s.gate.Pass(bare); err != nil {
 		return err
 	}
 	hooks := make([]*helm.Hook, len(rel.Hooks))
@@ -65,15 +66,15 @@ func (s *session) readmit(rel *helm.Release) error {
 }
 
 // unstamped is a manifest without the labels of kubeop, on objects and on the templates in them.
-func unstamped(manifest string) (string, error) {
-	docs, err := parse(manifest)
+func unstamped(text string) (string, error) {
+	docs, err := manifest.Parse(text)
 	if err != nil {
 		return "", err
 	}
-	for _, u := range objectsOf(docs) {
+	for _, u := range manifest.Objects(docs) {
 		unstamp(u.Object)
 	}
-	return write(docs)
+	return manifest.Write(docs)
 }
 
 func unstamp(node map[string]any) {

@@ -18,14 +18,18 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // session is one action on one release.
 type session struct {
-	gate
-	*pass
-	plan   decide.Decision
-	state  decide.State
+	pass  *pass
+	plan  decide.Decision
+	state decide.State
+	// gate is where what was rendered passes.
+	gate *manifest.Gate
+	// chart is the one to be released, and values are those with which it is.
+	chart  *chart.Chart
 	values map[string]any
 	// plain is what the chart renders to, as a chart that Helm's action installs.
 	plain *chart.Chart
@@ -45,7 +49,7 @@ var errAgain = errors.New("decide again")
 
 // open prepares an action. It may have waited for a worker: check says whether the release is still as it was.
 func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*session, error) {
-	s := &session{pass: p, plan: plan, idle: at.idle}
+	s := &session{pass: p, plan: plan, idle: at.idle, gate: manifest.NewGate(p.request.Admit, p.request.Refused, p.request.PostRenderers, p.request.CommonMetadata)}
 	s.fence = fence.New(p.engine.opts.Now, s.look)
 	req := p.request
 	req.fence = s.fence
@@ -62,21 +66,16 @@ func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*sess
 		return nil, err
 	}
 	s.config.Log = s.logf
-	s.refuses = p.request.refuses
-	s.admit, s.renderers, s.common = p.request.Admit, p.request.PostRenderers, p.request.CommonMetadata
 	s.setTerms(at)
 	return s, nil
 }
 
 // setTerms tells the client how this action is done.
 func (s *session) setTerms(at *place) {
-	c, ok := s.config.KubeClient.(*helmClient)
-	if !ok {
-		return
-	}
+	c := s.conn.client
 	how := s.how()
 	c.Log = s.logf
-	c.terms = terms{idle: at.idle, superseded: s.slot.superseded, force: how.Force, timeout: s.within(how.Timeout), app: s.want.App, lenient: how.DisableOpenAPIValidation}
+	c.terms = terms{idle: at.idle, superseded: s.pass.slot.superseded, force: how.Force, timeout: s.within(how.Timeout), app: s.pass.want.App, lenient: how.DisableOpenAPIValidation}
 	c.terms.takeOwnership = how.TakeOwnership && (s.plan.Act == decide.Install || s.plan.Act == decide.Upgrade)
 	last := s.state.Last()
 	if last == nil {
@@ -85,28 +84,25 @@ func (s *session) setTerms(at *place) {
 	c.terms.wary = last.Status == helm.StatusFailed && (s.plan.Act == decide.Rollback || s.state.Deployed() == nil)
 	// What a failed attempt left is not what the deployed revision says.
 	changes := s.plan.Act == decide.Upgrade || s.plan.Act == decide.Uninstall
-	if changes && last.Status == helm.StatusDeployed && s.request.knows(last) {
-		c.terms.unmoved = s.request.Unmoved
+	if changes && last.Status == helm.StatusDeployed && s.pass.request.knows(last) {
+		c.terms.unmoved = s.pass.request.Unmoved
 	}
 }
 
 // setRan tells the client the hooks that the revisions at hand ran.
 func (s *session) setRan() error {
-	c, ok := s.config.KubeClient.(*helmClient)
-	if !ok {
-		return nil
-	}
-	c.terms.ran = map[identity]bool{}
+	c := s.conn.client
+	c.terms.ran = map[manifest.Identity]bool{}
 	for _, h := range s.records.held {
 		for _, hook := range h.Hooks {
 			if hook.LastRun.StartedAt.IsZero() {
 				continue
 			}
-			docs, err := parse(hook.Manifest)
+			docs, err := manifest.Parse(hook.Manifest)
 			if err != nil {
 				return fmt.Errorf("reading the hooks of revision %d: %w", h.Version, err)
 			}
-			for _, u := range objectsOf(docs) {
+			for _, u := range manifest.Objects(docs) {
 				c.terms.ran[c.release.identify(u)] = true
 			}
 		}
@@ -117,9 +113,9 @@ func (s *session) setRan() error {
 // how the action is to be done.
 func (s *session) how() v1alpha1.HelmAction {
 	if s.plan.Act == decide.Install {
-		return s.request.Actions.Install.HelmAction
+		return s.pass.request.Actions.Install.HelmAction
 	}
-	return s.request.Actions.Upgrade.HelmAction
+	return s.pass.request.Actions.Upgrade.HelmAction
 }
 
 // look returns the version of a record, nothing when it is gone.
@@ -146,7 +142,7 @@ func (s *session) later(rel *helm.Release) bool {
 
 // objects of the release in the cluster.
 func (s *session) objects() objects {
-	return objects{client: s.config.KubeClient, release: s.request.key(), app: s.want.App}
+	return objects{client: s.conn.client, release: s.pass.request.key(), app: s.pass.want.App}
 }
 
 // revision returns a loaded revision.
@@ -161,43 +157,43 @@ func (s *session) end(err error) result {
 	case errors.Is(err, errAgain):
 		return result{}
 	}
-	s.storage = s.records.broken
+	s.gate.Storage = s.records.broken
 	if err == nil {
-		err = s.storage
+		err = s.gate.Storage
 	}
 	if err == nil {
 		return result{stored: true}
 	}
-	failure := s.classify(s.explained(err), s.request.Sensitive)
-	return result{err: failure, world: s.worlds(err, failure), log: s.log.of(true, s.request.Sensitive)}
+	failure := s.gate.Classify(s.explained(err), s.pass.request.Sensitive)
+	return result{err: failure, world: s.worlds(err, failure), log: s.log.of(true, s.pass.request.Sensitive)}
 }
 
 // worlds is whether the failure says nothing about the input.
 func (s *session) worlds(err, failure error) bool {
-	if s.unjudged != nil {
+	if s.gate.Unjudged != nil {
 		return true
 	}
 	if errors.Is(failure, fault.ErrRender) || errors.As(failure, new(*fault.NotAllowed)) {
 		return false
 	}
-	if s.storage != nil || fault.Worldly(err) {
+	if s.gate.Storage != nil || fault.Worldly(err) {
 		return true
 	}
-	c, ok := s.config.KubeClient.(*helmClient)
-	return ok && fault.Worldly(c.faults.All())
+	return fault.Worldly(s.conn.client.faults.All())
 }
 
 // explained adds to Helm's summary the errors it swallowed.
 func (s *session) explained(err error) error {
-	if c, ok := s.config.KubeClient.(*helmClient); ok && err != nil && c.deletionFailed() != nil {
-		return fmt.Errorf("%w: %w", err, c.deletionFailed())
+	failed := s.conn.client.deletionFailed()
+	if err == nil || failed == nil {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w", err, failed)
 }
 
 func (s *session) logf(format string, args ...any) {
 	s.log.add(fmt.Sprintf(format, args...))
-	s.engine.logf(format, args...)
+	s.pass.engine.logf(format, args...)
 }
 
 // maxLines is how many of Helm's last lines are kept.

@@ -34,11 +34,10 @@ func (o objects) ownsShared(live *unstructured.Unstructured) bool {
 
 // liveShared returns a cluster-scoped object as the cluster has it; nil when it is not there or not the release's to delete.
 func (o objects) liveShared(info *resource.Info) (*resource.Info, error) {
-	c, ok := o.client.(*helmClient)
-	if !ok || isDefinition(info) {
+	if isDefinition(info) {
 		return nil, nil
 	}
-	live, err := c.lookShared(info)
+	live, err := o.client.lookShared(info)
 	if live == nil || err != nil || !o.ownsShared(live) {
 		return nil, err
 	}

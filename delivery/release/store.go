@@ -26,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // store reads and writes single records in the form of Helm 3, and has the slot remember what it wrote.
@@ -206,7 +207,7 @@ func inflate(data []byte) (*helm.Release, error) {
 	if len(text) > maxRecordBytes {
 		return nil, fmt.Errorf("it inflates to more than %d MiB", maxRecordBytes>>20)
 	}
-	if nodes(text) > maxRecordNodes {
+	if manifest.Nodes(text) > maxRecordNodes {
 		return nil, fmt.Errorf("it has more than %d values", maxRecordNodes)
 	}
 	rel := &helm.Release{}
@@ -217,21 +218,4 @@ func inflate(data []byte) (*helm.Release, error) {
 		return nil, errors.New("it tells no status")
 	}
 	return rel, nil
-}
-
-// nodes counts the signs of a JSON text that precede a value or a key.
-func nodes(text []byte) int {
-	n, quoted := 1, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '{', c == '[', c == ',', c == ':':
-			n++
-		}
-	}
-	return n
 }

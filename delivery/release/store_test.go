@@ -25,6 +25,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // zipped is what Helm keeps in a record.
@@ -195,11 +196,11 @@ func TestAnOutlineHoldsNoPayloads(t *testing.T) {
 	if err := r.load(12); err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.outline(objects{release: r.release})
+	got, err := r.outline()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := write([]document{{objects: got}})
+	text, err := manifest.Write([]manifest.Document{{Objects: got}})
 	if err != nil || len(got) != maxOutlined+2 || strings.Contains(text, "much") || strings.Count(text, "keep") != 2 {
 		t.Errorf("got %d objects: %s", len(got), text)
 	}

@@ -70,7 +70,7 @@ func (s *session) noteTest(last *decide.Revision, r result) result {
 	if r.err != nil {
 		rel.Labels[decide.TestLabel] = decide.TestFailed
 		r.err = fmt.Errorf("tests failed: %w", r.err)
-		if !s.request.Actions.Test.IgnoreFailures {
+		if !s.pass.request.Actions.Test.IgnoreFailures {
 			rel.SetStatus(helm.StatusFailed, r.err.Error())
 			faulted(rel, false, last.Blame)
 		}
@@ -84,9 +84,9 @@ func (s *session) noteTest(last *decide.Revision, r result) result {
 
 func (s *session) test() (err error) {
 	defer fault.Recovered(string(decide.Probe), &err)
-	how := s.request.Actions.Test
+	how := s.pass.request.Actions.Test
 	t := action.NewReleaseTesting(s.config)
-	t.Namespace = s.request.Namespace
+	t.Namespace = s.pass.request.Namespace
 	t.Timeout = s.within(how.Timeout)
 	for _, f := range how.Filters {
 		key := action.IncludeNameFilter
@@ -95,7 +95,7 @@ func (s *session) test() (err error) {
 		}
 		t.Filters[key] = append(t.Filters[key], f.Name)
 	}
-	_, err = t.Run(s.request.Name)
-	s.rendered = true // whatever failed, it was no template
+	_, err = t.Run(s.pass.request.Name)
+	s.gate.Rendered = true // whatever failed, it was no template
 	return err
 }

@@ -105,10 +105,10 @@ func (p *pass) vacated(ctx context.Context, s decide.State) error {
 	if err != nil {
 		return err
 	}
-	own := objects{client: conn.kube, release: p.request.key(), app: p.want.App}
+	own := objects{client: conn.client, release: p.request.key(), app: p.want.App}
 	if p.slot.leaving.version != last.Version {
 		r := newRecords(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), fence.New(p.engine.opts.Now, nil), s)
-		all, err := r.outline(own)
+		all, err := r.outline()
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (p *pass) dismantle(d decide.Decision, purge bool) func(context.Context, *p
 		if err != nil {
 			return result{err: err, world: true}
 		}
-		s.rendered = true // no error is a template's
+		s.gate.Rendered = true // no error is a template's
 		if s.state.Last() == nil {
 			return result{}
 		}
@@ -181,7 +181,7 @@ func (s *session) uninstall() (err error) {
 			return err
 		}
 	}
-	how := s.request.Actions.Uninstall
+	how := s.pass.request.Actions.Uninstall
 	if how.DeletionPropagation != "orphan" {
 		if err := s.guardData(""); err != nil {
 			return err
@@ -191,7 +191,7 @@ func (s *session) uninstall() (err error) {
 	checked := decide.Genuine(rel)
 	s.claim(rel)
 	rel.Info.Status, rel.Info.Description = helm.StatusUninstalling, "Uninstalling"
-	rel.Info.Deleted = helmtime.Time{Time: s.engine.opts.Now()}
+	rel.Info.Deleted = helmtime.Time{Time: s.pass.engine.opts.Now()}
 	s.fence.Watch(decide.KeyOf(rel.Name, rel.Version), last.Version)
 	if err := s.records.put(rel); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (s *session) uninstall() (err error) {
 	u.DisableHooks = how.DisableHooks || !checked
 	u.DeletionPropagation = how.DeletionPropagation
 	u.Timeout = s.within(how.Timeout)
-	_, err = u.Run(s.request.Name)
+	_, err = u.Run(s.pass.request.Name)
 	return err
 }
 
@@ -217,9 +217,9 @@ func (s *session) claim(rel *helm.Release) {
 		rel.Labels = notOurs(rel.Labels)
 		rel.Labels[decide.RevisionLabel] = strconv.Itoa(rel.Version)
 	}
-	rel.Labels[decide.AppLabel], rel.Labels[decide.HolderLabel] = s.want.App, s.want.Holder
+	rel.Labels[decide.AppLabel], rel.Labels[decide.HolderLabel] = s.pass.want.App, s.pass.want.Holder
 	rel.Labels[decide.ActionLabel] = decide.ActionUninstall
 	if s.plan.Mends && rel.Labels[decide.HeldLabel] == "" {
-		rel.Labels[decide.HeldLabel] = s.want.Trial
+		rel.Labels[decide.HeldLabel] = s.pass.want.Trial
 	}
 }

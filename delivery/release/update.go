@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // atOnce is how many objects of one kind are worked on at once.
@@ -24,14 +25,14 @@ func (c *helmClient) Create(list kube.ResourceList) (*kube.Result, error) {
 		return c.Client.Create(list)
 	}
 	changes := make([]*change, len(list))
-	seen := map[identity]bool{}
+	seen := map[manifest.Identity]bool{}
 	for i, info := range asking(list) {
 		u, err := unstructuredOf(info.Object)
 		if err != nil {
 			return nil, err
 		}
 		id := c.release.identify(u)
-		if seen[id] && id.name != "" {
+		if seen[id] && u.GetName() != "" {
 			return nil, fmt.Errorf("%s is in the manifest twice", nameOf(info))
 		}
 		seen[id] = true
@@ -48,7 +49,7 @@ func (c *helmClient) Create(list kube.ResourceList) (*kube.Result, error) {
 func (c *helmClient) Update(original, target kube.ResourceList, _ bool) (result *kube.Result, err error) {
 	result = &kube.Result{}
 	defer fault.Recovered("updating the objects", &err)
-	before := map[identity]*unstructured.Unstructured{}
+	before := map[manifest.Identity]*unstructured.Unstructured{}
 	for _, info := range asking(original) {
 		u, err := unstructuredOf(info.Object)
 		if err != nil {
@@ -57,7 +58,7 @@ func (c *helmClient) Update(original, target kube.ResourceList, _ bool) (result 
 		before[c.release.identify(u)] = u
 	}
 	changes := make([]*change, len(target))
-	kept := map[identity]bool{}
+	kept := map[manifest.Identity]bool{}
 	for i, info := range asking(target) {
 		u, err := unstructuredOf(info.Object)
 		if err != nil {

@@ -1,7 +1,8 @@
-package release
+package manifest
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -19,20 +21,20 @@ import (
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
-// document is one YAML document of a manifest: an object, or the objects of a List.
-type document struct {
-	// source is the template it came from; empty when Helm did not say.
-	source  string
-	objects []*unstructured.Unstructured
+// Document is one YAML document of a manifest: an object, or the objects of a List.
+type Document struct {
+	// Source is the template it came from; empty when Helm did not say.
+	Source  string
+	Objects []*unstructured.Unstructured
 }
 
-// sourcePrefix is how Helm names the template above each document.
-const sourcePrefix = "# Source: "
+// SourcePrefix is how Helm names the template above each document.
+const SourcePrefix = "# Source: "
 
-// parse reads a manifest. Lists are flattened with the widest meaning that any reader has of them, so that none is left
+// Parse reads a manifest. Lists are flattened with the widest meaning that any reader has of them, so that none is left
 // for the next: whatever has "items" is one, and whatever is of the kind List.
-func parse(manifest string) ([]document, error) {
-	var out []document
+func Parse(manifest string) ([]Document, error) {
+	var out []Document
 	in := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
 	for {
 		text, err := in.Read()
@@ -42,26 +44,26 @@ func parse(manifest string) ([]document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the manifest: %w", err)
 		}
-		d := document{source: sourceOf(string(text))}
+		d := Document{Source: sourceOf(string(text))}
 		if err := d.read(text); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.name(), err)
 		}
-		if len(d.objects) > 0 {
+		if len(d.Objects) > 0 {
 			out = append(out, d)
 		}
 	}
 }
 
-func (d *document) name() string {
-	if d.source == "" {
+func (d *Document) name() string {
+	if d.Source == "" {
 		return "a manifest"
 	}
-	return d.source
+	return d.Source
 }
 
 func sourceOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimLeft(text, "-\r\n\t "), "\n")
-	source, ok := strings.CutPrefix(line, sourcePrefix)
+	source, ok := strings.CutPrefix(line, SourcePrefix)
 	if source = strings.TrimSpace(source); !ok || strings.ContainsFunc(source, endsComment) {
 		return ""
 	}
@@ -72,9 +74,9 @@ func sourceOf(text string) string {
 // content.
 func endsComment(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// notBlownUp refuses YAML that fills the memory when its aliases are written out; such is an ErrTooLarge. It is asked
+// NotBlownUp refuses YAML that fills the memory when its aliases are written out; such is an ErrTooLarge. It is asked
 // before any other reader sees text of a tenant.
-func notBlownUp(text []byte) error {
+func NotBlownUp(text []byte) error {
 	err := render.CheckAliases(text)
 	if errors.Is(err, render.ErrTooLarge) {
 		return fault.TooLarge(err.Error())
@@ -82,8 +84,8 @@ func notBlownUp(text []byte) error {
 	return err
 }
 
-func (d *document) read(text []byte) error {
-	content, ok := written(text)
+func (d *Document) read(text []byte) error {
+	content, ok := Written(text)
 	if !ok {
 		data, err := dataOf(text)
 		if err != nil {
@@ -105,14 +107,14 @@ func (d *document) read(text []byte) error {
 
 // dataOf is a document of YAML as JSON.
 func dataOf(text []byte) ([]byte, error) {
-	if err := notBlownUp(text); err != nil {
+	if err := NotBlownUp(text); err != nil {
 		return nil, err
 	}
 	return yaml.YAMLToJSON(text)
 }
 
 // add takes an object, or each object of a List; items without a kind get theirs from the List, as the API server does it.
-func (d *document) add(object map[string]any) error {
+func (d *Document) add(object map[string]any) error {
 	u := &unstructured.Unstructured{Object: object}
 	items, isList := object["items"]
 	if !isList && u.GetKind() == "List" {
@@ -122,7 +124,7 @@ func (d *document) add(object map[string]any) error {
 		if u.GetKind() == "" || u.GetAPIVersion() == "" {
 			return errors.New("an object has no kind or no apiVersion")
 		}
-		d.objects = append(d.objects, u)
+		d.Objects = append(d.Objects, u)
 		return nil
 	}
 	list, ok := items.([]any)
@@ -144,55 +146,69 @@ func (d *document) add(object map[string]any) error {
 	return nil
 }
 
-func objectsOf(docs []document) []*unstructured.Unstructured {
+// Objects are those of all documents, in order.
+func Objects(docs []Document) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, d := range docs {
-		out = append(out, d.objects...)
+		out = append(out, d.Objects...)
 	}
 	return out
 }
 
 // reread reads the documents from their text: a patch may have made a List of an object.
-func reread(docs []document) ([]document, error) {
-	text, err := write(docs)
+func reread(docs []Document) ([]Document, error) {
+	text, err := Write(docs)
 	if err != nil {
 		return nil, err
 	}
-	return parse(text)
+	return Parse(text)
 }
 
-// sealed writes what was checked and makes sure that its readers find the same objects in the text.
-func sealed(docs []document) (string, error) {
-	text, err := write(docs)
+// Sealed writes what was checked and makes sure that its readers find the same objects in the text.
+func Sealed(docs []Document) (string, error) {
+	text, err := Write(docs)
 	if err != nil {
 		return "", err
 	}
-	again, err := parse(text)
+	again, err := Parse(text)
 	if err != nil {
 		return "", err
 	}
 	same := func(a, b *unstructured.Unstructured) bool { return reflect.DeepEqual(a.Object, b.Object) }
-	if !slices.EqualFunc(objectsOf(docs), objectsOf(again), same) {
+	if !slices.EqualFunc(Objects(docs), Objects(again), same) {
 		return "", fault.Render(errors.New("the manifests mean something else when they are read again"))
 	}
 	return text, nil
 }
 
-// write is the manifest again, in the form Helm writes it.
-func write(docs []document) (string, error) {
+// Write is the manifest again, in the form Helm writes it.
+func Write(docs []Document) (string, error) {
 	var b strings.Builder
 	for _, d := range docs {
-		for _, o := range d.objects {
+		for _, o := range d.Objects {
 			text, err := yaml.Marshal(o.Object)
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", d.name(), err)
 			}
 			b.WriteString("---\n")
-			if d.source != "" {
-				b.WriteString(sourcePrefix + d.source + "\n")
+			if d.Source != "" {
+				b.WriteString(SourcePrefix + d.Source + "\n")
 			}
 			b.Write(text)
 		}
 	}
 	return b.String(), nil
+}
+
+// Identity tells objects of a namespace apart, whatever their version.
+type Identity struct{ group, kind, namespace, name string }
+
+// Identify returns the identity of an object of a manifest, which may leave its namespace out.
+func Identify(u *unstructured.Unstructured, namespace string) Identity {
+	return IdentityOf(u.GroupVersionKind().GroupKind(), cmp.Or(u.GetNamespace(), namespace), u.GetName())
+}
+
+// IdentityOf returns the identity of what is named so.
+func IdentityOf(kind schema.GroupKind, namespace, name string) Identity {
+	return Identity{kind.Group, kind.Kind, namespace, name}
 }

@@ -1,4 +1,4 @@
-package release
+package manifest
 
 import (
 	"bytes"
@@ -57,7 +57,7 @@ func TestPostRenderers(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := &gate{renderers: test.renderers, admit: anything}
+			g := NewGate(anything, nil, test.renderers, nil)
 			out, err := g.Run(bytes.NewBufferString(podDocument))
 			if err != nil {
 				t.Fatal(err)
@@ -91,10 +91,10 @@ func TestPostRenderersThatCannotBe(t *testing.T) {
 			if name == "the object's name" {
 				p = kustomize.Patch{Patch: "- {op: remove, path: /spec/nowhere}", Target: &kustomize.Selector{}}
 			}
-			g := &gate{renderers: append([]v1alpha1.PostRenderer{{}}, patches(p)...), admit: stamping}
+			g := NewGate(stamping, nil, append([]v1alpha1.PostRenderer{{}}, patches(p)...), nil)
 			_, err := g.Run(bytes.NewBufferString(podDocument))
 			if err == nil {
-				err = g.passHooks(nil)
+				err = g.PassHooks(nil)
 			}
 			if !errors.Is(err, fault.ErrRender) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want ErrRender with %q", err, test.want)
@@ -136,7 +136,7 @@ func TestPatchesAreBounded(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := (&gate{renderers: test.renderers, admit: anything}).pass(test.manifest)
+			_, err := NewGate(anything, nil, test.renderers, nil).Pass(test.manifest)
 			if tooLarge := errors.Is(err, fault.ErrTooLarge) && errors.Is(err, fault.ErrRender); tooLarge != test.tooLarge || !tooLarge && err != nil {
 				t.Errorf("got %v", err)
 			}
@@ -153,12 +153,12 @@ func TestPostRenderersReachHooks(t *testing.T) {
 			{Path: "b.yaml", Manifest: strings.Replace(configMap, "name: a", "name: b", 1), Events: []helm.HookEvent{helm.HookTest}},
 		}
 	}
-	g := &gate{renderers: patches(mark, remove), common: &v1alpha1.CommonMetadata{Annotations: map[string]string{"team": "shop"}}, admit: anything}
+	g := NewGate(anything, nil, patches(mark, remove), &v1alpha1.CommonMetadata{Annotations: map[string]string{"team": "shop"}})
 	if _, err := g.Run(bytes.NewBufferString(podDocument)); err != nil {
 		t.Fatal(err)
 	}
 	got := hooks()
-	if err := g.passHooks(got); err != nil {
+	if err := g.PassHooks(got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got[0].Events) > 0 || got[0].Manifest != "" {
@@ -170,7 +170,7 @@ func TestPostRenderersReachHooks(t *testing.T) {
 }
 
 func TestCommonMetadata(t *testing.T) {
-	g := &gate{common: &v1alpha1.CommonMetadata{Labels: map[string]string{"a": "over"}}, admit: anything}
+	g := NewGate(anything, nil, nil, &v1alpha1.CommonMetadata{Labels: map[string]string{"a": "over"}})
 	out, err := g.Run(bytes.NewBufferString("---\n" + strings.Replace(configMap, "name: a", "name: a\n  labels: {a: chart, b: chart}", 1)))
 	if err != nil || !strings.Contains(out.String(), "a: over\n    b: chart") {
 		t.Errorf("got %v, %s", err, out)
@@ -179,8 +179,8 @@ func TestCommonMetadata(t *testing.T) {
 		{Labels: map[string]string{v1alpha1.TenantLabel: "other"}},
 		{Annotations: map[string]string{"x." + v1alpha1.Group + "/y": "z"}},
 	} {
-		g := &gate{common: common, admit: anything}
-		if _, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err == nil || !errors.As(g.classify(err, nil), new(*fault.NotAllowed)) {
+		g := NewGate(anything, nil, nil, common)
+		if _, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err == nil || !errors.As(g.Classify(err, nil), new(*fault.NotAllowed)) {
 			t.Errorf("%v was let through: %v", common, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package release
+package manifest
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/fluxcd/pkg/apis/kustomize"
 	"github.com/google/go-cmp/cmp"
-	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -34,7 +33,7 @@ const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 const clusterRole = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: root\n"
 
 func TestGateStampsManifests(t *testing.T) {
-	g := &gate{chart: &chart.Chart{}, admit: stamping}
+	g := NewGate(stamping, nil, nil, nil)
 	out, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n" + configMap + "---\n# only a comment\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -43,8 +42,8 @@ func TestGateStampsManifests(t *testing.T) {
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
 	}
-	if !g.rendered || g.refused != nil {
-		t.Errorf("rendered %v, refused %v", g.rendered, g.refused)
+	if !g.Rendered || g.Refused != nil {
+		t.Errorf("rendered %v, refused %v", g.Rendered, g.Refused)
 	}
 }
 
@@ -63,9 +62,9 @@ func TestGateRefuses(t *testing.T) {
 	}
 	for name, manifest := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := &gate{chart: &chart.Chart{}, admit: stamping}
+			g := NewGate(stamping, nil, nil, nil)
 			out, err := g.Run(bytes.NewBufferString(manifest))
-			if err == nil || g.refused == nil {
+			if err == nil || g.Refused == nil {
 				t.Fatalf("let through: %s", out)
 			}
 			if !strings.Contains(err.Error(), "ClusterRole/root is cluster-scoped") {
@@ -78,12 +77,12 @@ func TestGateRefuses(t *testing.T) {
 func TestGateChecksHooksOfEveryEvent(t *testing.T) {
 	for _, event := range []helm.HookEvent{helm.HookPreInstall, helm.HookPostDelete, helm.HookTest} {
 		t.Run(string(event), func(t *testing.T) {
-			g := &gate{chart: &chart.Chart{}, admit: stamping}
+			g := NewGate(stamping, nil, nil, nil)
 			hooks := []*helm.Hook{
 				{Path: "web/templates/a.yaml", Manifest: configMap, Events: []helm.HookEvent{event}},
 				{Path: "web/templates/b.yaml", Manifest: clusterRole, Events: []helm.HookEvent{event}},
 			}
-			if err := g.passHooks(hooks); err == nil || g.refused == nil {
+			if err := g.PassHooks(hooks); err == nil || g.Refused == nil {
 				t.Error("a hook with a ClusterRole was let through")
 			}
 		})
@@ -110,22 +109,22 @@ func TestNothingPassesTheGateUnchecked(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := &gate{admit: allStamped}
+			g := NewGate(allStamped, nil, nil, nil)
 			if test.patch.Patch != "" {
 				g.renderers = patches(test.patch)
 			}
 			hook := &helm.Hook{Manifest: test.manifest}
-			hookErr := g.passHooks([]*helm.Hook{hook})
-			passed, manifestErr := g.pass(test.manifest)
+			hookErr := g.PassHooks([]*helm.Hook{hook})
+			passed, manifestErr := g.Pass(test.manifest)
 			for place, out := range map[string]string{"hook": hook.Manifest, "manifest": passed} {
 				if place == "hook" && hookErr != nil || place == "manifest" && manifestErr != nil {
 					continue
 				}
-				docs, err := parse(out)
+				docs, err := Parse(out)
 				if err != nil {
 					t.Errorf("%s: %v", place, err)
 				}
-				for _, u := range objectsOf(docs) {
+				for _, u := range Objects(docs) {
 					if u.GetLabels()["owner"] != "shop" {
 						t.Errorf("%s: %s/%s was not checked:\n%s", place, u.GetKind(), u.GetName(), out)
 					}
@@ -155,20 +154,20 @@ func TestWhatReadsDifferentlyIsNotPassed(t *testing.T) {
 		objects[0].Object["items"] = []any{map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 		return nil
 	}
-	for name, pass := range map[string]func(*gate) error{
-		"manifest": func(g *gate) error { _, err := g.pass(configMap); return err },
-		"hook":     func(g *gate) error { return g.passHooks([]*helm.Hook{{Manifest: configMap}}) },
+	for name, pass := range map[string]func(*Gate) error{
+		"manifest": func(g *Gate) error { _, err := g.Pass(configMap); return err },
+		"hook":     func(g *Gate) error { return g.PassHooks([]*helm.Hook{{Manifest: configMap}}) },
 	} {
-		if err := pass(&gate{admit: adding}); !errors.Is(err, fault.ErrRender) {
+		if err := pass(NewGate(adding, nil, nil, nil)); !errors.Is(err, fault.ErrRender) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestGateStampsHooks(t *testing.T) {
-	g := &gate{chart: &chart.Chart{}, admit: stamping}
+	g := NewGate(stamping, nil, nil, nil)
 	hook := &helm.Hook{Path: "web/templates/a.yaml", Manifest: "# why\n" + configMap}
-	if err := g.passHooks([]*helm.Hook{hook}); err != nil {
+	if err := g.PassHooks([]*helm.Hook{hook}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(hook.Manifest, "owner: shop") {
@@ -188,7 +187,7 @@ func TestWhatIsNoObject(t *testing.T) {
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := parse("---\n# Source: web/templates/x.yaml\n" + text + "\n")
+			_, err := Parse("---\n# Source: web/templates/x.yaml\n" + text + "\n")
 			if err == nil || !strings.HasPrefix(err.Error(), "web/templates/x.yaml: ") || strings.Contains(err.Error(), secret) {
 				t.Errorf("got %v, want an error that names the template and shows no content", err)
 			}
@@ -199,21 +198,21 @@ func TestWhatIsNoObject(t *testing.T) {
 func TestClassify(t *testing.T) {
 	plain := errors.New("password hunter22 is bad")
 	tests := map[string]struct {
-		gate   gate
+		gate   Gate
 		err    error
 		render bool
 		denied bool
 	}{
-		"before rendering ended": {gate{}, plain, true, false},
-		"storage":                {gate{storage: plain}, plain, false, false},
-		"a lookup":               {gate{}, errors.New("error calling lookup: password hunter22"), false, false},
-		"after rendering":        {gate{rendered: true}, plain, false, false},
-		"refused":                {gate{rendered: true, refused: plain}, errors.New("wrapped"), false, true},
-		"known as rendering":     {gate{rendered: true}, fault.Render(plain), true, false},
+		"before rendering ended": {Gate{}, plain, true, false},
+		"storage":                {Gate{Storage: plain}, plain, false, false},
+		"a lookup":               {Gate{}, errors.New("error calling lookup: password hunter22"), false, false},
+		"after rendering":        {Gate{Rendered: true}, plain, false, false},
+		"refused":                {Gate{Rendered: true, Refused: plain}, errors.New("wrapped"), false, true},
+		"known as rendering":     {Gate{Rendered: true}, fault.Render(plain), true, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := test.gate.classify(test.err, []string{"hunter22"})
+			got := test.gate.Classify(test.err, []string{"hunter22"})
 			if errors.Is(got, fault.ErrRender) != test.render || errors.As(got, new(*fault.NotAllowed)) != test.denied {
 				t.Errorf("got %#v", got)
 			}
@@ -226,9 +225,9 @@ func TestClassify(t *testing.T) {
 
 // Helm puts words of its own before what the gate says.
 func TestClassifyDropsWhatHelmAdds(t *testing.T) {
-	g := &gate{chart: &chart.Chart{}, admit: stamping}
+	g := NewGate(stamping, nil, nil, nil)
 	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n- text\n"))
-	got := g.classify(fmt.Errorf("error while running post render on files: %w", err), nil)
+	got := g.Classify(fmt.Errorf("error while running post render on files: %w", err), nil)
 	const want = "rendering the chart: web/templates/a.yaml: it is not an object"
 	if !errors.Is(got, fault.ErrRender) || got.Error() != want {
 		t.Errorf("got %v, want %s", got, want)
@@ -236,12 +235,12 @@ func TestClassifyDropsWhatHelmAdds(t *testing.T) {
 }
 
 func TestGateRefusesAliasesThatBlowUp(t *testing.T) {
-	g := &gate{admit: anything}
+	g := NewGate(anything, nil, nil, nil)
 	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n" + configMap + aliasBomb))
-	if got := g.classify(err, nil); !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) || !strings.Contains(got.Error(), "web/templates/a.yaml: ") {
+	if got := g.Classify(err, nil); !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) || !strings.Contains(got.Error(), "web/templates/a.yaml: ") {
 		t.Errorf("manifest: %v", got)
 	}
-	if err := g.passHooks([]*helm.Hook{{Manifest: configMap + aliasBomb}}); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
+	if err := g.PassHooks([]*helm.Hook{{Manifest: configMap + aliasBomb}}); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
 		t.Errorf("hook: %v", err)
 	}
 }
@@ -251,22 +250,22 @@ func FuzzParse(f *testing.F) {
 	f.Add("apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n")
 	f.Add("items: {}\n---\n[]\n---\nnull\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		docs, err := parse(text)
+		docs, err := Parse(text)
 		if err != nil {
 			return
 		}
-		out, err := write(docs)
+		out, err := Write(docs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := parse(out)
+		again, err := Parse(out)
 		if err != nil {
 			t.Fatalf("what was written cannot be read: %v\n%s", err, out)
 		}
-		if diff := cmp.Diff(objectsOf(docs), objectsOf(again)); diff != "" {
+		if diff := cmp.Diff(Objects(docs), Objects(again)); diff != "" {
 			t.Errorf("what is applied differs from what was checked: %s", diff)
 		}
-		for _, u := range objectsOf(again) {
+		for _, u := range Objects(again) {
 			if _, isList := u.Object["items"]; isList || u.GetKind() == "" || u.GetKind() == "List" {
 				t.Errorf("an object could hide others: %v", u.Object)
 			}
@@ -288,11 +287,10 @@ func TestWhatAdmissionCannotJudgeIsNoRefusal(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := Request{Refused: test.refused}
-			g := gate{admit: func([]*unstructured.Unstructured) error { return test.err }, refuses: r.refuses}
+			g := NewGate(func([]*unstructured.Unstructured) error { return test.err }, test.refused, nil, nil)
 			_, err := g.Run(bytes.NewBufferString(configMap))
-			err = g.classify(err, nil)
-			if refused := errors.As(err, new(*fault.NotAllowed)); refused == test.world || (g.unjudged != nil) != test.world {
+			err = g.Classify(err, nil)
+			if refused := errors.As(err, new(*fault.NotAllowed)); refused == test.world || (g.Unjudged != nil) != test.world {
 				t.Errorf("got %v", err)
 			}
 		})

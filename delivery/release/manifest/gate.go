@@ -1,4 +1,6 @@
-package release
+// Package manifest reads, changes, checks and writes what a chart rendered: the gate that manifests and hooks pass before anything is
+// written to the cluster.
+package manifest
 
 import (
 	"bytes"
@@ -6,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,11 +16,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// gate stands where one action's rendered objects pass: manifests as Helm's post-renderer, hooks, which Helm does not
+// Gate stands where one action's rendered objects pass: manifests as Helm's post-renderer, hooks, which Helm does not
 // post-render, when the release is about to be recorded. Helm writes nothing before that, and runs and records exactly
 // what the gate lets through. It remembers how far the action came, because Helm's errors do not tell.
-type gate struct {
-	chart *chart.Chart
+type Gate struct {
 	// renderers and common are the app's own changes, made before admission sees the objects.
 	renderers []v1alpha1.PostRenderer
 	common    *v1alpha1.CommonMetadata
@@ -27,48 +27,60 @@ type gate struct {
 	refuses   func(error) bool
 
 	post *postRenderers
-	// rendered: the templates made objects.
-	rendered bool
-	// refused is the admission's refusal, unjudged the error for which it could not judge, storage the error of reading or
+	// Rendered: the templates made objects.
+	Rendered bool
+	// Refused is the admission's refusal, unjudged the error for which it could not judge, storage the error of reading or
 	// writing records.
-	refused, unjudged, storage error
+	Refused, Unjudged, Storage error
 	// failed is the error with which a manifest did not pass, before Helm wrapped it.
 	failed error
 }
 
+// NewGate returns the gate of an action. Refuses says of an error of admit that it is a refusal, for which only another input helps;
+// nil: all are but those of the world.
+func NewGate(admit func([]*unstructured.Unstructured) error, refuses func(error) bool, renderers []v1alpha1.PostRenderer, common *v1alpha1.CommonMetadata) *Gate {
+	if refuses == nil {
+		refuses = func(err error) bool { return !fault.Worldly(err) }
+	}
+	return &Gate{admit: admit, refuses: refuses, renderers: renderers, common: common}
+}
+
+// AsChanged has the gate make none of the app's own changes: what is checked has them already.
+func (g *Gate) AsChanged() { g.renderers, g.common = nil, nil }
+
 // Run is called by Helm with all manifests that are no hooks.
-func (g *gate) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
+func (g *Gate) Run(in *bytes.Buffer) (*bytes.Buffer, error) {
 	var out string
-	out, g.failed = g.pass(in.String())
+	out, g.failed = g.Pass(in.String())
 	return bytes.NewBufferString(out), g.failed
 }
 
-// passHooks checks and stamps the hooks of every event, tests included.
-func (g *gate) passHooks(hooks []*helm.Hook) error {
-	docs := make([][]document, len(hooks))
+// PassHooks checks and stamps the hooks of every event, tests included.
+func (g *Gate) PassHooks(hooks []*helm.Hook) error {
+	docs := make([][]Document, len(hooks))
 	var objects []*unstructured.Unstructured
 	if err := g.prepared(); err != nil {
 		return err
 	}
 	for i, h := range hooks {
-		parsed, err := parse(h.Manifest)
+		parsed, err := Parse(h.Manifest)
 		if err != nil {
 			return fault.Render(fmt.Errorf("hook %s: %w", h.Path, err))
 		}
 		if docs[i], err = g.changed(parsed, true); err != nil {
 			return err
 		}
-		objects = append(objects, objectsOf(docs[i])...)
+		objects = append(objects, Objects(docs[i])...)
 	}
 	if err := fault.Join(g.post.missed(), g.check(objects)); err != nil {
 		return err
 	}
 	for i, h := range hooks {
-		if len(objectsOf(docs[i])) == 0 {
+		if len(Objects(docs[i])) == 0 {
 			// A patch deleted it. Helm's list of hooks is not ours to shorten; a hook of no event never runs.
 			h.Events = nil
 		}
-		out, err := sealed(docs[i])
+		out, err := Sealed(docs[i])
 		if err != nil {
 			return err
 		}
@@ -77,27 +89,28 @@ func (g *gate) passHooks(hooks []*helm.Hook) error {
 	return nil
 }
 
-func (g *gate) pass(manifest string) (string, error) {
+// Pass checks and stamps a manifest, and returns what may be recorded and written of it.
+func (g *Gate) Pass(manifest string) (string, error) {
 	if err := g.prepared(); err != nil {
 		return "", err
 	}
-	docs, err := parse(manifest)
+	docs, err := Parse(manifest)
 	if err != nil {
 		return "", err
 	}
 	if docs, err = g.changed(docs, false); err != nil {
 		return "", err
 	}
-	g.rendered = true
-	if err := g.check(objectsOf(docs)); err != nil {
+	g.Rendered = true
+	if err := g.check(Objects(docs)); err != nil {
 		return "", err
 	}
-	return sealed(docs)
+	return Sealed(docs)
 }
 
 // changed makes the app's own changes. What is checked next is what the text says, not what the changes left in memory.
 // Where names may be generated, objects need none.
-func (g *gate) changed(docs []document, generated bool) ([]document, error) {
+func (g *Gate) changed(docs []Document, generated bool) ([]Document, error) {
 	if err := g.post.change(docs); err != nil {
 		return nil, err
 	}
@@ -109,9 +122,9 @@ func (g *gate) changed(docs []document, generated bool) ([]document, error) {
 }
 
 // nameless finds objects without a name. Of hooks the API server may choose it: nobody looks for them again.
-func nameless(docs []document, generated bool) error {
+func nameless(docs []Document, generated bool) error {
 	for _, d := range docs {
-		for _, u := range d.objects {
+		for _, u := range d.Objects {
 			if u.GetName() == "" && (!generated || u.GetGenerateName() == "") {
 				return fault.Render(fmt.Errorf("%s: a %s has no name", d.name(), u.GetKind()))
 			}
@@ -121,54 +134,54 @@ func nameless(docs []document, generated bool) error {
 }
 
 // prepared reads the app's own changes, once for manifests and hooks.
-func (g *gate) prepared() (err error) {
+func (g *Gate) prepared() (err error) {
 	if g.post != nil {
 		return nil
 	}
-	if g.refused = reserved(g.common); g.refused != nil {
-		return g.refused
+	if g.Refused = reserved(g.common); g.Refused != nil {
+		return g.Refused
 	}
 	g.post, err = newPostRenderers(g.renderers, g.common)
 	return err
 }
 
-func (g *gate) check(objects []*unstructured.Unstructured) error {
+func (g *Gate) check(objects []*unstructured.Unstructured) error {
 	if len(objects) == 0 {
 		return nil
 	}
 	err := g.admit(objects)
-	if err != nil && g.refuses != nil && !g.refuses(err) {
-		g.unjudged = fmt.Errorf("checking whether the objects are allowed: %w", err)
-		return g.unjudged
+	if err != nil && !g.refuses(err) {
+		g.Unjudged = fmt.Errorf("checking whether the objects are allowed: %w", err)
+		return g.Unjudged
 	}
-	g.refused = err
+	g.Refused = err
 	return err
 }
 
 // lookupFailed is in Helm's text when a template asked the API server in vain. Helm hands on no more than text.
 const lookupFailed = "error calling lookup"
 
-// errTooLargeToRecord is the one reason for which the API server finds a well-formed record invalid.
-var errTooLargeToRecord = fault.TooLarge("chart, values and manifests do not fit into a Secret, 1 MiB compressed; leave files out with .helmignore")
+// ErrTooLargeToRecord is the one reason for which the API server finds a well-formed record invalid.
+var ErrTooLargeToRecord = fault.TooLarge("chart, values and manifests do not fit into a Secret, 1 MiB compressed; leave files out with .helmignore")
 
-// classify turns the error of a failed action into the caller's classes.
-func (g *gate) classify(err error, sensitive []string) error {
+// Classify turns the error of a failed action into the caller's classes.
+func (g *Gate) Classify(err error, sensitive []string) error {
 	if err != nil && g.failed != nil {
 		err = g.failed
 	}
-	refused := &fault.NotAllowed{Err: g.refused}
+	refused := &fault.NotAllowed{Err: g.Refused}
 	switch text := fault.Plain(err, sensitive); {
 	case err == nil:
 		return nil
-	case g.unjudged != nil:
-		return fault.Plain(g.unjudged, sensitive)
-	case g.refused != nil, errors.As(err, &refused):
+	case g.Unjudged != nil:
+		return fault.Plain(g.Unjudged, sensitive)
+	case g.Refused != nil, errors.As(err, &refused):
 		return &fault.NotAllowed{Err: fault.Mask(refused.Err, sensitive)}
-	case apierrors.IsInvalid(g.storage) || apierrors.IsRequestEntityTooLargeError(g.storage):
-		return fault.Render(errTooLargeToRecord)
+	case apierrors.IsInvalid(g.Storage) || apierrors.IsRequestEntityTooLargeError(g.Storage):
+		return fault.Render(ErrTooLargeToRecord)
 	case errors.Is(text, fault.ErrRender):
 		return text
-	case errors.Is(err, fault.ErrRender), !g.rendered && g.storage == nil && !strings.Contains(err.Error(), lookupFailed):
+	case errors.Is(err, fault.ErrRender), !g.Rendered && g.Storage == nil && !strings.Contains(err.Error(), lookupFailed):
 		return fault.Render(fault.Readable(text))
 	default:
 		return text

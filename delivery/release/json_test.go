@@ -11,6 +11,7 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // recordOf is what is recorded of templates, and the error with which Helm, or the gate, ends; it has no chart.
@@ -25,11 +26,11 @@ func recordOf(t *testing.T, templates map[string]string) (*helm.Release, error) 
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "failed to render resource: "))
 	}
 	rel.Chart, rel.Info = nil, &helm.Info{Notes: rel.Info.Notes}
-	if _, err := parse(rel.Manifest); err != nil {
+	if _, err := manifest.Parse(rel.Manifest); err != nil {
 		return nil, err
 	}
 	for _, h := range rel.Hooks {
-		if _, err := parse(h.Manifest); err != nil {
+		if _, err := manifest.Parse(h.Manifest); err != nil {
 			return nil, fault.Render(errors.New("hook " + h.Path + ": " + err.Error()))
 		}
 	}
@@ -70,7 +71,7 @@ func TestInJSONIsRecordedTheSame(t *testing.T) {
 			}
 			before := maps.Clone(templates)
 			want, failed := recordOf(t, templates)
-			changed, err := inJSON(templates, func(string) {})
+			changed, err := manifest.InJSON(templates, func(string) {})
 			var got *helm.Release
 			if err == nil {
 				got, err = recordOf(t, changed)
@@ -89,8 +90,8 @@ func TestInJSONIsRecordedTheSame(t *testing.T) {
 			}
 			for name, text := range changed {
 				for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
-					_, ok := written([]byte("---\n" + sourcePrefix + name + "\n" + line + "\n"))
-					if !notesFile(name) && line != "" && line != "---" && line != "null" && !ok {
+					_, ok := manifest.Written([]byte("---\n" + manifest.SourcePrefix + name + "\n" + line + "\n"))
+					if !manifest.NotesFile(name) && line != "" && line != "---" && line != "null" && !ok {
 						t.Errorf("%s: the operator would parse %q as YAML", name, line)
 					}
 				}
@@ -114,7 +115,7 @@ func TestAliasesAreCountedWrittenOut(t *testing.T) {
 	if err := fewNodesIn(templates, func(string) {}); err != nil {
 		t.Fatalf("it is refused before: %v", err)
 	}
-	if _, err := inJSON(templates, func(string) {}); !errors.Is(err, fault.ErrTooLarge) || !strings.Contains(textOf(err), "web/templates/a.yaml renders to") {
+	if _, err := manifest.InJSON(templates, func(string) {}); !errors.Is(err, fault.ErrTooLarge) || !strings.Contains(textOf(err), "web/templates/a.yaml renders to") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package release
+package manifest
 
 import (
 	"bufio"
@@ -112,7 +112,7 @@ func (p *postRenderers) patch(where string, patch kustomize.Patch) error {
 
 // patchStep reads one document of a patch; one without content is nil.
 func patchStep(text []byte, target *kustomize.Selector) (*postRender, error) {
-	if err := notBlownUp(text); err != nil {
+	if err := NotBlownUp(text); err != nil {
 		return nil, err
 	}
 	data, err := yaml.YAMLToJSON(text)
@@ -214,13 +214,13 @@ func imageStep(image kustomize.Image) *postRender {
 }
 
 // change changes the objects of the documents. A patch may delete one.
-func (p *postRenderers) change(docs []document) error {
+func (p *postRenderers) change(docs []Document) error {
 	if p == nil {
 		return nil
 	}
 	for i := range docs {
 		var left []*unstructured.Unstructured
-		for _, u := range docs[i].objects {
+		for _, u := range docs[i].Objects {
 			changed, err := p.changed(u)
 			if err != nil {
 				return fault.Render(err)
@@ -230,7 +230,7 @@ func (p *postRenderers) change(docs []document) error {
 				left = append(left, changed)
 			}
 		}
-		docs[i].objects = left
+		docs[i].Objects = left
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package release
+package manifest
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ func TestBadInputReadsWell(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := (&gate{}).classify(errors.New(test.err), nil)
+			got := (&Gate{}).Classify(errors.New(test.err), nil)
 			if !errors.Is(got, fault.ErrRender) || got.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", got, test.want)
 			}
@@ -39,10 +39,10 @@ func TestBadInputReadsWell(t *testing.T) {
 }
 
 func TestTooLarge(t *testing.T) {
-	if err := fault.Render(errTooLarge); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
-		t.Errorf("the chart: %v", err)
+	if err := fault.Render(ErrNodes); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
+		t.Errorf("the nodes: %v", err)
 	}
-	got := (&gate{rendered: true, storage: tooLargeForASecret()}).classify(errors.New("no"), nil)
+	got := (&Gate{Rendered: true, Storage: tooLargeForASecret()}).Classify(errors.New("no"), nil)
 	if !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) {
 		t.Errorf("the record: %v", got)
 	}

@@ -1,4 +1,4 @@
-package release
+package manifest
 
 import (
 	"bytes"
@@ -15,11 +15,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// inJSON writes the objects that templates rendered as JSON, where what a tenant wrote may be parsed. Helm, for which JSON is YAML, finds
+// InJSON writes the objects that templates rendered as JSON, where what a tenant wrote may be parsed. Helm, for which JSON is YAML, finds
 // the same objects and hooks in it, in the same order, and what is recorded of a release is written anew anyway.
-func inJSON(templates map[string]string, note func(string)) (map[string]string, error) {
+func InJSON(templates map[string]string, note func(string)) (map[string]string, error) {
 	out := maps.Clone(templates)
-	nodesLeft := maxNodes
+	nodesLeft := MaxNodes
 	for _, name := range slices.Sorted(maps.Keys(templates)) {
 		if notManifests(name) {
 			continue
@@ -29,8 +29,8 @@ func inJSON(templates map[string]string, note func(string)) (map[string]string, 
 		if err != nil {
 			return nil, cmp.Or(unreadable(templates), err)
 		}
-		if nodesLeft -= nodes([]byte(text)); nodesLeft < 0 {
-			return nil, fault.Render(fmt.Errorf("what template %s renders to: %w", name, errNodes))
+		if nodesLeft -= Nodes([]byte(text)); nodesLeft < 0 {
+			return nil, fault.Render(fmt.Errorf("what template %s renders to: %w", name, ErrNodes))
 		}
 		out[name] = text
 	}
@@ -39,7 +39,7 @@ func inJSON(templates map[string]string, note func(string)) (map[string]string, 
 
 // notManifests is whether Helm does not read the text of a template.
 func notManifests(name string) bool {
-	return notesFile(name) || strings.HasPrefix(path.Base(name), "_")
+	return NotesFile(name) || strings.HasPrefix(path.Base(name), "_")
 }
 
 // objectsInJSON is the text of one template, each of its documents by itself as Helm tells them apart.
@@ -82,35 +82,35 @@ func objectInJSON(text []byte) ([]byte, error) {
 	if data, err = json.Marshal(content); err != nil {
 		return nil, err
 	}
-	return data, (&document{}).read(data)
+	return data, (&Document{}).read(data)
 }
 
 // unreadable is the error with which Helm, or what checks objects after it, ends where it reads the templates as they are.
 func unreadable(templates map[string]string) error {
 	manifests := maps.Clone(templates)
-	maps.DeleteFunc(manifests, func(name, _ string) bool { return notesFile(name) })
+	maps.DeleteFunc(manifests, func(name, _ string) bool { return NotesFile(name) })
 	hooks, sorted, err := releaseutil.SortManifests(manifests, nil, releaseutil.InstallOrder)
 	if err != nil {
 		return err
 	}
 	var all strings.Builder
 	for _, m := range sorted {
-		fmt.Fprintf(&all, "---\n%s%s\n%s\n", sourcePrefix, m.Name, m.Content)
+		fmt.Fprintf(&all, "---\n%s%s\n%s\n", SourcePrefix, m.Name, m.Content)
 	}
-	if _, err := parse(all.String()); err != nil {
+	if _, err := Parse(all.String()); err != nil {
 		return err
 	}
 	for _, h := range hooks {
-		if _, err := parse(h.Manifest); err != nil {
+		if _, err := Parse(h.Manifest); err != nil {
 			return fault.Render(fmt.Errorf("hook %s: %w", h.Path, err))
 		}
 	}
 	return nil
 }
 
-// written is what a document holds that is JSON in the one form in which this package writes it, below comments. Any other is for a reader
+// Written is what a document holds that is JSON in the one form in which this package writes it, below comments. Any other is for a reader
 // of YAML.
-func written(text []byte) (content any, ok bool) {
+func Written(text []byte) (content any, ok bool) {
 	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("---\n"))) // The reader of documents leaves the first line there.
 	for bytes.HasPrefix(text, []byte("#")) {
 		comment, below, _ := bytes.Cut(text, []byte("\n"))
@@ -125,3 +125,6 @@ func written(text []byte) (content any, ok bool) {
 	again, err := json.Marshal(content)
 	return content, err == nil && bytes.Equal(again, text)
 }
+
+// NotesFile is whether Helm takes a template for notes, which are no YAML.
+func NotesFile(name string) bool { return strings.HasSuffix(name, "NOTES.txt") }

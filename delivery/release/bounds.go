@@ -1,0 +1,55 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/chart"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
+)
+
+// fewNodes bounds what is left of a chart when the values have chosen its subcharts.
+func fewNodes(c *chart.Chart, note func(string)) error {
+	n := &manifest.NodeCount{Note: note}
+	for _, crd := range c.CRDObjects() {
+		if err := n.Text(crd.Filename, crd.File.Data); err != nil {
+			return err
+		}
+	}
+	n.Sum = 0
+	return valuesOf(n, c)
+}
+
+func valuesOf(n *manifest.NodeCount, c *chart.Chart) error {
+	if !n.Tree(c.Values) {
+		return fmt.Errorf("the values of chart %s: %w", c.Name(), manifest.ErrNodes)
+	}
+	for _, sub := range c.Dependencies() {
+		if err := valuesOf(n, sub); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fewNodesIn bounds what was rendered.
+func fewNodesIn(templates map[string]string, note func(string)) error {
+	n := &manifest.NodeCount{Note: note}
+	for _, name := range slices.Sorted(maps.Keys(templates)) {
+		if manifest.NotesFile(name) {
+			continue
+		}
+		text, what := []byte(templates[name]), "what template "+name+" renders to"
+		if err := n.Text(what, text); err != nil {
+			return fault.Render(err)
+		}
+		if err := manifest.NotBlownUp(text); errors.Is(err, fault.ErrTooLarge) {
+			return fault.Render(fmt.Errorf("%s: %w", what, err))
+		}
+	}
+	return nil
+}

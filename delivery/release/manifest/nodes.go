@@ -1,0 +1,108 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
+)
+
+// MaxNodes bounds the mappings, lists and scalars of a chart's own YAML files, of its values with those of its subcharts, and of what
+// it renders: each takes a few hundred bytes where it is read. What fits into a release's record has far fewer.
+const MaxNodes = 500_000
+
+// ErrNodes is an ErrTooLarge for what has more than MaxNodes.
+var ErrNodes = fault.TooLarge(fmt.Sprintf("there are more than %d mappings, lists and values in it", MaxNodes))
+
+// NodeCount adds up nodes of YAML.
+type NodeCount struct {
+	Note func(string)
+	Sum  int
+}
+
+// Tree counts parsed values.
+func (n *NodeCount) Tree(value any) bool {
+	if n.Sum++; n.Sum > MaxNodes {
+		return false
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			if !n.Tree(inner) {
+				return false
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			if !n.Tree(inner) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Text counts the nodes of YAML text, at little cost where there cannot be many. Whether such text is YAML at all is for its reader
+// to say; what may have many nodes and cannot be counted is refused here.
+func (n *NodeCount) Text(name string, text []byte) error {
+	atMost := mostNodes(text)
+	if n.Sum+atMost <= MaxNodes {
+		n.Sum += atMost
+		return nil
+	}
+	n.Note("reading " + name)
+	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
+	for n.Sum <= MaxNodes {
+		var node yamlv3.Node
+		err := decoder.Decode(&node)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		n.Sum += countNodes(&node)
+	}
+	return fmt.Errorf("%s: %w", name, ErrNodes)
+}
+
+// mostNodes is how many nodes text can be: each but the first of a document follows one of these.
+func mostNodes(text []byte) int {
+	most := 1
+	for _, b := range text {
+		switch b {
+		case '\n', ',', ':', '[', '{', '-', '?':
+			most++
+		}
+	}
+	return most
+}
+
+func countNodes(node *yamlv3.Node) int {
+	sum := 1
+	for _, inner := range node.Content {
+		sum += countNodes(inner)
+	}
+	return sum
+}
+
+// Nodes counts the signs of a JSON text that precede a value or a key.
+func Nodes(text []byte) int {
+	n, quoted := 1, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '{', c == '[', c == ',', c == ':':
+			n++
+		}
+	}
+	return n
+}
