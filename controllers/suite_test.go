@@ -32,7 +32,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
-	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/evaluate"
 	"github.com/kubeop/kubeop/internal/digestkey"
 	"github.com/kubeop/kubeop/internal/hook"
 	"github.com/kubeop/kubeop/internal/sandbox"
@@ -70,7 +70,7 @@ func evaluates() func(context.Context, apart.Call) ([]byte, error) {
 		switch c.Name {
 		case pack.Function:
 			return packs.Call(ctx, call)
-		case release.Function:
+		case evaluate.Function:
 			return apart.Runner{}.Do(ctx, c)
 		case build.Function:
 			n, _ := built.LoadOrStore(c.Tenant, &atomic.Int64{})

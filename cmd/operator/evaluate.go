@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
-	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/evaluate"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
@@ -25,10 +25,10 @@ import (
 const patient = 3
 
 // functions are those of the processes, by name.
-var functions = map[string]sandbox.Function{release.Function: release.Evaluate, build.Function: build.Evaluate, pack.Function: pack.Evaluate, image.Function: image.Evaluate}
+var functions = map[string]sandbox.Function{evaluate.Function: evaluate.Chart, build.Function: build.Evaluate, pack.Function: pack.Evaluate, image.Function: image.Evaluate}
 
-// evaluate has charts, the folders and manifests of apps, Git packs, and patterns for tags evaluated in processes of their own.
-func evaluate(mgr manager.Manager, c *config.Operator, settings *controllers.Options) error {
+// setUpEvaluation has charts, the folders and manifests of apps, Git packs, and patterns for tags evaluated in processes of their own.
+func setUpEvaluation(mgr manager.Manager, c *config.Operator, settings *controllers.Options) error {
 	limits := sandbox.Limits{Memory: c.EvaluateMemoryMiB << 20, CPU: c.EvaluateCPU, Wall: c.EvaluateTimeout}
 	pool := sandbox.New(sandbox.Options{Processes: c.EvaluateProcesses, Limits: limits, Log: ctrl.Log.WithName("sandbox")})
 	settings.EvaluateProcesses = c.EvaluateProcesses

@@ -54,7 +54,7 @@ func run(ctx context.Context) error {
 	if settings.DigestKey, err = digestKey(ctx, c, scheme); err != nil {
 		return err
 	}
-	if err := evaluate(mgr, c, &settings); err != nil {
+	if err := setUpEvaluation(mgr, c, &settings); err != nil {
 		return err
 	}
 	engine, err := controllers.Setup(mgr, settings)

@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
-	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/charts"
 )
 
 // fetchChart brings a Helm app's chart at hand: from a repository, from the app's own folder, or from one of another Git
@@ -78,7 +78,7 @@ func (r *Reconciler) chartArchive(ctx context.Context, s *scope) error {
 		r.Archives.Forget(string(s.app.UID))
 		archive, err = fetched()
 	}
-	s.chart, s.revision = release.Chart{Archive: archive.Path, Digest: archive.Digest}, archive.Version
+	s.chart, s.revision = charts.Chart{Archive: archive.Path, Digest: archive.Digest}, archive.Version
 	return err
 }
 
@@ -92,7 +92,7 @@ func (r *Reconciler) chartFolder(ctx context.Context, s *scope, chart fetch.Char
 	if err != nil {
 		return err
 	}
-	s.chart = release.Chart{Files: files, Digest: files.Digest()}
+	s.chart = charts.Chart{Files: files, Digest: files.Digest()}
 	s.reads = fetch.ChartReads(chart.Path, needs)
 	return nil
 }

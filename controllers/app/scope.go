@@ -24,6 +24,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/charts"
 )
 
 // scope holds the facts of one Reconcile.
@@ -46,7 +47,7 @@ type scope struct {
 	// is made from, the chart of a Helm app, and what they are together.
 	folder   *fetch.Folder
 	source   fetched
-	chart    release.Chart
+	chart    charts.Chart
 	revision string
 	// reads are what the last build of a Git app read of a commit, and what a chart there is made from; nil if that is not known.
 	reads fetch.Reads

@@ -15,11 +15,12 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 func TestANewerInputEndsAWait(t *testing.T) {
 	tm := newTeam(t)
-	never := tm.request(folder(fourObjects(map[string]string{"templates/deployment.yaml": strings.Replace(web(nil)["templates/deployment.yaml"], "replicas: 0", "replicas: 1", 1)})))
+	never := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/deployment.yaml": strings.Replace(web(nil)["templates/deployment.yaml"], "replicas: 0", "replicas: 1", 1)})))
 	never.Actions.Wait, never.Timeout = true, time.Minute
 	if out, err := tm.Reconcile(t.Context(), never); err != nil || !out.Running {
 		t.Fatalf("%+v, %v", out, err)
@@ -64,7 +65,7 @@ func TestTests(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
-			r := tm.request(folder(fourObjects(test.files)))
+			r := tm.request(sources.ChartFolder(fourObjects(test.files)))
 			r.Actions.Test.Enable = true
 			if test.change != nil {
 				test.change(&r.Actions.Test)
@@ -100,7 +101,7 @@ func TestTestsThatTheWorldPreventsArePaused(t *testing.T) {
 	tm.now = func() time.Time { return noon }
 	tm.restart("me")
 	hook := strings.Replace(configMap, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: test\n", 1)
-	r := tm.request(folder(fourObjects(map[string]string{"templates/t.yaml": hook})))
+	r := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/t.yaml": hook})))
 	r.Actions.Test.Enable, r.Retry = true, minutes
 	tm.deploy(r)
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{
@@ -129,7 +130,7 @@ func TestRenames(t *testing.T) {
 	for name, takeOver := range map[string]bool{"uninstall, then install": false, "take over": true} {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
-			r := tm.request(folder(fourObjects(fixed)))
+			r := tm.request(sources.ChartFolder(fourObjects(fixed)))
 			r.Actions.Install.TakeOwnership = takeOver
 			tm.deploy(r)
 			before := tm.configMap("fixed")
@@ -191,7 +192,7 @@ func TestKeptHistory(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	tm := newTeam(t)
-	files := folder(fourObjects(map[string]string{"values-prod.yaml": "color: prod\n"}))
+	files := sources.ChartFolder(fourObjects(map[string]string{"values-prod.yaml": "color: prod\n"}))
 	r := tm.request(files)
 	r.ChartValuesFiles = []string{"values-prod.yaml"}
 	tm.deploy(r)

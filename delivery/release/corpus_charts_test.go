@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // step is the next thing wanted of a release; the first is its installation.
@@ -298,7 +299,7 @@ func removeImmutable(s *side) {
 
 // huge is as large as Helm's record of it lets it be.
 func huge(*testing.T) fs.FS {
-	return folder(map[string]string{
+	return sources.ChartFolder(map[string]string{
 		"noise": noise(740 << 10),
 		"templates/many.yaml": `{{- range until 50 }}
 ---
@@ -313,14 +314,14 @@ data: {changed: {{ $.Values.changed | default false | quote }}, noise: {{ $.File
 // archives is a chart with its subcharts packed, one of them with a packed one of its own.
 func archives(t *testing.T) fs.FS {
 	config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Chart.Name }}}\ndata:\n  changed: {{ .Values.global.changed | quote }}\n"
-	inner := string(packed(t, "inner", map[string]string{"Chart.yaml": "apiVersion: v2\nname: inner\nversion: 3.0.0\n", "templates/a.yaml": config}))
-	outer := string(packed(t, "outer", map[string]string{
+	inner := string(sources.ChartArchive(t, "inner", map[string]string{"Chart.yaml": "apiVersion: v2\nname: inner\nversion: 3.0.0\n", "templates/a.yaml": config}))
+	outer := string(sources.ChartArchive(t, "outer", map[string]string{
 		"Chart.yaml":             "apiVersion: v2\nname: outer\nversion: 2.0.0\ndependencies: [{name: inner, version: ^3.0.0}]\n",
 		"templates/a.yaml":       config,
 		"charts/inner-3.0.0.tgz": inner,
 	}))
-	return folder(map[string]string{
-		"Chart.yaml":             chartYAML + "dependencies: [{name: outer, version: 2.x, repository: https://charts.example.com}]\n",
+	return sources.ChartFolder(map[string]string{
+		"Chart.yaml":             sources.ChartYAML + "dependencies: [{name: outer, version: 2.x, repository: https://charts.example.com}]\n",
 		"values.yaml":            "changed: false\nglobal: {changed: first}\n",
 		"charts/outer-2.0.0.tgz": outer,
 		"templates/a.yaml":       config + "  own: {{ .Values.changed | quote }}\n",

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 var update = flag.Bool("update", false, "write testdata/messages.golden anew")
@@ -54,9 +55,9 @@ var bad = map[string]struct {
 	"Chart.yaml missing":            {files: map[string]string{"Chart.yaml": ""}, class: isRendering},
 	"Chart.yaml unreadable":         {files: map[string]string{"Chart.yaml": "name: [web\n"}, class: isRendering},
 	"Chart.yaml without a version":  {files: map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\n"}, class: isRendering},
-	"dependency missing":            {files: map[string]string{"Chart.yaml": chartYAML + "dependencies: [{name: db, version: 1.x, repository: https://charts.example.com}]\n"}, class: isRendering},
-	"kubeVersion that does not fit": {files: map[string]string{"Chart.yaml": chartYAML + "kubeVersion: \">=9.0.0\"\n"}, class: isRendering},
-	"library chart":                 {files: map[string]string{"Chart.yaml": chartYAML + "type: library\n"}, class: isRendering},
+	"dependency missing":            {files: map[string]string{"Chart.yaml": sources.ChartYAML + "dependencies: [{name: db, version: 1.x, repository: https://charts.example.com}]\n"}, class: isRendering},
+	"kubeVersion that does not fit": {files: map[string]string{"Chart.yaml": sources.ChartYAML + "kubeVersion: \">=9.0.0\"\n"}, class: isRendering},
+	"library chart":                 {files: map[string]string{"Chart.yaml": sources.ChartYAML + "type: library\n"}, class: isRendering},
 	"too large to record":           {files: map[string]string{"noise": noise(1 << 20)}, class: isRendering},
 	"values unreadable":             {files: map[string]string{"values.yaml": "a: [\n"}, class: isRendering},
 
@@ -155,7 +156,7 @@ func TestMessages(t *testing.T) {
 			if test.before != nil {
 				test.before(s)
 			}
-			s.copy(folder(test.files))
+			s.copy(sources.ChartFolder(test.files))
 			r := s.wanted(step{}, test.values)
 			r.Timeout = 3 * time.Second
 			out := s.settle(r)

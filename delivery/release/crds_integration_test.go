@@ -23,8 +23,10 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // definitionOf is a CustomResourceDefinition in a group of the team's own.
@@ -87,7 +89,7 @@ func (t *team) crd(name string) (*unstructured.Unstructured, error) {
 }
 
 func (t *team) withCRD(field string) fstest.MapFS {
-	return folder(map[string]string{
+	return sources.ChartFolder(map[string]string{
 		"crds/thing.yaml":     t.definitionOf(field),
 		"templates/inst.yaml": "apiVersion: " + t.namespace + ".example.com/v1\nkind: Thing\nmetadata: {name: one}\nspec: {" + field + ": x}\n",
 	})
@@ -125,7 +127,7 @@ func TestCRDsPolicies(t *testing.T) {
 	tm := newTeam(t)
 	tm.mayDefine()
 	install := func(field string, policy v1alpha1.CRDsPolicy) error {
-		c, err := Chart{Files: tm.withCRD(field)}.load()
+		c, err := charts.Chart{Files: tm.withCRD(field)}.Load()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +161,7 @@ func TestCRDsPolicies(t *testing.T) {
 	if want := []int64{1, 1, 1, 2}; !slices.Equal(versions, want) {
 		t.Errorf("generations %v, want %v", versions, want)
 	}
-	c, err := Chart{Files: folder(map[string]string{"crds/a.yaml": configMap})}.load()
+	c, err := charts.Chart{Files: sources.ChartFolder(map[string]string{"crds/a.yaml": configMap})}.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +181,7 @@ func TestForeignDefinitionsStay(t *testing.T) {
 	tm.mayDefine()
 	name := "things." + tm.namespace + ".example.com"
 	install := func(field string, take bool) error {
-		c, err := Chart{Files: tm.withCRD(field)}.load()
+		c, err := charts.Chart{Files: tm.withCRD(field)}.Load()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +241,7 @@ func TestForceDeletesNoDefinition(t *testing.T) {
 	tm := newTeam(t)
 	tm.mayDefine()
 	install := func(definition string) error {
-		c, err := Chart{Files: folder(map[string]string{"crds/thing.yaml": definition})}.load()
+		c, err := charts.Chart{Files: sources.ChartFolder(map[string]string{"crds/thing.yaml": definition})}.Load()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +279,7 @@ func TestAHookDeletesNothingOfEverybodys(t *testing.T) {
 		t.Fatal(err)
 	}
 	hook := "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: " + tm.namespace + ", annotations: {helm.sh/hook: pre-install}}\nvalue: 1\n"
-	r := tm.request(folder(fourObjects(map[string]string{"templates/hook.yaml": hook})))
+	r := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/hook.yaml": hook})))
 	r.Admit = func(objects []*unstructured.Unstructured) error {
 		for _, o := range objects {
 			o.SetLabels(map[string]string{decide.AppLabel: "shop"})

@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // dataClaim holds data, for it names a volume, and says nothing of helm.sh/resource-policy, as in a revision that a person made.
@@ -56,7 +58,7 @@ func (t *team) claim() types.UID {
 func (t *team) releaseByHand(files map[string]string) {
 	t.Helper()
 	t.catchUp()
-	c, err := Chart{Files: folder(files)}.load()
+	c, err := charts.Chart{Files: sources.ChartFolder(files)}.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +102,7 @@ func TestForceDeletesNoClaim(t *testing.T) {
 // TestNoActionDeletesAClaimWithData has claims in revisions whose manifests do not say that they are kept.
 func TestNoActionDeletesAClaimWithData(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(fourObjects(nil)))
+	r := tm.request(sources.ChartFolder(fourObjects(nil)))
 	tm.deploy(r)
 	withClaim := fourObjects(map[string]string{"templates/claim.yaml": dataClaim})
 	tm.releaseByHand(withClaim)
@@ -131,14 +133,14 @@ func TestWhatOwnsClaimsIsInTheWay(t *testing.T) {
 	}
 	tests := map[string]func(*team, Request) error{
 		"the chart drops it": func(tm *team, r Request) error {
-			return settled(tm, tm.request(folder(fourObjects(nil)), "color=other"))
+			return settled(tm, tm.request(sources.ChartFolder(fourObjects(nil)), "color=other"))
 		},
 		"another name of the release": func(tm *team, r Request) error {
 			r.Name = "new"
 			return settled(tm, r)
 		},
 		"remediation by uninstallation": func(tm *team, _ Request) error {
-			bad := tm.request(folder(fourObjects(map[string]string{"templates/db.yaml": statefulSet, "templates/z.yaml": refused})))
+			bad := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/db.yaml": statefulSet, "templates/z.yaml": refused})))
 			bad.Retry = later
 			bad.Actions.Remediation = v1alpha1.HelmRemediation{Retries: new(int32), Strategy: v1alpha1.RemediationUninstall}
 			_ = settled(tm, bad)
@@ -149,7 +151,7 @@ func TestWhatOwnsClaimsIsInTheWay(t *testing.T) {
 			return out.Remediation.Err
 		},
 		"force": func(tm *team, r Request) error {
-			r = tm.request(folder(fourObjects(map[string]string{"templates/db.yaml": strings.Replace(statefulSet, "serviceName: db", "serviceName: other", 1)})))
+			r = tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/db.yaml": strings.Replace(statefulSet, "serviceName: db", "serviceName: other", 1)})))
 			r.Actions.Upgrade.Force = true
 			return settled(tm, r)
 		},
@@ -165,7 +167,7 @@ func TestWhatOwnsClaimsIsInTheWay(t *testing.T) {
 	for name, happens := range tests {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
-			r := tm.request(folder(fourObjects(map[string]string{"templates/db.yaml": statefulSet})))
+			r := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/db.yaml": statefulSet})))
 			r.Retry = later
 			tm.deploy(r)
 			db := tm.set()
@@ -199,14 +201,14 @@ func (t *team) set() *appsv1.StatefulSet {
 
 // TestAHookDeletesNoData has a claim that is, or was, a hook.
 func TestAHookDeletesNoData(t *testing.T) {
-	hooked := folder(fourObjects(map[string]string{"templates/claim.yaml": claimHook}))
+	hooked := sources.ChartFolder(fourObjects(map[string]string{"templates/claim.yaml": claimHook}))
 	tests := map[string]func(tm *team){
 		"that runs again": func(tm *team) { tm.deploy(tm.request(hooked, "color=again")) },
 		"that becomes a template": func(tm *team) {
-			tm.deploy(tm.request(folder(fourObjects(map[string]string{"templates/claim.yaml": dataClaim}))))
+			tm.deploy(tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/claim.yaml": dataClaim}))))
 		},
 		"and an upgrade that is cleaned up": func(tm *team) {
-			bad := tm.request(folder(fourObjects(map[string]string{"templates/claim.yaml": claimHook, "templates/z.yaml": refused})))
+			bad := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/claim.yaml": claimHook, "templates/z.yaml": refused})))
 			bad.Actions.Upgrade.CleanupOnFail = true
 			bad.Actions.Remediation = v1alpha1.HelmRemediation{Retries: new(int32), Strategy: v1alpha1.RemediationNone}
 			tm.settle(bad)
@@ -241,7 +243,7 @@ func TestAHookDeletesNoData(t *testing.T) {
 func TestCleaningUpLeavesData(t *testing.T) {
 	tm := newTeam(t)
 	tm.deploy(tm.good("blue"))
-	bad := tm.request(folder(fourObjects(map[string]string{"templates/claim.yaml": dataClaim, "templates/z.yaml": refused})))
+	bad := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/claim.yaml": dataClaim, "templates/z.yaml": refused})))
 	bad.Actions.Upgrade.CleanupOnFail = true
 	bad.Actions.Remediation = v1alpha1.HelmRemediation{Retries: new(int32), Strategy: v1alpha1.RemediationNone}
 	if out := tm.settle(bad); out.Failed == nil {

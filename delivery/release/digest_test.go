@@ -8,12 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 func input(change ...func(*Request)) *Request {
-	r := &Request{Name: "web", Namespace: "team", Chart: Chart{Digest: "sha256:1"}, Values: map[string]any{"a": 1, "b": map[string]any{"c": "x"}}}
+	r := &Request{Name: "web", Namespace: "team", Chart: charts.Chart{Digest: "sha256:1"}, Values: map[string]any{"a": 1, "b": map[string]any{"c": "x"}}}
 	for _, c := range change {
 		c(r)
 	}

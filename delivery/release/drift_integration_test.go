@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // drifting is a chart with a field of each kind that drifts.
@@ -103,7 +104,7 @@ func TestDrift(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
-			r := tm.request(folder(drifting()))
+			r := tm.request(sources.ChartFolder(drifting()))
 			r.Ignore = test.ignore
 			out := tm.deploy(r)
 			test.edit(tm)
@@ -144,7 +145,7 @@ func TestDrift(t *testing.T) {
 // What somebody else writes between the look and the question is not a difference of the app's.
 func TestDriftOfWhatMoves(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(drifting()))
+	r := tm.request(sources.ChartFolder(drifting()))
 	tm.deploy(r)
 	tm.editDeployment(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "web:mine" })
 	ctx, stop := context.WithCancel(t.Context())
@@ -175,7 +176,7 @@ func TestDriftOfWhatMoves(t *testing.T) {
 
 func TestDriftOfNothingAskedFor(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(drifting()))
+	r := tm.request(sources.ChartFolder(drifting()))
 	tm.deploy(r)
 	got, err := tm.Drift(t.Context(), r, []Ref{{corev1.SchemeGroupVersion.WithKind("ConfigMap"), tm.namespace, "other"}}, true)
 	if err != nil || len(got) > 0 {

@@ -41,7 +41,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/evaluate"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/testenv"
@@ -62,7 +64,7 @@ var boxes *sandbox.Pool
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
-		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{Function: Evaluate}))
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{evaluate.Function: evaluate.Chart}))
 	}
 	log.SetLogger(logr.Discard())
 	boxes = sandbox.New(sandbox.Options{})
@@ -254,7 +256,7 @@ func (t *team) request(files fs.FS, values ...string) Request {
 		Name:      "web",
 		Namespace: t.namespace,
 		User:      deployer(t.namespace),
-		Chart:     Chart{Files: files, Digest: fmt.Sprintf("%p", files)},
+		Chart:     charts.Chart{Files: files, Digest: fmt.Sprintf("%p", files)},
 		Values:    map[string]any{},
 		Timeout:   2 * time.Second,
 		Admit:     t.admit,

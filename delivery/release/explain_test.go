@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/delivery/health"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // explain is as the operator does it.
@@ -67,7 +68,7 @@ func TestAHookSaysWhatItsObjectDoes(t *testing.T) {
 
 func TestWarningsAreTold(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(map[string]string{"templates/a.yaml": configMap + "date: Hunter22\nHunter22: 1\n"}))
+	r := tm.request(sources.ChartFolder(map[string]string{"templates/a.yaml": configMap + "date: Hunter22\nHunter22: 1\n"}))
 	r.Sensitive = []string{"Hunter22"}
 	out := tm.deploy(r)
 	if diff := cmp.Diff([]string{`warning of the API server: unknown field "***"`, `warning of the API server: unknown field "date"`}, slices.Sorted(slices.Values(out.Log))); diff != "" {

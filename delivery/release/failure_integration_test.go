@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // stuck is a hook that never ends: no node runs its pod.
@@ -52,7 +53,7 @@ func TestRenderingFails(t *testing.T) {
 		"broken YAML": {map[string]string{"templates/a.yaml": "a: [\n"}, "web/templates/a.yaml"},
 		"no object":   {map[string]string{"templates/a.yaml": "kind: ConfigMap\n"}, "web/templates/a.yaml"},
 		"schema":      {map[string]string{"values.schema.json": schema}, "'***' does not match pattern"},
-		"kubeVersion": {map[string]string{"Chart.yaml": chartYAML + "kubeVersion: \">=9.0.0\"\n"}, "requires kubeVersion"},
+		"kubeVersion": {map[string]string{"Chart.yaml": sources.ChartYAML + "kubeVersion: \">=9.0.0\"\n"}, "requires kubeVersion"},
 		"hook":        {map[string]string{"templates/a.yaml": "metadata:\n  annotations:\n    helm.sh/hook: test\n"}, "web/templates/a.yaml"},
 		"too large":   {map[string]string{"noise": noise(2 << 20)}, "do not fit into a Secret"},
 		"Chart.yaml":  {map[string]string{"Chart.yaml": ""}, "Chart.yaml file is missing"},
@@ -60,7 +61,7 @@ func TestRenderingFails(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
-			r := tm.request(folder(web(test.files)), "color=Hunter22")
+			r := tm.request(sources.ChartFolder(web(test.files)), "color=Hunter22")
 			r.Sensitive = []string{"Hunter22"}
 			out := tm.settle(r)
 			if !errors.Is(out.Failed, fault.ErrRender) || !strings.Contains(out.Failed.Error(), test.want) {
@@ -82,10 +83,10 @@ func TestRenderingFails(t *testing.T) {
 
 func TestABadInputLeavesTheReleaseAlone(t *testing.T) {
 	tm := newTeam(t)
-	good := tm.request(folder(web(nil)))
+	good := tm.request(sources.ChartFolder(web(nil)))
 	tm.deploy(good)
 	before := tm.versions()
-	out := tm.settle(tm.request(folder(web(map[string]string{"templates/a.yaml": "{{ fail \"no\" }}"}))))
+	out := tm.settle(tm.request(sources.ChartFolder(web(map[string]string{"templates/a.yaml": "{{ fail \"no\" }}"}))))
 	if !errors.Is(out.Failed, fault.ErrRender) || out.Release.Revision != 1 || len(out.Objects) != 3 {
 		t.Errorf("got %v", out)
 	}
@@ -97,7 +98,7 @@ func TestABadInputLeavesTheReleaseAlone(t *testing.T) {
 
 func TestAFailedInstallIsInstalledAgain(t *testing.T) {
 	tm := newTeam(t)
-	bad := tm.request(folder(web(map[string]string{
+	bad := tm.request(sources.ChartFolder(web(map[string]string{
 		"templates/a.yaml": stuckAt("post-install"), "templates/old.yaml": strings.Replace(configMap, "name: a", "name: old", 1),
 	})))
 	bad.Retry = later
@@ -119,7 +120,7 @@ func TestAFailedInstallIsInstalledAgain(t *testing.T) {
 		t.Errorf("after the retry: %v", out)
 	}
 
-	good := tm.request(folder(web(nil)))
+	good := tm.request(sources.ChartFolder(web(nil)))
 	out = tm.deploy(good)
 	if out.Release.Revision != 3 || tm.configMap("web").Data["first"] != "true" {
 		t.Errorf("release %v, data %v; want an install as revision 3", out.Release, tm.configMap("web").Data)
@@ -131,8 +132,8 @@ func TestAFailedInstallIsInstalledAgain(t *testing.T) {
 
 func TestAFailedUpgradeIsMended(t *testing.T) {
 	tm := newTeam(t)
-	tm.deploy(tm.request(folder(web(nil))))
-	out := tm.settle(tm.request(folder(web(map[string]string{
+	tm.deploy(tm.request(sources.ChartFolder(web(nil))))
+	out := tm.settle(tm.request(sources.ChartFolder(web(map[string]string{
 		"templates/a.yaml": stuckAt("post-upgrade"), "templates/new.yaml": strings.Replace(configMap, "name: a", "name: new", 1),
 	})), "color=bad"))
 	if out.Failed == nil || out.Release.Status != "failed" || !out.RetryAt.IsZero() || len(out.Objects) != 3 {
@@ -141,7 +142,7 @@ func TestAFailedUpgradeIsMended(t *testing.T) {
 	if tm.versions()["configmaps/new"] == "" {
 		t.Fatal("the test needs an upgrade that fails after it made something")
 	}
-	out = tm.deploy(tm.request(folder(web(nil)), "color=red"))
+	out = tm.deploy(tm.request(sources.ChartFolder(web(nil)), "color=red"))
 	if out.Release.Revision != 3 || tm.configMap("web").Data["color"] != "red" {
 		t.Errorf("got %v", out.Release)
 	}
@@ -152,8 +153,8 @@ func TestAFailedUpgradeIsMended(t *testing.T) {
 
 func TestUninstallAfterAFailedUpgradeLeavesNothing(t *testing.T) {
 	tm := newTeam(t)
-	tm.deploy(tm.request(folder(web(map[string]string{"templates/hook.yaml": "", "templates/old.yaml": strings.Replace(configMap, "name: a", "name: old", 1)}))))
-	bad := tm.request(folder(web(map[string]string{"templates/hook.yaml": "", "templates/a.yaml": stuckAt("pre-upgrade")})))
+	tm.deploy(tm.request(sources.ChartFolder(web(map[string]string{"templates/hook.yaml": "", "templates/old.yaml": strings.Replace(configMap, "name: a", "name: old", 1)}))))
+	bad := tm.request(sources.ChartFolder(web(map[string]string{"templates/hook.yaml": "", "templates/a.yaml": stuckAt("pre-upgrade")})))
 	if out := tm.settle(bad); out.Failed == nil {
 		t.Fatal("the upgrade did not fail")
 	}
@@ -171,7 +172,7 @@ func TestAnObjectOfSomeoneElseIsNotTaken(t *testing.T) {
 	if _, err := tm.admin.CoreV1().ConfigMaps(tm.namespace).Create(t.Context(), taken, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	out := tm.settle(tm.request(folder(web(nil))))
+	out := tm.settle(tm.request(sources.ChartFolder(web(nil))))
 	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "ConfigMap/web exists and does not belong to this release") || errors.Is(out.Failed, fault.ErrRender) {
 		t.Errorf("got %v", out.Failed)
 	}
@@ -194,9 +195,9 @@ func TestWhatCannotBeCreatedIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
 			if test.before != nil {
-				tm.deploy(tm.request(folder(web(test.before))))
+				tm.deploy(tm.request(sources.ChartFolder(web(test.before))))
 			}
-			out := tm.settle(tm.request(folder(web(bad))))
+			out := tm.settle(tm.request(sources.ChartFolder(web(bad))))
 			if out.Failed == nil {
 				t.Fatal("it did not fail")
 			}
@@ -230,7 +231,7 @@ func TestInterruptedActionsAreTakenOver(t *testing.T) {
 	for name, deployed := range map[string]bool{"install": false, "upgrade": true} {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
-			files := folder(web(nil))
+			files := sources.ChartFolder(web(nil))
 			status, revision := helm.StatusPendingInstall, 2
 			if deployed {
 				tm.deploy(tm.request(files))
@@ -251,7 +252,7 @@ func TestInterruptedActionsAreTakenOver(t *testing.T) {
 
 func TestAPersonsHelmIsNotTouched(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(web(nil)))
+	r := tm.request(sources.ChartFolder(web(nil)))
 	tm.deploy(r)
 	pend(t, tm, helm.StatusPendingUpgrade, func(r *helm.Release) { r.Labels[decide.RevisionLabel] = "1" })
 	tm.catchUp()
@@ -270,7 +271,7 @@ func TestAPersonsHelmIsNotTouched(t *testing.T) {
 
 func TestAnotherAppsReleaseIsNotTouched(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(web(nil)))
+	r := tm.request(sources.ChartFolder(web(nil)))
 	tm.deploy(r)
 	before := tm.versions()
 	r.App.Name = "other"
@@ -288,7 +289,7 @@ func TestAnotherAppsReleaseIsNotTouched(t *testing.T) {
 
 func TestUninstallNamesWhatIsLeft(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(web(nil)))
+	r := tm.request(sources.ChartFolder(web(nil)))
 	tm.deploy(r)
 	held := tm.configMap("web")
 	held.Finalizers = []string{"example.com/hold"}
@@ -312,7 +313,7 @@ func TestUninstallNamesWhatIsLeft(t *testing.T) {
 
 func TestWithoutRightsNothingHappens(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(web(nil)))
+	r := tm.request(sources.ChartFolder(web(nil)))
 	r.User = "system:serviceaccount:elsewhere:nobody"
 	r.Retry = later
 	if out := tm.settle(r); out.Failed == nil || !strings.Contains(out.Failed.Error(), "forbidden") || !out.World || tm.versions()["configmaps/web"] != "" {
@@ -326,7 +327,7 @@ func TestWithoutRightsNothingHappens(t *testing.T) {
 
 func TestDrainWaitsForWhatRuns(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(web(map[string]string{"templates/a.yaml": stuckAt("post-install")})))
+	r := tm.request(sources.ChartFolder(web(map[string]string{"templates/a.yaml": stuckAt("post-install")})))
 	if out, err := tm.Reconcile(t.Context(), r); err != nil || !out.Running {
 		t.Fatalf("%v, %v", out, err)
 	}

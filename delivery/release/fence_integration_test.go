@@ -12,6 +12,7 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // pause holds one process's nth write, counted from when it is set, until it goes on: the process looks dead, and then was
@@ -99,7 +100,7 @@ const (
 func TestStoppedProcesses(t *testing.T) {
 	hooks := map[string]string{"templates/hook.yaml": strings.Replace(web(nil)["templates/hook.yaml"], "pre-install", "pre-install,pre-upgrade,pre-rollback,pre-delete", 1)}
 	good := func(tm *team, color string) Request {
-		r := tm.request(folder(fourObjects(hooks)), "color="+color)
+		r := tm.request(sources.ChartFolder(fourObjects(hooks)), "color="+color)
 		r.Retry = soon
 		return r
 	}
@@ -108,7 +109,7 @@ func TestStoppedProcesses(t *testing.T) {
 		for k, v := range hooks {
 			files[k] = v
 		}
-		r := tm.request(folder(fourObjects(files)), "color=broken")
+		r := tm.request(sources.ChartFolder(fourObjects(files)), "color=broken")
 		return r
 	}
 	actions := map[string]struct {

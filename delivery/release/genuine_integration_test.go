@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // alter changes what a record holds, as somebody does who may write Secrets, and leaves its labels as they are.
@@ -76,7 +77,7 @@ func TestUninstallRunsNothingOfAnAlteredRecord(t *testing.T) {
 func TestUninstallRunsTheHooksOfAGenuineRecord(t *testing.T) {
 	tm := newTeam(t)
 	files := fourObjects(map[string]string{"templates/h.yaml": strings.Replace(configMap, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: pre-delete\n", 1)})
-	r := tm.request(folder(files))
+	r := tm.request(sources.ChartFolder(files))
 	tm.deploy(r)
 	tm.uninstall(r)
 	if left := tm.versions(); len(left) != 1 || left["configmaps/a"] == "" {
@@ -186,7 +187,7 @@ func TestAnotherAppsObjectsAreLeftAlone(t *testing.T) {
 		},
 		"replaced by a hook": func(tm *team) Request {
 			r := tm.claiming()
-			r.Chart.Files = folder(fourObjects(map[string]string{"templates/given.yaml": hook}))
+			r.Chart.Files = sources.ChartFolder(fourObjects(map[string]string{"templates/given.yaml": hook}))
 			return r
 		},
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // withoutKind has the cluster serve the team's own kind no more.
@@ -37,7 +38,7 @@ func (t *team) withoutKind() {
 
 func TestKindsThatAreGone(t *testing.T) {
 	next := map[string]func(*team) Request{
-		"upgraded":    func(tm *team) Request { return tm.request(folder(fourObjects(nil))) },
+		"upgraded":    func(tm *team) Request { return tm.request(sources.ChartFolder(fourObjects(nil))) },
 		"uninstalled": func(tm *team) Request { return tm.request(nil) },
 	}
 	for name, next := range next {

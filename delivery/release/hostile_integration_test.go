@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/sandbox"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // hostile are charts that would end a process that evaluates them, or never end.
@@ -86,7 +87,7 @@ func TestHostileCharts(t *testing.T) {
 				return evaluateIn(p)(ctx, c)
 			}
 			tm.restart("me")
-			r := tm.request(folder(test.files))
+			r := tm.request(sources.ChartFolder(test.files))
 			out := tm.settle(r)
 			tm.refused(out, test.says)
 			if n := calls.Load(); n != 1 {
@@ -97,7 +98,7 @@ func TestHostileCharts(t *testing.T) {
 			if n := calls.Load(); n != 1 && !test.counted {
 				t.Errorf("after a restart evaluated %d times, want once", n)
 			}
-			tm.deploy(tm.request(folder(inTemplate(configOf("good")))))
+			tm.deploy(tm.request(sources.ChartFolder(inTemplate(configOf("good")))))
 		})
 	}
 	t.Cleanup(func() {
@@ -143,13 +144,13 @@ func TestANewerInputEndsTheOld(t *testing.T) {
 		return evaluateIn(boxes)(ctx, c)
 	}
 	tm.restart("me")
-	endless := folder(inTemplate(configOf(`{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}`)))
+	endless := sources.ChartFolder(inTemplate(configOf(`{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}`)))
 	if _, err := tm.Reconcile(t.Context(), tm.request(endless)); err != nil {
 		t.Fatal(err)
 	}
 	<-begun
 	at := time.Now()
-	tm.deploy(tm.request(folder(inTemplate(configOf("good")))))
+	tm.deploy(tm.request(sources.ChartFolder(inTemplate(configOf("good")))))
 	if took := time.Since(at); took > 5*time.Second {
 		t.Errorf("it took %s; the limit of processor time is 10s", took)
 	}
@@ -166,7 +167,7 @@ func TestForceEvaluatesAgain(t *testing.T) {
 		return evaluateIn(boxes)(ctx, c)
 	}
 	tm.restart("me")
-	r := tm.request(folder(inTemplate(configOf("good"))))
+	r := tm.request(sources.ChartFolder(inTemplate(configOf("good"))))
 	tm.refused(tm.settle(r), []string{"template web/templates/a.yaml takes more than the limit of memory, 1 MiB"})
 	over = false
 	tm.restart("another")
@@ -185,7 +186,7 @@ func TestAProcessThatCannotAnswer(t *testing.T) {
 		return nil, &sandbox.CrashError{State: "signal: killed"}
 	}
 	tm.restart("me")
-	r := tm.request(folder(inTemplate(configOf("good"))))
+	r := tm.request(sources.ChartFolder(inTemplate(configOf("good"))))
 	out := tm.settle(r)
 	if out.Failed == nil || !out.World || errors.Is(out.Failed, fault.ErrRender) || !strings.Contains(out.Failed.Error(), "signal: killed") {
 		t.Fatalf("got %v, the world's fault: %t", out.Failed, out.World)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // theirs makes the ConfigMap "given", which belongs to nobody here.
@@ -26,7 +27,7 @@ func (t *team) theirs() *corev1.ConfigMap {
 // claiming is a request whose chart has that ConfigMap, too.
 func (t *team) claiming() Request {
 	files := fourObjects(map[string]string{"templates/given.yaml": strings.Replace(configMap, "name: a", "name: given", 1) + "data: {color: blue}\n"})
-	r := t.request(folder(files), "color=claimed")
+	r := t.request(sources.ChartFolder(files), "color=claimed")
 	r.Actions.Remediation = v1alpha1.HelmRemediation{Retries: new(int32), Strategy: v1alpha1.RemediationNone}
 	return r
 }
@@ -174,9 +175,9 @@ func TestAnObjectThatBecomesAHook(t *testing.T) {
 	for name, happens := range tests {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
-			object := tm.request(folder(asObject), "color=object")
+			object := tm.request(sources.ChartFolder(asObject), "color=object")
 			tm.deploy(object)
-			bad := tm.request(folder(fails), "color=hook")
+			bad := tm.request(sources.ChartFolder(fails), "color=hook")
 			bad.Actions.Remediation = v1alpha1.HelmRemediation{Retries: new(int32), Strategy: v1alpha1.RemediationNone}
 			happens(tm, object, bad)
 			tm.uninstall(object)

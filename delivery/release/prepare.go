@@ -11,7 +11,9 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 
 	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/evaluate"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
@@ -36,15 +38,15 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := s.readChart(); err != nil {
 		return err
 	}
-	if s.plain, err = plainChart(s.chart, out.Templates); err != nil {
+	if s.plain, err = evaluate.Plain(s.chart, out.Templates); err != nil {
 		return err
 	}
 	return chartutil.ProcessDependenciesWithMerge(s.chart, s.kept(in.Previous))
 }
 
 // evaluation is what the action evaluates, the chart's files left out: with the values and for the revision for which Helm would.
-func (s *session) evaluation() evaluation {
-	in := evaluation{
+func (s *session) evaluation() evaluate.Input {
+	in := evaluate.Input{
 		ValuesFiles: s.pass.request.ChartValuesFiles, Values: s.pass.request.Values, SkipSchema: s.pass.request.Actions.Install.DisableSchemaValidation,
 		Release: chartutil.ReleaseOptions{Name: s.pass.request.Name, Namespace: s.pass.request.Namespace, Revision: 1, IsInstall: true},
 	}
@@ -70,7 +72,7 @@ func (s *session) evaluation() evaluation {
 
 // kept are the values with those of the last release that are to be kept, as Helm adds them.
 func (s *session) kept(previous map[string]any) map[string]any {
-	values, _ := deepCopy(s.values).(map[string]any)
+	values, _ := charts.DeepCopy(s.values).(map[string]any)
 	if previous == nil {
 		return values
 	}
@@ -82,7 +84,7 @@ func (s *session) bringKinds(ctx context.Context) error {
 	if err := s.readChart(); err != nil {
 		return err
 	}
-	whole, err := resolved(s.chart, s.values)
+	whole, err := charts.Resolve(s.chart, s.values)
 	if err != nil {
 		return err
 	}
@@ -98,17 +100,17 @@ func (s *session) readChart() error {
 	if s.chart != nil {
 		return nil
 	}
-	c, files, err := s.pass.engine.chart(s.pass.request.Chart, s.pass.request.ChartValuesFiles)
+	c, files, err := s.pass.engine.charts.Open(s.pass.request.Chart, s.pass.request.ChartValuesFiles)
 	if err != nil {
 		return err
 	}
-	s.chart, s.values = c, layered(files, s.pass.request.Values)
+	s.chart, s.values = c, charts.Merge(files, s.pass.request.Values)
 	return nil
 }
 
 // evaluate has the evaluation done in a process of its own. What was over a limit is remembered, and not evaluated again unless that is
 // asked for.
-func (s *session) evaluate(ctx context.Context, in evaluation) (*evaluated, error) {
+func (s *session) evaluate(ctx context.Context, in evaluate.Input) (*evaluate.Output, error) {
 	key, input := s.pass.request.key(), s.pass.want.Trial
 	if s.pass.want.Force || s.pass.want.Reset {
 		if err := s.pass.engine.trials.End(key, input, ""); err != nil {
@@ -140,7 +142,7 @@ func (s *session) evaluate(ctx context.Context, in evaluation) (*evaluated, erro
 	if err != nil {
 		return nil, err
 	}
-	return out, out.failure(s.unanswered...)
+	return out, out.Failure(s.unanswered...)
 }
 
 // untried is the reason for which an input is not evaluated.
@@ -156,7 +158,7 @@ func (s *session) untried(err error) error {
 
 // apart waits for the tenant's turn and has the evaluation done in another process; begin is called before, each time. A newer input and
 // the operator's end stop it. Meanwhile the action has no worker, and the chart is read when its turn has come: so many may wait.
-func (s *session) apart(ctx context.Context, in evaluation, begin func() error) (*evaluated, error) {
+func (s *session) apart(ctx context.Context, in evaluate.Input, begin func() error) (*evaluate.Output, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -175,23 +177,23 @@ func (s *session) apart(ctx context.Context, in evaluation, begin func() error) 
 			if err := begin(); err != nil {
 				return err
 			}
-			if in.Files, err = s.pass.engine.charts.files(s.pass.request.Chart); err != nil {
+			if in.Files, err = s.pass.engine.charts.Files(s.pass.request.Chart); err != nil {
 				return err
 			}
-			input, err := in.message()
+			input, err := in.Message()
 			in.Files = nil // A chart that has to wait again is not held meanwhile.
 			if err != nil {
 				return fault.Render(err)
 			}
-			answer, err = s.pass.engine.opts.Apart.Do(ctx, apart.Call{Name: Function, Function: Evaluate, Tenant: tenant, Input: input, Asks: s.asks})
+			answer, err = s.pass.engine.opts.Apart.Do(ctx, apart.Call{Name: evaluate.Function, Function: evaluate.Chart, Tenant: tenant, Input: input, Asks: s.asks})
 			return s.evaluationFailed(err)
 		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := &evaluated{}
-	if err := unpack(answer, out); err != nil {
+	out := &evaluate.Output{}
+	if err := evaluate.Unpack(answer, out); err != nil {
 		return nil, s.unjudge(err)
 	}
 	return out, nil
@@ -213,4 +215,23 @@ func (s *session) evaluationFailed(err error) error {
 func (s *session) unjudge(err error) error {
 	s.gate.Unjudged = fmt.Errorf("evaluating the chart: %w", err)
 	return s.gate.Unjudged
+}
+
+// asks is who answers the lookups of one process. Those of another one, which was killed, do not count.
+func (s *session) asks() apart.Ask {
+	s.unanswered = nil
+	return s.lookup
+}
+
+// lookup answers a template's question as the request's user.
+func (s *session) lookup(_ context.Context, question []byte) ([]byte, error) {
+	config, err := s.conn.getter.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	found, err := evaluate.Answer(config, question)
+	if err != nil {
+		s.unanswered = append(s.unanswered, err)
+	}
+	return found, err
 }

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // TestAQuotaIsFoughtFor: a namespace's quota counts what is made, and the API server answers with a conflict when others
@@ -22,7 +24,7 @@ func TestAQuotaIsFoughtFor(t *testing.T) {
 	f := &fought{times: map[string]int{}}
 	tm.between = func(next http.RoundTripper) http.RoundTripper { f.next = next; return f }
 	tm.restart("me")
-	r := tm.request(folder(web(nil)))
+	r := tm.request(sources.ChartFolder(web(nil)))
 	began, err := tm.Reconcile(t.Context(), r)
 	if err != nil || !began.Running {
 		t.Fatalf("got %+v, %v", began, err)

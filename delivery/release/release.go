@@ -9,7 +9,6 @@ package release
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"sync"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fair"
+	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 	"github.com/kubeop/kubeop/delivery/trials"
@@ -100,7 +100,7 @@ type Engine struct {
 	capsMu sync.Mutex
 	caps   *chartutil.Capabilities
 
-	charts charts
+	charts charts.Cache
 	trials *trials.Trials
 }
 
@@ -145,7 +145,7 @@ type Request struct {
 	// User is impersonated for everything, such as "system:serviceaccount:team:kubeop-deployer".
 	User string
 	// Chart and Values to release. Values are merged over those of ChartValuesFiles, and these over the chart's own.
-	Chart  Chart
+	Chart  charts.Chart
 	Values map[string]any
 	// ChartValuesFiles are files of the chart, merged in order.
 	ChartValuesFiles []string
@@ -196,16 +196,6 @@ type Request struct {
 	// fence goes round every request of an action, seal is that of the Options.
 	fence *fence.Fence
 	seal  digest.Seal
-}
-
-// Chart is an archive or a folder.
-type Chart struct {
-	// Archive is the path of a chart's .tgz.
-	Archive string
-	// Files is a chart folder with its dependencies in charts/; used when Archive is empty.
-	Files fs.FS
-	// Digest changes when the content does.
-	Digest string
 }
 
 // Outcome is what Reconcile found.

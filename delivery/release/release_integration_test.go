@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // web is a chart with three objects and a hook of each time.
@@ -45,7 +46,7 @@ spec:
 
 func TestLifecycle(t *testing.T) {
 	tm := newTeam(t)
-	files := folder(web(nil))
+	files := sources.ChartFolder(web(nil))
 
 	out := tm.deploy(tm.request(files))
 	digest := out.Release.Digest
@@ -93,7 +94,7 @@ func (t *team) correct(r Request, all []Applied) {
 
 func TestTheSecondTimeNothingIsWritten(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(web(nil)))
+	r := tm.request(sources.ChartFolder(web(nil)))
 	out := tm.deploy(r)
 	before := tm.settled()
 	tm.requests.take()
@@ -121,7 +122,7 @@ func TestTheSecondTimeNothingIsWritten(t *testing.T) {
 func TestSealedDigestsAreKnownAgain(t *testing.T) {
 	tm := newTeam(t)
 	tm.opts.Seal = func(digest string) string { return decide.Digest([]byte("key" + digest)) }
-	r := tm.request(folder(web(nil)))
+	r := tm.request(sources.ChartFolder(web(nil)))
 	out := tm.deploy(r)
 	tm.settled()
 	for what, digest := range map[string]string{"content": out.Content, "digest": out.History[0].Digest, "valuesDigest": out.History[0].ValuesDigest} {
@@ -148,7 +149,7 @@ func fourObjects(change map[string]string) map[string]string {
 
 func TestRequestsOfAnAction(t *testing.T) {
 	tm := newTeam(t)
-	files := folder(fourObjects(nil))
+	files := sources.ChartFolder(fourObjects(nil))
 	got := map[string][]string{}
 	step := func(name string, r Request) Request {
 		out := tm.deploy(r)
@@ -180,7 +181,7 @@ func TestRequestsOfAnAction(t *testing.T) {
 
 func TestHandEditsAreCorrected(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(web(nil)))
+	r := tm.request(sources.ChartFolder(web(nil)))
 	out := tm.deploy(r)
 
 	edited := tm.configMap("web")
@@ -208,7 +209,7 @@ func TestHandEditsAreCorrected(t *testing.T) {
 
 func TestTwoRequestsAtOnceInstallOnce(t *testing.T) {
 	tm := newTeam(t)
-	r := tm.request(folder(web(nil)))
+	r := tm.request(sources.ChartFolder(web(nil)))
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -227,7 +228,7 @@ func TestTwoRequestsAtOnceInstallOnce(t *testing.T) {
 
 func TestPeopleReadTheHistory(t *testing.T) {
 	tm := newTeam(t)
-	files := folder(web(nil))
+	files := sources.ChartFolder(web(nil))
 	for _, color := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		tm.deploy(tm.request(files, "color="+color))
 	}
@@ -280,7 +281,7 @@ func TestWhatAPersonDoesIsUndone(t *testing.T) {
 	for name, person := range tests {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
-			files := folder(web(nil))
+			files := sources.ChartFolder(web(nil))
 			tm.deploy(tm.request(files, "color=old"))
 			r := tm.request(files, "color=red")
 			before := tm.deploy(r)
@@ -312,7 +313,7 @@ func TestClusterScopedObjectsNeverArrive(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
-			out := tm.settle(tm.request(folder(web(test.files))))
+			out := tm.settle(tm.request(sources.ChartFolder(web(test.files))))
 			if !errors.As(out.Failed, new(*fault.NotAllowed)) || !strings.Contains(out.Failed.Error(), test.want) {
 				t.Errorf("got %v, want NotAllowed with %s", out.Failed, test.want)
 			}

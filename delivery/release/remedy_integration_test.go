@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // refused is an object that the API server does not take.
@@ -24,14 +25,14 @@ const refused = "apiVersion: v1\nkind: Service\nmetadata:\n  name: bad\nspec:\n 
 
 // broken is the request for an upgrade that always fails at once.
 func (t *team) broken() Request {
-	r := t.request(folder(fourObjects(map[string]string{"templates/z.yaml": refused})), "color=broken")
+	r := t.request(sources.ChartFolder(fourObjects(map[string]string{"templates/z.yaml": refused})), "color=broken")
 	r.Retry = soon
 	return r
 }
 
 // good is the request that deploys a color.
 func (t *team) good(color string) Request {
-	r := t.request(folder(fourObjects(nil)), "color="+color)
+	r := t.request(sources.ChartFolder(fourObjects(nil)), "color="+color)
 	r.Retry = soon
 	return r
 }
@@ -158,7 +159,7 @@ func TestTheWorldsFailuresAreRetriedForEver(t *testing.T) {
 	if _, err := tm.admin.CoreV1().ResourceQuotas(tm.namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	r := tm.request(folder(fourObjects(map[string]string{"templates/new.yaml": strings.Replace(configMap, "name: a", "name: new", 1)})))
+	r := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/new.yaml": strings.Replace(configMap, "name: a", "name: new", 1)})))
 	var tries atomic.Int32
 	r.Retry = func(attempts int) time.Duration {
 		if tries.Store(int32(attempts)); attempts < 7 {
@@ -290,7 +291,7 @@ func TestNoLoopFillsTheHistory(t *testing.T) {
 			tm.now = func() time.Time { return now }
 			tm.restart("me")
 			if test.before != nil {
-				tm.deploy(tm.request(folder(fourObjects(test.before))))
+				tm.deploy(tm.request(sources.ChartFolder(fourObjects(test.before))))
 			}
 			r := tm.knowing(tm.broken())
 			r.Proven = true

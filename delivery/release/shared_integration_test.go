@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // sharing is a team whose charts may hold cluster-scoped objects, all of one name.
@@ -104,7 +105,7 @@ func (s *sharing) holding(kinds ...string) Request {
 	for _, kind := range kinds {
 		more["templates/"+strings.ToLower(kind)+".yaml"] = s.manifest(kind)
 	}
-	r := s.request(folder(fourObjects(more)), "color=blue", "kinds="+strings.Join(kinds, ","))
+	r := s.request(sources.ChartFolder(fourObjects(more)), "color=blue", "kinds="+strings.Join(kinds, ","))
 	r.Admit = func(objects []*unstructured.Unstructured) error {
 		own.Owner{Tenant: s.name, Project: "dev", App: "shop", Namespace: s.namespace}.Stamp(objects)
 		return nil

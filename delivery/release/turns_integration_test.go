@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/internal/sandbox"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // endless is a template that never ends.
@@ -62,7 +63,7 @@ func TestEndlessTemplatesKeepNobodyWaiting(t *testing.T) {
 
 // named is an app of a tenant with a chart of one template.
 func (t *team) named(name, tenant, text string) Request {
-	r := t.request(folder(inTemplate(templateOf("v1", "ConfigMap", "metadata:\n  name: {{ .Release.Name }}\ndata:\n  a: "+text+"\n"))))
+	r := t.request(sources.ChartFolder(inTemplate(templateOf("v1", "ConfigMap", "metadata:\n  name: {{ .Release.Name }}\ndata:\n  a: "+text+"\n"))))
 	r.App.Name, r.Name, r.Tenant = name, name, tenant
 	return r
 }

@@ -1,4 +1,6 @@
-package release
+// Package evaluate reads and renders charts in a process of its own: whatever a tenant wrote is first read there. Both ends of the
+// conversation are here, the question and its answer, and what a template looks up.
+package evaluate
 
 import (
 	"errors"
@@ -11,12 +13,13 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 
+	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// evaluation is what is to be made of a chart. It is sent to a process of its own: whatever a tenant wrote is first read there.
-type evaluation struct {
+// Input is what is to be made of a chart. It is sent to a process of its own: whatever a tenant wrote is first read there.
+type Input struct {
 	// Files of the chart as Chart.read returns them. They are the end of the message, as they are, and Sent lists them.
 	Files []*loader.BufferedFile `cbor:"-"`
 	Sent  []sentFile
@@ -37,8 +40,8 @@ type sentFile struct {
 	Size int
 }
 
-// message is what is sent, in pieces: the files are not copied, because they may be large.
-func (in evaluation) message() ([][]byte, error) {
+// Message is what is sent, in pieces: the files are not copied, because they may be large.
+func (in Input) Message() ([][]byte, error) {
 	pieces := make([][]byte, 1, 1+len(in.Files))
 	in.Sent = make([]sentFile, 0, len(in.Files))
 	for _, f := range in.Files {
@@ -50,8 +53,8 @@ func (in evaluation) message() ([][]byte, error) {
 }
 
 // evaluationIn reads a message.
-func evaluationIn(message []byte) (*evaluation, error) {
-	in := &evaluation{}
+func evaluationIn(message []byte) (*Input, error) {
+	in := &Input{}
 	rest, err := unmarshalFirst(message, in)
 	if err != nil {
 		return nil, fmt.Errorf("reading what to evaluate: %w", err)
@@ -69,8 +72,8 @@ func evaluationIn(message []byte) (*evaluation, error) {
 	return in, nil
 }
 
-// evaluated is what came of it.
-type evaluated struct {
+// Output is what came of it.
+type Output struct {
 	// Templates are the rendered ones by path, NOTES.txt as it is and the objects of others in JSON.
 	Templates map[string]string
 	// Kinds: nothing was rendered, because the chart's CustomResourceDefinitions are to be brought into the cluster before.
@@ -80,8 +83,8 @@ type evaluated struct {
 	Render, TooLarge bool
 }
 
-// failure is the error, with the classes that it had where it was made, and the errors of lookups, which had their types here.
-func (e *evaluated) failure(lookups ...error) error {
+// Failure is the error, with the classes that it had where it was made, and the errors of lookups, which had their types here.
+func (e *Output) Failure(lookups ...error) error {
 	if e.Error == "" {
 		return nil
 	}
@@ -104,13 +107,13 @@ type told struct {
 func (e *told) Error() string   { return e.text }
 func (e *told) Unwrap() []error { return e.classes }
 
-// Function is the name of Evaluate.
+// Function is the name of Chart.
 const Function = "chart"
 
-// Evaluate reads a chart and its values and renders it, as Helm does and in Helm's order: it is the function of the process in which
+// Chart reads a chart and its values and renders it, as Helm does and in Helm's order: it is the function of the process in which
 // what tenants wrote is evaluated. Ask answers a template's lookup, note takes what is being read or rendered. What is wrong with the
 // chart is in the answer; an error says that the input is none of this package's.
-func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
+func Chart(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
 	in, err := evaluationIn(input)
 	if err != nil {
 		return nil, err
@@ -123,22 +126,22 @@ func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string))
 }
 
 // failedWith is the answer that there is an error.
-func failedWith(err error) *evaluated {
-	return &evaluated{Error: err.Error(), Render: errors.Is(err, fault.ErrRender), TooLarge: errors.Is(err, fault.ErrTooLarge)}
+func failedWith(err error) *Output {
+	return &Output{Error: err.Error(), Render: errors.Is(err, fault.ErrRender), TooLarge: errors.Is(err, fault.ErrTooLarge)}
 }
 
-func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (out *evaluated, err error) {
+func (in *Input) run(ask func([]byte) ([]byte, error), note func(string)) (out *Output, err error) {
 	defer fault.Recovered("evaluating the chart", &err)
-	c, err := parsedFrom(in.Files, note)
+	c, err := charts.Parse(in.Files, note)
 	if err != nil {
 		return nil, err
 	}
 	note("reading the values of chart " + c.Name())
-	files, err := chartValues(c, in.ValuesFiles)
+	files, err := charts.Values(c, in.ValuesFiles)
 	if err != nil {
 		return nil, fault.Render(err)
 	}
-	values := layered(files, in.Values)
+	values := charts.Merge(files, in.Values)
 	if in.Previous != nil {
 		values = chartutil.CoalesceTables(values, in.Previous)
 	}
@@ -150,14 +153,16 @@ func (in *evaluation) run(ask func([]byte) ([]byte, error), note func(string)) (
 		return nil, fault.Render(err)
 	}
 	if kinds {
-		return &evaluated{Kinds: true}, nil
+		return &Output{Kinds: true}, nil
 	}
 	templates, err := in.render(c, values, ask, note)
-	return &evaluated{Templates: templates}, err
+	return &Output{Templates: templates}, err
 }
 
 // isKinds is whether a file of a chart, or of a subchart, is in its folder of CustomResourceDefinitions.
-func isKinds(f *loader.BufferedFile) bool { return strings.HasPrefix(inItsChart(f.Name), "crds/") }
+func isKinds(f *loader.BufferedFile) bool {
+	return strings.HasPrefix(charts.InItsChart(f.Name), "crds/")
+}
 
 // renderedAs is the class that an error has where the chart's kinds are read before Helm reads the chart.
 func renderedAs(err error, first bool) error {
@@ -168,7 +173,7 @@ func renderedAs(err error, first bool) error {
 }
 
 // render checks and renders in the order of Helm's actions.
-func (in *evaluation) render(c *chart.Chart, values map[string]any, ask func([]byte) ([]byte, error), note func(string)) (map[string]string, error) {
+func (in *Input) render(c *chart.Chart, values map[string]any, ask func([]byte) ([]byte, error), note func(string)) (map[string]string, error) {
 	note("checking the values of chart " + c.Name())
 	all, err := chartutil.ToRenderValuesWithSchemaValidation(c, values, in.Release, in.Capabilities, in.SkipSchema)
 	if err != nil {

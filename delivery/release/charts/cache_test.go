@@ -1,4 +1,4 @@
-package release
+package charts
 
 import (
 	"errors"
@@ -16,12 +16,13 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // parent is a chart whose subchart can be switched off and hands values up.
 func parent() fstest.MapFS {
-	return folder(map[string]string{
-		"Chart.yaml":                 chartYAML + "dependencies:\n- name: db\n  version: 1.0.0\n  condition: db.enabled\n  import-values: [exports]\n",
+	return sources.ChartFolder(map[string]string{
+		"Chart.yaml":                 sources.ChartYAML + "dependencies:\n- name: db\n  version: 1.0.0\n  condition: db.enabled\n  import-values: [exports]\n",
 		"values.yaml":                "color: blue\ndb: {enabled: true}\n",
 		"values-prod.yaml":           "color: red\nnested: {a: 1}\n",
 		"values-eu.yaml":             "nested: {b: 2}\n",
@@ -51,12 +52,12 @@ func rendered(t *testing.T, c *chart.Chart, values map[string]any) map[string]st
 
 // Run it with -race: the SDK changes the chart it works on.
 func TestActionsDoNotSeeEachOther(t *testing.T) {
-	e := &Engine{}
+	e := &Cache{}
 	source := Chart{Files: parent(), Digest: "1"}
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			c, _, err := e.chart(source, nil)
+			c, _, err := e.Open(source, nil)
 			if err != nil {
 				t.Error(err)
 				return
@@ -72,11 +73,11 @@ func TestActionsDoNotSeeEachOther(t *testing.T) {
 		})
 	}
 	all.Wait()
-	c, _, err := e.chart(source, nil)
+	c, _, err := e.Open(source, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, err := source.load()
+	fresh, err := source.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,19 +95,19 @@ func TestActionsDoNotSeeEachOther(t *testing.T) {
 
 // sortAlpha sorts a list of strings where it is.
 func TestATemplateDoesNotSortTheNextOnesLists(t *testing.T) {
-	e := &Engine{}
-	source := Chart{Digest: "1", Files: folder(map[string]string{
-		"Chart.yaml":       chartYAML + "keywords: [b, a]\nsources: [d, c]\n",
+	e := &Cache{}
+	source := Chart{Digest: "1", Files: sources.ChartFolder(map[string]string{
+		"Chart.yaml":       sources.ChartYAML + "keywords: [b, a]\nsources: [d, c]\n",
 		"templates/a.yaml": "{{ sortAlpha .Chart.Keywords }} {{ sortAlpha .Chart.Sources }}",
 	})}
-	first, _, err := e.chart(source, nil)
+	first, _, err := e.Open(source, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := rendered(t, first, map[string]any{})["web/templates/a.yaml"]; got != "[a b] [c d]" {
 		t.Fatalf("rendered %q", got)
 	}
-	second, _, err := e.chart(source, nil)
+	second, _, err := e.Open(source, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,14 +117,14 @@ func TestATemplateDoesNotSortTheNextOnesLists(t *testing.T) {
 }
 
 func TestChartValuesFiles(t *testing.T) {
-	e := &Engine{}
+	e := &Cache{}
 	source := Chart{Files: parent(), Digest: "1"}
-	_, got, err := e.chart(source, []string{"values-prod.yaml", "./values-eu.yaml"})
+	_, got, err := e.Open(source, []string{"values-prod.yaml", "./values-eu.yaml"})
 	want := map[string]any{"color": "red", "nested": map[string]any{"a": 1.0, "b": 2.0}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, %s", err, diff)
 	}
-	_, _, err = e.chart(source, []string{"values-us.yaml"})
+	_, _, err = e.Open(source, []string{"values-us.yaml"})
 	if !errors.Is(err, fault.ErrRender) || !strings.Contains(err.Error(), "chart web has no values file values-us.yaml") {
 		t.Errorf("got %v", err)
 	}
@@ -145,11 +146,11 @@ func (o opened) ReadFile(name string) ([]byte, error) {
 func TestAChartIsReadOnce(t *testing.T) {
 	var reads atomic.Int32
 	source := Chart{Files: opened{parent(), &reads}, Digest: "1"}
-	e := &Engine{}
+	e := &Cache{}
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, _, err := e.chart(source, nil); err != nil {
+			if _, _, err := e.Open(source, nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -162,35 +163,35 @@ func TestAChartIsReadOnce(t *testing.T) {
 
 func TestABadChartIsReadAgain(t *testing.T) {
 	files := fstest.MapFS{}
-	e := &Engine{}
-	if _, _, err := e.chart(Chart{Files: files, Digest: "1"}, nil); !errors.Is(err, fault.ErrRender) {
+	e := &Cache{}
+	if _, _, err := e.Open(Chart{Files: files, Digest: "1"}, nil); !errors.Is(err, fault.ErrRender) {
 		t.Fatalf("got %v", err)
 	}
-	if _, _, err := e.chart(Chart{Files: parent(), Digest: "1"}, nil); err != nil {
+	if _, _, err := e.Open(Chart{Files: parent(), Digest: "1"}, nil); err != nil {
 		t.Errorf("a failure is remembered: %v", err)
 	}
 }
 
 func TestTheCacheIsBounded(t *testing.T) {
 	big := strings.Repeat("x", 4<<20)
-	e := &Engine{}
+	e := &Cache{}
 	for i := range 12 {
-		c := Chart{Files: folder(map[string]string{"a.txt": big}), Digest: fmt.Sprint(i)}
-		if _, _, err := e.chart(c, nil); err != nil {
+		c := Chart{Files: sources.ChartFolder(map[string]string{"a.txt": big}), Digest: fmt.Sprint(i)}
+		if _, _, err := e.Open(c, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if total := e.charts.total(); total > maxCachedBytes || total < maxCachedBytes/2 {
+	if total := e.total(); total > maxCachedBytes || total < maxCachedBytes/2 {
 		t.Errorf("%d bytes are kept", total)
 	}
-	if e.charts.known["11"] == nil || e.charts.known["0"] != nil {
+	if e.known["11"] == nil || e.known["0"] != nil {
 		t.Error("not the oldest went")
 	}
 }
 
 // TestTinyChartsAreNotForFree: there may be any number of them.
 func TestTinyChartsAreNotForFree(t *testing.T) {
-	s := &charts{}
+	s := &Cache{}
 	const limit = maxCachedBytes / chartCost
 	for i := range 2 * limit {
 		digest := fmt.Sprint(i)
@@ -206,13 +207,13 @@ func TestTinyChartsAreNotForFree(t *testing.T) {
 func TestCRDsOfADisabledSubchart(t *testing.T) {
 	files := parent()
 	files["charts/db/crds/a.yaml"] = &fstest.MapFile{Data: []byte("kind: x\n")}
-	c, err := Chart{Files: files}.load()
+	c, err := Chart{Files: files}.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for enabled, want := range map[bool]int{true: 1, false: 0} {
 		values := map[string]any{"db": map[string]any{"enabled": enabled}}
-		got, err := resolved(c, values)
+		got, err := Resolve(c, values)
 		if err != nil || len(got.CRDObjects()) != want {
 			t.Errorf("enabled %v: %d, %v", enabled, len(got.CRDObjects()), err)
 		}

@@ -1,4 +1,4 @@
-package release
+package evaluate
 
 import (
 	"context"
@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-
-	"github.com/kubeop/kubeop/delivery/apart"
+	"k8s.io/client-go/rest"
 )
 
 // maxLookupBytes bounds the answer to one lookup of a template.
@@ -21,32 +20,21 @@ const maxLookupBytes = 16 << 20
 // lookup is what a template asks the API server for; without a name it is a list.
 type lookup struct{ APIVersion, Kind, Namespace, Name string }
 
-// asks is who answers the lookups of one process. Those of another one, which was killed, do not count.
-func (s *session) asks() apart.Ask {
-	s.unanswered = nil
-	return s.lookup
-}
-
-// lookup answers a template's question as the request's user, as Helm does.
-func (s *session) lookup(_ context.Context, question []byte) ([]byte, error) {
+// Answer answers a template's question as Helm does. A kind or an object that does not exist is an empty answer.
+func Answer(config *rest.Config, question []byte) ([]byte, error) {
 	var l lookup
 	if err := unmarshal(question, &l); err != nil {
 		return nil, fmt.Errorf("reading what to look up: %w", err)
 	}
-	config, err := s.conn.getter.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
 	found, err := engine.NewLookupFunction(config)(l.APIVersion, l.Kind, l.Namespace, l.Name)
 	if err != nil {
-		s.unanswered = append(s.unanswered, err)
 		return nil, err
 	}
-	answer, err := marshal(found)
-	if len(answer) > maxLookupBytes {
+	text, err := marshal(found)
+	if len(text) > maxLookupBytes {
 		return nil, fmt.Errorf("looking up %s %s: the answer is larger than %d MiB", l.APIVersion, l.Kind, maxLookupBytes>>20)
 	}
-	return answer, err
+	return text, err
 }
 
 // clients are those that Helm's engine gets where templates are rendered: they ask the parent.

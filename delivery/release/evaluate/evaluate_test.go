@@ -1,4 +1,4 @@
-package release
+package evaluate
 
 import (
 	"bytes"
@@ -15,22 +15,34 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
 	helm "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
 
 	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
+// boxes evaluate the charts of all tests, in processes of this test binary.
+var boxes = sandbox.New(sandbox.Options{})
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{Function: Chart}))
+	}
+	os.Exit(m.Run())
+}
+
 // chartsOf are the folders of charts in the corpus.
 func chartsOf(t *testing.T) []string {
 	t.Helper()
-	one, err := filepath.Glob("testdata/charts/*/Chart.yaml")
+	one, err := filepath.Glob("../testdata/charts/*/Chart.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := filepath.Glob("testdata/charts/*/*/Chart.yaml")
+	two, err := filepath.Glob("../testdata/charts/*/*/Chart.yaml")
 	if err != nil || len(one) == 0 || len(two) == 0 {
 		t.Fatalf("%d and %d charts, %v", len(one), len(two), err)
 	}
@@ -53,15 +65,15 @@ func dryRun(c *chart.Chart) (*helm.Release, error) {
 func nobody(context.Context, []byte) ([]byte, error) { return marshal(map[string]any{}) }
 
 // renderIn evaluates a chart in a process of a pool.
-func renderIn(ctx context.Context, p *sandbox.Pool, c Chart) (map[string]string, error) {
-	files, err := c.read()
+func renderIn(ctx context.Context, p *sandbox.Pool, c charts.Chart) (map[string]string, error) {
+	files, err := c.Read()
 	if err != nil {
 		return nil, err
 	}
-	input, err := evaluation{
+	input, err := Input{
 		Files: files, Capabilities: chartutil.DefaultCapabilities, KindsThere: true,
 		Release: chartutil.ReleaseOptions{Name: "web", Namespace: "team", Revision: 1, IsInstall: true},
-	}.message()
+	}.Message()
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +81,11 @@ func renderIn(ctx context.Context, p *sandbox.Pool, c Chart) (map[string]string,
 	if err != nil {
 		return nil, err
 	}
-	var out evaluated
-	if err := unpack(answer, &out); err != nil {
+	var out Output
+	if err := Unpack(answer, &out); err != nil {
 		return nil, err
 	}
-	return out.Templates, out.failure()
+	return out.Templates, out.Failure()
 }
 
 // asRecorded writes manifest and hooks as they are recorded when nothing changes them.
@@ -95,13 +107,13 @@ func asRecorded(rel *helm.Release) (err error) {
 func TestEvaluatedAsByHelm(t *testing.T) {
 	same := 0
 	for _, dir := range chartsOf(t) {
-		t.Run(strings.TrimPrefix(dir, "testdata/charts/"), func(t *testing.T) {
-			source := Chart{Files: os.DirFS(dir)}
-			whole, err := source.load()
+		t.Run(strings.TrimPrefix(dir, "../testdata/charts/"), func(t *testing.T) {
+			source := charts.Chart{Files: os.DirFS(dir)}
+			whole, err := source.Load()
 			if err != nil {
 				t.Skip("it is to be refused:", err)
 			}
-			again, err := source.load()
+			again, err := source.Load()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +129,7 @@ func TestEvaluatedAsByHelm(t *testing.T) {
 			if first.Manifest != want.Manifest {
 				t.Skip("it renders differently each time")
 			}
-			plain, err := plainChart(whole, templates)
+			plain, err := Plain(whole, templates)
 			if err := errors.Join(alsoFailed, err); err != nil {
 				t.Fatal(err)
 			}
@@ -140,24 +152,38 @@ func TestEvaluatedAsByHelm(t *testing.T) {
 	}
 }
 
+// rendered is the chart as Helm renders it.
+func rendered(t *testing.T, c *chart.Chart) map[string]string {
+	t.Helper()
+	all, err := chartutil.ToRenderValues(c, map[string]any{}, chartutil.ReleaseOptions{Name: "web"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := engine.Render(c, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func TestVerbatim(t *testing.T) {
 	for _, text := range []string{"", "{{", "a {{- b -}} c", "{{{{{", "}}", "{{/* c */}}", "{ {", "\n\n{{ .Values.a }}\n  ", "{{`x`}}", "a\r\n{{"} {
 		c := &chart.Chart{Metadata: &chart.Metadata{Name: "web", Version: "1.0.0"}}
-		plain, err := plainChart(c, map[string]string{"web/templates/NOTES.txt": text})
+		plain, err := Plain(c, map[string]string{"web/templates/NOTES.txt": text})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := rendered(t, plain, map[string]any{})["web/templates/NOTES.txt"]; got != text {
+		if got := rendered(t, plain)["web/templates/NOTES.txt"]; got != text {
 			t.Errorf("%q renders to %q", text, got)
 		}
 	}
 }
 
 func BenchmarkEvaluate(b *testing.B) {
-	source := Chart{Files: os.DirFS("../../e2e/bench/chart")}
+	source := charts.Chart{Files: os.DirFS("../../e2e/bench/chart")}
 	b.Run("in this process", func(b *testing.B) {
 		for b.Loop() {
-			c, err := source.load()
+			c, err := source.Load()
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -172,11 +198,11 @@ func BenchmarkEvaluate(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			c, err := source.load()
+			c, err := source.Load()
 			if err != nil {
 				b.Fatal(err)
 			}
-			plain, err := plainChart(c, templates)
+			plain, err := Plain(c, templates)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -189,11 +215,11 @@ func BenchmarkEvaluate(b *testing.B) {
 
 // TestAMessageHasTheFilesOfItsChart, those that are empty too, and one that was cut off or goes on is none.
 func TestAMessageHasTheFilesOfItsChart(t *testing.T) {
-	want := &evaluation{
+	want := &Input{
 		Files:  []*loader.BufferedFile{{Name: "Chart.yaml", Data: []byte("name: web\n")}, {Name: "empty", Data: []byte{}}, {Name: "a", Data: []byte("b")}},
 		Values: map[string]any{"a": int64(1)},
 	}
-	pieces, err := want.message()
+	pieces, err := want.Message()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +228,7 @@ func TestAMessageHasTheFilesOfItsChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(evaluation{}, "Sent")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Input{}, "Sent")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for name, text := range map[string][]byte{"cut off": whole[:len(whole)-1], "going on": append(whole, 'c'), "only begun": whole[:3], "empty": nil} {
@@ -215,7 +241,7 @@ func TestAMessageHasTheFilesOfItsChart(t *testing.T) {
 // FuzzMessage: whatever the other process sends is read without harm, and what was read means the same when it is sent on.
 func FuzzMessage(f *testing.F) {
 	for _, seed := range []any{
-		evaluated{Templates: map[string]string{"web/templates/a.yaml": "a: 1\n"}}, evaluated{Error: "no", Render: true},
+		Output{Templates: map[string]string{"web/templates/a.yaml": "a: 1\n"}}, Output{Error: "no", Render: true},
 		lookup{APIVersion: "v1", Kind: "Secret", Namespace: "team", Name: "web"}, map[string]any{"a": []any{1, 1.5, nil, "\xff", map[string]any{}}},
 	} {
 		text, err := marshal(seed)
@@ -225,7 +251,7 @@ func FuzzMessage(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var answer, again evaluated
+		var answer, again Output
 		if unmarshal(text, &answer) != nil {
 			return
 		}
@@ -245,7 +271,7 @@ func FuzzMessage(f *testing.F) {
 // BenchmarkWhatTheOperatorReads is what the operator does with what a process rendered, in JSON and as it was rendered, and what the
 // process does to write JSON.
 func BenchmarkWhatTheOperatorReads(b *testing.B) {
-	c, err := Chart{Files: os.DirFS("../../e2e/bench/chart")}.load()
+	c, err := charts.Chart{Files: os.DirFS("../../e2e/bench/chart")}.Load()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package release
+package charts
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/ignore"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // ignoring is a chart of many files, with patterns.
@@ -36,7 +37,7 @@ func TestPatternsThatTakeTooMuch(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			began := time.Now()
-			_, err := Chart{Files: folder(test.chart)}.read()
+			_, err := Chart{Files: sources.ChartFolder(test.chart)}.Read()
 			t.Logf("it took %s", time.Since(began))
 			if test.says == "" && err != nil || test.says != "" && (!errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) || !strings.Contains(err.Error(), test.says)) {
 				t.Errorf("got %v, want %q", err, test.says)

@@ -1,4 +1,4 @@
-package release
+package evaluate
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // recordOf is what is recorded of templates, and the error with which Helm, or the gate, ends; it has no chart.
 func recordOf(t *testing.T, templates map[string]string) (*helm.Release, error) {
 	t.Helper()
-	plain, err := plainChart(&chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "web", Version: "1.0.0"}}, templates)
+	plain, err := Plain(&chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: "web", Version: "1.0.0"}}, templates)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package release
+package evaluate
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
@@ -53,7 +54,7 @@ func killsIn(t *testing.T, memory int) {
 // corpusChart is a chart that always renders to the same.
 type corpusChart struct {
 	name      string
-	chart     Chart
+	chart     charts.Chart
 	templates map[string]string
 	took      time.Duration
 }
@@ -61,7 +62,7 @@ type corpusChart struct {
 func steady(t *testing.T, p *sandbox.Pool) (out []corpusChart) {
 	t.Helper()
 	for _, dir := range chartsOf(t) {
-		c := corpusChart{name: dir, chart: Chart{Files: os.DirFS(dir)}}
+		c := corpusChart{name: dir, chart: charts.Chart{Files: os.DirFS(dir)}}
 		first, err := renderIn(t.Context(), p, c.chart)
 		if err != nil {
 			continue // It is to be refused.

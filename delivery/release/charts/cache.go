@@ -1,4 +1,4 @@
-package release
+package charts
 
 import (
 	"fmt"
@@ -18,22 +18,8 @@ import (
 // maxCachedBytes is how much of parsed charts is kept, by the size of their files.
 const maxCachedBytes = 32 << 20
 
-// chart returns the parsed chart, which is the caller's to change, as the SDK does, and the values in its values files.
-// A chart is parsed once for all apps that use it. Its errors are ErrRender, or the store's, which may pass.
-func (e *Engine) chart(c Chart, valuesFiles []string) (*chart.Chart, map[string]any, error) {
-	parsed, err := e.charts.get(c)
-	if err != nil {
-		return nil, nil, err
-	}
-	values, err := chartValues(parsed, valuesFiles)
-	if err != nil {
-		return nil, nil, fault.Render(err)
-	}
-	return copyOf(parsed), values, nil
-}
-
-// charts are the parsed charts used last. Nobody changes them.
-type charts struct {
+// Cache are the parsed charts used last. Nobody changes them.
+type Cache struct {
 	mu    sync.Mutex
 	known map[string]*parsedChart
 	clock int64
@@ -47,28 +33,42 @@ type parsedChart struct {
 	used  int64
 }
 
+// Open returns the parsed chart, which is the caller's to change, as the SDK does, and the values in its values files.
+// A chart is parsed once for all apps that use it. Its errors are ErrRender, or the store's, which may pass.
+func (s *Cache) Open(c Chart, valuesFiles []string) (*chart.Chart, map[string]any, error) {
+	parsed, err := s.get(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, err := Values(parsed, valuesFiles)
+	if err != nil {
+		return nil, nil, fault.Render(err)
+	}
+	return copyOf(parsed), values, nil
+}
+
 // get reads a chart unless it is known. Who asks for one that is just being read waits for it.
-func (s *charts) get(c Chart) (*chart.Chart, error) {
+func (s *Cache) get(c Chart) (*chart.Chart, error) {
 	if c.Digest == "" {
-		return c.load()
+		return c.Load()
 	}
 	p := s.entry(c.Digest)
 	p.once.Do(func() {
 		defer fault.Recovered("loading the chart", &p.err)
-		p.chart, p.err = c.load()
+		p.chart, p.err = c.Load()
 	})
 	s.settle(c.Digest, p)
 	return p.chart, p.err
 }
 
-// files of a chart, which nobody changes: as they were read if the chart is known.
-func (s *charts) files(c Chart) ([]*loader.BufferedFile, error) {
+// Files of a chart, which nobody changes: as they were read if the chart is known.
+func (s *Cache) Files(c Chart) ([]*loader.BufferedFile, error) {
 	s.mu.Lock()
 	p := s.known[c.Digest]
 	known := p != nil && p.bytes > 0 // What is being read has no size yet.
 	s.mu.Unlock()
 	if !known {
-		return c.read()
+		return c.Read()
 	}
 	out := make([]*loader.BufferedFile, 0, len(p.chart.Raw))
 	for _, f := range p.chart.Raw {
@@ -77,7 +77,7 @@ func (s *charts) files(c Chart) ([]*loader.BufferedFile, error) {
 	return out, nil
 }
 
-func (s *charts) entry(digest string) *parsedChart {
+func (s *Cache) entry(digest string) *parsedChart {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
@@ -94,7 +94,7 @@ func (s *charts) entry(digest string) *parsedChart {
 }
 
 // settle forgets a chart that could not be read, and those used longest ago when there are too many.
-func (s *charts) settle(digest string, p *parsedChart) {
+func (s *Cache) settle(digest string, p *parsedChart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.err != nil {
@@ -109,7 +109,7 @@ func (s *charts) settle(digest string, p *parsedChart) {
 	}
 }
 
-func (s *charts) total() int64 {
+func (s *Cache) total() int64 {
 	var sum int64
 	for _, p := range s.known {
 		sum += p.bytes
@@ -117,7 +117,7 @@ func (s *charts) total() int64 {
 	return sum
 }
 
-func (s *charts) dropOldest() {
+func (s *Cache) dropOldest() {
 	oldest := ""
 	for digest, p := range s.known {
 		if oldest == "" || p.used < s.known[oldest].used {
@@ -146,20 +146,21 @@ func weight(c *chart.Chart) int64 {
 func copyOf(c *chart.Chart) *chart.Chart {
 	out := &chart.Chart{
 		Raw:       slices.Clone(c.Raw),
-		Metadata:  copyOfMetadata(c.Metadata),
+		Metadata:  CopyMetadata(c.Metadata),
 		Lock:      c.Lock,
 		Templates: slices.Clone(c.Templates),
 		Schema:    c.Schema,
 		Files:     slices.Clone(c.Files),
 	}
-	out.Values, _ = deepCopy(c.Values).(map[string]any)
+	out.Values, _ = DeepCopy(c.Values).(map[string]any)
 	for _, sub := range c.Dependencies() {
 		out.AddDependency(copyOf(sub))
 	}
 	return out
 }
 
-func copyOfMetadata(m *chart.Metadata) *chart.Metadata {
+// CopyMetadata returns a copy of which everything may be changed.
+func CopyMetadata(m *chart.Metadata) *chart.Metadata {
 	if m == nil {
 		return nil
 	}
@@ -173,14 +174,14 @@ func copyOfMetadata(m *chart.Metadata) *chart.Metadata {
 		}
 		dependency := *d
 		dependency.Tags = slices.Clone(d.Tags)
-		dependency.ImportValues, _ = deepCopy(d.ImportValues).([]any)
+		dependency.ImportValues, _ = DeepCopy(d.ImportValues).([]any)
 		out.Dependencies[i] = &dependency
 	}
 	return &out
 }
 
-// deepCopy copies what YAML can hold. What is nil stays nil: a record tells null from an empty map.
-func deepCopy(value any) any {
+// DeepCopy copies what YAML can hold. What is nil stays nil: a record tells null from an empty map.
+func DeepCopy(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		if v == nil {
@@ -188,7 +189,7 @@ func deepCopy(value any) any {
 		}
 		out := make(map[string]any, len(v))
 		for key, inner := range v {
-			out[key] = deepCopy(inner)
+			out[key] = DeepCopy(inner)
 		}
 		return out
 	case []any:
@@ -197,15 +198,15 @@ func deepCopy(value any) any {
 		}
 		out := make([]any, len(v))
 		for i, inner := range v {
-			out[i] = deepCopy(inner)
+			out[i] = DeepCopy(inner)
 		}
 		return out
 	}
 	return value
 }
 
-// chartValues merges values files of the chart in order.
-func chartValues(c *chart.Chart, files []string) (map[string]any, error) {
+// Values merges values files of the chart in order.
+func Values(c *chart.Chart, files []string) (map[string]any, error) {
 	merged := map[string]any{}
 	for _, name := range files {
 		i := slices.IndexFunc(c.Raw, func(f *chart.File) bool { return f.Name == path.Clean(name) })
@@ -221,30 +222,30 @@ func chartValues(c *chart.Chart, files []string) (map[string]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("values file %s of chart %s: %w", name, c.Name(), err)
 		}
-		merged = layered(merged, values)
+		merged = Merge(merged, values)
 	}
 	return merged, nil
 }
 
-// layered lays over on base and changes neither. A null stays: over the chart's own values it takes the key away.
-func layered(base, over map[string]any) map[string]any {
+// Merge lays over on base and changes neither. A null stays: over the chart's own values it takes the key away.
+func Merge(base, over map[string]any) map[string]any {
 	out := maps.Clone(base)
 	for key, value := range over {
 		above, isMap := value.(map[string]any)
 		below, both := out[key].(map[string]any)
 		if isMap && both {
-			value = layered(below, above)
+			value = Merge(below, above)
 		}
 		out[key] = value
 	}
 	return out
 }
 
-// resolved is a copy of the chart without the subcharts that the values disable, as Helm sees it when it renders. Helm
+// Resolve is a copy of the chart without the subcharts that the values disable, as Helm sees it when it renders. Helm
 // works on the original afterwards; it would not do so twice.
-func resolved(c *chart.Chart, values map[string]any) (*chart.Chart, error) {
+func Resolve(c *chart.Chart, values map[string]any) (*chart.Chart, error) {
 	out := copyOf(c)
-	own, _ := deepCopy(values).(map[string]any)
+	own, _ := DeepCopy(values).(map[string]any)
 	if err := chartutil.ProcessDependenciesWithMerge(out, own); err != nil {
 		return nil, fault.Render(err)
 	}

@@ -1,4 +1,4 @@
-package release
+package evaluate
 
 import (
 	"bytes"
@@ -10,13 +10,14 @@ import (
 
 	"helm.sh/helm/v3/pkg/chart"
 
+	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// plainChart is a chart that renders to exactly these templates, without evaluating anything: Helm's actions get it in the place of
+// Plain is a chart that renders to exactly these templates, without evaluating anything: Helm's actions get it in the place of
 // the real one, and sort hooks, order objects and take notes of it as they do.
-func plainChart(c *chart.Chart, templates map[string]string) (*chart.Chart, error) {
-	out := &chart.Chart{Metadata: copyOfMetadata(c.Metadata)}
+func Plain(c *chart.Chart, templates map[string]string) (*chart.Chart, error) {
+	out := &chart.Chart{Metadata: charts.CopyMetadata(c.Metadata)}
 	out.Metadata.Dependencies, out.Metadata.KubeVersion = nil, ""
 	for _, key := range slices.Sorted(maps.Keys(templates)) {
 		name := strings.TrimPrefix(key, c.Name()+"/")

@@ -1,4 +1,5 @@
-package release
+// Package charts reads charts within bounds, and keeps those that were read last.
+package charts
 
 import (
 	"bytes"
@@ -31,17 +32,27 @@ const (
 
 var errTooLarge = fault.TooLarge(fmt.Sprintf("the chart is larger than %d MiB or %d files", maxChartBytes>>20, maxChartFiles))
 
-// load reads and parses the chart.
-func (c Chart) load() (*chart.Chart, error) {
-	files, err := c.read()
+// Chart is an archive or a folder.
+type Chart struct {
+	// Archive is the path of a chart's .tgz.
+	Archive string
+	// Files is a chart folder with its dependencies in charts/; used when Archive is empty.
+	Files fs.FS
+	// Digest changes when the content does.
+	Digest string
+}
+
+// Load reads and parses the chart.
+func (c Chart) Load() (*chart.Chart, error) {
+	files, err := c.Read()
 	if err != nil {
 		return nil, err
 	}
-	return parsedFrom(files, func(string) {})
+	return Parse(files, func(string) {})
 }
 
-// parsedFrom parses the files of a chart, and notes before what it is about to read.
-func parsedFrom(files []*loader.BufferedFile, note func(string)) (*chart.Chart, error) {
+// Parse parses the files of a chart, and notes before what it is about to read.
+func Parse(files []*loader.BufferedFile, note func(string)) (*chart.Chart, error) {
 	if err := safeToParse(files, note); err != nil {
 		return nil, fault.Render(fmt.Errorf("loading the chart: %w", err))
 	}
@@ -63,12 +74,12 @@ var parsedFiles = []string{"Chart.yaml", "Chart.lock", "values.yaml", "requireme
 func safeToParse(files []*loader.BufferedFile, note func(string)) error {
 	n := &manifest.NodeCount{Note: note}
 	for _, f := range files {
-		if inItsChart(f.Name) == "values.schema.json" {
+		if InItsChart(f.Name) == "values.schema.json" {
 			if n.Sum += manifest.Nodes(f.Data); n.Sum > manifest.MaxNodes {
 				return fmt.Errorf("%s: %w", f.Name, manifest.ErrNodes)
 			}
 		}
-		if !slices.Contains(parsedFiles, inItsChart(f.Name)) {
+		if !slices.Contains(parsedFiles, InItsChart(f.Name)) {
 			continue
 		}
 		if err := n.Text(f.Name, f.Data); err != nil {
@@ -81,8 +92,8 @@ func safeToParse(files []*loader.BufferedFile, note func(string)) error {
 	return nil
 }
 
-// inItsChart is a file's path in the innermost of the charts whose folders it is in.
-func inItsChart(name string) string {
+// InItsChart is a file's path in the innermost of the charts whose folders it is in.
+func InItsChart(name string) string {
 	for {
 		below, ok := strings.CutPrefix(name, "charts/")
 		if !ok {
@@ -106,7 +117,7 @@ func installable(c *chart.Chart) error {
 	return selfContained(c)
 }
 
-func (c Chart) read() ([]*loader.BufferedFile, error) {
+func (c Chart) Read() ([]*loader.BufferedFile, error) {
 	l := limits{bytes: maxChartBytes, files: maxChartFiles}
 	if c.Archive != "" {
 		return l.archiveFile(c.Archive)
@@ -178,7 +189,7 @@ func (l *limits) unpack(files []*loader.BufferedFile, depth int) ([]*loader.Buff
 	}
 	out := make([]*loader.BufferedFile, 0, len(files))
 	for _, f := range files {
-		dir, _ := path.Split(inItsChart(f.Name))
+		dir, _ := path.Split(InItsChart(f.Name))
 		stem, isArchive := strings.CutSuffix(f.Name, ".tgz")
 		if dir != "charts/" || !isArchive {
 			out = append(out, f)

@@ -1,4 +1,4 @@
-package release
+package evaluate
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ const (
 
 // pack writes the answer of an evaluation. One that is larger than maxEvaluated is written as it is: the parent takes none that large, and
 // tells its limit.
-func pack(out *evaluated) ([]byte, error) {
+func pack(out *Output) ([]byte, error) {
 	text, err := marshal(out)
 	if err != nil || len(text) > maxEvaluated {
 		return text, err
@@ -81,8 +81,8 @@ func pack(out *evaluated) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// unpack reads an answer.
-func unpack(answer []byte, out *evaluated) error {
+// Unpack reads an answer.
+func Unpack(answer []byte, out *Output) error {
 	from, err := gzip.NewReader(bytes.NewReader(answer))
 	if err != nil {
 		return fmt.Errorf("reading an answer: %w", err)

@@ -1,4 +1,4 @@
-package release
+package charts
 
 import (
 	"encoding/json"
