@@ -190,6 +190,14 @@ func hostile() map[string]struct {
 		"SOPS with 60 recipients": {func() Source {
 			return keyed(git(map[string]string{"app/a.yaml": sopsLike("a: b", "  age:\n"+stanzas)}, v1alpha1.Build{}))
 		}, "no key in Secret sops-keys decrypts it"},
+		"SOPS with 9,000 INI keys": {func() Source {
+			var text strings.Builder
+			for i := range 9000 {
+				fmt.Fprintf(&text, "k%d = 1\n", i)
+			}
+			text.WriteString("[sops]\nmac = ENC[AES256_GCM,data:AA==,iv:AA==,tag:AA==,type:str]\nlastmodified = 2024-01-01T00:00:00Z\n")
+			return keyed(git(map[string]string{"app/kustomization.yaml": "configMapGenerator: [{name: a, files: [a.ini]}]\n", "app/a.ini": text.String()}, v1alpha1.Build{}))
+		}, "no key in Secret sops-keys decrypts it"},
 		"SOPS in SOPS": {func() Source {
 			return keyed(git(map[string]string{"app/a.yaml": sopsLike("a: "+strings.Repeat("{a: ", 5000)+strings.Repeat("}", 5000), "")}, v1alpha1.Build{}))
 		}, "is encrypted with SOPS, but not as a file of its extension"},

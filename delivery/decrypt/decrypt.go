@@ -1,6 +1,6 @@
 // Package decrypt reads files that SOPS encrypted (https://github.com/getsops/sops), with the age and OpenPGP keys it is
 // handed and nothing else: what a file says of KMS, Vault or other services is not looked at. It is an implementation of
-// its own, because SOPS' library links the clients of five clouds.
+// its own, because each store of SOPS' library links the clients of five clouds.
 //
 // Every value is AES-256-GCM, bound to its place in the file; the file as a whole is bound by its MAC, which is always
 // verified. No error ever holds a decrypted value or a key.
@@ -27,13 +27,17 @@ var (
 const (
 	// maxDepth is how deep mappings and lists may hold each other in an encrypted file.
 	maxDepth = 100
-	// maxRecipients is how many keys of one kind a file may be encrypted for.
+	// maxRecipients is how many keys of one kind a file may be encrypted for, in all its key groups together.
 	maxRecipients = 64
+	// maxGroups is how many key groups a file may have.
+	maxGroups = 64
 	// maxKeys is how many private keys a Secret may hold: each is tried on each data key.
 	maxKeys = 64
 	// maxTries is how often a private key is tried for all files of one app together: each key on each encrypted form of a data
 	// key that it may fit. A file holds several of these for each recipient, if its author wants.
 	maxTries = 5000
+	// maxINILines is how many lines an INI file may have: the library looks through all keys of a section for each new one.
+	maxINILines = 10_000
 	// maxRegex is the length in bytes of a regular expression that says what is encrypted. Compiled it takes hundreds of times
 	// as much memory.
 	maxRegex = 1024
@@ -61,14 +65,14 @@ func Open(files fs.FS, keys *Keys) *Files { return &Files{files: files, keys: ke
 // Secrets are the values that were decrypted so far.
 func (f *Files) Secrets() []string { return f.secrets }
 
-// ReadFile returns what a file holds, decrypted as its extension says: .yaml and .yml, .json, .env, and the whole file as
-// one value for any other. Errors do not name the file.
+// ReadFile returns what a file holds, decrypted as its extension says: .yaml and .yml, .json, .env, .ini, and the whole
+// file as one value for any other. Errors do not name the file.
 func (f *Files) ReadFile(name string) ([]byte, error) {
 	data, err := fs.ReadFile(f.files, name)
 	if err != nil {
 		return nil, err
 	}
-	return f.decrypted(formatOf(name), data)
+	return f.decrypted(formatOf(name, data), data)
 }
 
 // Manifest decrypts an object as JSON, which errors call name.
@@ -101,6 +105,9 @@ func (f *Files) decrypted(in format, data []byte) ([]byte, error) {
 	}
 	if f.keys == nil {
 		return nil, fmt.Errorf("is encrypted with SOPS, and the app has no decryption: set decryption.secretRef: %w", ErrKeys)
+	}
+	if errors.Is(err, ErrDamaged) {
+		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("is encrypted with SOPS, but not as a file of its extension, or was changed since: %w", ErrDamaged)
@@ -149,34 +156,14 @@ func (f *Files) open(documents []mapping, about *metadata) ([]mapping, error) {
 	return documents, nil
 }
 
-// dataKey decrypts the key of a file with any of the keys at hand.
-func (f *Files) dataKey(about *metadata) ([]byte, error) {
-	if err := about.check(); err != nil {
-		return nil, err
-	}
-	for _, r := range about.Age {
-		if key := f.keys.age(r.Enc, f.try); len(key) == keyBytes {
-			return key, nil
-		}
-	}
-	for _, r := range about.PGP {
-		if key := f.keys.pgp(r.Enc, f.try); len(key) == keyBytes {
-			return key, nil
-		}
-	}
-	if f.tries > maxTries {
-		return nil, fmt.Errorf("to decrypt the files of an app, keys may be tried %d times together, each key of the Secret on each recipient of each file: use fewer of them: %w", maxTries, ErrKeys)
-	}
-	return nil, fmt.Errorf("no key in Secret %s decrypts it; it is encrypted for %s: %w", f.keys.secret, strings.Join(about.recipients(), ", "), ErrKeys)
-}
-
 // try counts tries, and says whether they may be made.
 func (f *Files) try(n int) bool {
 	f.tries = min(f.tries+n, maxTries+1)
 	return f.tries <= maxTries
 }
 
-func formatOf(name string) format {
+// formatOf is the format of a file by its extension. An .ini file may also have been encrypted as one value.
+func formatOf(name string, data []byte) format {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml":
 		return yamlFormat
@@ -184,6 +171,10 @@ func formatOf(name string) format {
 		return jsonFormat
 	case ".env":
 		return envFormat
+	case ".ini":
+		if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+			return iniFormat
+		}
 	}
 	return binaryFormat
 }

@@ -38,7 +38,7 @@ func keysOf(t testing.TB, name string) *Keys {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]string{"one.agekey": testkeys.Age(testkeys.First), "two.agekey": testkeys.Age(testkeys.Second), "pgp.asc": pgp}
+	all := map[string]string{"one.agekey": testkeys.Age(testkeys.First), "two.agekey": testkeys.Age(testkeys.Second), "pgp.asc": pgp, "groups.agekey": testkeys.Age(testkeys.First) + "\n" + testkeys.Age(testkeys.Second)}
 	keys, err := ReadKeys("sops-keys", map[string][]byte{"README": []byte("not a key"), name: []byte(all[name])})
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +52,8 @@ func TestReadFile(t *testing.T) {
 	tests := map[string]string{
 		"secret.yaml": "one.agekey", "types.yaml": "two.agekey", "partial.yaml": "one.agekey", "values.json": "one.agekey",
 		"settings.env": "one.agekey", "note.txt": "one.agekey", "blob.bin": "one.agekey", "pgp.yaml": "pgp.asc", "both.yaml": "pgp.asc",
+		"config.ini": "one.agekey", "settings.ini": "one.agekey", "shamir.yaml": "groups.agekey", "groups.env": "groups.agekey",
+		"groups.ini": "groups.agekey", "groups.json": "groups.agekey",
 	}
 	for name, key := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +77,7 @@ func TestReadFile(t *testing.T) {
 }
 
 func withoutComments(text string) string {
-	return regexp.MustCompile(`(?m)^\s*#.*\n`).ReplaceAllString(text, "")
+	return regexp.MustCompile(`(?m)^[^\S\n]*[#;].*\n`).ReplaceAllString(text, "")
 }
 
 func parsed(t *testing.T, text string) []any {
@@ -147,7 +149,7 @@ func TestManifest(t *testing.T) {
 }
 
 func TestReadFileErrors(t *testing.T) {
-	secret := string(read(t, "secret.yaml"))
+	secret, shamir := string(read(t, "secret.yaml")), string(read(t, "shamir.yaml"))
 	password := regexp.MustCompile(`password: (ENC.*)\n`).FindStringSubmatch(secret)[1]
 	lines := regexp.MustCompile(`lines: (ENC.*)\n`).FindStringSubmatch(secret)[1]
 	many := strings.Repeat("        - enc: x\n          recipient: y\n", 65)
@@ -158,8 +160,16 @@ func TestReadFileErrors(t *testing.T) {
 	}{
 		"another key":           {"other.yaml", "", ErrKeys, []string{"no key in Secret sops-keys decrypts it; it is encrypted for age \"age10kskfxlkfarl2vvxj2csrlcu53"}},
 		"a key of another kind": {"pgp.yaml", "", ErrKeys, []string{`it is encrypted for OpenPGP "4048E57621C38B7477A2C1045FD8B3B00D8705F1"`}},
-		"key groups":            {"shamir.yaml", "", ErrKeys, []string{"key groups and Shamir's secret sharing are not supported"}},
-		"another format":        {"config.ini", "", ErrDamaged, []string{"is encrypted with SOPS, but not as a file of its extension"}},
+		"too few key groups":    {"shamir.yaml", "", ErrKeys, []string{"the keys in Secret sops-keys decrypt 1 of its 2 key groups, and it takes 2: add a key of another: group 2 for age \"age10kskfx"}},
+		"flat key groups":       {"groups.env", "", ErrKeys, []string{"decrypt 1 of its 3 key groups, and it takes 2", "group 2 for age \"age10kskfx", "; group 3 for age \"age16hem6"}},
+		"a threshold of one":    {"a.yaml", strings.Replace(shamir, "shamir_threshold: 2", "shamir_threshold: 1", 1), ErrDamaged, []string{"its shamir_threshold is not from 2 to 2"}},
+		"a threshold too high":  {"a.yaml", strings.Replace(shamir, "shamir_threshold: 2", "shamir_threshold: 3", 1), ErrDamaged, []string{"its shamir_threshold is not from 2 to 2"}},
+		"too many groups":       {"a.yaml", strings.Replace(shamir, "    key_groups:\n", "    key_groups:\n"+strings.Repeat("        - {}\n", 64), 1), ErrKeys, []string{"has more than 64 key groups"}},
+		"another format":        {"a.yaml", string(read(t, "config.ini")), ErrDamaged, []string{"is encrypted with SOPS, but not as a file of its extension"}},
+		"a changed INI value":   {"a.ini", strings.Replace(string(read(t, "config.ini")), "data:Aw==", "data:Ag==", 1), ErrDamaged, []string{"the value of a.b was changed or moved"}},
+		"an added INI section":  {"a.ini", "[x]\ny_unencrypted = z\n" + string(read(t, "config.ini")), ErrDamaged, []string{"its MAC is not that of its values"}},
+		"two INI sections sops": {"a.ini", "[sops]\nx = y\n" + string(read(t, "config.ini")), ErrDamaged, []string{"is encrypted with SOPS, but not as a file of its extension"}},
+		"a long INI file":       {"a.ini", strings.Repeat("\n", maxINILines) + string(read(t, "config.ini")), ErrDamaged, []string{"is an INI file of more than 10000 lines"}},
 		"a service":             {"a.yaml", strings.Replace(secret, "    age:\n", "    kms:\n        - arn: arn:aws:kms:x\n          enc: x\n    was:\n", 1), ErrKeys, []string{"it is encrypted for kms (which is not supported)"}},
 		"too many keys":         {"a.yaml", strings.Replace(secret, "    age:\n", "    age:\n"+many, 1), ErrKeys, []string{"more than 64 keys of a kind"}},
 		"a changed value":       {"a.yaml", strings.Replace(secret, password, "ENC[AES256_GCM,data:AAAA"+password[len("ENC[AES256_GCM,data:AAAA"):], 1), ErrDamaged, []string{"the value of stringData.password was changed or moved"}},
@@ -226,7 +236,7 @@ func TestTriesAreBounded(t *testing.T) {
 	if err = errors.Join(err, out.Close(), armored.Close()); err != nil {
 		t.Fatal(err)
 	}
-	about := &metadata{Age: []ageRecipient{{Recipient: "somebody", Enc: enc.String()}}}
+	about := &metadata{group: group{Age: []ageRecipient{{Recipient: "somebody", Enc: enc.String()}}}}
 	files := Open(nil, keys)
 	if _, err := files.dataKey(about); !errors.Is(err, ErrKeys) || !strings.Contains(err.Error(), "keys may be tried 5000 times together") {
 		t.Errorf("got %v", err)
@@ -266,14 +276,14 @@ func TestReadKeysErrors(t *testing.T) {
 }
 
 func FuzzReadFile(f *testing.F) {
-	for _, name := range []string{"secret.yaml", "types.yaml", "values.json", "settings.env", "note.txt", "pgp.yaml", "shamir.yaml"} {
+	for _, name := range []string{"secret.yaml", "types.yaml", "values.json", "settings.env", "note.txt", "pgp.yaml", "shamir.yaml", "groups.env", "groups.ini"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(name, data)
 	}
-	keys := keysOf(f, "one.agekey")
+	keys := keysOf(f, "groups.agekey")
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
 		if !fs.ValidPath(name) || name == "." {
 			t.Skip("fstest.MapFS has no such names")

@@ -21,6 +21,7 @@ var (
 	yamlFormat   = format{loadYAML, emitYAML, underKey}
 	jsonFormat   = format{loadJSON, emitJSON, underKey}
 	envFormat    = format{loadEnv, emitEnv, behindPrefix}
+	iniFormat    = format{loadINI, emitINI, inSection}
 	binaryFormat = format{loadJSON, emitBinary, underKey}
 )
 

@@ -15,9 +15,11 @@ import (
 	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
 )
 
-// keyBytes is the length of a file's data key; maxEncBytes that of its encrypted form.
+// keyBytes is the length of a file's data key; partBytes that of a part of one, a byte for each of the key's and the point
+// they were taken at; maxEncBytes that of the encrypted form of either.
 const (
 	keyBytes    = 32
+	partBytes   = keyBytes + 1
 	maxEncBytes = 16 << 10
 )
 
@@ -150,9 +152,9 @@ func (r countedRing) counted(keys []openpgp.Key) []openpgp.Key {
 	return keys
 }
 
-// short reads a data key, and no more where a message goes on.
+// short reads a data key or a part of one, and a byte more where a message goes on.
 func short(in io.Reader) []byte {
-	key, err := io.ReadAll(io.LimitReader(in, keyBytes+1))
+	key, err := io.ReadAll(io.LimitReader(in, partBytes+1))
 	if err != nil {
 		return nil
 	}

@@ -12,15 +12,14 @@ import (
 // metadata is what SOPS writes beside the values. The fields of services are left out on purpose; others only tells which
 // there are.
 type metadata struct {
-	Age          []ageRecipient `json:"age"`
-	PGP          []pgpRecipient `json:"pgp"`
-	LastModified string         `json:"lastmodified"`
-	MAC          string         `json:"mac"`
+	group
+	KeyGroups []group `json:"key_groups"`
+
+	LastModified string `json:"lastmodified"`
+	MAC          string `json:"mac"`
 	// In formats that only have texts these are texts.
 	MACOnlyEncrypted any `json:"mac_only_encrypted"`
 	ShamirThreshold  any `json:"shamir_threshold"`
-
-	KeyGroups []any `json:"key_groups"`
 
 	UnencryptedSuffix       string `json:"unencrypted_suffix"`
 	EncryptedSuffix         string `json:"encrypted_suffix"`
@@ -28,7 +27,14 @@ type metadata struct {
 	EncryptedRegex          string `json:"encrypted_regex"`
 	UnencryptedCommentRegex string `json:"unencrypted_comment_regex"`
 	EncryptedCommentRegex   string `json:"encrypted_comment_regex"`
+}
 
+// group is a list of keys of which any one is enough. A file has one group for its data key, or several, each for a part of
+// it by Shamir's secret sharing.
+type group struct {
+	Age []ageRecipient `json:"age"`
+	PGP []pgpRecipient `json:"pgp"`
+	// others are the kinds of keys of services it has.
 	others []string
 }
 
@@ -40,6 +46,24 @@ type ageRecipient struct {
 type pgpRecipient struct {
 	Fingerprint string `json:"fp"`
 	Enc         string `json:"enc"`
+}
+
+// recipients are the keys of the group, for people.
+func (g *group) recipients() string {
+	var all []string
+	for _, r := range g.Age {
+		all = append(all, fmt.Sprintf("age %.100q", r.Recipient))
+	}
+	for _, r := range g.PGP {
+		all = append(all, fmt.Sprintf("OpenPGP %.100q", r.Fingerprint))
+	}
+	for _, service := range g.others {
+		all = append(all, service+" (which is not supported)")
+	}
+	if len(all) == 0 {
+		return "no key"
+	}
+	return strings.Join(all, ", ")
 }
 
 // services are the kinds of keys that are not used.
@@ -56,12 +80,24 @@ func readMetadata(value any) *metadata {
 		return nil
 	}
 	held, _ := unordered(value).(map[string]any)
-	for _, service := range services {
-		if list, ok := held[service].([]any); ok && len(list) > 0 {
-			m.others = append(m.others, service)
+	m.others = servicesIn(held)
+	if groups, ok := held["key_groups"].([]any); ok {
+		for i, g := range groups {
+			m.KeyGroups[i].others = servicesIn(g)
 		}
 	}
 	return m
+}
+
+func servicesIn(group any) []string {
+	var found []string
+	held, _ := group.(map[string]any)
+	for _, service := range services {
+		if list, ok := held[service].([]any); ok && len(list) > 0 {
+			found = append(found, service)
+		}
+	}
+	return found
 }
 
 // unordered turns what was read into what encoding/json writes.
@@ -85,64 +121,43 @@ func unordered(value any) any {
 	return value
 }
 
-// nested is a field of a list of mappings in a format that has neither.
-var nested = regexp.MustCompile(`^([a-z_]+?)__list_(\d+)__map_([a-z_]+)$`)
-
-// unflatten is the metadata of a format that only has texts.
-func unflatten(fields mapping) mapping {
-	plain, lists := mapping{}, map[string][]any{}
-	for _, f := range fields {
-		m := nested.FindStringSubmatch(f.name)
-		if m == nil {
-			plain = append(plain, f)
-			continue
-		}
-		index, err := strconv.Atoi(m[2])
-		if err != nil || index > maxRecipients {
-			index = maxRecipients // which check refuses
-		}
-		for len(lists[m[1]]) <= index {
-			lists[m[1]] = append(lists[m[1]], mapping{})
-		}
-		lists[m[1]][index] = append(lists[m[1]][index].(mapping), field{m[3], f.value})
-	}
-	for name, list := range lists {
-		plain = append(plain, field{name, list})
-	}
-	return plain
-}
-
-// check refuses what is not supported and what is too much.
+// check refuses what is too much.
 func (m *metadata) check() error {
-	threshold := fmt.Sprint(m.ShamirThreshold)
-	switch {
-	case len(m.KeyGroups) > 0 || m.ShamirThreshold != nil && threshold != "0" && threshold != "1":
-		return fmt.Errorf("key groups and Shamir's secret sharing are not supported; encrypt it for any one of its keys: %w", ErrKeys)
-	case len(m.Age) > maxRecipients || len(m.PGP) > maxRecipients:
+	groups := m.groups()
+	if len(groups) > maxGroups {
+		return fmt.Errorf("has more than %d key groups: %w", maxGroups, ErrKeys)
+	}
+	var age, pgp int
+	for i := range groups {
+		age, pgp = age+len(groups[i].Age), pgp+len(groups[i].PGP)
+	}
+	if age > maxRecipients || pgp > maxRecipients {
 		return fmt.Errorf("is encrypted for more than %d keys of a kind: %w", maxRecipients, ErrKeys)
 	}
 	return nil
 }
 
-func (m *metadata) macOnlyEncrypted() bool { return fmt.Sprint(m.MACOnlyEncrypted) == "true" }
-
-// recipients are the keys that a file is encrypted for, for people.
-func (m *metadata) recipients() []string {
-	var all []string
-	for _, r := range m.Age {
-		all = append(all, fmt.Sprintf("age %.100q", r.Recipient))
+// groups are those that hold the data key or its parts, at least one. As for SOPS, keys outside of groups go first.
+func (m *metadata) groups() []group {
+	if len(m.KeyGroups) == 0 || len(m.Age)+len(m.PGP)+len(m.others) > 0 {
+		return []group{m.group}
 	}
-	for _, r := range m.PGP {
-		all = append(all, fmt.Sprintf("OpenPGP %.100q", r.Fingerprint))
-	}
-	for _, service := range m.others {
-		all = append(all, service+" (which is not supported)")
-	}
-	if len(all) == 0 {
-		return []string{"no key"}
-	}
-	return all
+	return m.KeyGroups
 }
+
+// threshold is how many of several groups it takes; SOPS always writes it, and none is all of them.
+func (m *metadata) threshold(groups int) (int, error) {
+	if m.ShamirThreshold == nil {
+		return groups, nil
+	}
+	n, err := strconv.Atoi(fmt.Sprint(m.ShamirThreshold))
+	if err != nil || n < 2 || n > groups {
+		return 0, fmt.Errorf("its shamir_threshold is not from 2 to %d, the number of its key groups: %w", groups, ErrDamaged)
+	}
+	return n, nil
+}
+
+func (m *metadata) macOnlyEncrypted() bool { return fmt.Sprint(m.MACOnlyEncrypted) == "true" }
 
 // defaultSuffix is that of keys whose values are not encrypted when a file has no rule of its own.
 const defaultSuffix = "_unencrypted"
