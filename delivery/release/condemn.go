@@ -37,17 +37,17 @@ func (e *Engine) Condemn(ctx context.Context, req Request, why string) (done boo
 		return false, err
 	}
 	store := conn.store(req.Name, &p.slot.memory, e.opts.Now)
-	rel, meta, err := store.read(ctx, last.Number)
+	rel, meta, err := store.Read(ctx, last.Number)
 	if err != nil {
 		return false, err
 	}
 	if meta.ResourceVersion != last.Version {
-		store.memory.wrote(meta, store.now())
+		store.Found(meta)
 		return false, nil
 	}
 	rel.SetStatus(helm.StatusFailed, why)
 	faulted(rel, false, last.Blame)
-	if _, err := store.replace(ctx, rel, last.Version); err != nil {
+	if _, err := store.Replace(ctx, rel, last.Version); err != nil {
 		return false, fmt.Errorf("condemning revision %d: %w", last.Number, err)
 	}
 	p.slot.cause = decide.Attempt{Trial: p.want.Trial, Err: fault.Brief(fault.Plain(errors.New(why), req.Sensitive)), At: p.want.Now}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -26,6 +27,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 // fieldManager is the helm command's: fields stay with one manager when a person's helm works on the same release.
@@ -189,4 +191,9 @@ func (g *getter) ToRESTMapper() (meta.RESTMapper, error) { return g.mapper, nil 
 func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	override := &clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: g.namespace}}
 	return clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), override)
+}
+
+// store opens the records of one release.
+func (c *connection) store(release string, m *records.Memo, now func() time.Time) records.Store {
+	return records.NewStore(c.secrets, types.NamespacedName{Namespace: c.namespace, Name: release}, m, now)
 }

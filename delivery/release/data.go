@@ -96,7 +96,7 @@ func stays(object runtime.Object) bool {
 func (s *session) guardData(manifest string) error {
 	var revisions []*helm.Release
 	for _, v := range []*decide.Revision{s.state.Deployed(), s.state.Last()} {
-		if v != nil && s.records.held[v.Number].loaded {
+		if v != nil && s.records.IsLoaded(v.Number) {
 			revisions = append(revisions, s.revision(v.Number))
 		}
 	}
@@ -110,7 +110,7 @@ func (s *session) guardData(manifest string) error {
 	if len(goes) == 0 {
 		return nil
 	}
-	owned, err := s.pass.request.Owned(s.records.ctx)
+	owned, err := s.pass.request.Owned(s.ctx)
 	if err != nil {
 		return fmt.Errorf("looking for claims that would go with objects of the release: %w", err)
 	}

@@ -38,7 +38,7 @@ func (s *session) deliver(ctx context.Context) (err error) {
 	if s.plan.Act == decide.Rollback {
 		return s.rollback()
 	}
-	if err := s.records.load(s.needed()...); err != nil {
+	if err := s.records.Load(s.needed()...); err != nil {
 		return err
 	}
 	if err := s.prepare(ctx); err != nil {
@@ -83,7 +83,7 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 		return err
 	}
 	surplus := s.state.Surplus(maxHistory-1, s.pass.want.Proven, s.pass.want.Trusts)
-	if err := s.records.drop(s.records.ctx, surplus); err != nil {
+	if err := s.records.Drop(s.ctx, surplus); err != nil {
 		return err
 	}
 	return s.mark(rel)
@@ -179,7 +179,7 @@ func (s *session) removeLeftovers(manifest string) error {
 // concluded records how an install, upgrade or rollback ended, where Helm did not.
 func (s *session) concluded(err error) result {
 	r := s.end(err)
-	made := s.records.made
+	made := s.records.Made
 	if r.err == nil && made != nil {
 		r.applied = s.deployedObjects(made)
 		r.applied.log = s.log.of(false, s.pass.request.Sensitive)
@@ -191,7 +191,7 @@ func (s *session) concluded(err error) result {
 		made.SetStatus(helm.StatusFailed, fmt.Sprintf("Failed %s: %v", s.plan.Act, fault.Brief(err)))
 	}
 	faulted(made, r.world, s.plan.Blame)
-	if err := s.records.put(made); err != nil {
+	if err := s.records.Put(made); err != nil {
 		// It stays pending, and this process will find that it was its own.
 		return result{err: fault.Plain(err, s.pass.request.Sensitive), world: true, log: r.log}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/records"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -23,12 +24,12 @@ func (t *team) alter(number int, change func(*helm.Release)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rel, err := decode(secret)
+	rel, err := records.Decode(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
 	change(rel)
-	forged, err := store{now: t.opts.Now}.encode(rel, "createdAt")
+	forged, err := records.Encode(rel, "createdAt", t.opts.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestALabelAloneMakesNoFormerRelease(t *testing.T) {
 	tm := newTeam(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: decide.KeyOf("db", 2), Labels: map[string]string{
 		"owner": "helm", "name": "db", "status": "deployed", "version": "2", decide.AppLabel: "shop", decide.RevisionLabel: "1",
-	}}, Type: recordType}
+	}}, Type: "helm.sh/release.v1"}
 	if _, err := tm.admin.CoreV1().Secrets(tm.namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

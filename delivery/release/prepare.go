@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/evaluate"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/records"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
@@ -167,7 +168,7 @@ func (s *session) apart(ctx context.Context, in evaluate.Input, begin func() err
 		case <-s.pass.engine.running.Done():
 		case <-ctx.Done():
 		}
-		cancel(errAgain)
+		cancel(records.ErrAgain)
 	}()
 	tenant := cmp.Or(s.pass.request.Tenant, s.pass.request.App.Namespace)
 	var answer []byte
@@ -203,7 +204,7 @@ func (s *session) apart(ctx context.Context, in evaluate.Input, begin func() err
 func (s *session) evaluationFailed(err error) error {
 	var over apart.OverLimit
 	switch {
-	case err == nil, errors.Is(err, errAgain):
+	case err == nil, errors.Is(err, records.ErrAgain):
 		return err
 	case errors.As(err, &over):
 		return fault.Render(fmt.Errorf("%w; it is not tried again before the chart or its values change", over))

@@ -114,7 +114,7 @@ func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
 		Force:       req.Force,
 		Reset:       req.Reset,
 		Proven:      req.proven,
-		Trusts:      slot.memory.trusts,
+		Trusts:      slot.memory.Trusts,
 		Last:        slot.last,
 	}}
 }

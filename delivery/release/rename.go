@@ -133,7 +133,7 @@ func (p *pass) forgotten(ctx context.Context, at *place) result {
 		return result{err: err, world: true}
 	}
 	s.gate.Rendered = true
-	all, err := s.records.outline()
+	all, err := s.records.Outline()
 	if err != nil {
 		return s.end(err)
 	}
@@ -142,7 +142,7 @@ func (p *pass) forgotten(ctx context.Context, at *place) result {
 			return s.end(fmt.Errorf("removing what release %s left: %w", p.request.Name, err))
 		}
 	}
-	r := s.end(s.records.drop(ctx, s.state))
+	r := s.end(s.records.Drop(ctx, s.state))
 	r.stored = false
 	return r
 }

@@ -38,7 +38,7 @@ func (p *pass) report(ctx context.Context, s decide.State, d decide.Decision) (O
 		return Outcome{}, err
 	}
 	out.Test, out.TestWhy = p.testResult(s)
-	out.History = p.slot.memory.history(s)
+	out.History = p.slot.memory.History(s)
 	for i := range out.History {
 		told := &out.History[i]
 		told.Digest, told.ValuesDigest = p.request.seal.Of(told.Digest), p.request.seal.Of(told.ValuesDigest)
@@ -113,7 +113,7 @@ func (p *pass) read(ctx context.Context, number int) (*helm.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	rel, _, err := conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now).read(ctx, number)
+	rel, _, err := conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now).Read(ctx, number)
 	return rel, err
 }
 

@@ -10,23 +10,24 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 // rollback returns to an earlier revision, after it was seen to hold what it was recorded with: people and programs of the
 // namespace can write the records. Its objects are checked again as those of a new chart are.
 func (s *session) rollback() error {
 	needed := append(s.needed(), s.state.Last().Number, s.plan.To)
-	if err := s.records.load(needed...); err != nil {
+	if err := s.records.Load(needed...); err != nil {
 		return err
 	}
-	target := s.records.held[s.plan.To]
-	text, err := decide.Content(target.Release)
+	target := s.revision(s.plan.To)
+	text, err := decide.Content(target)
 	if err != nil {
 		return err
 	}
 	if text != target.Labels[decide.ContentLabel] {
-		s.pass.slot.memory.distrust(s.plan.To, target.version)
-		return errAgain
+		s.pass.slot.memory.Distrust(s.plan.To, s.records.VersionOf(s.plan.To))
+		return records.ErrAgain
 	}
 	s.chart = target.Chart
 	how := s.pass.request.Actions.Upgrade

@@ -19,10 +19,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 // session is one action on one release.
 type session struct {
+	// ctx carries the values of the call that began the action, and ends with nothing.
+	ctx   context.Context
 	pass  *pass
 	plan  decide.Decision
 	state decide.State
@@ -39,17 +42,14 @@ type session struct {
 	idle    func(func() error) error
 	conn    *connection
 	config  *action.Configuration
-	records *records
+	records *records.Driver
 	fence   *fence.Fence
 	log     lines
 }
 
-// errAgain ends an action that found the release otherwise than it was when it was decided on. It is no attempt.
-var errAgain = errors.New("decide again")
-
 // open prepares an action. It may have waited for a worker: check says whether the release is still as it was.
 func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*session, error) {
-	s := &session{pass: p, plan: plan, idle: at.idle, gate: manifest.NewGate(p.request.Admit, p.request.Refused, p.request.PostRenderers, p.request.CommonMetadata)}
+	s := &session{ctx: ctx, pass: p, plan: plan, idle: at.idle, gate: manifest.NewGate(p.request.Admit, p.request.Refused, p.request.PostRenderers, p.request.CommonMetadata)}
 	s.fence = fence.New(p.engine.opts.Now, s.look)
 	req := p.request
 	req.fence = s.fence
@@ -60,8 +60,8 @@ func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*sess
 	if s.state, err = p.engine.index(ctx, p.request); err != nil {
 		return nil, err
 	}
-	s.records = newRecords(ctx, s.conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), s.fence, s.state)
-	s.records.create, s.records.weigh, s.records.later, s.records.proven = s.beforeCreate, s.weigh, s.later, p.want.Proven
+	s.records = records.NewDriver(ctx, s.conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), s.fence, s.state)
+	s.records.Asks = records.Asks{Create: s.beforeCreate, Weigh: s.weigh, Later: s.later, Proven: p.want.Proven}
 	if s.config, err = p.engine.configuration(s.conn, s.records); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *session) setTerms(at *place) {
 func (s *session) setRan() error {
 	c := s.conn.client
 	c.terms.ran = map[manifest.Identity]bool{}
-	for _, h := range s.records.held {
+	for _, h := range s.records.Revisions() {
 		for _, hook := range h.Hooks {
 			if hook.LastRun.StartedAt.IsZero() {
 				continue
@@ -137,7 +137,7 @@ func (s *session) later(rel *helm.Release) bool {
 	case decide.Uninstall, decide.Probe:
 		return rel.Version == s.state.Last().Number
 	}
-	return rel == s.records.made && rel.Info.Status == helm.StatusFailed
+	return rel == s.records.Made && rel.Info.Status == helm.StatusFailed
 }
 
 // objects of the release in the cluster.
@@ -146,7 +146,7 @@ func (s *session) objects() objects {
 }
 
 // revision returns a loaded revision.
-func (s *session) revision(number int) *helm.Release { return s.records.held[number].Release }
+func (s *session) revision(number int) *helm.Release { return s.records.Revision(number) }
 
 // end turns the error of an action into its result. Helm's own error is mostly text; those of the client and of storage
 // have their types.
@@ -154,10 +154,10 @@ func (s *session) end(err error) result {
 	switch {
 	case s.fence.IsShut():
 		return result{err: fault.ErrFenced, world: true}
-	case errors.Is(err, errAgain):
+	case errors.Is(err, records.ErrAgain):
 		return result{}
 	}
-	s.gate.Storage = s.records.broken
+	s.gate.Storage = s.records.Broken
 	if err == nil {
 		err = s.gate.Storage
 	}

@@ -11,12 +11,13 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 // slot is the place of one release: at most one action is in it.
 type slot struct {
 	// memory of the release's records; it has its own lock.
-	memory memo
+	memory records.Memo
 
 	// mu is held while deciding, so that two requests at once do not both act.
 	mu sync.Mutex
@@ -93,7 +94,7 @@ func (e *Engine) leave(key types.NamespacedName) {
 	now := e.opts.Now()
 	e.left[key] = now
 	for other, since := range e.left {
-		if now.Sub(since) > stale {
+		if now.Sub(since) > records.Stale {
 			delete(e.left, other)
 			delete(e.slots, other)
 		}

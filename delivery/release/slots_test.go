@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 func TestSlotsOfReleasesThatAreGoneAreForgotten(t *testing.T) {
@@ -22,7 +23,7 @@ func TestSlotsOfReleasesThatAreGoneAreForgotten(t *testing.T) {
 		t.Errorf("slots went before the index can know: %v", e.slots)
 	}
 	e.slot(back)
-	now = now.Add(stale + time.Second)
+	now = now.Add(records.Stale + time.Second)
 	e.leave(other)
 	if e.slots[gone] != nil || e.slots[back] == nil || e.slots[other] == nil || len(e.left) != 1 {
 		t.Errorf("slots %v, left %v", e.slots, e.left)

@@ -50,7 +50,7 @@ func (p *pass) tested(ctx context.Context, at *place) result {
 	if last == nil || last.Test != "" {
 		return result{}
 	}
-	if err := s.records.load(last.Number); err != nil {
+	if err := s.records.Load(last.Number); err != nil {
 		return s.end(err)
 	}
 	if err := decide.CheckGenuine(s.revision(last.Number)); err != nil {
@@ -75,7 +75,7 @@ func (s *session) noteTest(last *decide.Revision, r result) result {
 			faulted(rel, false, last.Blame)
 		}
 	}
-	if err := s.records.put(rel); err != nil {
+	if err := s.records.Put(rel); err != nil {
 		return s.end(err)
 	}
 	r.stored = true

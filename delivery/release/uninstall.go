@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
+	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 // uninstalling stands for the digests of an uninstallation: it has no other input.
@@ -107,8 +108,8 @@ func (p *pass) vacated(ctx context.Context, s decide.State) error {
 	}
 	own := objects{client: conn.client, release: p.request.key(), app: p.want.App}
 	if p.slot.leaving.version != last.Version {
-		r := newRecords(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), fence.New(p.engine.opts.Now, nil), s)
-		all, err := r.outline()
+		r := records.NewDriver(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), fence.New(p.engine.opts.Now, nil), s)
+		all, err := r.Outline()
 		if err != nil {
 			return err
 		}
@@ -137,8 +138,8 @@ func (p *pass) purge(ctx context.Context, s decide.State) error {
 	if err != nil {
 		return err
 	}
-	r := newRecords(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), fence.New(p.engine.opts.Now, nil), s)
-	return r.drop(ctx, s)
+	r := records.NewDriver(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), fence.New(p.engine.opts.Now, nil), s)
+	return r.Drop(ctx, s)
 }
 
 // dismantle deletes the objects. The history stays, and with it what to look for, until they are gone; if that is at once,
@@ -157,9 +158,9 @@ func (p *pass) dismantle(d decide.Decision, purge bool) func(context.Context, *p
 		switch {
 		case err != nil:
 		case purge && s.fence.AllGone():
-			err = s.records.drop(ctx, s.state)
+			err = s.records.Drop(ctx, s.state)
 		default:
-			err = s.records.put(s.revision(s.state.Last().Number))
+			err = s.records.Put(s.revision(s.state.Last().Number))
 		}
 		r := s.end(err)
 		r.stored = false // no revision counts the tries
@@ -173,11 +174,11 @@ func (p *pass) dismantle(d decide.Decision, purge bool) func(context.Context, *p
 func (s *session) uninstall() (err error) {
 	defer fault.Recovered(string(decide.Uninstall), &err)
 	last, deployed := s.state.Last(), s.state.Deployed()
-	if err := s.records.load(last.Number); err != nil {
+	if err := s.records.Load(last.Number); err != nil {
 		return err
 	}
 	if deployed != nil {
-		if err := s.records.load(deployed.Number); err != nil {
+		if err := s.records.Load(deployed.Number); err != nil {
 			return err
 		}
 	}
@@ -193,7 +194,7 @@ func (s *session) uninstall() (err error) {
 	rel.Info.Status, rel.Info.Description = helm.StatusUninstalling, "Uninstalling"
 	rel.Info.Deleted = helmtime.Time{Time: s.pass.engine.opts.Now()}
 	s.fence.Watch(decide.KeyOf(rel.Name, rel.Version), last.Version)
-	if err := s.records.put(rel); err != nil {
+	if err := s.records.Put(rel); err != nil {
 		return err
 	}
 	if deployed != nil && deployed.Number != last.Number {

@@ -19,12 +19,12 @@ func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
 		return err
 	}
 	store := conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now)
-	rel, meta, err := store.read(ctx, r.Number)
+	rel, meta, err := store.Read(ctx, r.Number)
 	if err != nil {
 		return err
 	}
 	if meta.ResourceVersion != r.Version {
-		store.memory.wrote(meta, store.now())
+		store.Found(meta)
 		return fmt.Errorf("%w: revision %d has just been written", fault.ErrLocked, r.Number)
 	}
 	holder := r.Holder
@@ -38,7 +38,7 @@ func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
 	}
 	delete(rel.Labels, decide.DigestLabel)
 	delete(rel.Labels, decide.TrialLabel)
-	if _, err := store.replace(ctx, rel, r.Version); err != nil {
+	if _, err := store.Replace(ctx, rel, r.Version); err != nil {
 		return fmt.Errorf("unlocking revision %d: %w", r.Number, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
@@ -251,7 +252,7 @@ func (ch *change) helper() *resource.Helper {
 
 func (ch *change) create() error {
 	var o runtime.Object
-	err := inQuota(func() (err error) {
+	err := quota.Create(func() (err error) {
 		o, err = ch.helper().Create(ch.info.Namespace, true, ch.want)
 		return err
 	})

@@ -1,4 +1,4 @@
-package release
+package records
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 // the helm command does.
 const maxOutlined = 10
 
-// outline names the objects of the newest revisions, each once. Payloads are large: no two are at hand at once, unless they
+// Outline names the objects of the newest revisions, each once. Payloads are large: no two are at hand at once, unless they
 // were before.
-func (r *records) outline() ([]*unstructured.Unstructured, error) {
+func (r *Driver) Outline() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	seen := map[manifest.Identity]bool{}
 	for i := len(r.state) - 1; i >= max(0, len(r.state)-maxOutlined); i-- {
@@ -34,10 +34,10 @@ func (r *records) outline() ([]*unstructured.Unstructured, error) {
 }
 
 // documents of a revision, whose payload is not kept for it.
-func (r *records) documents(number int) ([]manifest.Document, error) {
+func (r *Driver) documents(number int) ([]manifest.Document, error) {
 	h := r.held[number]
 	loaded, known := h.loaded, *h.Release
-	if err := r.load(number); err != nil {
+	if err := r.Load(number); err != nil {
 		return nil, err
 	}
 	text := h.Manifest

@@ -1,4 +1,4 @@
-package release
+package records
 
 import (
 	"bytes"
@@ -42,9 +42,9 @@ func zipped(t *testing.T, text string) string {
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
-func storeOn(client typedcorev1.SecretInterface) store {
-	return store{
-		client: client, release: types.NamespacedName{Namespace: "team", Name: "web"}, memory: &memo{},
+func storeOn(client typedcorev1.SecretInterface) Store {
+	return Store{
+		client: client, release: types.NamespacedName{Namespace: "team", Name: "web"}, memory: &Memo{},
 		now: func() time.Time { return noon },
 	}
 }
@@ -68,7 +68,7 @@ func TestForgedRecordsAreRefused(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: decide.KeyOf("web", 1), Namespace: "team"},
 				Data:       map[string][]byte{"release": []byte(test.payload)},
 			})
-			_, _, err := storeOn(client.CoreV1().Secrets("team")).read(t.Context(), 1)
+			_, _, err := storeOn(client.CoreV1().Secrets("team")).Read(t.Context(), 1)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -110,7 +110,7 @@ func TestWhatHelmStoresIsRead(t *testing.T) {
 	if err := storage.Init(driver.NewSecrets(client)).Create(recorded(3, helm.StatusFailed)); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := storeOn(client).read(t.Context(), 3)
+	got, _, err := storeOn(client).Read(t.Context(), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestATakenNumberIsFenced(t *testing.T) {
 	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall), nil); !errors.Is(err, fault.ErrFenced) {
 		t.Errorf("got %v, want ErrFenced", err)
 	}
-	if _, err := storeOn(client).replace(t.Context(), recorded(2, helm.StatusFailed), "1"); !errors.Is(err, fault.ErrFenced) {
+	if _, err := storeOn(client).Replace(t.Context(), recorded(2, helm.StatusFailed), "1"); !errors.Is(err, fault.ErrFenced) {
 		t.Errorf("a record that is gone: got %v, want ErrFenced", err)
 	}
 }
@@ -145,7 +145,7 @@ func TestContentIsTheSameBeforeAndAfterStorage(t *testing.T) {
 	if _, err := storeOn(client).insert(t.Context(), rel, nil); err != nil {
 		t.Fatal(err)
 	}
-	read, _, err := storeOn(client).read(t.Context(), 1)
+	read, _, err := storeOn(client).Read(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestSignsInTextAreNoValues(t *testing.T) {
 	if _, err := storeOn(client).insert(t.Context(), rel, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := storeOn(client).read(t.Context(), 1); err != nil {
+	if _, _, err := storeOn(client).Read(t.Context(), 1); err != nil {
 		t.Error(err)
 	}
 }
@@ -192,11 +192,11 @@ func TestAnOutlineHoldsNoPayloads(t *testing.T) {
 		}
 		known = append(known, decide.Revision{Number: n, Version: meta.ResourceVersion, Status: helm.StatusSuperseded})
 	}
-	r := newRecords(t.Context(), storeOn(client), fence.New(func() time.Time { return noon }, nil), known)
-	if err := r.load(12); err != nil {
+	r := NewDriver(t.Context(), storeOn(client), fence.New(func() time.Time { return noon }, nil), known)
+	if err := r.Load(12); err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.outline()
+	got, err := r.Outline()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package release
+package records
 
 import (
 	"context"
@@ -15,38 +15,48 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
-// records is Helm's storage as one action uses it: what there is comes from the index, payloads are read by name when they
+// Driver is Helm's storage as one action uses it: what there is comes from the index, payloads are read by name when they
 // are needed, and each write is refused when somebody else wrote since.
-type records struct {
-	store
+type Driver struct {
+	Store
 	fence *fence.Fence
 	ctx   context.Context
 	state decide.State
 	// held are the revisions as Helm knows them. Those that were not loaded have no more than the index says.
 	held map[int]*held
-	// create stands before every new revision.
-	create func(*helm.Release) error
-	// weigh stands before a record of so many bytes is made of a revision.
-	weigh func(rel *helm.Release, bytes int) error
-	// later says that the session itself writes this revision when the action has ended.
-	later func(*helm.Release) bool
-	// proven says of a deployed revision that it was seen to be good.
-	proven func(*decide.Revision) bool
-	// made is the revision that the action recorded, broken the last error of storage.
-	made   *helm.Release
-	broken error
+	Asks Asks
+	// Made is the revision that the action recorded, broken the last error of storage.
+	Made   *helm.Release
+	Broken error
 }
 
+// Asks are the questions that storage has for the action. All may be nil.
+type Asks struct {
+	// Create stands before every new revision.
+	Create func(*helm.Release) error
+	// Weigh stands before a record of so many bytes is made of a revision.
+	Weigh func(rel *helm.Release, bytes int) error
+	// Later says that the action itself writes this revision when it has ended.
+	Later func(*helm.Release) bool
+	// Proven says of a deployed revision that it was seen to be good.
+	Proven func(*decide.Revision) bool
+}
+
+// held is a revision, and the version of its record.
 type held struct {
 	*helm.Release
 	version string
 	loaded  bool
 }
 
-var _ driver.Driver = (*records)(nil)
+// ErrAgain ends an action that found the release otherwise than it was when it was decided on. It is no attempt.
+var ErrAgain = errors.New("decide again")
 
-func newRecords(ctx context.Context, s store, f *fence.Fence, known decide.State) *records {
-	r := &records{store: s, fence: f, ctx: ctx, state: known, held: map[int]*held{}}
+var _ driver.Driver = (*Driver)(nil)
+
+// NewDriver returns the storage of an action on a release whose history is known.
+func NewDriver(ctx context.Context, s Store, f *fence.Fence, known decide.State) *Driver {
+	r := &Driver{Store: s, fence: f, ctx: ctx, state: known, held: map[int]*held{}}
 	for i := range known {
 		v := &known[i]
 		r.held[v.Number] = &held{version: v.Version, Release: &helm.Release{
@@ -58,49 +68,67 @@ func newRecords(ctx context.Context, s store, f *fence.Fence, known decide.State
 }
 
 // Name is that of Helm's own driver.
-func (r *records) Name() string { return driver.SecretsDriverName }
+func (r *Driver) Name() string { return driver.SecretsDriverName }
 
-// load reads the payloads of revisions. errAgain says that one is no longer as the index has it.
-func (r *records) load(numbers ...int) error {
+// Load reads the payloads of revisions. errAgain says that one is no longer as the index has it.
+func (r *Driver) Load(numbers ...int) error {
 	for _, n := range numbers {
 		h := r.held[n]
 		if h == nil || h.loaded {
 			continue
 		}
-		rel, meta, err := r.read(r.ctx, n)
+		rel, meta, err := r.Read(r.ctx, n)
 		if apierrors.IsNotFound(err) {
 			r.memory.removed(decide.KeyOf(r.release.Name, n), h.version, r.now())
-			return errAgain
+			return ErrAgain
 		}
 		if err != nil {
 			return r.note(err)
 		}
 		if meta.ResourceVersion != h.version {
 			r.memory.wrote(meta, r.now())
-			return errAgain
+			return ErrAgain
 		}
 		*h.Release, h.loaded = *rel, true
 	}
 	return nil
 }
 
+// Revision returns a revision, which is loaded or has no more than its status.
+func (r *Driver) Revision(number int) *helm.Release { return r.held[number].Release }
+
+// IsLoaded is whether the payload of a revision was read.
+func (r *Driver) IsLoaded(number int) bool { return r.held[number].loaded }
+
+// VersionOf is the version of the record of a revision.
+func (r *Driver) VersionOf(number int) string { return r.held[number].version }
+
+// Revisions returns all, as revision does.
+func (r *Driver) Revisions() []*helm.Release {
+	var out []*helm.Release
+	for _, h := range r.held {
+		out = append(out, h.Release)
+	}
+	return out
+}
+
 // Get returns the payload of a revision.
-func (r *records) Get(key string) (*helm.Release, error) {
+func (r *Driver) Get(key string) (*helm.Release, error) {
 	for n, h := range r.held {
 		if decide.KeyOf(r.release.Name, n) == key {
-			return h.Release, r.load(n)
+			return h.Release, r.Load(n)
 		}
 	}
 	return nil, driver.ErrReleaseNotFound
 }
 
 // List is asked for by no action.
-func (r *records) List(func(*helm.Release) bool) ([]*helm.Release, error) {
+func (r *Driver) List(func(*helm.Release) bool) ([]*helm.Release, error) {
 	return nil, errors.New("an action lists no releases")
 }
 
 // Query answers from the index.
-func (r *records) Query(labels map[string]string) ([]*helm.Release, error) {
+func (r *Driver) Query(labels map[string]string) ([]*helm.Release, error) {
 	var out []*helm.Release
 	for _, v := range r.state {
 		h := r.held[v.Number]
@@ -115,17 +143,17 @@ func (r *records) Query(labels map[string]string) ([]*helm.Release, error) {
 }
 
 // Create records a new revision, after which Helm begins to apply it. A revision of that number means another writer.
-func (r *records) Create(_ string, rel *helm.Release) error {
-	if r.create != nil {
-		if err := r.create(rel); err != nil {
+func (r *Driver) Create(_ string, rel *helm.Release) error {
+	if r.Asks.Create != nil {
+		if err := r.Asks.Create(rel); err != nil {
 			return err
 		}
 	}
-	meta, err := r.insert(r.ctx, rel, r.weigh)
+	meta, err := r.insert(r.ctx, rel, r.Asks.Weigh)
 	if err != nil {
 		return r.note(err)
 	}
-	r.made = rel
+	r.Made = rel
 	r.held[rel.Version] = &held{Release: rel, version: meta.ResourceVersion, loaded: true}
 	r.guard(meta)
 	return nil
@@ -133,26 +161,26 @@ func (r *records) Create(_ string, rel *helm.Release) error {
 
 // Update records how a revision fares, unless that says nothing new or is the session's to write. What failed or was
 // uninstalled stays so: Helm has whatever it took for the current revision be superseded, as if it had been good.
-func (r *records) Update(_ string, rel *helm.Release) error {
-	if r.later != nil && r.later(rel) {
+func (r *Driver) Update(_ string, rel *helm.Release) error {
+	if r.Asks.Later != nil && r.Asks.Later(rel) {
 		return nil
 	}
 	was := r.state.Number(rel.Version)
 	if rel.Info.Status == helm.StatusSuperseded && was != nil && was.Status != helm.StatusDeployed {
 		return nil
 	}
-	return r.put(rel)
+	return r.Put(rel)
 }
 
-// put writes a revision over what this action read or wrote of it.
-func (r *records) put(rel *helm.Release) error {
+// Put writes a revision over what this action read or wrote of it.
+func (r *Driver) Put(rel *helm.Release) error {
 	h := r.held[rel.Version]
 	if h == nil {
 		return driver.ErrReleaseNotFound
 	}
 	if !h.loaded {
 		status := h.Info.Status
-		if err := r.load(rel.Version); err != nil {
+		if err := r.Load(rel.Version); err != nil {
 			return r.note(err)
 		}
 		h.Info.Status = status
@@ -163,7 +191,7 @@ func (r *records) put(rel *helm.Release) error {
 	if h.Info.Status == helm.StatusSuperseded {
 		r.judge(h.Release)
 	}
-	meta, err := r.replace(r.ctx, h.Release, h.version)
+	meta, err := r.Replace(r.ctx, h.Release, h.version)
 	if err != nil {
 		return r.note(err)
 	}
@@ -175,24 +203,24 @@ func (r *records) put(rel *helm.Release) error {
 }
 
 // judge notes on a revision that is superseded whether a rollback may return to it.
-func (r *records) judge(rel *helm.Release) {
+func (r *Driver) judge(rel *helm.Release) {
 	was := r.state.Number(rel.Version)
 	if was == nil || !was.Ours {
 		return
 	}
 	rel.Labels[decide.ProvenLabel] = decide.No
-	if r.proven(was) {
+	if r.Asks.Proven(was) {
 		rel.Labels[decide.ProvenLabel] = decide.Yes
 	}
 }
 
 // Delete is the session's own: no action of Helm deletes records here.
-func (r *records) Delete(key string) (*helm.Release, error) {
+func (r *Driver) Delete(key string) (*helm.Release, error) {
 	return nil, fmt.Errorf("record %s is not Helm's to delete", key)
 }
 
-// drop deletes revisions, oldest first: what is left of a removal that was cut short says what it was.
-func (r *records) drop(ctx context.Context, revisions decide.State) error {
+// Drop deletes revisions, oldest first: what is left of a removal that was cut short says what it was.
+func (r *Driver) Drop(ctx context.Context, revisions decide.State) error {
 	for _, v := range revisions {
 		version := v.Version
 		if h := r.held[v.Number]; h != nil {
@@ -207,12 +235,12 @@ func (r *records) drop(ctx context.Context, revisions decide.State) error {
 }
 
 // guard has the fence watch the record.
-func (r *records) guard(meta *metav1.ObjectMeta) {
+func (r *Driver) guard(meta *metav1.ObjectMeta) {
 	r.fence.Watch(meta.Name, meta.ResourceVersion)
 }
 
-func (r *records) note(err error) error {
-	r.broken = err
+func (r *Driver) note(err error) error {
+	r.Broken = err
 	if errors.Is(err, fault.ErrFenced) {
 		r.fence.Shut()
 	}

@@ -1,4 +1,4 @@
-package release
+package records
 
 import (
 	"strconv"
@@ -13,6 +13,8 @@ import (
 )
 
 // at gives a record another version.
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
 // listed are the records that the index has.
 func listed(records ...metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata { return records }
 
@@ -52,7 +54,7 @@ func TestTheNewerOfIndexAndOwnWritesCounts(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			m := &memo{}
+			m := &Memo{}
 			if test.wrote != nil {
 				m.wrote(&test.wrote.ObjectMeta, noon)
 			}
@@ -60,7 +62,7 @@ func TestTheNewerOfIndexAndOwnWritesCounts(t *testing.T) {
 				m.removed(decide.KeyOf("web", 1), test.gone, noon)
 			}
 			for range 2 { // What it forgot it does not need.
-				got := decide.StateOf("web", m.correct(test.index, noon.Add(test.later))).Statuses()
+				got := decide.StateOf("web", m.Correct(test.index, noon.Add(test.later))).Statuses()
 				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Error(diff)
 				}
@@ -70,12 +72,12 @@ func TestTheNewerOfIndexAndOwnWritesCounts(t *testing.T) {
 }
 
 func TestHistoryForgetsWhatIsGone(t *testing.T) {
-	m := &memo{}
+	m := &Memo{}
 	for n := range 4 {
 		m.saw(recorded(n+1, helm.StatusPendingUpgrade), map[string]string{decide.ContentLabel: "c"})
 	}
 	s := decide.StateOf("web", listed(record(2, helm.StatusSuperseded), record(3, helm.StatusDeployed, decide.TestLabel, decide.TestFailed), record(5, helm.StatusFailed)))
-	got := m.history(s)
+	got := m.History(s)
 	if len(got) != 2 || got[0].Revision != 3 || got[0].Status != "deployed" || got[0].Test != decide.TestFailed || got[1].Status != "superseded" {
 		t.Errorf("got %+v", got)
 	}

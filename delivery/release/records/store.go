@@ -1,4 +1,6 @@
-package release
+// Package records keeps the revisions of releases in Secrets, as Helm does: each is written over the version that was read, so that of two
+// writers one is refused.
+package records
 
 import (
 	"bytes"
@@ -24,22 +26,23 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/delivery/fair"
+	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// store reads and writes single records in the form of Helm 3, and has the slot remember what it wrote.
-type store struct {
+// Store reads and writes single records in the form of Helm 3, and has the slot remember what it wrote.
+type Store struct {
 	client  typedcorev1.SecretInterface
 	release types.NamespacedName
-	memory  *memo
+	memory  *Memo
 	now     func() time.Time
 }
 
-// store opens the records of one release.
-func (c *connection) store(release string, m *memo, now func() time.Time) store {
-	return store{client: c.secrets, release: types.NamespacedName{Namespace: c.namespace, Name: release}, memory: m, now: now}
+// NewStore opens the records of one release. Memory remembers what is written and read.
+func NewStore(client typedcorev1.SecretInterface, release types.NamespacedName, memory *Memo, now func() time.Time) Store {
+	return Store{client: client, release: release, memory: memory, now: now}
 }
 
 // recordType is the type of Helm 3's Secrets.
@@ -57,8 +60,8 @@ const maxRecordNodes = 300_000
 // take turns.
 var decoding = fair.NewPlaces("Helm records", fair.Bounds{Places: 1}, clock.RealClock{})
 
-// read gets the payload of one revision and the metadata of its record.
-func (s store) read(ctx context.Context, number int) (*helm.Release, *metav1.ObjectMeta, error) {
+// Read gets the payload of one revision and the metadata of its record.
+func (s Store) Read(ctx context.Context, number int) (*helm.Release, *metav1.ObjectMeta, error) {
 	secret, err := s.client.Get(ctx, decide.KeyOf(s.release.Name, number), metav1.GetOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading revision %d of release %s: %w", number, s.release.Name, err)
@@ -76,9 +79,12 @@ func (s store) read(ctx context.Context, number int) (*helm.Release, *metav1.Obj
 	return rel, &secret.ObjectMeta, nil
 }
 
+// Found remembers a record as it is, which is not as it was thought to be.
+func (s Store) Found(meta *metav1.ObjectMeta) { s.memory.wrote(meta, s.now()) }
+
 // insert makes a record that weigh lets through, nil lets all. One that exists means that somebody else took the number: ErrFenced.
-func (s store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.Release, int) error) (*metav1.ObjectMeta, error) {
-	secret, err := s.encode(rel, "createdAt")
+func (s Store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.Release, int) error) (*metav1.ObjectMeta, error) {
+	secret, err := Encode(rel, "createdAt", s.now())
 	if err == nil && weigh != nil {
 		err = weigh(rel, len(secret.Data["release"]))
 	}
@@ -86,7 +92,7 @@ func (s store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.R
 		return nil, err
 	}
 	var made *corev1.Secret
-	err = inQuota(func() (err error) {
+	err = quota.Create(func() (err error) {
 		made, err = s.client.Create(ctx, secret, metav1.CreateOptions{})
 		return err
 	})
@@ -101,9 +107,9 @@ func (s store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.R
 	return &made.ObjectMeta, nil
 }
 
-// replace writes a record over that version of it. Another version means that somebody else wrote: ErrFenced.
-func (s store) replace(ctx context.Context, rel *helm.Release, version string) (*metav1.ObjectMeta, error) {
-	secret, err := s.encode(rel, "modifiedAt")
+// Replace writes a record over that version of it. Another version means that somebody else wrote: ErrFenced.
+func (s Store) Replace(ctx context.Context, rel *helm.Release, version string) (*metav1.ObjectMeta, error) {
+	secret, err := Encode(rel, "modifiedAt", s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +127,7 @@ func (s store) replace(ctx context.Context, rel *helm.Release, version string) (
 }
 
 // remove deletes that version of a record, if it is there.
-func (s store) remove(ctx context.Context, number int, version string) error {
+func (s Store) remove(ctx context.Context, number int, version string) error {
 	name := decide.KeyOf(s.release.Name, number)
 	err := s.client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
 	switch {
@@ -137,7 +143,8 @@ func (s store) remove(ctx context.Context, number int, version string) error {
 // packers are used again: each has more than a megabyte.
 var packers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 
-func (s store) encode(rel *helm.Release, at string) (*corev1.Secret, error) {
+// Encode writes a record as Helm does, with a label at that says when.
+func Encode(rel *helm.Release, at string, now time.Time) (*corev1.Secret, error) {
 	data, err := json.Marshal(rel)
 	if err != nil {
 		return nil, fault.Render(fmt.Errorf("recording the release: %w", err))
@@ -161,7 +168,7 @@ func (s store) encode(rel *helm.Release, at string) (*corev1.Secret, error) {
 	}
 	labels["name"], labels["owner"] = rel.Name, "helm"
 	labels["status"], labels["version"] = rel.Info.Status.String(), strconv.Itoa(rel.Version)
-	labels[at] = strconv.FormatInt(s.now().Unix(), 10)
+	labels[at] = strconv.FormatInt(now.Unix(), 10)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: decide.KeyOf(rel.Name, rel.Version), Labels: labels},
 		Type:       recordType,
@@ -170,17 +177,17 @@ func (s store) encode(rel *helm.Release, at string) (*corev1.Secret, error) {
 }
 
 // decode reads a record when it is the namespace's turn.
-func (s store) decode(ctx context.Context, secret *corev1.Secret) (*helm.Release, error) {
+func (s Store) decode(ctx context.Context, secret *corev1.Secret) (*helm.Release, error) {
 	leave, err := decoding.Enter(ctx, s.release.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return decode(secret)
+	return Decode(secret)
 }
 
-// decode reads a record within its bounds.
-func decode(secret *corev1.Secret) (*helm.Release, error) {
+// Decode reads a record within its bounds.
+func Decode(secret *corev1.Secret) (*helm.Release, error) {
 	rel, err := inflate(secret.Data["release"])
 	if err != nil {
 		return nil, fmt.Errorf("secret %s is no record of a release; delete it: %w", secret.Name, err)
