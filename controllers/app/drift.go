@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
 
 // drift finds out whether others changed objects of the release. Only those that moved since Helm left them are compared,
@@ -64,14 +65,14 @@ func driftKey(app *v1alpha1.App, moved []v1alpha1.InventoryEntry) string {
 // recorded as they are now; the others stay recorded as Helm left them.
 func (r *Reconciler) compare(ctx context.Context, s *scope, request release.Request, moved []v1alpha1.InventoryEntry) error {
 	correct := s.app.Spec.DriftMode() == v1alpha1.DriftCorrect
-	refs := make([]release.Ref, 0, len(moved))
+	refs := make([]cluster.Ref, 0, len(moved))
 	for _, e := range moved {
 		id, err := apply.ParseObjectID(e.ID)
 		if err != nil {
 			return err
 		}
 		kind := schema.GroupVersionKind{Group: id.Group, Version: e.Version, Kind: id.Kind}
-		refs = append(refs, release.Ref{GroupVersionKind: kind, Namespace: id.Namespace, Name: id.Name})
+		refs = append(refs, cluster.Ref{GroupVersionKind: kind, Namespace: id.Namespace, Name: id.Name})
 	}
 	differences, err := r.Releases.Drift(ctx, request, refs, correct)
 	if err != nil {
@@ -112,7 +113,7 @@ func (r *Reconciler) compare(ctx context.Context, s *scope, request release.Requ
 }
 
 // idOf is an object of a release as the inventory names it.
-func idOf(ref release.Ref) apply.ObjectID {
+func idOf(ref cluster.Ref) apply.ObjectID {
 	return apply.ObjectID{Namespace: ref.Namespace, Name: ref.Name, Group: ref.Group, Kind: ref.Kind}
 }
 

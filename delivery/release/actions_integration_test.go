@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -138,7 +139,7 @@ func TestRenames(t *testing.T) {
 			r.Name = "new"
 			out := tm.deploy(r)
 			after := tm.configMap("fixed")
-			if kept := before.UID == after.UID; kept != takeOver || after.Annotations[nameAnnotation] != "new" {
+			if kept := before.UID == after.UID; kept != takeOver || after.Annotations[cluster.NameAnnotation] != "new" {
 				t.Errorf("kept: %v, annotations %v", kept, after.Annotations)
 			}
 			left := tm.versions()

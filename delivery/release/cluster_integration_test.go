@@ -19,7 +19,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
@@ -55,13 +57,13 @@ spec:
 func allAt(v string) string { return four(v, v, v, v) }
 
 // cluster is a client as an action has it.
-func (t *team) cluster() *helmClient {
+func (t *team) cluster() *cluster.Client {
 	t.Helper()
 	conn, err := t.dial(t.request(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn.client
+	return conn.Client
 }
 
 // marked builds a manifest with Helm's marks, as its actions do it.
@@ -73,7 +75,7 @@ func (t *team) marked(c kube.Interface, manifest string) kube.ResourceList {
 	}
 	r := t.request(nil)
 	for _, info := range list {
-		objects{release: r.key()}.claim(info.Object.(*unstructured.Unstructured))
+		cluster.Objects{Release: r.key()}.Claim(info.Object.(*unstructured.Unstructured))
 	}
 	return list
 }
@@ -133,7 +135,7 @@ func TestRequestsOfAnUpdate(t *testing.T) {
 				t.Errorf("creating asked %s", got)
 			}
 			c := tm.cluster()
-			c.terms.unmoved = test.unmoved
+			c.Terms.Unmoved = test.unmoved
 			if err := tm.upgradeTo(c, test.before, test.after); err != nil {
 				t.Fatal(err)
 			}
@@ -141,13 +143,13 @@ func TestRequestsOfAnUpdate(t *testing.T) {
 				t.Errorf("asked %q, want %q", got, test.want)
 			}
 			sent := 0
-			for _, a := range c.sent {
+			for _, a := range c.Sent {
 				if a.Live != nil {
 					sent++
 				}
 			}
-			if want := strings.Count(test.after, "kind:"); len(c.sent) != want || sent != test.sent {
-				t.Errorf("%d objects, %d sent; want %d, %d", len(c.sent), sent, want, test.sent)
+			if want := strings.Count(test.after, "kind:"); len(c.Sent) != want || sent != test.sent {
+				t.Errorf("%d objects, %d sent; want %d, %d", len(c.Sent), sent, want, test.sent)
 			}
 		})
 	}
@@ -159,11 +161,10 @@ func (t *team) live(manifest string) []map[string]any {
 	c := t.cluster()
 	var out []map[string]any
 	for _, info := range t.marked(c, manifest) {
-		o, err := helper(asking(kube.ResourceList{info})[0]).Get(info.Namespace, info.Name)
-		if err != nil {
-			t.Fatal(err)
+		u, err := cluster.Live(info)
+		if err != nil || u == nil {
+			t.Fatalf("%s: %v, %v", info.Name, u, err)
 		}
-		u := o.(*unstructured.Unstructured)
 		for _, field := range []string{"namespace", "uid", "resourceVersion", "creationTimestamp"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)
 		}
@@ -172,7 +173,7 @@ func (t *team) live(manifest string) []map[string]any {
 		}
 		delete(u.Object, "status")
 		annotations := u.GetAnnotations()
-		delete(annotations, namespaceAnnotation)
+		delete(annotations, cluster.NamespaceAnnotation)
 		delete(annotations, "deployment.kubernetes.io/revision")
 		u.SetAnnotations(annotations)
 		var owners []metav1.ManagedFieldsEntry
@@ -197,14 +198,14 @@ func TestLeavesWhatHelmLeaves(t *testing.T) {
 			if err != nil {
 				tm.Fatal(err)
 			}
-			c := kube.New(conn.getter.(*getter))
+			c := kube.New(conn.Getter.(genericclioptions.RESTClientGetter))
 			c.Namespace = tm.namespace
 			return c
 		},
 		"unknown": func(tm *team) kube.Interface { return tm.cluster() },
 		"unmoved": func(tm *team) kube.Interface {
 			c := tm.cluster()
-			c.terms.unmoved = func(*unstructured.Unstructured) bool { return true }
+			c.Terms.Unmoved = func(*unstructured.Unstructured) bool { return true }
 			return c
 		},
 	}
@@ -232,7 +233,7 @@ func TestLeavesWhatHelmLeaves(t *testing.T) {
 
 func TestWhatExistsAlready(t *testing.T) {
 	claimed := func(release string) map[string]string {
-		return map[string]string{nameAnnotation: release, namespaceAnnotation: "*"}
+		return map[string]string{cluster.NameAnnotation: release, cluster.NamespaceAnnotation: "*"}
 	}
 	tests := map[string]struct {
 		annotations map[string]string
@@ -251,14 +252,14 @@ func TestWhatExistsAlready(t *testing.T) {
 			tm := newTeam(t)
 			there := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: test.annotations}, Data: map[string]string{"mine": "yes"}}
 			if there.Annotations != nil {
-				there.Annotations[namespaceAnnotation] = tm.namespace
+				there.Annotations[cluster.NamespaceAnnotation] = tm.namespace
 			}
 			if _, err := tm.admin.CoreV1().ConfigMaps(tm.namespace).Create(t.Context(), there, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			tm.requests.take()
 			c := tm.cluster()
-			c.terms.takeOwnership = test.take
+			c.Terms.TakeOwnership = test.take
 			err := tm.create(c, four("1", "1", "1", "1"))
 			if test.want != "" {
 				if err == nil || !strings.Contains(err.Error(), test.want) || fault.Worldly(err) || !apierrors.IsAlreadyExists(err) {
@@ -270,7 +271,7 @@ func TestWhatExistsAlready(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := tm.configMap("web")
-			if diff := cmp.Diff(map[string]string{"mine": "yes", "v": "1"}, got.Data); diff != "" || got.Annotations[nameAnnotation] != "web" {
+			if diff := cmp.Diff(map[string]string{"mine": "yes", "v": "1"}, got.Data); diff != "" || got.Annotations[cluster.NameAnnotation] != "web" {
 				t.Errorf("%s, %v", diff, got.Annotations)
 			}
 			if asked := verbs(tm.requests.take()); asked != "GET PATCH POST POST POST POST" {
@@ -292,8 +293,8 @@ func TestAHookThatIsLeftOver(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("run %d: %v", i, err)
 		}
-		if len(c.sent) != 0 {
-			t.Errorf("a hook counts as an object of the release: %v", c.sent)
+		if len(c.Sent) != 0 {
+			t.Errorf("a hook counts as an object of the release: %v", c.Sent)
 		}
 	}
 }
@@ -317,10 +318,10 @@ func TestImmutable(t *testing.T) {
 			}
 			before := tm.configMap("a").UID
 			c := tm.cluster()
-			c.terms.force = test.force
+			c.Terms.Force = test.force
 			err := tm.upgradeTo(c, fixed, test.after)
-			if (err == nil) != test.replaced || !test.replaced && (!apierrors.IsInvalid(err) || fault.Worldly(c.faults.All())) {
-				t.Errorf("got %v, noted %v", err, c.faults.All())
+			if (err == nil) != test.replaced || !test.replaced && (!apierrors.IsInvalid(err) || fault.Worldly(c.Faults.All())) {
+				t.Errorf("got %v, noted %v", err, c.Faults.All())
 			}
 			if got := tm.configMap("a"); (got.UID != before) != test.replaced || test.replaced && got.Data["a"] != "2" {
 				t.Errorf("uid %s before, now %s with %v", before, got.UID, got.Data)
@@ -336,12 +337,12 @@ func TestUnknownFields(t *testing.T) {
 		var log lines
 		say := func(format string, args ...any) { log.add(fmt.Sprintf(format, args...)) }
 		c := tm.cluster()
-		c.terms.lenient, c.Log = lenient, say
+		c.Terms.Lenient, c.Log = lenient, say
 		if err := tm.create(c, odd); err != nil {
 			t.Errorf("lenient %t: %v", lenient, err)
 		}
 		changing := tm.cluster()
-		changing.terms.lenient, changing.Log = lenient, say
+		changing.Terms.Lenient, changing.Log = lenient, say
 		if err := tm.upgradeTo(changing, configMap, odd); err != nil {
 			t.Errorf("lenient %t, changing: %v", lenient, err)
 		}
@@ -400,7 +401,7 @@ func TestWhatLeavesTheChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	stolen := tm.configMap("stolen")
-	stolen.Annotations[nameAnnotation] = "other"
+	stolen.Annotations[cluster.NameAnnotation] = "other"
 	tm.update(stolen)
 	if err := tm.admin.CoreV1().ConfigMaps(tm.namespace).Delete(t.Context(), "missing", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -423,14 +424,14 @@ func TestWaitNamesWhatIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	idled := 0
-	c.terms.idle = func(f func() error) error { idled++; return f() }
+	c.Terms.Idle = func(f func() error) error { idled++; return f() }
 	err := c.Wait(list, 300*time.Millisecond)
 	if err == nil || !strings.HasPrefix(err.Error(), "Deployment/web is not ready after 300ms: ") || fault.Worldly(err) || idled != 1 {
 		t.Errorf("got %v, idled %d times", err, idled)
 	}
 	ended := make(chan struct{})
 	close(ended)
-	c.terms.superseded = ended
+	c.Terms.Superseded = ended
 	if err := c.Wait(list, time.Minute); !errors.Is(err, fault.ErrSuperseded) {
 		t.Errorf("got %v", err)
 	}
@@ -464,7 +465,7 @@ func TestAHookSaysWhy(t *testing.T) {
 		return err == nil && len(events.Items) > 0, err
 	})
 	err = c.WatchUntilReady(list, 2*time.Second)
-	if err == nil || !strings.HasPrefix(err.Error(), "hook Job/migrate has not ended after 2s: ") || !strings.Contains(err.Error(), "quota") || fault.Worldly(c.faults.All()) {
+	if err == nil || !strings.HasPrefix(err.Error(), "hook Job/migrate has not ended after 2s: ") || !strings.Contains(err.Error(), "quota") || fault.Worldly(c.Faults.All()) {
 		t.Errorf("got %v", err)
 	}
 }

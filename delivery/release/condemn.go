@@ -36,7 +36,7 @@ func (e *Engine) Condemn(ctx context.Context, req Request, why string) (done boo
 	if err != nil {
 		return false, err
 	}
-	store := conn.store(req.Name, &p.slot.memory, e.opts.Now)
+	store := e.records(conn, req, &p.slot.memory)
 	rel, meta, err := store.Read(ctx, last.Number)
 	if err != nil {
 		return false, err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -203,8 +204,8 @@ new: {deep: {er: true}}
 
 // helmsMarks are what Helm looks for on an object before it adopts it.
 func helmsMarks(s *side, c *corev1.ConfigMap) {
-	c.Labels = map[string]string{managedByLabel: managedByHelm}
-	c.Annotations = map[string]string{nameAnnotation: "web", namespaceAnnotation: s.namespace}
+	c.Labels = map[string]string{cluster.ManagedByLabel: cluster.ManagedByHelm}
+	c.Annotations = map[string]string{cluster.NameAnnotation: "web", cluster.NamespaceAnnotation: s.namespace}
 }
 
 // given makes the ConfigMap "given".

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
@@ -120,14 +121,14 @@ func unmark(u *unstructured.Unstructured) {
 	if u.GetKind() != "CustomResourceDefinition" {
 		return
 	}
-	without(u.Object, "metadata", "labels", managedByLabel)
-	without(u.Object, "metadata", "annotations", nameAnnotation, namespaceAnnotation)
+	without(u.Object, "metadata", "labels", cluster.ManagedByLabel)
+	without(u.Object, "metadata", "annotations", cluster.NameAnnotation, cluster.NamespaceAnnotation)
 	metadata := u.Object["metadata"].(map[string]any)
 	managed, _ := metadata["managedFields"].([]any)
 	for _, entry := range managed {
 		fields, _ := entry.(map[string]any)["fieldsV1"].(map[string]any)
-		without(fields, "f:metadata", "f:labels", "f:"+managedByLabel)
-		without(fields, "f:metadata", "f:annotations", "f:"+nameAnnotation, "f:"+namespaceAnnotation)
+		without(fields, "f:metadata", "f:labels", "f:"+cluster.ManagedByLabel)
+		without(fields, "f:metadata", "f:annotations", "f:"+cluster.NameAnnotation, "f:"+cluster.NamespaceAnnotation)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"helm.sh/helm/v3/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -317,7 +318,7 @@ func (s *side) replace(crd *unstructured.Unstructured) {
 	}
 	body, err := crd.MarshalJSON()
 	if err == nil {
-		err = request.Param("fieldManager", fieldManager).SetHeader("Content-Type", "application/json").Body(body).Do(s.Context()).Error()
+		err = request.Param("fieldManager", kube.ManagedFieldsManager).SetHeader("Content-Type", "application/json").Body(body).Do(s.Context()).Error()
 	}
 	if err != nil {
 		s.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/charts"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -79,13 +81,25 @@ func (t *team) mayDefine() {
 
 // crd reads a definition as the deployer.
 func (t *team) crd(name string) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}}
-	u.SetName(name)
-	info, err := t.cluster().info(u)
+	info, err := t.definition(name)
 	if err != nil {
 		return nil, err
 	}
-	return (&change{info: info}).get()
+	live, err := cluster.Live(info)
+	if live == nil && err == nil {
+		err = apierrors.NewNotFound(info.Mapping.Resource.GroupResource(), name)
+	}
+	return live, err
+}
+
+// definition says where a definition is, as the deployer sees it.
+func (t *team) definition(name string) (*resource.Info, error) {
+	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + "}\n"
+	list, err := t.cluster().Build(strings.NewReader(text), false)
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
 }
 
 func (t *team) withCRD(field string) fstest.MapFS {
@@ -135,7 +149,7 @@ func TestCRDsPolicies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return tm.installCRDs(t.Context(), conn, c, policy)
+		return conn.Client.InstallCRDs(t.Context(), c, policy)
 	}
 	name := "things." + tm.namespace + ".example.com"
 	if err := install("a", v1alpha1.CRDsSkip); err != nil {
@@ -169,7 +183,7 @@ func TestCRDsPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tm.installCRDs(t.Context(), conn, c, ""); !errors.As(err, new(*fault.NotAllowed)) || !strings.Contains(err.Error(), "ConfigMap/a in web/crds/a.yaml") {
+	if err := conn.Client.InstallCRDs(t.Context(), c, ""); !errors.As(err, new(*fault.NotAllowed)) || !strings.Contains(err.Error(), "ConfigMap/a in web/crds/a.yaml") {
 		t.Errorf("what is no definition: %v", err)
 	}
 }
@@ -189,41 +203,37 @@ func TestForeignDefinitionsStay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.client.terms.takeOwnership = take
-		conn.client.terms.app = "web"
-		return tm.installCRDs(t.Context(), conn, c, "")
+		conn.Client.Terms.TakeOwnership = take
+		conn.Client.Terms.App = "web"
+		return conn.Client.InstallCRDs(t.Context(), c, "")
 	}
 	if err := install("a", false); err != nil {
 		t.Fatal(err)
 	}
 	mark := func(labels, annotations map[string]any) {
-		crd, err := tm.crd(name)
-		if err != nil {
-			t.Fatal(err)
-		}
 		data, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels, "annotations": annotations}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		info, err := tm.cluster().info(crd)
+		info, err := tm.definition(name)
 		if err == nil {
-			_, err = helper(info).Patch("", name, types.MergePatchType, data, nil)
+			_, err = resource.NewHelper(info.Client, info.Mapping).Patch("", name, types.MergePatchType, data, nil)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	none := map[string]any{nameAnnotation: nil, namespaceAnnotation: nil}
+	none := map[string]any{cluster.NameAnnotation: nil, cluster.NamespaceAnnotation: nil}
 	for _, step := range []struct {
 		what                string
 		labels, annotations map[string]any
 		take, allowed       bool
 	}{
-		{"another release's", nil, map[string]any{nameAnnotation: "web", namespaceAnnotation: "kubeop-other-shop"}, true, false},
+		{"another release's", nil, map[string]any{cluster.NameAnnotation: "web", cluster.NamespaceAnnotation: "kubeop-other-shop"}, true, false},
 		{"another app's", map[string]any{v1alpha1.TenantLabel: "other", v1alpha1.ProjectLabel: "shop", decide.AppLabel: "web"}, none, true, false},
 		{"made by hand", map[string]any{v1alpha1.TenantLabel: nil, v1alpha1.ProjectLabel: nil, decide.AppLabel: nil}, none, false, false},
 		{"made by hand, with takeOwnership", nil, none, true, false},
-		{"handed over", nil, map[string]any{nameAnnotation: "web", namespaceAnnotation: tm.namespace}, false, true},
+		{"handed over", nil, map[string]any{cluster.NameAnnotation: "web", cluster.NamespaceAnnotation: tm.namespace}, false, true},
 	} {
 		mark(step.labels, step.annotations)
 		if err := install("a", false); err != nil {
@@ -249,8 +259,8 @@ func TestForceDeletesNoDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.client.terms.force = true
-		return tm.installCRDs(t.Context(), conn, c, "")
+		conn.Client.Terms.Force = true
+		return conn.Client.InstallCRDs(t.Context(), c, "")
 	}
 	if err := install(tm.definitionOf("a")); err != nil {
 		t.Fatal(err)
@@ -263,7 +273,7 @@ func TestForceDeletesNoDefinition(t *testing.T) {
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "force does not delete a CustomResourceDefinition") {
 		t.Errorf("got %v", err)
 	}
-	if after, err := tm.crd(before.GetName()); err != nil || after.GetUID() != before.GetUID() || terminating(after) {
+	if after, err := tm.crd(before.GetName()); err != nil || after.GetUID() != before.GetUID() || after.GetDeletionTimestamp() != nil {
 		t.Errorf("the definition was replaced: %v, %v", after, err)
 	}
 }
@@ -330,7 +340,7 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 	cached := memory.NewMemCacheClient(plain)
 	e := New(Options{Config: config, Discovery: cached, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached), Holder: "me"})
 	for range 3 {
-		caps, err := e.capabilities()
+		caps, err := e.kinds.Capabilities()
 		if err != nil || !caps.APIVersions.Has("apps/v1/Deployment") || caps.KubeVersion.Version == "" {
 			t.Fatalf("%v, %v", caps, err)
 		}
@@ -342,7 +352,7 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 	if len(all.paths) != 3 {
 		t.Errorf("Refresh itself asked %v", all.paths[3:])
 	}
-	if _, err := e.capabilities(); err != nil || len(all.paths) != 6 {
+	if _, err := e.kinds.Capabilities(); err != nil || len(all.paths) != 6 {
 		t.Errorf("after Refresh: %v, %v", err, all.paths)
 	}
 }

@@ -48,7 +48,7 @@ func (t *team) claim() types.UID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if terminating(c) {
+	if c.GetDeletionTimestamp() != nil {
 		t.Fatal("the claim is being deleted")
 	}
 	return c.UID
@@ -89,9 +89,9 @@ func TestForceDeletesNoClaim(t *testing.T) {
 	}
 	before := tm.claim()
 	c := tm.cluster()
-	c.terms.force = true
+	c.Terms.Force = true
 	err := tm.upgradeTo(c, dataClaim, strings.Replace(dataClaim, "8Gi", "5Gi", 1))
-	if err == nil || !strings.Contains(err.Error(), "force does not delete a PersistentVolumeClaim") || fault.Worldly(c.faults.All()) {
+	if err == nil || !strings.Contains(err.Error(), "force does not delete a PersistentVolumeClaim") || fault.Worldly(c.Faults.All()) {
 		t.Errorf("got %v", err)
 	}
 	if tm.claim() != before {
@@ -178,7 +178,7 @@ func TestWhatOwnsClaimsIsInTheWay(t *testing.T) {
 			if !errors.As(err, &inTheWay) || !strings.Contains(err.Error(), "StatefulSet/db owns claims that hold data and would go with it: data") {
 				t.Errorf("got %v", err)
 			}
-			if after := tm.set(); after.UID != db.UID || terminating(after) || tm.claim() != before {
+			if after := tm.set(); after.UID != db.UID || after.GetDeletionTimestamp() != nil || tm.claim() != before {
 				t.Errorf("the StatefulSet or its claim is another: %v", after.ObjectMeta)
 			}
 			tm.configMap("web") // Nothing else went either.

@@ -173,7 +173,7 @@ func (s *session) removeLeftovers(manifest string) error {
 	if deployed := s.state.Deployed(); deployed != nil {
 		keep = append(keep, s.revision(deployed.Number).Manifest)
 	}
-	return s.objects().removeLeftovers([]*helm.Release{s.revision(last.Number)}, keep)
+	return s.objects().RemoveLeftovers([]*helm.Release{s.revision(last.Number)}, keep)
 }
 
 // concluded records how an install, upgrade or rollback ended, where Helm did not.

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -45,11 +47,13 @@ func (t *team) editDeployment(edit func(*appsv1.Deployment)) {
 
 func TestDrift(t *testing.T) {
 	replicas := int32(2)
-	deployment := func(fields ...Change) []Difference { return []Difference{{Object: "Deployment/web", Fields: fields}} }
+	deployment := func(fields ...differ.Change) []cluster.Difference {
+		return []cluster.Difference{{Object: "Deployment/web", Fields: fields}}
+	}
 	tests := map[string]struct {
 		edit   func(*team)
 		ignore []v1alpha1.IgnoreRule
-		want   []Difference
+		want   []cluster.Difference
 	}{
 		"none": {func(*team) {}, nil, nil},
 		"a field": {
@@ -57,7 +61,7 @@ func TestDrift(t *testing.T) {
 				c := tm.configMap("web")
 				c.Data["v"] = "mine"
 				tm.update(c)
-			}, nil, []Difference{{Object: "ConfigMap/web", Fields: []Change{{Path: "/data/v", Want: `"1"`, Have: `"mine"`}}}},
+			}, nil, []cluster.Difference{{Object: "ConfigMap/web", Fields: []differ.Change{{Path: "/data/v", Want: `"1"`, Have: `"mine"`}}}},
 		},
 		"what the chart does not set": {
 			func(tm *team) {
@@ -71,16 +75,16 @@ func TestDrift(t *testing.T) {
 				if err := tm.admin.CoreV1().Services(tm.namespace).Delete(tm.Context(), "web", metav1.DeleteOptions{}); err != nil {
 					tm.Fatal(err)
 				}
-			}, nil, []Difference{{Object: "Service/web", Missing: true}},
+			}, nil, []cluster.Difference{{Object: "Service/web", Missing: true}},
 		},
 		"in a list": {
 			func(tm *team) {
 				tm.editDeployment(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "web:mine" })
-			}, nil, deployment(Change{Path: "/spec/template/spec/containers/0/image", Want: `"web:v1"`, Have: `"web:mine"`}),
+			}, nil, deployment(differ.Change{Path: "/spec/template/spec/containers/0/image", Want: `"web:v1"`, Have: `"web:mine"`}),
 		},
 		"scaled by hand": {
 			func(tm *team) { tm.editDeployment(func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas }) },
-			nil, deployment(Change{Path: "/spec/replicas", Want: "0", Have: "2"}),
+			nil, deployment(differ.Change{Path: "/spec/replicas", Want: "0", Have: "2"}),
 		},
 		"scaled by hand, ignored": {
 			func(tm *team) { tm.editDeployment(func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas }) },
@@ -98,7 +102,7 @@ func TestDrift(t *testing.T) {
 				if _, err := tm.admin.CoreV1().Secrets(tm.namespace).Update(tm.Context(), s, metav1.UpdateOptions{}); err != nil {
 					tm.Fatal(err)
 				}
-			}, nil, []Difference{{Object: "Secret/web", Fields: []Change{{Path: "/data/token", Want: "***", Have: "***"}}}},
+			}, nil, []cluster.Difference{{Object: "Secret/web", Fields: []differ.Change{{Path: "/data/token", Want: "***", Have: "***"}}}},
 		},
 	}
 	for name, test := range tests {
@@ -108,7 +112,7 @@ func TestDrift(t *testing.T) {
 			r.Ignore = test.ignore
 			out := tm.deploy(r)
 			test.edit(tm)
-			var refs []Ref
+			var refs []cluster.Ref
 			for _, a := range out.Objects {
 				refs = append(refs, a.Ref)
 			}
@@ -160,10 +164,10 @@ func TestDriftOfWhatMoves(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
-	want := []Difference{{Object: "Deployment/web", Fields: []Change{{Path: "/spec/template/spec/containers/0/image", Want: `"web:v1"`, Have: `"web:mine"`}}}}
+	want := []cluster.Difference{{Object: "Deployment/web", Fields: []differ.Change{{Path: "/spec/template/spec/containers/0/image", Want: `"web:v1"`, Have: `"web:mine"`}}}}
 	for range 50 {
-		got, err := tm.Drift(t.Context(), r, []Ref{{appsv1.SchemeGroupVersion.WithKind("Deployment"), tm.namespace, "web"}}, false)
-		if errors.Is(err, errMoved) {
+		got, err := tm.Drift(t.Context(), r, []cluster.Ref{{GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Namespace: tm.namespace, Name: "web"}}, false)
+		if errors.Is(err, cluster.ErrMoved) {
 			continue
 		}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -178,7 +182,7 @@ func TestDriftOfNothingAskedFor(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(drifting()))
 	tm.deploy(r)
-	got, err := tm.Drift(t.Context(), r, []Ref{{corev1.SchemeGroupVersion.WithKind("ConfigMap"), tm.namespace, "other"}}, true)
+	got, err := tm.Drift(t.Context(), r, []cluster.Ref{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: tm.namespace, Name: "other"}}, true)
 	if err != nil || len(got) > 0 {
 		t.Errorf("%v, %v", got, err)
 	}

@@ -422,8 +422,8 @@ func (t *team) helm() *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn.client.terms.app = "shop" // a person's helm does not look at our labels
-	config, err := t.configuration(conn, driver.NewSecrets(conn.secrets))
+	conn.Client.Terms.App = "shop" // a person's helm does not look at our labels
+	config, err := conn.Configuration(driver.NewSecrets(conn.Secrets))
 	if err != nil {
 		t.Fatal(err)
 	}

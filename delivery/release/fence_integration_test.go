@@ -232,7 +232,7 @@ func (t *team) resume(first *Engine, p *pause, r Request) {
 	slot := first.slot(r.key()) // It asks the clock, which locks the pause.
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.after) > atOnce {
+	if len(p.after) > 4 { // as many objects of a kind are written at once
 		t.Errorf("it wrote on: %q", p.after)
 	}
 	slot.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/records"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -89,8 +90,8 @@ func TestUninstallRunsTheHooksOfAGenuineRecord(t *testing.T) {
 func TestAnAlteredRecordIsNotWorkedWith(t *testing.T) {
 	tests := map[string]func(*team, Request) error{
 		"drift": func(tm *team, r Request) error {
-			stolen := Ref{corev1.SchemeGroupVersion.WithKind("ConfigMap"), tm.namespace, "stolen"}
-			_, err := tm.Drift(tm.Context(), r, []Ref{stolen}, true)
+			stolen := cluster.Ref{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: tm.namespace, Name: "stolen"}
+			_, err := tm.Drift(tm.Context(), r, []cluster.Ref{stolen}, true)
 			return err
 		},
 		"tests": func(tm *team, r Request) error {
@@ -182,7 +183,7 @@ func TestAnotherAppsObjectsAreLeftAlone(t *testing.T) {
 		},
 		"marked as the release's own by hand": func(tm *team) Request {
 			c := tm.configMap("given")
-			c.Annotations = map[string]string{nameAnnotation: "web", namespaceAnnotation: tm.namespace}
+			c.Annotations = map[string]string{cluster.NameAnnotation: "web", cluster.NamespaceAnnotation: tm.namespace}
 			tm.update(c)
 			return tm.claiming()
 		},
@@ -217,7 +218,7 @@ func TestDriftLeavesAnotherAppsObjectsAlone(t *testing.T) {
 	c := tm.configMap("web")
 	c.Labels[v1alpha1.AppLabel], c.Data["color"] = "database", "green"
 	tm.update(c)
-	var refs []Ref
+	var refs []cluster.Ref
 	for _, a := range out.Objects {
 		refs = append(refs, a.Ref)
 	}

@@ -3,7 +3,6 @@ package release
 import (
 	"bytes"
 	"errors"
-	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -11,10 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 
-	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -85,27 +81,5 @@ func TestVersionsThatAreGone(t *testing.T) {
 	}
 	if _, err := tm.cluster().Build(bytes.NewBufferString(budget("v1beta1", "new")), true); !meta.IsNoMatchError(errors.Unwrap(err)) {
 		t.Errorf("a new manifest: %v", err)
-	}
-}
-
-// discovered answers what is served of a version.
-type discovered struct {
-	discovery.DiscoveryInterface
-	err error
-}
-
-func (d discovered) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
-	return nil, d.err
-}
-
-func TestAKindWhoseServerIsAwayIsNotGone(t *testing.T) {
-	thing := object(t, "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: one}\n")
-	nothing := meta.NewDefaultRESTMapper(nil)
-	for err, gone := range map[error]bool{nil: true, memory.ErrCacheNotFound: true, errors.New("stale"): false} {
-		c := &helmClient{mapper: nothing, discovery: discovered{err: err}}
-		info, got := c.formerly(thing)
-		if info != nil || (got == nil) != gone || got != nil && (!fault.Worldly(got) || !strings.Contains(got.Error(), "example.com/v1")) {
-			t.Errorf("%v: %v, %v", err, info, got)
-		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/records"
 )
@@ -44,8 +45,8 @@ func (e *Engine) lister(req Request) func(context.Context, string, string) ([]me
 	}
 }
 
-// payload reads one revision.
-func payload(ctx context.Context, conn *connection, name string, number int) (*helm.Release, error) {
-	rel, _, err := conn.store(name, &records.Memo{}, nil).Read(ctx, number)
+// payload reads one revision, of which nothing is remembered.
+func (e *Engine) payload(ctx context.Context, conn *cluster.Connection, req Request, number int) (*helm.Release, error) {
+	rel, _, err := e.records(conn, req, &records.Memo{}).Read(ctx, number)
 	return rel, err
 }

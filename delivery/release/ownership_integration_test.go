@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -128,7 +129,7 @@ func TestUninstallLeavesWhatAnotherReleaseTook(t *testing.T) {
 	tm.deploy(r)
 	r = tm.knowing(r)
 	taken := tm.configMap("web")
-	taken.Annotations[nameAnnotation] = "other"
+	taken.Annotations[cluster.NameAnnotation] = "other"
 	tm.update(taken)
 	r.Unmoved = func(u *unstructured.Unstructured) bool { return u.GetKind() != "ConfigMap" }
 	tm.requests.take()
@@ -167,7 +168,7 @@ func TestAnObjectThatBecomesAHook(t *testing.T) {
 			if out := tm.settle(bad); out.Remediation == nil || out.Remediation.Err != nil {
 				tm.Fatalf("%+v: %v", out.Remediation, out.Failed)
 			}
-			if got := tm.configMap("moved"); got.Data["as"] != "object" || got.Annotations[nameAnnotation] != "web" {
+			if got := tm.configMap("moved"); got.Data["as"] != "object" || got.Annotations[cluster.NameAnnotation] != "web" {
 				tm.Errorf("%v, %v", got.Data, got.Annotations)
 			}
 		},

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
@@ -348,7 +349,7 @@ func TestWhatWaitsHasNoWorker(t *testing.T) {
 
 func TestAQueuedActionOfAnOlderInputIsNoAttempt(t *testing.T) {
 	e, notified := pool(1)
-	e.dial = func(Request) (*connection, error) { return nil, errors.New("it began") }
+	e.dial = func(Request) (*cluster.Connection, error) { return nil, errors.New("it began") }
 	release := make(chan struct{})
 	launch(t, e, "busy", func(context.Context, *place) result { <-release; return result{} })
 	key := types.NamespacedName{Namespace: "team", Name: "queued"}

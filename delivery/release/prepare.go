@@ -89,10 +89,10 @@ func (s *session) bringKinds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.pass.engine.installCRDs(ctx, s.conn, whole, s.how().CRDs); err != nil {
+	if err := s.conn.Client.InstallCRDs(ctx, whole, s.how().CRDs); err != nil {
 		return err
 	}
-	s.config.Capabilities, err = s.pass.engine.capabilities()
+	s.config.Capabilities, err = s.conn.Kinds.Capabilities()
 	return err
 }
 
@@ -226,7 +226,7 @@ func (s *session) asks() apart.Ask {
 
 // lookup answers a template's question as the request's user.
 func (s *session) lookup(_ context.Context, question []byte) ([]byte, error) {
-	config, err := s.conn.getter.ToRESTConfig()
+	config, err := s.conn.Getter.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/release/charts"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 	"github.com/kubeop/kubeop/delivery/trials"
@@ -34,7 +34,6 @@ import (
 
 const (
 	defaultWorkers = 4
-	defaultTimeout = 5 * time.Minute
 	// maxHistory is how many revisions of a release are kept, as Flux does by default.
 	maxHistory = 5
 )
@@ -83,7 +82,7 @@ type Options struct {
 // Engine runs Helm actions, one per release at a time.
 type Engine struct {
 	opts Options
-	dial func(Request) (*connection, error)
+	dial func(Request) (*cluster.Connection, error)
 
 	mu       sync.Mutex
 	slots    map[types.NamespacedName]*slot
@@ -97,9 +96,7 @@ type Engine struct {
 	tenants map[string]*tenantActions
 	actions sync.WaitGroup
 
-	capsMu sync.Mutex
-	caps   *chartutil.Capabilities
-
+	kinds  *cluster.Kinds
 	charts charts.Cache
 	trials *trials.Trials
 }
@@ -126,6 +123,7 @@ func New(o Options) *Engine {
 		left:    map[types.NamespacedName]time.Time{},
 		workers: fair.NewPlaces("Helm actions", fair.Bounds{Places: o.Workers, Weight: o.Weight}, clock.RealClock{}),
 		tenants: map[string]*tenantActions{},
+		kinds:   cluster.NewKinds(o.Discovery, o.Mapper),
 		trials:  trials.New(o.Trials, "this chart with these values"),
 	}
 	e.running, e.stop = context.WithCancel(context.Background())
@@ -224,11 +222,11 @@ type Outcome struct {
 	Installed bool
 	// Objects of that revision, with their namespace; hooks are not among them. Nil when Request.Known and KnownContent are of
 	// that revision.
-	Objects []Applied
+	Objects []cluster.Applied
 	// Shared are the cluster-scoped objects of that revision, known and unknown as Objects are. An upgrade deletes those that left
 	// the chart, but for definitions and what the user may not delete any more: what a caller recorded before and does not
 	// find here may still be there.
-	Shared []Shared
+	Shared []cluster.Shared
 	// Failed is why the last attempt at this input failed: ErrRender, *NotAllowed, or anything else. Nil: the release is
 	// deployed with this input.
 	Failed error
@@ -253,23 +251,6 @@ type Outcome struct {
 	// of every revision there is. A snapshot of a revision that is not in Revisions is of the past.
 	History   []v1alpha1.ReleaseSnapshot
 	Revisions map[int]string
-}
-
-// Applied is an object of a revision: its name, for many are held until somebody asks.
-type Applied struct {
-	Ref
-	// Live is what the API server answered when the action that made the revision wrote it: UID, resourceVersion and
-	// managedFields. Else nil.
-	Live metav1.Object
-}
-
-// appliedAs tells of an object what the API server answered, which may be nothing.
-func appliedAs(u, live *unstructured.Unstructured) Applied {
-	a := Applied{Ref: Ref{u.GroupVersionKind(), u.GetNamespace(), u.GetName()}}
-	if live != nil {
-		a.Live = &metav1.ObjectMeta{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), ManagedFields: live.GetManagedFields()}
-	}
-	return a
 }
 
 // Remediation is what follows an input that failed too often.
@@ -310,7 +291,7 @@ func (r *Request) proven(v *decide.Revision) bool { return r.Proven && r.knows(v
 
 func (r *Request) timeout() time.Duration {
 	if r.Timeout <= 0 {
-		return defaultTimeout
+		return cluster.DefaultTimeout
 	}
 	return r.Timeout
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -81,9 +82,9 @@ func TestLifecycle(t *testing.T) {
 
 // manifests are the objects as the chart has them.
 // correct puts objects back.
-func (t *team) correct(r Request, all []Applied) {
+func (t *team) correct(r Request, all []cluster.Applied) {
 	t.Helper()
-	var refs []Ref
+	var refs []cluster.Ref
 	for _, a := range all {
 		refs = append(refs, a.Ref)
 	}
@@ -196,7 +197,7 @@ func TestHandEditsAreCorrected(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"color": "blue", "first": "true"}, got.Data); diff != "" {
 		t.Error(diff)
 	}
-	if got.Labels["mine"] != "yes" || got.Labels[v1alpha1.TenantLabel] != "acme" || got.Labels[managedByLabel] != managedByHelm {
+	if got.Labels["mine"] != "yes" || got.Labels[v1alpha1.TenantLabel] != "acme" || got.Labels[cluster.ManagedByLabel] != cluster.ManagedByHelm {
 		t.Errorf("labels %v", got.Labels)
 	}
 	if _, err := tm.admin.CoreV1().Services(tm.namespace).Get(t.Context(), "web", metav1.GetOptions{}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
@@ -102,7 +103,7 @@ func (p *pass) reportObjects(ctx context.Context, s decide.State, out *Outcome) 
 		}
 		out.Shared = shared
 		for _, u := range objects {
-			out.Objects = append(out.Objects, appliedAs(u, nil))
+			out.Objects = append(out.Objects, cluster.AppliedAs(u, nil))
 		}
 	}
 	return nil
@@ -113,13 +114,13 @@ func (p *pass) read(ctx context.Context, number int) (*helm.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	rel, _, err := conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now).Read(ctx, number)
+	rel, _, err := p.engine.records(conn, p.request, &p.slot.memory).Read(ctx, number)
 	return rel, err
 }
 
 // manifestObjects are the objects of a revision that are no hooks, those of its namespace, with it, and those that are
 // cluster-scoped. What has another namespace is no app's, whatever a record says.
-func (e *Engine) manifestObjects(rel *helm.Release) (own []*unstructured.Unstructured, shared []Shared, err error) {
+func (e *Engine) manifestObjects(rel *helm.Release) (own []*unstructured.Unstructured, shared []cluster.Shared, err error) {
 	docs, err := manifest.Parse(rel.Manifest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading revision %d: %w", rel.Version, err)
@@ -132,7 +133,7 @@ func (e *Engine) manifestObjects(rel *helm.Release) (own []*unstructured.Unstruc
 		}
 		if err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 			_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
-			shared = append(shared, Shared{Ref: Ref{kind, "", u.GetName()}, Kept: policy})
+			shared = append(shared, cluster.Shared{Ref: cluster.Ref{GroupVersionKind: kind, Name: u.GetName()}, Kept: policy})
 			continue
 		}
 		if u.GetNamespace() == "" {
@@ -152,11 +153,11 @@ func (s *session) deployedObjects(rel *helm.Release) applied {
 		return applied{} // it is read again, and the error told, by who wants to know
 	}
 	own := s.objects()
-	sent := s.conn.client.sent
+	sent := s.conn.Client.Sent
 	out := applied{revision: rel.Version, shared: shared}
 	for _, u := range wanted {
-		a := appliedAs(u, nil)
-		a.Live = sent[own.identify(u)].Live
+		a := cluster.AppliedAs(u, nil)
+		a.Live = sent[own.Identify(u)].Live
 		out.objects = append(out.objects, a)
 	}
 	return out

@@ -13,8 +13,10 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
@@ -40,7 +42,7 @@ type session struct {
 	unanswered []error
 	// idle runs what needs no worker without one.
 	idle    func(func() error) error
-	conn    *connection
+	conn    *cluster.Connection
 	config  *action.Configuration
 	records *records.Driver
 	fence   *fence.Fence
@@ -60,9 +62,9 @@ func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*sess
 	if s.state, err = p.engine.index(ctx, p.request); err != nil {
 		return nil, err
 	}
-	s.records = records.NewDriver(ctx, s.conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), s.fence, s.state)
+	s.records = records.NewDriver(ctx, p.engine.records(s.conn, p.request, &p.slot.memory), s.fence, s.state)
 	s.records.Asks = records.Asks{Create: s.beforeCreate, Weigh: s.weigh, Later: s.later, Proven: p.want.Proven}
-	if s.config, err = p.engine.configuration(s.conn, s.records); err != nil {
+	if s.config, err = s.conn.Configuration(s.records); err != nil {
 		return nil, err
 	}
 	s.config.Log = s.logf
@@ -72,27 +74,27 @@ func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*sess
 
 // setTerms tells the client how this action is done.
 func (s *session) setTerms(at *place) {
-	c := s.conn.client
+	c := s.conn.Client
 	how := s.how()
 	c.Log = s.logf
-	c.terms = terms{idle: at.idle, superseded: s.pass.slot.superseded, force: how.Force, timeout: s.within(how.Timeout), app: s.pass.want.App, lenient: how.DisableOpenAPIValidation}
-	c.terms.takeOwnership = how.TakeOwnership && (s.plan.Act == decide.Install || s.plan.Act == decide.Upgrade)
+	c.Terms = cluster.Terms{Idle: at.idle, Superseded: s.pass.slot.superseded, Force: how.Force, Timeout: s.within(how.Timeout), App: s.pass.want.App, Lenient: how.DisableOpenAPIValidation}
+	c.Terms.TakeOwnership = how.TakeOwnership && (s.plan.Act == decide.Install || s.plan.Act == decide.Upgrade)
 	last := s.state.Last()
 	if last == nil {
 		return
 	}
-	c.terms.wary = last.Status == helm.StatusFailed && (s.plan.Act == decide.Rollback || s.state.Deployed() == nil)
+	c.Terms.Wary = last.Status == helm.StatusFailed && (s.plan.Act == decide.Rollback || s.state.Deployed() == nil)
 	// What a failed attempt left is not what the deployed revision says.
 	changes := s.plan.Act == decide.Upgrade || s.plan.Act == decide.Uninstall
 	if changes && last.Status == helm.StatusDeployed && s.pass.request.knows(last) {
-		c.terms.unmoved = s.pass.request.Unmoved
+		c.Terms.Unmoved = s.pass.request.Unmoved
 	}
 }
 
 // setRan tells the client the hooks that the revisions at hand ran.
 func (s *session) setRan() error {
-	c := s.conn.client
-	c.terms.ran = map[manifest.Identity]bool{}
+	c := s.conn.Client
+	c.Terms.Ran = map[manifest.Identity]bool{}
 	for _, h := range s.records.Revisions() {
 		for _, hook := range h.Hooks {
 			if hook.LastRun.StartedAt.IsZero() {
@@ -103,7 +105,7 @@ func (s *session) setRan() error {
 				return fmt.Errorf("reading the hooks of revision %d: %w", h.Version, err)
 			}
 			for _, u := range manifest.Objects(docs) {
-				c.terms.ran[c.release.identify(u)] = true
+				c.Terms.Ran[c.Release.Identify(u)] = true
 			}
 		}
 	}
@@ -120,7 +122,7 @@ func (s *session) how() v1alpha1.HelmAction {
 
 // look returns the version of a record, nothing when it is gone.
 func (s *session) look(ctx context.Context, record string) (string, error) {
-	secret, err := s.conn.secrets.Get(ctx, record, metav1.GetOptions{})
+	secret, err := s.conn.Secrets.Get(ctx, record, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -141,8 +143,19 @@ func (s *session) later(rel *helm.Release) bool {
 }
 
 // objects of the release in the cluster.
-func (s *session) objects() objects {
-	return objects{client: s.conn.client, release: s.pass.request.key(), app: s.pass.want.App}
+func (s *session) objects() cluster.Objects {
+	return cluster.Objects{Client: s.conn.Client, Release: s.pass.request.key(), App: s.pass.want.App}
+}
+
+// guardData fails if what goes with this action owns claims that hold data.
+func (s *session) guardData(text string) error {
+	var revisions []*helm.Release
+	for _, v := range []*decide.Revision{s.state.Deployed(), s.state.Last()} {
+		if v != nil && s.records.IsLoaded(v.Number) {
+			revisions = append(revisions, s.revision(v.Number))
+		}
+	}
+	return s.objects().GuardData(revisions, text, func() (map[types.UID][]string, error) { return s.pass.request.Owned(s.ctx) })
 }
 
 // revision returns a loaded revision.
@@ -179,12 +192,12 @@ func (s *session) worlds(err, failure error) bool {
 	if s.gate.Storage != nil || fault.Worldly(err) {
 		return true
 	}
-	return fault.Worldly(s.conn.client.faults.All())
+	return fault.Worldly(s.conn.Client.Faults.All())
 }
 
 // explained adds to Helm's summary the errors it swallowed.
 func (s *session) explained(err error) error {
-	failed := s.conn.client.deletionFailed()
+	failed := s.conn.Client.DeletionFailed()
 	if err == nil || failed == nil {
 		return err
 	}
@@ -213,7 +226,7 @@ func (l *lines) add(line string) {
 	line = strings.TrimSpace(line)
 	l.last = append(l.last, line)
 	l.last = l.last[max(0, len(l.last)-maxLines):]
-	if strings.HasPrefix(line, warningPrefix) && len(l.warned) < maxLines && !slices.Contains(l.warned, line) {
+	if strings.HasPrefix(line, cluster.WarningPrefix) && len(l.warned) < maxLines && !slices.Contains(l.warned, line) {
 		l.warned = append(l.warned, line)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -219,7 +220,7 @@ func TestWhatAdministratorsPutInItsPlaceStays(t *testing.T) {
 	}
 	theirs := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-		"metadata": map[string]any{"name": tm.name, "annotations": map[string]any{nameAnnotation: "web", namespaceAnnotation: tm.namespace}},
+		"metadata": map[string]any{"name": tm.name, "annotations": map[string]any{cluster.NameAnnotation: "web", cluster.NamespaceAnnotation: tm.namespace}},
 	}}
 	if _, err := tm.client("ValidatingWebhookConfiguration").Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/records"
@@ -169,8 +170,8 @@ type conclusion struct {
 // applied are the objects of one revision.
 type applied struct {
 	revision int
-	objects  []Applied
-	shared   []Shared
+	objects  []cluster.Applied
+	shared   []cluster.Shared
 	// log holds the API server's warnings.
 	log []string
 }

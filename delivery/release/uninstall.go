@@ -11,6 +11,7 @@ import (
 	helmtime "helm.sh/helm/v3/pkg/time"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
@@ -106,9 +107,9 @@ func (p *pass) vacated(ctx context.Context, s decide.State) error {
 	if err != nil {
 		return err
 	}
-	own := objects{client: conn.client, release: p.request.key(), app: p.want.App}
+	own := cluster.Objects{Client: conn.Client, Release: p.request.key(), App: p.want.App}
 	if p.slot.leaving.version != last.Version {
-		r := records.NewDriver(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), fence.New(p.engine.opts.Now, nil), s)
+		r := records.NewDriver(ctx, p.engine.records(conn, p.request, &p.slot.memory), fence.New(p.engine.opts.Now, nil), s)
 		all, err := r.Outline()
 		if err != nil {
 			return err
@@ -116,7 +117,7 @@ func (p *pass) vacated(ctx context.Context, s decide.State) error {
 		p.slot.leaving = leaving{version: last.Version, objects: all}
 	}
 	var holds []string
-	if p.slot.leaving.objects, holds, err = own.remaining(p.slot.leaving.objects); err != nil {
+	if p.slot.leaving.objects, holds, err = own.Remaining(p.slot.leaving.objects); err != nil {
 		return err
 	}
 	if len(holds) > 0 {
@@ -138,7 +139,7 @@ func (p *pass) purge(ctx context.Context, s decide.State) error {
 	if err != nil {
 		return err
 	}
-	r := records.NewDriver(ctx, conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now), fence.New(p.engine.opts.Now, nil), s)
+	r := records.NewDriver(ctx, p.engine.records(conn, p.request, &p.slot.memory), fence.New(p.engine.opts.Now, nil), s)
 	return r.Drop(ctx, s)
 }
 
@@ -199,7 +200,7 @@ func (s *session) uninstall() (err error) {
 	}
 	if deployed != nil && deployed.Number != last.Number {
 		// Helm looks at the last revision alone, and when that one failed the deployed one's objects may still be there.
-		if err := s.objects().removeLeftovers([]*helm.Release{s.revision(deployed.Number)}, []string{rel.Manifest}); err != nil {
+		if err := s.objects().RemoveLeftovers([]*helm.Release{s.revision(deployed.Number)}, []string{rel.Manifest}); err != nil {
 			return err
 		}
 	}

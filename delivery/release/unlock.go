@@ -18,7 +18,7 @@ func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
 	if err != nil {
 		return err
 	}
-	store := conn.store(p.request.Name, &p.slot.memory, p.engine.opts.Now)
+	store := p.engine.records(conn, p.request, &p.slot.memory)
 	rel, meta, err := store.Read(ctx, r.Number)
 	if err != nil {
 		return err

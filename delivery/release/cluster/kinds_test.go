@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 )
 
 func TestChartsAreToldTheVersionOfGoMod(t *testing.T) {
-	mod, err := os.ReadFile("../../go.mod")
+	mod, err := os.ReadFile("../../../go.mod")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"testing"
@@ -20,6 +20,8 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	}
 	return manifest.Objects(docs)[0]
 }
+
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 
 const deploymentHead = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
 

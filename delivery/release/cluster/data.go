@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"context"
@@ -16,16 +16,15 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/pvc"
-	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // deleteLive deletes exactly this object, if its UID is known, else what has its name: the one door by which an action deletes in a
 // namespace. A claim that holds data stays, whatever revision, hook or person made it: nobody confirmed here that it goes. What owns such
 // claims is a *ClaimsInTheWay.
-func (c *helmClient) deleteLive(info *resource.Info, live *unstructured.Unstructured, policy metav1.DeletionPropagation) (err error) {
+func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured, policy metav1.DeletionPropagation) (err error) {
 	if live.GetUID() == "" && (isClaim(live) || apply.MayOwn(live.GroupVersionKind().GroupKind())) {
-		if live, err = liveOf(info); live == nil || err != nil {
+		if live, err = Live(info); live == nil || err != nil {
 			return err
 		}
 	}
@@ -50,7 +49,7 @@ func (c *helmClient) deleteLive(info *resource.Info, live *unstructured.Unstruct
 }
 
 // takesClaims fails if claims that hold data would go with an object.
-func (c *helmClient) takesClaims(live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
+func (c *Client) takesClaims(live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
 	if policy == metav1.DeletePropagationOrphan || !apply.MayOwn(live.GroupVersionKind().GroupKind()) {
 		return nil
 	}
@@ -91,16 +90,10 @@ func stays(object runtime.Object) bool {
 	return err == nil && holdsData(live) && !terminating(live)
 }
 
-// guardData fails if an object that goes, because the manifest to come has it no more, owns claims that hold data. It is asked before
-// anything is done, hooks included: deleteLive would stop half-way.
-func (s *session) guardData(manifest string) error {
-	var revisions []*helm.Release
-	for _, v := range []*decide.Revision{s.state.Deployed(), s.state.Last()} {
-		if v != nil && s.records.IsLoaded(v.Number) {
-			revisions = append(revisions, s.revision(v.Number))
-		}
-	}
-	goes, err := s.objects().without(revisions, []string{manifest})
+// GuardData fails if an object of the revisions that goes, because the manifest to come has it no more, owns claims that hold data. It is
+// asked before anything is done, hooks included: deleteLive would stop half-way. Owned is asked only where there is such an object.
+func (o Objects) GuardData(revisions []*helm.Release, text string, owned func() (map[types.UID][]string, error)) error {
+	goes, err := o.without(revisions, []string{text})
 	if err != nil {
 		return err
 	}
@@ -110,20 +103,20 @@ func (s *session) guardData(manifest string) error {
 	if len(goes) == 0 {
 		return nil
 	}
-	owned, err := s.pass.request.Owned(s.ctx)
+	claims, err := owned()
 	if err != nil {
 		return fmt.Errorf("looking for claims that would go with objects of the release: %w", err)
 	}
 	for _, u := range goes {
-		if len(owned) > 0 && err == nil {
-			err = s.objects().inTheWay(u, owned)
+		if len(claims) > 0 && err == nil {
+			err = o.inTheWay(u, claims)
 		}
 	}
 	return err
 }
 
 // inTheWay fails if the object that the cluster has owns claims.
-func (o objects) inTheWay(u *unstructured.Unstructured, owned map[types.UID][]string) error {
+func (o Objects) inTheWay(u *unstructured.Unstructured, owned map[types.UID][]string) error {
 	info, err := o.live(u)
 	if info == nil || err != nil {
 		return err

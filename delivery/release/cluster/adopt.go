@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ import (
 // adopt changes an object that is there already. What it has beyond the manifest stays: nothing says that this release
 // put it there.
 func (ch *change) adopt(exists error) error {
-	own := ch.client.release
+	own := ch.client.Release
 	if !own.owns(ch.want) {
 		if isClaim(ch.want) {
 			return ch.reuse(exists)
@@ -45,7 +45,7 @@ func (ch *change) reuse(exists error) error {
 	if err != nil {
 		return fmt.Errorf("reading: %w", err)
 	}
-	if !holdsData(live) || live.GetLabels()[decide.AppLabel] != ch.client.terms.app || ch.client.anotherApp(live) != "" {
+	if !holdsData(live) || live.GetLabels()[decide.AppLabel] != ch.client.Terms.App || ch.client.anotherApp(live) != "" {
 		return fmt.Errorf("%s exists, and no hook deletes it: give the hook another name, or delete the claim: %w", nameOf(ch.info), exists)
 	}
 	return ch.answered(live)
@@ -53,29 +53,29 @@ func (ch *change) reuse(exists error) error {
 
 // mayTake is whether this action may change an object that is there. What the whole cluster shares is another tenant's or the
 // administrators', so takeOwnership does not take it over.
-func (c *helmClient) mayTake(live *unstructured.Unstructured) bool {
+func (c *Client) mayTake(live *unstructured.Unstructured) bool {
 	if c.anotherApp(live) != "" {
 		return false
 	}
-	return c.release.owns(live) || c.terms.takeOwnership && live.GetNamespace() != ""
+	return c.Release.owns(live) || c.Terms.TakeOwnership && live.GetNamespace() != ""
 }
 
 // anotherApp names the app that kubeop has marked an object as, if it is not this one. Only kubeop sets that mark; no
 // takeOwnership and no hook's deletion goes past it. Of what is in no namespace an app of the same name may be another
 // project's.
-func (c *helmClient) anotherApp(live *unstructured.Unstructured) string {
+func (c *Client) anotherApp(live *unstructured.Unstructured) string {
 	labels := live.GetLabels()
 	home := v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
-	if labels[decide.AppLabel] == c.terms.app && (live.GetNamespace() != "" || home == c.release.release.Namespace) {
+	if labels[decide.AppLabel] == c.Terms.App && (live.GetNamespace() != "" || home == c.Release.Release.Namespace) {
 		return ""
 	}
 	return labels[decide.AppLabel]
 }
 
 // hookLeft is whether an object is what a hook of an earlier revision left: Helm does not mark it, but kubeop labels it.
-func (c *helmClient) hookLeft(live *unstructured.Unstructured) bool {
-	unmarked := live.GetAnnotations()[nameAnnotation] == ""
-	return unmarked && c.terms.ran[c.release.identify(live)] && live.GetLabels()[decide.AppLabel] == c.terms.app && c.anotherApp(live) == ""
+func (c *Client) hookLeft(live *unstructured.Unstructured) bool {
+	unmarked := live.GetAnnotations()[NameAnnotation] == ""
+	return unmarked && c.Terms.Ran[c.Release.Identify(live)] && live.GetLabels()[decide.AppLabel] == c.Terms.App && c.anotherApp(live) == ""
 }
 
 // remake deletes an object and creates what is wanted in its place; of a claim that holds data it makes what is wanted.
@@ -133,7 +133,7 @@ func (ch *change) replace(refused error) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading: %w", err)
 	}
-	if err == nil && ch.client.release.owns(ch.want) && !ch.client.mayTake(live) {
+	if err == nil && ch.client.Release.owns(ch.want) && !ch.client.mayTake(live) {
 		return refused
 	}
 	if err == nil {
@@ -146,7 +146,7 @@ func (ch *change) replace(refused error) error {
 }
 
 // deleteAndWait deletes exactly this object and waits until it is gone.
-func (c *helmClient) deleteAndWait(info *resource.Info, live *unstructured.Unstructured) error {
+func (c *Client) deleteAndWait(info *resource.Info, live *unstructured.Unstructured) error {
 	if err := c.deleteLive(info, live, metav1.DeletePropagationBackground); err != nil {
 		return err
 	}

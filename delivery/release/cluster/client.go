@@ -1,4 +1,6 @@
-package release
+// Package cluster works on the objects of one release in the cluster, as the release's user: it creates, changes, adopts, compares, waits for
+// and deletes them. What it leaves there is what the helm command leaves.
+package cluster
 
 import (
 	"bytes"
@@ -23,7 +25,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -32,73 +33,71 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// helmClient is what Helm's actions work on the cluster with: what they leave there is what Helm's own client leaves, for
+// Client is what Helm's actions work on the cluster with: what they leave there is what Helm's own client leaves, for
 // fewer requests and with errors that name the object and keep their type. It embeds Helm's: Helm asserts its other
 // interfaces.
-type helmClient struct {
+type Client struct {
 	*kube.Client
-	// faults are the errors of its requests.
-	faults  fault.Faults
-	terms   terms
-	release objects
-	mapper  meta.RESTMapper
-	// discovery tells a kind that is gone from one whose API server is away.
-	discovery discovery.DiscoveryInterface
-	rest      *restClients
+	// Faults are the errors of its requests.
+	Faults  fault.Faults
+	Terms   Terms
+	Release Objects
+	kinds   *Kinds
+	rest    *restClients
 	// operator looks at cluster-scoped objects that the user may not look at any more. It writes nothing.
 	operator func() (*restClients, error)
 	clock    clock.WithTicker
-	// explain says why an object is not as far as it should be; nil: nobody knows.
-	explain  func(context.Context, *unstructured.Unstructured) string
+	// Explain says why an object is not as far as it should be; nil: nobody knows.
+	Explain  func(context.Context, *unstructured.Unstructured) string
 	deleting []error
-	// sent are the objects of the release that the action created, changed or found as they should be; no hooks.
-	sent map[manifest.Identity]Applied
+	// Sent are the objects of the release that the action created, changed or found as they should be; no hooks.
+	Sent map[manifest.Identity]Applied
 	// owned names for objects, by UID, the claims with data that would go with them.
 	owned func(context.Context) (map[types.UID][]string, error)
 	// hooked are the UIDs of the hooks that this action created; they carry no marks of the release.
 	hooked map[types.UID]bool
 }
 
-// terms are what one action asks of the client. The zero value is safe.
-type terms struct {
-	// lenient says nothing of fields that the API server does not know; else it warns of them.
-	lenient bool
-	// force deletes and makes anew what cannot be changed.
-	force bool
-	// takeOwnership adopts what belongs to no release or to another one.
-	takeOwnership bool
-	// wary: what is changed comes from a failed revision, some of whose objects may be somebody else's.
-	wary bool
-	// ran are the hooks that earlier revisions ran, and app is whom hooks are labeled with.
-	ran map[manifest.Identity]bool
-	app string
-	// timeout bounds the waiting for an object that force deleted. Default 5 minutes.
-	timeout time.Duration
-	// unmoved reports that the live object is exactly what applying this object of the original manifest left. Nil: unknown.
-	unmoved func(*unstructured.Unstructured) bool
-	// idle runs what only waits, several such things at once maybe. Nil: it is just called.
-	idle func(func() error) error
-	// superseded is closed when a newer input makes waiting for objects pointless.
-	superseded <-chan struct{}
+// Terms are what one action asks of the client. The zero value is safe.
+type Terms struct {
+	// Lenient says nothing of fields that the API server does not know; else it warns of them.
+	Lenient bool
+	// Force deletes and makes anew what cannot be changed.
+	Force bool
+	// TakeOwnership adopts what belongs to no release or to another one.
+	TakeOwnership bool
+	// Wary: what is changed comes from a failed revision, some of whose objects may be somebody else's.
+	Wary bool
+	// Ran are the hooks that earlier revisions ran, and app is whom hooks are labeled with.
+	Ran map[manifest.Identity]bool
+	App string
+	// Timeout bounds the waiting for an object that force deleted. Default 5 minutes.
+	Timeout time.Duration
+	// Unmoved reports that the live object is exactly what applying this object of the original manifest left. Nil: unknown.
+	Unmoved func(*unstructured.Unstructured) bool
+	// Idle runs what only waits, several such things at once maybe. Nil: it is just called.
+	Idle func(func() error) error
+	// Superseded is closed when a newer input makes waiting for objects pointless.
+	Superseded <-chan struct{}
 }
 
 // whileIdle runs f as something that waits.
-func (c *helmClient) whileIdle(f func() error) error {
-	if c.terms.idle == nil {
+func (c *Client) whileIdle(f func() error) error {
+	if c.Terms.Idle == nil {
 		return f()
 	}
-	return c.terms.idle(f)
+	return c.Terms.Idle(f)
 }
 
 // IsReachable asks nothing: storage was just read.
-func (c *helmClient) IsReachable() error { return nil }
+func (c *Client) IsReachable() error { return nil }
 
 // Build reads a manifest and leaves validation to the API server. What Helm would not validate, an earlier manifest or a
 // hook to be deleted, may have kinds that the cluster no longer serves: they are left out, or taken at a version that it
 // does serve, or nothing could be changed any more. The infos' Get finds nothing and asks nobody until one
 // of this client's methods works on them: Helm looks whether each object exists before it creates any, and Create finds
 // that out for nothing.
-func (c *helmClient) Build(in io.Reader, validate bool) (list kube.ResourceList, err error) {
+func (c *Client) Build(in io.Reader, validate bool) (list kube.ResourceList, err error) {
 	defer fault.Recovered("reading the manifest", &err)
 	text, err := io.ReadAll(in)
 	if err != nil {
@@ -115,7 +114,7 @@ func (c *helmClient) Build(in io.Reader, validate bool) (list kube.ResourceList,
 			info, err = c.formerly(u)
 		}
 		if err != nil {
-			failed = fault.Join(failed, c.faults.Note(err))
+			failed = fault.Join(failed, c.Faults.Note(err))
 			continue
 		}
 		if info == nil {
@@ -132,12 +131,12 @@ func (c *helmClient) Build(in io.Reader, validate bool) (list kube.ResourceList,
 }
 
 // info says where an object belongs, and gives a namespaced one its namespace.
-func (c *helmClient) info(u *unstructured.Unstructured) (*resource.Info, error) {
+func (c *Client) info(u *unstructured.Unstructured) (*resource.Info, error) {
 	kind := u.GroupVersionKind()
 	if u.GetName() == "" && u.GetGenerateName() == "" {
 		return nil, fault.Render(fmt.Errorf("a %s has no name", kind.Kind))
 	}
-	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := c.kinds.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return nil, fmt.Errorf("%s/%s: %w", kind.Kind, u.GetName(), err)
 	}
@@ -145,23 +144,24 @@ func (c *helmClient) info(u *unstructured.Unstructured) (*resource.Info, error) 
 }
 
 // formerly is info of an object whose version is not served: by another version, or nil when its kind is gone.
-func (c *helmClient) formerly(u *unstructured.Unstructured) (*resource.Info, error) {
+func (c *Client) formerly(u *unstructured.Unstructured) (*resource.Info, error) {
 	kind := u.GroupVersionKind()
-	mapping, err := c.mapper.RESTMapping(kind.GroupKind())
+	mapping, err := c.kinds.mapper.RESTMapping(kind.GroupKind())
 	if err == nil {
 		return c.infoAs(u, mapping)
 	}
 	if !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("%s/%s: %w", kind.Kind, u.GetName(), err)
 	}
-	_, err = c.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	// Discovery tells a kind that is gone from one whose API server is away.
+	_, err = c.kinds.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
 	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, memory.ErrCacheNotFound) {
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("asking whether %s is served: %v", kind.GroupVersion(), err))
 	}
 	return nil, nil
 }
 
-func (c *helmClient) infoAs(u *unstructured.Unstructured, mapping *meta.RESTMapping) (*resource.Info, error) {
+func (c *Client) infoAs(u *unstructured.Unstructured, mapping *meta.RESTMapping) (*resource.Info, error) {
 	client, err := c.rest.of(mapping.GroupVersionKind.GroupVersion())
 	if err != nil {
 		return nil, fmt.Errorf("%s/%s: %w", u.GetKind(), u.GetName(), err)
@@ -169,7 +169,7 @@ func (c *helmClient) infoAs(u *unstructured.Unstructured, mapping *meta.RESTMapp
 	info := &resource.Info{Client: client, Mapping: mapping, Name: u.GetName(), Object: u}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		if u.GetNamespace() == "" {
-			u.SetNamespace(c.release.release.Namespace)
+			u.SetNamespace(c.Release.Release.Namespace)
 		}
 		info.Namespace = u.GetNamespace()
 	}
@@ -192,15 +192,15 @@ func newRESTClients(config *rest.Config) (*restClients, error) {
 	return &restClients{config: config, http: client, known: map[schema.GroupVersion]*rest.RESTClient{}}, nil
 }
 
-// warningPrefix begins a line about a warning.
-const warningPrefix = "warning of the API server: "
+// WarningPrefix begins a line about a warning.
+const WarningPrefix = "warning of the API server: "
 
 // warnings puts the API server's warnings among Helm's messages.
-type warnings struct{ *helmClient }
+type warnings struct{ *Client }
 
 // HandleWarningHeader logs a warning, such as that of a kind which will be gone.
 func (w warnings) HandleWarningHeader(_ int, _, text string) {
-	w.Log(warningPrefix+"%s", text)
+	w.Log(WarningPrefix+"%s", text)
 }
 
 func (r *restClients) of(gv schema.GroupVersion) (*rest.RESTClient, error) {
@@ -266,7 +266,7 @@ func named(info *resource.Info, err error) error {
 func nameOf(info *resource.Info) string { return info.Mapping.GroupVersionKind.Kind + "/" + info.Name }
 
 // GetPodList finds none: Helm's way of showing the logs of hooks goes nowhere.
-func (c *helmClient) GetPodList(string, metav1.ListOptions) (*corev1.PodList, error) {
+func (c *Client) GetPodList(string, metav1.ListOptions) (*corev1.PodList, error) {
 	return &corev1.PodList{}, nil
 }
 

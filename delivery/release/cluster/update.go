@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ const atOnce = 4
 
 // Create creates the objects, one kind after the other. What is there already is adopted if it is the release's, as it is
 // when an earlier attempt left it or the chart wants it kept, or if the terms say so.
-func (c *helmClient) Create(list kube.ResourceList) (*kube.Result, error) {
+func (c *Client) Create(list kube.ResourceList) (*kube.Result, error) {
 	if len(list) == 0 {
 		return c.Client.Create(list)
 	}
@@ -32,14 +32,14 @@ func (c *helmClient) Create(list kube.ResourceList) (*kube.Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		id := c.release.identify(u)
+		id := c.Release.Identify(u)
 		if seen[id] && u.GetName() != "" {
 			return nil, fmt.Errorf("%s is in the manifest twice", nameOf(info))
 		}
 		seen[id] = true
 		changes[i] = &change{client: c, info: info, want: u, phase: "install"}
 	}
-	if err := c.faults.Note(c.carryOut(list, changes)); err != nil {
+	if err := c.Faults.Note(c.carryOut(list, changes)); err != nil {
 		return nil, err
 	}
 	return &kube.Result{Created: list}, nil
@@ -47,7 +47,7 @@ func (c *helmClient) Create(list kube.ResourceList) (*kube.Result, error) {
 
 // Update brings the objects of the original manifest to the target, for as few requests as what is known of them allows,
 // and deletes those that left the chart. It goes on after a failure, deletes nothing then, and names all that failed.
-func (c *helmClient) Update(original, target kube.ResourceList, _ bool) (result *kube.Result, err error) {
+func (c *Client) Update(original, target kube.ResourceList, _ bool) (result *kube.Result, err error) {
 	result = &kube.Result{}
 	defer fault.Recovered("updating the objects", &err)
 	before := map[manifest.Identity]*unstructured.Unstructured{}
@@ -56,7 +56,7 @@ func (c *helmClient) Update(original, target kube.ResourceList, _ bool) (result 
 		if err != nil {
 			return result, err
 		}
-		before[c.release.identify(u)] = u
+		before[c.Release.Identify(u)] = u
 	}
 	changes := make([]*change, len(target))
 	kept := map[manifest.Identity]bool{}
@@ -65,7 +65,7 @@ func (c *helmClient) Update(original, target kube.ResourceList, _ bool) (result 
 		if err != nil {
 			return result, err
 		}
-		id := c.release.identify(u)
+		id := c.Release.Identify(u)
 		kept[id] = true
 		changes[i] = &change{client: c, info: info, want: u, before: c.claimed(before[id]), phase: "upgrade"}
 	}
@@ -79,32 +79,32 @@ func (c *helmClient) Update(original, target kube.ResourceList, _ bool) (result 
 		}
 	}
 	if err != nil {
-		return result, c.faults.Note(err)
+		return result, c.Faults.Note(err)
 	}
 	for _, info := range original {
-		if u, err := unstructuredOf(info.Object); err == nil && !kept[c.release.identify(u)] {
+		if u, err := unstructuredOf(info.Object); err == nil && !kept[c.Release.Identify(u)] {
 			result.Deleted = append(result.Deleted, info)
 		}
 	}
-	return result, c.faults.Note(fault.Join(each(webhooksFirst(result.Deleted), c.removeOld)...))
+	return result, c.Faults.Note(fault.Join(each(webhooksFirst(result.Deleted), c.removeOld)...))
 }
 
 // UpdateThreeWayMerge is Update, which merges three ways whatever the kind.
-func (c *helmClient) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
+func (c *Client) UpdateThreeWayMerge(original, target kube.ResourceList, force bool) (*kube.Result, error) {
 	return c.Update(original, target, force)
 }
 
 // claimed is an object of an earlier manifest as it was applied: with Helm's marks.
-func (c *helmClient) claimed(u *unstructured.Unstructured) *unstructured.Unstructured {
+func (c *Client) claimed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil
 	}
 	u = u.DeepCopy()
-	c.release.claim(u)
+	c.Release.Claim(u)
 	return u
 }
 
-func (c *helmClient) carryOut(list kube.ResourceList, changes []*change) error {
+func (c *Client) carryOut(list kube.ResourceList, changes []*change) error {
 	index := map[*resource.Info]*change{}
 	for i, info := range list {
 		index[info] = changes[i]
@@ -113,8 +113,8 @@ func (c *helmClient) carryOut(list kube.ResourceList, changes []*change) error {
 	for _, ch := range changes {
 		switch {
 		case !ch.done:
-		case c.release.owns(ch.want):
-			c.sent[c.release.identify(ch.want)] = appliedAs(ch.want, ch.live)
+		case c.Release.owns(ch.want):
+			c.Sent[c.Release.Identify(ch.want)] = AppliedAs(ch.want, ch.live)
 		case ch.created:
 			c.hooked[ch.live.GetUID()] = true
 		}
@@ -162,7 +162,7 @@ func byKind(list kube.ResourceList) []kube.ResourceList {
 
 // change is what becomes of one object.
 type change struct {
-	client *helmClient
+	client *Client
 	info   *resource.Info
 	// want is the object as it should be, before as the manifest before had it; nil when it had it not.
 	want, before *unstructured.Unstructured
@@ -184,7 +184,7 @@ func (ch *change) update() error {
 		return ch.create()
 	}
 	sameVersion := ch.before.GetAPIVersion() == ch.want.GetAPIVersion()
-	if unmoved := ch.client.terms.unmoved; sameVersion && unmoved != nil && unmoved(ch.before) {
+	if unmoved := ch.client.Terms.Unmoved; sameVersion && unmoved != nil && unmoved(ch.before) {
 		if sameMeaning(ch.before, ch.want) {
 			return nil
 		}
@@ -200,7 +200,7 @@ func (ch *change) update() error {
 	switch {
 	case ch.client.hookLeft(live):
 		return ch.remake(live)
-	case ch.client.terms.wary && !ch.client.mayTake(live), ch.client.anotherApp(live) != "":
+	case ch.client.Terms.Wary && !ch.client.mayTake(live), ch.client.anotherApp(live) != "":
 		kind := ch.info.Mapping.Resource.GroupResource()
 		return ch.foreign(live, apierrors.NewAlreadyExists(kind, ch.info.Name))
 	}
@@ -235,7 +235,7 @@ func (ch *change) merge(before, live *unstructured.Unstructured) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		return ch.create()
-	case apierrors.IsInvalid(err) && ch.client.terms.force:
+	case apierrors.IsInvalid(err) && ch.client.Terms.Force:
 		return ch.replace(err)
 	case err != nil:
 		return err
@@ -244,7 +244,7 @@ func (ch *change) merge(before, live *unstructured.Unstructured) error {
 }
 
 func (ch *change) helper() *resource.Helper {
-	if ch.client.terms.lenient {
+	if ch.client.Terms.Lenient {
 		return helper(ch.info).WithFieldValidation(metav1.FieldValidationIgnore)
 	}
 	return helper(ch.info).WithFieldValidation(metav1.FieldValidationWarn)

@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"context"
@@ -12,9 +12,7 @@ import (
 	"helm.sh/helm/v3/pkg/kube"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -24,19 +22,19 @@ import (
 // maxEstablishing is how long new CustomResourceDefinitions may take to be served.
 const maxEstablishing = time.Minute
 
-// installCRDs brings the CustomResourceDefinitions in the chart's crds folders into the cluster, as the user, before
+// InstallCRDs brings the CustomResourceDefinitions in the chart's crds folders into the cluster, as the user, before
 // anything is rendered: templates ask which kinds there are, and the chart may hold instances. What exists is brought to
 // what the chart says, or left alone, as the policy has it; empty is CreateReplace. The chart is a resolved one: those of
 // a disabled subchart are not installed. What the user may not write comes back as a *NotAllowed.
-func (e *Engine) installCRDs(ctx context.Context, conn *connection, c *chart.Chart, policy v1alpha1.CRDsPolicy) error {
+func (c *Client) InstallCRDs(ctx context.Context, of *chart.Chart, policy v1alpha1.CRDsPolicy) error {
 	if policy == v1alpha1.CRDsSkip {
 		return nil
 	}
-	client, crds := conn.client, c.CRDObjects()
+	crds := of.CRDObjects()
 	if len(crds) == 0 {
 		return nil
 	}
-	changes, err := client.definitions(crds, policy)
+	changes, err := c.definitions(crds, policy)
 	if err != nil || len(changes) == 0 {
 		return err
 	}
@@ -46,7 +44,7 @@ func (e *Engine) installCRDs(ctx context.Context, conn *connection, c *chart.Cha
 			return err
 		}
 		if err := d.apply(); err != nil {
-			return client.faults.Note(forbidden(err, changes))
+			return c.Faults.Note(forbidden(err, changes))
 		}
 		if d.live != nil {
 			fresh = append(fresh, d.info)
@@ -55,19 +53,19 @@ func (e *Engine) installCRDs(ctx context.Context, conn *connection, c *chart.Cha
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := client.established(fresh); err != nil {
+	if err := c.established(fresh); err != nil {
 		return err
 	}
-	return e.discovered(client, fresh)
+	return c.discovered(fresh)
 }
 
 // discovered waits until discovery knows the new kinds, which follows a moment after they are served.
-func (e *Engine) discovered(client *helmClient, list kube.ResourceList) error {
+func (c *Client) discovered(list kube.ResourceList) error {
 	left := list
-	err := client.await(maxEstablishing, nil, func() (bool, error) {
-		e.Refresh()
+	err := c.await(maxEstablishing, nil, func() (bool, error) {
+		c.kinds.Refresh()
 		for len(left) > 0 {
-			known, err := e.knows(left[0].Object.(*unstructured.Unstructured))
+			known, err := c.kinds.knows(left[0].Object.(*unstructured.Unstructured))
 			if !known || err != nil {
 				return false, err
 			}
@@ -78,18 +76,7 @@ func (e *Engine) discovered(client *helmClient, list kube.ResourceList) error {
 	if errors.Is(err, errTimeUp) {
 		err = fmt.Errorf("%s: discovery did not show its kind within %s", nameOf(left[0]), maxEstablishing)
 	}
-	return client.faults.Note(err)
-}
-
-// knows reports that the mapper knows a definition's kind.
-func (e *Engine) knows(crd *unstructured.Unstructured) (bool, error) {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	_, err := e.opts.Mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
-	if meta.IsNoMatchError(err) {
-		return false, nil
-	}
-	return err == nil, err
+	return c.Faults.Note(err)
 }
 
 // definition is a CustomResourceDefinition on its way into the cluster.
@@ -100,7 +87,7 @@ type definition struct {
 }
 
 // definitions reads the CRDs' files. Whatever else is in them is refused: it would pass by the admission.
-func (c *helmClient) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) ([]*definition, error) {
+func (c *Client) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) ([]*definition, error) {
 	var out []*definition
 	for _, crd := range crds {
 		docs, err := manifest.Parse(string(crd.File.Data))
@@ -116,7 +103,7 @@ func (c *helmClient) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) (
 			}
 			info, err := c.info(u)
 			if err != nil {
-				return nil, c.faults.Note(fmt.Errorf("%s: %w", crd.Filename, err))
+				return nil, c.Faults.Note(fmt.Errorf("%s: %w", crd.Filename, err))
 			}
 			out = append(out, &definition{
 				change:  change{client: c, info: info, want: u},
@@ -143,7 +130,7 @@ func (d *definition) apply() error {
 	live, err := d.get()
 	switch {
 	case apierrors.IsNotFound(err):
-		d.client.release.claim(d.want)
+		d.client.Release.Claim(d.want)
 		o, err := helper(d.info).Create("", true, d.want)
 		if apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("%s: it was created by someone else just now: %w", d.file, apierrors.NewConflict(d.info.Mapping.Resource.GroupResource(), d.info.Name, err))
@@ -159,7 +146,7 @@ func (d *definition) apply() error {
 	case !d.client.mayTake(live):
 		return d.leave(live)
 	}
-	d.client.release.claim(d.want)
+	d.client.Release.Claim(d.want)
 	if err := d.merge(d.want, live); err != nil {
 		return fmt.Errorf("%s: %w", d.file, err)
 	}
@@ -195,7 +182,7 @@ func forbidden(err error, all []*definition) error {
 }
 
 // established waits until the API server serves the kinds.
-func (c *helmClient) established(list kube.ResourceList) error {
+func (c *Client) established(list kube.ResourceList) error {
 	left := list
 	err := c.await(maxEstablishing, nil, func() (bool, error) {
 		for len(left) > 0 {
@@ -212,9 +199,9 @@ func (c *helmClient) established(list kube.ResourceList) error {
 		return true, nil
 	})
 	if errors.Is(err, errTimeUp) {
-		return c.faults.Note(fmt.Errorf("%s: the API server did not serve its kind within %s", nameOf(left[0]), maxEstablishing))
+		return c.Faults.Note(fmt.Errorf("%s: the API server did not serve its kind within %s", nameOf(left[0]), maxEstablishing))
 	}
-	return c.faults.Note(err)
+	return c.Faults.Note(err)
 }
 
 // isTrue reports whether a condition is.

@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"fmt"
@@ -20,32 +20,33 @@ import (
 
 // Metadata by which Helm knows the objects of a release.
 const (
-	managedByLabel      = "app.kubernetes.io/managed-by"
-	managedByHelm       = "Helm"
-	nameAnnotation      = "meta.helm.sh/release-name"
-	namespaceAnnotation = "meta.helm.sh/release-namespace"
+	ManagedByLabel      = "app.kubernetes.io/managed-by"
+	ManagedByHelm       = "Helm"
+	NameAnnotation      = "meta.helm.sh/release-name"
+	NamespaceAnnotation = "meta.helm.sh/release-namespace"
 )
 
-// objects are the objects of a release in the cluster.
-type objects struct {
-	client  *helmClient
-	release types.NamespacedName
-	// app is the value of its app's label.
-	app string
+// Objects are the objects of a release in the cluster.
+type Objects struct {
+	Client  *Client
+	Release types.NamespacedName
+	// App is the value of its app's label.
+	App string
 }
 
-func (o objects) identify(u *unstructured.Unstructured) manifest.Identity {
-	return manifest.Identify(u, o.release.Namespace)
+// Identify returns the identity of an object of a manifest of the release.
+func (o Objects) Identify(u *unstructured.Unstructured) manifest.Identity {
+	return manifest.Identify(u, o.Release.Namespace)
 }
 
-// removeLeftovers deletes the objects of the revisions that no manifest of keep has.
-func (o objects) removeLeftovers(revisions []*helm.Release, keep []string) error {
+// RemoveLeftovers deletes the objects of the revisions that no manifest of keep has.
+func (o Objects) RemoveLeftovers(revisions []*helm.Release, keep []string) error {
 	goes, err := o.without(revisions, keep)
 	if err != nil {
 		return err
 	}
 	for _, u := range goes {
-		if err := o.remove(u); err != nil {
+		if err := o.Remove(u); err != nil {
 			return fmt.Errorf("removing %s/%s, which a failed attempt left: %w", u.GetKind(), u.GetName(), err)
 		}
 	}
@@ -53,7 +54,7 @@ func (o objects) removeLeftovers(revisions []*helm.Release, keep []string) error
 }
 
 // without returns the objects of the revisions that no manifest of keep has.
-func (o objects) without(revisions []*helm.Release, keep []string) ([]*unstructured.Unstructured, error) {
+func (o Objects) without(revisions []*helm.Release, keep []string) ([]*unstructured.Unstructured, error) {
 	seen := map[manifest.Identity]bool{}
 	for _, text := range keep {
 		docs, err := manifest.Parse(text)
@@ -61,31 +62,32 @@ func (o objects) without(revisions []*helm.Release, keep []string) ([]*unstructu
 			return nil, fmt.Errorf("reading what the release keeps: %w", err)
 		}
 		for _, u := range manifest.Objects(docs) {
-			seen[o.identify(u)] = true
+			seen[o.Identify(u)] = true
 		}
 	}
 	all, err := o.of(revisions)
-	return slices.DeleteFunc(all, func(u *unstructured.Unstructured) bool { return seen[o.identify(u)] }), err
+	return slices.DeleteFunc(all, func(u *unstructured.Unstructured) bool { return seen[o.Identify(u)] }), err
 }
 
-func (o objects) remove(u *unstructured.Unstructured) error {
+// Remove deletes an object of the release, unless the chart wants it kept or it holds data. What is somebody else's by now stays.
+func (o Objects) Remove(u *unstructured.Unstructured) error {
 	info, err := o.live(u)
 	if info == nil || err != nil || kept(info.Object) {
 		return err
 	}
 	if info.Namespace == "" {
-		return o.client.deleteShared(info, metav1.DeletePropagationBackground, kept)
+		return o.Client.deleteShared(info, metav1.DeletePropagationBackground, kept)
 	}
 	live, err := unstructuredOf(info.Object)
 	if err != nil {
 		return err
 	}
-	return o.client.deleteLive(info, live, metav1.DeletePropagationBackground)
+	return o.Client.deleteLive(info, live, metav1.DeletePropagationBackground)
 }
 
-// remaining returns those of the objects that are still there, except those that have a resource policy, and claims that hold data,
+// Remaining returns those of the objects that are still there, except those that have a resource policy, and claims that hold data,
 // which no action deletes; and of each what holds it.
-func (o objects) remaining(all []*unstructured.Unstructured) (left []*unstructured.Unstructured, holds []string, err error) {
+func (o Objects) Remaining(all []*unstructured.Unstructured) (left []*unstructured.Unstructured, holds []string, err error) {
 	for _, u := range all {
 		info, err := o.live(u)
 		if err != nil {
@@ -105,7 +107,7 @@ func (o objects) remaining(all []*unstructured.Unstructured) (left []*unstructur
 }
 
 // of returns the objects of the revisions, each once, as the newest revision has it.
-func (o objects) of(revisions []*helm.Release) ([]*unstructured.Unstructured, error) {
+func (o Objects) of(revisions []*helm.Release) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	seen := map[manifest.Identity]bool{}
 	for i := len(revisions) - 1; i >= 0; i-- {
@@ -114,7 +116,7 @@ func (o objects) of(revisions []*helm.Release) ([]*unstructured.Unstructured, er
 			return nil, fmt.Errorf("reading revision %d: %w", revisions[i].Version, err)
 		}
 		for _, u := range manifest.Objects(docs) {
-			if id := o.identify(u); !seen[id] {
+			if id := o.Identify(u); !seen[id] {
 				seen[id] = true
 				out = append(out, u)
 			}
@@ -125,8 +127,8 @@ func (o objects) of(revisions []*helm.Release) ([]*unstructured.Unstructured, er
 
 // live returns the object as the cluster has it; nil when it is not there, not the release's, of another namespace, or of a
 // kind that is gone.
-func (o objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
-	list, err := build(o.client, []manifest.Document{{Objects: []*unstructured.Unstructured{u}}})
+func (o Objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
+	list, err := build(o.Client, []manifest.Document{{Objects: []*unstructured.Unstructured{u}}})
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
@@ -134,7 +136,7 @@ func (o objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 	if info.Namespace == "" {
 		return o.liveShared(info)
 	}
-	if info.Namespace != o.release.Namespace {
+	if info.Namespace != o.Release.Namespace {
 		return nil, nil
 	}
 	// The info's own Get would ask for the namespace too when the object is gone.
@@ -145,17 +147,17 @@ func (o objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 	return info, err
 }
 
-func (o objects) owns(object any) bool {
+func (o Objects) owns(object any) bool {
 	m, err := meta.Accessor(object)
 	if err != nil {
 		return false
 	}
-	return m.GetAnnotations()[nameAnnotation] == o.release.Name &&
-		m.GetAnnotations()[namespaceAnnotation] == o.release.Namespace
+	return m.GetAnnotations()[NameAnnotation] == o.Release.Name &&
+		m.GetAnnotations()[NamespaceAnnotation] == o.Release.Namespace
 }
 
-// claim marks an object as Helm does when it applies it.
-func (o objects) claim(u *unstructured.Unstructured) {
+// Claim marks an object as Helm does when it applies it.
+func (o Objects) Claim(u *unstructured.Unstructured) {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	if labels == nil {
 		labels = map[string]string{}
@@ -163,8 +165,8 @@ func (o objects) claim(u *unstructured.Unstructured) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	labels[managedByLabel] = managedByHelm
-	annotations[nameAnnotation], annotations[namespaceAnnotation] = o.release.Name, o.release.Namespace
+	labels[ManagedByLabel] = ManagedByHelm
+	annotations[NameAnnotation], annotations[NamespaceAnnotation] = o.Release.Name, o.Release.Namespace
 	u.SetLabels(labels)
 	u.SetAnnotations(annotations)
 }
@@ -176,4 +178,21 @@ func kept(object any) bool {
 		return false
 	}
 	return strings.EqualFold(strings.TrimSpace(m.GetAnnotations()[kube.ResourcePolicyAnno]), kube.KeepPolicy)
+}
+
+// Applied is an object of a revision: its name, for many are held until somebody asks.
+type Applied struct {
+	Ref
+	// Live is what the API server answered when the action that made the revision wrote it: UID, resourceVersion and
+	// managedFields. Else nil.
+	Live metav1.Object
+}
+
+// AppliedAs tells of an object what the API server answered, which may be nothing.
+func AppliedAs(u, live *unstructured.Unstructured) Applied {
+	a := Applied{Ref: Ref{u.GroupVersionKind(), u.GetNamespace(), u.GetName()}}
+	if live != nil {
+		a.Live = &metav1.ObjectMeta{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), ManagedFields: live.GetManagedFields()}
+	}
+	return a
 }

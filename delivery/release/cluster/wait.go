@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"context"
@@ -19,6 +19,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
+// DefaultTimeout of a wait.
+const DefaultTimeout = 5 * time.Minute
+
 // errTimeUp ends a wait.
 var errTimeUp = errors.New("time is up")
 
@@ -28,17 +31,17 @@ const (
 	lastPause  = time.Second
 )
 
-func (c *helmClient) patience() time.Duration {
-	if c.terms.timeout <= 0 {
-		return defaultTimeout
+func (c *Client) patience() time.Duration {
+	if c.Terms.Timeout <= 0 {
+		return DefaultTimeout
 	}
-	return c.terms.timeout
+	return c.Terms.Timeout
 }
 
 // await looks, at once and then again and again, until look is done or fails for another reason than the world's. It ends
 // with errTimeUp, and with ErrSuperseded once ended is closed. Only what does not come at the first look is waited for
 // idly.
-func (c *helmClient) await(timeout time.Duration, ended <-chan struct{}, look func() (bool, error)) error {
+func (c *Client) await(timeout time.Duration, ended <-chan struct{}, look func() (bool, error)) error {
 	done, err := look()
 	if done || err != nil && !fault.Worldly(err) {
 		return err
@@ -65,20 +68,20 @@ func (c *helmClient) await(timeout time.Duration, ended <-chan struct{}, look fu
 }
 
 // Wait waits until the objects are ready; a Job is when it has begun.
-func (c *helmClient) Wait(list kube.ResourceList, timeout time.Duration) error {
+func (c *Client) Wait(list kube.ResourceList, timeout time.Duration) error {
 	return c.waitFor(list, timeout, false)
 }
 
 // WaitWithJobs waits until the objects are ready and the Jobs have completed.
-func (c *helmClient) WaitWithJobs(list kube.ResourceList, timeout time.Duration) error {
+func (c *Client) WaitWithJobs(list kube.ResourceList, timeout time.Duration) error {
 	return c.waitFor(list, timeout, true)
 }
 
-func (c *helmClient) waitFor(list kube.ResourceList, timeout time.Duration, jobs bool) error {
+func (c *Client) waitFor(list kube.ResourceList, timeout time.Duration, jobs bool) error {
 	left := asking(list)
 	why := ""
 	var last *unstructured.Unstructured
-	err := c.await(timeout, c.terms.superseded, func() (bool, error) {
+	err := c.await(timeout, c.Terms.Superseded, func() (bool, error) {
 		for len(left) > 0 {
 			o, err := helper(left[0]).Get(left[0].Namespace, left[0].Name)
 			if err != nil {
@@ -98,12 +101,12 @@ func (c *helmClient) waitFor(list kube.ResourceList, timeout time.Duration, jobs
 		return true, nil
 	})
 	if !errors.Is(err, errTimeUp) {
-		return c.faults.Note(err)
+		return c.Faults.Note(err)
 	}
 	if culprit := c.reason(last); culprit != "" {
 		why = culprit
 	}
-	return c.faults.Note(fmt.Errorf("%s is not ready after %s: %s", nameOf(left[0]), timeout, why))
+	return c.Faults.Note(fmt.Errorf("%s is not ready after %s: %s", nameOf(left[0]), timeout, why))
 }
 
 // ready judges an object as kstatus does, and what it waits for. It fails when time alone will not make it ready.
@@ -129,7 +132,7 @@ func isKind(u *unstructured.Unstructured, group, kind string) bool {
 
 // WatchUntilReady waits for hooks: Jobs until they have completed, Pods until they have succeeded; other kinds are done
 // once they are there. One that was deleted meanwhile is taken for done, as Helm does.
-func (c *helmClient) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {
+func (c *Client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {
 	var work kube.ResourceList
 	for _, info := range asking(list) {
 		if u, err := unstructuredOf(info.Object); err == nil && ends(u) != nil {
@@ -139,7 +142,7 @@ func (c *helmClient) WatchUntilReady(list kube.ResourceList, timeout time.Durati
 	if len(work) == 0 {
 		return nil
 	}
-	return c.faults.Note(c.whileIdle(func() error {
+	return c.Faults.Note(c.whileIdle(func() error {
 		return fault.Join(each(work, func(info *resource.Info) error { return c.hookDone(info, timeout) })...)
 	}))
 }
@@ -190,7 +193,7 @@ func podDone(u *unstructured.Unstructured) (bool, error) {
 	return phase == string(corev1.PodSucceeded), nil
 }
 
-func (c *helmClient) hookDone(info *resource.Info, timeout time.Duration) error {
+func (c *Client) hookDone(info *resource.Info, timeout time.Duration) error {
 	u, err := unstructuredOf(info.Object)
 	if err != nil {
 		return err
@@ -219,7 +222,7 @@ func unread(u *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // follow watches an object from where the info knows it. When the watch ends, it looks and begins anew.
-func (c *helmClient) follow(info *resource.Info, timeout time.Duration, done func(*unstructured.Unstructured) (bool, error)) error {
+func (c *Client) follow(info *resource.Info, timeout time.Duration, done func(*unstructured.Unstructured) (bool, error)) error {
 	deadline := c.clock.NewTimer(timeout)
 	defer deadline.Stop()
 	for version := info.ResourceVersion; ; {
@@ -284,12 +287,12 @@ func until(w watch.Interface, deadline <-chan time.Time, done func(*unstructured
 const reasonTime = 5 * time.Second
 
 // reason says why an object is not as far as it should be, or nothing.
-func (c *helmClient) reason(u *unstructured.Unstructured) string {
-	if u == nil || c.explain == nil {
+func (c *Client) reason(u *unstructured.Unstructured) string {
+	if u == nil || c.Explain == nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reasonTime)
 	defer cancel()
-	why := c.explain(ctx, u)
+	why := c.Explain(ctx, u)
 	return strings.TrimRight(strings.TrimPrefix(why, u.GetKind()+"/"+u.GetName()+": "), ": ")
 }

@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"testing"
@@ -25,8 +25,8 @@ func TestWhoseHookIsLeft(t *testing.T) {
 		live.SetNamespace(c.namespace)
 		live.SetName("one")
 		live.SetLabels(map[string]string{v1alpha1.TenantLabel: c.tenant, v1alpha1.ProjectLabel: "shop", decide.AppLabel: "web"})
-		client := &helmClient{release: objects{release: types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}}, terms: terms{app: "web"}}
-		client.terms.ran = map[manifest.Identity]bool{client.release.identify(live): true}
+		client := &Client{Release: Objects{Release: types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}}, Terms: Terms{App: "web"}}
+		client.Terms.Ran = map[manifest.Identity]bool{client.Release.Identify(live): true}
 		if got := client.hookLeft(live); got != c.left {
 			t.Errorf("%s: %t, want %t", name, got, c.left)
 		}

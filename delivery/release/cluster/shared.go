@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"errors"
@@ -26,18 +26,18 @@ type Shared struct {
 
 // ownsShared reports whether a cluster-scoped object is this release's: it carries the release's annotations and the labels of its
 // app. One without such labels is the administrators', also where they put it in the place of the release's.
-func (o objects) ownsShared(live *unstructured.Unstructured) bool {
+func (o Objects) ownsShared(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
 	home := v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
-	return o.owns(live) && labels[decide.AppLabel] == o.app && home == o.release.Namespace
+	return o.owns(live) && labels[decide.AppLabel] == o.App && home == o.Release.Namespace
 }
 
 // liveShared returns a cluster-scoped object as the cluster has it; nil when it is not there or not the release's to delete.
-func (o objects) liveShared(info *resource.Info) (*resource.Info, error) {
+func (o Objects) liveShared(info *resource.Info) (*resource.Info, error) {
 	if isDefinition(info) {
 		return nil, nil
 	}
-	live, err := o.client.lookShared(info)
+	live, err := o.Client.lookShared(info)
 	if live == nil || err != nil || !o.ownsShared(live) {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (o objects) liveShared(info *resource.Info) (*resource.Info, error) {
 // deleteShared deletes a cluster-scoped object of the release, exactly as it was looked at: administrators may put theirs in its
 // place, or take the labels off it, at any moment. A CustomResourceDefinition stays, because every object of the kind would go with
 // it; whoever gets Outcome.Shared deletes it once that is confirmed.
-func (c *helmClient) deleteShared(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
+func (c *Client) deleteShared(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
 	if isDefinition(info) {
 		c.Log("%s stays: every object of the kind would go with it", nameOf(info))
 		return nil
@@ -58,7 +58,7 @@ func (c *helmClient) deleteShared(info *resource.Info, policy metav1.DeletionPro
 		if live == nil || err != nil || spare(live) {
 			return err
 		}
-		if !c.release.ownsShared(live) && !c.hooked[live.GetUID()] {
+		if !c.Release.ownsShared(live) && !c.hooked[live.GetUID()] {
 			c.Log("%s stays: it does not belong to this release", nameOf(info))
 			return nil
 		}
@@ -82,8 +82,8 @@ func (c *helmClient) deleteShared(info *resource.Info, policy metav1.DeletionPro
 
 // lookShared returns a cluster-scoped object, nil for none. Where the user lost the right to look, the operator looks: that it is
 // gone, or somebody else's by now, ends the matter.
-func (c *helmClient) lookShared(info *resource.Info) (*unstructured.Unstructured, error) {
-	live, err := liveOf(info)
+func (c *Client) lookShared(info *resource.Info) (*unstructured.Unstructured, error) {
+	live, err := Live(info)
 	if !apierrors.IsForbidden(err) || c.operator == nil {
 		return live, err
 	}
@@ -95,7 +95,7 @@ func (c *helmClient) lookShared(info *resource.Info) (*unstructured.Unstructured
 	if failed != nil {
 		return nil, failed
 	}
-	seen, failed := liveOf(&resource.Info{Client: client, Mapping: info.Mapping, Name: info.Name})
+	seen, failed := Live(&resource.Info{Client: client, Mapping: info.Mapping, Name: info.Name})
 	if apierrors.IsForbidden(failed) {
 		return nil, &untouchable{object: nameOf(info), err: err}
 	}

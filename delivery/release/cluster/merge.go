@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"encoding/json"

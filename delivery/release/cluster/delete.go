@@ -1,4 +1,4 @@
-package release
+package cluster
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 )
 
 // removeOld deletes an object that left the chart, unless the chart wanted it kept.
-func (c *helmClient) removeOld(info *resource.Info) error {
+func (c *Client) removeOld(info *resource.Info) error {
 	if kept(info.Object) {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (c *helmClient) removeOld(info *resource.Info) error {
 // deleteOwn deletes an object of a manifest if what is there is this release's own: that a manifest has it does not say so.
 // An install that was refused because the object is somebody else's leaves such a manifest, and another release may have
 // taken the object over. What spare reports is left, too.
-func (c *helmClient) deleteOwn(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
+func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
 	if info.Namespace == "" {
 		return c.deleteShared(info, policy, spare)
 	}
@@ -43,28 +43,28 @@ func (c *helmClient) deleteOwn(info *resource.Info, policy metav1.DeletionPropag
 	if err != nil {
 		return err
 	}
-	if unmoved := c.terms.unmoved; unmoved != nil && unmoved(old) {
+	if unmoved := c.Terms.Unmoved; unmoved != nil && unmoved(old) {
 		// It is as this release left it. It has no UID here; nobody has replaced it.
 		return c.deleteLive(info, old, policy)
 	}
-	if info.Namespace != c.release.release.Namespace {
+	if info.Namespace != c.Release.Release.Namespace {
 		c.Log("%s stays: it is not of this namespace", nameOf(info))
 		return nil
 	}
-	live, err := liveOf(info)
+	live, err := Live(info)
 	if err != nil || live == nil || spare(live) {
 		return err
 	}
-	if !c.release.owns(live) && !c.hooked[live.GetUID()] || c.anotherApp(live) != "" {
+	if !c.Release.owns(live) && !c.hooked[live.GetUID()] || c.anotherApp(live) != "" {
 		c.Log("%s stays: it does not belong to this release", nameOf(info))
 		return nil
 	}
 	return c.deleteLive(info, live, policy)
 }
 
-// liveOf returns what is there, nil for nothing.
-func liveOf(info *resource.Info) (*unstructured.Unstructured, error) {
-	o, err := helper(info).Get(info.Namespace, info.Name)
+// Live returns what is there, nil for nothing.
+func Live(info *resource.Info) (*unstructured.Unstructured, error) {
+	o, err := helper(asking(kube.ResourceList{info})[0]).Get(info.Namespace, info.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -76,19 +76,19 @@ func liveOf(info *resource.Info) (*unstructured.Unstructured, error) {
 
 // Delete deletes hooks, whatever has their name unless it is another app's, or nobody's and in no namespace, and what the
 // action itself has created.
-func (c *helmClient) Delete(list kube.ResourceList) (*kube.Result, []error) {
+func (c *Client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 	return c.delete(list, func(info *resource.Info) error {
 		if info.Name == "" {
 			return errors.New("a hook with generateName has no name to be deleted by; its helm.sh/hook-delete-policy can only be hook-failed")
 		}
-		live, err := liveOf(info)
+		live, err := Live(info)
 		if err != nil || live == nil {
 			return err
 		}
 		if app := c.anotherApp(live); app != "" {
 			return &foreign{object: nameOf(info), app: app}
 		}
-		if live.GetNamespace() == "" && live.GetLabels()[decide.AppLabel] != c.terms.app && !c.release.owns(live) && !c.hooked[live.GetUID()] {
+		if live.GetNamespace() == "" && live.GetLabels()[decide.AppLabel] != c.Terms.App && !c.Release.owns(live) && !c.hooked[live.GetUID()] {
 			return &foreign{object: nameOf(info), shared: true}
 		}
 		return c.deleteLive(info, live, metav1.DeletePropagationBackground)
@@ -96,33 +96,33 @@ func (c *helmClient) Delete(list kube.ResourceList) (*kube.Result, []error) {
 }
 
 // DeleteWithPropagationPolicy deletes the objects of a release that is uninstalled.
-func (c *helmClient) DeleteWithPropagationPolicy(list kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+func (c *Client) DeleteWithPropagationPolicy(list kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	return c.delete(list, func(info *resource.Info) error {
 		return c.deleteOwn(info, policy, func(any) bool { return false })
 	})
 }
 
 // delete keeps the errors: Helm's uninstall says no more than that there were some.
-func (c *helmClient) delete(list kube.ResourceList, remove func(*resource.Info) error) (*kube.Result, []error) {
+func (c *Client) delete(list kube.ResourceList, remove func(*resource.Info) error) (*kube.Result, []error) {
 	errs := each(webhooksFirst(asking(list)), func(info *resource.Info) error {
 		if err := remove(info); err != nil {
 			return fmt.Errorf("deleting: %w", err)
 		}
 		return nil
 	})
-	if err := c.faults.Note(fault.Join(errs...)); err != nil {
+	if err := c.Faults.Note(fault.Join(errs...)); err != nil {
 		c.deleting = append(c.deleting, err)
 		return nil, []error{err}
 	}
 	return &kube.Result{Deleted: list}, nil
 }
 
-// deletionFailed returns why objects could not be deleted.
-func (c *helmClient) deletionFailed() error { return fault.Join(c.deleting...) }
+// DeletionFailed returns why objects could not be deleted.
+func (c *Client) DeletionFailed() error { return fault.Join(c.deleting...) }
 
 // WaitForDelete waits until the objects are gone, but for claims that stay. Helm calls it for hooks it deleted, mostly things that
 // are gone at once.
-func (c *helmClient) WaitForDelete(list kube.ResourceList, timeout time.Duration) error {
+func (c *Client) WaitForDelete(list kube.ResourceList, timeout time.Duration) error {
 	left := asking(list)
 	err := c.await(timeout, nil, func() (bool, error) {
 		for len(left) > 0 {
@@ -137,5 +137,5 @@ func (c *helmClient) WaitForDelete(list kube.ResourceList, timeout time.Duration
 	if errors.Is(err, errTimeUp) {
 		return fmt.Errorf("waiting up to %s for %s to be gone: %w", timeout, nameOf(left[0]), err)
 	}
-	return c.faults.Note(err)
+	return c.Faults.Note(err)
 }

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"fmt"
+	"sync"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// helmVersion is what charts are told, as the helm command of this version tells them: go.mod's. The SDK by itself knows no
+// more than "v3.22".
+const helmVersion = "v3.22.0"
+
+// Kinds are what the API server serves: shared by all actions, and asked for as the operator.
+type Kinds struct {
+	discovery discovery.CachedDiscoveryInterface
+	mapper    meta.RESTMapper
+
+	mu   sync.Mutex
+	caps *chartutil.Capabilities
+}
+
+// NewKinds returns the kinds that discovery and mapper know.
+func NewKinds(d discovery.CachedDiscoveryInterface, m meta.RESTMapper) *Kinds {
+	return &Kinds{discovery: d, mapper: m}
+}
+
+// Capabilities are asked for once until Refresh: actions only read them. What discovery holds costs no request; what an
+// aggregated API server that is away would add is left out.
+func (k *Kinds) Capabilities() (*chartutil.Capabilities, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.caps != nil {
+		return k.caps, nil
+	}
+	version, err := k.discovery.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("asking for the cluster's version: %w", err)
+	}
+	apis, err := action.GetVersionSet(k.discovery)
+	if err != nil {
+		return nil, fmt.Errorf("asking for the cluster's APIs: %w", err)
+	}
+	helm := chartutil.DefaultCapabilities.HelmVersion
+	helm.Version = helmVersion
+	k.caps = &chartutil.Capabilities{
+		KubeVersion: chartutil.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
+		APIVersions: apis,
+		HelmVersion: helm,
+	}
+	return k.caps, nil
+}
+
+// Refresh has all asked for anew when it is next needed. It makes no request.
+func (k *Kinds) Refresh() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.caps = nil
+	k.discovery.Invalidate()
+	if m, ok := k.mapper.(meta.ResettableRESTMapper); ok {
+		m.Reset()
+	}
+}
+
+// knows reports that the mapper knows a definition's kind.
+func (k *Kinds) knows(crd *unstructured.Unstructured) (bool, error) {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	_, err := k.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
+}

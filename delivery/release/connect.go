@@ -1,0 +1,63 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubeop/kubeop/delivery/mask"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/records"
+)
+
+// connect makes a connection of the request's user. It makes no request.
+func (e *Engine) connect(req Request) (*cluster.Connection, error) {
+	conn, err := cluster.Connect(cluster.Options{
+		User: e.impersonated(req), Operator: e.opts.Config, Kinds: e.kinds, Release: req.key(), App: decide.LabelValue(req.App.Name),
+		Explain: e.explainer(req), Owned: req.Owned, Log: e.logf,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting as %s: %w", req.User, err)
+	}
+	return conn, nil
+}
+
+// records opens the records of a release.
+func (e *Engine) records(conn *cluster.Connection, req Request, memory *records.Memo) records.Store {
+	return records.NewStore(conn.Secrets, req.key(), memory, e.opts.Now)
+}
+
+// explainer says what ails the request's objects; nil when nobody can.
+func (e *Engine) explainer(req Request) func(context.Context, *unstructured.Unstructured) string {
+	if e.opts.Explain == nil {
+		return nil
+	}
+	hide := mask.Of(req.Sensitive)
+	return func(ctx context.Context, u *unstructured.Unstructured) string {
+		return e.opts.Explain(ctx, req.Namespace, hide, u)
+	}
+}
+
+// impersonated is how the API server is reached as the request's user, through the fence of the action if there is one.
+func (e *Engine) impersonated(req Request) *rest.Config {
+	config := rest.CopyConfig(e.opts.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: req.User}
+	config.QPS = -1
+	if req.fence != nil {
+		config.Wrap(req.fence.Wrap)
+	}
+	return config
+}
+
+// Refresh has discovery, the mapper and the capabilities asked for anew when they are next needed. It is to be called
+// when kinds came or went: CustomResourceDefinitions or APIServices changed. It makes no request.
+func (e *Engine) Refresh() { e.kinds.Refresh() }
+
+func (e *Engine) logf(format string, args ...any) {
+	if log := e.opts.Log.V(1); log.Enabled() {
+		log.Info("Helm", "says", fmt.Sprintf(format, args...))
+	}
+}
