@@ -1,9 +1,10 @@
 // Package release keeps Helm releases at what Git says. It is the only importer of the Helm SDK.
 //
-// What is true is read from the metadata of Helm's own records (index.go, state.go), what to do next is decided by a pure
-// function (next.go), and each action has its file. Actions run detached from the caller in a bounded pool: a reconcile
-// that is cancelled or repeated never stops one half-way. The releases are ordinary ones; the helm command reads and
-// changes them.
+// What is true is read from the labels of Helm's own records, and what to do next decided of it, by pure functions (decide). Each action has
+// its file; it uses rooms that know nothing of each other's work: what the chart holds and renders to (charts, evaluate), what passes of
+// it (manifest), how it is written down (records, fence) and sent to the API server (cluster). Actions run detached from the caller in a
+// bounded pool: a reconcile that is cancelled or repeated never stops one half-way. The releases are ordinary ones; the helm command
+// reads and changes them.
 package release
 
 import (
