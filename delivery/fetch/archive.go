@@ -19,6 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // archive returns the archive of a version, downloading it when it is not there. One that neither the repository nor the
@@ -161,4 +162,22 @@ func (s *ChartStore) whole(archive io.ReadSeeker) error {
 		return nil
 	}
 	return failure.New(failure.ErrServer, "what the repository serves as the chart is not a whole gzip archive: check what was published there")
+}
+
+// chartLimits bound what one chart can cost. They are fields so that tests can lower them; sizes are in bytes, and what a limit of time
+// ends is transient.
+type chartLimits struct {
+	index    int64 // a Helm repository's index.yaml
+	indexDoc int64 // what of an index.yaml is parsed at once: one version, or all of it when Helm did not write it
+	chart    int64 // a chart archive
+
+	transport.Timeouts
+}
+
+func defaultChartLimits() chartLimits {
+	return chartLimits{index: 64 * limit.MiB, indexDoc: 2 * limit.MiB, chart: 20 * limit.MiB, Timeouts: transport.DefaultTimeouts()}
+}
+
+func chartTooLarge(max int64) error {
+	return failure.New(failure.ErrChartTooLarge, "the chart is larger than the limit of %s: leave out of it what it does not need", limit.Text(max))
 }

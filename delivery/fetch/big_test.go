@@ -22,15 +22,15 @@ import (
 )
 
 // fastImport makes a commit of main of what write puts into a stream of git fast-import.
-func (r *gitRepo) fastImport(write func(file func(name string, size int64, content io.Reader))) {
-	r.t.Helper()
-	cmd := exec.Command("git", "-c", "core.compression=1", "-c", "core.bigFileThreshold=100m", "--git-dir", r.root+"/"+r.name, "fast-import", "--quiet", "--force")
+func fastImport(r *sources.GitRepo, write func(file func(name string, size int64, content io.Reader))) {
+	r.T.Helper()
+	cmd := exec.Command("git", "-c", "core.compression=1", "-c", "core.bigFileThreshold=100m", "--git-dir", r.Root+"/"+r.Name, "fast-import", "--quiet", "--force")
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	out := bufio.NewWriterSize(in, 1<<20)
 	_, _ = fmt.Fprint(out, "commit refs/heads/main\ncommitter t <t@example.com> 1700000000 +0000\ndata 0\n")
@@ -40,7 +40,7 @@ func (r *gitRepo) fastImport(write func(file func(name string, size int64, conte
 		_, _ = fmt.Fprintln(out)
 	})
 	if err := errors.Join(out.Flush(), in.Close(), cmd.Wait()); err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 }
 
@@ -53,10 +53,10 @@ func (h hexed) Read(p []byte) (int, error) {
 }
 
 // counted serves a repository and counts the bytes that go to the client and come from it.
-func counted(t *testing.T, repo *gitRepo) (server *gitServer, bytes *atomic.Int64) {
+func counted(t *testing.T, repo *sources.GitRepo) (server *sources.GitServer, bytes *atomic.Int64) {
 	t.Helper()
 	bytes = &atomic.Int64{}
-	server = serve(t, repo, func(h http.Handler) *httptest.Server {
+	server = sources.ServeGit(t, repo, func(h http.Handler) *httptest.Server {
 		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			bytes.Add(max(0, req.ContentLength))
 			h.ServeHTTP(countingWriter{w, bytes}, req)
@@ -81,9 +81,9 @@ func TestALargeRepository(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a large repository")
 	}
-	repo := newGitRepo(t)
+	repo := sources.NewGitRepo(t)
 	const files, size = 10_000, 50 * limit.MiB / 10_000
-	repo.fastImport(func(file func(string, int64, io.Reader)) {
+	fastImport(repo, func(file func(string, int64, io.Reader)) {
 		for i := range files {
 			file(fmt.Sprintf("apps/a%d/f%d.yaml", i/100, i%100), size, noiseOf(i))
 		}
@@ -91,21 +91,21 @@ func TestALargeRepository(t *testing.T) {
 	server, wire := counted(t, repo)
 	store := NewGitStore(t.TempDir(), loopback)
 	began := time.Now()
-	peak := sources.PeakHeap(t, func() { fetchOK(t, store, Git{URL: server.url()}) })
+	peak := sources.PeakHeap(t, func() { fetchOK(t, store, Git{URL: server.RepoURL()}) })
 	t.Logf("first fetch: %s, heap at most +%d MiB, %d MiB on the wire", time.Since(began), peak/limit.MiB, wire.Load()/limit.MiB)
 	if peak > 200*limit.MiB {
 		t.Errorf("the first fetch took %d MiB", peak/limit.MiB)
 	}
-	repo.git("fetch", "--quiet", "--depth=1", "origin", "main")
-	repo.git("reset", "--quiet", "--hard", "FETCH_HEAD")
+	repo.Git("fetch", "--quiet", "--depth=1", "origin", "main")
+	repo.Git("reset", "--quiet", "--hard", "FETCH_HEAD")
 	best := time.Hour // other tests run beside this one
 	for i := 0; i < 10 && best > 300*time.Millisecond; i++ {
 		change := fmt.Sprint("changed ", i)
-		repo.write("apps/a7/f7.yaml", change)
-		repo.push(change)
+		repo.Write("apps/a7/f7.yaml", change)
+		repo.Push(change)
 		wire.Store(0)
 		began = time.Now()
-		commit := fetchOK(t, store, Git{URL: server.url()})
+		commit := fetchOK(t, store, Git{URL: server.RepoURL()})
 		best = min(best, time.Since(began))
 		if text(t, commit, "apps/a7/f7.yaml") != change {
 			t.Error("the change is not there")
@@ -152,14 +152,14 @@ func TestHostileRepositories(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			repo := newGitRepo(t)
-			repo.fastImport(tc.write)
-			server := serve(t, repo, httptest.NewServer)
+			repo := sources.NewGitRepo(t)
+			fastImport(repo, tc.write)
+			server := sources.ServeGit(t, repo, httptest.NewServer)
 			began := time.Now()
 			var err error
 			peak := sources.PeakHeap(t, func() {
 				var commit Commit
-				if commit, err = NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url()}); err == nil {
+				if commit, err = NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.RepoURL()}); err == nil {
 					err = fs.WalkDir(commit.Root, ".", func(_ string, _ fs.DirEntry, err error) error { return err })
 				}
 			})

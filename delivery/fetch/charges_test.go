@@ -118,10 +118,10 @@ func TestTenantsTogetherLeaveRoom(t *testing.T) {
 
 // TestPacksCountForWhoBroughtThem fetches what others brought, also before a restart.
 func TestPacksCountForWhoBroughtThem(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", noise(1, 60*limit.KiB))
-	repo.push("first")
-	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", noise(1, 60*limit.KiB))
+	repo.Push("first")
+	src := Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}
 	dir := t.TempDir()
 	stores, _ := storesOf(dir, limit.GiB)
 	fetch := func(tenant string) {
@@ -144,8 +144,8 @@ func TestPacksCountForWhoBroughtThem(t *testing.T) {
 	fetch("other")
 	want("other", 0, 1)
 	want("", 60*limit.KiB, 120*limit.KiB)
-	repo.write("b", noise(2, 10*limit.KiB))
-	repo.push("second")
+	repo.Write("b", noise(2, 10*limit.KiB))
+	repo.Push("second")
 	fetch("other")
 	want("other", 10*limit.KiB, 50*limit.KiB)
 }

@@ -59,7 +59,7 @@ type ChartArchive struct {
 type ChartStore struct {
 	disk.Folder
 	network *transport.Network
-	limits  limits
+	limits  chartLimits
 	// arrivals is the clock of the groups.
 	arrivals  atomic.Int64
 	refreshes singleflight.Group[struct{}]
@@ -73,7 +73,7 @@ type ChartStore struct {
 // NewChartStore keeps charts below dir, which is created when it is first needed. What an earlier process left there is
 // used, its unfinished work is swept. Servers are reached over the network; nil is the strictest.
 func NewChartStore(dir string, network *transport.Network) *ChartStore {
-	s := &ChartStore{Folder: disk.Folder{Dir: dir}, network: network, limits: defaultLimits(), indexes: map[string]*helmRepository{}}
+	s := &ChartStore{Folder: disk.Folder{Dir: dir}, network: network, limits: defaultChartLimits(), indexes: map[string]*helmRepository{}}
 	s.Emptied = s.forget
 	s.refreshes.Clock, s.finds.Clock, s.downloads.Clock = &s.arrivals, &s.arrivals, &s.arrivals
 	return s

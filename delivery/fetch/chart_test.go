@@ -309,7 +309,7 @@ func TestChartCredentialsStayHome(t *testing.T) {
 	index := string(server.files["/stable/index.yaml"])
 	server.files["/stable/index.yaml"] = []byte(strings.Replace(index, "  web:\n", fmt.Sprintf(
 		"  abroad:\n  - version: 1.0.0\n    urls: [%s/abs.tgz]\n  own:\n  - version: 1.0.0\n    urls: [%s/stable/own.tgz]\n  web:\n", other.URL, server.URL), 1))
-	server.allow = basic("bot", "hunter2")
+	server.allow = sources.Basic("bot", "hunter2")
 	auth := transport.Auth{Username: "bot", Password: "hunter2"}
 	for _, auth := range []transport.Auth{auth, {DockerConfig: []byte(`{"auths":{"` + server.Listener.Addr().String() + `":{"username":"bot","password":"hunter2"}}}`)}} {
 		store := NewChartStore(t.TempDir(), loopback)

@@ -255,7 +255,7 @@ func TestChartTokenServers(t *testing.T) {
 			registry := sources.ServeOCI(t, start)
 			registry.Config.ErrorLog = log.New(io.Discard, "", 0)
 			pushChart(t, registry, "1.0.0", chartMediaType)
-			registry.Allow, registry.Challenge = bearer("t0ken"), `Bearer realm="`+tc.realm+`",service="registry"`
+			registry.Allow, registry.Challenge = sources.Bearer("t0ken"), `Bearer realm="`+tc.realm+`",service="registry"`
 			src, host := Chart{Repository: registry.Repository(), Name: "web", Version: "1.0.0", Insecure: tc.insecure, Auth: own}, registry.Listener.Addr().String()
 			switch {
 			case tc.refresh:
@@ -289,7 +289,7 @@ func TestChartFromRegistryByPath(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewTLSServer)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	pushChart(t, server, "1.0.0", chartMediaType)
-	server.Allow, server.Challenge = basic("bot", "right"), `Basic realm="registry"`
+	server.Allow, server.Challenge = sources.Basic("bot", "right"), `Basic realm="registry"`
 	host := server.Listener.Addr().String()
 	entry := func(place, password string) string {
 		return fmt.Sprintf(`%q:{"username":"bot","password":%q}`, place, password)

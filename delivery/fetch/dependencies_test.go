@@ -21,14 +21,14 @@ import (
 // commitFolders are folders of one commit, by name, each with these files.
 func commitFolders(t *testing.T, folders map[string]map[string]string) map[string]*Folder {
 	t.Helper()
-	repo := newGitRepo(t)
+	repo := sources.NewGitRepo(t)
 	for folder, files := range folders {
 		for name, content := range files {
-			repo.write(folder+"/"+name, content)
+			repo.Write(folder+"/"+name, content)
 		}
 	}
-	repo.push("charts")
-	root := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: serve(t, repo, httptest.NewServer).url()}).Root
+	repo.Push("charts")
+	root := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}).Root
 	subs := map[string]*Folder{}
 	for folder := range folders {
 		var err error
@@ -189,7 +189,7 @@ func TestDependenciesGetTheirOwnCredentials(t *testing.T) {
 	own, other := serveHelm(t), serveHelm(t)
 	own.publish(t, "1.0.0")
 	other.publish(t, "1.0.0")
-	own.allow = basic("bot", "hunter2")
+	own.allow = sources.Basic("bot", "hunter2")
 	chart := ChartFolder{Path: ".", URL: own.URL + "/app.git", Auth: transport.Auth{Username: "bot", Password: "hunter2"}, Root: commitFolder(t, map[string]string{
 		"Chart.yaml": needs("name: web, version: 1.x, alias: a, repository: "+own.URL+"/stable", "name: web, version: 1.x, repository: "+other.URL+"/stable"),
 	})}

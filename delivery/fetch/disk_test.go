@@ -38,21 +38,21 @@ func storesOf(dir string, limit int64) (stores *Stores, later func(time.Duration
 // noisySources serves sources of that many bytes, each number another, and returns how each store fetches one.
 func noisySources(t *testing.T, size int) map[string]func(s *Stores, tenant string, n int) error {
 	charts, registry := serveHelm(t), sources.ServeOCI(t, httptest.NewServer)
-	index, git := "entries: {web: [", map[int]*gitServer{}
+	index, git := "entries: {web: [", map[int]*sources.GitServer{}
 	for n := range 4 {
 		archive, digest := tgz(t, noise(n, size))
 		charts.files[fmt.Sprintf("/stable/%d.tgz", n)] = archive
 		index += fmt.Sprintf("{version: 1.0.%d, digest: %s, urls: [%d.tgz]},", n, digest, n)
 		registry.PushArtifact(t, fmt.Sprint(n), "application/vnd.cncf.flux.content.v1.tar+gzip", sources.TarGz(t, sources.Entry{Name: "a", Text: noise(n, size)}))
-		repo := newGitRepo(t)
-		repo.write("a", noise(n, size))
-		repo.push("first")
-		git[n] = serve(t, repo, httptest.NewServer)
+		repo := sources.NewGitRepo(t)
+		repo.Write("a", noise(n, size))
+		repo.Push("first")
+		git[n] = sources.ServeGit(t, repo, httptest.NewServer)
 	}
 	charts.files["/stable/index.yaml"] = []byte(index + "]}")
 	return map[string]func(s *Stores, tenant string, n int) error{
 		"git": func(s *Stores, tenant string, n int) error {
-			_, err := s.Git.Fetch(t.Context(), Git{URL: git[n].url(), Tenant: tenant})
+			_, err := s.Git.Fetch(t.Context(), Git{URL: git[n].RepoURL(), Tenant: tenant})
 			return err
 		},
 		"charts": func(s *Stores, tenant string, n int) error {
@@ -130,10 +130,10 @@ func TestStoresShareADisk(t *testing.T) {
 
 // TestWhatIsReadIsNotRemoved holds a commit of a source that nobody asked for in a long time.
 func TestWhatIsReadIsNotRemoved(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "text")
-	repo.push("first")
-	url := serve(t, repo, httptest.NewServer).url()
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "text")
+	repo.Push("first")
+	url := sources.ServeGit(t, repo, httptest.NewServer).RepoURL()
 	stores, later := storesOf(t.TempDir(), 1)
 	sweep := func() (left int) {
 		t.Helper()
@@ -165,15 +165,15 @@ func TestWhatIsReadIsNotRemoved(t *testing.T) {
 
 // TestAStoreIsStartedAfreshBeforeItIsLarge pushes commits that have nothing in common.
 func TestAStoreIsStartedAfreshBeforeItIsLarge(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.git("commit", "--quiet", "--allow-empty", "--message", "first")
-	server := serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	repo.Git("commit", "--quiet", "--allow-empty", "--message", "first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	store := NewGitStore(t.TempDir(), loopback)
 	store.limits.pack = 100 * limit.KiB // seven of them are the bound
 	for n := range 20 {
-		repo.write("a", noise(n, 90*limit.KiB))
-		repo.push("more")
-		last := fetchOK(t, store, Git{URL: server.url()})
+		repo.Write("a", noise(n, 90*limit.KiB))
+		repo.Push("more")
+		last := fetchOK(t, store, Git{URL: server.RepoURL()})
 		var size int64
 		for _, g := range last.from.generations() {
 			size += g.size()

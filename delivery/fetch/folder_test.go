@@ -19,26 +19,26 @@ import (
 )
 
 // fetchFolder commits what write puts into a repository, and fetches it.
-func fetchFolder(t *testing.T, lower func(*limits), write func(*gitRepo)) *Folder {
+func fetchFolder(t *testing.T, lower func(*limits), write func(*sources.GitRepo)) *Folder {
 	t.Helper()
-	repo := newGitRepo(t)
+	repo := sources.NewGitRepo(t)
 	write(repo)
-	repo.push("first")
+	repo.Push("first")
 	store := NewGitStore(t.TempDir(), loopback)
 	if lower != nil {
 		lower(&store.limits)
 	}
-	return fetchOK(t, store, Git{URL: serve(t, repo, httptest.NewServer).url()}).Root
+	return fetchOK(t, store, Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}).Root
 }
 
 func TestFolderIsAnFS(t *testing.T) {
-	root := fetchFolder(t, nil, func(r *gitRepo) {
-		r.write("kubeop.yaml", "version: 1\n")
-		r.write("apps/web/app.yaml", "kind: App\n")
+	root := fetchFolder(t, nil, func(r *sources.GitRepo) {
+		r.Write("kubeop.yaml", "version: 1\n")
+		r.Write("apps/web/app.yaml", "kind: App\n")
 		// Git sorts "apps" as "apps/", after this; an fs.FS sorts by name.
-		r.write("apps.txt", "x")
-		r.write("empty", "")
-		r.write("large", strings.Repeat("0123456789abcdef", 4096))
+		r.Write("apps.txt", "x")
+		r.Write("empty", "")
+		r.Write("large", strings.Repeat("0123456789abcdef", 4096))
 	})
 	if err := fstest.TestFS(root, "kubeop.yaml", "apps/web/app.yaml", "apps.txt", "empty", "large"); err != nil {
 		t.Error(err)
@@ -53,15 +53,15 @@ func TestFolderIsAnFS(t *testing.T) {
 }
 
 func TestFolderDigest(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("apps/a/app.yaml", "1")
-	repo.write("apps/b/app.yaml", "2")
-	repo.push("first")
+	repo := sources.NewGitRepo(t)
+	repo.Write("apps/a/app.yaml", "1")
+	repo.Write("apps/b/app.yaml", "2")
+	repo.Push("first")
 	store := NewGitStore(t.TempDir(), loopback)
-	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
+	src := Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}
 	before := fetchOK(t, store, src).Root
-	repo.write("apps/b/app.yaml", "3")
-	repo.push("second")
+	repo.Write("apps/b/app.yaml", "3")
+	repo.Push("second")
 	after := fetchOK(t, store, src).Root
 
 	changed := map[string]bool{}
@@ -74,7 +74,7 @@ func TestFolderDigest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := repo.git("rev-parse", "HEAD:"+strings.TrimPrefix(path, ".")); fresh != want {
+		if want := repo.Git("rev-parse", "HEAD:"+strings.TrimPrefix(path, ".")); fresh != want {
 			t.Errorf("%s: got %s, git says %s", path, fresh, want)
 		}
 		changed[path] = old != fresh
@@ -86,17 +86,17 @@ func TestFolderDigest(t *testing.T) {
 }
 
 func TestFolderFollowsNothing(t *testing.T) {
-	root := fetchFolder(t, nil, func(r *gitRepo) {
-		r.write("dir/file", "x")
+	root := fetchFolder(t, nil, func(r *sources.GitRepo) {
+		r.Write("dir/file", "x")
 		for name, to := range map[string]string{"link": "/etc/passwd", "up": "../../..", "linkdir": "dir"} {
-			if err := os.Symlink(to, filepath.Join(r.work, name)); err != nil {
-				r.t.Fatal(err)
+			if err := os.Symlink(to, filepath.Join(r.Work, name)); err != nil {
+				r.T.Fatal(err)
 			}
 		}
-		r.git("update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("ab", 20)+",module")
-		r.write(".gitmodules", "[submodule \"module\"]\npath = module\nurl = https://example.com\n")
-		if err := os.Mkdir(filepath.Join(r.work, "module"), 0o755); err != nil {
-			r.t.Fatal(err)
+		r.Git("update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("ab", 20)+",module")
+		r.Write(".gitmodules", "[submodule \"module\"]\npath = module\nurl = https://example.com\n")
+		if err := os.Mkdir(filepath.Join(r.Work, "module"), 0o755); err != nil {
+			r.T.Fatal(err)
 		}
 	})
 	entries, err := root.ReadDir(".")
@@ -144,7 +144,7 @@ func everyWay(root *Folder, path string) map[string]error {
 }
 
 func TestFolderPaths(t *testing.T) {
-	root := fetchFolder(t, nil, func(r *gitRepo) { r.write("dir/file", "x") })
+	root := fetchFolder(t, nil, func(r *sources.GitRepo) { r.Write("dir/file", "x") })
 	for _, path := range []string{"", "/", "..", "../x", "dir/../dir", "/dir", "dir/", "./dir", "dir//file"} {
 		for op, err := range everyWay(root, path) {
 			if !errors.Is(err, fs.ErrInvalid) {
@@ -169,13 +169,13 @@ func TestFolderPaths(t *testing.T) {
 
 func TestFolderLimits(t *testing.T) {
 	deep := strings.Repeat("d/", 8)
-	root := fetchFolder(t, func(l *limits) { l.file, l.files, l.depth = 1024, 40, 6 }, func(r *gitRepo) {
-		r.write("large", strings.Repeat("x", 1025))
-		r.write("fits", strings.Repeat("x", 1024))
-		r.write(deep+"file", "x")
+	root := fetchFolder(t, func(l *limits) { l.file, l.files, l.depth = 1024, 40, 6 }, func(r *sources.GitRepo) {
+		r.Write("large", strings.Repeat("x", 1025))
+		r.Write("fits", strings.Repeat("x", 1024))
+		r.Write(deep+"file", "x")
 		for i := range 20 {
-			r.write(fmt.Sprintf("many/a%d", i), "x")
-			r.write(fmt.Sprintf("more/b%d", i), "x")
+			r.Write(fmt.Sprintf("many/a%d", i), "x")
+			r.Write(fmt.Sprintf("more/b%d", i), "x")
 		}
 	})
 	if _, err := root.ReadFile("fits"); err != nil {
@@ -205,16 +205,16 @@ func TestFolderLimits(t *testing.T) {
 func TestWhatIsTooLargeIsAProblemOfItsOwn(t *testing.T) {
 	root := fetchFolder(t, func(l *limits) {
 		l.file, l.files, l.contents.Object, l.contents.Oversized, l.depth = 1024, 25, 4096, 16384, 6
-	}, func(r *gitRepo) {
-		r.write("apps/web/app.yaml", "x")
-		r.write("apps/web/large", strings.Repeat("x", 1025))
-		r.write("apps/db/dump", noise(1, 8000)) // larger than any object may be that is taken into memory
-		r.write("apps/db/app.yaml", "y")
+	}, func(r *sources.GitRepo) {
+		r.Write("apps/web/app.yaml", "x")
+		r.Write("apps/web/large", strings.Repeat("x", 1025))
+		r.Write("apps/db/dump", noise(1, 8000)) // larger than any object may be that is taken into memory
+		r.Write("apps/db/app.yaml", "y")
 		for i := range 26 {
-			r.write(fmt.Sprintf("apps/many/f%d", i), "x")
+			r.Write(fmt.Sprintf("apps/many/f%d", i), "x")
 		}
 		for i := range 20 {
-			r.write(fmt.Sprintf("teams/t%d/f", i), "x")
+			r.Write(fmt.Sprintf("teams/t%d/f", i), "x")
 		}
 	})
 	read := func(name string) error { _, err := root.ReadFile(name); return err }

@@ -17,20 +17,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("old.txt", "only in history")
-	repo.push("first")
-	repo.git("rm", "--quiet", "old.txt")
-	repo.write("apps/web/app.yaml", "kind: App\n")
-	hash := repo.push("second")
-	server := serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	repo.Write("old.txt", "only in history")
+	repo.Push("first")
+	repo.Git("rm", "--quiet", "old.txt")
+	repo.Write("apps/web/app.yaml", "kind: App\n")
+	hash := repo.Push("second")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	dir := t.TempDir()
 
-	commit := fetchOK(t, NewGitStore(dir, loopback), Git{URL: server.url()})
+	commit := fetchOK(t, NewGitStore(dir, loopback), Git{URL: server.RepoURL()})
 
 	if want := "main@sha1:" + hash; commit.Revision != want || commit.Hash != hash {
 		t.Errorf("got %s and %s, want %s", commit.Revision, commit.Hash, want)
@@ -38,7 +39,7 @@ func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
 	if got := text(t, commit, "apps/web/app.yaml"); got != "kind: App\n" {
 		t.Errorf("got %q", got)
 	}
-	if got := server.seen(); !cmp.Equal(got, []string{"GET /app.git/info/refs", "POST /app.git/git-upload-pack"}) {
+	if got := server.Seen(); !cmp.Equal(got, []string{"GET /app.git/info/refs", "POST /app.git/git-upload-pack"}) {
 		t.Errorf("requests: %v", got)
 	}
 	// The store is one git reads, and holds one commit only.
@@ -46,47 +47,47 @@ func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
 	if len(stores) != 1 {
 		t.Fatalf("packs: %v", stores)
 	}
-	listed := repo.run(dir, "verify-pack", "-v", stores[0])
+	listed := repo.Run(dir, "verify-pack", "-v", stores[0])
 	if n := strings.Count(listed, " commit "); n != 1 {
 		t.Errorf("the pack holds %d commits:\n%s", n, listed)
 	}
 }
 
 func TestFetchAsksForNothingItHas(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	dir := t.TempDir()
-	fetchOK(t, NewGitStore(dir, loopback), Git{URL: server.url()})
-	server.seen()
+	fetchOK(t, NewGitStore(dir, loopback), Git{URL: server.RepoURL()})
+	server.Seen()
 
 	// A new store is what a restart is.
 	for _, store := range []*GitStore{NewGitStore(dir, loopback), NewGitStore(dir, loopback)} {
-		fetchOK(t, store, Git{URL: server.url()})
-		if got := server.seen(); !cmp.Equal(got, []string{"GET /app.git/info/refs"}) {
+		fetchOK(t, store, Git{URL: server.RepoURL()})
+		if got := server.Seen(); !cmp.Equal(got, []string{"GET /app.git/info/refs"}) {
 			t.Errorf("requests: %v", got)
 		}
 	}
 }
 
 func TestFetchIncrementally(t *testing.T) {
-	repo := newGitRepo(t)
+	repo := sources.NewGitRepo(t)
 	for i := range 50 {
 		// Text that does not compress, so that sizes tell what was sent.
-		repo.write(fmt.Sprintf("apps/a%d/app.yaml", i), rand.Text()+rand.Text()+rand.Text()+rand.Text()+rand.Text()+rand.Text())
+		repo.Write(fmt.Sprintf("apps/a%d/app.yaml", i), rand.Text()+rand.Text()+rand.Text()+rand.Text()+rand.Text()+rand.Text())
 	}
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	dir := t.TempDir()
 	store := NewGitStore(dir, loopback)
-	first := fetchOK(t, store, Git{URL: server.url()})
+	first := fetchOK(t, store, Git{URL: server.RepoURL()})
 
-	repo.write("apps/a7/app.yaml", "changed")
-	repo.push("skipped: two commits between two fetches")
-	repo.write("apps/a8/app.yaml", "changed too")
-	hash := repo.push("third")
-	second := fetchOK(t, store, Git{URL: server.url()})
+	repo.Write("apps/a7/app.yaml", "changed")
+	repo.Push("skipped: two commits between two fetches")
+	repo.Write("apps/a8/app.yaml", "changed too")
+	hash := repo.Push("third")
+	second := fetchOK(t, store, Git{URL: server.RepoURL()})
 
 	if second.Hash != hash || text(t, second, "apps/a7/app.yaml") != "changed" || text(t, second, "apps/a8/app.yaml") != "changed too" {
 		t.Errorf("got %s", second.Hash)
@@ -115,43 +116,43 @@ func TestFetchIncrementally(t *testing.T) {
 }
 
 func TestFetchAfterForcePush(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	old := repo.push("first")
-	repo.write("a", "2")
-	repo.push("second")
-	server := serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	old := repo.Push("first")
+	repo.Write("a", "2")
+	repo.Push("second")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	store := NewGitStore(t.TempDir(), loopback)
-	fetchOK(t, store, Git{URL: server.url()})
+	fetchOK(t, store, Git{URL: server.RepoURL()})
 
 	// To an ancestor, which breaks go-git's own fetch into a shallow store (issue 1443), then to a stranger.
-	repo.git("reset", "--quiet", "--hard", old)
-	repo.pushAll()
-	if commit := fetchOK(t, store, Git{URL: server.url()}); commit.Hash != old || text(t, commit, "a") != "1" {
+	repo.Git("reset", "--quiet", "--hard", old)
+	repo.PushAll()
+	if commit := fetchOK(t, store, Git{URL: server.RepoURL()}); commit.Hash != old || text(t, commit, "a") != "1" {
 		t.Errorf("after a push to an ancestor: %s", commit.Hash)
 	}
-	repo.git("checkout", "--quiet", "--orphan", "other")
-	repo.write("a", "3")
-	repo.git("add", "--all")
-	repo.git("commit", "--quiet", "--message", "unrelated")
-	repo.git("branch", "--force", "main", "other")
-	repo.pushAll()
-	if commit := fetchOK(t, store, Git{URL: server.url()}); text(t, commit, "a") != "3" {
+	repo.Git("checkout", "--quiet", "--orphan", "other")
+	repo.Write("a", "3")
+	repo.Git("add", "--all")
+	repo.Git("commit", "--quiet", "--message", "unrelated")
+	repo.Git("branch", "--force", "main", "other")
+	repo.PushAll()
+	if commit := fetchOK(t, store, Git{URL: server.RepoURL()}); text(t, commit, "a") != "3" {
 		t.Errorf("after a push of an unrelated commit: %s", commit.Hash)
 	}
 }
 
 func TestFetchStartsAfreshBeforeManyPacks(t *testing.T) {
-	repo := newGitRepo(t)
-	server := serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	dir := t.TempDir()
 	store := NewGitStore(dir, loopback)
 	store.limits.packs = 3
 	var commits []Commit
 	for i := range 8 {
-		repo.write("a", fmt.Sprint(i))
-		repo.push("next")
-		commits = append(commits, fetchOK(t, store, Git{URL: server.url()}))
+		repo.Write("a", fmt.Sprint(i))
+		repo.Push("next")
+		commits = append(commits, fetchOK(t, store, Git{URL: server.RepoURL()}))
 		if got := text(t, commits[i], "a"); got != fmt.Sprint(i) {
 			t.Fatalf("commit %d: %q", i, got)
 		}
@@ -171,26 +172,26 @@ func TestFetchStartsAfreshBeforeManyPacks(t *testing.T) {
 	if len(left) != 2 {
 		t.Errorf("stores: %v, want the one in use and the one before", left)
 	}
-	if commit := fetchOK(t, store, Git{URL: server.url()}); text(t, commit, "a") != "7" {
+	if commit := fetchOK(t, store, Git{URL: server.RepoURL()}); text(t, commit, "a") != "7" {
 		t.Error("not the last commit")
 	}
 }
 
 func TestFetchResolvesRefs(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	first := repo.push("first")
-	repo.git("tag", "v1.0.0")
-	repo.git("tag", "--annotate", "--message", "x", "v1.2.0")
-	repo.git("tag", "--annotate", "--message", "x", "nested", "v1.2.0")
-	repo.write("a", "2")
-	second := repo.push("second")
-	repo.git("tag", "v2.0.0-rc.1")
-	repo.git("branch", "feature/x")
-	repo.pushAll()
-	repo.run(filepath.Join(repo.root, repo.name), "update-ref", "refs/pull/7/head", first)
-	server := serve(t, repo, httptest.NewServer)
-	ssh := serveSSH(t, repo)
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	first := repo.Push("first")
+	repo.Git("tag", "v1.0.0")
+	repo.Git("tag", "--annotate", "--message", "x", "v1.2.0")
+	repo.Git("tag", "--annotate", "--message", "x", "nested", "v1.2.0")
+	repo.Write("a", "2")
+	second := repo.Push("second")
+	repo.Git("tag", "v2.0.0-rc.1")
+	repo.Git("branch", "feature/x")
+	repo.PushAll()
+	repo.Run(filepath.Join(repo.Root, repo.Name), "update-ref", "refs/pull/7/head", first)
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	ssh := sources.ServeSSH(t, repo)
 
 	cases := map[string]struct {
 		ref  *sourcev1.GitRepositoryRef
@@ -212,7 +213,7 @@ func TestFetchResolvesRefs(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			for _, src := range []Git{{URL: server.url(), Ref: tc.ref}, {URL: ssh.url(), Ref: tc.ref, Auth: ssh.auth}} {
+			for _, src := range []Git{{URL: server.RepoURL(), Ref: tc.ref}, {URL: ssh.RepoURL(), Ref: tc.ref, Auth: authOf(ssh)}} {
 				commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), src)
 				if commit.Revision != tc.want {
 					t.Errorf("%s: got %s, want %s", src.URL, commit.Revision, tc.want)
@@ -223,45 +224,45 @@ func TestFetchResolvesRefs(t *testing.T) {
 }
 
 func TestFetchCommitTheServerDoesNotServeByHash(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	first := repo.push("first")
-	repo.write("a", "2")
-	repo.push("second")
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	first := repo.Push("first")
+	repo.Write("a", "2")
+	repo.Push("second")
 	// Over SSH git-upload-pack refuses what is not at a ref; over HTTP it cannot tell.
-	ssh := serveSSH(t, repo)
+	ssh := sources.ServeSSH(t, repo)
 	store := NewGitStore(t.TempDir(), loopback)
-	fetchOK(t, store, Git{URL: ssh.url(), Auth: ssh.auth})
+	fetchOK(t, store, Git{URL: ssh.RepoURL(), Auth: authOf(ssh)})
 	for _, ref := range []*sourcev1.GitRepositoryRef{{Commit: first}, {Commit: first, Branch: "main"}} {
-		if commit := fetchOK(t, store, Git{URL: ssh.url(), Auth: ssh.auth, Ref: ref}); text(t, commit, "a") != "1" {
+		if commit := fetchOK(t, store, Git{URL: ssh.RepoURL(), Auth: authOf(ssh), Ref: ref}); text(t, commit, "a") != "1" {
 			t.Errorf("%+v: got %s", ref, commit.Revision)
 		}
 	}
-	repo.write("a", "3")
-	third := repo.push("third")
-	if commit := fetchOK(t, store, Git{URL: ssh.url(), Auth: ssh.auth}); commit.Hash != third || text(t, commit, "a") != "3" {
+	repo.Write("a", "3")
+	third := repo.Push("third")
+	if commit := fetchOK(t, store, Git{URL: ssh.RepoURL(), Auth: authOf(ssh)}); commit.Hash != third || text(t, commit, "a") != "3" {
 		t.Errorf("after a fetch with history: %s", commit.Revision)
 	}
-	_, err := store.Fetch(t.Context(), Git{URL: ssh.url(), Auth: ssh.auth, Ref: &sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20)}})
+	_, err := store.Fetch(t.Context(), Git{URL: ssh.RepoURL(), Auth: authOf(ssh), Ref: &sourcev1.GitRepositoryRef{Commit: strings.Repeat("ab", 20)}})
 	sources.WantError(t, err, failure.ErrNotFound, "is in none of the branches")
 }
 
 func TestFetchFromManyAtOnce(t *testing.T) {
-	repo := newGitRepo(t)
+	repo := sources.NewGitRepo(t)
 	for i := range 30 {
-		repo.write(fmt.Sprintf("d%d/f", i), fmt.Sprint(i))
+		repo.Write(fmt.Sprintf("d%d/f", i), fmt.Sprint(i))
 	}
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
-	other := serve(t, repo, httptest.NewServer)
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	other := sources.ServeGit(t, repo, httptest.NewServer)
 	store := NewGitStore(t.TempDir(), loopback)
 	store.limits.packs = 2
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {
-			from := []*gitServer{server, other}[i%2]
+			from := []*sources.GitServer{server, other}[i%2]
 			for range 4 {
-				commit, err := store.Fetch(context.Background(), Git{URL: from.url()})
+				commit, err := store.Fetch(context.Background(), Git{URL: from.RepoURL()})
 				if err != nil {
 					t.Error(err)
 					return
@@ -276,29 +277,29 @@ func TestFetchFromManyAtOnce(t *testing.T) {
 		})
 	}
 	for i := range 4 {
-		repo.write("new", fmt.Sprint(i))
-		repo.push("next")
+		repo.Write("new", fmt.Sprint(i))
+		repo.Push("next")
 	}
 	wg.Wait()
-	uploads := strings.Count(strings.Join(server.seen(), "\n"), "git-upload-pack")
+	uploads := strings.Count(strings.Join(server.Seen(), "\n"), "git-upload-pack")
 	if uploads > 5 {
 		t.Errorf("%d transfers for at most 5 commits", uploads)
 	}
 }
 
 func TestFolderByDigest(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("apps/web/app.yaml", "x")
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	repo.Write("apps/web/app.yaml", "x")
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	dir := t.TempDir()
-	src := Git{URL: server.url()}
+	src := Git{URL: server.RepoURL()}
 	commit := fetchOK(t, NewGitStore(dir, loopback), src)
 	digest, err := commit.Root.Digest("apps/web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.seen()
+	server.Seen()
 	store := NewGitStore(dir, loopback)
 	folder, err := store.Folder(src, digest)
 	if err != nil {
@@ -307,7 +308,7 @@ func TestFolderByDigest(t *testing.T) {
 	if got, err := folder.ReadFile("app.yaml"); err != nil || string(got) != "x" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got := server.seen(); len(got) != 0 {
+	if got := server.Seen(); len(got) != 0 {
 		t.Errorf("the network was used: %v", got)
 	}
 	_, err = store.Folder(src, strings.Repeat("0", 40))
@@ -317,4 +318,29 @@ func TestFolderByDigest(t *testing.T) {
 	src.Auth.Password = "another credential"
 	_, err = store.Folder(src, digest)
 	sources.WantError(t, err, failure.ErrNotFound, "fetch first")
+}
+
+// fetchOK fetches and fails the test on an error.
+func fetchOK(t *testing.T, store *GitStore, src Git) Commit {
+	t.Helper()
+	commit, err := store.Fetch(t.Context(), src)
+	if err != nil {
+		t.Fatalf("Fetch: %v", err)
+	}
+	return commit
+}
+
+// text reads a file of the commit.
+func text(t *testing.T, commit Commit, path string) string {
+	t.Helper()
+	content, err := commit.Root.ReadFile(path)
+	if err != nil {
+		t.Fatalf("ReadFile(%s): %v", path, err)
+	}
+	return string(content)
+}
+
+// authOf is with what the server is read.
+func authOf(s *sources.SSHServer) transport.Auth {
+	return transport.Auth{Identity: s.Identity, KnownHosts: s.KnownHosts}
 }

@@ -25,26 +25,26 @@ func certificate(server *httptest.Server) []byte {
 }
 
 func TestFetchWithCredentials(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	hash := repo.push("first")
-	plain := serve(t, repo, httptest.NewServer)
-	tls := serve(t, repo, httptest.NewTLSServer)
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	hash := repo.Push("first")
+	plain := sources.ServeGit(t, repo, httptest.NewServer)
+	tls := sources.ServeGit(t, repo, httptest.NewTLSServer)
 	cases := map[string]struct {
-		server *gitServer
+		server *sources.GitServer
 		allow  func(*http.Request) bool
 		auth   transport.Auth
 	}{
-		"basic":              {plain, basic("bot", "p:ä%/ss"), transport.Auth{Username: "bot", Password: "p:ä%/ss"}},
-		"password only":      {plain, basic("", "token"), transport.Auth{Password: "token"}},
-		"bearer":             {plain, bearer("t0ken"), transport.Auth{BearerToken: "t0ken"}},
-		"basic with own CA":  {tls, basic("bot", "pass"), transport.Auth{Username: "bot", Password: "pass", CA: certificate(tls.Server)}},
-		"bearer with own CA": {tls, bearer("t0ken"), transport.Auth{BearerToken: "t0ken", CA: certificate(tls.Server)}},
+		"basic":              {plain, sources.Basic("bot", "p:ä%/ss"), transport.Auth{Username: "bot", Password: "p:ä%/ss"}},
+		"password only":      {plain, sources.Basic("", "token"), transport.Auth{Password: "token"}},
+		"bearer":             {plain, sources.Bearer("t0ken"), transport.Auth{BearerToken: "t0ken"}},
+		"basic with own CA":  {tls, sources.Basic("bot", "pass"), transport.Auth{Username: "bot", Password: "pass", CA: certificate(tls.Server)}},
+		"bearer with own CA": {tls, sources.Bearer("t0ken"), transport.Auth{BearerToken: "t0ken", CA: certificate(tls.Server)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.server.set(func() { tc.server.allow = tc.allow })
-			if commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: tc.server.url(), Auth: tc.auth}); commit.Hash != hash {
+			tc.server.Set(func() { tc.server.Allow = tc.allow })
+			if commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: tc.server.RepoURL(), Auth: tc.auth}); commit.Hash != hash {
 				t.Errorf("got %s", commit.Hash)
 			}
 		})
@@ -52,11 +52,11 @@ func TestFetchWithCredentials(t *testing.T) {
 }
 
 func TestFetchRefusedCredentials(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
-	server.set(func() { server.allow = basic("bot", "right") })
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	server.Set(func() { server.Allow = sources.Basic("bot", "right") })
 	const secret = "wr/ong +p%ss&word"
 	cases := map[string]struct {
 		auth transport.Auth
@@ -68,7 +68,7 @@ func TestFetchRefusedCredentials(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url(), Auth: tc.auth})
+			_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.RepoURL(), Auth: tc.auth})
 			sources.WantError(t, err, failure.ErrAuthentication, tc.says)
 			sources.WantNoSecret(t, err, secret)
 		})
@@ -76,46 +76,46 @@ func TestFetchRefusedCredentials(t *testing.T) {
 }
 
 func TestFetchLosesAccess(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
-	server.set(func() { server.allow = basic("bot", "pass") })
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	server.Set(func() { server.Allow = sources.Basic("bot", "pass") })
 	store := NewGitStore(t.TempDir(), loopback)
-	src := Git{URL: server.url(), Auth: transport.Auth{Username: "bot", Password: "pass"}}
+	src := Git{URL: server.RepoURL(), Auth: transport.Auth{Username: "bot", Password: "pass"}}
 	fetchOK(t, store, src)
-	server.set(func() { server.allow = basic("bot", "changed") })
+	server.Set(func() { server.Allow = sources.Basic("bot", "changed") })
 	// The commit is in the store; that must not be enough.
 	_, err := store.Fetch(t.Context(), src)
 	sources.WantError(t, err, failure.ErrAuthentication, "rejected")
 }
 
 func TestFetchFromUnknownAuthority(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.push("first")
-	server := serve(t, repo, httptest.NewTLSServer)
-	_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url()})
+	repo := sources.NewGitRepo(t)
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewTLSServer)
+	_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.RepoURL()})
 	sources.WantError(t, err, failure.ErrAuthentication, "ca.crt")
 	// One source's authority is not another's.
 	store := NewGitStore(t.TempDir(), loopback)
-	fetchOK(t, store, Git{URL: server.url(), Auth: transport.Auth{CA: certificate(server.Server)}})
-	_, err = store.Fetch(t.Context(), Git{URL: server.url()})
+	fetchOK(t, store, Git{URL: server.RepoURL(), Auth: transport.Auth{CA: certificate(server.Server)}})
+	_, err = store.Fetch(t.Context(), Git{URL: server.RepoURL()})
 	sources.WantError(t, err, failure.ErrAuthentication, "ca.crt")
 }
 
 func TestFetchRedirected(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	hash := repo.push("first")
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	hash := repo.Push("first")
 	var leaked []string
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		leaked = append(leaked, req.URL.Path+" "+req.Header.Get("Authorization"))
 	}))
 	defer other.Close()
-	server := serve(t, repo, httptest.NewServer)
-	server.set(func() { server.allow = basic("bot", "pass") })
-	server.set(func() {
-		server.wrap = func(w http.ResponseWriter, req *http.Request, _ http.Handler) bool {
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	server.Set(func() { server.Allow = sources.Basic("bot", "pass") })
+	server.Set(func() {
+		server.Wrap = func(w http.ResponseWriter, req *http.Request, _ http.Handler) bool {
 			if rest, ok := strings.CutPrefix(req.URL.Path, "/away"); ok {
 				http.Redirect(w, req, other.URL+rest, http.StatusFound)
 				return true
@@ -140,17 +140,17 @@ func TestFetchRedirected(t *testing.T) {
 }
 
 func TestFetchOverSSH(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	hash := repo.push("first")
-	server := serveSSH(t, repo)
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	hash := repo.Push("first")
+	server := sources.ServeSSH(t, repo)
 	store := NewGitStore(t.TempDir(), loopback)
-	src := Git{URL: server.url(), Auth: server.auth}
+	src := Git{URL: server.RepoURL(), Auth: authOf(server)}
 	if commit := fetchOK(t, store, src); commit.Hash != hash {
 		t.Errorf("got %s", commit.Hash)
 	}
-	repo.write("a", "2")
-	repo.push("second")
+	repo.Write("a", "2")
+	repo.Push("second")
 	if commit := fetchOK(t, store, src); text(t, commit, "a") != "2" {
 		t.Errorf("got %s", commit.Hash)
 	}
@@ -161,12 +161,12 @@ func TestFetchOverSSH(t *testing.T) {
 }
 
 func TestFetchOverSSHRefused(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.push("first")
-	server := serveSSH(t, repo)
-	stranger, strangersKey := newKey(t)
+	repo := sources.NewGitRepo(t)
+	repo.Push("first")
+	server := sources.ServeSSH(t, repo)
+	stranger, strangersKey := sources.NewSSHKey(t)
 	known := func(line string) transport.Auth {
-		return transport.Auth{Identity: server.auth.Identity, KnownHosts: []byte(line)}
+		return transport.Auth{Identity: server.Identity, KnownHosts: []byte(line)}
 	}
 	cases := map[string]struct {
 		url  string
@@ -177,17 +177,17 @@ func TestFetchOverSSHRefused(t *testing.T) {
 		"no known_hosts":      {"", known(""), failure.ErrInvalid, `ssh-keyscan 127.0.0.1`},
 		"garbage":             {"", known("this is not a line of it"), failure.ErrInvalid, "known_hosts of the Secret cannot be read"},
 		"unknown host":        {"", known(knownhosts.Line([]string{"github.com"}, stranger.PublicKey())), failure.ErrAuthentication, "is not in known_hosts"},
-		"another host key":    {"", known(knownhosts.Line([]string{server.address}, stranger.PublicKey())), failure.ErrAuthentication, "is not the one in known_hosts"},
-		"key not allowed":     {"", transport.Auth{Identity: strangersKey, KnownHosts: server.auth.KnownHosts}, failure.ErrAuthentication, "rejected the key"},
-		"no key":              {"", transport.Auth{KnownHosts: server.auth.KnownHosts}, failure.ErrInvalid, "needs a key"},
-		"no such repository":  {"ssh://git@" + server.address + "/gone.git", server.auth, failure.ErrNotFound, "does not appear to be a git repository"},
-		"quote in the path":   {"ssh://git@" + server.address + "/a'b.git", server.auth, failure.ErrNotFound, "does not serve"},
-		"password in the URL": {"ssh://git:hunter2@" + server.address + "/app.git", server.auth, failure.ErrInvalid, "move them to a Secret"},
+		"another host key":    {"", known(knownhosts.Line([]string{server.Address}, stranger.PublicKey())), failure.ErrAuthentication, "is not the one in known_hosts"},
+		"key not allowed":     {"", transport.Auth{Identity: strangersKey, KnownHosts: server.KnownHosts}, failure.ErrAuthentication, "rejected the key"},
+		"no key":              {"", transport.Auth{KnownHosts: server.KnownHosts}, failure.ErrInvalid, "needs a key"},
+		"no such repository":  {"ssh://git@" + server.Address + "/gone.git", authOf(server), failure.ErrNotFound, "does not appear to be a git repository"},
+		"quote in the path":   {"ssh://git@" + server.Address + "/a'b.git", authOf(server), failure.ErrNotFound, "does not serve"},
+		"password in the URL": {"ssh://git:hunter2@" + server.Address + "/app.git", authOf(server), failure.ErrInvalid, "move them to a Secret"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if tc.url == "" {
-				tc.url = server.url()
+				tc.url = server.RepoURL()
 			}
 			_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: tc.url, Auth: tc.auth})
 			sources.WantError(t, err, tc.kind, tc.says)
@@ -231,22 +231,22 @@ func TestEncryptedIdentity(t *testing.T) {
 }
 
 func TestSSHReadsNothingOfTheHome(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.push("first")
-	server := serveSSH(t, repo)
+	repo := sources.NewGitRepo(t)
+	repo.Push("first")
+	server := sources.ServeSSH(t, repo)
 	home := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(home, ".ssh"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{"known_hosts": server.auth.KnownHosts, "id_ed25519": server.auth.Identity} {
+	for name, content := range map[string][]byte{"known_hosts": server.KnownHosts, "id_ed25519": server.Identity} {
 		if err := os.WriteFile(filepath.Join(home, ".ssh", name), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Setenv("HOME", home)
 	t.Setenv("SSH_KNOWN_HOSTS", filepath.Join(home, ".ssh", "known_hosts"))
-	_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url(), Auth: transport.Auth{Identity: server.auth.Identity}})
+	_, err := NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.RepoURL(), Auth: transport.Auth{Identity: server.Identity}})
 	sources.WantError(t, err, failure.ErrInvalid, "no known_hosts")
-	_, err = NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.url(), Auth: transport.Auth{KnownHosts: server.auth.KnownHosts}})
+	_, err = NewGitStore(t.TempDir(), loopback).Fetch(t.Context(), Git{URL: server.RepoURL(), Auth: transport.Auth{KnownHosts: server.KnownHosts}})
 	sources.WantError(t, err, failure.ErrInvalid, "needs a key")
 }

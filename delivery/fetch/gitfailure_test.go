@@ -53,23 +53,23 @@ func TestFetchRefusesURLs(t *testing.T) {
 }
 
 func TestFetchFindsNothing(t *testing.T) {
-	repo := newGitRepo(t)
-	server := serve(t, repo, httptest.NewServer)
-	ssh := serveSSH(t, repo)
+	repo := sources.NewGitRepo(t)
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	ssh := sources.ServeSSH(t, repo)
 	store := NewGitStore(t.TempDir(), loopback)
 
-	for _, src := range []Git{{URL: server.url()}, {URL: ssh.url(), Auth: ssh.auth}} {
+	for _, src := range []Git{{URL: server.RepoURL()}, {URL: ssh.RepoURL(), Auth: authOf(ssh)}} {
 		_, err := store.Fetch(t.Context(), src)
 		sources.WantError(t, err, failure.ErrNotFound, "the repository is empty")
 	}
 
-	repo.write("a", "1")
-	repo.push("first")
-	repo.git("tag", "v1.0.0")
-	repo.git("branch", "gone")
-	repo.pushAll()
-	fetchOK(t, store, Git{URL: server.url(), Ref: &sourcev1.GitRepositoryRef{Branch: "gone"}})
-	repo.git("push", "--quiet", "origin", ":gone")
+	repo.Write("a", "1")
+	repo.Push("first")
+	repo.Git("tag", "v1.0.0")
+	repo.Git("branch", "gone")
+	repo.PushAll()
+	fetchOK(t, store, Git{URL: server.RepoURL(), Ref: &sourcev1.GitRepositoryRef{Branch: "gone"}})
+	repo.Git("push", "--quiet", "origin", ":gone")
 
 	cases := map[string]struct {
 		ref  sourcev1.GitRepositoryRef
@@ -87,15 +87,15 @@ func TestFetchFindsNothing(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := store.Fetch(t.Context(), Git{URL: server.url(), Ref: &tc.ref})
+			_, err := store.Fetch(t.Context(), Git{URL: server.RepoURL(), Ref: &tc.ref})
 			sources.WantError(t, err, tc.kind, tc.says)
 		})
 	}
 
-	if err := os.RemoveAll(filepath.Join(repo.root, repo.name)); err != nil {
+	if err := os.RemoveAll(filepath.Join(repo.Root, repo.Name)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := store.Fetch(t.Context(), Git{URL: server.url()})
+	_, err := store.Fetch(t.Context(), Git{URL: server.RepoURL()})
 	sources.WantError(t, err, failure.ErrNotFound, "there is no Git repository at this URL")
 }
 
@@ -152,7 +152,7 @@ func TestFetchFromServerThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	auth := serveSSH(t, newGitRepo(t)).auth
+	auth := authOf(sources.ServeSSH(t, sources.NewGitRepo(t)))
 	for _, scheme := range []string{"http", "ssh"} {
 		t.Run(scheme, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -169,17 +169,17 @@ func TestFetchFromServerThatHangs(t *testing.T) {
 }
 
 func TestFetchBrokenOff(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", strings.Repeat("0123456789abcdef", 10))
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", strings.Repeat("0123456789abcdef", 10))
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	dir := t.TempDir()
 	store := NewGitStore(dir, loopback)
-	fetchOK(t, store, Git{URL: server.url()})
-	repo.write("a", "2")
-	repo.push("second")
-	server.set(func() {
-		server.wrap = func(w http.ResponseWriter, req *http.Request, backend http.Handler) bool {
+	fetchOK(t, store, Git{URL: server.RepoURL()})
+	repo.Write("a", "2")
+	repo.Push("second")
+	server.Set(func() {
+		server.Wrap = func(w http.ResponseWriter, req *http.Request, backend http.Handler) bool {
 			if req.Method != http.MethodPost {
 				return false
 			}
@@ -192,7 +192,7 @@ func TestFetchBrokenOff(t *testing.T) {
 	})
 	before := openFiles(t)
 	for range 5 {
-		_, err := store.Fetch(t.Context(), Git{URL: server.url()})
+		_, err := store.Fetch(t.Context(), Git{URL: server.RepoURL()})
 		wantTransient(t, err)
 	}
 	if after := openFiles(t); after > before+3 {
@@ -203,8 +203,8 @@ func TestFetchBrokenOff(t *testing.T) {
 	if len(left)+len(inside) != 0 {
 		t.Errorf("left behind: %v %v", left, inside)
 	}
-	server.set(func() { server.wrap = nil })
-	if commit := fetchOK(t, store, Git{URL: server.url()}); text(t, commit, "a") != "2" {
+	server.Set(func() { server.Wrap = nil })
+	if commit := fetchOK(t, store, Git{URL: server.RepoURL()}); text(t, commit, "a") != "2" {
 		t.Errorf("got %s", commit.Hash)
 	}
 }
@@ -219,14 +219,14 @@ func openFiles(t *testing.T) int {
 }
 
 func TestFetchLimits(t *testing.T) {
-	repo := newGitRepo(t)
+	repo := sources.NewGitRepo(t)
 	// A megabyte of zeros is a kilobyte to transfer.
-	repo.write("zeros", strings.Repeat("\x00", limit.MiB))
+	repo.Write("zeros", strings.Repeat("\x00", limit.MiB))
 	for i := range 20 {
-		repo.write(fmt.Sprintf("f%d", i), fmt.Sprint(i))
+		repo.Write(fmt.Sprintf("f%d", i), fmt.Sprint(i))
 	}
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	cases := map[string]struct {
 		lower func(*limits)
 		says  string
@@ -242,7 +242,7 @@ func TestFetchLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := NewGitStore(t.TempDir(), loopback)
 			tc.lower(&store.limits)
-			_, err := store.Fetch(t.Context(), Git{URL: server.url()})
+			_, err := store.Fetch(t.Context(), Git{URL: server.RepoURL()})
 			sources.WantError(t, err, failure.ErrTooLarge, tc.says)
 			left, _ := filepath.Glob(filepath.Join(store.dir, "*", "*"))
 			if len(left) != 0 {

@@ -79,7 +79,7 @@ func (s *ChartStore) fromIndex(ctx context.Context, r request) (ChartArchive, er
 }
 
 // choose finds the version that is wished for.
-func (i *helmRepository) choose(w wish, limits limits) (index.Version, error) {
+func (i *helmRepository) choose(w wish, limits chartLimits) (index.Version, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if chosen, done := i.chosen[w]; done {
@@ -150,7 +150,7 @@ func (s *ChartStore) helmRepository(r request) (*helmRepository, error) {
 const indexFile = "index.zip"
 
 // refresh downloads the index unless it is as it was.
-func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits limits, room func(io.ReadCloser) io.ReadCloser) error {
+func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits chartLimits, room func(io.ReadCloser) io.ReadCloser) error {
 	at := *base
 	at.Path, at.RawPath = strings.TrimSuffix(at.Path, "/")+"/index.yaml", ""
 	kept, conditions := index.StampOf(i.file), http.Header{}

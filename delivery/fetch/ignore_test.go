@@ -27,10 +27,10 @@ var ignoreFiles = []string{
 
 // TestIgnoreIsAsGitDoes compares with what git itself leaves out.
 func TestIgnoreIsAsGitDoes(t *testing.T) {
-	repo := newGitRepo(t)
+	repo := sources.NewGitRepo(t)
 	files := fstest.MapFS{}
 	for _, name := range ignoreFiles {
-		repo.write(name, "x")
+		repo.Write(name, "x")
 		files[name] = &fstest.MapFile{Data: []byte("x")}
 		files["apps/web/"+name] = &fstest.MapFile{Data: []byte("x")}
 	}
@@ -42,9 +42,9 @@ func TestIgnoreIsAsGitDoes(t *testing.T) {
 		"web.yaml\n!deploy/prod/web.yaml", "A.YAML", ".", "..", "./a.yaml", "deep//a.yaml", "[a-", "[b-a].yaml", "x[a-]", "x[\\]]",
 	} {
 		t.Run(patterns, func(t *testing.T) {
-			repo.write(".git/info/exclude", patterns)
+			repo.Write(".git/info/exclude", patterns)
 			var want []string
-			for name := range strings.SplitSeq(repo.git("-c", "core.quotePath=false", "ls-files", "-z", "--others", "--exclude-standard"), "\x00") {
+			for name := range strings.SplitSeq(repo.Git("-c", "core.quotePath=false", "ls-files", "-z", "--others", "--exclude-standard"), "\x00") {
 				if name != "" {
 					want = append(want, name)
 				}
@@ -89,13 +89,13 @@ func TestIgnoreIsAsGitDoes(t *testing.T) {
 }
 
 func TestIgnoredLinksAreNotThere(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("app/web.yaml", "kind: Service")
-	if err := os.Symlink("/etc/passwd", filepath.Join(repo.work, "app", "link.yaml")); err != nil {
+	repo := sources.NewGitRepo(t)
+	repo.Write("app/web.yaml", "kind: Service")
+	if err := os.Symlink("/etc/passwd", filepath.Join(repo.Work, "app", "link.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	repo.push("first")
-	commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: serve(t, repo, httptest.NewServer).url()})
+	repo.Push("first")
+	commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()})
 	files, err := Ignore(commit.Root, "app", "link.yaml")
 	if err != nil {
 		t.Fatal(err)

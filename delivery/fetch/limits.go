@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -19,9 +18,6 @@ type limits struct {
 	file        int64       // a file that is read
 	files       int         // files and folders listed below one Folder
 	depth       int         // folders inside each other
-	index       int64       // a Helm repository's index.yaml
-	indexDoc    int64       // what of an index.yaml is parsed at once: one version, or all of it when Helm did not write it
-	chart       int64       // a chart archive
 
 	transport.Timeouts
 }
@@ -36,18 +32,11 @@ func defaultLimits() limits {
 			Objects: 250_000, Inflated: 1 * limit.GiB, Object: 64 * limit.MiB, Oversized: 512 * limit.MiB, Chain: 64 * limit.MiB,
 			Base: 8 * limit.MiB, Bases: 32 * limit.MiB,
 		},
-		packs:    50,
-		file:     5 * limit.MiB,
-		files:    50_000,
-		depth:    32,
-		index:    64 * limit.MiB,
-		indexDoc: 2 * limit.MiB,
-		chart:    20 * limit.MiB,
+		packs: 50,
+		file:  5 * limit.MiB,
+		files: 50_000,
+		depth: 32,
 
 		Timeouts: transport.DefaultTimeouts(),
 	}
-}
-
-func chartTooLarge(max int64) error {
-	return failure.New(failure.ErrChartTooLarge, "the chart is larger than the limit of %s: leave out of it what it does not need", limit.Text(max))
 }

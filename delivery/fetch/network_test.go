@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // loopback is the Network of tests, whose servers are on this machine.
@@ -25,7 +26,7 @@ func TestEveryWayIsGuarded(t *testing.T) {
 	defer inner.Close()
 	host := strings.TrimPrefix(inner.URL, "http://")
 	_, port, _ := net.SplitHostPort(host)
-	signer, identity := newKey(t)
+	signer, identity := sources.NewSSHKey(t)
 	ssh := transport.Auth{Identity: identity, KnownHosts: []byte("x " + string(cryptossh.MarshalAuthorizedKey(signer.PublicKey())))}
 	git := func(at string, auth transport.Auth) error {
 		_, err := NewGitStore(t.TempDir(), nil).Fetch(t.Context(), Git{URL: at, Auth: auth})

@@ -113,14 +113,14 @@ func TestChartFromRegistryWithCredentials(t *testing.T) {
 		allow   func(*http.Request) bool
 		refused bool
 	}{
-		"basic":             {transport.Auth{Username: "bot", Password: secret, CA: ca}, basic("bot", secret), false},
-		"docker":            {transport.Auth{DockerConfig: docker(host, `{"username":"bot","password":"hunter2+/x"}`), CA: ca}, basic("bot", secret), false},
-		"bearer":            {transport.Auth{BearerToken: secret, CA: ca}, bearer(secret), false},
-		"docker token":      {transport.Auth{DockerConfig: docker(host, `{"registrytoken":"hunter2+/x"}`), CA: ca}, bearer(secret), false},
-		"wrong":             {transport.Auth{Username: "bot", Password: secret, CA: ca}, basic("bot", "other"), true},
-		"of another host":   {transport.Auth{DockerConfig: docker("example.com", `{"username":"bot","password":"hunter2+/x"}`), CA: ca}, basic("bot", secret), true},
-		"none":              {transport.Auth{CA: ca}, basic("bot", secret), true},
-		"unknown authority": {transport.Auth{Username: "bot", Password: secret}, basic("bot", secret), true},
+		"basic":             {transport.Auth{Username: "bot", Password: secret, CA: ca}, sources.Basic("bot", secret), false},
+		"docker":            {transport.Auth{DockerConfig: docker(host, `{"username":"bot","password":"hunter2+/x"}`), CA: ca}, sources.Basic("bot", secret), false},
+		"bearer":            {transport.Auth{BearerToken: secret, CA: ca}, sources.Bearer(secret), false},
+		"docker token":      {transport.Auth{DockerConfig: docker(host, `{"registrytoken":"hunter2+/x"}`), CA: ca}, sources.Bearer(secret), false},
+		"wrong":             {transport.Auth{Username: "bot", Password: secret, CA: ca}, sources.Basic("bot", "other"), true},
+		"of another host":   {transport.Auth{DockerConfig: docker("example.com", `{"username":"bot","password":"hunter2+/x"}`), CA: ca}, sources.Basic("bot", secret), true},
+		"none":              {transport.Auth{CA: ca}, sources.Basic("bot", secret), true},
+		"unknown authority": {transport.Auth{Username: "bot", Password: secret}, sources.Basic("bot", secret), true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestChartFromRegistryWithCredentials(t *testing.T) {
 func TestChartFromRegistryElsewhere(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewServer)
 	pushChart(t, server, "1.0.0", chartMediaType)
-	server.Allow, server.Challenge = basic("bot", "hunter2"), `Basic realm="registry"`
+	server.Allow, server.Challenge = sources.Basic("bot", "hunter2"), `Basic realm="registry"`
 	var got []string
 	storage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		got = append(got, req.Header.Get("Authorization")+req.Header.Get("Referer"))

@@ -23,17 +23,17 @@ import (
 func TestGitAgreesWithTheIndex(t *testing.T) {
 	for name, option := range map[string]string{"by name": "--no-reuse-delta", "by offset": "--delta-base-offset"} {
 		t.Run(name, func(t *testing.T) {
-			repo := newGitRepo(t)
+			repo := sources.NewGitRepo(t)
 			lines := strings.Split(noiseLines(400), "\n")
 			for i := range 60 {
 				lines[i*3] = fmt.Sprint("changed ", i)
-				repo.write("app.yaml", strings.Join(lines, "\n"))
-				repo.write(fmt.Sprintf("d%d/same.yaml", i%7), strings.Join(lines[i:], "\n"))
-				repo.git("add", "--all")
-				repo.git("commit", "--quiet", "--message", fmt.Sprint(i))
+				repo.Write("app.yaml", strings.Join(lines, "\n"))
+				repo.Write(fmt.Sprintf("d%d/same.yaml", i%7), strings.Join(lines[i:], "\n"))
+				repo.Git("add", "--all")
+				repo.Git("commit", "--quiet", "--message", fmt.Sprint(i))
 			}
 			base := filepath.Join(t.TempDir(), "p")
-			repo.git("-c", "alias.all=!git rev-list --objects --all | git pack-objects --no-reuse-delta --depth=50 "+option+" "+base, "all")
+			repo.Git("-c", "alias.all=!git rev-list --objects --all | git pack-objects --no-reuse-delta --depth=50 "+option+" "+base, "all")
 			packs, err := filepath.Glob(base + "-*.pack")
 			if err != nil || len(packs) != 1 {
 				t.Fatal(packs, err)
@@ -54,7 +54,7 @@ func TestGitAgreesWithTheIndex(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Errorf("the index has %d bytes, that of git %d, and they differ", len(got), len(want))
 			}
-			deltas := strings.Count(repo.git("verify-pack", "-v", packs[0]), "chain length")
+			deltas := strings.Count(repo.Git("verify-pack", "-v", packs[0]), "chain length")
 			if deltas < 5 {
 				t.Errorf("the pack has chains of only %d lengths", deltas)
 			}
@@ -97,18 +97,18 @@ func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a large repository")
 	}
-	repo := newGitRepo(t)
-	repo.fastImport(func(file func(string, int64, io.Reader)) {
+	repo := sources.NewGitRepo(t)
+	fastImport(repo, func(file func(string, int64, io.Reader)) {
 		file("apps/db/dump.sql", 100*limit.MiB, sources.Zeros{})
 		file("apps/web/app.yaml", 3, strings.NewReader("a: "))
 	})
-	repo.config("core.bigFileThreshold", "10m") // else git takes long to look for differences in it
-	server := serve(t, repo, httptest.NewServer)
+	config(repo, "core.bigFileThreshold", "10m") // else git takes long to look for differences in it
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	store := NewGitStore(t.TempDir(), loopback)
 	store.limits.Answer = time.Minute
 	var commit Commit
 	peak := sources.PeakHeap(t, func() {
-		commit = fetchOK(t, store, Git{URL: server.url()})
+		commit = fetchOK(t, store, Git{URL: server.RepoURL()})
 		_, err := commit.Root.ReadFile("apps/db/dump.sql")
 		sources.WantError(t, err, failure.ErrTooLarge, "larger than the limit of 5 MiB")
 	})
@@ -119,11 +119,11 @@ func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
 		t.Errorf("it took %d MiB", peak/limit.MiB)
 	}
 	// The next commit is fetched on top of it.
-	repo.git("fetch", "--quiet", "--depth=1", "origin", "main")
-	repo.git("reset", "--quiet", "--hard", "FETCH_HEAD")
-	repo.write("apps/web/app.yaml", "b: ")
-	repo.push("next")
-	if next := fetchOK(t, store, Git{URL: server.url()}); text(t, next, "apps/web/app.yaml") != "b: " {
+	repo.Git("fetch", "--quiet", "--depth=1", "origin", "main")
+	repo.Git("reset", "--quiet", "--hard", "FETCH_HEAD")
+	repo.Write("apps/web/app.yaml", "b: ")
+	repo.Push("next")
+	if next := fetchOK(t, store, Git{URL: server.RepoURL()}); text(t, next, "apps/web/app.yaml") != "b: " {
 		t.Error("the next commit is not there")
 	}
 }

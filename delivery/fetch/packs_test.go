@@ -52,18 +52,18 @@ func (e *elsewhere) run(ctx context.Context, c apart.Call) ([]byte, error) {
 
 // TestALargeCommitIsReadElsewhere, a small one at once, and what builds on the one before is whole. Git itself looks at the packs.
 func TestALargeCommitIsReadElsewhere(t *testing.T) {
-	repo, process := newGitRepo(t), &elsewhere{}
+	repo, process := sources.NewGitRepo(t), &elsewhere{}
 	store := NewGitStore(t.TempDir(), loopback)
 	store.unpacking.Apart.Run = process.run
-	server := serve(t, repo, httptest.NewServer)
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	large := noiseLines(80_000)
 	push := func(want int64, files map[string]string) {
 		t.Helper()
 		for path, text := range files {
-			repo.write(path, text)
+			repo.Write(path, text)
 		}
-		repo.push("next")
-		commit := fetchOK(t, store, Git{URL: server.url()})
+		repo.Push("next")
+		commit := fetchOK(t, store, Git{URL: server.RepoURL()})
 		for path, want := range files {
 			if text(t, commit, path) != want {
 				t.Errorf("%s is not what was pushed", path)
@@ -81,7 +81,7 @@ func TestALargeCommitIsReadElsewhere(t *testing.T) {
 	if err != nil || len(packs) != 4 {
 		t.Fatalf("the packs are %v, %v", packs, err)
 	}
-	repo.git(append([]string{"verify-pack"}, packs...)...)
+	repo.Git(append([]string{"verify-pack"}, packs...)...)
 }
 
 // overLimit is how a process ends that takes too much.
@@ -95,37 +95,37 @@ func (overLimit) OverLimit() {}
 // TestAPackOverALimitIsNotFetchedAgain before there is another commit, also after a restart. A process that ended for no reason of the
 // pack's says nothing about it.
 func TestAPackOverALimitIsNotFetchedAgain(t *testing.T) {
-	repo, process, dir := newGitRepo(t), &elsewhere{err: errors.New("somebody killed it")}, t.TempDir()
-	server := serve(t, repo, httptest.NewServer)
+	repo, process, dir := sources.NewGitRepo(t), &elsewhere{err: errors.New("somebody killed it")}, t.TempDir()
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	fetch := func(requests int, kind error, want string) {
 		t.Helper()
 		store := NewGitStore(dir, loopback)
 		store.unpacking.Apart.Run = process.run
-		_, err := store.Fetch(t.Context(), Git{URL: server.url()})
+		_, err := store.Fetch(t.Context(), Git{URL: server.RepoURL()})
 		sources.WantError(t, err, kind, want)
-		if got := len(server.seen()); got != requests {
+		if got := len(server.Seen()); got != requests {
 			t.Errorf("it took %d requests, want %d", got, requests)
 		}
 	}
-	repo.write("large.yaml", noiseLines(40_000))
-	repo.push("large")
+	repo.Write("large.yaml", noiseLines(40_000))
+	repo.Push("large")
 	fetch(2, pack.ErrUnfit, "somebody killed it")
 	process.err = overLimit{}
 	fetch(2, failure.ErrTooLarge, "the commit's pack takes more than the limit of memory, 256 MiB: take large files out of Git")
 	fetch(1, failure.ErrTooLarge, "256 MiB: take large files out of Git; this commit is not fetched again")
 	process.err = nil
 	fetch(1, failure.ErrTooLarge, "this commit is not fetched again")
-	repo.push("again")
+	repo.Push("again")
 	fetch(2, nil, "")
 }
 
 // smallRepo serves a repository of one small file.
-func smallRepo(t *testing.T) *gitServer {
+func smallRepo(t *testing.T) *sources.GitServer {
 	t.Helper()
-	repo := newGitRepo(t)
-	repo.write("web.yaml", "a: 1\n")
-	repo.push("small")
-	return serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	repo.Write("web.yaml", "a: 1\n")
+	repo.Push("small")
+	return sources.ServeGit(t, repo, httptest.NewServer)
 }
 
 // TestPacksThatInflateDelayNobodyElse has the apps and Repositories of three tenants fetch, again and again, small packs that inflate to
@@ -139,9 +139,9 @@ func TestPacksThatInflateDelayNobodyElse(t *testing.T) {
 	store.unpacking.Apart = apart.Runner{
 		Run: process.run, Turn: fair.NewSlices("packs of a test", 2, 100*time.Millisecond, nil, clock.RealClock{}).Run,
 	}
-	fetch := func(ctx context.Context, server *gitServer, whose string, n int) (time.Duration, error) {
+	fetch := func(ctx context.Context, server *sources.GitServer, whose string, n int) (time.Duration, error) {
 		began := time.Now() // Each has a store of its own, as those of other repositories have.
-		_, err := store.Fetch(ctx, Git{URL: server.url(), Tenant: whose, Auth: transport.Auth{Username: fmt.Sprint(whose, n), Password: "x"}})
+		_, err := store.Fetch(ctx, Git{URL: server.RepoURL(), Tenant: whose, Auth: transport.Auth{Username: fmt.Sprint(whose, n), Password: "x"}})
 		return time.Since(began), err
 	}
 	alone, err := fetch(t.Context(), hostile, "alone", 0)
@@ -170,7 +170,7 @@ func TestPacksThatInflateDelayNobodyElse(t *testing.T) {
 			t.Fatal("no packs are unpacked")
 		}
 	}
-	for what, server := range map[string]*gitServer{"a small one": small, "one of 2 MiB": fair2MiB} {
+	for what, server := range map[string]*sources.GitServer{"a small one": small, "one of 2 MiB": fair2MiB} {
 		var took []time.Duration
 		for n := range 10 {
 			for _, whose := range []string{"few", pool.RepositoryTenant("few")} {
@@ -193,15 +193,15 @@ func TestPacksThatInflateDelayNobodyElse(t *testing.T) {
 }
 
 // inflating serves a small repository of so many files, each of so many bytes.
-func inflating(t *testing.T, files int, size int64) *gitServer {
+func inflating(t *testing.T, files int, size int64) *sources.GitServer {
 	t.Helper()
-	repo := newGitRepo(t)
-	repo.fastImport(func(file func(string, int64, io.Reader)) {
+	repo := sources.NewGitRepo(t)
+	fastImport(repo, func(file func(string, int64, io.Reader)) {
 		for i := range files {
 			text := fmt.Sprint(i, "\n")
 			file(fmt.Sprintf("f%d", i), size, io.MultiReader(strings.NewReader(text), sources.Zeros{}))
 		}
 	})
-	repo.run(filepath.Join(repo.root, "app.git"), "config", "core.bigFileThreshold", "1m") // It looks for no differences.
-	return serve(t, repo, httptest.NewServer)
+	repo.Run(filepath.Join(repo.Root, "app.git"), "config", "core.bigFileThreshold", "1m") // It looks for no differences.
+	return sources.ServeGit(t, repo, httptest.NewServer)
 }

@@ -13,25 +13,26 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // changing is a repository of a few manifests and kustomizations that changes at random.
 type changing struct {
-	*gitRepo
+	*sources.GitRepo
 	*rand.Rand
 }
 
 // put makes a path something else: a file, a folder above which there was a file, a link, or nothing.
 func (c *changing) put() {
-	c.t.Helper()
+	c.T.Helper()
 	paths := []string{
 		"app/kustomization.yaml", "app/kustomization.yaml", "app/kustomization.yml", "app/config.yaml", "app/more.yaml", "app/sub/kustomization.yaml",
 		"app/sub/config.yaml", "base/kustomization.yaml", "base/Kustomization", "base/config.yaml", "parts/kustomization.yaml", "parts/config.yaml",
 		"patch.yaml", "app/x.env", "base", "parts", "app/sub", "absent", "elsewhere.txt",
 	}
 	at := paths[c.IntN(len(paths))]
-	full := filepath.Join(c.work, at)
-	for above := filepath.Dir(full); above != c.work; above = filepath.Dir(above) {
+	full := filepath.Join(c.Work, at)
+	for above := filepath.Dir(full); above != c.Work; above = filepath.Dir(above) {
 		if about, err := os.Lstat(above); err == nil && !about.IsDir() {
 			c.check(os.Remove(above))
 		}
@@ -43,7 +44,7 @@ func (c *changing) put() {
 		c.check(os.MkdirAll(filepath.Dir(full), 0o755))
 		c.check(os.Symlink("config.yaml", full))
 	default:
-		c.write(at, c.content())
+		c.Write(at, c.content())
 	}
 }
 
@@ -67,9 +68,9 @@ func (c *changing) content() string {
 }
 
 func (c *changing) check(err error) {
-	c.t.Helper()
+	c.T.Helper()
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 }
 
@@ -84,19 +85,19 @@ func TestTheSameReadsAreTheSameBuild(t *testing.T) {
 	}
 	same, news := 0, 0
 	for seed := range uint64(6) {
-		c := &changing{newGitRepo(t), rand.New(rand.NewPCG(seed, 0))}
-		c.write("app/kustomization.yaml", "resources: [../base, config.yaml]\n")
-		c.write("base/kustomization.yaml", "resources: [config.yaml]\n")
+		c := &changing{sources.NewGitRepo(t), rand.New(rand.NewPCG(seed, 0))}
+		c.Write("app/kustomization.yaml", "resources: [../base, config.yaml]\n")
+		c.Write("base/kustomization.yaml", "resources: [config.yaml]\n")
 		for i, folder := range []string{"app", "base", "parts"} {
-			c.write(folder+"/config.yaml", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %c}, data: {}}", 'a'+rune(i)))
+			c.Write(folder+"/config.yaml", fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %c}, data: {}}", 'a'+rune(i)))
 		}
-		store, source := NewGitStore(t.TempDir(), loopback), Git{URL: serve(t, c.gitRepo, httptest.NewServer).url()}
+		store, source := NewGitStore(t.TempDir(), loopback), Git{URL: sources.ServeGit(t, c.GitRepo, httptest.NewServer).RepoURL()}
 		last := map[int]result{}
 		for step := range 25 {
 			if step > 0 {
 				c.put()
 			}
-			c.push("next")
+			c.Push("next")
 			root := fetchOK(t, store, source).Root
 			for i := range builds {
 				reading := root.Reading()

@@ -15,26 +15,27 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // TestReadingOfABuild has builds that need more and less of a repository, and changes one thing of it at a time: those that read
 // it must notice, and nobody else.
 func TestReadingOfABuild(t *testing.T) {
 	const manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {of: %s}}"
-	repo := newGitRepo(t)
-	repo.write("base/kustomization.yaml", "resources: [config.yaml]")
-	repo.write("base/config.yaml", fmt.Sprintf(manifest, "base"))
-	repo.write("base/README.md", "for people")
-	repo.write("parts/debug/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nconfigMapGenerator: [{name: b, envs: [b.env]}]\n")
-	repo.write("parts/debug/b.env", "a=b")
-	repo.write("patch.yaml", fmt.Sprintf(manifest, "patch"))
-	repo.write("alone/kustomization.yaml", "resources: [config.yaml]")
-	repo.write("alone/config.yaml", fmt.Sprintf(manifest, "alone"))
-	repo.write("over/kustomization.yaml", "resources: [../base]\npatches: [{path: ../patch.yaml}]")
-	repo.write("broken/kustomization.yaml", "resources: [../absent]")
-	repo.write("plain/deep/config.yaml", fmt.Sprintf(manifest, "plain"))
-	repo.push("first")
-	store, source := NewGitStore(t.TempDir(), loopback), Git{URL: serve(t, repo, httptest.NewServer).url()}
+	repo := sources.NewGitRepo(t)
+	repo.Write("base/kustomization.yaml", "resources: [config.yaml]")
+	repo.Write("base/config.yaml", fmt.Sprintf(manifest, "base"))
+	repo.Write("base/README.md", "for people")
+	repo.Write("parts/debug/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nconfigMapGenerator: [{name: b, envs: [b.env]}]\n")
+	repo.Write("parts/debug/b.env", "a=b")
+	repo.Write("patch.yaml", fmt.Sprintf(manifest, "patch"))
+	repo.Write("alone/kustomization.yaml", "resources: [config.yaml]")
+	repo.Write("alone/config.yaml", fmt.Sprintf(manifest, "alone"))
+	repo.Write("over/kustomization.yaml", "resources: [../base]\npatches: [{path: ../patch.yaml}]")
+	repo.Write("broken/kustomization.yaml", "resources: [../absent]")
+	repo.Write("plain/deep/config.yaml", fmt.Sprintf(manifest, "plain"))
+	repo.Push("first")
+	store, source := NewGitStore(t.TempDir(), loopback), Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}
 	before := fetchOK(t, store, source).Root
 
 	builds := map[string]struct {
@@ -74,10 +75,10 @@ func TestReadingOfABuild(t *testing.T) {
 		{"base/Kustomization", []string{"over"}}, // Two of them in a folder are an error.
 		{"elsewhere/a.yaml", nil},
 	} {
-		repo.write(change.file, "changed")
-		repo.push("changed " + change.file)
+		repo.Write(change.file, "changed")
+		repo.Push("changed " + change.file)
 		after := fetchOK(t, store, source).Root
-		repo.git("reset", "-q", "--hard", "HEAD~1")
+		repo.Git("reset", "-q", "--hard", "HEAD~1")
 		for name := range builds {
 			digest, err := after.DigestOf(reads[name])
 			if err != nil {
@@ -91,11 +92,11 @@ func TestReadingOfABuild(t *testing.T) {
 }
 
 func TestReads(t *testing.T) {
-	root := fetchFolder(t, nil, func(r *gitRepo) {
-		r.write("a/b/c.txt", "c")
-		r.write("d.txt", "d")
+	root := fetchFolder(t, nil, func(r *sources.GitRepo) {
+		r.Write("a/b/c.txt", "c")
+		r.Write("d.txt", "d")
 		for i := range maxReads + 1 {
-			r.write(fmt.Sprintf("many/%d", i), "x")
+			r.Write(fmt.Sprintf("many/%d", i), "x")
 		}
 	})
 	for name, tc := range map[string]struct {
@@ -135,7 +136,7 @@ func TestReads(t *testing.T) {
 
 // TestReadsAreBounded has somebody ask about more than is remembered, in number and in length, of what is not even there.
 func TestReadsAreBounded(t *testing.T) {
-	root := fetchFolder(t, nil, func(r *gitRepo) { r.write("a.txt", "a") })
+	root := fetchFolder(t, nil, func(r *sources.GitRepo) { r.Write("a.txt", "a") })
 	long := strings.Repeat("x", 10_000)
 	for name, paths := range map[string]int{long: 1_000, "short": 100_000} {
 		reading := root.Reading()
@@ -153,10 +154,10 @@ func TestReadsAreBounded(t *testing.T) {
 
 // TestAReadingCountsOnItsOwn has what one app lists of a source leave room for the next one.
 func TestAReadingCountsOnItsOwn(t *testing.T) {
-	root := fetchFolder(t, func(l *limits) { l.files = 5 }, func(r *gitRepo) {
+	root := fetchFolder(t, func(l *limits) { l.files = 5 }, func(r *sources.GitRepo) {
 		for i := range 4 {
-			r.write(fmt.Sprintf("a/%d", i), "x")
-			r.write(fmt.Sprintf("b/%d", i), "x")
+			r.Write(fmt.Sprintf("a/%d", i), "x")
+			r.Write(fmt.Sprintf("b/%d", i), "x")
 		}
 	})
 	for _, folder := range []string{"a", "b"} {
@@ -168,7 +169,7 @@ func TestAReadingCountsOnItsOwn(t *testing.T) {
 
 // TestAReadingIsItsFolder has it answer what the folder does, errors included.
 func TestAReadingIsItsFolder(t *testing.T) {
-	reading := fetchFolder(t, nil, func(r *gitRepo) { r.write("a/b.txt", "b") }).Reading()
+	reading := fetchFolder(t, nil, func(r *sources.GitRepo) { r.Write("a/b.txt", "b") }).Reading()
 	if err := fstest.TestFS(reading, "a/b.txt"); err != nil {
 		t.Error(err)
 	}

@@ -70,18 +70,18 @@ func TestFetchHealsADamagedStore(t *testing.T) {
 	}
 	for name, spoil := range damage {
 		t.Run(name, func(t *testing.T) {
-			repo := newGitRepo(t)
-			repo.write("a", "1")
-			repo.write("dir/b", "1")
-			repo.push("first")
-			src := Git{URL: serve(t, repo, httptest.NewServer).url()}
+			repo := sources.NewGitRepo(t)
+			repo.Write("a", "1")
+			repo.Write("dir/b", "1")
+			repo.Push("first")
+			src := Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}
 			dir := t.TempDir()
 			running := NewGitStore(dir, loopback)
 			fetchOK(t, running, src)
 			spoil(t, dir)
 			for _, store := range []*GitStore{running, NewGitStore(dir, loopback)} {
-				repo.write("a", name)
-				repo.push("next")
+				repo.Write("a", name)
+				repo.Push("next")
 				// The process that runs while the damage is done may need one fetch to see it.
 				commit, err := store.Fetch(t.Context(), src)
 				if err == nil {
@@ -99,10 +99,10 @@ func TestFetchHealsADamagedStore(t *testing.T) {
 }
 
 func TestFetchSweepsWhatACrashLeft(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	repo.push("first")
-	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	repo.Push("first")
+	src := Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}
 	dir := t.TempDir()
 	fetchOK(t, NewGitStore(dir, loopback), src)
 	key := filepath.Dir(onlyGlob(t, dir, "*", "1"))
@@ -119,8 +119,8 @@ func TestFetchSweepsWhatACrashLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	repo.write("a", "2")
-	repo.push("second")
+	repo.Write("a", "2")
+	repo.Push("second")
 	if commit := fetchOK(t, NewGitStore(dir, loopback), src); text(t, commit, "a") != "2" {
 		t.Error("not the commit that was pushed")
 	}
@@ -138,14 +138,14 @@ func TestFetchKilled(t *testing.T) {
 			_, _ = NewGitStore(os.Getenv("FETCH_DIR"), loopback).Fetch(context.Background(), Git{URL: url})
 		}
 	}
-	repo := newGitRepo(t)
+	repo := sources.NewGitRepo(t)
 	for i := range 200 {
-		repo.write(fmt.Sprintf("d%d/f", i), strings.Repeat(fmt.Sprint(i), 100))
+		repo.Write(fmt.Sprintf("d%d/f", i), strings.Repeat(fmt.Sprint(i), 100))
 	}
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
-	server.set(func() {
-		server.wrap = func(w http.ResponseWriter, req *http.Request, backend http.Handler) bool {
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	server.Set(func() {
+		server.Wrap = func(w http.ResponseWriter, req *http.Request, backend http.Handler) bool {
 			whole := httptest.NewRecorder()
 			backend.ServeHTTP(whole, req)
 			w.Header().Set("Content-Type", whole.Header().Get("Content-Type"))
@@ -160,17 +160,17 @@ func TestFetchKilled(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 6 {
 		child := exec.Command(os.Args[0], "-test.run=^TestFetchKilled$")
-		child.Env = append(os.Environ(), "FETCH_URL="+server.url(), "FETCH_DIR="+dir)
+		child.Env = append(os.Environ(), "FETCH_URL="+server.RepoURL(), "FETCH_DIR="+dir)
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(60+i*45) * time.Millisecond)
 		_ = child.Process.Signal(syscall.SIGKILL)
 		_ = child.Wait()
-		repo.write("round", fmt.Sprint(i))
-		repo.push("next")
+		repo.Write("round", fmt.Sprint(i))
+		repo.Push("next")
 	}
-	commit := fetchOK(t, NewGitStore(dir, loopback), Git{URL: server.url()})
+	commit := fetchOK(t, NewGitStore(dir, loopback), Git{URL: server.RepoURL()})
 	for i := range 200 {
 		if got := text(t, commit, fmt.Sprintf("d%d/f", i)); got != strings.Repeat(fmt.Sprint(i), 100) {
 			t.Fatalf("d%d: %q", i, got)
@@ -187,18 +187,18 @@ func TestFetchToAFullDisk(t *testing.T) {
 		t.Skip("needs to mount a small file system: ", err)
 	}
 	defer unmount(t, dir)
-	repo := newGitRepo(t)
-	repo.write("small", "1")
-	repo.push("first")
-	src := Git{URL: serve(t, repo, httptest.NewServer).url()}
+	repo := sources.NewGitRepo(t)
+	repo.Write("small", "1")
+	repo.Push("first")
+	src := Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}
 	store := NewGitStore(dir, loopback)
 	first := fetchOK(t, store, src)
 	var random strings.Builder
 	for i := range 30000 {
 		fmt.Fprintf(&random, "%x", i*i*7919)
 	}
-	repo.write("large", random.String())
-	repo.push("second")
+	repo.Write("large", random.String())
+	repo.Push("second")
 
 	_, err := store.Fetch(t.Context(), src)
 	sources.WantError(t, err, syscall.ENOSPC, "no space left below "+dir)
@@ -206,9 +206,9 @@ func TestFetchToAFullDisk(t *testing.T) {
 	if text(t, first, "small") != "1" {
 		t.Error("the first commit is not readable any more")
 	}
-	repo.git("rm", "--quiet", "large")
-	repo.write("small", "2")
-	repo.push("third")
+	repo.Git("rm", "--quiet", "large")
+	repo.Write("small", "2")
+	repo.Push("third")
 	if commit := fetchOK(t, store, src); text(t, commit, "small") != "2" {
 		t.Error("not the commit that was pushed")
 	}
@@ -241,19 +241,19 @@ func openBelow(dir string) (open []string) {
 }
 
 func TestCommitFindsOtherFolders(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("apps/web/app.yaml", "1")
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	repo.Write("apps/web/app.yaml", "1")
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	store := NewGitStore(t.TempDir(), loopback)
-	first := fetchOK(t, store, Git{URL: server.url()})
+	first := fetchOK(t, store, Git{URL: server.RepoURL()})
 	was, err := first.Root.Digest("apps/web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	repo.write("apps/web/app.yaml", "2")
-	repo.push("second")
-	second := fetchOK(t, store, Git{URL: server.url()})
+	repo.Write("apps/web/app.yaml", "2")
+	repo.Push("second")
+	second := fetchOK(t, store, Git{URL: server.RepoURL()})
 	folder, err := second.Folder(was)
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // signing is somebody who signs, and the file with the public key.
@@ -84,23 +85,23 @@ func ed25519Key(t *testing.T) ed25519.PrivateKey {
 }
 
 // hashObject writes an object as it is.
-func (r *gitRepo) hashObject(kind string, content []byte) string {
-	r.t.Helper()
+func hashObject(r *sources.GitRepo, kind string, content []byte) string {
+	r.T.Helper()
 	cmd := exec.Command("git", "hash-object", "-t", kind, "-w", "--stdin")
-	cmd.Dir, cmd.Stdin = r.work, bytes.NewReader(content)
+	cmd.Dir, cmd.Stdin = r.Work, bytes.NewReader(content)
 	out, err := cmd.Output()
 	if err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
 	return strings.TrimSpace(string(out))
 }
 
 // commitAs makes a commit, signed where sign is not nil, and tampers with it afterwards, and makes main point to it.
-func (r *gitRepo) commitAs(sign func([]byte) string, tamper func(string) string) string {
-	r.t.Helper()
-	r.write("a", fmt.Sprint(time.Now().UnixNano()))
-	r.git("add", "--all")
-	tree := r.git("write-tree")
+func commitAs(r *sources.GitRepo, sign func([]byte) string, tamper func(string) string) string {
+	r.T.Helper()
+	r.Write("a", fmt.Sprint(time.Now().UnixNano()))
+	r.Git("add", "--all")
+	tree := r.Git("write-tree")
 	head := fmt.Sprintf("tree %s\nauthor t <t@example.com> 1700000000 +0000\ncommitter t <t@example.com> 1700000000 +0000\n", tree)
 	const message = "\na subject\n\n gpgsig in a body\n"
 	content := head + message
@@ -111,18 +112,18 @@ func (r *gitRepo) commitAs(sign func([]byte) string, tamper func(string) string)
 	if tamper != nil {
 		content = tamper(content)
 	}
-	hash := r.hashObject("commit", []byte(content))
-	r.git("update-ref", "refs/heads/main", hash)
+	hash := hashObject(r, "commit", []byte(content))
+	r.Git("update-ref", "refs/heads/main", hash)
 	return hash
 }
 
-func (r *gitRepo) tagAs(name, says, commit string, sign func([]byte) string) {
-	r.t.Helper()
-	content := fmt.Sprintf("object %s\ntype %s\ntag %s\ntagger t <t@example.com> 1700000000 +0000\n\nrelease\n", commit, r.git("cat-file", "-t", commit), says)
+func tagAs(r *sources.GitRepo, name, says, commit string, sign func([]byte) string) {
+	r.T.Helper()
+	content := fmt.Sprintf("object %s\ntype %s\ntag %s\ntagger t <t@example.com> 1700000000 +0000\n\nrelease\n", commit, r.Git("cat-file", "-t", commit), says)
 	if sign != nil {
 		content += sign([]byte(content))
 	}
-	r.git("update-ref", "refs/tags/"+name, r.hashObject("tag", []byte(content)))
+	r.Git("update-ref", "refs/tags/"+name, hashObject(r, "tag", []byte(content)))
 }
 
 func TestVerifyCommits(t *testing.T) {
@@ -168,13 +169,13 @@ func TestVerifyCommits(t *testing.T) {
 		"a key with options":   {sign: &theirs, keys: []signing{{file: "x.pub", key: append([]byte("cert-authority "), theirs.key...)}}, says: "without options", kind: failure.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			repo := newGitRepo(t)
+			repo := sources.NewGitRepo(t)
 			var sign func([]byte) string
 			if tc.sign != nil {
 				sign = tc.sign.sign
 			}
-			hash := repo.commitAs(sign, tc.tamper)
-			repo.pushAll()
+			hash := commitAs(repo, sign, tc.tamper)
+			repo.PushAll()
 			keys := map[string][]byte{"password": []byte("ignored")}
 			for i, k := range tc.keys {
 				keys[fmt.Sprintf("%d-%s", i, k.file)] = k.key
@@ -182,7 +183,7 @@ func TestVerifyCommits(t *testing.T) {
 			if tc.now == nil {
 				tc.now = time.Now
 			}
-			commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: serve(t, repo, httptest.NewServer).url()})
+			commit := fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()})
 			err := commit.Verify(signature.Verification{Keys: keys, Now: tc.now})
 			if tc.kind == nil {
 				if err != nil {
@@ -206,25 +207,25 @@ func TestGitAgreesWithSignatures(t *testing.T) {
 		t.Skip("ssh-keygen is not installed")
 	}
 	who := sshKey(t, ed25519Key(t), "git", ssh.KeyAlgoED25519)
-	repo := newGitRepo(t)
-	hash := repo.commitAs(who.sign, nil)
-	repo.write("allowed", "* "+string(who.key))
-	repo.git("-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile=allowed", "verify-commit", hash)
+	repo := sources.NewGitRepo(t)
+	hash := commitAs(repo, who.sign, nil)
+	repo.Write("allowed", "* "+string(who.key))
+	repo.Git("-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile=allowed", "verify-commit", hash)
 }
 
 func TestVerifyTags(t *testing.T) {
 	mine, theirs := openpgpKey(t, 0), sshKey(t, ed25519Key(t), "git", ssh.KeyAlgoED25519)
-	repo := newGitRepo(t)
-	unsigned := repo.commitAs(nil, nil)
-	repo.tagAs("v1.0.0", "v1.0.0", unsigned, mine.sign)
-	repo.tagAs("v1.1.0", "v1.1.0", unsigned, nil)
-	repo.git("update-ref", "refs/tags/v1.2.0", unsigned)
-	repo.tagAs("v1.3.0", "v1.0.0", unsigned, mine.sign)
-	both := repo.commitAs(theirs.sign, nil)
-	repo.tagAs("v2.0.0", "v2.0.0", both, mine.sign)
-	repo.tagAs("v2.1.0", "v2.1.0", repo.git("rev-parse", "v2.0.0"), mine.sign)
-	repo.pushAll()
-	server := serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	unsigned := commitAs(repo, nil, nil)
+	tagAs(repo, "v1.0.0", "v1.0.0", unsigned, mine.sign)
+	tagAs(repo, "v1.1.0", "v1.1.0", unsigned, nil)
+	repo.Git("update-ref", "refs/tags/v1.2.0", unsigned)
+	tagAs(repo, "v1.3.0", "v1.0.0", unsigned, mine.sign)
+	both := commitAs(repo, theirs.sign, nil)
+	tagAs(repo, "v2.0.0", "v2.0.0", both, mine.sign)
+	tagAs(repo, "v2.1.0", "v2.1.0", repo.Git("rev-parse", "v2.0.0"), mine.sign)
+	repo.PushAll()
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	keys := map[string][]byte{mine.file: mine.key, theirs.file: theirs.key}
 	for name, tc := range map[string]struct {
 		ref  sourcev1.GitRepositoryRef
@@ -245,16 +246,16 @@ func TestVerifyTags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := NewGitStore(t.TempDir(), loopback)
 			// The commit is there before the tag is asked for.
-			fetchOK(t, store, Git{URL: server.url(), Ref: &tc.ref})
+			fetchOK(t, store, Git{URL: server.RepoURL(), Ref: &tc.ref})
 			v := signature.Verification{Mode: tc.mode, Keys: keys, Now: time.Now}
-			commit := fetchOK(t, store, Git{URL: server.url(), Ref: &tc.ref, WithTag: v.WantsTag()})
+			commit := fetchOK(t, store, Git{URL: server.RepoURL(), Ref: &tc.ref, WithTag: v.WantsTag()})
 			err := commit.Verify(v)
 			if tc.kind == nil && err != nil || tc.kind != nil && (!errors.Is(err, tc.kind) || !strings.Contains(err.Error(), tc.says)) {
 				t.Errorf("got %v", err)
 			}
-			server.seen()
-			again := fetchOK(t, store, Git{URL: server.url(), Ref: &tc.ref, WithTag: v.WantsTag()})
-			if seen := server.seen(); len(seen) != 1 || again.Hash != commit.Hash {
+			server.Seen()
+			again := fetchOK(t, store, Git{URL: server.RepoURL(), Ref: &tc.ref, WithTag: v.WantsTag()})
+			if seen := server.Seen(); len(seen) != 1 || again.Hash != commit.Hash {
 				t.Errorf("fetched again: %v", seen)
 			}
 		})

@@ -61,9 +61,9 @@ func TestFetchEndsWithASlowServer(t *testing.T) {
 	line := pack(strings.Repeat("a", 40) + " refs/heads/main\n")
 	refs := pack("# service=git-upload-pack\n") + "0000" + pack(strings.Repeat("a", 40)+" refs/heads/a\x00ofs-delta\n")
 	cases := map[string]struct {
-		lower func(*limits)
-		serve http.HandlerFunc
-		says  string
+		lower    func(*limits)
+		ServeGit http.HandlerFunc
+		says     string
 	}{
 		"no answer":        {func(l *limits) { l.Answer = soon }, hang("", ""), "the server gave no answer within"},
 		"half an answer":   {func(l *limits) { l.Stall = soon }, hang(refs, ""), "the server sent nothing more for"},
@@ -72,7 +72,7 @@ func TestFetchEndsWithASlowServer(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(tc.serve)
+			server := httptest.NewServer(tc.ServeGit)
 			defer server.Close()
 			begin := time.Now()
 
@@ -82,7 +82,7 @@ func TestFetchEndsWithASlowServer(t *testing.T) {
 			wantEnded(t, begin, err, tc.says)
 
 			charts := NewChartStore(t.TempDir(), loopback)
-			charts.limits = git.limits
+			charts.limits.Timeouts = git.limits.Timeouts
 			_, err = charts.Fetch(t.Context(), Chart{Repository: server.URL + "/a", Name: "web"})
 			wantEnded(t, begin, err, tc.says)
 
@@ -109,15 +109,15 @@ func redirectTo(next http.HandlerFunc) http.HandlerFunc {
 // TestFetchEndsWithASlowPack has the server list its refs and stall in the pack, which must not begin again with a fresh
 // store.
 func TestFetchEndsWithASlowPack(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	repo.push("first")
-	server := serve(t, repo, httptest.NewServer)
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
 	store := NewGitStore(t.TempDir(), loopback)
-	fetchOK(t, store, Git{URL: server.url()})
-	repo.push("second")
-	server.set(func() {
-		server.wrap = func(w http.ResponseWriter, req *http.Request, _ http.Handler) bool {
+	fetchOK(t, store, Git{URL: server.RepoURL()})
+	repo.Push("second")
+	server.Set(func() {
+		server.Wrap = func(w http.ResponseWriter, req *http.Request, _ http.Handler) bool {
 			if req.Method != http.MethodPost {
 				return false
 			}
@@ -127,27 +127,27 @@ func TestFetchEndsWithASlowPack(t *testing.T) {
 			return true
 		}
 	})
-	server.seen()
+	server.Seen()
 	store.limits = impatient(func(l *limits) { l.Stall = soon })
 	begin := time.Now()
-	_, err := store.Fetch(t.Context(), Git{URL: server.url()})
+	_, err := store.Fetch(t.Context(), Git{URL: server.RepoURL()})
 	wantEnded(t, begin, err, "the server sent nothing more for")
-	if asked := server.seen(); len(asked) != 2 {
+	if asked := server.Seen(); len(asked) != 2 {
 		t.Errorf("asked again: %v", asked)
 	}
 }
 
 func TestFetchEndsWithASlowSSHServer(t *testing.T) {
-	repo := newGitRepo(t)
-	repo.write("a", "1")
-	repo.push("first")
-	honest := serveSSH(t, repo)
-	fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: honest.url(), Auth: honest.auth})
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	repo.Push("first")
+	honest := sources.ServeSSH(t, repo)
+	fetchOK(t, NewGitStore(t.TempDir(), loopback), Git{URL: honest.RepoURL(), Auth: authOf(honest)})
 
 	cases := map[string]struct {
-		lower func(*limits)
-		serve func(net.Conn, *ssh.ServerConfig)
-		says  string
+		lower    func(*limits)
+		ServeGit func(net.Conn, *ssh.ServerConfig)
+		says     string
 	}{
 		"no greeting": {func(l *limits) { l.Answer = soon }, func(net.Conn, *ssh.ServerConfig) {}, "the server gave no answer within"},
 		"no session":  {func(l *limits) { l.Answer = 2 * soon }, sshSays(false, ""), "the server gave no answer within the limit of 300ms"},
@@ -167,11 +167,11 @@ func TestFetchEndsWithASlowSSHServer(t *testing.T) {
 					if err != nil {
 						return
 					}
-					go tc.serve(conn, honest.config)
+					go tc.ServeGit(conn, honest.Config)
 				}
 			}()
-			auth := honest.auth
-			auth.KnownHosts = []byte(strings.ReplaceAll(string(auth.KnownHosts), portOf(honest.address), portOf(listener.Addr().String())))
+			auth := authOf(honest)
+			auth.KnownHosts = []byte(strings.ReplaceAll(string(auth.KnownHosts), portOf(honest.Address), portOf(listener.Addr().String())))
 			store := NewGitStore(t.TempDir(), loopback)
 			store.limits = impatient(tc.lower)
 			begin := time.Now()

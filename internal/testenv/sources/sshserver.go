@@ -1,4 +1,4 @@
-package fetch
+package sources
 
 import (
 	"bytes"
@@ -16,41 +16,39 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
-
-	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// sshServer runs git-upload-pack for one key.
-type sshServer struct {
-	address string
+// SSHServer runs git-upload-pack for one key.
+type SSHServer struct {
+	Address string
 	root    string
-	auth    transport.Auth
-	config  *ssh.ServerConfig
+	// Identity is the key that may read, and knownHosts is about the server's own.
+	Identity, KnownHosts []byte
+	Config               *ssh.ServerConfig
 }
 
-func (s *sshServer) url() string { return "ssh://git@" + s.address + "/app.git" }
+// RepoURL is where the repository is served.
+func (s *SSHServer) RepoURL() string { return "ssh://git@" + s.Address + "/app.git" }
 
-func serveSSH(t *testing.T, repo *gitRepo) *sshServer {
+// ServeSSH serves a repository by SSH.
+func ServeSSH(t *testing.T, repo *GitRepo) *SSHServer {
 	t.Helper()
-	client, identity := newKey(t)
-	host, _ := newKey(t)
+	client, identity := NewSSHKey(t)
+	host, _ := NewSSHKey(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	s := &sshServer{address: listener.Addr().String(), root: repo.root}
-	s.config = &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+	s := &SSHServer{Address: listener.Addr().String(), root: repo.Root}
+	s.Config = &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if bytes.Equal(key.Marshal(), client.PublicKey().Marshal()) {
 			return nil, nil
 		}
 		return nil, errors.New("unknown key")
 	}}
-	s.config.AddHostKey(host)
-	s.auth = transport.Auth{
-		Identity:   identity,
-		KnownHosts: []byte(knownhosts.Line([]string{s.address}, host.PublicKey()) + "\n"),
-	}
+	s.Config.AddHostKey(host)
+	s.Identity, s.KnownHosts = identity, []byte(knownhosts.Line([]string{s.Address}, host.PublicKey())+"\n")
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -63,7 +61,8 @@ func serveSSH(t *testing.T, repo *gitRepo) *sshServer {
 	return s
 }
 
-func newKey(t *testing.T) (ssh.Signer, []byte) {
+// NewSSHKey returns a key, and its private part as OpenSSH writes it.
+func NewSSHKey(t *testing.T) (ssh.Signer, []byte) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -80,9 +79,9 @@ func newKey(t *testing.T) (ssh.Signer, []byte) {
 	return signer, pem.EncodeToMemory(block)
 }
 
-func (s *sshServer) serve(conn net.Conn) {
+func (s *SSHServer) serve(conn net.Conn) {
 	defer conn.Close()
-	server, channels, requests, err := ssh.NewServerConn(conn, s.config)
+	server, channels, requests, err := ssh.NewServerConn(conn, s.Config)
 	if err != nil {
 		return
 	}
@@ -97,7 +96,7 @@ func (s *sshServer) serve(conn net.Conn) {
 	}
 }
 
-func (s *sshServer) exec(channel ssh.Channel, requests <-chan *ssh.Request) {
+func (s *SSHServer) exec(channel ssh.Channel, requests <-chan *ssh.Request) {
 	defer channel.Close()
 	for request := range requests {
 		if request.Type != "exec" {
