@@ -66,11 +66,12 @@ bench: prerequisites $(STAGE) ## count the API requests of 100 Helm apps and hol
 bench-scale: prerequisites $(STAGE) ## push to 1,000 tenants of 10 apps each and hold the costs to the budgets; BENCHFLAGS='-tenants 30 -idle 30s'
 	@$(GO) -o $(BIN)/bench-scale ./e2e/scale && exec $(BIN)/bench-scale $(BENCHFLAGS)
 
-verify: prerequisites $(BIN)/controller-gen $(BIN)/helm lint ## check formatting, generated files, the chart and the house rules
+verify: prerequisites $(BIN)/controller-gen $(BIN)/helm lint ## check formatting, generated files, go.mod, the chart and the house rules
 	@unformatted=$$(gofmt -l $$(ls -d */ | grep -v testdata)); [ -z "$$unformatted" ] || { echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; }
 	@rm -rf .build/verify && mkdir -p .build/verify && $(BIN)/controller-gen object crd paths=./api/... output:dir=.build/verify
 	@diff -r $(CRDS) .build/verify -x '*.go' && diff api/v1alpha1/zz_generated.deepcopy.go .build/verify/zz_generated.deepcopy.go || { echo "run make generate"; exit 1; }
 	@$(BIN)/helm lint --strict --quiet charts/kubeop
+	@go mod tidy -diff || { echo "run go mod tidy"; exit 1; }
 
 lint: $(BIN)/golangci-lint ## hold the house rules (.golangci.yml)
 	@GOFLAGS="$$(go env GOFLAGS) -trimpath" $(BIN)/golangci-lint run ./...

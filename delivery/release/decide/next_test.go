@@ -76,6 +76,14 @@ func TestNext(t *testing.T) {
 			history: history(record(1, helm.StatusDeployed, "")),
 			want:    Decision{Act: Upgrade, Why: "revision 1 was made by hand; returning to Git's state"},
 		},
+		"deployed by a person over a revision of ours, without our labels": {
+			history: history(record(1, helm.StatusSuperseded, "new"), record(2, helm.StatusDeployed, "")),
+			want:    Decision{Act: Upgrade, Why: "revision 2 was made by hand; returning to Git's state"},
+		},
+		"upgraded by a person, and the revision before is gone": {
+			history: history(record(2, helm.StatusDeployed, "new", label(RevisionLabel, "1"))),
+			want:    Decision{Act: Upgrade, Why: "revision 2 was made by hand; returning to Git's state"},
+		},
 		"upgraded by a person, whose helm carried our labels on": {
 			history: history(record(1, helm.StatusSuperseded, "new"), record(2, helm.StatusDeployed, "new", label(RevisionLabel, "1"))),
 			want:    Decision{Act: Upgrade, Why: "revision 2 was made by hand (helm upgrade); returning to Git's state"},
@@ -288,6 +296,43 @@ func TestNext(t *testing.T) {
 			history: history(record(2, helm.StatusUninstalled, "bad", label(HeldLabel, "bad"), label(ActionLabel, ActionUninstall))),
 			want:    Decision{Act: Vacate},
 		},
+		"an install after it was uninstalled failed, not due": {
+			history: history(record(2, helm.StatusUninstalled, "old", label(ActionLabel, ActionUninstall))),
+			change: func(w *Want) {
+				w.Retry, w.Last = minutes, Attempt{Act: Install, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 1}
+			},
+			want: Decision{Act: Failed, Attempts: 1, Until: noon.Add(time.Minute)},
+		},
+		"an uninstallation failed before, and it is uninstalled now": {
+			history: history(record(2, helm.StatusUninstalled, "old", label(ActionLabel, ActionUninstall))),
+			change: func(w *Want) {
+				w.Retry, w.Last = minutes, Attempt{Act: Uninstall, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 1}
+			},
+			want: Decision{Act: Vacate},
+		},
+		"an install failed before, and it is deployed now": {
+			history: history(record(1, helm.StatusDeployed, "old")),
+			change: func(w *Want) {
+				w.Retry, w.Last = minutes, Attempt{Act: Install, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 1}
+			},
+			want: Decision{Act: Upgrade},
+		},
+		"an upgrade that left no revision failed, forced": {
+			history: history(record(1, helm.StatusDeployed, "old")),
+			change: func(w *Want) {
+				w.Force, w.Fresh = true, true
+				w.Retry, w.Last = minutes, Attempt{Act: Upgrade, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 2}
+			},
+			want: Decision{Act: Upgrade, Attempts: 2},
+		},
+		"an upgrade that left no revision failed, reset": {
+			history: history(record(1, helm.StatusDeployed, "old")),
+			change: func(w *Want) {
+				w.Reset, w.Fresh = true, true
+				w.Retry, w.Last = minutes, Attempt{Act: Upgrade, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 2}
+			},
+			want: Decision{Act: Upgrade},
+		},
 		"it was uninstalled for this input, forced": {
 			history: history(record(2, helm.StatusUninstalled, "new", label(HeldLabel, "new"), label(ActionLabel, ActionUninstall))),
 			change:  func(w *Want) { w.Force = true },
@@ -453,6 +498,32 @@ func TestRemoval(t *testing.T) {
 			got := Removal(StateOf("web", test.history), w)
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(Decision{})); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestJudged(t *testing.T) {
+	tests := map[string]struct {
+		record *metav1.PartialObjectMetadata
+		want   bool
+	}{
+		"nothing there":            {nil, false},
+		"deployed with this input": {new(record(2, helm.StatusDeployed, "new")), true},
+		"failed with this input":   {new(record(2, helm.StatusFailed, "new")), false},
+		"made by a person":         {new(record(2, helm.StatusDeployed, "new", label(RevisionLabel, "1"))), false},
+		"of another input":         {new(record(2, helm.StatusDeployed, "old")), false},
+		"rolled back to":           {new(record(2, helm.StatusDeployed, "new", label(ActionLabel, ActionRollback))), false},
+		"another app's":            {new(record(2, helm.StatusDeployed, "new", label(AppLabel, "other"))), false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var s State
+			if test.record != nil {
+				s = StateOf("web", history(*test.record))
+			}
+			if got := Judged(s, asWanted()); (got != nil) != test.want || got != nil && got.Number != 2 {
+				t.Errorf("got %+v", got)
 			}
 		})
 	}
