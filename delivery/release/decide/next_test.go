@@ -303,6 +303,10 @@ func TestNext(t *testing.T) {
 			},
 			want: Decision{Act: Failed, Attempts: 1, Until: noon.Add(time.Minute)},
 		},
+		"an install after it was uninstalled failed with another input": {
+			history: history(record(1, helm.StatusSuperseded, "a"), record(2, helm.StatusUninstalled, "a"), record(3, helm.StatusFailed, "old")),
+			want:    Decision{Act: Install},
+		},
 		"an uninstallation failed before, and it is uninstalled now": {
 			history: history(record(2, helm.StatusUninstalled, "old", label(ActionLabel, ActionUninstall))),
 			change: func(w *Want) {

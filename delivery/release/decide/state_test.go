@@ -93,12 +93,14 @@ func TestTally(t *testing.T) {
 		history []metav1.PartialObjectMetadata
 		want    Tally
 	}{
-		"no failure":        {history(record(1, helm.StatusDeployed, "new")), Tally{}},
-		"another input's":   {history(record(1, helm.StatusFailed, "old", inputFailed(3))), Tally{}},
-		"this input's":      {history(record(1, helm.StatusFailed, "new", inputFailed(3))), Tally{attempts: 3, blame: 3, at: noon}},
-		"interrupted since": {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", interruptedly)), Tally{attempts: 3, blame: 3}},
-		"succeeded since":   {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusDeployed, "old")), Tally{}},
-		"failed by hand":    {history(record(1, helm.StatusFailed, "new", label(RevisionLabel, "9"))), Tally{}},
+		"no failure":              {history(record(1, helm.StatusDeployed, "new")), Tally{}},
+		"another input's":         {history(record(1, helm.StatusFailed, "old", inputFailed(3))), Tally{}},
+		"this input's":            {history(record(1, helm.StatusFailed, "new", inputFailed(3))), Tally{attempts: 3, blame: 3, at: noon}},
+		"interrupted since":       {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", interruptedly)), Tally{attempts: 3, blame: 3}},
+		"succeeded since":         {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusDeployed, "old")), Tally{}},
+		"failed by hand since":    {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", label(RevisionLabel, "1"))), Tally{}},
+		"a rollback failed since": {history(record(1, helm.StatusFailed, "new", inputFailed(3)), record(2, helm.StatusFailed, "new", label(ActionLabel, ActionRollback))), Tally{}},
+		"failed by hand":          {history(record(1, helm.StatusFailed, "new", label(RevisionLabel, "9"))), Tally{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -106,5 +108,26 @@ func TestTally(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestFailure(t *testing.T) {
+	s := StateOf("web", history(
+		record(1, helm.StatusFailed, "new"), record(2, helm.StatusFailed, "new"), record(3, helm.StatusFailed, "old"),
+		record(4, helm.StatusFailed, "new", interruptedly), record(5, helm.StatusDeployed, "new")))
+	if r := s.Failure("new"); r == nil || r.Number != 2 {
+		t.Errorf("the newest failure is %+v", r)
+	}
+	for _, trial := range []string{"", "other"} {
+		if r := s.Failure(trial); r != nil {
+			t.Errorf("%q failed in %+v", trial, r)
+		}
+	}
+}
+
+func TestHeeded(t *testing.T) {
+	s := StateOf("web", history(record(1, helm.StatusDeployed, "a", label(AskedLabel, "now")), record(2, helm.StatusDeployed, "b")))
+	if !s.Heeded("now") || s.Heeded("later") {
+		t.Errorf("now %t, later %t", s.Heeded("now"), s.Heeded("later"))
 	}
 }
