@@ -36,7 +36,7 @@ func (r *Reconciler) health(ctx context.Context, s *scope) error {
 	switch {
 	case waited >= deadline:
 		err := fmt.Errorf("not healthy within %s: %s", deadline, verdict)
-		return r.condemn(ctx, s, step.FailAfter(v1alpha1.UnhealthyReason, again, err))
+		return r.markFailed(ctx, s, step.FailAfter(v1alpha1.UnhealthyReason, again, err))
 	case len(verdict.Failed) > 0:
 		return step.FailAfter(v1alpha1.UnhealthyReason, again, errors.New(verdict.String()))
 	case now.Sub(began) < patience:
@@ -128,15 +128,15 @@ func healthDeadline(s *scope) time.Duration {
 
 func tested(spec *v1alpha1.AppSpec) bool { return spec.Helm != nil && spec.Helm.Test.Enable }
 
-// condemn has an upgrade that did not become healthy in time count as failed, so that it is tried again or rolled back. An
+// markFailed has an upgrade that did not become healthy in time count as failed, so that it is tried again or rolled back. An
 // install is kept as it is: there is nothing to return to. A release that once was healthy is no bad upgrade: what ails
 // it now is something else.
-func (r *Reconciler) condemn(ctx context.Context, s *scope, why error) error {
+func (r *Reconciler) markFailed(ctx context.Context, s *scope, why error) error {
 	outcome := s.helm.outcome
 	if outcome == nil || outcome.Installed || s.helm.provenBefore(&s.app.Status, known{outcome.Deployed, outcome.Content}) {
 		return why
 	}
-	done, err := r.Releases.Condemn(ctx, r.request(ctx, s), why.Error())
+	done, err := r.Releases.MarkFailed(ctx, r.request(ctx, s), why.Error())
 	if err != nil {
 		return releaseError(err)
 	}

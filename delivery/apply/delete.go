@@ -69,11 +69,11 @@ func (r *Removal) settle(ctx context.Context, kind schema.GroupVersionKind, e v1
 	id := ObjectID{Namespace: live.GetNamespace(), Name: live.GetName(), Group: kind.Group, Kind: kind.Kind}
 	for range maxLooks {
 		f, note, err := r.decide(ctx, id, e, live)
-		if f != condemned || err != nil {
+		if f != toDelete || err != nil {
 			return f, note, err
 		}
 		f, note, live, err = r.execute(ctx, id, kind, live)
-		if f != condemned || err != nil {
+		if f != toDelete || err != nil {
 			return f, note, err
 		}
 	}
@@ -104,7 +104,7 @@ var lingering = map[schema.GroupKind]bool{
 	{Kind: "Pod"}: true, {Kind: "Namespace"}: true, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 }
 
-// execute deletes an object as it was looked at. One that changed in between is returned as it is now, still condemned.
+// execute deletes an object as it was looked at. One that changed in between is returned as it is now, still to be deleted.
 func (r *Removal) execute(ctx context.Context, id ObjectID, kind schema.GroupVersionKind, was metav1.Object) (fate, string, metav1.Object, error) {
 	err := r.delete(ctx, id, kind, was)
 	switch {
@@ -125,7 +125,7 @@ func (r *Removal) execute(ctx context.Context, id ObjectID, kind schema.GroupVer
 	case deleted && live.GetUID() == was.GetUID():
 		return leaving, finalizer.Holds(id.Kind, live), nil, nil
 	}
-	return condemned, "", live, nil
+	return toDelete, "", live, nil
 }
 
 // holds reports whether it is recorded that an object waits for confirmation. A kind alone does not tell: the object itself
@@ -151,11 +151,11 @@ func (r *Removal) decide(ctx context.Context, id ObjectID, e v1alpha1.InventoryE
 		return held, "", err
 	}
 	if r.Wanted == nil {
-		return condemned, "", nil
+		return toDelete, "", nil
 	}
 	by, err := r.Wanted(ctx, id)
 	if by == "" || err != nil {
-		return condemned, "", err
+		return toDelete, "", err
 	}
 	return wanted, fmt.Sprintf("%s/%s for %s", id.Kind, id.Name, by), nil
 }

@@ -48,7 +48,7 @@ type fate int
 
 const (
 	gone fate = iota // or no longer the owner's
-	condemned
+	toDelete
 	failed
 	leaving
 	held

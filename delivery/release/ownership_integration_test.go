@@ -83,7 +83,7 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 			tm.deploy(tm.good("red"))
 			good := tm.good("blue")
 			tm.deploy(good)
-			if done, err := tm.Condemn(tm.Context(), good, "not healthy"); !done || err != nil {
+			if done, err := tm.MarkFailed(tm.Context(), good, "not healthy"); !done || err != nil {
 				tm.Fatal(err)
 			}
 			r.Actions.Upgrade.Force = true

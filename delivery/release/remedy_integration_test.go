@@ -176,7 +176,7 @@ func TestTheWorldsFailuresAreRetriedForEver(t *testing.T) {
 	}
 }
 
-func TestCondemnedRevisionsAreMended(t *testing.T) {
+func TestRevisionsMarkedAsFailedAreMended(t *testing.T) {
 	tm := newTeam(t)
 	tm.deploy(tm.good("blue"))
 	r := tm.good("red")
@@ -184,7 +184,7 @@ func TestCondemnedRevisionsAreMended(t *testing.T) {
 		t.Fatal(out.Failed)
 	}
 	for n := range 2 {
-		if done, err := tm.Condemn(t.Context(), r, "Deployment/web is not ready"); !done || err != nil {
+		if done, err := tm.MarkFailed(t.Context(), r, "Deployment/web is not ready"); !done || err != nil {
 			t.Fatal(done, err)
 		}
 		if n == 0 {
@@ -195,11 +195,11 @@ func TestCondemnedRevisionsAreMended(t *testing.T) {
 	if !out.Held || out.Failed.Error() != "Deployment/web is not ready" || out.Remediation == nil || out.Remediation.To != 1 || tm.color() != "blue" {
 		t.Errorf("got %+v, color %s", out, tm.color())
 	}
-	if done, err := tm.Condemn(t.Context(), r, "no more"); done || err != nil {
-		t.Errorf("condemned: %v, %v", done, err)
+	if done, err := tm.MarkFailed(t.Context(), r, "no more"); done || err != nil {
+		t.Errorf("marked as failed: %v, %v", done, err)
 	}
 	if again := tm.settle(r); again.Release != out.Release {
-		t.Errorf("a rollback was condemned: %+v", again.Release)
+		t.Errorf("a rollback was marked as failed: %+v", again.Release)
 	}
 }
 
@@ -216,8 +216,8 @@ func TestAnInstallIsKept(t *testing.T) {
 		if !out.Installed || out.Deployed != 2 {
 			t.Errorf("installed after a failure: %+v", out)
 		}
-		if done, err := tm.Condemn(t.Context(), r, "not ready"); done || err != nil {
-			t.Errorf("condemned: %v, %v", done, err)
+		if done, err := tm.MarkFailed(t.Context(), r, "not ready"); done || err != nil {
+			t.Errorf("marked as failed: %v, %v", done, err)
 		}
 		tm.restart("restarted")
 	}
@@ -316,19 +316,19 @@ func TestNoLoopFillsTheHistory(t *testing.T) {
 }
 
 func TestOnlyWhatWasSeenToBeGoodIsReturnedTo(t *testing.T) {
-	for name, condemned := range map[string]bool{"not yet judged": false, "condemned, then superseded by Helm": true} {
+	for name, marked := range map[string]bool{"not yet judged": false, "marked as failed, then superseded by Helm": true} {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
 			tm.deploy(tm.good("blue"))
 			unhealthy := tm.good("red")
 			tm.settleProven(unhealthy)
-			if condemned {
-				if done, err := tm.Condemn(t.Context(), unhealthy, "not ready"); !done || err != nil {
+			if marked {
+				if done, err := tm.MarkFailed(t.Context(), unhealthy, "not ready"); !done || err != nil {
 					t.Fatal(done, err)
 				}
 				tm.deploy(tm.knowing(tm.good("green")))
 				if got := tm.statuses()[2]; got != helm.StatusFailed.String() {
-					t.Errorf("the condemned revision is %s", got)
+					t.Errorf("the revision marked as failed is %s", got)
 				}
 			}
 			out := tm.settle(tm.knowing(tm.broken()))

@@ -64,7 +64,7 @@ func TestSurplus(t *testing.T) {
 	failures := history(
 		record(1, helm.StatusSuperseded, "a"), record(2, helm.StatusDeployed, "b"), record(3, helm.StatusFailed, "c"),
 		record(4, helm.StatusFailed, "c"), record(5, helm.StatusFailed, "c"))
-	condemned := history(
+	failedAfter := history(
 		record(1, helm.StatusSuperseded, "a", label(ProvenLabel, Yes)), record(2, helm.StatusSuperseded, "b", label(ProvenLabel, No)),
 		record(3, helm.StatusFailed, "c"), record(4, helm.StatusFailed, "c"))
 	good := func(*Revision) bool { return true }
@@ -77,7 +77,7 @@ func TestSurplus(t *testing.T) {
 		"the oldest goes":                  {failures, 4, []int{1}},
 		"the deployed one stays":           {failures, 2, []int{1, 3, 4}},
 		"even when nothing is kept":        {failures, 0, []int{1, 3, 4, 5}},
-		"what a rollback returns to stays": {condemned, 2, []int{2, 3}},
+		"what a rollback returns to stays": {failedAfter, 2, []int{2, 3}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// Condemn records that the deployed revision of this very input is no good after all, such as one that did not become
+// MarkFailed records that the deployed revision of this very input is no good after all, such as one that did not become
 // healthy in time: it counts as failed because of its input, and the next Reconcile decides what follows. It does nothing,
 // and says so by false, when the release is at another input, busy, was rolled back, or was installed: there is nothing
 // better to return to. It blocks for two requests.
-func (e *Engine) Condemn(ctx context.Context, req Request, why string) (done bool, err error) {
+func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done bool, err error) {
 	p, release, err := e.enterSlot(req)
 	if err != nil {
 		return false, err
@@ -48,7 +48,7 @@ func (e *Engine) Condemn(ctx context.Context, req Request, why string) (done boo
 	rel.SetStatus(helm.StatusFailed, why)
 	faulted(rel, false, last.Blame)
 	if _, err := store.Replace(ctx, rel, last.Version); err != nil {
-		return false, fmt.Errorf("condemning revision %d: %w", last.Number, err)
+		return false, fmt.Errorf("marking revision %d as failed: %w", last.Number, err)
 	}
 	p.slot.cause = decide.Attempt{Trial: p.want.Trial, Err: fault.Brief(fault.Plain(errors.New(why), req.Sensitive)), At: p.want.Now}
 	p.slot.last = p.slot.cause
