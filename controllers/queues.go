@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/fair"
 )
 
@@ -32,7 +33,7 @@ func (s *shared) options(controller string, tenantOf func(reconcile.Request) str
 	bounds := fair.Bounds{Places: headroom * s.Concurrency, PerTenant: s.Concurrency, Weight: s.weights.of, Burst: burst}
 	return ctrlcontroller.Options{
 		MaxConcurrentReconciles: bounds.Places,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, lastBackoff),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoff.First, backoff.Last),
 		NewQueue: func(_ string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			q := fair.NewWorkQueue(controller+" workers", bounds, tenantOf, limiter, clock.RealClock{})
 			s.queues.Store(controller, q)

@@ -35,12 +35,8 @@ import (
 	"github.com/kubeop/kubeop/internal/digestkey"
 )
 
-const (
-	firstBackoff = time.Second
-	lastBackoff  = 5 * time.Minute
-	// sweepEvery is the time between two searches for what nobody uses any more in the stores.
-	sweepEvery = time.Hour
-)
+// sweepEvery is the time between two searches for what nobody uses any more in the stores.
+const sweepEvery = time.Hour
 
 // Options are the settings of the controllers.
 type Options struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/mask"
 )
@@ -45,7 +46,7 @@ func (r *Reconciler) deviations(ctx context.Context, s *scope, result apply.Resu
 		m.putBack(apply.Names(result.Corrected), r.Clock.Now())
 	case len(result.Moved) > 0:
 		m.drift = []string{apply.Names(entriesOf(result.Moved))}
-		s.soon(max(r.quarrel(m), firstRetry))
+		s.soon(max(r.quarrel(m), backoff.First))
 	default:
 		m.drift = nil
 	}
@@ -75,7 +76,7 @@ func (d deviating) due(state string, now time.Time) bool {
 	return d.state != state
 }
 
-func (d deviating) again() time.Time { return d.asked.Add(doubling(d.tries)) }
+func (d deviating) again() time.Time { return d.asked.Add(backoff.Pause(d.tries)) }
 
 // deviates remembers how objects differ from the source, and compares some of which it is not known, those that waited
 // longest first.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/backoff"
 )
 
 // watched is an app that warns of objects, of which somebody changed some.
@@ -98,7 +99,7 @@ func TestOneRefusalHasNothingComparedAnew(t *testing.T) {
 		t.Errorf("asked %d times within an hour", got)
 	}
 	w.refused["c001"] = false
-	w.clock.SetTime(w.clock.Now().Add(lastRetry))
+	w.clock.SetTime(w.clock.Now().Add(backoff.Last))
 	if got, _, again := w.pass(); got != 1 || again != 0 || len(w.s.memory.unclear) != 0 {
 		t.Errorf("asks %d times, looks again after %s and does not know %v", got, again, w.s.memory.unclear)
 	}
@@ -129,7 +130,7 @@ func TestAPassComparesFew(t *testing.T) {
 		if asked, _, again := w.pass(); asked > maxPreviews || again <= 0 {
 			t.Errorf("asks %d times, and looks again after %s", asked, again)
 		}
-		w.clock.SetTime(w.clock.Now().Add(lastRetry))
+		w.clock.SetTime(w.clock.Now().Add(backoff.Last))
 	}
 	for name, asked := range w.asked {
 		if asked < 10 {

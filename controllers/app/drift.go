@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
@@ -125,13 +126,13 @@ const patient = 3
 // forgotten.
 func (r *Reconciler) quarrel(m *remembered) time.Duration {
 	past := r.Clock.Now().Sub(m.correctedAt)
-	if past > 3*lastRetry {
+	if past > 3*backoff.Last {
 		m.corrections = 0
 	}
 	if m.corrections < patient {
 		return 0
 	}
-	return doubling(m.corrections-patient+1) - past
+	return backoff.Pause(m.corrections-patient+1) - past
 }
 
 // putBack remembers that something was put back.

@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/policy"
@@ -24,9 +25,6 @@ import (
 )
 
 const (
-	firstRetry = time.Second
-	lastRetry  = 5 * time.Minute
-
 	// By these annotations, which are Flux's, people ask for another try and for the failures to be forgotten.
 	forceAnnotation = meta.ForceRequestAnnotation
 	resetAnnotation = "reconcile.fluxcd.io/resetAt"
@@ -211,11 +209,8 @@ func retryAfter(app *v1alpha1.App, attempts int) time.Duration {
 	if d := app.Spec.RetryInterval; d != nil {
 		return d.Duration
 	}
-	return doubling(attempts)
+	return backoff.Pause(attempts)
 }
-
-// doubling is the pause after so many failures: one second, two, four, up to five minutes.
-func doubling(attempts int) time.Duration { return min(firstRetry<<min(attempts-1, 16), lastRetry) }
 
 // releaseError tells what stands in the way of a release from what may pass.
 func releaseError(err error) error {

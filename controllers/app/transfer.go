@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/backoff"
 )
 
 // An object that leaves one app of a project and appears in another is handed over, in three steps that each app takes for
@@ -29,7 +30,7 @@ const siblingPatience = 5 * time.Minute
 // nextWord is when to look again at what is left for others, which costs a request: after half of the time waited, from one
 // second to five minutes, and when their time is up. What they say or take wakes the app before.
 func nextWord(waited, left time.Duration) time.Duration {
-	next := min(max(waited/2, time.Second), lastRetry)
+	next := min(max(waited/2, backoff.First), backoff.Last)
 	if left > 0 {
 		next = min(next, left)
 	}
@@ -51,7 +52,7 @@ func (r *Reconciler) wakeWaiting(app *v1alpha1.App) {
 }
 
 // syncPatience is how long a commit that changed an app may take until all that it declares is there.
-const syncPatience = 30 * time.Second
+const syncPatience = 30 * backoff.First
 
 // wanted returns a function that says which other app declares an object, or may be about to. It costs one request, if it
 // is called at all.

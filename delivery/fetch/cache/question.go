@@ -8,12 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-)
-
-const (
-	// firstPause follows a first failure; each further one doubles it up to lastPause, as the controllers' queue does.
-	firstPause = time.Second
-	lastPause  = 5 * time.Minute
+	"github.com/kubeop/kubeop/delivery/backoff"
 )
 
 // Question is what makes a source be asked again: a changed one is asked at once.
@@ -55,7 +50,7 @@ func (q Question) cause() string {
 func (q Question) Pause(times int) time.Duration {
 	pause := q.Retry
 	if pause == 0 {
-		pause = min(firstPause<<min(times-1, 16), lastPause)
+		pause = backoff.Pause(times)
 	}
 	return min(pause, q.MaxAge)
 }

@@ -3,6 +3,8 @@ package pool
 import (
 	"fmt"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/backoff"
 )
 
 const (
@@ -190,7 +192,7 @@ func (h *host) learn(r *running, reach Reach, now time.Time) {
 	if !r.probe && h.refused < tries && len(h.silent) < tries {
 		return
 	}
-	rest := min(firstRest<<min(h.rests, 16), lastRest)
+	rest := backoff.Between(firstRest, lastRest, h.rests+1)
 	if r.probe || h.until.IsZero() { // Else others that were under way have opened it already.
 		h.until = now.Add(rest)
 		h.rests++
