@@ -9,18 +9,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/delivery/mask"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // sensitiveIn returns what no message may show of a Secret's content: the whole of it and, where it is YAML, each value in
 // it, else each of its lines, because what fails may show just that one; each as it is and, as a Secret has it, without base64. What has too
 // many values to be parsed here is cut where one may begin.
 func sensitiveIn(content []byte) []string {
-	if render.CheckEntries(content) != nil {
+	if yamlcheck.Entries(content) != nil {
 		return appendPieces(appendLines(appendForms(nil, string(content)), string(content)), string(content))
 	}
 	var parsed any
-	if render.CheckAliases(content) == nil && yaml.Unmarshal(content, &parsed) == nil {
+	if yamlcheck.Aliases(content) == nil && yaml.Unmarshal(content, &parsed) == nil {
 		switch parsed.(type) {
 		case map[string]any, []any:
 			return appendLeaves(appendForms(nil, string(content)), parsed)

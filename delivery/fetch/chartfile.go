@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // maxChartFile bounds a Chart.yaml and what is beside it, in bytes; a parser takes many times the memory of its text.
@@ -74,8 +74,8 @@ func readYAML(root *Folder, name string, into any) error {
 	if len(text) > maxChartFile {
 		return limit.TooLarge(name, maxChartFile)
 	}
-	err = render.CheckAliases(text)
-	if errors.Is(err, render.ErrTooLarge) {
+	err = yamlcheck.Aliases(text)
+	if errors.Is(err, yamlcheck.ErrTooLarge) {
 		return limit.AliasesTooLarge(name)
 	}
 	if err == nil {

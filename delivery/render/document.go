@@ -10,6 +10,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // Parse reads the manifests that Helm rendered: YAML documents with Lists expanded and empty documents left out. An
@@ -105,7 +107,7 @@ func isMarker(line []byte, marker string) bool {
 // decodeYAML reads one document the way kubectl does (YAML 1.1: yes and on are true). toJSON decides whether a key that
 // is given twice is an error.
 func decodeYAML(doc document, toJSON func([]byte) ([]byte, error)) (any, error) {
-	if err := CheckAliases(doc.data); err != nil {
+	if err := yamlcheck.Aliases(doc.data); err != nil {
 		return nil, err
 	}
 	data, err := toJSON(doc.data)

@@ -2,12 +2,12 @@ package render
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // deepest is how far texts within texts are looked at: a patch in a kustomization, a text that the patch sets, and what a
@@ -56,22 +56,17 @@ func (i *inside) check(data []byte, depth int) error {
 // texts are the scalars of YAML, and the lines of anything else, that may be YAML with aliases themselves. YAML whose
 // aliases stand for too much is an ErrTooLarge. To read YAML is what a check costs, so it is read once.
 func texts(data []byte) ([]string, error) {
-	decoder := yamlv3.NewDecoder(bytes.NewReader(data))
 	var found []string
-	for {
-		var node yamlv3.Node
-		err := decoder.Decode(&node)
-		if errors.Is(err, io.EOF) {
-			return found, nil
-		}
+	for document, err := range yamlcheck.Documents(data) {
 		if err != nil {
 			return append(found, strings.Split(string(data), "\n")...), nil
 		}
-		if err := (&aliases{sizes: map[*yamlv3.Node]int{}}).check(&node); err != nil {
+		if err := yamlcheck.Document(document); err != nil {
 			return nil, err
 		}
-		found = appendTexts(found, &node)
+		found = appendTexts(found, document)
 	}
+	return found, nil
 }
 
 func appendTexts(found []string, node *yamlv3.Node) []string {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // Renderer makes objects within the limits of an app. The functions Build, Dir and Raw are those of one with the default limits.
@@ -96,7 +97,7 @@ func (w *weight) add(value any) {
 func (s *objectSet) take(place string, data []byte) bool {
 	limits := s.bounds()
 	s.taken.bytes += int64(len(data))
-	s.taken.values += budget.Values(data)
+	s.taken.values += yamlcheck.MaxValues(data)
 	if s.taken.bytes <= limits.Bytes && s.taken.values <= limits.Values {
 		return true
 	}

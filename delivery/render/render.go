@@ -3,7 +3,11 @@
 // for the same input. What an app may have is not decided here but in delivery/policy, and whose it is in delivery/own.
 package render
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
+)
 
 // ErrMissing is what a Lookup returns for a ConfigMap or Secret that does not exist.
 var ErrMissing = errors.New("not found")
@@ -18,7 +22,7 @@ func (e *absent) Error() string { return e.text }
 func (e *absent) Unwrap() error { return e.kind }
 
 // ErrTooLarge is wrapped by every error that says a limit of this package was passed; the message names the limit.
-var ErrTooLarge = errors.New("too large")
+var ErrTooLarge = yamlcheck.ErrTooLarge
 
 // ErrTimeout is wrapped by errors that say a build took longer than it may.
 var ErrTimeout = errors.New("took too long")
@@ -31,9 +35,6 @@ const (
 	maxEntries = 20_000
 	// maxFileBytes is the size of one manifest, kustomization or values file.
 	maxFileBytes = 1 << 20
-	// maxAliasBytes is what the YAML aliases of one document may add to it when they are written out. Aliases of aliases
-	// make documents of a few lines that fill any memory.
-	maxAliasBytes = 1 << 20
 	// What one kustomize build may hold and read. Its time grows with the square of the objects: a thousand take two
 	// seconds. A base counts each time it is used, so overlays that double their base level by level end early too.
 	maxBuildObjects = 1000

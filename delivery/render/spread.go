@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/api/types"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // maxSpread bounds, in bytes, what a build may make of texts that it puts into many places: patches, replacements and
@@ -38,7 +40,7 @@ type kindSize struct{ count, largest, entries int }
 func (k *kindSize) add(count int, text []byte, aliases int) {
 	k.count += count
 	k.largest = max(k.largest, len(text)+aliases)
-	k.entries = max(k.entries, entriesIn(text))
+	k.entries = max(k.entries, yamlcheck.MaxEntries(text))
 }
 
 // Patterns in the text of files; where they stand is of no matter for a reckoning from above.
@@ -50,7 +52,7 @@ var (
 // file reckons a file that is no kustomization, with the objects that kustomize finds in it.
 func (s *spread) file(data []byte, objects []*resource.Resource) {
 	s.read(data)
-	aliases := aliasBytes(data)
+	aliases := yamlcheck.AliasBytes(data)
 	if len(objects) == 0 { // the data of a generator, perhaps
 		s.add("ConfigMap", 0, data, aliases)
 		s.add("Secret", 0, data, aliases)
@@ -92,7 +94,7 @@ func usesIn(data []byte) int {
 		uses += bytes.Count(data, []byte(escape))
 	}
 	if uses > 0 {
-		uses += aliasBytes(data) / len("$(A)")
+		uses += yamlcheck.AliasBytes(data) / len("$(A)")
 	}
 	return uses
 }
@@ -102,17 +104,17 @@ func usesIn(data []byte) int {
 func copiesIn(data []byte, depth int) int {
 	seen := len(copies.FindAllIndex(data, -1))
 	mayHide := bytes.Contains(data, []byte("copy")) || bytes.IndexByte(data, '\\') >= 0
-	if depth == 0 || !mayHide || CheckAliases(data) != nil {
+	if depth == 0 || !mayHide || yamlcheck.Aliases(data) != nil {
 		return seen
 	}
-	decoder, found := kyaml.NewDecoder(bytes.NewReader(data)), 0
-	for {
-		var node kyaml.Node
-		if decoder.Decode(&node) != nil {
-			return max(seen, found)
+	found := 0
+	for document, err := range yamlcheck.Documents(data) {
+		if err != nil {
+			break
 		}
-		found += copiesAt(&node, depth)
+		found += copiesAt(document, depth)
 	}
+	return max(seen, found)
 }
 
 func copiesAt(node *kyaml.Node, depth int) int {
@@ -257,19 +259,3 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
 // isName tells a name from what selects several: nothing or a regular expression.
 func isName(selector string) bool { return plainName.MatchString(selector) }
-
-// entriesIn is the most entries that the lists and mappings of a text can have.
-func entriesIn(data []byte) int {
-	count := 0
-	for i, c := range data {
-		switch c {
-		case ',', '\n', '[', '{':
-			count++
-		case ' ':
-			if i > 0 && (data[i-1] == '-' || data[i-1] == '?') {
-				count++
-			}
-		}
-	}
-	return count
-}

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,8 +11,9 @@ import (
 	"sigs.k8s.io/kustomize/api/provider"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
-	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // mount is where kustomize sees the root of the repository. It is not "/", so that one ".." too many leaves the
@@ -88,8 +88,8 @@ func (t *tree) check(name string, data []byte) error {
 			objects = nil
 		}
 		t.spread.file(data, objects)
-		for _, o := range objects {
-			t.values += valuesIn(o.YNode())
+		for _, o := range objects { // Each key and value takes kustomize about a kilobyte.
+			t.values += yamlcheck.CountNodes(o.YNode())
 		}
 	}
 	if err := t.spread.check(); err != nil {
@@ -125,24 +125,15 @@ func tooMany(name, of string, limit int) error {
 // suspicious counts the keys and values of a file that looks as if it had too many: kustomize takes a third of a gigabyte to read
 // a file of nothing else. Of any other file it is 0.
 func suspicious(data []byte) int {
-	if entriesIn(data) < maxBuildValues/2 {
+	if yamlcheck.MaxEntries(data) < maxBuildValues/2 {
 		return 0
 	}
-	decoder, count := kyaml.NewDecoder(bytes.NewReader(data)), 0
-	for {
-		var node kyaml.Node
-		if decoder.Decode(&node) != nil {
-			return count
+	count := 0
+	for document, err := range yamlcheck.Documents(data) {
+		if err != nil {
+			break
 		}
-		count += valuesIn(&node)
-	}
-}
-
-// valuesIn counts the keys and values of an object: each takes kustomize about a kilobyte.
-func valuesIn(node *kyaml.Node) int {
-	count := 1
-	for _, inner := range node.Content {
-		count += valuesIn(inner)
+		count += yamlcheck.CountNodes(document)
 	}
 	return count
 }
@@ -172,7 +163,7 @@ func (t *tree) replacements(name string, k *types.Kustomization) []types.Replace
 			continue
 		}
 		data, err := readFile(t.files, file)
-		if err != nil || CheckAliases(data) != nil {
+		if err != nil || yamlcheck.Aliases(data) != nil {
 			continue // Kustomize says what is wrong with it.
 		}
 		var list []types.Replacement

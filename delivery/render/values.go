@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // defaultValuesKey is the key of a ConfigMap or Secret that holds values when the reference names none.
@@ -73,10 +74,10 @@ func valuesFile(files fs.FS, name string) (map[string]any, error) {
 }
 
 func readValues(data []byte) (map[string]any, error) {
-	if err := CheckEntries(data); err != nil {
+	if err := yamlcheck.Entries(data); err != nil {
 		return nil, err
 	}
-	if err := CheckAliases(data); err != nil {
+	if err := yamlcheck.Aliases(data); err != nil {
 		return nil, err
 	}
 	var layer map[string]any

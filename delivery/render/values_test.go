@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // secret is in every Secret of these tests, and must be in no error.
@@ -168,7 +169,7 @@ func TestValuesOfManyEntries(t *testing.T) {
 		})
 	}
 	honest := strings.Repeat("    name-of-a-value: what it is\n", 30_000)
-	if err := CheckEntries([]byte(honest)); err != nil {
+	if err := yamlcheck.Entries([]byte(honest)); err != nil {
 		t.Errorf("%d bytes that somebody may write: %v", len(honest), err)
 	}
 }

@@ -11,13 +11,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // maxFile is the most a file may hold, in bytes. An object beyond 1.5 MiB does not fit into etcd.
 const maxFile = 1 << 20
 
-// maxNodes is how many values a parser may have to build of a file, as budget.Values counts: each takes some 200 bytes while it is read.
+// maxNodes is how many values a parser may have to build of a file, as yamlcheck.MaxValues counts: each takes some 200 bytes while it is read.
 const maxNodes = 200_000
 
 // maxFindings bounds what is said about one file; more does not help its author.
@@ -45,7 +45,7 @@ func (p *pass) read(name string) *document {
 		d.findings = []finding{unread(name, err)}
 	case len(data) > maxFile:
 		d.add(0, "the file is larger than %d KiB", maxFile>>10)
-	case budget.Values(data) > maxNodes:
+	case yamlcheck.MaxValues(data) > maxNodes:
 		d.add(0, "the file may hold more than %d mappings, lists and values: write some of it into files of the app's folder", maxNodes)
 	default:
 		d.parse(data)

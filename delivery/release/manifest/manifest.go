@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // Document is one YAML document of a manifest: an object, or the objects of a List.
@@ -77,8 +77,8 @@ func endsComment(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || 
 // NotBlownUp refuses YAML that fills the memory when its aliases are written out; such is an ErrTooLarge. It is asked
 // before any other reader sees text of a tenant.
 func NotBlownUp(text []byte) error {
-	err := render.CheckAliases(text)
-	if errors.Is(err, render.ErrTooLarge) {
+	err := yamlcheck.Aliases(text)
+	if errors.Is(err, yamlcheck.ErrTooLarge) {
 		return fault.TooLarge(err.Error())
 	}
 	return err

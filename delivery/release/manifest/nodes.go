@@ -1,14 +1,10 @@
 package manifest
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-
-	yamlv3 "go.yaml.in/yaml/v3"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // MaxNodes bounds the mappings, lists and scalars of a chart's own YAML files, of its values with those of its subcharts, and of what
@@ -55,19 +51,15 @@ func (n *NodeCount) Text(name string, text []byte) error {
 		return nil
 	}
 	n.Note("reading " + name)
-	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
-	for n.Sum <= MaxNodes {
-		var node yamlv3.Node
-		err := decoder.Decode(&node)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	for document, err := range yamlcheck.Documents(text) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		n.Sum += countNodes(&node)
+		if n.Sum += yamlcheck.CountNodes(document); n.Sum > MaxNodes {
+			return fmt.Errorf("%s: %w", name, ErrNodes)
+		}
 	}
-	return fmt.Errorf("%s: %w", name, ErrNodes)
+	return nil
 }
 
 // mostNodes is how many nodes text can be: each but the first of a document follows one of these.
@@ -80,14 +72,6 @@ func mostNodes(text []byte) int {
 		}
 	}
 	return most
-}
-
-func countNodes(node *yamlv3.Node) int {
-	sum := 1
-	for _, inner := range node.Content {
-		sum += countNodes(inner)
-	}
-	return sum
 }
 
 // Nodes counts the signs of a JSON text that precede a value or a key.

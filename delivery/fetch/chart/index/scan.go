@@ -11,7 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // An index.yaml lists every version of every chart: tens of megabytes, of which one chart is wanted at a time. So it is
@@ -40,8 +40,8 @@ func unreadable() error {
 
 // readIndexed parses a piece of an index.yaml.
 func readIndexed(text []byte, into any) error {
-	err := render.CheckAliases(text)
-	if errors.Is(err, render.ErrTooLarge) {
+	err := yamlcheck.Aliases(text)
+	if errors.Is(err, yamlcheck.ErrTooLarge) {
 		return limit.AliasesTooLarge("the repository's index.yaml")
 	}
 	if err == nil {

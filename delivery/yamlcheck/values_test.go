@@ -1,4 +1,4 @@
-package budget
+package yamlcheck
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func count(n *yaml.Node) (sum int64) {
 }
 
 // What looks like a block scalar, and is none, must count.
-func TestValuesIsNeverTooLow(t *testing.T) {
+func TestMaxValuesIsNeverTooLow(t *testing.T) {
 	dense := strings.Repeat("[],", 1000)
 	cases := map[string]string{
 		"a list of lists":                     "[" + dense + "]",
@@ -67,7 +67,7 @@ func TestValuesIsNeverTooLow(t *testing.T) {
 }
 
 // What is no YAML but in a file of a ConfigMap does not count, and ordinary manifests do not count for much more than they are.
-func TestValuesIsNotFarTooHigh(t *testing.T) {
+func TestMaxValuesIsNotFarTooHigh(t *testing.T) {
 	dashboard := strings.Repeat("    {\"a\": [1, 2, {\"b\": \"c\"}], \"d\": \"e's\"},\n", 5000)
 	manifest := `apiVersion: apps/v1
 kind: Deployment
@@ -107,7 +107,7 @@ spec:
 	}
 }
 
-func FuzzValues(f *testing.F) {
+func FuzzMaxValues(f *testing.F) {
 	for _, seed := range []string{
 		"a: |\n  x\nb: [1, 2]\n", "- a: >-\n    x\n  b: 'c'\n", "[ \"x\n a: |\n   y\", [],[]]", "a: {b: c}\n---\n- - x\n", "? a\n: b\n", "\"a\":1", "&a [*a]", "a: b\n  c: |\n    d\n",
 	} {
@@ -118,7 +118,7 @@ func FuzzValues(f *testing.F) {
 		if got := byLines([]byte(text)); got < built {
 			t.Errorf("counted %d, and a parser builds %d: %q", got, built, text)
 		}
-		if got := Values([]byte(text)); got < built {
+		if got := MaxValues([]byte(text)); got < built {
 			t.Errorf("in short counted %d, and a parser builds %d: %q", got, built, text)
 		}
 	})

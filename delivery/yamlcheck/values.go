@@ -1,15 +1,15 @@
-package budget
+package yamlcheck
 
 import (
 	"bytes"
 	"regexp"
 )
 
-// Values is how many mappings, lists and scalars YAML or JSON text can hold at most, aliases not followed: whoever reads text of a
+// MaxValues is how many mappings, lists and scalars YAML or JSON text can hold at most, aliases not followed: whoever reads text of a
 // tenant asks before a parser builds them, each of some hundred bytes. It counts the characters that can begin one, and leaves out block
 // scalars, where manifests have files and programs, as far as it is sure that a parser takes them for such. So it is up to some three
 // times too high, and never too low.
-func Values(text []byte) int64 {
+func MaxValues(text []byte) int64 {
 	if all := weight(text) + perDocument; all < cheap {
 		return all
 	}

@@ -1,0 +1,45 @@
+// Package yamlcheck checks YAML that tenants wrote before a parser builds it: what its aliases stand for, how many entries its lists and
+// mappings have, and how many values it holds. Whoever reads text of a tenant in the operator checks it here first.
+package yamlcheck
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"iter"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ErrTooLarge is wrapped by every error that says that a text is over a limit; the message names the limit.
+var ErrTooLarge = errors.New("too large")
+
+// Documents yields the YAML documents of a text, one after the other. An error of the parser is the last that it yields.
+func Documents(data []byte) iter.Seq2[*yaml.Node, error] {
+	return func(yield func(*yaml.Node, error) bool) {
+		decoder := yaml.NewDecoder(bytes.NewReader(data))
+		for {
+			var node yaml.Node
+			err := decoder.Decode(&node)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(&node, nil) {
+				return
+			}
+		}
+	}
+}
+
+// CountNodes is how many documents, mappings, lists, scalars and aliases a parsed node is, itself included.
+func CountNodes(node *yaml.Node) int {
+	sum := 1
+	for _, inner := range node.Content {
+		sum += CountNodes(inner)
+	}
+	return sum
+}
