@@ -13,11 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
-	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/kube"
 )
 
@@ -35,13 +33,8 @@ func (s *shared) usedByAll() []schema.GroupVersionKind {
 	return kinds
 }
 
-// follow begins to watch, on every replica, the kinds that are used by all, and Pods: nobody applies them, and what they
-// suffer is what an app waits for.
-type follow struct {
-	*shared
-	// counted says that all apps that there were at first are counted.
-	counted toolscache.InformerSynced
-}
+// firstLists begins to watch the kinds that are used by all, and Pods: nobody applies them, and what they suffer is what an app waits for.
+type firstLists struct{ *shared }
 
 const (
 	// inStepWithin is how long workers wait for first lists before they begin all the same, and tell of what is missing at the objects.
@@ -52,7 +45,7 @@ const (
 
 // Start begins the watches, and lets the workers begin when their first lists are there: every object would be looked at
 // once for each list that arrives after.
-func (f follow) Start(ctx context.Context) error {
+func (f *firstLists) Start(ctx context.Context) error {
 	defer close(f.inStep)
 	f.watch.Begin(corev1.SchemeGroupVersion.WithKind("Pod"))
 	f.await(ctx, inStepWithin, f.usedByAll())
@@ -63,7 +56,7 @@ func (f follow) Start(ctx context.Context) error {
 }
 
 // await begins the watches of kinds, and waits for their first lists.
-func (f follow) await(ctx context.Context, within time.Duration, kinds []schema.GroupVersionKind) {
+func (f *firstLists) await(ctx context.Context, within time.Duration, kinds []schema.GroupVersionKind) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	f.watch.Begin(kinds...)
@@ -74,7 +67,7 @@ func (f follow) await(ctx context.Context, within time.Duration, kinds []schema.
 
 // recorded are the kinds of what apps are recorded to hold, but for Secrets, which are their deployers' to watch. None where they cannot
 // be listed: apps then wait for first lists one by one.
-func (f follow) recorded(ctx context.Context) []schema.GroupVersionKind {
+func (f *firstLists) recorded(ctx context.Context) []schema.GroupVersionKind {
 	apps := &v1alpha1.AppList{}
 	if err := f.mgr.GetClient().List(ctx, apps, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
@@ -88,25 +81,4 @@ func (f follow) recorded(ctx context.Context) []schema.GroupVersionKind {
 		}
 	}
 	return slices.Collect(maps.Keys(kinds))
-}
-
-// NeedLeaderElection lets every replica run it.
-func (follow) NeedLeaderElection() bool { return false }
-
-// held is a work queue that hands nothing out before a channel is closed, which happens at the operator's end at the latest.
-type held struct {
-	*fair.WorkQueue[reconcile.Request]
-	until <-chan struct{}
-}
-
-// GetWithPriority implements priorityqueue.PriorityQueue.
-func (h held) GetWithPriority() (key reconcile.Request, priority int, shutdown bool) {
-	<-h.until
-	return h.WorkQueue.GetWithPriority()
-}
-
-// Get implements workqueue.TypedInterface.
-func (h held) Get() (key reconcile.Request, shutdown bool) {
-	<-h.until
-	return h.WorkQueue.Get()
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,8 +21,6 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
-	"github.com/kubeop/kubeop/delivery/fetch"
-	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/quota"
 )
 
@@ -31,22 +30,29 @@ type limits struct {
 	set   sync.Map
 }
 
-// bound has what tenants share bounded by the limits of each.
-func (s *shared) bound() error {
-	if err := budget.Check(&s.TenantLimits); err != nil {
-		return fmt.Errorf("the limits of tenants: %w", err)
+// budgets is how much each tenant has, and may have.
+type budgets struct {
+	limits *limits
+	// usage counts the objects of tenants, store what they take in the cluster, rendered what their apps deliver.
+	usage    *usage.Counter
+	store    *usage.Store
+	rendered *usage.Rendered
+	// counted says that the sizes of all apps that there were at first are counted, set by followSizes.
+	counted toolscache.InformerSynced
+}
+
+func newBudgets(mgr ctrl.Manager, o Options, c *cluster) (*budgets, error) {
+	if err := budget.Check(&o.TenantLimits); err != nil {
+		return nil, fmt.Errorf("the limits of tenants: %w", err)
 	}
-	s.limits = &limits{usual: budget.Default().With(&s.TenantLimits)}
-	s.usage = &usage.Counter{Reader: s.mgr.GetClient(), Limits: s.limits.usual}
-	s.store = &usage.Store{Reader: s.mgr.GetClient(), Limits: s.limits.usual, Quota: s.quota, Clock: clock.RealClock{}}
-	s.watch.OnKind(s.quotas)
-	s.rendered = &usage.Rendered{}
-	s.stores.Unpack(pack.Reader{Apart: s.apart})
-	s.stores.Limit(func(tenant string) fetch.Bounds {
-		limits := s.limits.of(tenant)
-		return fetch.Bounds{Kept: limits.SourceBytes, Inflated: limits.PackBytes}
-	})
-	return nil
+	usual := budget.Default().With(&o.TenantLimits)
+	b := &budgets{
+		limits: &limits{usual: usual}, rendered: &usage.Rendered{},
+		usage: &usage.Counter{Reader: mgr.GetClient(), Limits: usual},
+		store: &usage.Store{Reader: mgr.GetClient(), Limits: usual, Quota: c.quota, Clock: clock.RealClock{}},
+	}
+	c.watch.OnKind(b.followQuotas)
+	return b, nil
 }
 
 // of returns the limits of a tenant, the usual ones of any other name. It never waits.
@@ -59,16 +65,16 @@ func (l *limits) of(tenant string) budget.Limits {
 
 // follow keeps the limits as the Tenants in a cache say.
 func (l *limits) follow(ctx context.Context, objects cache.Cache) error {
-	heard := func(tenant *v1alpha1.Tenant) { l.set.Store(tenant.Name, l.usual.With(&tenant.Spec.Limits)) }
+	set := func(tenant *v1alpha1.Tenant) { l.set.Store(tenant.Name, l.usual.With(&tenant.Spec.Limits)) }
 	gone := func(name string) {
 		l.set.Delete(name)
 		step.ForgetRefusals(name)
 	}
-	return followTenants(ctx, objects, heard, gone)
+	return followTenants(ctx, objects, set, gone)
 }
 
-// usages tells, each time it is asked, how much each tenant has and may have. Nothing is held between two times, and nothing is left of
-// a tenant that is gone. The series are twelve for each tenant.
+// usages reports, each time it is collected, how much each tenant has and may have. Nothing is held between two times, and nothing is left
+// of a tenant that is gone. The series are twelve for each tenant.
 type usages struct {
 	reader   client.Reader
 	usage    *usage.Counter
@@ -76,8 +82,6 @@ type usages struct {
 	rendered *usage.Rendered
 	// sources are the bytes on disk of a tenant's sources.
 	sources func(tenant string) int64
-	// elected is closed when this replica leads: the others would tell everything again.
-	elected <-chan struct{}
 }
 
 var (
@@ -97,11 +101,6 @@ func (*usages) Describe(out chan<- *prometheus.Desc) {
 
 // Collect is for the registry.
 func (u *usages) Collect(out chan<- prometheus.Metric) {
-	select {
-	case <-u.elected:
-	default:
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	tenants := &v1alpha1.TenantList{}
@@ -110,14 +109,14 @@ func (u *usages) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	for i := range tenants.Items {
-		if err := u.tell(ctx, out, tenants.Items[i].Name); err != nil {
+		if err := u.collect(ctx, out, tenants.Items[i].Name); err != nil {
 			out <- prometheus.NewInvalidMetric(tenantUsed, err)
 			return
 		}
 	}
 }
 
-func (u *usages) tell(ctx context.Context, out chan<- prometheus.Metric, tenant string) error {
+func (u *usages) collect(ctx context.Context, out chan<- prometheus.Metric, tenant string) error {
 	has, err := u.usage.Of(ctx, tenant)
 	if err != nil {
 		return err
@@ -145,27 +144,27 @@ func (u *usages) tell(ctx context.Context, out chan<- prometheus.Metric, tenant 
 
 // usages are the metrics of what tenants have.
 func (s *shared) usages() *usages {
-	return &usages{reader: s.mgr.GetClient(), usage: s.usage, store: s.store, rendered: s.rendered, sources: s.stores.Used, elected: s.mgr.Elected()}
+	return &usages{reader: s.mgr.GetClient(), usage: s.usage, store: s.store, rendered: s.rendered, sources: s.stores.Used}
 }
 
 var quotaKind = corev1.SchemeGroupVersion.WithKind("ResourceQuota")
 
 // quota returns spec and status of the quota of a tenant's namespace as they are watched, nil where there is none.
-func (s *shared) quota(namespace string) (*corev1.ResourceQuota, error) {
+func (c *cluster) quota(namespace string) (*corev1.ResourceQuota, error) {
 	live := &corev1.ResourceQuota{}
-	found, err := s.watch.Decode(quotaKind, types.NamespacedName{Namespace: namespace, Name: quota.Name}, live)
+	found, err := c.watch.Decode(quotaKind, types.NamespacedName{Namespace: namespace, Name: quota.Name}, live)
 	if !found || err != nil {
 		return nil, err
 	}
 	return live, nil
 }
 
-// quotas tells the store of each quota that changes.
-func (s *shared) quotas(kind schema.GroupVersionKind, informer cache.Informer) error {
+// followQuotas has the store count anew what changes in a quota.
+func (b *budgets) followQuotas(kind schema.GroupVersionKind, informer cache.Informer) error {
 	if kind != quotaKind {
 		return nil
 	}
-	heard := func(o any) {
+	changed := func(o any) {
 		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 			o = gone.Obj
 		}
@@ -173,34 +172,34 @@ func (s *shared) quotas(kind schema.GroupVersionKind, informer cache.Informer) e
 		if err != nil || live.GetName() != quota.Name || live.GetLabels()[v1alpha1.TenantLabel] == "" {
 			return
 		}
-		s.store.Changed(live.GetLabels()[v1alpha1.TenantLabel], live.GetNamespace())
+		b.store.Changed(live.GetLabels()[v1alpha1.TenantLabel], live.GetNamespace())
 	}
-	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: heard, UpdateFunc: func(_, is any) { heard(is) }, DeleteFunc: heard})
+	_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, is any) { changed(is) }, DeleteFunc: changed})
 	return err
 }
 
-// apps tells what counts the sizes of what apps deliver of each app, and returns what says that it has been told of all that were
-// there at first.
-func (s *shared) apps(ctx context.Context) (toldOfAll toolscache.InformerSynced, err error) {
-	informer, err := s.mgr.GetCache().GetInformer(ctx, &v1alpha1.App{}, cache.BlockUntilSynced(false))
+// followSizes has counted what each app in a cache delivers.
+func (b *budgets) followSizes(ctx context.Context, objects cache.Cache) error {
+	informer, err := objects.GetInformer(ctx, &v1alpha1.App{}, cache.BlockUntilSynced(false))
 	if err != nil {
-		return nil, fmt.Errorf("following the apps: %w", err)
+		return fmt.Errorf("following the apps: %w", err)
 	}
-	told := func(o any) {
+	count := func(o any) {
 		if app, ok := o.(*v1alpha1.App); ok {
-			s.rendered.Told(client.ObjectKeyFromObject(app), app.Status.RenderedBytes)
+			b.rendered.Told(client.ObjectKeyFromObject(app), app.Status.RenderedBytes)
 		}
 	}
 	handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: told, UpdateFunc: func(_, is any) { told(is) },
+		AddFunc: count, UpdateFunc: func(_, is any) { count(is) },
 		DeleteFunc: func(o any) {
 			if key, err := toolscache.DeletionHandlingObjectToName(o); err == nil {
-				s.rendered.Gone(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+				b.rendered.Gone(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
 			}
 		},
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return handle.HasSynced, nil
+	b.counted = handle.HasSynced
+	return nil
 }

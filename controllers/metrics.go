@@ -2,44 +2,33 @@ package controllers
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
-	"github.com/fluxcd/pkg/runtime/metrics"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fair"
 )
 
-// durations are recorded by Flux's recorder. What it would hold of conditions and suspension, states reads off the cache.
-var durations = newDurations()
-
-func newDurations() *metrics.Recorder {
-	r := metrics.NewRecorder()
-	for _, c := range r.Collectors() {
-		if histogram, ok := c.(*prometheus.HistogramVec); ok {
-			ctrlmetrics.Registry.MustRegister(histogram)
-		}
-	}
-	return r
+// histograms are those of how long passes take, which Flux's recorder has. What it would hold of conditions and suspension, states reads
+// off the cache.
+func (s *shared) histograms() []prometheus.Collector {
+	return slices.DeleteFunc(s.durations.Collectors(), func(c prometheus.Collector) bool {
+		_, histogram := c.(*prometheus.HistogramVec)
+		return !histogram
+	})
 }
 
-// states tells, each time it is asked, what the objects in the cache are like, under the names that Flux's dashboards and
+// states reports, each time it is collected, what the objects in the cache are like, under the names that Flux's dashboards and
 // alerts know. Nothing is held between two times, as there are thousands, and nothing is left of an object that is gone. Of a
-// condition only the status that it has is told, with the value 1, and suspension only where there is any.
-type states struct {
-	reader client.Reader
-	// elected is closed when this replica leads: the others would tell everything again.
-	elected <-chan struct{}
-}
+// condition only the status that it has is reported, with the value 1, and suspension only where there is any.
+type states struct{ reader client.Reader }
 
 var (
 	conditionState = prometheus.NewDesc("gotk_reconcile_condition", "The condition of an object: 1 for the status that it has.",
@@ -47,21 +36,6 @@ var (
 	suspendState = prometheus.NewDesc("gotk_suspend_status", "1 for an object that is suspended.",
 		[]string{"kind", "name", "namespace"}, nil)
 )
-
-// register has a collector asked in the place of an earlier one of this process.
-func register(c prometheus.Collector) error {
-	ctrlmetrics.Registry.Unregister(c)
-	return ctrlmetrics.Registry.Register(c)
-}
-
-// registerQueues has the metrics of what tenants share told.
-func registerQueues() error {
-	var errs []error
-	for _, c := range fair.Collectors() {
-		errs = append(errs, register(c))
-	}
-	return errors.Join(errs...)
-}
 
 // Describe is for the registry.
 func (*states) Describe(out chan<- *prometheus.Desc) {
@@ -71,11 +45,6 @@ func (*states) Describe(out chan<- *prometheus.Desc) {
 
 // Collect is for the registry.
 func (s *states) Collect(out chan<- prometheus.Metric) {
-	select {
-	case <-s.elected:
-	default:
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	lists := map[string]client.ObjectList{
@@ -86,7 +55,7 @@ func (s *states) Collect(out chan<- prometheus.Metric) {
 		err := s.reader.List(ctx, list, client.UnsafeDisableDeepCopy)
 		if err == nil {
 			err = meta.EachListItem(list, func(o runtime.Object) error {
-				tell(out, kind, o.(step.Object))
+				collect(out, kind, o.(step.Object))
 				return nil
 			})
 		}
@@ -96,7 +65,7 @@ func (s *states) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func tell(out chan<- prometheus.Metric, kind string, o step.Object) {
+func collect(out chan<- prometheus.Metric, kind string, o step.Object) {
 	status := metav1.ConditionUnknown
 	if ready := conditions.Get(o, v1alpha1.ReadyCondition); ready != nil {
 		status = ready.Status

@@ -28,7 +28,7 @@ func TestTheMetricsTellWhatTheObjectsAreLike(t *testing.T) {
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(failing, held).WithStatusSubresource().Build()
 	elected := make(chan struct{})
 	registry := prometheus.NewRegistry()
-	if err := registry.Register(&states{reader: reader, elected: elected}); err != nil {
+	if err := registry.Register(whileLeading{&states{reader}, elected}); err != nil {
 		t.Fatal(err)
 	}
 	told := func() []string {

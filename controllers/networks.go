@@ -9,33 +9,65 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/reserved"
 	"github.com/kubeop/kubeop/internal/clusternet"
 )
 
-// newNetworks returns the networks that are the cluster's own, which the manager learns before it starts the controllers, and the one by
-// which sources are reached.
-func newNetworks(mgr ctrl.Manager, mapper meta.RESTMapper, o Options) (*clusternet.Networks, *transport.Network, error) {
+// sources is how Git repositories, charts, images and artifacts are reached and kept.
+type sources struct {
+	// own are the networks of the cluster, which the manager learns before it starts the controllers; network is the one by which sources
+	// are reached.
+	own     *clusternet.Networks
+	network *transport.Network
+	fetches *pool.Pool
+	stores  *fetch.Stores
+}
+
+func newSources(mgr ctrl.Manager, mapper meta.RESTMapper, o Options, weight func(tenant string) int) (*sources, error) {
 	own, err := clusternet.New(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetScheme(), mapper, clusternet.Options{
 		Named: o.ClusterNetworks, Private: reserved.Private(), Always: reserved.Metadata(),
 	})
-	if err == nil {
-		err = errors.Join(mgr.Add(own), mgr.AddReadyzCheck("networks", func(*http.Request) error { return learned(own) }))
-	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if len(o.ClusterNetworks) == 0 {
 		mgr.GetLogger().Info("CLUSTER_NETWORKS is not set, so every private network counts as the cluster's own: no source in one is reached " +
 			"that ALLOWED_ADDRESSES does not name, and egress to larger ranges leaves them out")
 	}
-	return own, &transport.Network{
+	network := &transport.Network{
 		Allowed: o.AllowedAddresses, Named: named(o), Cluster: own.What, Own: ownHosts(mgr.GetConfig(), o.OwnService), TokenServices: o.TokenServices,
+	}
+	return &sources{
+		own: own, network: network, fetches: pool.New(pool.Options{Reach: pool.ReachOf, Weight: weight}, clock.RealClock{}),
+		stores: fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
 	}, nil
+}
+
+// bound has packs read apart, and the stores of each tenant bounded by its limits.
+func (s *sources) bound(limits *limits, apart apart.Runner) {
+	s.stores.Unpack(pack.Reader{Apart: apart})
+	s.stores.Limit(func(tenant string) fetch.Bounds {
+		limits := limits.of(tenant)
+		return fetch.Bounds{Kept: limits.SourceBytes, Inflated: limits.PackBytes}
+	})
+}
+
+// networksLearned reports an error until the cluster's networks are known: before that no controller is started.
+func (s *sources) networksLearned(*http.Request) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if !s.own.WaitForCacheSync(ctx) {
+		return errors.New("the cluster's networks are not known yet: may the operator list and watch nodes, servicecidrs and the endpointslice default/kubernetes?")
+	}
+	return nil
 }
 
 // named are the hosts that settings name.
@@ -48,16 +80,6 @@ func named(o Options) []string {
 		hosts = append(hosts, pool.HostOf("https://"+registry), pool.HostOf("https://"+service))
 	}
 	return slices.DeleteFunc(hosts, func(host string) bool { return host == "" })
-}
-
-// learned reports an error until the cluster's networks are known: before that no controller is started.
-func learned(own *clusternet.Networks) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if !own.WaitForCacheSync(ctx) {
-		return errors.New("the cluster's networks are not known yet: may the operator list and watch nodes, servicecidrs and the endpointslice default/kubernetes?")
-	}
-	return nil
 }
 
 // ownHosts are those of the API server and of the operator's own Service.

@@ -20,6 +20,24 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 )
 
+// queues is whose turn it is among tenants.
+type queues struct {
+	// perTenant is how many objects of each kind are reconciled at once for one tenant.
+	perTenant int
+	// all are the controllers' work queues, by the name of the controller, and weights those of the tenants in them.
+	all     sync.Map
+	weights *weights
+	// inStep is closed when the watches of what all use are in step.
+	inStep chan struct{}
+	// apart has what tenants wrote evaluated, the processes for that shared among tenants.
+	apart apart.Runner
+}
+
+func newQueues(o Options) *queues {
+	w := &weights{}
+	return &queues{perTenant: o.Concurrency, weights: w, inStep: make(chan struct{}), apart: evaluations(o, w)}
+}
+
 // headroom is how many times as many objects are reconciled at once as one tenant may have: whatever holds a tenant's workers up, as
 // many are left for the others.
 const headroom = 2
@@ -29,15 +47,15 @@ const headroom = 2
 const burst = 10
 
 // options have a controller's objects wait in a queue that tenants share.
-func (s *shared) options(controller string, tenantOf func(reconcile.Request) string) ctrlcontroller.Options {
-	bounds := fair.Bounds{Places: headroom * s.Concurrency, PerTenant: s.Concurrency, Weight: s.weights.of, Burst: burst}
+func (q *queues) options(controller string, tenantOf func(reconcile.Request) string) ctrlcontroller.Options {
+	bounds := fair.Bounds{Places: headroom * q.perTenant, PerTenant: q.perTenant, Weight: q.weights.of, Burst: burst}
 	return ctrlcontroller.Options{
 		MaxConcurrentReconciles: bounds.Places,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoff.First, backoff.Last),
 		NewQueue: func(_ string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			q := fair.NewWorkQueue(controller+" workers", bounds, tenantOf, limiter, clock.RealClock{})
-			s.queues.Store(controller, q)
-			return held{q, s.inStep}
+			queue := fair.NewWorkQueue(controller+" workers", bounds, tenantOf, limiter, clock.RealClock{})
+			q.all.Store(controller, queue)
+			return held{queue, q.inStep}
 		},
 	}
 }
@@ -55,15 +73,15 @@ func evaluations(o Options, w *weights) apart.Runner {
 }
 
 // wake has an object of a controller looked at. A controller that has not begun looks at all its objects when it does.
-func (s *shared) wake(controller string, key types.NamespacedName) {
-	if q, ok := s.queues.Load(controller); ok {
-		q.(*fair.WorkQueue[reconcile.Request]).Add(reconcile.Request{NamespacedName: key})
+func (q *queues) wake(controller string, key types.NamespacedName) {
+	if queue, ok := q.all.Load(controller); ok {
+		queue.(*fair.WorkQueue[reconcile.Request]).Add(reconcile.Request{NamespacedName: key})
 	}
 }
 
 // tenantOf is whose an object in a tenant's namespace is. A namespace that is nobody's, or not known yet, is by itself.
-func (s *shared) tenantOf(r reconcile.Request) string {
-	if tenant := s.watch.TenantOf(r.Namespace); tenant != "" {
+func (c *cluster) tenantOf(r reconcile.Request) string {
+	if tenant := c.watch.TenantOf(r.Namespace); tenant != "" {
 		return tenant
 	}
 	return "namespace " + r.Namespace
@@ -85,8 +103,8 @@ func (w *weights) of(tenant string) int {
 
 // follow keeps the weights as the Tenants in a cache say.
 func (w *weights) follow(ctx context.Context, objects cache.Cache) error {
-	heard := func(tenant *v1alpha1.Tenant) { w.Store(tenant.Name, int(max(1, tenant.Spec.Weight))) }
-	return followTenants(ctx, objects, heard, func(name string) { w.Delete(name) })
+	set := func(tenant *v1alpha1.Tenant) { w.Store(tenant.Name, int(max(1, tenant.Spec.Weight))) }
+	return followTenants(ctx, objects, set, func(name string) { w.Delete(name) })
 }
 
 // followTenants has a function called with each Tenant in a cache, and with what changed of one, and another with the names of those
@@ -96,13 +114,13 @@ func followTenants(ctx context.Context, objects cache.Cache, is func(*v1alpha1.T
 	if err != nil {
 		return fmt.Errorf("following the tenants: %w", err)
 	}
-	heard := func(o any) {
+	set := func(o any) {
 		if tenant, ok := o.(*v1alpha1.Tenant); ok {
 			is(tenant)
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: heard, UpdateFunc: func(_, is any) { heard(is) },
+		AddFunc: set, UpdateFunc: func(_, is any) { set(is) },
 		DeleteFunc: func(o any) {
 			if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
 				gone(name)
@@ -110,4 +128,22 @@ func followTenants(ctx context.Context, objects cache.Cache, is func(*v1alpha1.T
 		},
 	})
 	return err
+}
+
+// held is a work queue that hands nothing out before a channel is closed, which happens at the operator's end at the latest.
+type held struct {
+	*fair.WorkQueue[reconcile.Request]
+	until <-chan struct{}
+}
+
+// GetWithPriority implements priorityqueue.PriorityQueue.
+func (h held) GetWithPriority() (key reconcile.Request, priority int, shutdown bool) {
+	<-h.until
+	return h.WorkQueue.GetWithPriority()
+}
+
+// Get implements workqueue.TypedInterface.
+func (h held) Get() (key reconcile.Request, shutdown bool) {
+	<-h.until
+	return h.WorkQueue.Get()
 }

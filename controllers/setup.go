@@ -2,123 +2,113 @@
 package controllers
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app"
 	"github.com/kubeop/kubeop/controllers/project"
-	"github.com/kubeop/kubeop/controllers/repository"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/tenant"
 	"github.com/kubeop/kubeop/controllers/volumes"
-	"github.com/kubeop/kubeop/delivery/apart"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/fair"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/quota"
-	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/delivery/trials"
-	"github.com/kubeop/kubeop/internal/digestkey"
+	"github.com/kubeop/kubeop/internal/hook"
 )
 
-// sweepEvery is the time between two searches for what nobody uses any more in the stores.
-const sweepEvery = time.Hour
-
-// Options are the settings of the controllers.
-type Options struct {
-	// DataDir holds the local stores of Git objects and charts.
-	DataDir string
-	// Namespace is the operator's own, which holds the credentials of repositories.
-	Namespace string
-	// Concurrency is how many objects of each kind are reconciled at once for one tenant, and half of how many are for all; HelmWorkers
-	// how many Helm actions run at once.
-	Concurrency, HelmWorkers int
-	// Evaluate has what tenants wrote evaluated in processes of their own. Trials and BuildTrials are where it is remembered which charts,
-	// and which manifests, cannot be; see release.Options and build.Builder.
-	Evaluate            func(ctx context.Context, c apart.Call) ([]byte, error)
-	Trials, BuildTrials string
-	// EvaluateProcesses is how many evaluations run at once, shared by tenant. 0: there is no limit but that of the callers.
-	EvaluateProcesses int
-	// TenantLimits are those of tenants whose Tenant does not set them.
-	TenantLimits v1alpha1.TenantLimits
-	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods; "" lets none in.
-	IngressNamespace string
-	// AllowedAddresses may be reached by the URLs of tenants although they are refused by default, see fetch.Network.
-	AllowedAddresses []netip.Prefix
-	// ClusterNetworks are the networks of pods, Services and nodes as administrators know them; none: every private network may be one.
-	ClusterNetworks []netip.Prefix
-	// TokenServices are the hosts that are sent the credentials of registries, by registry, see fetch.Network.
-	TokenServices map[string]string
-	// OwnService is the name of the operator's Service, which they may not reach; "" when there is none.
-	OwnService string
-	// FluxArtifactHosts are the hosts of artifacts of Flux's sources, see artifact.Store.
-	FluxArtifactHosts []string
-	// Gateway is the Gateway that serves the hosts of Image apps, as "namespace/name" or "namespace/name/section"; "" leaves
-	// them to an Ingress.
-	Gateway string
-	// PlainRegistries are the registries, as host or host:port, that image policies ask without TLS.
-	PlainRegistries []string
-	// FlowControl: the API server has the priority levels of the chart, and each tenant is to have FlowSchemas.
-	FlowControl bool
-	// Deployment is the name of the operator's own Deployment, in its namespace: while that is being deleted, or gone, kubeop is
-	// being uninstalled and nothing is removed. "" where it runs as none.
-	Deployment string
-	// DigestKey seals the digests that statuses tell; nil tells them as they are.
-	DigestKey *digestkey.Key
-	// Platform is where the platform repository is; without a URL whoever applies the Repository named platform decides.
-	Platform repository.Platform
-}
-
-// ManagerOptions are what the controllers rely on in their manager: a Reconcile reads what the one before it wrote, or waits for
-// the cache to have it; and the cache holds of the fields' owners those that matter here.
-func ManagerOptions(scheme *runtime.Scheme) ctrl.Options {
-	consistent := true
-	return ctrl.Options{
-		Scheme: scheme,
-		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
-		Cache: cache.Options{DefaultTransform: apply.SlimFields, ByObject: map[client.Object]cache.ByObject{
-			// It says what tenants' accounts can create. No other role is read from the cache.
-			&rbacv1.ClusterRole{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.Deployer)},
-		}},
-	}
-}
-
-// Setup adds every controller to the manager: the one list of what the operator runs. The Engine it returns is to be
-// drained before the process ends.
-func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
+// Setup adds everything the operator runs to the manager.
+func Setup(mgr ctrl.Manager, o Options) error {
 	if err := installed(mgr.GetRESTMapper()); err != nil {
-		return nil, err
+		return err
 	}
 	spreadIntervals()
 	s, err := newShared(mgr, o)
-	if err == nil {
-		err = s.bound()
-	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := errors.Join(register(&states{reader: mgr.GetClient(), elected: mgr.Elected()}), register(s.fetches), registerQueues(), register(s.usages())); err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+	k, err := s.reconcilers()
+	if err != nil {
+		return err
 	}
+	for _, p := range s.parts(k) {
+		if err := p.addTo(mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts is the one list of what runs in the operator's process. Nothing is added to the manager that is not here.
+func (s *shared) parts(k *reconcilers) []part {
+	return []part{
+		{"kubeop's own kinds", byManager("cache"), everyReplica},
+		{"delivered objects", objectCache(s.objects), everyReplica},
+		{"metadata of credentials", objectCache(s.secrets), everyReplica},
+		{"networks of the cluster", cacheBeforeAll(s.own), everyReplica},
+		{"keys of the push hook", given(s.hook != nil, objectCache(s.keys)), everyReplica},
+		{"objects that only deployers may watch", job(s.local), leader},
+
+		{"volumes", controller(k.volumes), leader},
+		{"repository", controller(k.repository), leader},
+		{"tenant", controller(k.tenant), leader},
+		{"project", controller(k.project), leader},
+		{"app", controller(k.app), leader},
+
+		{"weights of tenants", handler(s.weights.follow), everyReplica},
+		{"limits of tenants", handler(s.limits.follow), everyReplica},
+		{"sizes of what apps deliver", handler(s.followSizes), everyReplica},
+
+		{"leader election", byManager("job"), everyReplica},
+		{"discovery", job(s.discovery), everyReplica},
+		{"first lists", job(&firstLists{s}), everyReplica},
+		{"evaluation processes", given(s.Sandbox != nil, job(s.Sandbox)), everyReplica},
+		{"fetches", job(s.fetches), leader},
+		{"quotas of tenants", job(s.store), leader},
+		{"platform repository", jobFunc(s.keepPlatform), leader},
+		{"key of digests", given(s.DigestKey != nil, jobFunc(s.keepDigestKey)), leader},
+		{"sweep of the stores", jobFunc(s.sweep), leader},
+		{"end of Helm actions", given(s.Drain > 0, jobFunc(s.drain)), leader},
+
+		{"push hook", given(s.hook != nil, server(s.hook)), everyReplica},
+		{"/metrics and /version", byManager("server"), everyReplica},
+		{"/healthz and /readyz", byManager("server"), everyReplica},
+		{"/debug/pprof", byManager("server"), everyReplica},
+		{"ping", alive(healthz.Ping), everyReplica},
+		{"caches", ready(s.cachesFilled), everyReplica},
+		{"networks", ready(s.networksLearned), everyReplica},
+		{"evaluation", given(s.Sandbox != nil, ready(s.Sandbox.Ready)), everyReplica},
+
+		{"conditions and suspension", collector(&states{s.mgr.GetClient()}), leader},
+		{"budgets of tenants", collector(s.usages()), leader},
+		{"durations", collectors(s.histograms), everyReplica},
+		{"queues", collectors(fair.Collectors), everyReplica},
+		{"fetches", collector(s.fetches), everyReplica},
+		{"sizes and refusals", collectors(step.Collectors), everyReplica},
+		{"push hook", given(s.hook != nil, collectors(hook.Collectors)), everyReplica},
+		{"evaluation processes", given(s.Sandbox != nil, collectors(s.Sandbox.Collectors)), everyReplica},
+	}
+}
+
+// reconcilers add the controller of each kind to the manager.
+type reconcilers struct{ volumes, repository, tenant, project, app func() error }
+
+// reconcilers makes the controllers.
+func (s *shared) reconcilers() (*reconcilers, error) {
+	mgr, o := s.mgr, s.Options
 	repositories, err := s.repositories()
 	if err != nil {
 		return nil, err
 	}
-	released := s.engine()
 	kinds := &quota.Kinds{Roles: mgr.GetClient(), Served: s.served, Now: s.clock.Now}
 	tenants := &tenant.Reconciler{
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Steps: s.steps("tenant"),
@@ -144,18 +134,13 @@ func Setup(mgr ctrl.Manager, o Options) (*release.Engine, error) {
 	repositories.WakeApps(apps.Wake)
 	s.rendered.Wake = apps.Wake
 	retained := &volumes.Reconciler{Direct: s.direct, Watch: s.watch, Events: mgr.GetEventRecorder("kubeop-volumes")}
-	for name, setup := range map[string]func() error{
-		"volumes":    func() error { return retained.SetupWithManager(mgr, s.options("volumes", byItself)) },
-		"repository": func() error { return repositories.SetupWithManager(mgr, s.secrets, s.options("repository", byItself)) },
-		"tenant":     func() error { return tenants.SetupWithManager(mgr, s.options("tenant", byItself)) },
-		"project":    func() error { return projects.SetupWithManager(mgr, s.options("project", s.tenantOf)) },
-		"app":        func() error { return apps.SetupWithManager(mgr, released, s.options("app", s.tenantOf)) },
-	} {
-		if err := setup(); err != nil {
-			return nil, fmt.Errorf("setting up the %s controller: %w", name, err)
-		}
-	}
-	return s.releases, s.background()
+	return &reconcilers{
+		volumes:    func() error { return retained.SetupWithManager(mgr, s.options("volumes", byItself)) },
+		repository: func() error { return repositories.SetupWithManager(mgr, s.secrets, s.options("repository", byItself)) },
+		tenant:     func() error { return tenants.SetupWithManager(mgr, s.options("tenant", byItself)) },
+		project:    func() error { return projects.SetupWithManager(mgr, s.options("project", s.tenantOf)) },
+		app:        func() error { return apps.SetupWithManager(mgr, s.released, s.options("app", s.tenantOf)) },
+	}, nil
 }
 
 // installed fails if the API server does not serve the kinds of this API.

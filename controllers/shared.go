@@ -4,110 +4,98 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
+	"time"
 
+	"github.com/fluxcd/pkg/runtime/metrics"
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/controllers/usage"
-	"github.com/kubeop/kubeop/delivery/apart"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/digest"
-	"github.com/kubeop/kubeop/delivery/fetch"
-	"github.com/kubeop/kubeop/delivery/fetch/pool"
-	"github.com/kubeop/kubeop/delivery/fetch/transport"
-	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/gitops/tree"
-	"github.com/kubeop/kubeop/internal/clusternet"
 	"github.com/kubeop/kubeop/internal/fence"
+	"github.com/kubeop/kubeop/internal/hook"
 	"github.com/kubeop/kubeop/internal/steady"
 )
 
-// shared is what the controllers have in common.
+// shared is what the controllers have in common, by concern.
 type shared struct {
 	Options
-	mgr     ctrl.Manager
-	clock   clock.PassiveClock
-	direct  client.Client
-	objects cache.Cache
-	watch   *kube.Watch
-	local   *kube.LocalWatch
-	applier *apply.Applier
-	// releases is set by engine.
-	releases *release.Engine
-	clients  *kube.Clients
-	served   discovery.CachedDiscoveryInterface
-	mapper   *kube.Mapper
-	stores   *fetch.Stores
-	network  *transport.Network
-	// own are the networks of the cluster.
-	own     *clusternet.Networks
-	fetches *pool.Pool
-	// secrets has the metadata of the Secrets in the operator's namespace.
-	secrets cache.Cache
-	seal    digest.Seal
+	*cluster
+	*sources
+	*queues
+	*budgets
+	mgr       ctrl.Manager
+	clock     clock.PassiveClock
+	seal      digest.Seal
+	durations *metrics.Recorder
+	releases  *release.Engine
+	// released are the apps whose Helm action has ended.
+	released  chan event.GenericEvent
+	discovery *kube.Discovery
+	// keys are those of the push hook, nil with hook where there is none.
+	keys *hook.Keys
+	hook *hook.Server
 
-	// queues are the controllers' work queues, by the name of the controller, and weights those of the tenants in them.
-	queues  sync.Map
-	weights *weights
-	// inStep is closed when the watches of what all use are in step.
-	inStep chan struct{}
-	// apart has what tenants wrote evaluated, the processes for that shared among tenants.
-	apart apart.Runner
-	// usage and store count what tenants have, and limits are how much they may, all set by bound.
-	usage *usage.Counter
-	store *usage.Store
-	// rendered counts what tenants' apps deliver, set by bound.
-	rendered *usage.Rendered
-	limits   *limits
-
-	// refreshed are called after each refresh.
-	refreshing sync.Mutex
-	refreshed  []func()
+	afterRefresh
 }
 
-// background adds what runs beside the controllers.
-func (s *shared) background() error {
-	served, err := kube.NewDiscovery(s.mgr.GetConfig(), s.mgr.GetHTTPClient(), s.mgr.GetLogger().WithName("discovery"), clock.RealClock{}, s.refresh)
+func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
+	s := &shared{
+		Options: o, mgr: mgr, clock: steady.New(fence.SystemClock()), durations: metrics.NewRecorder(),
+		queues: newQueues(o), released: make(chan event.GenericEvent),
+	}
+	if o.DigestKey != nil {
+		s.seal = o.DigestKey.Seal
+	}
+	var err error
+	if s.cluster, err = newCluster(mgr, o.Namespace, s.seal); err != nil {
+		return nil, err
+	}
+	if s.sources, err = newSources(mgr, s.mapper, o, s.weights.of); err != nil {
+		return nil, err
+	}
+	if s.budgets, err = newBudgets(mgr, o, s.cluster); err != nil {
+		return nil, err
+	}
+	s.bound(s.limits, s.apart)
+	s.releases = s.engine()
+	if s.discovery, err = kube.NewDiscovery(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("discovery"), clock.RealClock{}, s.refresh); err != nil {
+		return nil, err
+	}
+	if o.Hook.Listener == nil {
+		return s, nil
+	}
+	s.keys, s.hook, err = newHook(mgr, o)
+	return s, err
+}
+
+// newHook returns the push hook and the cache of its keys.
+func newHook(mgr ctrl.Manager, o Options) (*hook.Keys, *hook.Server, error) {
+	keys, err := hook.NewKeys(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), o.Namespace)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if s.DigestKey != nil {
-		keep := func(ctx context.Context) error { return s.DigestKey.Keep(ctx, s.secrets, s.mgr.GetLogger()) }
-		if err := s.mgr.Add(manager.RunnableFunc(keep)); err != nil {
-			return err
-		}
-	}
-	counted, err := s.apps(context.Background())
-	if err != nil {
-		return err
-	}
-	platform := func(ctx context.Context) error { return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache()) }
-	return errors.Join(
-		s.mgr.Add(served), s.mgr.Add(manager.RunnableFunc(platform)), s.mgr.Add(manager.RunnableFunc(s.sweep)), s.mgr.Add(follow{s, counted}), s.mgr.Add(s.store),
-		s.weights.follow(context.Background(), s.mgr.GetCache()), s.limits.follow(context.Background(), s.mgr.GetCache()),
-	)
+	return keys, &hook.Server{
+		Client: o.Hook.Client, Keys: keys, Namespace: o.Namespace, Listener: o.Hook.Listener, Clock: clock.RealClock{},
+		Log: mgr.GetLogger().WithName("hook"),
+		Ready: func(ctx context.Context) bool {
+			return mgr.GetCache().WaitForCacheSync(ctx) && keys.WaitForCacheSync(ctx)
+		},
+	}, nil
 }
 
 // forget drops what is held of a project's namespace that is gone.
@@ -115,7 +103,28 @@ func (s *shared) forget(namespace string) {
 	s.releases.Forget(namespace)
 	s.clients.Forget(namespace)
 	s.local.Forget(namespace)
-	durations.DeleteDuration(corev1.ObjectReference{Kind: v1alpha1.AppKind, Namespace: namespace})
+	s.durations.DeleteDuration(corev1.ObjectReference{Kind: v1alpha1.AppKind, Namespace: namespace})
+}
+
+// afterRefresh are the functions that are called when the API server was asked anew what it serves.
+type afterRefresh struct {
+	mu    sync.Mutex
+	calls []func()
+}
+
+// onServed has f called after each refresh.
+func (a *afterRefresh) onServed(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, f)
+}
+
+func (a *afterRefresh) callAll() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, f := range a.calls {
+		f()
+	}
 }
 
 // refresh has asked anew what the API server serves.
@@ -125,19 +134,11 @@ func (s *shared) refresh(ctx context.Context) {
 	if err := s.watch.Refresh(ctx); err != nil {
 		s.mgr.GetLogger().Error(err, "Looking at what the API server serves")
 	}
-	s.refreshing.Lock()
-	defer s.refreshing.Unlock()
-	for _, f := range s.refreshed {
-		f()
-	}
+	s.callAll()
 }
 
-// onServed has f called after each refresh.
-func (s *shared) onServed(f func()) {
-	s.refreshing.Lock()
-	defer s.refreshing.Unlock()
-	s.refreshed = append(s.refreshed, f)
-}
+// sweepEvery is the time between two searches for what nobody uses any more in the stores.
+const sweepEvery = time.Hour
 
 // sweep removes from the stores what nobody uses any more.
 func (s *shared) sweep(ctx context.Context) error {
@@ -149,91 +150,33 @@ func (s *shared) sweep(ctx context.Context) error {
 	return nil
 }
 
-func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
-	ours, err := labels.NewRequirement(v1alpha1.TenantLabel, selection.Exists, nil)
-	if err != nil {
-		return nil, err
-	}
-	asked, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, fmt.Errorf("making the discovery client: %w", err)
-	}
-	// The manager's own mapper keeps kinds that are gone; this one forgets, and shares what was discovered with Helm.
-	served := memory.NewMemCacheClient(asked)
-	mapper := kube.NewMapper(served)
-	lists := kube.NewLists(clock.RealClock{})
-	objects, err := cache.New(mgr.GetConfig(), lists.Of(cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper,
-		DefaultLabelSelector: labels.NewSelector().Add(*ours),
-		DefaultTransform:     kube.Hold(mgr.GetScheme(), apply.Slim),
-	}))
-	if err != nil {
-		return nil, fmt.Errorf("making the cache of delivered objects: %w", err)
-	}
-	direct, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper})
-	if err != nil {
-		return nil, fmt.Errorf("making the client past the cache: %w", err)
-	}
-	watch := kube.NewWatch(lists, objects, mgr.GetClient(), direct, health.HasStatus)
-	local := kube.NewLocalWatch(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("local-watch"), clock.RealClock{})
-	local.Mapper = mapper
-	if err := errors.Join(mgr.Add(everywhere{objects}), mgr.Add(local)); err != nil {
-		return nil, err
-	}
-	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper,
-		DefaultNamespaces: map[string]cache.Config{o.Namespace: {}}, DefaultTransform: cache.TransformStripManagedFields(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("making the cache of the repositories' Secrets: %w", err)
-	}
-	weights := &weights{}
-	fetches := pool.New(pool.Options{Reach: pool.ReachOf, Weight: weights.of}, clock.RealClock{})
-	if err := errors.Join(mgr.Add(everywhere{secrets}), mgr.Add(fetches)); err != nil {
-		return nil, err
-	}
-	own, network, err := newNetworks(mgr, mapper, o)
-	if err != nil {
-		return nil, err
-	}
-	var seal digest.Seal
-	if o.DigestKey != nil {
-		seal = o.DigestKey.Seal
-	}
-	return &shared{
-		seal: seal, served: served, mapper: mapper, Options: o, mgr: mgr, clock: steady.New(fence.SystemClock()), direct: direct, objects: objects, watch: watch,
-		local: local, applier: &apply.Applier{Live: liveOf(watch, local), Seal: seal},
-		clients: kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), mapper),
-		stores:  fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
-		network: network, own: own, fetches: fetches, secrets: secrets, weights: weights, inStep: make(chan struct{}),
-		apart: evaluations(o, weights),
-	}, nil
+// keepDigestKey has the key of digests stay as it is in its Secret.
+func (s *shared) keepDigestKey(ctx context.Context) error {
+	return s.DigestKey.Keep(ctx, s.secrets, s.mgr.GetLogger())
 }
 
-// liveOf knows Secrets by the version in which their namespace's deployer sees them, and other kinds by the operator's watch.
-func liveOf(watch *kube.Watch, local *kube.LocalWatch) apply.Live {
-	return func(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
-		if kind != corev1.SchemeGroupVersion.WithKind("Secret") {
-			return watch.Live(ctx, kind, key)
-		}
-		version, err := local.Version(ctx, key.Namespace, kind.Kind, key.Name)
-		var unready *kube.Unready
-		switch {
-		case errors.As(err, &unready) && unready.Err == nil:
-			return nil, false, err
-		case err != nil || version == "":
-			// Where the deployer may not watch, the request that follows says why.
-			return nil, err == nil, nil
-		}
-		return &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ResourceVersion: version}, true, nil
-	}
+// keepPlatform has the platform repository stay as it is configured.
+func (s *shared) keepPlatform(ctx context.Context) error {
+	return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache())
 }
 
-// everywhere runs a cache on every replica, so that a new leader starts with it warm.
-type everywhere struct{ cache.Cache }
+// drain waits at the end of the process, before the lease is given up, until the Helm actions that run have ended.
+func (s *shared) drain(ctx context.Context) error {
+	<-ctx.Done()
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Drain)
+	defer cancel()
+	return s.releases.Drain(limit)
+}
 
-// NeedLeaderElection lets every replica run it.
-func (everywhere) NeedLeaderElection() bool { return false }
+// cachesFilled reports an error until the caches hold what the API server has.
+func (s *shared) cachesFilled(*http.Request) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if !s.mgr.GetCache().WaitForCacheSync(ctx) {
+		return errors.New("the caches are not filled yet")
+	}
+	return nil
+}
 
 func (s *shared) repositories() (*repository.Reconciler, error) {
 	reader, err := tree.NewReader()
@@ -248,46 +191,25 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	}, nil
 }
 
-// engine makes the Helm engine and returns the channel over which it reports apps whose action has ended.
-func (s *shared) engine() <-chan event.GenericEvent {
-	released := make(chan event.GenericEvent)
-	s.releases = release.New(release.Options{
+// engine makes the Helm engine.
+func (s *shared) engine() *release.Engine {
+	return release.New(release.Options{
 		Config: s.mgr.GetConfig(), Discovery: s.served, Mapper: s.mapper,
 		Records: s.local.Records, Releases: s.local.Releases, Explain: s.explain,
 		Apart: s.apart, Trials: s.Trials,
 		Workers: s.HelmWorkers, Weight: s.weights.of, Holder: uuid.NewString(), Now: s.clock.Now, Seal: s.seal, Log: s.mgr.GetLogger().WithName("helm"),
 		Notify: func(name types.NamespacedName) {
 			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-			go func() { released <- event.GenericEvent{Object: app} }() // The engine is not held up by a full queue.
+			go func() { s.released <- event.GenericEvent{Object: app} }() // The engine is not held up by a full queue.
 		},
 	})
-	return released
-}
-
-// explainer says as a namespace's deployer what ails objects.
-func (s *shared) explainer(namespace string, mask func(string) string) (health.Explainer, error) {
-	deployer, err := s.clients.As(namespace)
-	if err != nil {
-		return health.Explainer{}, err
-	}
-	logs, err := health.LogsOf(s.clients.Config(namespace))
-	return health.Explainer{Client: deployer, Logs: logs, Mask: mask}, err
-}
-
-// explain is what the explainer says of one object, or nothing.
-func (s *shared) explain(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string {
-	explainer, err := s.explainer(namespace, mask)
-	if err != nil {
-		return ""
-	}
-	return explainer.Explain(ctx, o)
 }
 
 func (s *shared) steps(name string) *step.Runner {
 	return &step.Runner{
 		Client:    s.mgr.GetClient(),
 		Events:    s.mgr.GetEventRecorder("kubeop-" + name),
-		Durations: durations,
+		Durations: s.durations,
 		Clock:     clock.RealClock{}, // It measures how long passes take, and the metric reads the machine's clock.
 		Cause:     (&deletions{client: s.direct, namespace: s.Namespace, deployment: s.Deployment}).cause,
 		Wake:      func(key types.NamespacedName) { s.wake(name, key) },

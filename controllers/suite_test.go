@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,7 +32,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/release/evaluate"
 	"github.com/kubeop/kubeop/internal/digestkey"
-	"github.com/kubeop/kubeop/internal/hook"
 	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
@@ -128,34 +125,25 @@ func startOperator() (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := Options{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop", Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress", FlowControl: true,
-		AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
-		Gateway: "infra/public", PlainRegistries: []string{images.Listener.Addr().String()}}
+	c := Options{Process: Process{DataDir: dir, Namespace: testenv.Namespace, Deployment: "kubeop"}, Concurrency: 10, HelmWorkers: 2, IngressNamespace: "ingress", FlowControl: true,
+		Gateway: "infra/public", Network: Network{
+			AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
+			PlainRegistries: []string{images.Listener.Addr().String()},
+		}}
 	c.Evaluate, c.EvaluateProcesses = evaluates(), 2
 	c.BuildTrials = filepath.Join(dir, "built")
 	if c.DigestKey, err = digestkey.Ensure(ctx, o.self, c.Namespace); err != nil {
 		return nil, err
 	}
-	if _, err := Setup(mgr, c); err != nil {
+	if c.Hook.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	c.Hook.Client, o.hookAddr = mgr.GetClient(), c.Hook.Listener.Addr().String()
+	if err := Setup(mgr, c); err != nil {
 		return nil, err
 	}
-	o.hookAddr = listener.Addr().String()
-	keys, err := hook.NewKeys(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), c.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	err = errors.Join(mgr.Add(keys), mgr.Add(&hook.Server{
-		Client: mgr.GetClient(), Keys: keys, Namespace: c.Namespace, Listener: listener, Clock: clock.RealClock{}, Log: ctrl.Log,
-		Ready: func(ctx context.Context) bool {
-			return mgr.GetCache().WaitForCacheSync(ctx) && keys.WaitForCacheSync(ctx)
-		},
-	}))
 	go func() { utilruntime.Must(mgr.Start(ctx)) }()
-	return o, err
+	return o, nil
 }
 
 // team is a tenant with a repository of its own, for one test.

@@ -54,14 +54,11 @@ func run(ctx context.Context) error {
 	if settings.DigestKey, err = digestKey(ctx, c, scheme); err != nil {
 		return err
 	}
-	if err := setUpEvaluation(mgr, c, &settings); err != nil {
+	if settings.Hook, err = listenForHook(c, free); err != nil {
 		return err
 	}
-	engine, err := controllers.Setup(mgr, settings)
-	if err != nil {
-		return err
-	}
-	if err := addRunnables(mgr, c, engine, free); err != nil {
+	settings.Evaluation = evaluation(c)
+	if err := controllers.Setup(mgr, settings); err != nil {
 		return err
 	}
 	ctrl.Log.Info("Starting kubeop", "version", version.Version, "commit", version.Commit)
@@ -79,10 +76,12 @@ func options(c *config.Operator) (controllers.Options, error) {
 	tokens, too := c.Tokens()
 	limits, as := c.Limits()
 	return controllers.Options{
-		DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers,
-		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, PlainRegistries: c.PlainRegistries,
-		Platform: repository.Platform(c.Platform), FlowControl: c.FlowControl,
-		AllowedAddresses: allowed, ClusterNetworks: cluster, TokenServices: tokens, OwnService: c.Service, FluxArtifactHosts: c.FluxArtifactHosts,
-		TenantLimits: limits,
+		Process:     controllers.Process{DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, Drain: c.GracefulTimeout},
+		Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers, TenantLimits: limits,
+		IngressNamespace: c.IngressNamespace, Gateway: c.Gateway, FlowControl: c.FlowControl, Platform: repository.Platform(c.Platform),
+		Network: controllers.Network{
+			AllowedAddresses: allowed, ClusterNetworks: cluster, TokenServices: tokens, OwnService: c.Service,
+			FluxArtifactHosts: c.FluxArtifactHosts, PlainRegistries: c.PlainRegistries,
+		},
 	}, errors.Join(err, also, too, as)
 }

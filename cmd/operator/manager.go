@@ -2,26 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"time"
 
 	"github.com/fluxcd/pkg/runtime/logger"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/kubeop/kubeop/controllers"
-	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/digestkey"
-	"github.com/kubeop/kubeop/internal/hook"
 	"github.com/kubeop/kubeop/internal/version"
 )
 
@@ -66,46 +59,16 @@ func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, cl
 	return mgr, free, nil
 }
 
-// addRunnables adds what runs beside the controllers: probes, the push hook, and the drain that lets a running Helm action
-// end before the lease is given up. The hook serves on every replica and passes a push on with the client free.
-func addRunnables(mgr manager.Manager, c *config.Operator, engine *release.Engine, free client.Client) error {
-	err := errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("caches", func(*http.Request) error { return synced(mgr) }),
-		mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-			<-ctx.Done()
-			limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.GracefulTimeout)
-			defer cancel()
-			return engine.Drain(limit)
-		})),
-	)
-	if err != nil || c.HookAddr == "0" {
-		return err
+// listenForHook has the push hook serve where the configuration says, on every replica: it passes a push on with the client free.
+func listenForHook(c *config.Operator, free client.Client) (controllers.Hook, error) {
+	if c.HookAddr == "0" {
+		return controllers.Hook{}, nil
 	}
 	listener, err := net.Listen("tcp", c.HookAddr)
 	if err != nil {
-		return fmt.Errorf("listening for push hooks on HOOK_ADDR %s: %w", c.HookAddr, err)
+		return controllers.Hook{}, fmt.Errorf("listening for push hooks on HOOK_ADDR %s: %w", c.HookAddr, err)
 	}
-	keys, err := hook.NewKeys(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetRESTMapper(), c.Namespace)
-	if err != nil {
-		return err
-	}
-	return errors.Join(mgr.Add(keys), mgr.Add(&hook.Server{
-		Client: free, Keys: keys, Namespace: c.Namespace, Listener: listener, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("hook"),
-		Ready: func(ctx context.Context) bool {
-			return mgr.GetCache().WaitForCacheSync(ctx) && keys.WaitForCacheSync(ctx)
-		},
-	}))
-}
-
-// synced reports an error until the caches hold what the API server has.
-func synced(mgr manager.Manager) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if !mgr.GetCache().WaitForCacheSync(ctx) {
-		return errors.New("the caches are not filled yet")
-	}
-	return nil
+	return controllers.Hook{Listener: listener, Client: free}, nil
 }
 
 // digestKey reads the key of digests, or makes it. It does so before anybody is elected: all replicas have one key.

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
@@ -15,8 +14,6 @@ var refusals = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "kubeop_tenant_refused_total",
 	Help: "Reconciliations that ended because a limit of spec.limits of a Tenant was passed, by the name of the field.",
 }, []string{"tenant", "resource"})
-
-func init() { ctrlmetrics.Registry.MustRegister(refusals) }
 
 // countRefusal counts the limit of the object's tenant that ended its reconciliation, if one did.
 func countRefusal(obj Object, err error) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
@@ -36,7 +36,9 @@ func TestRefusalsAreCountedForTenantsThatAreThere(t *testing.T) {
 // refused are the values of the metric by "tenant/resource".
 func refused(t *testing.T) map[string]float64 {
 	t.Helper()
-	families, err := ctrlmetrics.Registry.Gather()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(Collectors()...)
+	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

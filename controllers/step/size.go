@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -27,7 +26,8 @@ var oversized = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "Size as JSON of an object of kubeop that comes near the 1.5 MiB that the API server stores.",
 }, []string{"kind", "namespace", "name"})
 
-func init() { ctrlmetrics.Registry.MustRegister(oversized) }
+// Collectors are the metrics of sizes and refusals.
+func Collectors() []prometheus.Collector { return []prometheus.Collector{oversized, refusals} }
 
 // weigh has the object say that it comes near the limit of what can be stored. It reports whether that is news in the object.
 func weigh(obj Object, size int) bool {

@@ -25,7 +25,7 @@ var discovered = []schema.GroupVersionResource{
 
 // Discovery watches the metadata of CustomResourceDefinitions and APIServices and says when the API server may serve other
 // kinds than before. Every write to one of them counts, to its status too: only that says that a kind is served now. The
-// API server writes those when something changed, not to show that it lives.
+// API server writes those when something changed, not to show that it lives. Every replica needs one: each has caches of its own.
 type Discovery struct {
 	client  metadata.Interface
 	clock   clock.Clock
@@ -44,9 +44,6 @@ func NewDiscovery(config *rest.Config, shared *http.Client, log logr.Logger, clo
 	}
 	return &Discovery{client: client, clock: clock, log: log, refresh: refresh, changed: make(chan struct{}, 1)}, nil
 }
-
-// NeedLeaderElection lets every replica run it: each has caches of its own.
-func (d *Discovery) NeedLeaderElection() bool { return false }
 
 // Start watches until the context ends.
 func (d *Discovery) Start(ctx context.Context) error {

@@ -40,7 +40,7 @@ const (
 	perRepository  = 64
 )
 
-// Server answers calls on every replica, the leader or not: it leaves its mark on the Repository, which the leader sees.
+// Server answers calls. It is to run on every replica, the leader or not: it leaves its mark on the Repository, which the leader sees.
 type Server struct {
 	// Client reads Repositories from a cache, and marks them.
 	Client client.Client
@@ -53,9 +53,6 @@ type Server struct {
 	Clock clock.WithDelayedExecution
 	Log   logr.Logger
 }
-
-// NeedLeaderElection lets every replica serve.
-func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
 func (s *Server) Start(ctx context.Context) error {

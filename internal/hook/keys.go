@@ -27,9 +27,6 @@ const helmRecords = "helm.sh/release.v1"
 // "token".
 type Keys struct{ cache.Cache }
 
-// NeedLeaderElection lets every replica run it, as Server does.
-func (*Keys) NeedLeaderElection() bool { return false }
-
 // NewKeys returns Keys that are still to be started.
 func NewKeys(config *rest.Config, shared *http.Client, mapper meta.RESTMapper, namespace string) (*Keys, error) {
 	keys, err := cache.New(config, cache.Options{

@@ -1,9 +1,6 @@
 package hook
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // How calls end. No label holds what a caller sends.
 const (
@@ -27,4 +24,5 @@ var (
 	})
 )
 
-func init() { ctrlmetrics.Registry.MustRegister(counted, crowdedOut) }
+// Collectors are the metrics of the hook.
+func Collectors() []prometheus.Collector { return []prometheus.Collector{counted, crowdedOut} }

@@ -72,9 +72,6 @@ func (p *Pool) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that the pool is there on every replica.
-func (*Pool) NeedLeaderElection() bool { return false }
-
 // Call has a function evaluated. The end of ctx ends the process, and Call returns ctx's cause. Other errors are a *LimitError, a
 // *FunctionError, a *CrashError after the second try, or about processes that cannot be started.
 func (p *Pool) Call(ctx context.Context, c Call) ([]byte, error) {

@@ -1,0 +1,137 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// part is one thing that runs in the operator's process: a row of the list in setup.go.
+type part struct {
+	name string
+	what what
+	when when
+}
+
+// when says where and when a part runs.
+type when string
+
+const (
+	leader       when = "on the leader, from its election to its end"
+	everyReplica when = "on every replica, all the time"
+)
+
+// what says what a part is; add adds it to the manager, nil where the settings leave it out.
+type what struct {
+	kind string
+	add  func(mgr ctrl.Manager, p part) error
+}
+
+// addTo adds the part to the manager.
+func (p part) addTo(mgr ctrl.Manager) error {
+	if p.what.add == nil {
+		return nil
+	}
+	if err := p.what.add(mgr, p); err != nil {
+		return fmt.Errorf("setting up the %s %s: %w", p.what.kind, p.name, err)
+	}
+	return nil
+}
+
+// given leaves a part out where the settings do not have it.
+func given(there bool, w what) what {
+	if !there {
+		w.add = nil
+	}
+	return w
+}
+
+// controller is a controller, which its own package adds.
+func controller(setUp func() error) what {
+	return what{"controller", func(ctrl.Manager, part) error { return setUp() }}
+}
+
+// objectCache is a cache of objects; job something that works in the background; server something that others call.
+func objectCache(c cache.Cache) what      { return running("cache", c) }
+func job(r manager.Runnable) what         { return running("job", r) }
+func jobFunc(f manager.RunnableFunc) what { return running("job", f) }
+func server(r manager.Runnable) what      { return running("server", r) }
+
+func running(kind string, r manager.Runnable) what {
+	return what{kind, func(mgr ctrl.Manager, p part) error { return mgr.Add(runnable{r, p.when == leader}) }}
+}
+
+// runnable runs where its row says.
+type runnable struct {
+	manager.Runnable
+	leads bool
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (r runnable) NeedLeaderElection() bool { return r.leads }
+
+// cacheBeforeAll is a cache that the manager fills, on every replica, before it starts anything else.
+func cacheBeforeAll(r manager.Runnable) what {
+	return what{"cache", func(mgr ctrl.Manager, _ part) error { return mgr.Add(r) }}
+}
+
+// handler follows objects in the manager's cache.
+func handler(follow func(context.Context, cache.Cache) error) what {
+	return what{"handler", func(mgr ctrl.Manager, _ part) error { return follow(context.Background(), mgr.GetCache()) }}
+}
+
+// alive and ready are checks of /healthz and /readyz.
+func alive(c healthz.Checker) what {
+	return what{"probe", func(mgr ctrl.Manager, p part) error { return mgr.AddHealthzCheck(p.name, c) }}
+}
+
+func ready(c healthz.Checker) what {
+	return what{"probe", func(mgr ctrl.Manager, p part) error { return mgr.AddReadyzCheck(p.name, c) }}
+}
+
+// byManager is what the manager runs by itself, as its options say.
+func byManager(kind string) what {
+	return what{kind, func(ctrl.Manager, part) error { return nil }}
+}
+
+// collector is one collector of metrics, collectors are several.
+func collector(c prometheus.Collector) what {
+	return collectors(func() []prometheus.Collector { return []prometheus.Collector{c} })
+}
+
+// Metrics of the leader are collected while it leads: the other replicas would report the same again.
+func collectors(all func() []prometheus.Collector) what {
+	return what{"metrics", func(mgr ctrl.Manager, p part) error {
+		var errs []error
+		for _, c := range all() {
+			if p.when == leader {
+				c = whileLeading{c, mgr.Elected()}
+			}
+			ctrlmetrics.Registry.Unregister(c) // A process may have had an earlier manager.
+			errs = append(errs, ctrlmetrics.Registry.Register(c))
+		}
+		return errors.Join(errs...)
+	}}
+}
+
+// whileLeading is a collector of which nothing is collected before a channel is closed.
+type whileLeading struct {
+	prometheus.Collector
+	elected <-chan struct{}
+}
+
+// Collect implements prometheus.Collector.
+func (w whileLeading) Collect(out chan<- prometheus.Metric) {
+	select {
+	case <-w.elected:
+		w.Collector.Collect(out)
+	default:
+	}
+}

@@ -1,0 +1,45 @@
+package controllers
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// runs matches what has something run in the process: additions to a manager, controllers, and registered metrics.
+var runs = regexp.MustCompile(`\b(mgr|manager|m)\.Add\(|\.AddReadyzCheck\(|\.AddHealthzCheck\(|\.AddMetricsServerExtraHandler\(|` +
+	`\.NewControllerManagedBy\(|\bcontroller\.New(Typed|Unmanaged)?\(|\bmetrics\.Registry\b|ctrlmetrics\.Registry\b|\bpromauto\.`)
+
+// TestWhatRunsIsAddedByTheListAlone reads the source: whatever is added to the manager is added by a part of the list, and each
+// controller is made by the package of its kind, which the list calls.
+func TestWhatRunsIsAddedByTheListAlone(t *testing.T) {
+	got := map[string]bool{}
+	root := os.DirFS("..")
+	for _, dir := range []string{"api", "cmd", "controllers", "delivery", "gitops", "internal"} {
+		err := fs.WalkDir(root, dir, func(name string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "internal/testenv/") {
+				return err
+			}
+			text, err := fs.ReadFile(root, name)
+			if runs.Match(text) {
+				got[name] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]bool{
+		"controllers/part.go": true, "controllers/app/watches.go": true, "controllers/project/watches.go": true,
+		"controllers/repository/watches.go": true, "controllers/tenant/watches.go": true, "controllers/volumes/controller.go": true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files that have something run (-want +got):\n%s", diff)
+	}
+}
