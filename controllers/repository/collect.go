@@ -16,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/pvc"
+	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
-	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // collect deletes what left the tree, but for what has to be confirmed, and waits until it is gone. Only objects go that carry
@@ -68,8 +68,8 @@ func (r *Reconciler) await(s *scope) error {
 }
 
 // lost returns what is gone from the tree and still in the cluster, and names what is being deleted already.
-func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[tree.Ref]client.Object, leaving []string, err error) {
-	lost = map[tree.Ref]client.Object{}
+func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[identity.Ref]client.Object, leaving []string, err error) {
+	lost = map[identity.Ref]client.Object{}
 	for ref := range s.progress.gone {
 		live, err := r.live(ctx, ref)
 		if err != nil {
@@ -91,13 +91,13 @@ func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[tree.Ref]clie
 }
 
 // mayDeclare holds a tenant's repository to what is the tenant's.
-func (s *scope) mayDeclare(ref tree.Ref) bool {
+func (s *scope) mayDeclare(ref identity.Ref) bool {
 	tenant := s.repository.Spec.Tenant
 	return tenant == "" || ref.Tenant == tenant && ref.Project != ""
 }
 
 // live returns an object by the cache, nil for none.
-func (r *Reconciler) live(ctx context.Context, ref tree.Ref) (client.Object, error) {
+func (r *Reconciler) live(ctx context.Context, ref identity.Ref) (client.Object, error) {
 	live := map[string]client.Object{
 		v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
 	}[ref.Kind()]
@@ -123,7 +123,7 @@ type weighed struct {
 const recount = 30 * time.Second
 
 // weigh deletes what may go and has the rest told. It returns the names of what it deleted.
-func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[tree.Ref]client.Object) ([]string, error) {
+func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]client.Object) ([]string, error) {
 	p, now := s.progress, r.Steps.Clock.Now()
 	confirmation := s.repository.Annotations[v1alpha1.ConfirmAnnotation]
 	question := s.question(lost)
@@ -149,7 +149,7 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[tree.Ref]clie
 }
 
 // question is what a verdict is about.
-func (s *scope) question(lost map[tree.Ref]client.Object) string {
+func (s *scope) question(lost map[identity.Ref]client.Object) string {
 	var uids []string
 	for _, o := range lost {
 		uids = append(uids, string(o.GetUID()))
@@ -159,7 +159,7 @@ func (s *scope) question(lost map[tree.Ref]client.Object) string {
 }
 
 // verdict says what becomes of the objects that left the tree.
-func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[tree.Ref]client.Object, confirmation string) (plan.Verdict, error) {
+func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Ref]client.Object, confirmation string) (plan.Verdict, error) {
 	if len(lost) == 0 {
 		return plan.Verdict{}, nil
 	}
@@ -175,7 +175,7 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[tree.Ref]cl
 }
 
 // let deletes what the verdict lets go, and returns the names of it.
-func (r *Reconciler) let(ctx context.Context, s *scope, lost map[tree.Ref]client.Object) ([]string, error) {
+func (r *Reconciler) let(ctx context.Context, s *scope, lost map[identity.Ref]client.Object) ([]string, error) {
 	var entries []v1alpha1.InventoryEntry
 	var names []string
 	for _, loss := range s.verdict.Go {
@@ -225,7 +225,7 @@ const few = 5
 
 // foreign reports whether the tree declares nothing of what is there. Such a tree is another repository's, unless it replaces next to
 // nothing at the same place.
-func (s *scope) foreign(there map[tree.Ref]string) bool {
+func (s *scope) foreign(there map[identity.Ref]string) bool {
 	apps, others := 0, 0
 	for ref := range there {
 		if _, declared := s.found.Find(ref); declared {
@@ -252,10 +252,10 @@ func fromGit(o client.Object) bool {
 
 // declaredBy returns the objects of a repository that are not being deleted, with the digests of what they were made from: those
 // that carry its label and came from Git.
-func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[tree.Ref]string, error) {
-	there := map[tree.Ref]string{}
+func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[identity.Ref]string, error) {
+	there := map[identity.Ref]string{}
 	add := func(o client.Object) {
-		ref, ours := tree.RefOf(o)
+		ref, ours := identity.Of(o)
 		if ours && o.GetDeletionTimestamp() == nil && fromGit(o) {
 			there[ref] = o.GetAnnotations()[v1alpha1.TreeAnnotation]
 		}

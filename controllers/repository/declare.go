@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -112,7 +113,7 @@ func holds(is, want any) bool {
 
 // housed reports whether an object can be applied: its namespace is there, and neither that nor the project or tenant it
 // belongs to, nor an object of its own name, is being deleted. What is declared then comes back when they are gone.
-func (r *Reconciler) housed(ctx context.Context, ref tree.Ref, live client.Object) (bool, error) {
+func (r *Reconciler) housed(ctx context.Context, ref identity.Ref, live client.Object) (bool, error) {
 	if live != nil && live.GetDeletionTimestamp() != nil {
 		return false, nil
 	}

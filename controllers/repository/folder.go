@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // errUnfetched means that the repository was never fetched, so it holds no folder yet.
@@ -127,4 +128,13 @@ func declares(repository *v1alpha1.Repository, app *v1alpha1.App) (tenant string
 		tenant, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(within, "/"), "tenants/"), "/")
 	}
 	return tenant, tenant != "" && strings.HasPrefix(app.Namespace, v1alpha1.HomeNamespace(tenant)+"-")
+}
+
+// commitFiles are the files of a fetched commit.
+type commitFiles struct{ *fetch.Folder }
+
+// Sub implements tree.Files.
+func (c commitFiles) Sub(path string) (tree.Files, error) {
+	folder, err := c.Folder.Sub(path)
+	return commitFiles{folder}, err
 }

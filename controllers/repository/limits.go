@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
-	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // limits are those that a tenant's own repository is read with; for the platform repository, those of tenants that set none.
@@ -28,21 +28,21 @@ func (r *Reconciler) limits(ctx context.Context, name string) (budget.Limits, er
 type over map[string]*heldOver
 
 type heldOver struct {
-	refs   sets.Set[tree.Ref]
+	refs   sets.Set[identity.Ref]
 	limits budget.Limits
 	sums   usage.Sums
 }
 
-func (o over) has(ref tree.Ref) bool { return o[ref.Tenant] != nil && o[ref.Tenant].refs.Has(ref) }
+func (o over) has(ref identity.Ref) bool { return o[ref.Tenant] != nil && o[ref.Tenant].refs.Has(ref) }
 
-func (o over) add(ref tree.Ref) {
+func (o over) add(ref identity.Ref) {
 	if o[ref.Tenant] == nil {
-		o[ref.Tenant] = &heldOver{refs: sets.New[tree.Ref]()}
+		o[ref.Tenant] = &heldOver{refs: sets.New[identity.Ref]()}
 	}
 	o[ref.Tenant].refs.Insert(ref)
 }
 
-func (o over) drop(ref tree.Ref) {
+func (o over) drop(ref identity.Ref) {
 	if held := o[ref.Tenant]; held != nil {
 		if held.refs.Delete(ref); held.refs.Len() == 0 {
 			delete(o, ref.Tenant)
@@ -51,7 +51,7 @@ func (o over) drop(ref tree.Ref) {
 }
 
 // holdOver holds an object back without a word of its own.
-func (p *progress) holdOver(ref tree.Ref) {
+func (p *progress) holdOver(ref identity.Ref) {
 	p.done(ref)
 	p.over.add(ref)
 }
@@ -93,7 +93,7 @@ func (r *Reconciler) usageOf(ctx context.Context, s *scope, tenant string) (*usa
 // admit reports whether an object that is about to be applied is within the limits of its tenant. One that is not is a problem of its
 // file, and is looked at again when the tenant has less or may have more.
 func (r *Reconciler) admit(ctx context.Context, s *scope, o client.Object) (bool, error) {
-	ref, _ := tree.RefOf(o)
+	ref, _ := identity.Of(o)
 	if ref.Project == "" {
 		return true, nil // Administrators declare Tenants.
 	}
@@ -114,7 +114,7 @@ func (r *Reconciler) admit(ctx context.Context, s *scope, o client.Object) (bool
 }
 
 // made notes that an object was applied.
-func (s *scope) made(ref tree.Ref, now time.Time) {
+func (s *scope) made(ref identity.Ref, now time.Time) {
 	if u := s.usages[ref.Tenant]; u != nil {
 		s.progress.applied[ref] = applied{u.Size(ref), now}
 	}

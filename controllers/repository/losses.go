@@ -12,8 +12,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/pvc"
+	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
-	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // fewNamespaces is up to how many namespaces are looked into one by one; beyond that, one look is at all of them.
@@ -21,7 +21,7 @@ const fewNamespaces = 10
 
 // losses counts what hangs below the objects that left the tree, from what is in the cluster now, past any cache: the data
 // of a claim that was made a moment ago counts, too. Apps counts the apps of each tenant concerned.
-func (r *Reconciler) losses(ctx context.Context, lost map[tree.Ref]client.Object) (losses []plan.Loss, apps map[string]int, err error) {
+func (r *Reconciler) losses(ctx context.Context, lost map[identity.Ref]client.Object) (losses []plan.Loss, apps map[string]int, err error) {
 	b := below{r: r, claims: map[string][]corev1.PersistentVolumeClaim{}, pods: map[string]int{}}
 	apps = map[string]int{}
 	for ref, o := range lost {
@@ -60,7 +60,7 @@ type below struct {
 }
 
 // namespaces returns those that an object has made for what runs.
-func (b *below) namespaces(ctx context.Context, ref tree.Ref) ([]string, error) {
+func (b *below) namespaces(ctx context.Context, ref identity.Ref) ([]string, error) {
 	switch {
 	case ref.App != "":
 		return nil, nil
@@ -137,7 +137,7 @@ func (b *below) fill(ctx context.Context, loss *plan.Loss) error {
 func (b *below) terms(ctx context.Context, tenant, namespace string) (pvc.Terms, error) {
 	project, owner := &v1alpha1.Project{}, &v1alpha1.Tenant{}
 	name := strings.TrimPrefix(namespace, v1alpha1.ProjectNamespace(tenant, ""))
-	for ref, o := range map[tree.Ref]client.Object{{Tenant: tenant, Project: name}: project, {Tenant: tenant}: owner} {
+	for ref, o := range map[identity.Ref]client.Object{{Tenant: tenant, Project: name}: project, {Tenant: tenant}: owner} {
 		if err := b.r.Client.Get(ctx, ref.Key(), o); client.IgnoreNotFound(err) != nil {
 			return pvc.Terms{}, fmt.Errorf("reading %s: %w", ref, err)
 		}
@@ -147,7 +147,7 @@ func (b *below) terms(ctx context.Context, tenant, namespace string) (pvc.Terms,
 
 // appsOf counts the apps of a tenant.
 func (b *below) appsOf(ctx context.Context, tenant string) (int, error) {
-	projects, err := b.namespaces(ctx, tree.Ref{Tenant: tenant})
+	projects, err := b.namespaces(ctx, identity.Ref{Tenant: tenant})
 	n := 0
 	for _, namespace := range projects {
 		apps := &v1alpha1.AppList{}

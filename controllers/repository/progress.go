@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -22,9 +23,9 @@ type progress struct {
 	// pending are the objects to compare with the cluster, in the order of Git.
 	pending pending
 	// waiting are those of them that have no namespace yet, and since when.
-	waiting map[tree.Ref]time.Time
+	waiting map[identity.Ref]time.Time
 	// gone are objects that left the tree and may still be in the cluster.
-	gone sets.Set[tree.Ref]
+	gone sets.Set[identity.Ref]
 	// foreign: nothing of what is there is declared in the tree. One of another place is not declared before that was let go.
 	foreign bool
 	// weighed is the last verdict that deleted nothing.
@@ -34,20 +35,20 @@ type progress struct {
 	// told is when the status last said how far it came.
 	told time.Time
 	// refused are the problems that the API server found in objects that are sound by themselves.
-	refused map[tree.Ref]tree.Problem
+	refused map[identity.Ref]tree.Problem
 	// over are the objects that limits of their tenants hold back.
 	over over
 	// applied are what was applied a moment ago, which the cache may not show yet.
-	applied map[tree.Ref]applied
+	applied map[identity.Ref]applied
 }
 
 func newProgress() *progress {
-	return &progress{pending: pending{in: sets.New[tree.Ref]()}, waiting: map[tree.Ref]time.Time{}, gone: sets.New[tree.Ref](),
-		refused: map[tree.Ref]tree.Problem{}, over: over{}, applied: map[tree.Ref]applied{}}
+	return &progress{pending: pending{in: sets.New[identity.Ref]()}, waiting: map[identity.Ref]time.Time{}, gone: sets.New[identity.Ref](),
+		refused: map[identity.Ref]tree.Problem{}, over: over{}, applied: map[identity.Ref]applied{}}
 }
 
 // look has an object compared with the cluster.
-func (p *progress) look(refs ...tree.Ref) {
+func (p *progress) look(refs ...identity.Ref) {
 	for _, ref := range refs {
 		p.pending.add(ref)
 		p.over.drop(ref)
@@ -56,13 +57,13 @@ func (p *progress) look(refs ...tree.Ref) {
 }
 
 // done ends what is known about an object that is as it should be.
-func (p *progress) done(ref tree.Ref) {
+func (p *progress) done(ref identity.Ref) {
 	p.pending.remove(ref)
 	delete(p.waiting, ref)
 }
 
 // left notes that an object is not in the tree any more, and may still be in the cluster.
-func (p *progress) left(ref tree.Ref) {
+func (p *progress) left(ref identity.Ref) {
 	p.done(ref)
 	p.over.drop(ref)
 	delete(p.refused, ref)
@@ -70,7 +71,7 @@ func (p *progress) left(ref tree.Ref) {
 }
 
 // wait notes that an object has no namespace yet.
-func (p *progress) wait(ref tree.Ref, now time.Time) {
+func (p *progress) wait(ref identity.Ref, now time.Time) {
 	if _, known := p.waiting[ref]; !known {
 		p.waiting[ref] = now
 	}
@@ -78,14 +79,14 @@ func (p *progress) wait(ref tree.Ref, now time.Time) {
 
 // pending is a set of objects in the order of Git.
 type pending struct {
-	in     sets.Set[tree.Ref]
-	sorted []tree.Ref
+	in     sets.Set[identity.Ref]
+	sorted []identity.Ref
 	dirty  bool
 }
 
-func (p *pending) has(ref tree.Ref) bool { return p.in.Has(ref) }
+func (p *pending) has(ref identity.Ref) bool { return p.in.Has(ref) }
 
-func (p *pending) add(ref tree.Ref) {
+func (p *pending) add(ref identity.Ref) {
 	if p.in.Has(ref) {
 		return
 	}
@@ -94,22 +95,22 @@ func (p *pending) add(ref tree.Ref) {
 	p.dirty = true
 }
 
-func (p *pending) remove(ref tree.Ref) { p.in.Delete(ref) }
+func (p *pending) remove(ref identity.Ref) { p.in.Delete(ref) }
 
 // all returns the objects in the order of Git. Those that are removed meanwhile stay in what was returned.
-func (p *pending) all() []tree.Ref {
+func (p *pending) all() []identity.Ref {
 	if p.dirty {
 		slices.SortFunc(p.sorted, inOrder)
 		p.sorted, p.dirty = slices.Compact(p.sorted), false
 	}
 	if len(p.sorted) > p.in.Len() {
-		p.sorted = slices.DeleteFunc(p.sorted, func(r tree.Ref) bool { return !p.in.Has(r) })
+		p.sorted = slices.DeleteFunc(p.sorted, func(r identity.Ref) bool { return !p.in.Has(r) })
 	}
 	return p.sorted
 }
 
 // inOrder sorts as Git does: what is inside comes after what it is in, and before what comes next.
-func inOrder(a, b tree.Ref) int {
+func inOrder(a, b identity.Ref) int {
 	return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Project, b.Project), strings.Compare(a.App, b.App))
 }
 
@@ -117,7 +118,7 @@ func inOrder(a, b tree.Ref) int {
 type records struct {
 	mu      sync.Mutex
 	of      map[types.UID]*progress
-	touched map[string]sets.Set[tree.Ref]
+	touched map[string]sets.Set[identity.Ref]
 }
 
 // begin returns the progress of a repository, with what people touched since in it. The caller works on it alone: a
@@ -126,7 +127,7 @@ func (r *records) begin(uid types.UID, name string) *progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of == nil {
-		r.of, r.touched = map[types.UID]*progress{}, map[string]sets.Set[tree.Ref]{}
+		r.of, r.touched = map[types.UID]*progress{}, map[string]sets.Set[identity.Ref]{}
 	}
 	p := r.of[uid]
 	if p == nil {
@@ -141,14 +142,14 @@ func (r *records) begin(uid types.UID, name string) *progress {
 }
 
 // touch notes that an object of a repository was changed.
-func (r *records) touch(name string, ref tree.Ref) {
+func (r *records) touch(name string, ref identity.Ref) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.touched == nil {
-		r.of, r.touched = map[types.UID]*progress{}, map[string]sets.Set[tree.Ref]{}
+		r.of, r.touched = map[types.UID]*progress{}, map[string]sets.Set[identity.Ref]{}
 	}
 	if r.touched[name] == nil {
-		r.touched[name] = sets.New[tree.Ref]()
+		r.touched[name] = sets.New[identity.Ref]()
 	}
 	r.touched[name].Insert(ref)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -36,7 +37,7 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 		return step.Stop(v1alpha1.SourceNotFoundReason, fmt.Errorf("spec.path: %w", err))
 	}
 	s.progress = r.records.begin(s.repository.UID, s.repository.Name)
-	if err := r.read(ctx, s, tree.Commit{Folder: root}); err != nil {
+	if err := r.read(ctx, s, commitFiles{root}); err != nil {
 		return err
 	}
 	if !s.found.Usable() {
@@ -126,7 +127,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 	if p.tree == now {
 		return nil
 	}
-	note := func(ref tree.Ref) {
+	note := func(ref identity.Ref) {
 		if _, there := now.Find(ref); there {
 			p.look(ref)
 			return
@@ -181,7 +182,7 @@ func (r *Reconciler) declare(ctx context.Context, s *scope) error {
 }
 
 // failures are the objects that could not be applied in a pass, and why.
-type failures map[tree.Ref]error
+type failures map[identity.Ref]error
 
 func (f failures) join() error {
 	var all []error
@@ -244,9 +245,9 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 // an older commit said for one that is ready with this.
 func (p *progress) before(n tree.Node) bool {
 	app, ok := n.(*tree.App)
-	return ok && slices.ContainsFunc(app.Needs, func(need tree.Ref) bool {
-		other, there := p.tree.Find(need)
-		return there && other.Declared() && p.pending.has(need)
+	return ok && slices.ContainsFunc(app.DependsOn, func(on identity.Ref) bool {
+		other, there := p.tree.Find(on)
+		return there && other.Declared() && p.pending.has(on)
 	})
 }
 
@@ -254,7 +255,7 @@ func (p *progress) before(n tree.Node) bool {
 // its file.
 func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.Object, failed failures) error {
 	set := apply.Set{Client: r.Direct}
-	refs := map[apply.ObjectID]tree.Ref{}
+	refs := map[apply.ObjectID]identity.Ref{}
 	for _, o := range objects {
 		u, err := declared(o)
 		if err != nil {
@@ -262,10 +263,10 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 		}
 		set.Objects = append(set.Objects, u)
 		set.Recorded = append(set.Recorded, r.recorded(ctx, o)...)
-		refs[apply.IDOf(o)], _ = tree.RefOf(o)
+		refs[apply.IDOf(o)], _ = identity.Of(o)
 	}
 	_, err := r.Applier.Apply(ctx, set)
-	wrong := map[tree.Ref]bool{}
+	wrong := map[identity.Ref]bool{}
 	for _, each := range apply.Split(err) {
 		var oe *apply.ObjectError
 		if !errors.As(each, &oe) {
@@ -289,7 +290,7 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 }
 
 // refuse notes what the API server finds wrong in an object.
-func (s *scope) refuse(ref tree.Ref, err error) {
+func (s *scope) refuse(ref identity.Ref, err error) {
 	node, _ := s.progress.tree.Find(ref)
 	s.progress.refused[ref] = tree.Problem{File: s.progress.tree.File(node), Why: err.Error(), Of: ref}
 	s.progress.done(ref)

@@ -21,7 +21,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
-	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // SetupWithManager has the controller woken by its Repositories, by hands on what they declare, and by new namespaces, for
@@ -96,7 +96,7 @@ func (r *Reconciler) byHand() handler.Funcs {
 }
 
 func (r *Reconciler) touch(o client.Object, labels map[string]string, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	ref, ok := tree.RefOf(o)
+	ref, ok := identity.Of(o)
 	if name := labels[v1alpha1.RepositoryLabel]; ok && name != "" {
 		r.records.touch(name, ref)
 		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, handsPause)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
-	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // Counter counts by the cache. Safe for concurrent use.
@@ -37,7 +37,7 @@ type Usage struct {
 	Limits budget.Limits
 	Sums
 	// objects are the Projects and Apps by their sizes.
-	objects map[tree.Ref]int64
+	objects map[identity.Ref]int64
 }
 
 // Sums are numbers of objects, and the bytes of their specs.
@@ -53,7 +53,7 @@ func (c *Counter) Of(ctx context.Context, name string) (*Usage, error) {
 	if err := c.Reader.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(name)), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the projects of %s: %w", name, err)
 	}
-	u := &Usage{Tenant: name, Limits: c.Limits.With(&tenant.Spec.Limits), objects: map[tree.Ref]int64{}}
+	u := &Usage{Tenant: name, Limits: c.Limits.With(&tenant.Spec.Limits), objects: map[identity.Ref]int64{}}
 	is, was := map[types.UID]sized{}, c.before(name)
 	for i := range projects.Items {
 		if err := u.count(&projects.Items[i], was, is); err != nil {
@@ -94,7 +94,7 @@ func (c *Counter) remember(tenant string, sizes map[types.UID]sized) {
 
 // count counts an object of the cluster. Its size is found out once for each generation.
 func (u *Usage) count(o client.Object, was, is map[types.UID]sized) error {
-	ref, ok := tree.RefOf(o)
+	ref, ok := identity.Of(o)
 	if !ok {
 		return nil
 	}
@@ -128,16 +128,16 @@ func SizeOf(o client.Object) (int64, error) {
 }
 
 // Has reports whether the tenant has an object.
-func (u *Usage) Has(ref tree.Ref) bool {
+func (u *Usage) Has(ref identity.Ref) bool {
 	_, has := u.objects[ref]
 	return has
 }
 
 // Size is what an object of the tenant counts in TreeBytes.
-func (u *Usage) Size(ref tree.Ref) int64 { return u.objects[ref] }
+func (u *Usage) Size(ref identity.Ref) int64 { return u.objects[ref] }
 
 // Add counts an object in the place of what was counted of it before.
-func (u *Usage) Add(ref tree.Ref, size int64) {
+func (u *Usage) Add(ref identity.Ref, size int64) {
 	was, has := u.objects[ref]
 	u.objects[ref] = size
 	u.TreeBytes += size - was
@@ -152,7 +152,7 @@ func (u *Usage) Add(ref tree.Ref, size int64) {
 
 // Admit counts an object that is about to be made or changed, unless that is over a limit. What is there already may always be
 // changed into what is not larger.
-func (u *Usage) Admit(ref tree.Ref, size int64) error {
+func (u *Usage) Admit(ref identity.Ref, size int64) error {
 	was, has := u.objects[ref]
 	over := &budget.Exceeded{}
 	switch {

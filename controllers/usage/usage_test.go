@@ -17,40 +17,40 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
-	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 func TestAdmitHoldsToEachLimit(t *testing.T) {
-	web := tree.Ref{Tenant: "acme", Project: "shop", App: "web"}
-	shop := tree.Ref{Tenant: "acme", Project: "shop"}
+	web := identity.Ref{Tenant: "acme", Project: "shop", App: "web"}
+	shop := identity.Ref{Tenant: "acme", Project: "shop"}
 	cases := map[string]struct {
 		limits budget.Limits
-		there  map[tree.Ref]int64
-		ref    tree.Ref
+		there  map[identity.Ref]int64
+		ref    identity.Ref
 		size   int64
 		want   string
 	}{
 		"room": {limits: budget.Default(), ref: web, size: 2000},
 		"a project too many": {
-			limits: budget.Limits{Projects: 1, TreeBytes: 1 << 20}, there: map[tree.Ref]int64{shop: 1024}, ref: tree.Ref{Tenant: "acme", Project: "blog"}, size: 1024,
+			limits: budget.Limits{Projects: 1, TreeBytes: 1 << 20}, there: map[identity.Ref]int64{shop: 1024}, ref: identity.Ref{Tenant: "acme", Project: "blog"}, size: 1024,
 			want: "projects of tenant acme, with this one: 2, and the limit is 1; remove some, or ask an administrator of the cluster for more with spec.limits.projects of the Tenant",
 		},
-		"a project that is there": {limits: budget.Limits{Projects: 1, TreeBytes: 1 << 20}, there: map[tree.Ref]int64{shop: 1024}, ref: shop, size: 2048},
+		"a project that is there": {limits: budget.Limits{Projects: 1, TreeBytes: 1 << 20}, there: map[identity.Ref]int64{shop: 1024}, ref: shop, size: 2048},
 		"an app too many": {
-			limits: budget.Limits{Projects: 9, Apps: 1, TreeBytes: 1 << 20}, there: map[tree.Ref]int64{web: 1024},
-			ref: tree.Ref{Tenant: "acme", Project: "blog", App: "web"}, size: 1024, want: "apps of all projects of tenant acme, with this one: 2, and the limit is 1",
+			limits: budget.Limits{Projects: 9, Apps: 1, TreeBytes: 1 << 20}, there: map[identity.Ref]int64{web: 1024},
+			ref: identity.Ref{Tenant: "acme", Project: "blog", App: "web"}, size: 1024, want: "apps of all projects of tenant acme, with this one: 2, and the limit is 1",
 		},
 		"no app at all": {limits: budget.Limits{Projects: 9, TreeBytes: 1 << 20}, ref: web, size: 1024, want: "with this one: 1, and the limit is 0"},
 		"too large": {
-			limits: budget.Limits{Projects: 9, Apps: 9, TreeBytes: 4096}, there: map[tree.Ref]int64{shop: 3000}, ref: web, size: 2120,
+			limits: budget.Limits{Projects: 9, Apps: 9, TreeBytes: 4096}, there: map[identity.Ref]int64{shop: 3000}, ref: web, size: 2120,
 			want: "by size of tenant acme, with this one: 5Ki, and the limit is 4Ki",
 		},
-		"one that grows too large":        {limits: budget.Limits{Projects: 9, Apps: 9, TreeBytes: 4096}, there: map[tree.Ref]int64{web: 3000}, ref: web, size: 5120, want: "with this one: 5Ki"},
-		"less than before, yet too large": {limits: budget.Limits{TreeBytes: 1}, there: map[tree.Ref]int64{web: 3000}, ref: web, size: 2999},
+		"one that grows too large":        {limits: budget.Limits{Projects: 9, Apps: 9, TreeBytes: 4096}, there: map[identity.Ref]int64{web: 3000}, ref: web, size: 5120, want: "with this one: 5Ki"},
+		"less than before, yet too large": {limits: budget.Limits{TreeBytes: 1}, there: map[identity.Ref]int64{web: 3000}, ref: web, size: 2999},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			u := &Usage{Tenant: "acme", Limits: c.limits, objects: map[tree.Ref]int64{}}
+			u := &Usage{Tenant: "acme", Limits: c.limits, objects: map[identity.Ref]int64{}}
 			for ref, size := range c.there {
 				u.Add(ref, size)
 			}

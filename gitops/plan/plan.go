@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // manyApps is how many apps of a tenant may go with one commit without a question, whatever part of its apps they are.
@@ -19,7 +19,7 @@ const manyApps = 5
 
 // Loss is an object that left the commit, with what goes or stays when it is deleted.
 type Loss struct {
-	Ref tree.Ref
+	Ref identity.Ref
 	UID string
 	// Namespaces are those that the object has made.
 	Namespaces []string
@@ -90,7 +90,7 @@ func (c Commit) Weigh(confirmation string) Verdict {
 
 // outermost leaves out what goes with its project or tenant, and sorts the rest: what is inside goes first.
 func (c Commit) outermost() []Loss {
-	going := map[tree.Ref]bool{}
+	going := map[identity.Ref]bool{}
 	for _, l := range c.Losses {
 		going[l.Ref] = true
 	}
@@ -105,7 +105,7 @@ func (c Commit) outermost() []Loss {
 	return outer
 }
 
-func rank(r tree.Ref) int {
+func rank(r identity.Ref) int {
 	switch {
 	case r.App != "":
 		return 0

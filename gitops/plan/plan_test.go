@@ -9,13 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // loss makes what a path such as "acme", "acme/shop" or "acme/shop/web" names, with so many apps below it.
 func loss(path string, apps int, claims ...Claim) Loss {
 	part := append(strings.Split(path, "/"), "", "")
-	l := Loss{Ref: tree.Ref{Tenant: part[0], Project: part[1], App: part[2]}, UID: "uid of " + path, Apps: apps, Claims: claims}
+	l := Loss{Ref: identity.Ref{Tenant: part[0], Project: part[1], App: part[2]}, UID: "uid of " + path, Apps: apps, Claims: claims}
 	if apps > 0 {
 		l.Namespaces = []string{"kubeop-" + strings.ReplaceAll(path, "/", "-")}
 	}

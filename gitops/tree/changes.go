@@ -1,9 +1,11 @@
 package tree
 
+import "github.com/kubeop/kubeop/gitops/identity"
+
 // Changes calls changed with every object whose folder is not the same in both trees: new, different or gone, in the order
 // of Git, what is inside after what it is in. Before is nil for a tree that nothing is known of. Only folders that
 // changed are looked into.
-func Changes(before, after *Tree, changed func(Ref)) {
+func Changes(before, after *Tree, changed func(identity.Ref)) {
 	var was []*Tenant
 	if before != nil && before.Scope == after.Scope {
 		was = before.Tenants
@@ -23,7 +25,7 @@ func Changes(before, after *Tree, changed func(Ref)) {
 	})
 }
 
-func changesOf(b, a *Project, changed func(Ref)) {
+func changesOf(b, a *Project, changed func(identity.Ref)) {
 	var apps, earlier []*App
 	if b != nil {
 		earlier = b.Apps
@@ -69,7 +71,7 @@ func differ[N named](b, a N) bool {
 	return was.file != is.file || was.Declared() != is.Declared() || len(was.problems)+len(is.problems) > 0
 }
 
-func refOf[N named](b, a N) Ref {
+func refOf[N named](b, a N) identity.Ref {
 	var none N
 	if a != none {
 		return a.Ref()

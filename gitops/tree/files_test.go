@@ -15,9 +15,6 @@ import (
 	"testing/fstest"
 )
 
-// What is fetched is what is read.
-var _ Files = Commit{}
-
 // repository is a commit's tree in memory.
 type repository map[string]*fstest.MapFile
 

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/gitops/layout"
 )
 
 // FuzzRead puts any text where an App is expected. Whatever it is, the reading ends, harms no other project, and either
@@ -83,7 +85,7 @@ func FuzzLayoutVersion(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		files := baseFiles(t, "tenant")
-		files[layoutFile] = &fstest.MapFile{Data: data}
+		files[layout.VersionFile] = &fstest.MapFile{Data: data}
 		tree := fresh(files, Scope{Repository: "acme", Tenant: "acme"})
 		read, held := len(apps(tree)) == 3, len(objects(tree)) == 0
 		if read == (len(problems(tree)) > 0) || held == (len(problems(tree)) == 0) {

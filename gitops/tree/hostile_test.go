@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/layout"
 )
 
 // entry is a folder's entry as a hostile tree may have it.
@@ -65,7 +68,7 @@ func TestReadFoldersThatLeadBack(t *testing.T) {
 // Names in a commit may be anything Git takes; each is named in one line.
 func TestReadUnusableNames(t *testing.T) {
 	for _, name := range []string{"..", ".", "", "a/b", "\xff"} {
-		if unusable(entry{name: name, mode: fs.ModeDir}) == "" {
+		if layout.Unusable(entry{name: name, mode: fs.ModeDir}) == "" {
 			t.Errorf("%q passes as a name", name)
 		}
 	}
@@ -87,13 +90,13 @@ func TestReadUnusableNames(t *testing.T) {
 // What a few bytes can stand for is bounded before it is built.
 func TestReadBounds(t *testing.T) {
 	spec := "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata:\n  name: shop\nspec:\n  x: "
-	text := strings.Repeat("t", maxText/2)
+	text := strings.Repeat("t", document.MaxSize/2)
 	tests := map[string]struct{ data, why string }{
-		"a large file":          {data: strings.Repeat("#", maxFile+1), why: "the file is larger than 1024 KiB"},
+		"a large file":          {data: strings.Repeat("#", document.MaxSize+1), why: "the file is larger than 1024 KiB"},
 		"a large text by alias": {data: spec + "[&t " + text + ", *t, *t]\n", why: "the document holds more than 1024 KiB of text, aliases followed"},
 		"large keys by alias":   {data: spec + "[&t {? " + text + "\n: 1}, *t, *t]\n", why: "the document holds more than 1024 KiB of text, aliases followed"},
-		"a list of many":        {data: spec + "[" + strings.Repeat("1,", maxItems+1) + "]\n", why: "the list holds more than 2000 items"},
-		"many values, no alias": {data: spec + "[" + strings.Repeat("["+strings.Repeat("1,", maxItems)+"],", 60) + "]\n", why: "the file may hold more than 200000 mappings, lists and values: write some of it into files of the app's folder"},
+		"a list of many":        {data: spec + "[" + strings.Repeat("1,", 2000+1) + "]\n", why: "the list holds more than 2000 items"},
+		"many values, no alias": {data: spec + "[" + strings.Repeat("["+strings.Repeat("1,", 2000)+"],", 60) + "]\n", why: "the file may hold more than 200000 mappings, lists and values: write some of it into files of the app's folder"},
 		"many values in blocks": {data: spec + "\n" + strings.Repeat("    - 1\n", 90_000), why: "the list holds more than 2000 items"},
 	}
 	for name, tc := range tests {
@@ -139,7 +142,7 @@ func TestReadBoundsAliasesInApps(t *testing.T) {
 func TestReadBoundsKeysByAlias(t *testing.T) {
 	files := baseFiles(t, "tenant")
 	files["projects/shop/project.yaml"].Data = []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata:\n  name: shop\nspec:\n  x: {? &k " +
-		strings.Repeat("k", maxText/2) + " : 1, " + strings.Repeat("*k : 1, ", 30_000) + "}\n")
+		strings.Repeat("k", document.MaxSize/2) + " : 1, " + strings.Repeat("*k : 1, ", 30_000) + "}\n")
 	got := problems(fresh(files, Scope{Repository: "acme", Tenant: "acme"}))
 	if len(got) != 1 || !strings.HasPrefix(got[0].Why, `"kkk`) {
 		t.Errorf("%d problems, want one: what comes after the bound is not read", len(got))

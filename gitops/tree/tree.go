@@ -7,12 +7,14 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // Files is a commit's tree. Symbolic links show as fs.ModeSymlink and submodules as fs.ModeIrregular. The entries of a
@@ -53,7 +55,7 @@ type Tree struct {
 	layout node
 	counts Counts
 	// accepted is all that there is of a tree by Accepted.
-	accepted map[Ref]string
+	accepted map[identity.Ref]string
 }
 
 // Tenant is the folder of a tenant.
@@ -81,16 +83,16 @@ type Project struct {
 // App is the folder of an app.
 type App struct {
 	node
-	// Needs are the apps that this one depends on.
-	Needs []Ref
+	// DependsOn are the apps that this one depends on.
+	DependsOn []identity.Ref
 
-	// plain is the app as its folder alone says, where this one is refused because it lies on a ring.
-	plain *App
+	// asRead is the app as it was read from its folder, where this one is refused because it depends on itself.
+	asRead *App
 }
 
 // node is a folder that stands for an object.
 type node struct {
-	ref Ref
+	ref identity.Ref
 	dir string
 	// digest is that of the folder.
 	digest string
@@ -100,14 +102,14 @@ type node struct {
 	// cannot be used, or when nothing declares one.
 	object   []byte
 	problems []Problem
-	// took is what the folder took of the tenant's room, with what is below it; over: something there was over the limit. needs is what
-	// the object takes, also where that is not kept.
-	took, needs int64
+	// spent is what the folder, with what is below it, takes of the tenant's budget; over: something there was over the limit. size is that of
+	// the object, in bytes, also where it is not kept.
+	spent, size int64
 	over        bool
 }
 
 // Ref names the object that a folder stands for.
-func (n *node) Ref() Ref { return n.ref }
+func (n *node) Ref() identity.Ref { return n.ref }
 
 // Declared reports whether the commit holds an object that can be used.
 func (n *node) Declared() bool { return n.object != nil }
@@ -117,7 +119,7 @@ func (n *node) Problems() []Problem { return n.problems }
 
 // Node is a folder that stands for an object: a *Tenant, *Project or *App.
 type Node interface {
-	Ref() Ref
+	Ref() identity.Ref
 	Declared() bool
 	Problems() []Problem
 	self() *node
@@ -150,7 +152,7 @@ type Problem struct {
 	// Why says what is wrong and what to do.
 	Why string
 	// Of is the object that stays as it last was because of this; the zero Ref when no object is.
-	Of Ref
+	Of identity.Ref
 	// Misplaced: the file is named like one that declares an object, and lies where none is read from. What is missing
 	// elsewhere may have been moved here by a slip.
 	Misplaced bool
@@ -234,7 +236,7 @@ func (t *Tree) Misplaced() (file string) {
 func (t *Tree) Usable() bool { return len(t.Problems) == 0 }
 
 // Find returns the folder that stands for an object; false when there is none.
-func (t *Tree) Find(ref Ref) (Node, bool) {
+func (t *Tree) Find(ref identity.Ref) (Node, bool) {
 	tenant := find(t.Tenants, ref.Tenant)
 	switch {
 	case tenant == nil:
@@ -255,7 +257,7 @@ func (t *Tree) Find(ref Ref) (Node, bool) {
 
 // Covers reports whether the tree says what becomes of an object that it has no folder for: nothing on the way to where
 // the folder would be is unknown.
-func (t *Tree) Covers(ref Ref) bool {
+func (t *Tree) Covers(ref identity.Ref) bool {
 	if !t.Usable() || t.Unknown {
 		return false
 	}
@@ -275,7 +277,7 @@ type named interface {
 	comparable
 	Node
 	name() string
-	unread() bool
+	incomplete() bool
 }
 
 func (t *Tenant) name() string  { return t.ref.Tenant }
@@ -293,4 +295,70 @@ func find[N named](list []N, name string) (found N) {
 
 func sortByName[N named](list []N) {
 	slices.SortFunc(list, func(a, b N) int { return strings.Compare(a.name(), b.name()) })
+}
+
+func nodeOf[N named](n N) *node {
+	var none N
+	if n == none {
+		return &node{}
+	}
+	return n.self()
+}
+
+// count adds up what the tree declares, and sorts the problems.
+func (t *Tree) count() {
+	sortProblems(t.Problems)
+	sortProblems(t.Strays)
+	t.counts = Counts{Problems: len(t.Problems) + len(t.Strays)}
+	for _, tenant := range t.Tenants {
+		t.counts.add(tenant.counts)
+	}
+}
+
+func (t *Tenant) count() {
+	sortProblems(t.Strays)
+	t.counts = Counts{Problems: len(t.problems) + len(t.Strays)}
+	if t.Declared() {
+		t.counts.Tenants = 1
+	}
+	for _, project := range t.Projects {
+		t.counts.add(project.counts)
+	}
+}
+
+func (p *Project) count() {
+	sortProblems(p.Strays)
+	p.counts = Counts{Problems: len(p.problems) + len(p.Strays)}
+	if p.Declared() {
+		p.counts.Projects = 1
+	}
+	for _, app := range p.Apps {
+		p.counts.Problems += len(app.problems)
+		if app.Declared() {
+			p.counts.Apps++
+		}
+	}
+}
+
+func sortProblems(list []Problem) {
+	slices.SortFunc(list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Why, b.Why))
+	})
+}
+
+// incomplete reports whether something could not be read: the same folder may hold more the next time.
+func (t *Tenant) incomplete() bool {
+	return anyIncomplete(t.problems, t.Strays) || slices.ContainsFunc(t.Projects, (*Project).incomplete)
+}
+
+func (p *Project) incomplete() bool {
+	return anyIncomplete(p.problems, p.Strays) || slices.ContainsFunc(p.Apps, (*App).incomplete)
+}
+
+func (a *App) incomplete() bool { return anyIncomplete(a.problems) }
+
+func anyIncomplete(lists ...[]Problem) bool {
+	return slices.ContainsFunc(lists, func(list []Problem) bool {
+		return slices.ContainsFunc(list, func(p Problem) bool { return p.Err != nil })
+	})
 }

@@ -1,4 +1,4 @@
-package tree
+package check
 
 import (
 	"fmt"
@@ -17,7 +17,10 @@ import (
 	"github.com/kubeop/kubeop/charts"
 )
 
-// kind is a CustomResourceDefinition compiled to judge objects the way the API server does: schema, lists, CEL rules.
+// Kinds are the CustomResourceDefinitions of what files may declare, compiled once for all checking. Safe for concurrent use.
+type Kinds map[string]*kind
+
+// kind is a CustomResourceDefinition compiled to check objects the way the API server does: schema, lists, CEL rules.
 type kind struct {
 	schema *schema.Structural
 	values validation.SchemaValidator
@@ -33,13 +36,13 @@ var declarable = map[string]func() client.Object{
 	v1alpha1.AppKind:     func() client.Object { return &v1alpha1.App{} },
 }
 
-// compileKinds compiles the definitions the chart installs.
-func compileKinds() (map[string]*kind, error) {
+// Compile compiles the definitions the chart installs.
+func Compile() (Kinds, error) {
 	files, err := fs.Glob(charts.CRDs, "kubeop/crds/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("listing the CRDs: %w", err)
 	}
-	kinds := map[string]*kind{}
+	kinds := Kinds{}
 	for _, file := range files {
 		name, k, err := compileKind(file)
 		if err != nil {

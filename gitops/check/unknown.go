@@ -1,4 +1,4 @@
-package tree
+package check
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 )
 
 // unknownFields reports fields the schema does not have. The API server would drop them in silence.
-func (d *document) unknownFields(field string, value any, s *schema.Structural) {
-	if s == nil || s.XPreserveUnknownFields || s.XEmbeddedResource || d.full() {
+func (d *Result) unknownFields(field string, value any, s *schema.Structural) {
+	if s == nil || s.XPreserveUnknownFields || s.XEmbeddedResource || d.Full() {
 		return
 	}
 	switch v := value.(type) {
@@ -26,7 +26,7 @@ func (d *document) unknownFields(field string, value any, s *schema.Structural) 
 	}
 }
 
-func (d *document) unknownField(field, key string, value any, parent *schema.Structural) {
+func (d *Result) unknownField(field, key string, value any, parent *schema.Structural) {
 	if s, ok := parent.Properties[key]; ok {
 		d.unknownFields(field, value, &s)
 		return
@@ -42,9 +42,9 @@ func (d *document) unknownField(field, key string, value any, parent *schema.Str
 }
 
 // addUnknown reports an unknown field and what its author may have meant.
-func (d *document) addUnknown(field, key string, known []string) {
+func (d *Result) addUnknown(field, key string, known []string) {
 	field = strings.TrimPrefix(field, ".")
-	if d.full() {
+	if d.Full() {
 		return
 	}
 	wrong, hint := fault{field: field, unknown: true}, ""
@@ -53,7 +53,7 @@ func (d *document) addUnknown(field, key string, known []string) {
 		hint = " (did you mean " + wrong.meant + "?)"
 	}
 	d.faults = append(d.faults, wrong)
-	d.addAt(field, "unknown field %s%s", field, hint)
+	d.AddAt(field, "unknown field %s%s", field, hint)
 }
 
 // nearest finds the known name that a typing error most likely turned into name: at most two edits away, and fewer for

@@ -1,4 +1,4 @@
-package tree
+package check
 
 import (
 	"fmt"
@@ -9,30 +9,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // isKind checks that the document is of the kind its path says, so that the rest can be judged.
-func (d *document) isKind(at Ref) bool {
+func (d *Result) isKind(at identity.Ref) bool {
 	if d.writtenOtherwise("apiVersion") || d.writtenOtherwise("kind") {
 		return false
 	}
-	if at.Kind() != d.value["kind"] {
+	if at.Kind() != d.Value["kind"] {
 		d.wrongKind(at)
 		return false
 	}
-	if v := d.value["apiVersion"]; v != v1alpha1.GroupVersion.String() {
-		d.addAt("apiVersion", "apiVersion is %s; it must be %q", orMissing(v), v1alpha1.GroupVersion)
+	if v := d.Value["apiVersion"]; v != v1alpha1.GroupVersion.String() {
+		d.AddAt("apiVersion", "apiVersion is %s; it must be %q", orMissing(v), v1alpha1.GroupVersion)
 		return false
 	}
 	return true
 }
 
 // writtenOtherwise reports a top field whose name was misspelt, which says more than that it is missing.
-func (d *document) writtenOtherwise(name string) bool {
-	if d.value[name] != nil {
+func (d *Result) writtenOtherwise(name string) bool {
+	if d.Value[name] != nil {
 		return false
 	}
-	for _, key := range slices.Sorted(maps.Keys(d.value)) {
+	for _, key := range slices.Sorted(maps.Keys(d.Value)) {
 		if _, ok := nearest(key, []string{name}); ok && key != name {
 			d.addUnknown(key, key, []string{name})
 			return true
@@ -42,14 +44,14 @@ func (d *document) writtenOtherwise(name string) bool {
 }
 
 // identify checks that the document is the object its path says, and that it says nothing the path decides.
-func (d *document) identify(at Ref) {
-	if _, ok := d.value["status"]; ok {
-		d.addAt("status", "status is written by kubeop; remove it")
+func (d *Result) identify(at identity.Ref) {
+	if _, ok := d.Value["status"]; ok {
+		d.AddAt("status", "status is written by kubeop; remove it")
 	}
-	meta, ok := d.value["metadata"].(map[string]any)
+	meta, ok := d.Value["metadata"].(map[string]any)
 	if !ok {
 		if !d.misspelt("metadata") {
-			d.addAt("metadata", "metadata.name is missing; add \"metadata: {name: %s}\"", at.Key().Name)
+			d.AddAt("metadata", "metadata.name is missing; add \"metadata: {name: %s}\"", at.Key().Name)
 		}
 		return
 	}
@@ -57,13 +59,13 @@ func (d *document) identify(at Ref) {
 	d.checkMetadata(meta, at)
 }
 
-func (d *document) wrongKind(at Ref) {
-	kind := d.value["kind"]
+func (d *Result) wrongKind(at identity.Ref) {
+	kind := d.Value["kind"]
 	if kind == v1alpha1.TenantKind && at.Kind() != v1alpha1.TenantKind {
-		d.addAt("kind", "Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only")
+		d.AddAt("kind", "Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only")
 		return
 	}
-	d.addAt("kind", "kind is %s; at this path it must be %q", orMissing(kind), at.Kind())
+	d.AddAt("kind", "kind is %s; at this path it must be %q", orMissing(kind), at.Kind())
 }
 
 // orMissing shows a value of a file, which may be of any type.
@@ -71,16 +73,16 @@ func orMissing(value any) string {
 	if value == nil {
 		return "missing"
 	}
-	return shown(value)
+	return document.Show(value)
 }
 
-func (d *document) checkName(name any, folder string) {
+func (d *Result) checkName(name any, folder string) {
 	switch name {
 	case folder:
 	case nil:
-		d.addAt("metadata.name", "metadata.name is missing; its folder is %q", folder)
+		d.AddAt("metadata.name", "metadata.name is missing; its folder is %q", folder)
 	default:
-		d.addAt("metadata.name", "metadata.name is %s, but its folder is %q", shown(name), folder)
+		d.AddAt("metadata.name", "metadata.name is %s, but its folder is %q", document.Show(name), folder)
 	}
 }
 
@@ -91,7 +93,7 @@ var writtenByPath = map[string]string{
 	"ownerReferences": "owners are decided in the cluster; remove them",
 }
 
-func (d *document) checkMetadata(meta map[string]any, at Ref) {
+func (d *Result) checkMetadata(meta map[string]any, at identity.Ref) {
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		path := "metadata." + key
 		why, decided := writtenByPath[key]
@@ -100,28 +102,28 @@ func (d *document) checkMetadata(meta map[string]any, at Ref) {
 		case key == "labels" || key == "annotations":
 			d.checkStamps(path, meta[key], at)
 		case decided:
-			d.addAt(path, "%s: %s", path, why)
+			d.AddAt(path, "%s: %s", path, why)
 		default:
 			d.notForFiles(path, key)
 		}
 	}
 }
 
-func (d *document) notForFiles(path, key string) {
+func (d *Result) notForFiles(path, key string) {
 	written := []string{"name", "labels", "annotations"}
 	if _, ok := nearest(key, written); ok {
 		d.addUnknown(path, key, written)
 		return
 	}
-	d.addAt(path, "%s: only name, labels and annotations are written in files; remove it", path)
+	d.AddAt(path, "%s: only name, labels and annotations are written in files; remove it", path)
 }
 
 // checkStamps checks labels or annotations: text, well formed, and none of kubeop's own.
-func (d *document) checkStamps(path string, value any, at Ref) {
+func (d *Result) checkStamps(path string, value any, at identity.Ref) {
 	stamps, ok := value.(map[string]any)
 	if !ok {
 		if value != nil {
-			d.addAt(path, "%s must be a map of text", path)
+			d.AddAt(path, "%s must be a map of text", path)
 		}
 		return
 	}
@@ -129,9 +131,9 @@ func (d *document) checkStamps(path string, value any, at Ref) {
 		s, isText := stamps[key].(string)
 		switch own := strings.HasPrefix(key, v1alpha1.Group+"/"); {
 		case !isText:
-			d.addAt(path+"."+key, "%s: the value of %s must be text; put it in quotes", path, abbreviated(key))
+			d.AddAt(path+"."+key, "%s: the value of %s must be text; put it in quotes", path, document.Quote(key))
 		case own:
-			d.addAt(path+"."+key, "%s: %s", path, ownStamp(key, s, at))
+			d.AddAt(path+"."+key, "%s: %s", path, ownStamp(key, s, at))
 		default:
 			d.checkForm(path, key, s)
 		}
@@ -139,25 +141,25 @@ func (d *document) checkStamps(path string, value any, at Ref) {
 }
 
 // ownStamp says what is wrong with writing a label of kubeop's, which is worse when it names somebody else.
-func ownStamp(key, value string, at Ref) string {
+func ownStamp(key, value string, at identity.Ref) string {
 	if key == v1alpha1.TenantLabel && value != at.Tenant {
-		return fmt.Sprintf("%s names the tenant %s, but the file belongs to %q; remove it", key, abbreviated(value), at.Tenant)
+		return fmt.Sprintf("%s names the tenant %s, but the file belongs to %q; remove it", key, document.Quote(value), at.Tenant)
 	}
-	return fmt.Sprintf("%s is written by kubeop; remove it", abbreviated(key))
+	return fmt.Sprintf("%s is written by kubeop; remove it", document.Quote(key))
 }
 
 // checkForm applies the API server's rules for labels and annotations.
-func (d *document) checkForm(path, key, value string) {
+func (d *Result) checkForm(path, key, value string) {
 	wrong := validation.IsQualifiedName(key)
 	if path == "metadata.annotations" {
 		wrong = validation.IsQualifiedName(strings.ToLower(key))
 	}
 	if len(wrong) > 0 {
-		d.addAt(path+"."+key, "%s: the key %s: %s", path, abbreviated(key), withoutExample(wrong[0]))
+		d.AddAt(path+"."+key, "%s: the key %s: %s", path, document.Quote(key), withoutExample(wrong[0]))
 		return
 	}
 	if wrong = validation.IsValidLabelValue(value); path == "metadata.labels" && len(wrong) > 0 {
-		d.addAt(path+"."+key, "%s: the value of %s: %s", path, abbreviated(key), withoutExample(wrong[0]))
+		d.AddAt(path+"."+key, "%s: the value of %s: %s", path, document.Quote(key), withoutExample(wrong[0]))
 	}
 }
 

@@ -1,4 +1,4 @@
-package tree
+package document
 
 import "testing"
 
@@ -27,10 +27,9 @@ func TestBrokenYAMLNamesTheLine(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := document{file: "x.yaml"}
-			d.parse([]byte(tc.text))
-			if len(d.findings) != 1 || d.findings[0].line != tc.line {
-				t.Errorf("want one finding in line %d, got %+v", tc.line, d.findings)
+			d := Parse("x.yaml", []byte(tc.text))
+			if len(d.Findings) != 1 || d.Findings[0].Line != tc.line {
+				t.Errorf("want one finding in line %d, got %+v", tc.line, d.Findings)
 			}
 		})
 	}

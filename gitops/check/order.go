@@ -1,4 +1,4 @@
-package tree
+package check
 
 import (
 	"fmt"
@@ -8,33 +8,33 @@ import (
 )
 
 // checkOrder checks what the schema cannot: expressions, what may be depended on, and that hooks have an image.
-func (d judged) checkOrder(app *v1alpha1.App) {
+func (d *Result) checkOrder(app *v1alpha1.App) {
 	for i := range app.Spec.DependsOn {
 		on, at := &app.Spec.DependsOn[i], fmt.Sprintf("spec.dependsOn[%d]", i)
 		if expr.IsSecret(on.GroupVersionKind().GroupKind()) {
-			d.addAt(at+".kind", "%s.kind: no app may depend on a Secret", at)
+			d.AddAt(at+".kind", "%s.kind: no app may depend on a Secret", at)
 		}
 		if on.ReadyExpr == "" {
 			continue
 		}
 		if _, err := expr.Compile(on.ReadyExpr, expr.Dependency...); err != nil {
-			d.addAt(at+".readyExpr", "%s.readyExpr: %s", at, err)
+			d.AddAt(at+".readyExpr", "%s.readyExpr: %s", at, err)
 		}
 	}
 	for i := range app.Spec.HealthCheckExprs {
 		if _, err := expr.NewCheck(&app.Spec.HealthCheckExprs[i]); err != nil {
 			at := fmt.Sprintf("spec.healthCheckExprs[%d]", i)
-			d.addAt(at, "%s.%s", at, err)
+			d.AddAt(at, "%s.%s", at, err)
 		}
 	}
 	d.checkHooks("spec.hooks.pre", app, app.Spec.Hooks.Pre)
 	d.checkHooks("spec.hooks.post", app, app.Spec.Hooks.Post)
 }
 
-func (d judged) checkHooks(at string, app *v1alpha1.App, hooks []v1alpha1.Hook) {
+func (d *Result) checkHooks(at string, app *v1alpha1.App, hooks []v1alpha1.Hook) {
 	for i, hook := range hooks {
 		if hook.Image == "" && app.Spec.Image == nil {
-			d.addAt(fmt.Sprintf("%s[%d]", at, i), "%s[%d].image is required unless the app is of type Image", at, i)
+			d.AddAt(fmt.Sprintf("%s[%d]", at, i), "%s[%d].image is required unless the app is of type Image", at, i)
 		}
 	}
 }

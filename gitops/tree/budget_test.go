@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // bounded reads with a limit of so many bytes.
@@ -70,7 +71,7 @@ func TestATreeOverItsLimitIsReadAsFarAsItFits(t *testing.T) {
 			t.Errorf("the problem is %q, want it to say %q", p, want)
 		}
 	}
-	if p.Of != (Ref{Tenant: "acme", Project: "shop", App: "a0004"}) || p.Err != nil {
+	if p.Of != (identity.Ref{Tenant: "acme", Project: "shop", App: "a0004"}) || p.Err != nil {
 		t.Errorf("the problem is of %v, and its error %v", p.Of, p.Err)
 	}
 	if again := bounded(4<<20).Read(counted, acme, tree); !slices.Equal(messages(tree), messages(again)) {
@@ -97,7 +98,7 @@ func TestAFullTreeIsNotLookedAtAnyFurther(t *testing.T) {
 	if i := slices.IndexFunc(told, func(m string) bool { return strings.Contains(m, "folders after it are not read: ") }); i < 0 {
 		t.Errorf("nothing says that there are more: %v", told[len(told)-1])
 	}
-	if tree.Covers(Ref{Tenant: "acme", Project: "shop", App: "a0249"}) {
+	if tree.Covers(identity.Ref{Tenant: "acme", Project: "shop", App: "a0249"}) {
 		t.Error("an app that was not read counts as removed")
 	}
 }
@@ -154,7 +155,7 @@ func TestRoomThatComesAndGoes(t *testing.T) {
 	step("administrators allow less", "first", "a0000")
 	files["projects/shop/project.yaml"].Data = append(files["projects/shop/project.yaml"].Data, strings.Repeat("# much\n", 5000)...)
 	step("a project.yaml is too large", "first", "a0000")
-	if n, _ := before.Find(Ref{Tenant: "acme", Project: "shop"}); n.Declared() || len(n.Problems()) != 1 {
+	if n, _ := before.Find(identity.Ref{Tenant: "acme", Project: "shop"}); n.Declared() || len(n.Problems()) != 1 {
 		t.Errorf("the project is declared: %v", n.Problems())
 	}
 }

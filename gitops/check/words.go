@@ -1,12 +1,13 @@
-package tree
+package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kubeop/kubeop/gitops/document"
 )
 
 // inWords says for each pattern of the CustomResourceDefinitions what a text must be. A pattern tells most people
@@ -47,9 +48,9 @@ func schemaMessage(err *field.Error) string {
 		return err.Field + " is required"
 	case field.ErrorTypeNotSupported:
 		detail := strings.ReplaceAll(strings.TrimPrefix(err.Detail, "supported values: "), `"`, "")
-		return fmt.Sprintf("%s: %s is not one of %s", err.Field, shown(err.BadValue), detail)
+		return fmt.Sprintf("%s: %s is not one of %s", err.Field, document.Show(err.BadValue), detail)
 	case field.ErrorTypeDuplicate:
-		return fmt.Sprintf("%s: %s is there twice", err.Field, shown(err.BadValue))
+		return fmt.Sprintf("%s: %s is there twice", err.Field, document.Show(err.BadValue))
 	}
 	detail := strings.TrimPrefix(err.Detail, err.Field)
 	detail = strings.TrimPrefix(strings.TrimSpace(detail), "in body ")
@@ -74,26 +75,4 @@ func wanted(pattern string, err *field.Error) string {
 		return "must not hold spaces"
 	}
 	return words
-}
-
-// shown words a value of a file, which may be as large as the file.
-func shown(value any) string {
-	if text, ok := value.(string); ok {
-		return abbreviated(text)
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return cut(fmt.Sprint(value))
-	}
-	return cut(string(data))
-}
-
-// cut bounds one message.
-func cut(text string) string {
-	const most = 400
-	runes := []rune(text)
-	if len(runes) <= most {
-		return text
-	}
-	return string(runes[:most]) + "…"
 }

@@ -1,4 +1,4 @@
-package tree
+package check
 
 import (
 	"slices"
@@ -9,8 +9,12 @@ import (
 
 // A pattern that has no words would be shown to people as it is, and words without a pattern are left over.
 func TestEveryPatternHasWords(t *testing.T) {
+	kinds, err := Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
 	found := map[string]bool{}
-	for name, k := range shared.kinds {
+	for name, k := range kinds {
 		spec := k.schema.Properties["spec"]
 		for _, pattern := range patterns(&spec) {
 			found[pattern] = true

@@ -1,4 +1,4 @@
-package tree
+package document
 
 import (
 	"bytes"
@@ -27,10 +27,10 @@ var countedFromZero = map[string]bool{
 }
 
 // broken reports text that is not YAML.
-func (d *document) broken(err error, data []byte) {
+func (d *Document) broken(err error, data []byte) {
 	m := parserMessage.FindStringSubmatch(err.Error())
 	if m == nil {
-		d.add(0, "broken YAML: %s", err)
+		d.Add(0, "broken YAML: %s", err)
 		return
 	}
 	message := m[2]
@@ -43,7 +43,7 @@ func (d *document) broken(err error, data []byte) {
 	}
 	// What is missing at the end of the file is found beyond it.
 	last := lineAt(data, len(bytes.TrimSuffix(data, []byte("\n"))))
-	d.add(min(line, last), "broken YAML: %s", message)
+	d.Add(min(line, last), "broken YAML: %s", message)
 }
 
 // search finds the line of an error that comes without one. The library leaves it out for the first line, for an

@@ -1,4 +1,6 @@
-package tree
+// Package identity names the Tenants, Projects and Apps of repositories: by their place in the repository, from which the key of the
+// object in the cluster follows.
+package identity
 
 import (
 	"strings"
@@ -54,9 +56,9 @@ func (r Ref) Parent() Ref {
 	return Ref{}
 }
 
-// RefOf names an object of this API by its kind, namespace and name: the namespace cannot be forged, labels can. It
+// Of names an object of this API by its kind, namespace and name: the namespace cannot be forged, labels can. It
 // reports false where no repository can declare such an object.
-func RefOf(o client.Object) (Ref, bool) {
+func Of(o client.Object) (Ref, bool) {
 	home, inHome := strings.CutPrefix(o.GetNamespace(), v1alpha1.HomeNamespace(""))
 	var r Ref
 	switch o.(type) {

@@ -1,8 +1,7 @@
-package tree
+package document
 
 import (
 	"math"
-	"strconv"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -11,7 +10,7 @@ import (
 const (
 	maxDepth  = 64
 	maxValues = 100_000
-	maxText   = maxFile
+	maxText   = MaxSize
 	// maxItems of one list: the API server's check for items that are there twice compares each with each.
 	maxItems = 2000
 )
@@ -19,7 +18,7 @@ const (
 // expansion turns YAML nodes into the values JSON has. What JSON has not is an error: the API server would not see what
 // the author wrote.
 type expansion struct {
-	*document
+	*Document
 	values, text int
 	stopped      bool
 }
@@ -45,7 +44,7 @@ func (e *expansion) expand(n *yaml.Node, depth int) any {
 	case n.Kind == yaml.ScalarNode:
 		return e.scalar(n)
 	}
-	e.add(line, "the tag %s is not supported", n.ShortTag())
+	e.Add(line, "the tag %s is not supported", n.ShortTag())
 	return nil
 }
 
@@ -59,13 +58,13 @@ func (e *expansion) exhausted(n *yaml.Node, line, depth int) bool {
 	}
 	switch {
 	case depth > maxDepth:
-		e.add(line, "the document is nested deeper than %d levels", maxDepth)
+		e.Add(line, "the document is nested deeper than %d levels", maxDepth)
 	case e.values > maxValues:
-		e.add(line, "the document holds more than %d values, aliases followed", maxValues)
+		e.Add(line, "the document holds more than %d values, aliases followed", maxValues)
 	case n.Kind == yaml.SequenceNode && len(n.Content) > maxItems:
-		e.add(line, "the list holds more than %d items", maxItems)
+		e.Add(line, "the list holds more than %d items", maxItems)
 	case e.text > maxText:
-		e.add(line, "the document holds more than %d KiB of text, aliases followed", maxText>>10)
+		e.Add(line, "the document holds more than %d KiB of text, aliases followed", maxText>>10)
 	default:
 		return false
 	}
@@ -84,7 +83,7 @@ func (e *expansion) mapping(n *yaml.Node, depth int) map[string]any {
 		}
 		e.text += len(name) // of a key written again too: to look it up costs as much
 		if line, again := first[name]; again {
-			e.add(key.Line, "%q is written a second time; the first is in line %d", name, line)
+			e.Add(key.Line, "%q is written a second time; the first is in line %d", name, line)
 			continue
 		}
 		first[name] = key.Line
@@ -100,16 +99,16 @@ func (e *expansion) key(n *yaml.Node) (string, bool) {
 		n = n.Alias
 	}
 	if n.Kind != yaml.ScalarNode {
-		e.add(line, "a key must be text")
+		e.Add(line, "a key must be text")
 		return "", false
 	}
 	switch n.ShortTag() {
 	case "!!str", "!!int", "!!float", "!!timestamp", "!!bool":
 		return n.Value, true
 	case "!!merge":
-		e.add(line, "merge keys (<<) are not supported; write the fields out")
+		e.Add(line, "merge keys (<<) are not supported; write the fields out")
 	default:
-		e.add(line, "a key must be text, not %s", n.ShortTag())
+		e.Add(line, "a key must be text, not %s", n.ShortTag())
 	}
 	return "", false
 }
@@ -134,7 +133,7 @@ func (e *expansion) scalar(n *yaml.Node) any {
 	case "!!float":
 		return e.float(n)
 	}
-	e.add(n.Line, "%s is not a value that Kubernetes has", abbreviated(n.Value))
+	e.Add(n.Line, "%s is not a value that Kubernetes has", Quote(n.Value))
 	return nil
 }
 
@@ -142,18 +141,8 @@ func (e *expansion) scalar(n *yaml.Node) any {
 func (e *expansion) float(n *yaml.Node) any {
 	var f float64
 	if n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		e.add(n.Line, "%s is not a number that Kubernetes has", abbreviated(n.Value))
+		e.Add(n.Line, "%s is not a number that Kubernetes has", Quote(n.Value))
 		return nil
 	}
 	return f
-}
-
-// abbreviated quotes the beginning of a text from a file.
-func abbreviated(text string) string {
-	const most = 60
-	runes := []rune(text)
-	if len(runes) > most {
-		text = string(runes[:most]) + "…"
-	}
-	return strconv.Quote(text)
 }

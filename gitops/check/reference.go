@@ -1,10 +1,12 @@
-package tree
+package check
 
 import (
 	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/gitops/document"
 )
 
 const referenceField = "spec.image.reference"
@@ -27,11 +29,11 @@ var (
 const maxImageName = 255
 
 // checkImage reports a reference that no runtime can read. The API server takes any text; the pod would never start.
-func (d *document) checkImage() {
-	reference, ok, err := unstructured.NestedString(d.value, strings.Split(referenceField, ".")...)
+func (d *Result) checkImage() {
+	reference, ok, err := unstructured.NestedString(d.Value, strings.Split(referenceField, ".")...)
 	if ok && err == nil && !d.explained(referenceField) {
 		if why := wrongImage(reference); why != "" {
-			d.addAt(referenceField, "%s: %s %s", referenceField, abbreviated(reference), why)
+			d.AddAt(referenceField, "%s: %s %s", referenceField, document.Quote(reference), why)
 		}
 	}
 }

@@ -1,0 +1,92 @@
+// Package check checks a document against the place of its file in the repository and the CustomResourceDefinition it will become an
+// object of.
+package check
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/layout"
+)
+
+// Result is a checked document.
+type Result struct {
+	*document.Document
+	// Object is what the document became; nil while it has findings.
+	Object client.Object
+	// faults are the fields the findings are about, as far as other findings may follow from them.
+	faults []fault
+}
+
+// Version checks the document of the file that says which layout the repository has.
+func Version(document *document.Document) *Result {
+	d := &Result{Document: document}
+	if len(d.Findings) > 0 {
+		return d
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.Value)) {
+		if key != "layout" {
+			d.addUnknown(key, key, []string{"layout"})
+		}
+	}
+	if v := d.Value["layout"]; v != layout.Version {
+		d.AddAt("layout", "layout is %s; this operator reads %q", orMissing(v), layout.Version)
+	}
+	return d
+}
+
+// Object checks the document of the file at a place and makes the typed object of it. What the API server has accepted as it is, by
+// schema and rules, is not checked against those again.
+func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted bool) *Result {
+	d := &Result{Document: document}
+	if len(d.Findings) > 0 || !d.isKind(at) {
+		return d
+	}
+	k := kinds[at.Kind()]
+	for _, key := range slices.Sorted(maps.Keys(d.Value)) {
+		switch key {
+		case "apiVersion", "kind", "metadata", "status":
+		default:
+			d.unknownField(key, key, d.Value[key], k.schema)
+		}
+	}
+	d.identify(at)
+	if !accepted {
+		d.validate(k, at.Key().Name)
+	}
+	if at.App != "" {
+		d.checkImage()
+	}
+	if len(d.Findings) > 0 {
+		return d
+	}
+	object := k.empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Value, object); err != nil {
+		d.AddAt("spec", "reading the %s: %s", at.Kind(), err)
+		return d
+	}
+	if app, ok := object.(*v1alpha1.App); ok {
+		d.checkOrder(app)
+	}
+	d.Object = object
+	return d
+}
+
+// Name says why the folder's name can be no object's; "" if one can have it.
+func (kinds Kinds) Name(at identity.Ref) string {
+	why := kinds[at.Kind()].wrongName(at.Key().Name)
+	if why == "" {
+		return ""
+	}
+	if rule, ok := strings.CutPrefix(why, "name "); ok {
+		return "the folder's name " + rule
+	}
+	return "the folder's name: " + why
+}

@@ -1,0 +1,51 @@
+package document
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Quote quotes the beginning of a text from a file.
+func Quote(text string) string {
+	const most = 60
+	runes := []rune(text)
+	if len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// Show words a value of a file, which may be of any type and as large as the file.
+func Show(value any) string {
+	if text, ok := value.(string); ok {
+		return Quote(text)
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return cut(fmt.Sprint(value))
+	}
+	return cut(string(data))
+}
+
+// cut bounds one message.
+func cut(text string) string {
+	const most = 400
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	return string(runes[:most]) + "…"
+}
+
+// Printable replaces what would break the one line that a message is; names and keys in a commit may hold anything.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
+}

@@ -1,0 +1,57 @@
+package identity
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+func TestAPlaceAndItsObjectNameEachOther(t *testing.T) {
+	tests := map[string]struct {
+		ref                     Ref
+		object                  client.Object
+		key, path, text, parent string
+	}{
+		"tenant": {
+			ref: Ref{Tenant: "acme"}, object: &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
+			key: "/acme", path: "acme", text: "Tenant acme",
+		},
+		"project": {
+			ref: Ref{Tenant: "acme", Project: "shop"}, object: &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}},
+			key: "kubeop-acme/shop", path: "acme/shop", text: "Project kubeop-acme/shop", parent: "acme",
+		},
+		"app of a project with a dash": {
+			ref: Ref{Tenant: "acme", Project: "shop-eu", App: "web"}, object: &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop-eu", Name: "web"}},
+			key: "kubeop-acme-shop-eu/web", path: "acme/shop-eu/web", text: "App kubeop-acme-shop-eu/web", parent: "acme/shop-eu",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, ok := Of(tc.object); !ok || got != tc.ref {
+				t.Errorf("the object is %v, %t, want %v", got, ok, tc.ref)
+			}
+			if got := tc.ref.Key().String(); got != tc.key {
+				t.Errorf("key %s, want %s", got, tc.key)
+			}
+			if tc.ref.Path() != tc.path || tc.ref.String() != tc.text || tc.ref.Parent().Path() != tc.parent {
+				t.Errorf("got %s, %s in %s", tc.ref.Path(), tc.ref, tc.ref.Parent().Path())
+			}
+		})
+	}
+}
+
+func TestWhatNoRepositoryCanDeclareHasNoPlace(t *testing.T) {
+	for name, o := range map[string]client.Object{
+		"a project elsewhere":          &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}},
+		"an app in a tenant's home":    &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "web"}},
+		"a project in a project":       &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-", Name: "shop"}},
+		"a repository, which is above": &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}},
+	} {
+		if got, ok := Of(o); ok {
+			t.Errorf("%s is at %v", name, got)
+		}
+	}
+}

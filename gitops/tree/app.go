@@ -1,0 +1,86 @@
+package tree
+
+import (
+	"io/fs"
+	"strings"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/check"
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/layout"
+)
+
+// readApp checks an app's folder as a whole: the digest of the folder covers app.yaml and all it uses.
+func (p *pass) readApp(n node, before *App) *App {
+	app := &App{node: n}
+	if wrong := p.wrongName(&n); len(wrong) > 0 {
+		app.problems = p.problems(n.ref, wrong...)
+		return app
+	}
+	within, err := p.in(n.dir) // Each app has limits of its own.
+	if err != nil {
+		app.problems = p.problems(n.ref, readFailure(n.dir, err))
+		return app
+	}
+	app.file = n.digest
+	d := within.checkApp(&app.node, nodeOf(before))
+	app.take(p, d)
+	if typed, ok := d.Object.(*v1alpha1.App); ok && app.object != nil {
+		app.DependsOn = dependenciesOf(typed, n.ref)
+	}
+	sortProblems(app.problems)
+	return app
+}
+
+// checkApp checks app.yaml and that what it uses is beside it.
+func (p *pass) checkApp(n, before *node) *check.Result {
+	beside, findings := p.look(n.dir)
+	for name, e := range beside {
+		if layout.Unusable(e) == "" && !strings.Contains(name, "/") && !e.IsDir() && name != layout.AppFile && layout.Nearly(name, layout.AppFile) {
+			findings = append(findings, document.Finding{File: layout.Join(n.dir, name), Why: "nothing is read from here; name it app.yaml"})
+		}
+	}
+	e, _ := beside.Find(layout.AppFile)
+	if e == nil || e.IsDir() {
+		if len(findings) == 0 {
+			findings = []document.Finding{{File: n.dir, Why: "the folder has no app.yaml; add it, or remove the folder"}}
+		}
+		return &check.Result{Document: &document.Document{Findings: findings}}
+	}
+	if over := p.tooLarge(n, layout.Join(n.dir, layout.AppFile), e, before); over != nil {
+		return &check.Result{Document: &document.Document{Findings: over}}
+	}
+	d := p.checkFile(layout.Join(n.dir, layout.AppFile), n)
+	d.Paths(beside)
+	d.Findings = append(d.Findings, findings...)
+	return d
+}
+
+// look lists an app's folder to its depths. Symlinks and submodules are findings wherever they are: what a chart or a
+// kustomization would read through them is not in this commit.
+func (p *pass) look(dir string) (check.Folder, []document.Finding) {
+	all := check.Folder{}
+	var findings []document.Finding
+	inside := false
+	err := fs.WalkDir(p.files, dir, func(name string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !inside { // The folder itself comes first. A hostile tree may hold an entry "." as well.
+			inside = true
+			return nil
+		}
+		if name != dir {
+			all[strings.TrimPrefix(name, dir+"/")] = e
+		}
+		if why := layout.Unusable(e); why != "" {
+			findings = append(findings, document.Finding{File: name, Why: why})
+			return layout.SkipUnusable(e)
+		}
+		return nil
+	})
+	if err != nil {
+		findings = append(findings, readFailure(dir, err))
+	}
+	return all, findings
+}

@@ -1,0 +1,154 @@
+package tree
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/gitops/check"
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/layout"
+)
+
+// readLayout reads kubeop.yaml. Without a known layout nothing else can be understood, so nothing else is read.
+func (p *pass) readLayout(root listing, before *node) node {
+	n := node{dir: "."}
+	e, there := root.file(layout.VersionFile)
+	if !there {
+		n.problems = p.problems(identity.Ref{}, document.Finding{File: layout.VersionFile,
+			Why: fmt.Sprintf("there is no %s; create it with the line \"layout: %s\"", layout.VersionFile, layout.Version)})
+		return n
+	}
+	var err error
+	if n.file, err = p.digest(layout.VersionFile, e); err == nil && n.file == before.file && !anyIncomplete(before.problems) {
+		return *before
+	}
+	n.problems = p.problems(identity.Ref{}, check.Version(p.read(layout.VersionFile)).Findings...)
+	return n
+}
+
+// readFile checks a Tenant or a Project, which is one file in the folder named like it, or takes the verdict over from
+// before where the file is the same. It returns the file's name; "" for none. One that is only nearly named so is not read.
+func (p *pass) readFile(n *node, l listing, want string, before *node) string {
+	name := l.nearest(want)
+	if name == "" {
+		return ""
+	}
+	file := layout.Join(n.dir, name)
+	if name != want {
+		n.problems = p.problems(n.ref, p.misplaced(file))
+		return name
+	}
+	e, _ := l.file(name)
+	digest, err := p.digest(file, e)
+	if err != nil {
+		n.problems = p.problems(n.ref, readFailure(file, err))
+		return name
+	}
+	n.file = digest
+	if over := p.tooLarge(n, file, e, before); over != nil {
+		n.problems = p.problems(n.ref, over...)
+		return name
+	}
+	if before.file == digest && !anyIncomplete(before.problems) && (before.object != nil || !before.over) {
+		n.object, n.problems, n.size = before.object, before.problems, before.size
+		p.budget.spend(n.takes())
+		return name
+	}
+	n.take(p, p.checkFile(file, n))
+	return name
+}
+
+// take takes over what was found of the node's object.
+func (n *node) take(p *pass, d *check.Result) {
+	if n.problems = p.problems(n.ref, d.Findings...); len(n.problems) > 0 {
+		return
+	}
+	text, err := json.Marshal(d.Object)
+	if err != nil {
+		n.problems = p.problems(n.ref, document.Finding{File: d.File, Why: err.Error()})
+		return
+	}
+	if p.keep(n, d, text) {
+		n.object = text
+	}
+}
+
+// bindOnce refuses a tenant whose projects are in two places.
+func (p *pass) bindOnce(t *Tenant, l listing) {
+	if !l.folder(layout.ProjectsFolder) || t.object == nil {
+		return
+	}
+	tenant := decode(&t.node, &v1alpha1.Tenant{})
+	if tenant.Spec.Repository == nil {
+		return
+	}
+	file := layout.Join(t.dir, layout.TenantFile)
+	t.problems = p.problems(t.ref, document.Finding{File: file, Line: p.read(file).Line("spec.repository"), Why: "spec.repository binds the " +
+		"tenant's own repository, but its projects are here, in " + layout.Join(t.dir, layout.ProjectsFolder) + "; keep one of the two"})
+	t.object, t.file = nil, ""
+	t.Projects, t.Strays, t.Unknown = nil, nil, true
+}
+
+// tooLarge finds that a file is over the limit, before it is read. before is the node of the same folder in the tree before: where that
+// is the same, it knows what the file is with its aliases written out.
+func (p *pass) tooLarge(n *node, file string, e fs.DirEntry, before *node) []document.Finding {
+	if p.budget.fits(document.MaxSize) {
+		return nil // As nearly always: its size need not be looked up.
+	}
+	info, err := e.Info()
+	if err != nil {
+		return []document.Finding{readFailure(file, err)}
+	}
+	size := info.Size()
+	if size > document.MaxSize {
+		return nil // What is larger than any file may be is reported as such.
+	}
+	if before.file == n.file {
+		n.size = before.size
+	}
+	switch {
+	case !p.budget.fits(size): // Reported by its own size, whatever else is known: a new process would report the same.
+		return []document.Finding{p.budget.exceeded(file, size)}
+	case !p.budget.fits(n.size):
+		return []document.Finding{p.budget.exceeded(file, n.size)}
+	}
+	return nil
+}
+
+// keep spends the budget for an object; false, with why, where there is too little left.
+func (p *pass) keep(n *node, d *check.Result, text []byte) bool {
+	n.size = max(int64(d.Size), int64(len(text)))
+	if !p.budget.fits(n.size) {
+		n.problems = p.problems(n.ref, p.budget.exceeded(d.File, n.size))
+		return false
+	}
+	p.budget.spend(budget.Declared(n.size))
+	return true
+}
+
+// budgetOf is the budget of a tenant whose file was read.
+func (p *pass) budgetOf(t *Tenant) *treeBudget {
+	limits := p.limits
+	if t.object != nil {
+		limits = limits.With(&decode(&t.node, &v1alpha1.Tenant{}).Spec.Limits)
+	}
+	return &treeBudget{tenant: t.ref.Tenant, limit: limits.TreeBytes}
+}
+
+// wrongName finds that the folder can be no object's. Until it is renamed, nothing else needs to be reported about it: the
+// name in the file must change too.
+func (p *pass) wrongName(n *node) []document.Finding {
+	if why := p.kinds.Name(n.ref); why != "" {
+		return []document.Finding{{File: n.dir, Why: why}}
+	}
+	return nil
+}
+
+// checkFile reads the file and makes the typed object of it.
+func (p *pass) checkFile(file string, n *node) *check.Result {
+	return p.kinds.Object(p.read(file), n.ref, n.file != "" && p.accepted[n.ref] == n.file)
+}

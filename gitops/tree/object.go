@@ -1,0 +1,59 @@
+package tree
+
+import (
+	"encoding/json"
+	"maps"
+	"path"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/layout"
+)
+
+// decode fills an object with what is remembered of it.
+func decode[T client.Object](n *node, object T) T {
+	if err := json.Unmarshal(n.object, object); err != nil {
+		panic(err) // node.take wrote it from such an object.
+	}
+	return object
+}
+
+// Object makes the object that a folder declares, with what only the path and the repository decide written on it:
+// its kind, namespace, labels and annotations. It holds nothing else that the file does not say: defaults are left to the
+// API server. The revision is that of the commit being read, as "branch@sha1:<commit>".
+func (t *Tree) Object(n Node, revision string) client.Object {
+	self := n.self()
+	ref := self.ref
+	labels := map[string]string{v1alpha1.TenantLabel: ref.Tenant, v1alpha1.RepositoryLabel: t.Scope.Repository}
+	annotations := map[string]string{v1alpha1.FolderAnnotation: path.Join(t.Scope.Path, self.dir), v1alpha1.TreeAnnotation: self.file}
+	var object client.Object
+	switch {
+	case ref.App != "":
+		object = decode(self, &v1alpha1.App{})
+		labels[v1alpha1.ProjectLabel], labels[v1alpha1.AppLabel] = ref.Project, ref.App
+		annotations[v1alpha1.RevisionAnnotation] = revision
+	case ref.Project != "":
+		object = decode(self, &v1alpha1.Project{})
+		labels[v1alpha1.ProjectLabel] = ref.Project
+	default:
+		object = decode(self, &v1alpha1.Tenant{})
+	}
+	object.SetNamespace(ref.Key().Namespace)
+	object.SetLabels(merged(object.GetLabels(), labels))
+	object.SetAnnotations(merged(object.GetAnnotations(), annotations))
+	return object
+}
+
+// File is the file that declares the object of a folder, from the root of the repository.
+func (t *Tree) File(n Node) string {
+	name := map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[n.Ref().Kind()]
+	return path.Join(t.Scope.Path, n.self().dir, name)
+}
+
+func merged(written, stamped map[string]string) map[string]string {
+	all := make(map[string]string, len(written)+len(stamped))
+	maps.Copy(all, written)
+	maps.Copy(all, stamped)
+	return all
+}

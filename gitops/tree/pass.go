@@ -1,0 +1,191 @@
+package tree
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
+	"github.com/kubeop/kubeop/gitops/check"
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/layout"
+)
+
+// pass is one reading of one commit. Paths are from where the files begin.
+type pass struct {
+	kinds check.Kinds
+	root  Files
+	files Files
+	scope Scope
+	// accepted are the digests of what the API server accepted, by what they declare.
+	accepted map[identity.Ref]string
+	// limits are those of tenants whose Tenant sets none, and budget what is left of them for the tenant whose folder is read; nil
+	// outside of one.
+	limits budget.Limits
+	budget *treeBudget
+}
+
+// in returns the pass with limits of its own for what is listed below a folder.
+func (p *pass) in(dir string) (*pass, error) {
+	sub, err := p.root.Sub(dir)
+	if err != nil {
+		return p, err
+	}
+	within := *p
+	within.files = below{sub, dir}
+	return &within, nil
+}
+
+// below are the files of a folder under the paths that they have from the root.
+type below struct {
+	Files
+	dir string
+}
+
+// Open implements fs.FS.
+func (b below) Open(name string) (fs.File, error) { return b.Files.Open(b.from(name)) }
+
+// ReadDir implements fs.ReadDirFS.
+func (b below) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(b.Files, b.from(name)) }
+
+// Digest implements Files.
+func (b below) Digest(name string) (string, error) { return b.Files.Digest(b.from(name)) }
+
+// from returns the path from the folder; what is not in it is not there.
+func (b below) from(name string) string {
+	if name == b.dir {
+		return "."
+	}
+	if len(name) <= len(b.dir) || name[:len(b.dir)+1] != b.dir+"/" {
+		return "" // which is no valid path
+	}
+	return name[len(b.dir)+1:]
+}
+
+// readFailure is the finding that the store did not give a file. That it is too large is final; all else may be given the next
+// time.
+func readFailure(file string, err error) document.Finding {
+	if errors.Is(err, failure.ErrTooLarge) {
+		return document.Finding{File: file, Why: err.Error()}
+	}
+	return document.Finding{File: file, Why: "reading it from the repository: " + err.Error(), Err: err}
+}
+
+// problems words findings, for the object that stays as it was because of them; the zero Ref for none.
+func (p *pass) problems(of identity.Ref, findings ...document.Finding) []Problem {
+	var all []Problem
+	for _, f := range findings {
+		all = append(all, Problem{
+			File: document.Printable(path.Join(p.scope.Path, f.File)), Line: f.Line, Why: f.Why, Of: of, Misplaced: f.Misplaced, Err: f.Err,
+		})
+	}
+	p.budget.spend(weightOf(all))
+	return all
+}
+
+// listing is what a folder holds.
+type listing struct {
+	entries []fs.DirEntry
+	// unusable are the entries that are neither files nor folders, with why they cannot be used.
+	unusable map[string]document.Finding
+}
+
+// list lists a folder. What has nothing to do with kubeop at the root is left out.
+func (p *pass) list(dir string) (listing, error) {
+	entries, err := fs.ReadDir(p.files, dir)
+	if err != nil {
+		return listing{}, err
+	}
+	l := listing{unusable: map[string]document.Finding{}}
+	for _, e := range entries {
+		switch why := layout.Unusable(e); {
+		case dir == "." && layout.IgnoredAtRoot(e.Name()):
+		case why != "":
+			l.unusable[e.Name()] = document.Finding{File: layout.Join(dir, e.Name()), Why: why}
+		default:
+			l.entries = append(l.entries, e)
+		}
+	}
+	return l, nil
+}
+
+// strays returns the findings about what cannot be used, but for the entries of those names.
+func (l listing) strays(but ...string) []document.Finding {
+	var found []document.Finding
+	for name, f := range l.unusable {
+		if !slices.Contains(but, name) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// file returns the regular file of that name.
+func (l listing) file(name string) (fs.DirEntry, bool) {
+	i := slices.IndexFunc(l.entries, func(e fs.DirEntry) bool { return e.Name() == name && !e.IsDir() })
+	if i < 0 {
+		return nil, false
+	}
+	return l.entries[i], true
+}
+
+// folder reports whether there is a folder of that name.
+func (l listing) folder(name string) bool {
+	return slices.ContainsFunc(l.entries, func(e fs.DirEntry) bool { return e.Name() == name && e.IsDir() })
+}
+
+// nearest returns the name of the regular file that is named as wanted, or else nearly so; "" for none.
+func (l listing) nearest(want string) string {
+	found := ""
+	for _, e := range l.entries {
+		if e.IsDir() || !layout.Nearly(e.Name(), want) {
+			continue
+		}
+		if found == "" || e.Name() == want {
+			found = e.Name()
+		}
+	}
+	return found
+}
+
+// digest returns the digest of an entry.
+func (p *pass) digest(file string, e fs.DirEntry) (string, error) {
+	if known, ok := e.(interface{ Digest() string }); ok {
+		return known.Digest(), nil
+	}
+	return p.files.Digest(file)
+}
+
+// maxValues is how many values a parser may have to build of a file, as yamlcheck.MaxValues counts: each takes some 200 bytes while it is read.
+const maxValues = 200_000
+
+// read parses the file at name. With findings it cannot be used.
+func (p *pass) read(name string) *document.Document {
+	d := &document.Document{File: name}
+	data, err := readAtMost(p.files, name, document.MaxSize+1)
+	switch {
+	case err != nil:
+		d.Findings = []document.Finding{readFailure(name, err)}
+	case len(data) > document.MaxSize:
+		d.Add(0, "the file is larger than %d KiB", document.MaxSize>>10)
+	case yamlcheck.MaxValues(data) > maxValues:
+		d.Add(0, "the file may hold more than %d mappings, lists and values: write some of it into files of the app's folder", maxValues)
+	default:
+		return document.Parse(name, data)
+	}
+	return d
+}
+
+func readAtMost(files fs.FS, name string, bytes int64) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, bytes))
+}

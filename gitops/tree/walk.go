@@ -1,0 +1,231 @@
+package tree
+
+import (
+	"fmt"
+	"io/fs"
+
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/layout"
+)
+
+// readRoot reads the layout version and then either all tenants or the projects of one.
+func (p *pass) readRoot(t, before *Tree) {
+	l, err := p.list(".")
+	if err != nil {
+		t.Problems = p.problems(identity.Ref{}, readFailure(".", err))
+		return
+	}
+	if t.layout = p.readLayout(l, &before.layout); len(t.layout.problems) > 0 {
+		t.Problems = t.layout.problems
+		return
+	}
+	top := layout.TenantsFolder
+	if p.scope.Tenant != "" {
+		top = layout.ProjectsFolder
+	}
+	_, t.Unknown = l.unusable[top]
+	t.Strays = p.problems(identity.Ref{}, l.strays()...)
+	for _, e := range l.entries {
+		if e.Name() != layout.VersionFile && (e.Name() != top || !e.IsDir()) {
+			t.Strays = append(t.Strays, p.stray(e, e.Name())...)
+		}
+	}
+	if p.scope.Tenant == "" {
+		p.readTenants(t, before, l.folder(top))
+		return
+	}
+	tenant := &Tenant{node: node{ref: identity.Ref{Tenant: p.scope.Tenant}}, Unknown: t.Unknown}
+	p.budget = p.budgetOf(tenant)
+	if l.folder(top) {
+		p.readProjects(tenant, find(before.Tenants, p.scope.Tenant), top)
+	}
+	tenant.count()
+	t.Tenants = []*Tenant{tenant}
+}
+
+func (p *pass) readTenants(t, before *Tree, there bool) {
+	if !there {
+		return
+	}
+	l, err := p.list(layout.TenantsFolder)
+	if err != nil {
+		t.Unknown = true
+		t.Strays = append(t.Strays, p.problems(identity.Ref{}, readFailure(layout.TenantsFolder, err))...)
+		return
+	}
+	for name, f := range l.unusable {
+		ref := identity.Ref{Tenant: name}
+		t.Tenants = append(t.Tenants, &Tenant{node: node{ref: ref, problems: p.problems(ref, f)}, Unknown: true})
+	}
+	for _, e := range l.entries {
+		dir := layout.Join(layout.TenantsFolder, e.Name())
+		if !e.IsDir() {
+			t.Strays = append(t.Strays, p.stray(e, dir)...)
+			continue
+		}
+		n := node{ref: identity.Ref{Tenant: e.Name()}, dir: dir}
+		t.Tenants = append(t.Tenants, readOrReuse(p, n, e, find(before.Tenants, e.Name()), p.readTenant))
+	}
+	sortByName(t.Tenants)
+}
+
+// readOrReuse reads the folder of a node, or takes over the node of before where the folder is the same.
+func readOrReuse[N named](p *pass, n node, e fs.DirEntry, before N, read func(n node, before N) N) N {
+	var none N
+	var err error
+	if n.digest, err = p.digest(n.dir, e); err == nil && before != none && before.self().digest == n.digest && !before.incomplete() && p.budget.reuse(before.self()) {
+		return before
+	}
+	since := p.budget.now()
+	now := read(n, before)
+	p.budget.record(now.self(), since)
+	return now
+}
+
+func (p *pass) readTenant(n node, before *Tenant) *Tenant {
+	t := &Tenant{node: n}
+	defer t.count()
+	within, l, ok := p.open(&t.node, layout.TenantFile)
+	if t.Unknown = !ok; t.Unknown {
+		return t
+	}
+	main := within.readFile(&t.node, l, layout.TenantFile, nodeOf(before))
+	within.budget = within.budgetOf(t)
+	_, t.Unknown = l.unusable[layout.ProjectsFolder]
+	t.Strays = p.problems(identity.Ref{}, l.strays(layout.TenantFile)...)
+	for _, e := range l.entries {
+		file := layout.Join(n.dir, e.Name())
+		switch {
+		case e.IsDir() && e.Name() == layout.ProjectsFolder:
+			within.readProjects(t, before, file)
+		case !e.IsDir() && e.Name() == main:
+		default:
+			t.Strays = append(t.Strays, within.stray(e, file)...)
+		}
+	}
+	within.bindOnce(t, l)
+	return t
+}
+
+// open lists the folder of a node whose name an object of its kind can have.
+func (p *pass) open(n *node, name string) (*pass, listing, bool) {
+	if wrong := p.wrongName(n); len(wrong) > 0 {
+		n.problems = p.problems(n.ref, wrong...)
+		return p, listing{}, false
+	}
+	within := p
+	var err error
+	if n.ref.Project == "" {
+		within, err = p.in(n.dir) // Each tenant has limits of its own.
+	}
+	var l listing
+	if err == nil {
+		l, err = within.list(n.dir)
+	}
+	if err != nil {
+		n.problems = p.problems(n.ref, readFailure(n.dir, err))
+		return p, listing{}, false
+	}
+	if f, there := l.unusable[name]; there {
+		n.problems = p.problems(n.ref, f)
+	} else if l.nearest(name) == "" {
+		n.problems = p.problems(n.ref, document.Finding{File: n.dir, Why: fmt.Sprintf("the folder has no %s; add it, or remove the folder", name)})
+	}
+	return within, l, true
+}
+
+func (p *pass) readProjects(t, before *Tenant, dir string) {
+	l, err := p.list(dir)
+	if err != nil {
+		t.Unknown = true
+		t.Strays = append(t.Strays, p.problems(identity.Ref{}, readFailure(dir, err))...)
+		return
+	}
+	var earlier []*Project
+	if before != nil {
+		earlier = before.Projects
+	}
+	for name, f := range l.unusable {
+		ref := identity.Ref{Tenant: t.ref.Tenant, Project: name}
+		project := &Project{node: node{ref: ref, problems: p.problems(ref, f)}, Unknown: true}
+		project.count()
+		t.Projects = append(t.Projects, project)
+	}
+	for i, e := range l.entries {
+		file := layout.Join(dir, e.Name())
+		if p.budget.exhausted() {
+			t.Unknown = true
+			t.Strays = append(t.Strays, p.problems(identity.Ref{}, p.budget.rest(file, len(l.entries)-i-1))...)
+			break
+		}
+		if !e.IsDir() {
+			t.Strays = append(t.Strays, p.stray(e, file)...)
+			continue
+		}
+		n := node{ref: identity.Ref{Tenant: t.ref.Tenant, Project: e.Name()}, dir: file}
+		t.Projects = append(t.Projects, readOrReuse(p, n, e, find(earlier, e.Name()), p.readProject))
+	}
+	sortByName(t.Projects)
+	p.refuseCycles(t, before)
+}
+
+func (p *pass) readProject(n node, before *Project) *Project {
+	project := &Project{node: n}
+	defer project.count()
+	_, l, ok := p.open(&project.node, layout.ProjectFile)
+	if project.Unknown = !ok; project.Unknown {
+		return project
+	}
+	main := p.readFile(&project.node, l, layout.ProjectFile, nodeOf(before))
+	_, project.Unknown = l.unusable[layout.AppsFolder]
+	project.Strays = p.problems(identity.Ref{}, l.strays(layout.ProjectFile)...)
+	for _, e := range l.entries {
+		file := layout.Join(n.dir, e.Name())
+		switch {
+		case e.IsDir() && e.Name() == layout.AppsFolder:
+			p.readApps(project, before, file)
+		case !e.IsDir() && e.Name() == main:
+		default:
+			project.Strays = append(project.Strays, p.stray(e, file)...)
+		}
+	}
+	return project
+}
+
+func (p *pass) readApps(project, before *Project, dir string) {
+	l, err := p.list(dir)
+	if err != nil {
+		project.Unknown = true
+		project.Strays = append(project.Strays, p.problems(identity.Ref{}, readFailure(dir, err))...)
+		return
+	}
+	var earlier []*App
+	if before != nil {
+		earlier = before.Apps
+	}
+	ref := project.ref
+	for name, f := range l.unusable {
+		ref.App = name
+		project.Apps = append(project.Apps, &App{node: node{ref: ref, problems: p.problems(ref, f)}})
+	}
+	for i, e := range l.entries {
+		file := layout.Join(dir, e.Name())
+		if p.budget.exhausted() {
+			project.Unknown = true
+			project.Strays = append(project.Strays, p.problems(identity.Ref{}, p.budget.rest(file, len(l.entries)-i-1))...)
+			break
+		}
+		if !e.IsDir() {
+			project.Strays = append(project.Strays, p.stray(e, file)...)
+			continue
+		}
+		ref.App = e.Name()
+		last := find(earlier, e.Name())
+		if last != nil && last.asRead != nil {
+			last = last.asRead
+		}
+		project.Apps = append(project.Apps, readOrReuse(p, node{ref: ref, dir: file}, e, last, p.readApp))
+	}
+	sortByName(project.Apps)
+}
