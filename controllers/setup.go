@@ -21,7 +21,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/quota"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 	"github.com/kubeop/kubeop/delivery/trials"
 	"github.com/kubeop/kubeop/internal/hook"
 )
@@ -128,7 +128,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Artifacts: s.stores.Artifacts,
 		Sources:   app.NewSources(s.fetches, s.clock),
 		OnServed:  s.onServed,
-		Gateway:   render.GatewayOf(o.Gateway),
+		Gateway:   workload.GatewayOf(o.Gateway),
 		Tags:      image.NewStore(s.network, s.clock.Now, o.PlainRegistries, s.apart),
 	}
 	repositories.WakeApps(apps.Wake)

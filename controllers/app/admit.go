@@ -14,12 +14,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
-	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // admit refuses objects the app may not have, and makes the others the app's.
 func (r *Reconciler) admit(_ context.Context, s *scope) error {
-	size := render.Size(s.objects)
+	size := budget.Size(s.objects)
 	err := r.check(s)(s.objects)
 	if err == nil {
 		if err = r.weigh(s)(size); err == nil {
@@ -54,9 +53,8 @@ func refused(err error) bool {
 
 // check returns the function that checks and owns objects; Helm runs it over what its chart renders.
 func (r *Reconciler) check(s *scope) func([]*unstructured.Unstructured) error {
-	renderer := s.renderer()
 	return func(objects []*unstructured.Unstructured) error {
-		if err := renderer.Check(objects); err != nil {
+		if err := s.limits.Check(objects); err != nil {
 			return err
 		}
 		scope := policy.WithDefinitions(objects, r.Clients.Namespaced)

@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/build/scheduler"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/delivery/render"
 )
@@ -97,7 +98,7 @@ func (r *Reconciler) build(ctx context.Context, s *scope, from build.Source, ide
 	small, did, err := from.Small() // To have a turn would take longer.
 	done := made{small, source}
 	if !did {
-		done, err = r.builders.Do(render.Task[made]{
+		done, err = r.builders.Do(scheduler.Task[made]{
 			Key: string(s.app.UID), Input: input + " of " + identity, Tenant: s.owner.Tenant, Within: s.app.Spec.Within(), Wake: func() { r.Wake(app) },
 			Run: func(ctx context.Context) (made, error) {
 				done, err := r.Builder.Build(ctx, request)
@@ -105,15 +106,15 @@ func (r *Reconciler) build(ctx context.Context, s *scope, from build.Source, ide
 			},
 		})
 	}
-	if !errors.Is(err, render.ErrBusy) {
+	if !errors.Is(err, scheduler.ErrBusy) {
 		s.memory.retried = asked
 	}
 	switch {
-	case errors.Is(err, render.ErrBusy):
+	case errors.Is(err, scheduler.ErrBusy):
 		return nil, r.waitForTurn(s, err)
-	case errors.Is(err, render.ErrUnfinished):
+	case errors.Is(err, scheduler.ErrUnfinished):
 		return nil, r.wait(s, "build", patience, fmt.Errorf("builds its manifests: %w", err))
-	case errors.Is(err, render.ErrTimeout):
+	case errors.Is(err, scheduler.ErrTimeout):
 		return nil, err
 	}
 	for _, secret := range done.Secrets {

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/build/scheduler"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/delivery/render"
 )
@@ -43,7 +44,7 @@ func TestWhatAFailedBuildIsCalled(t *testing.T) {
 		"a damaged file":             {about(decrypt.ErrDamaged), step.Stop(v1alpha1.DecryptionFailedReason, about(decrypt.ErrDamaged))},
 		"a killed process":           {about(build.ErrUnfit), step.Fail(v1alpha1.RenderFailedReason, about(build.ErrUnfit))},
 		"a limit":                    {about(render.ErrTooLarge), step.Stop(v1alpha1.RenderFailedReason, about(render.ErrTooLarge))},
-		"a build that took too long": {about(render.ErrTimeout), step.Stop(v1alpha1.RenderFailedReason, about(render.ErrTimeout))},
+		"a build that took too long": {about(scheduler.ErrTimeout), step.Stop(v1alpha1.RenderFailedReason, about(scheduler.ErrTimeout))},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

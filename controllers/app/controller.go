@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/build/scheduler"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/artifact"
@@ -29,7 +30,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
 // Reconciler reconciles Apps.
@@ -77,9 +78,9 @@ type Reconciler struct {
 	// Tags lists the tags of image repositories for image policies.
 	Tags *image.Store
 	// Gateway serves the hosts of Image apps; the zero value leaves them to an Ingress.
-	Gateway render.Gateway
+	Gateway workload.Gateway
 
-	builders   render.Builders[made]
+	builders   scheduler.Builders[made]
 	memory     memory
 	claims     claims
 	references references

@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
 // registryPause is when a registry that could not be asked is looked at again, where the policy's interval is longer.
@@ -41,8 +42,8 @@ type imageMemory struct {
 }
 
 // imageSettings are what an image is rendered with.
-func (r *Reconciler) imageSettings(s *scope) render.ImageSettings {
-	settings := render.ImageSettings{Gateway: r.Gateway}
+func (r *Reconciler) imageSettings(s *scope) workload.Settings {
+	settings := workload.Settings{Gateway: r.Gateway}
 	if s.folder != nil {
 		settings.Files = s.folder
 	}

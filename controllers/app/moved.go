@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
 var claimKind = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
@@ -86,7 +86,7 @@ func (s *scope) carriesOver(id apply.ObjectID, gone string) bool {
 		return false
 	}
 	return slices.ContainsFunc(s.app.Spec.Image.Volumes, func(v v1alpha1.ImageVolume) bool {
-		return v.Size != nil && render.ClaimOf(s.app, v) == id.Name
+		return v.Size != nil && workload.ClaimOf(s.app, v) == id.Name
 	})
 }
 
@@ -119,7 +119,7 @@ func (s *scope) hasTakenOver() bool {
 		applied[e.ID] = e.Digest != ""
 	}
 	return !slices.ContainsFunc(s.app.Spec.Image.Volumes, func(v v1alpha1.ImageVolume) bool {
-		id := apply.ObjectID{Namespace: s.app.Namespace, Name: render.ClaimOf(s.app, v), Kind: claimKind.Kind}
+		id := apply.ObjectID{Namespace: s.app.Namespace, Name: workload.ClaimOf(s.app, v), Kind: claimKind.Kind}
 		return v.Size != nil && !applied[id.String()]
 	})
 }
@@ -133,7 +133,7 @@ func (r *Reconciler) named(s *scope) error {
 	}
 	var lacks []string
 	for _, v := range s.app.Spec.Image.Volumes {
-		name := render.ClaimOf(s.app, v)
+		name := workload.ClaimOf(s.app, v)
 		if v.Size == nil || slices.ContainsFunc(all, func(c metav1.Object) bool { return c.GetName() == name }) {
 			continue
 		}
@@ -159,7 +159,7 @@ func (r *Reconciler) leftBehind(ctx context.Context, s *scope) error {
 	}
 	var told []string
 	for _, v := range s.app.Spec.Image.Volumes {
-		own := claimNamed(all, render.ClaimOf(s.app, v))
+		own := claimNamed(all, workload.ClaimOf(s.app, v))
 		if v.Size == nil || !r.mayHaveMoved(s, own) {
 			continue
 		}
@@ -170,10 +170,10 @@ func (r *Reconciler) leftBehind(ctx context.Context, s *scope) error {
 			}
 			if left && !newer(c, own) {
 				told = append(told, fmt.Sprintf("volume %s starts empty, in claim %s; claim %s of app %s, which is gone, holds older data: to go on with that write below spec: "+
-					"movedFrom: {app: %s}", v.Name, render.ClaimOf(s.app, v), c.GetName(), c.GetLabels()[v1alpha1.AppLabel], strings.TrimSuffix(c.GetName(), "-"+v.Name)))
+					"movedFrom: {app: %s}", v.Name, workload.ClaimOf(s.app, v), c.GetName(), c.GetLabels()[v1alpha1.AppLabel], strings.TrimSuffix(c.GetName(), "-"+v.Name)))
 			}
 		}
-		elsewhere, err := r.leftElsewhere(ctx, s, own, render.ClaimOf(s.app, v))
+		elsewhere, err := r.leftElsewhere(ctx, s, own, workload.ClaimOf(s.app, v))
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (r *Reconciler) mayHaveMoved(s *scope, own metav1.Object) bool {
 // another, and no longer says so.
 func (r *Reconciler) isLeft(ctx context.Context, s *scope, c metav1.Object, v v1alpha1.ImageVolume) (bool, error) {
 	owner := c.GetLabels()[v1alpha1.AppLabel]
-	mounted := slices.ContainsFunc(s.app.Spec.Image.Volumes, func(other v1alpha1.ImageVolume) bool { return render.ClaimOf(s.app, other) == c.GetName() })
+	mounted := slices.ContainsFunc(s.app.Spec.Image.Volumes, func(other v1alpha1.ImageVolume) bool { return workload.ClaimOf(s.app, other) == c.GetName() })
 	switch {
 	case owner == "" || mounted || !strings.HasSuffix(c.GetName(), "-"+v.Name):
 		return false, nil

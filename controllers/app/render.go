@@ -14,6 +14,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/values"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
 // render makes objects of the source; of a Helm app it makes the values, the chart's templates being rendered by the
@@ -33,7 +35,7 @@ func (r *Reconciler) render(ctx context.Context, s *scope) error {
 func (r *Reconciler) objectsOf(ctx context.Context, s *scope) ([]*unstructured.Unstructured, error) {
 	switch s.app.Spec.Type {
 	case v1alpha1.AppImage:
-		return render.Image(s.app, r.imageSettings(s))
+		return workload.Render(s.app, r.imageSettings(s))
 	case v1alpha1.AppGit:
 		return r.buildGit(ctx, s)
 	case v1alpha1.AppRaw:
@@ -58,9 +60,9 @@ func (r *Reconciler) renderValues(ctx context.Context, s *scope) error {
 
 func valuesOf(s *scope, lookup render.Lookup) (map[string]any, error) {
 	if s.folder == nil {
-		return render.Values(s.app.Spec.Helm, nil, lookup)
+		return values.Merge(s.app.Spec.Helm, nil, lookup)
 	}
-	return render.Values(s.app.Spec.Helm, s.folder, lookup)
+	return values.Merge(s.app.Spec.Helm, s.folder, lookup)
 }
 
 // data returns what a ConfigMap or Secret of the app's namespace holds. It is read as the deployer, once for each version

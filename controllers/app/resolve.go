@@ -20,7 +20,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
-	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // resolve finds the project by the labels of the app's namespace, which tenants cannot write, waits for it and for what
@@ -117,6 +116,3 @@ func (r *Reconciler) allow(ctx context.Context, s *scope, name string) error {
 	s.renderedBytes, s.storeBytes = limits.RenderedBytes, limits.StoreBytes
 	return nil
 }
-
-// renderer makes objects within the limits of the tenant.
-func (s *scope) renderer() render.Renderer { return render.Renderer{Limits: s.limits} }

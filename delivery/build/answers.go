@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/manifests"
 )
 
 const (
@@ -20,9 +21,6 @@ const (
 	// which is read by whoever lists it: one question instead of two for each file.
 	attached, listed = 32 << 10, 256 << 10
 )
-
-// manifests are the extensions of files that whoever lists a folder reads.
-var manifests = []string{".yaml", ".yml", ".json"}
 
 var errQuestion = errors.New("the question is none of this operator's")
 
@@ -107,7 +105,7 @@ func (a *answers) folder(name string) *reply {
 	left := int64(listed)
 	for _, e := range entries {
 		r.Entries = append(r.Entries, info{Called: e.Name(), Perm: e.Type()})
-		if left > 0 && e.Type().IsRegular() && slices.Contains(manifests, path.Ext(e.Name())) {
+		if left > 0 && e.Type().IsRegular() && manifests.IsFile(e.Name()) {
 			if file := a.info(path.Join(name, e.Name())); file.HasData {
 				r.Files = append(r.Files, *file)
 				left -= file.Info.Bytes

@@ -7,23 +7,11 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubeop/kubeop/delivery/apart"
-	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
-
-// ErrUnfit is wrapped by errors that say nothing about the source: the process that evaluates could not be started, was killed by
-// somebody, or the operator is stopping. Another try may do.
-var ErrUnfit = errors.New("evaluating the manifests")
-
-// maxNodes bounds the mappings, lists and values of what a build makes: each takes a few hundred bytes in this process.
-const maxNodes = 500_000
-
-var errNodes = fmt.Errorf("what is built has more than %d mappings, lists and values: %w", maxNodes, render.ErrTooLarge)
 
 // Builder makes objects.
 type Builder struct {
@@ -51,7 +39,7 @@ type Request struct {
 	Same  func(reads string) bool
 }
 
-// Build makes the objects of a Source that Source.Small does not make. Errors are those of render.Build, render.Raw, render.Substitute and decrypt, and about a limit;
+// Build makes the objects of a Source that Source.Small does not make. Errors are those of Folder, manifests.Raw, substitute.Variables and decrypt, and about a limit;
 // only an ErrUnfit is not about the source. What was built last of an app is not evaluated again while its source is the same.
 func (b *Builder) Build(ctx context.Context, req Request) (Made, error) {
 	if !req.Retry {
@@ -139,14 +127,6 @@ func (b *Builder) input(req *Request) (string, error) {
 	return req.Input + " of " + req.Identity, nil
 }
 
-// unfit is the ErrUnfit of an error, unless it is about the source.
-func unfit(err error) error {
-	if errors.As(err, new(*trials.Refused)) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrUnfit, err)
-}
-
 // evaluate has the objects made in another process, and reads them.
 func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 	var told *answers
@@ -175,40 +155,4 @@ func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 		b.remember(req, told, answer)
 	}
 	return made, err
-}
-
-// decoded reads objects, none before the values of all were counted.
-func decoded(texts [][]byte) ([]*unstructured.Unstructured, error) {
-	nodes := 0
-	for _, text := range texts {
-		if nodes += nodesIn(text); nodes > maxNodes {
-			return nil, errNodes
-		}
-	}
-	objects := make([]*unstructured.Unstructured, 0, len(texts))
-	for _, text := range texts {
-		object := map[string]any{}
-		if err := utiljson.Unmarshal(text, &object); err != nil {
-			return nil, fmt.Errorf("reading what was built: %w", err)
-		}
-		objects = append(objects, &unstructured.Unstructured{Object: object})
-	}
-	return objects, nil
-}
-
-// nodesIn counts the signs of a JSON text that precede a value or a key.
-func nodesIn(text []byte) int {
-	n, quoted := 1, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '{', c == '[', c == ',', c == ':':
-			n++
-		}
-	}
-	return n
 }

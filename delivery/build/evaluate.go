@@ -1,12 +1,8 @@
 package build
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Function is the name of Evaluate.
@@ -44,22 +40,4 @@ func safely(s *Source, note func(string)) (made Made, err error) {
 		}
 	}()
 	return s.make(note)
-}
-
-func encoded(objects []*unstructured.Unstructured) ([][]byte, error) {
-	var all [][]byte
-	nodes := 0
-	for _, o := range objects {
-		var text bytes.Buffer
-		encoder := json.NewEncoder(&text)
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(o.Object); err != nil {
-			return nil, fmt.Errorf("%s/%s: %w", o.GetKind(), o.GetName(), err)
-		}
-		if nodes += nodesIn(text.Bytes()); nodes > maxNodes {
-			return nil, errNodes
-		}
-		all = append(all, text.Bytes())
-	}
-	return all, nil
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/metrics"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,37 +18,11 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/sandbox"
+	testsources "github.com/kubeop/kubeop/internal/testenv/sources"
 	"github.com/kubeop/kubeop/internal/testkeys"
 )
 
 const mebibyte = 1 << 20
-
-// heapWhile returns by how much the heap of this process grew, at its highest, while f ran.
-func heapWhile(f func()) int64 {
-	read := func() int64 {
-		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-		metrics.Read(sample)
-		return int64(sample[0].Value.Uint64())
-	}
-	runtime.GC()
-	before, highest := read(), int64(0)
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			highest = max(highest, read()-before)
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
-	}()
-	f()
-	close(done)
-	<-ended
-	return highest
-}
 
 // doubling are bases each of which takes the one below twice.
 func doubling(levels int) map[string]string {
@@ -218,13 +190,13 @@ var bigText = strings.Repeat("x", 1_000_000)
 // TestHostileSources: each ends with words about it or within the limits, and the heap of this process stays flat.
 func TestHostileSources(t *testing.T) {
 	b := newBed(t, sandbox.Limits{})
-	var worst int64
+	var worst uint64
 	for name, tc := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			var err error
 			source := tc.source()
 			began := time.Now()
-			grew := heapWhile(func() { _, err = b.Build(t.Context(), requestOf(source, name)) })
+			grew := testsources.PeakHeap(t, func() { _, err = b.Build(t.Context(), requestOf(source, name)) })
 			worst = max(worst, grew)
 			t.Logf("%s, heap +%d MiB: %.200v", time.Since(began).Round(time.Millisecond), grew>>20, err)
 			if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {

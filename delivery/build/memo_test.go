@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/testkeys"
 )
@@ -95,7 +94,7 @@ func TestWhatIsRememberedIsWhatWasMade(t *testing.T) {
 			if diff := cmp.Diff(textOf(failed), textOf(err)); diff != "" {
 				t.Error(diff)
 			}
-			for _, class := range append(classes, ErrUnfit, render.ErrTimeout) {
+			for _, class := range append(classes, ErrUnfit) {
 				if errors.Is(err, class) != errors.Is(failed, class) {
 					t.Errorf("it is a %q no more, or now", class)
 				}

@@ -13,6 +13,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/trials"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // order is what a process is to make: a Source without its files.
@@ -53,7 +55,19 @@ type failure struct {
 }
 
 // classes are what errors are told apart by.
-var classes = []error{render.ErrTooLarge, render.ErrMissing, fs.ErrNotExist, decrypt.ErrKeys, decrypt.ErrDamaged}
+var classes = []error{render.ErrTooLarge, yamlcheck.ErrTooLarge, render.ErrMissing, fs.ErrNotExist, decrypt.ErrKeys, decrypt.ErrDamaged}
+
+// ErrUnfit is wrapped by errors that say nothing about the source: the process that evaluates could not be started, was killed by
+// somebody, or the operator is stopping. Another try may do.
+var ErrUnfit = errors.New("evaluating the manifests")
+
+// unfit is the ErrUnfit of an error, unless it is about the source.
+func unfit(err error) error {
+	if errors.As(err, new(*trials.Refused)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnfit, err)
+}
 
 // failureOf is nil for nil.
 func failureOf(err error) *failure {

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"sigs.k8s.io/kustomize/api/konfig"
+	"github.com/kubeop/kubeop/delivery/render/kustomize"
 )
 
 const (
@@ -49,7 +49,7 @@ func (s *Source) Small() (made Made, did bool, err error) {
 // changes reports whether the spec does anything to what is in the files.
 func changes(s *Source) bool {
 	b := &s.Git.Build
-	return len(b.Patches)+len(b.Images)+len(b.Components)+len(b.Substitute)+len(b.SubstituteFrom) > 0
+	return kustomize.Changes(b) || len(b.Substitute)+len(b.SubstituteFrom) > 0
 }
 
 // small are files of which only a few KiB are read, and no kustomization.
@@ -91,7 +91,7 @@ func (s *small) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return entries, err
 	}
-	kustomized := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(konfig.RecognizedKustomizationFileNames(), e.Name()) })
+	kustomized := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return kustomize.IsFile(e.Name()) })
 	if s.over || kustomized || len(entries) > smallEntries {
 		return nil, s.tooMuch()
 	}

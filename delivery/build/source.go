@@ -12,6 +12,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/decrypt"
 	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/manifests"
+	"github.com/kubeop/kubeop/delivery/render/substitute"
 )
 
 // Source is what objects are made from: Git or Raw is set.
@@ -75,12 +77,12 @@ func (s *Source) objects(files *decrypt.Files, stage func(string)) ([]*unstructu
 	if s.Git == nil {
 		return s.raw(files)
 	}
-	objects, err := s.renderer().Build(files, s.Git.Path, &s.Git.Build)
+	objects, err := Folder(files, s.Git.Path, &s.Git.Build, s.Limits)
 	if err != nil {
 		return nil, err
 	}
 	stage("setting the variables")
-	return render.Substitute(objects, &s.Git.Build, s.variable)
+	return substitute.Variables(objects, &s.Git.Build, s.variable)
 }
 
 func (s *Source) raw(files *decrypt.Files) ([]*unstructured.Unstructured, error) {
@@ -88,14 +90,11 @@ func (s *Source) raw(files *decrypt.Files) ([]*unstructured.Unstructured, error)
 	if err := decryptInline(files, raw.Manifests); err != nil {
 		return nil, err
 	}
-	app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Raw: raw}}
 	if s.Files == nil {
-		return s.renderer().Raw(app, nil)
+		return manifests.Raw(raw, nil, s.Limits)
 	}
-	return s.renderer().Raw(app, files)
+	return manifests.Raw(raw, files, s.Limits)
 }
-
-func (s *Source) renderer() render.Renderer { return render.Renderer{Limits: s.Limits} }
 
 // variable is a render.Lookup.
 func (s *Source) variable(kind, name string) (map[string][]byte, error) {

@@ -12,7 +12,8 @@ import (
 	"github.com/fluxcd/pkg/apis/kustomize"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -103,7 +104,7 @@ func TestTheSameReadsAreTheSameBuild(t *testing.T) {
 				reading := root.Reading()
 				files, err := Ignore(reading, "app", []string{"", "sub/\n*.env\n"}[seed%2])
 				c.check(err)
-				objects, failed := render.Build(files, "app", &builds[i])
+				objects, failed := build.Folder(files, "app", &builds[i], budget.App{})
 				text, err := json.Marshal(objects)
 				c.check(err)
 				now := result{built: fmt.Sprintf("%s %v", text, failed)}

@@ -13,8 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
-	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -52,7 +53,7 @@ func TestReadingOfABuild(t *testing.T) {
 	reads, digests := map[string]Reads{}, map[string]string{}
 	for name, b := range builds {
 		reading := before.Reading()
-		_, err := render.Build(reading, b.path, &b.build)
+		_, err := build.Folder(reading, b.path, &b.build, budget.App{})
 		if (err != nil) != b.fails {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/digest"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
 // Kind of what runs hooks.
@@ -109,14 +109,14 @@ func (r *Run) Name() string {
 
 // Job returns the Job without kubeop's own marks; Mark sets those once the rest was checked.
 func (r *Run) Job() (*unstructured.Unstructured, error) {
-	image := &v1alpha1.ImageSource{Env: r.Hook.Env, EnvFrom: r.Hook.EnvFrom, Command: r.Hook.Command, Args: r.Hook.Args}
+	source := &v1alpha1.ImageSource{Env: r.Hook.Env, EnvFrom: r.Hook.EnvFrom, Command: r.Hook.Command, Args: r.Hook.Args}
 	if own := r.App.Spec.Image; own != nil {
-		image.PullSecrets, image.ImagePullPolicy = own.PullSecrets, own.ImagePullPolicy
+		source.PullSecrets, source.ImagePullPolicy = own.PullSecrets, own.ImagePullPolicy
 	}
-	if image.Reference = cmp.Or(r.Hook.Image, r.Image); image.Reference == "" {
+	if source.Reference = cmp.Or(r.Hook.Image, r.Image); source.Reference == "" {
 		return nil, fmt.Errorf("%s has no image: set it, unless the app is of type Image", r)
 	}
-	pod := render.Pod(r.Hook.Name, image)
+	pod := workload.Pod(r.Hook.Name, source)
 	pod.Containers[0].Env = r.environment()
 	timeout := r.Timeout()
 	pod.ActiveDeadlineSeconds = seconds(timeout)

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/fstest"
 
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/render/manifests"
 )
 
 // FuzzCheck: whatever can be parsed is judged, and each refusal is a Violation on a line of its own.
@@ -19,8 +21,8 @@ func FuzzCheck(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, manifests []byte) {
-		objects, err := render.Parse(manifests)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		objects, err := manifests.Folder(fstest.MapFS{"a.yaml": {Data: text}}, ".", budget.App{})
 		if err != nil {
 			return
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/delivery/kube"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/objectset"
 )
 
 // Scope reports whether objects of a kind live in namespaces. It returns a meta.NoKindMatchError (or
@@ -56,7 +56,7 @@ const (
 func Check(objects []*unstructured.Unstructured, namespace string, scope Scope, clusterKinds []string) error {
 	var found []*Violation
 	for _, object := range objects {
-		members, err := render.Expand(object)
+		members, err := objectset.Expand(object)
 		if err != nil {
 			found = append(found, &Violation{nameOf(object), Malformed, "is malformed: " + oneLine(err.Error())})
 			continue

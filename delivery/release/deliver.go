@@ -10,10 +10,10 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
-	"github.com/kubeop/kubeop/delivery/render"
 )
 
 // deliver installs, upgrades or rolls back as decided.
@@ -107,16 +107,16 @@ func (s *session) weigh(rel *helm.Release, record int) error {
 	return s.gate.Refused
 }
 
-// sizeOf is render.Size of the objects of a manifest, without reading those of which none can be large.
+// sizeOf is budget.Size of the objects of a manifest, without reading those of which none can be large.
 func sizeOf(text string) (int64, error) {
-	if len(text) <= render.PlainTemplate {
+	if len(text) <= budget.PlainTemplate {
 		return int64(len(text)), nil
 	}
 	docs, err := manifest.Parse(text)
 	if err != nil {
 		return 0, fmt.Errorf("reading what was rendered: %w", err)
 	}
-	return render.Size(manifest.Objects(docs)), nil
+	return budget.Size(manifest.Objects(docs)), nil
 }
 
 // mark labels a new revision as ours.

@@ -35,6 +35,23 @@ func Documents(data []byte) iter.Seq2[*yaml.Node, error] {
 	}
 }
 
+// JSONNodes is how many mappings, lists, keys and scalars JSON text is: it counts the signs that precede a value or a key.
+func JSONNodes(text []byte) int {
+	n, quoted := 1, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case quoted:
+		case c == '{', c == '[', c == ',', c == ':':
+			n++
+		}
+	}
+	return n
+}
+
 // CountNodes is how many documents, mappings, lists, scalars and aliases a parsed node is, itself included.
 func CountNodes(node *yaml.Node) int {
 	sum := 1

@@ -17,7 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/render/manifests"
+	"github.com/kubeop/kubeop/delivery/render/workload"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -118,14 +121,16 @@ func TestPodsAreRestrictedAndReadyQuickly(t *testing.T) {
 		apps[a.Name] = a
 	}
 	renders := map[string]func() ([]*unstructured.Unstructured, error){
-		"web":  func() ([]*unstructured.Unstructured, error) { return render.Image(apps["web"], render.ImageSettings{}) },
-		"docs": func() ([]*unstructured.Unstructured, error) { return render.Dir(repository(t, "docs").MapFS, ".") },
+		"web": func() ([]*unstructured.Unstructured, error) { return workload.Render(apps["web"], workload.Settings{}) },
+		"docs": func() ([]*unstructured.Unstructured, error) {
+			return build.Folder(repository(t, "docs").MapFS, ".", &v1alpha1.Build{}, budget.App{})
+		},
 		"tools": func() ([]*unstructured.Unstructured, error) {
 			beside, err := fs.Sub(acme.MapFS, "projects/shop/apps/tools")
 			if err != nil {
 				return nil, err
 			}
-			return render.Raw(apps["tools"], beside)
+			return manifests.Raw(apps["tools"].Spec.Raw, beside, budget.App{})
 		},
 	}
 	for name, objects := range renders {
@@ -151,7 +156,7 @@ func TestImagesShowEveryField(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := render.Image(a, render.ImageSettings{Files: beside, Gateway: render.GatewayOf("infra/public")}); err != nil {
+		if _, err := workload.Render(a, workload.Settings{Files: beside, Gateway: workload.GatewayOf("infra/public")}); err != nil {
 			t.Errorf("%s: %v", a.Name, err)
 		}
 		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.Spec.Image)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // Limits of a chart, its subcharts included. Helm keeps the chart in a Secret of at most 1 MiB, compressed.
@@ -75,7 +76,7 @@ func safeToParse(files []*loader.BufferedFile, note func(string)) error {
 	n := &manifest.NodeCount{Note: note}
 	for _, f := range files {
 		if InItsChart(f.Name) == "values.schema.json" {
-			if n.Sum += manifest.Nodes(f.Data); n.Sum > manifest.MaxNodes {
+			if n.Sum += yamlcheck.JSONNodes(f.Data); n.Sum > manifest.MaxNodes {
 				return fmt.Errorf("%s: %w", f.Name, manifest.ErrNodes)
 			}
 		}

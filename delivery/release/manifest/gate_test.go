@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
-	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/render/objectset"
 )
 
 // stamping refuses ClusterRoles and labels everything else.
@@ -137,7 +137,7 @@ func TestNothingPassesTheGateUnchecked(t *testing.T) {
 // allStamped is an admission that reads Lists as delivery/policy does.
 func allStamped(objects []*unstructured.Unstructured) error {
 	for _, u := range objects {
-		members, err := render.Expand(u)
+		members, err := objectset.Expand(u)
 		if err != nil {
 			return err
 		}

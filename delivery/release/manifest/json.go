@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // InJSON writes the objects that templates rendered as JSON, where what a tenant wrote may be parsed. Helm, for which JSON is YAML, finds
@@ -29,7 +30,7 @@ func InJSON(templates map[string]string, note func(string)) (map[string]string, 
 		if err != nil {
 			return nil, cmp.Or(unreadable(templates), err)
 		}
-		if nodesLeft -= Nodes([]byte(text)); nodesLeft < 0 {
+		if nodesLeft -= yamlcheck.JSONNodes([]byte(text)); nodesLeft < 0 {
 			return nil, fault.Render(fmt.Errorf("what template %s renders to: %w", name, ErrNodes))
 		}
 		out[name] = text

@@ -73,20 +73,3 @@ func mostNodes(text []byte) int {
 	}
 	return most
 }
-
-// Nodes counts the signs of a JSON text that precede a value or a key.
-func Nodes(text []byte) int {
-	n, quoted := 1, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '{', c == '[', c == ',', c == ':':
-			n++
-		}
-	}
-	return n
-}

@@ -29,7 +29,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
-	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // Store reads and writes single records in the form of Helm 3, and has the slot remember what it wrote.
@@ -214,7 +214,7 @@ func inflate(data []byte) (*helm.Release, error) {
 	if len(text) > maxRecordBytes {
 		return nil, fmt.Errorf("it inflates to more than %d MiB", maxRecordBytes>>20)
 	}
-	if manifest.Nodes(text) > maxRecordNodes {
+	if yamlcheck.JSONNodes(text) > maxRecordNodes {
 		return nil, fmt.Errorf("it has more than %d values", maxRecordNodes)
 	}
 	rel := &helm.Release{}

@@ -1,0 +1,242 @@
+// Package scheduler runs builds beside the workers that want them, each when it is its tenant's turn.
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/kubeop/kubeop/delivery/fair"
+)
+
+// buildBounds are the builds that run at once in one process. A build takes milliseconds; one that a tenant made to take long must
+// leave room for the others, and for the tenant's other apps.
+var buildBounds = fair.Bounds{Places: 8, PerTenant: 2}
+
+const (
+	// moment is how long Do waits for a build that began at once: nearly all end within it.
+	moment = 100 * time.Millisecond
+	// unclaimedFor is how long the outcome of a build is kept for who was woken for it.
+	unclaimedFor = time.Minute
+)
+
+var (
+	// ErrTimeout is wrapped by errors that say a build took longer than it may.
+	ErrTimeout = errors.New("took too long")
+	// ErrBusy is returned while a build waits for its turn.
+	ErrBusy = errors.New("as many builds run as may")
+	// ErrUnfinished is returned while a build runs.
+	ErrUnfinished = errors.New("the build takes longer than a moment")
+)
+
+// Task is one build.
+type Task[T any] struct {
+	// Key is for whom it is made: of one key there is one build at a time. Input tells what it is made of from any other: the outcome
+	// of another input is of no use.
+	Key, Input string
+	// Tenant whose share of the places it takes.
+	Tenant string
+	// Within is the longest that it may take.
+	Within time.Duration
+	// Run makes it. It must not touch what the caller goes on using. Its context ends when nobody wants the build any more, or its time
+	// is over.
+	Run func(context.Context) (T, error)
+	// Wake is called when Do is worth another call, after it was ErrBusy or ErrUnfinished. It must not block.
+	Wake func()
+}
+
+// Builders run builds beside the workers that want them, each tenant's in its share of the places. The zero value is ready. Safe for
+// concurrent use.
+type Builders[T any] struct {
+	// Weight returns how many turns a tenant has for one of another's; nil: one. It is set before the first build.
+	Weight func(tenant string) int
+
+	once   sync.Once
+	places *fair.Places
+
+	mu sync.Mutex
+	of map[string]*building[T]
+}
+
+// building is a build that waits, runs, or has ended and was not asked for since. The Builders' lock guards what changes.
+type building[T any] struct {
+	Task[T]
+	ctx  context.Context
+	stop context.CancelFunc
+	// cancel has it not begin, and reports whether it had not.
+	cancel func() bool
+	begun  atomic.Bool
+	// attended: a Do waits for it. late: its time is over, and told: a Do said so. unwanted: another input is asked for.
+	attended, late, told, unwanted bool
+	// ended is closed when it has, with these.
+	ended chan struct{}
+	value T
+	err   error
+}
+
+func (b *Builders[T]) prepare() {
+	b.once.Do(func() {
+		bounds := buildBounds
+		bounds.Weight = b.Weight
+		b.places = fair.NewPlaces("builds", bounds, clock.RealClock{})
+		b.of = map[string]*building[T]{}
+	})
+}
+
+// Do returns what a build made, if it was begun by an earlier call and has ended, or ends within a moment. Else it is ErrBusy or
+// ErrUnfinished, and Wake is called when that has changed: nobody waits for a turn, nor longer than a moment for a build. One that
+// takes longer than it may is an ErrTimeout; it keeps its place until it ends, which is at once where it heeds its context.
+func (b *Builders[T]) Do(wanted Task[T]) (T, error) {
+	b.prepare()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at, err := b.take(wanted)
+	if err != nil {
+		return *new(T), err
+	}
+	if at.attended && at.begun.Load() {
+		b.mu.Unlock()
+		timer := time.NewTimer(moment)
+		select {
+		case <-at.ended:
+		case <-timer.C:
+		}
+		timer.Stop()
+		b.mu.Lock()
+	}
+	at.attended = false
+	return b.outcome(at)
+}
+
+// take returns the build of the key and input; a new one is begun if it is the tenant's turn. It is ErrBusy where one of another
+// input has to end first.
+func (b *Builders[T]) take(wanted Task[T]) (*building[T], error) {
+	if at := b.of[wanted.Key]; at != nil {
+		at.Wake = wanted.Wake
+		switch {
+		case at.Input == wanted.Input && !at.unwanted:
+			return at, nil
+		case at.over() || at.cancel():
+			b.drop(at)
+		default:
+			at.unwanted = true
+			at.stop()
+			return nil, fmt.Errorf("waits until the build of an earlier version ends: %w", ErrBusy)
+		}
+	}
+	at := &building[T]{Task: wanted, ended: make(chan struct{}), attended: true}
+	at.ctx, at.stop = context.WithCancel(context.Background())
+	b.of[wanted.Key] = at
+	cancel, err := b.places.Begin(wanted.Tenant, func(leave func()) {
+		at.begun.Store(true)
+		go b.run(at, leave)
+	})
+	if err != nil {
+		b.drop(at)
+		return nil, err
+	}
+	at.cancel = cancel
+	return at, nil
+}
+
+// outcome is how far a build came. One that has ended is forgotten.
+func (b *Builders[T]) outcome(at *building[T]) (none T, err error) {
+	switch {
+	case at.late && at.over():
+		b.drop(at)
+		return none, fmt.Errorf("building the manifests %w: make what is built smaller, or spec.timeout longer", ErrTimeout)
+	case at.late:
+		at.told = true
+		return none, fmt.Errorf("building the manifests %w, and until it ends it takes one of the tenant's %d places: make what is built smaller, or spec.timeout longer",
+			ErrTimeout, buildBounds.PerTenant)
+	case at.over():
+		b.drop(at)
+		return at.value, at.err
+	case at.begun.Load():
+		return none, ErrUnfinished
+	}
+	return none, fmt.Errorf("waits for its turn: %d builds run at once, %d of a tenant: %w", buildBounds.Places, buildBounds.PerTenant, ErrBusy)
+}
+
+// run makes a build, tells who was not there any more that it has ended, and keeps its outcome for them for a while.
+func (b *Builders[T]) run(at *building[T], leave func()) {
+	timer := time.AfterFunc(at.Within, func() { b.overtime(at) })
+	value, err := safely(at.ctx, at.Run)
+	timer.Stop()
+	leave()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at.value, at.err = value, err
+	close(at.ended)
+	switch {
+	case b.of[at.Key] != at || at.attended:
+		return
+	case at.told, at.unwanted:
+		b.drop(at) // Of the late only who asks for something else meanwhile is woken: the same would be late again.
+	default:
+		time.AfterFunc(unclaimedFor, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.drop(at)
+		})
+	}
+	if at.unwanted || !at.late {
+		go at.Wake()
+	}
+}
+
+// overtime ends the time of a build.
+func (b *Builders[T]) overtime(at *building[T]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at.over() {
+		return
+	}
+	at.late = true
+	at.stop()
+	if !at.attended && !at.unwanted {
+		go at.Wake()
+	}
+}
+
+func (at *building[T]) over() bool {
+	select {
+	case <-at.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// drop forgets a build.
+func (b *Builders[T]) drop(at *building[T]) {
+	at.stop()
+	if b.of[at.Key] == at {
+		delete(b.of, at.Key)
+	}
+}
+
+// Forget ends what is built for a key, and forgets what was.
+func (b *Builders[T]) Forget(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at := b.of[key]; at != nil {
+		at.cancel()
+		b.drop(at)
+	}
+}
+
+// safely keeps a panic that strange manifests cause from ending the process.
+func safely[T any](ctx context.Context, build func(context.Context) (T, error)) (made T, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("these manifests cannot be built") // What it panicked with may hold a secret.
+		}
+	}()
+	return build(ctx)
+}

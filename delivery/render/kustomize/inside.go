@@ -1,0 +1,81 @@
+package kustomize
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
+)
+
+// deepest is how far texts within texts are looked at: a patch in a kustomization, a text that the patch sets, and what a
+// replacement finds in that.
+const deepest = 3
+
+// maxTexts and maxTextBytes bound the texts with both signs of aliases that one file is searched for; to look at each
+// costs a parser.
+const (
+	maxTexts     = 10_000
+	maxTextBytes = 16 << 20
+)
+
+// inside is the search of one file.
+type inside struct{ texts, bytes int }
+
+// check refuses a file for kustomize whose aliases stand for too much, or those of YAML that is text within it:
+// patches are, and replacements reach into any text that can be read as YAML. What is no YAML itself is no mistake here,
+// it may be data.
+func (i *inside) check(data []byte, depth int) error {
+	if bytes.IndexByte(data, '&') < 0 || bytes.IndexByte(data, '*') < 0 {
+		return nil
+	}
+	i.texts, i.bytes = i.texts+1, i.bytes+len(data)
+	if i.texts > maxTexts || i.bytes > maxTextBytes {
+		return fmt.Errorf("more than %d texts within it, or %d bytes of them, look like YAML with aliases: %w", maxTexts, maxTextBytes, render.ErrTooLarge)
+	}
+	found, err := texts(data)
+	if err != nil || depth == 0 {
+		return err
+	}
+	for _, text := range found {
+		if err := i.check([]byte(text), depth-1); err != nil {
+			return err
+		}
+		// A generator's literal, or a line of its variables.
+		if _, value, ok := strings.Cut(text, "="); ok {
+			if err := i.check([]byte(value), depth-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// texts are the scalars of YAML, and the lines of anything else, that may be YAML with aliases themselves. YAML whose
+// aliases stand for too much is an render.ErrTooLarge. To read YAML is what a check costs, so it is read once.
+func texts(data []byte) ([]string, error) {
+	var found []string
+	for document, err := range yamlcheck.Documents(data) {
+		if err != nil {
+			return append(found, strings.Split(string(data), "\n")...), nil
+		}
+		if err := yamlcheck.Document(document); err != nil {
+			return nil, err
+		}
+		found = appendTexts(found, document)
+	}
+	return found, nil
+}
+
+func appendTexts(found []string, node *yamlv3.Node) []string {
+	if node.Kind == yamlv3.ScalarNode && strings.Contains(node.Value, "&") && strings.Contains(node.Value, "*") {
+		found = append(found, node.Value)
+	}
+	for _, child := range node.Content {
+		found = appendTexts(found, child)
+	}
+	return found
+}

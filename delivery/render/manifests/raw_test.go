@@ -1,0 +1,75 @@
+package manifests
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/internal/testenv/rendering"
+)
+
+func TestRaw(t *testing.T) {
+	folder := rendering.Repository(map[string]string{
+		"app.yaml":                     "kind: App",
+		"manifests/a.yaml":             rendering.ConfigMap("a"),
+		"built/kustomization.yaml":     "resources: [a.yaml]",
+		"manifests/deeper/config.yaml": rendering.ConfigMap("b"),
+	})
+	tests := map[string]struct {
+		raw     string
+		files   fs.FS
+		want    []string
+		wantErr string
+	}{
+		"inline": {`{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: b}}]}]}`,
+			nil, []string{"ConfigMap/a", "Secret/b"}, ""},
+		"folder":         {`{path: manifests}`, folder, []string{"ConfigMap/a", "ConfigMap/b"}, ""},
+		"nothing":        {`null`, nil, nil, "spec.raw is missing"},
+		"inline, broken": {`{manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {apiVersion: v1, kind: Pod}]}`, nil, nil, "spec.raw.manifests[1]: Pod has no metadata"},
+		"inline, twice": {`{manifests: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {apiVersion: v1, kind: Pod, metadata: {name: a}}]}`, nil, nil,
+			"spec.raw.manifests[1]: Pod/a is already at spec.raw.manifests[0]"},
+		"no folder":      {`{path: manifests}`, nil, nil, "spec.raw.path: manifests: the app has no folder"},
+		"missing folder": {`{path: missing}`, folder, nil, `spec.raw.path: the app's folder has no folder "missing"`},
+		"a kustomization is no manifest": {`{path: built}`, folder, nil,
+			"built/kustomization.yaml:1: apiVersion and kind are missing: not a Kubernetes object"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{Spec: rendering.App(t, "{spec: {type: Raw, raw: "+tc.raw+"}}").Spec}
+			got, err := Raw(app.Spec.Raw, tc.files, budget.App{})
+			if tc.wantErr != "" {
+				rendering.WantError(t, err, tc.wantErr)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, rendering.Names(got)); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+func TestTooManyInlineManifests(t *testing.T) {
+	app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{}}}
+	for i := range 257 {
+		app.Spec.Raw.Manifests = append(app.Spec.Raw.Manifests, runtime.RawExtension{Raw: fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "o%d"}}`, i)})
+	}
+	const many = "spec.raw.manifests: holds 257 manifests; an app may have 256 inline, more in a folder: too large"
+	if _, err := Raw(app.Spec.Raw, nil, budget.App{}); err == nil || err.Error() != many {
+		t.Errorf("got %v", err)
+	}
+	app.Spec.Raw.Manifests = app.Spec.Raw.Manifests[:1]
+	app.Spec.Raw.Manifests[0].Raw = bytes.Repeat([]byte(" "), render.MaxFileBytes+1)
+	const large = "spec.raw.manifests: has 1048577 bytes; inline manifests may have 1048576 together: too large"
+	if _, err := Raw(app.Spec.Raw, nil, budget.App{}); err == nil || err.Error() != large {
+		t.Errorf("got %v", err)
+	}
+}

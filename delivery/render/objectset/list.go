@@ -1,0 +1,57 @@
+package objectset
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Expand returns the objects a List holds, Lists in Lists included, or the object itself when it is none. An item
+// without kind and apiVersion takes them from its List, as kubectl does: a ConfigMapList holds ConfigMaps. Objects
+// are not copied. An error says which item is none, as "items[2]: why".
+func Expand(object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	if !isList(object.Object) {
+		return []*unstructured.Unstructured{object}, nil
+	}
+	return items(object.Object)
+}
+
+// isList tells a List from an object whose kind merely ends in "List": it has items.
+func isList(object map[string]any) bool {
+	kind, _ := object["kind"].(string)
+	if !strings.HasSuffix(kind, "List") {
+		return false
+	}
+	_, found := object["items"]
+	return found || kind == "List"
+}
+
+func items(list map[string]any) ([]*unstructured.Unstructured, error) {
+	found, ok := list["items"].([]any)
+	if !ok && list["items"] != nil {
+		return nil, fmt.Errorf("items of a %s must be a list", list["kind"])
+	}
+	var objects []*unstructured.Unstructured
+	for i, item := range found {
+		object, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("items[%d]: not an object", i)
+		}
+		inherit(object, list)
+		inner, err := Expand(&unstructured.Unstructured{Object: object})
+		if err != nil {
+			return nil, fmt.Errorf("items[%d]: %w", i, err)
+		}
+		objects = append(objects, inner...)
+	}
+	return objects, nil
+}
+
+func inherit(item, list map[string]any) {
+	kind := strings.TrimSuffix(list["kind"].(string), "List")
+	if kind == "" || item["kind"] != nil || item["apiVersion"] != nil {
+		return
+	}
+	item["kind"], item["apiVersion"] = kind, list["apiVersion"]
+}

@@ -1,0 +1,21 @@
+package objectset
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// The memory that problems take is not a tenant's to choose.
+func TestOnlyAsManyProblemsAreKeptAsAreReported(t *testing.T) {
+	var s Set
+	for range 1000 {
+		s.Refuse("a.yaml:1", errors.New("is wrong"))
+	}
+	if len(s.problems) > maxProblems+1 {
+		t.Errorf("%d problems are kept", len(s.problems))
+	}
+	if _, err := s.Result(); err == nil || !strings.HasSuffix(err.Error(), "and 980 more") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,155 @@
+// Package values merges the values of a chart: from files, from ConfigMaps and Secrets, and from the App itself.
+package values
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/render"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
+)
+
+// defaultValuesKey is the key of a ConfigMap or Secret that holds values when the reference names none.
+const defaultValuesKey = "values.yaml"
+
+// Merge returns what to install a chart with. Each source is merged over the earlier ones: valuesFiles in their
+// order, then valuesFrom in theirs, then the inline values. files is the app's folder; it may be nil without
+// valuesFiles.
+//
+// Merging is Helm's: mappings merge key by key, at any depth; everything else, lists included, is replaced. A null
+// replaces what was there and stays, so that it also removes the chart's own default. Numbers are what
+// `helm install -f` makes of them.
+//
+// Errors name the file, or the kind, name and key, and never say what a ConfigMap or Secret holds. What is missing is
+// an render.ErrMissing (valuesFrom) or an fs.ErrNotExist (valuesFiles); any other error of lookup is passed on.
+func Merge(helm *v1alpha1.HelmSource, files fs.FS, lookup render.Lookup) (map[string]any, error) {
+	values := map[string]any{}
+	for _, name := range helm.ValuesFiles {
+		layer, err := valuesFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		values = mergeOver(values, layer)
+	}
+	for _, ref := range helm.ValuesFrom {
+		if err := mergeReference(&values, ref, lookup); err != nil {
+			return nil, fmt.Errorf("valuesFrom: %w", err)
+		}
+	}
+	if helm.Values == nil {
+		return values, nil
+	}
+	var layer map[string]any
+	if err := json.Unmarshal(helm.Values.Raw, &layer); err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	return mergeOver(values, layer), nil
+}
+
+func valuesFile(files fs.FS, name string) (map[string]any, error) {
+	if files == nil {
+		return nil, render.Missing(fs.ErrNotExist, "valuesFiles: %s: the app has no folder", name)
+	}
+	clean := path.Clean(name)
+	if !fs.ValidPath(clean) {
+		return nil, fmt.Errorf("valuesFiles: path %q must be relative and stay inside the app's folder", name)
+	}
+	data, err := render.ReadFile(files, clean)
+	if err != nil {
+		return nil, fmt.Errorf("valuesFiles: %w", err)
+	}
+	layer, err := readValues(data)
+	if err != nil {
+		return nil, brokenFile(clean, data, err)
+	}
+	return layer, nil
+}
+
+func readValues(data []byte) (map[string]any, error) {
+	if err := yamlcheck.Entries(data); err != nil {
+		return nil, err
+	}
+	if err := yamlcheck.Aliases(data); err != nil {
+		return nil, err
+	}
+	var layer map[string]any
+	err := yaml.Unmarshal(data, &layer)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return nil, errNoMapping
+	}
+	return layer, err
+}
+
+func mergeReference(values *map[string]any, ref v1alpha1.ValuesReference, lookup render.Lookup) error {
+	content, err := referred(ref, lookup)
+	if errors.Is(err, render.ErrMissing) && ref.Optional {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := mergeContent(values, ref, content); err != nil {
+		return fmt.Errorf("%s/%s key %s: %w", ref.Kind, ref.Name, valuesKey(ref), err)
+	}
+	return nil
+}
+
+// referred returns what a reference refers to; a missing key is an render.ErrMissing as much as a missing object.
+func referred(ref v1alpha1.ValuesReference, lookup render.Lookup) ([]byte, error) {
+	data, err := lookup(ref.Kind, ref.Name)
+	if errors.Is(err, render.ErrMissing) {
+		return nil, render.Missing(render.ErrMissing, "%s %s does not exist in this namespace", ref.Kind, ref.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	content, ok := data[valuesKey(ref)]
+	if !ok {
+		return nil, render.Missing(render.ErrMissing, "%s %s has no key %s", ref.Kind, ref.Name, valuesKey(ref))
+	}
+	return content, nil
+}
+
+func mergeContent(values *map[string]any, ref v1alpha1.ValuesReference, content []byte) error {
+	if ref.TargetPath != "" {
+		return setPath(*values, ref.TargetPath, scalar(string(content)))
+	}
+	layer, err := readValues(content)
+	if errors.Is(err, yamlcheck.ErrTooLarge) {
+		return err
+	}
+	if err != nil {
+		// What a YAML parser complains about, it quotes.
+		return errors.New("the content is not a YAML mapping")
+	}
+	*values = mergeOver(*values, layer)
+	return nil
+}
+
+func valuesKey(ref v1alpha1.ValuesReference) string {
+	if ref.ValuesKey == "" {
+		return defaultValuesKey
+	}
+	return ref.ValuesKey
+}
+
+// mergeOver lays over on base and changes neither.
+func mergeOver(base, over map[string]any) map[string]any {
+	merged := maps.Clone(base)
+	for key, value := range over {
+		above, ok := value.(map[string]any)
+		below, both := merged[key].(map[string]any)
+		if ok && both {
+			value = mergeOver(below, above)
+		}
+		merged[key] = value
+	}
+	return merged
+}

@@ -1,0 +1,153 @@
+package workload
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Gateway is a Gateway of the Gateway API that serves all hosts of a platform.
+type Gateway struct {
+	Namespace, Name string
+	// Section is the listener to attach to; "" is every one that fits.
+	Section string
+}
+
+// GatewayOf reads "namespace/name" or "namespace/name/section"; "" is none.
+func GatewayOf(setting string) Gateway {
+	parts := append(strings.Split(setting, "/"), "", "")
+	return Gateway{Namespace: parts[0], Name: parts[1], Section: parts[2]}
+}
+
+func (g Gateway) String() string { return g.Namespace + "/" + g.Name }
+
+// hosts are those of spec.host and spec.hosts, with their defaults.
+func (i *image) hosts() []v1alpha1.AppHost {
+	hosts := slices.Clone(i.app.Spec.Hosts)
+	if i.app.Spec.Host != "" {
+		hosts = append(hosts, v1alpha1.AppHost{Host: i.app.Spec.Host})
+	}
+	for n := range hosts {
+		hosts[n].Path = cmp.Or(hosts[n].Path, "/")
+		if hosts[n].Port == "" && len(i.Ports) > 0 {
+			hosts[n].Port = i.Ports[0].Name
+		}
+	}
+	return hosts
+}
+
+func (i *image) service() *corev1.Service {
+	ports := make([]corev1.ServicePort, 0, len(i.Ports))
+	for _, p := range i.Ports {
+		ports = append(ports, corev1.ServicePort{Name: p.Name, Port: servicePort(p), TargetPort: intstr.FromString(p.Name), Protocol: protocolOf(p)})
+	}
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: i.meta(""),
+		Spec:       corev1.ServiceSpec{Selector: labelsOf(i.app), Ports: ports},
+	}
+}
+
+func servicePort(p v1alpha1.ImagePort) int32 { return cmp.Or(p.ServicePort, p.Port) }
+
+// ingress returns one Ingress for all hosts, with a rule for each and a path in it for each of its paths.
+func (i *image) ingress() []runtime.Object {
+	hosts := i.hosts()
+	if len(hosts) == 0 || i.settings.Gateway != (Gateway{}) {
+		return nil
+	}
+	made := &networkingv1.Ingress{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "Ingress"},
+		ObjectMeta: i.meta(""),
+	}
+	for _, h := range hosts {
+		rule := ruleOf(&made.Spec, h.Host)
+		rule.HTTP.Paths = append(rule.HTTP.Paths, i.ingressPath(h))
+		if h.TLSSecretRef != nil {
+			addTLS(&made.Spec, h.TLSSecretRef.Name, h.Host)
+		}
+	}
+	return []runtime.Object{made}
+}
+
+func (i *image) ingressPath(h v1alpha1.AppHost) networkingv1.HTTPIngressPath {
+	prefix := networkingv1.PathTypePrefix
+	return networkingv1.HTTPIngressPath{Path: h.Path, PathType: &prefix, Backend: networkingv1.IngressBackend{
+		Service: &networkingv1.IngressServiceBackend{Name: i.app.Name, Port: networkingv1.ServiceBackendPort{Name: h.Port}},
+	}}
+}
+
+// ruleOf returns the rule of a host, made where there is none.
+func ruleOf(spec *networkingv1.IngressSpec, host string) *networkingv1.IngressRule {
+	n := slices.IndexFunc(spec.Rules, func(r networkingv1.IngressRule) bool { return r.Host == host })
+	if n < 0 {
+		n = len(spec.Rules)
+		spec.Rules = append(spec.Rules, networkingv1.IngressRule{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{}}})
+	}
+	return &spec.Rules[n]
+}
+
+// addTLS adds a host to those of a certificate.
+func addTLS(spec *networkingv1.IngressSpec, secret, host string) {
+	n := slices.IndexFunc(spec.TLS, func(t networkingv1.IngressTLS) bool { return t.SecretName == secret })
+	if n < 0 {
+		spec.TLS = append(spec.TLS, networkingv1.IngressTLS{SecretName: secret, Hosts: []string{host}})
+		return
+	}
+	if !slices.Contains(spec.TLS[n].Hosts, host) {
+		spec.TLS[n].Hosts = append(spec.TLS[n].Hosts, host)
+	}
+}
+
+// routes returns an HTTPRoute for each host (https://gateway-api.sigs.k8s.io/api-types/httproute/), named
+// "<app>.<host>": all rules of an HTTPRoute are for all its hosts, and these may have paths of their own.
+func (i *image) routes() []*unstructured.Unstructured {
+	if i.settings.Gateway == (Gateway{}) {
+		return nil
+	}
+	var routes []*unstructured.Unstructured
+	rules := map[string][]any{}
+	hosts := i.hosts()
+	for _, h := range hosts {
+		rules[h.Host] = append(rules[h.Host], i.routeRule(h))
+	}
+	for _, h := range hosts {
+		if rules[h.Host] == nil {
+			continue
+		}
+		routes = append(routes, i.route(h.Host, rules[h.Host]))
+		delete(rules, h.Host)
+	}
+	return routes
+}
+
+func (i *image) route(host string, rules []any) *unstructured.Unstructured {
+	parent := map[string]any{"namespace": i.settings.Gateway.Namespace, "name": i.settings.Gateway.Name}
+	if i.settings.Gateway.Section != "" {
+		parent["sectionName"] = i.settings.Gateway.Section
+	}
+	route := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+		"spec": map[string]any{"parentRefs": []any{parent}, "hostnames": []any{host}, "rules": rules},
+	}}
+	route.SetName(i.app.Name + "." + host)
+	route.SetLabels(labelsOf(i.app))
+	return route
+}
+
+func (i *image) routeRule(h v1alpha1.AppHost) map[string]any {
+	n := slices.IndexFunc(i.Ports, func(p v1alpha1.ImagePort) bool { return p.Name == h.Port })
+	return map[string]any{
+		"matches":     []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": h.Path}}},
+		"backendRefs": []any{map[string]any{"name": i.app.Name, "port": int64(servicePort(i.Ports[n]))}},
+	}
+}

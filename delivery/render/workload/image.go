@@ -1,0 +1,99 @@
+// Package workload makes the objects of an app of type Image: what runs, what exposes it, and what it mounts.
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// Settings are what an image is rendered with beside the app's spec.
+type Settings struct {
+	// Files are the app's folder, for spec.image.configFiles. Nil where the app has none.
+	Files fs.FS
+	// Reference is what the image policy chose; "" renders spec.image.reference.
+	Reference string
+	// Gateway serves the hosts; the zero value leaves them to an Ingress.
+	Gateway Gateway
+}
+
+// image is an app of type Image on its way to objects.
+type image struct {
+	*v1alpha1.ImageSource
+	app      *v1alpha1.App
+	settings Settings
+	config   configFiles
+}
+
+// Render returns the objects of an app of type Image: a Deployment, or with schedule a CronJob, or with job a Job; with
+// ports a Service; with hosts an Ingress, or HTTPRoutes where the platform has a Gateway; what the pods mount of config
+// files and volumes; and what scales and protects several replicas. docs/image.md lists which field makes what. The
+// namespace is left to delivery/own.
+//
+// Fields that the API server would fill in are left to it, but for those that kubeop wants to stay: the replicas, and
+// what makes the pod pass Pod Security "restricted" (see podSpec).
+func Render(app *v1alpha1.App, settings Settings) ([]*unstructured.Unstructured, error) {
+	if app.Spec.Image == nil {
+		return nil, errors.New("spec.image is missing")
+	}
+	i := &image{ImageSource: app.Spec.Image, app: app, settings: settings}
+	if err := i.check(); err != nil {
+		return nil, err
+	}
+	config, err := readConfigFiles(i.ConfigFiles, settings.Files)
+	if err != nil {
+		return nil, err
+	}
+	i.config = config
+	typed := i.claims()
+	if len(i.ConfigFiles) > 0 {
+		typed = append(typed, i.configMap())
+	}
+	typed = append(typed, i.workload()...)
+	if len(i.Ports) > 0 {
+		typed = append(typed, i.service())
+	}
+	objects := make([]*unstructured.Unstructured, 0, len(typed)+1)
+	for _, o := range append(typed, i.ingress()...) {
+		object, err := plain(o)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	i.nameJob(objects)
+	return append(objects, i.routes()...), nil
+}
+
+// plain converts a typed object, without what typed objects always carry and nobody wrote.
+func plain(o runtime.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("converting the %s: %w", o.GetObjectKind().GroupVersionKind().Kind, err)
+	}
+	delete(content, "status")
+	dropEmpty(content)
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// dropEmpty takes out empty mappings, except that of an emptyDir, which says all there is to say.
+func dropEmpty(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			dropEmpty(inner)
+			if mapping, ok := inner.(map[string]any); inner == nil || ok && len(mapping) == 0 && key != "emptyDir" {
+				delete(value, key)
+			}
+		}
+	case []any:
+		for _, inner := range value {
+			dropEmpty(inner)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package workload
+
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// tmp is what nearly every program writes to.
+const tmp = "/tmp"
+
+// claims are the PersistentVolumeClaims of the volumes with a size.
+func (i *image) claims() []runtime.Object {
+	var claims []runtime.Object
+	for _, v := range i.Volumes {
+		if v.Size == nil {
+			continue
+		}
+		claims = append(claims, &corev1.PersistentVolumeClaim{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+			ObjectMeta: metav1.ObjectMeta{Name: ClaimOf(i.app, v), Labels: labelsOf(i.app)},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes:      []corev1.PersistentVolumeAccessMode{accessMode(v)},
+				StorageClassName: v.StorageClassName,
+				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *v.Size}},
+			},
+		})
+	}
+	return claims
+}
+
+// ClaimOf returns the name of the claim that a volume of an Image app mounts, "" for one that lasts as long as its pod. A claim
+// cannot be renamed, so one that is taken over keeps the name of the app that made it.
+func ClaimOf(app *v1alpha1.App, v v1alpha1.ImageVolume) string {
+	switch {
+	case v.ClaimName != "":
+		return v.ClaimName
+	case v.Size == nil:
+		return ""
+	case app.Spec.MovedFrom != nil:
+		return app.Spec.MovedFrom.App + "-" + v.Name
+	}
+	return app.Name + "-" + v.Name
+}
+
+func accessMode(v v1alpha1.ImageVolume) corev1.PersistentVolumeAccessMode {
+	if v.AccessMode == "" {
+		return corev1.ReadWriteOnce
+	}
+	return v.AccessMode
+}
+
+// exclusive returns the first volume that only the pods of one node can mount, nil when there is none.
+func (i *image) exclusive() *v1alpha1.ImageVolume {
+	n := slices.IndexFunc(i.Volumes, func(v v1alpha1.ImageVolume) bool {
+		mode := accessMode(v)
+		return ClaimOf(i.app, v) != "" && (mode == corev1.ReadWriteOnce || mode == corev1.ReadWriteOncePod)
+	})
+	if n < 0 {
+		return nil
+	}
+	return &i.Volumes[n]
+}
+
+// storage returns what the pod mounts: config files, Secrets, volumes, and /tmp where it could not write otherwise.
+func (i *image) storage() ([]corev1.Volume, []corev1.VolumeMount) {
+	var volumes []corev1.Volume
+	mounts := slices.Clone(i.config.mounts)
+	add := func(name string, source corev1.VolumeSource, mount corev1.VolumeMount) {
+		mount.Name = name
+		volumes, mounts = append(volumes, corev1.Volume{Name: name, VolumeSource: source}), append(mounts, mount)
+	}
+	if len(i.config.items) > 0 {
+		source := corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: i.app.Name + "-config"}, Items: i.config.items}
+		volumes = append(volumes, corev1.Volume{Name: configVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &source}})
+	}
+	for n, s := range i.SecretFiles {
+		source := corev1.SecretVolumeSource{SecretName: s.SecretRef.Name}
+		if s.Optional {
+			source.Optional = &s.Optional
+		}
+		add(fmt.Sprintf("secret-%d", n), corev1.VolumeSource{Secret: &source}, corev1.VolumeMount{MountPath: s.MountPath, ReadOnly: true})
+	}
+	// The names of the app's own volumes get something in front, so that they are never the same as one above.
+	for _, v := range i.Volumes {
+		add("volume-"+v.Name, i.source(v), corev1.VolumeMount{MountPath: v.MountPath})
+	}
+	if i.Security.ReadOnlyRootFilesystem && !slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return path.Clean(m.MountPath) == tmp }) {
+		add("tmp", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, corev1.VolumeMount{MountPath: tmp})
+	}
+	return volumes, mounts
+}
+
+func (i *image) source(v v1alpha1.ImageVolume) corev1.VolumeSource {
+	claim := ClaimOf(i.app, v)
+	if claim == "" {
+		return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	}
+	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}
+}

@@ -1,0 +1,94 @@
+package yamlcheck
+
+import (
+	"bytes"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// Text is one YAML document of a stream, not parsed yet.
+type Text struct {
+	// Line is that of the first line with content, counted from 1.
+	Line int
+	// Data is the text from that line on.
+	Data []byte
+}
+
+// Split splits a stream at its document markers. A marker is one only in the first column, where neither a quoted
+// nor a block scalar can hold it, so no parser is needed to find them. "..." ends a document too: a parser that stops
+// there would silently lose what follows.
+func Split(stream []byte) []Text {
+	stream = bytes.TrimPrefix(stream, []byte("\ufeff"))
+	var texts []Text
+	var open Text
+	flush := func() {
+		if open.Line > 0 {
+			texts = append(texts, open)
+		}
+		open = Text{}
+	}
+	for number, rest := 1, stream; len(rest) > 0; number++ {
+		line := rest[:lineEnd(rest)]
+		start := rest
+		rest = rest[len(line):]
+		content := line
+		switch {
+		case isMarker(line, "---"):
+			flush()
+			content = line[3:]
+		case isMarker(line, "..."):
+			flush()
+			continue
+		}
+		open.add(number, content, start[:len(line)])
+	}
+	flush()
+	return texts
+}
+
+// add adds a line. The leading lines without content are left out. A line that follows the first is always the next in memory, so
+// the data grows in place.
+func (d *Text) add(number int, content, line []byte) {
+	if d.Line > 0 {
+		d.Data = d.Data[:len(d.Data)+len(line)]
+		return
+	}
+	text := strings.TrimSpace(string(content))
+	if text == "" || text[0] == '#' || content[0] == '%' {
+		return
+	}
+	d.Line, d.Data = number, line
+}
+
+func lineEnd(rest []byte) int {
+	if i := bytes.IndexByte(rest, '\n'); i >= 0 {
+		return i + 1
+	}
+	return len(rest)
+}
+
+func isMarker(line []byte, marker string) bool {
+	rest, ok := bytes.CutPrefix(line, []byte(marker))
+	return ok && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0)
+}
+
+// Decode reads a document the way kubectl does (YAML 1.1: yes and on are true), into maps, lists, strings, booleans, int64, float64 and
+// nil. A key that is there twice is an error, aliases that stand for too much are an ErrTooLarge. Lines in errors are those of the stream.
+func (d Text) Decode() (any, error) {
+	if err := Aliases(d.Data); err != nil {
+		return nil, err
+	}
+	data, err := sigsyaml.YAMLToJSONStrict(d.Data)
+	if err != nil {
+		// Read again with the lines before it, so that the error's line is the stream's.
+		_, err = sigsyaml.YAMLToJSONStrict(append(bytes.Repeat([]byte("\n"), d.Line-1), d.Data...))
+		return nil, err
+	}
+	var value any
+	if err := utiljson.Unmarshal(data, &value); err != nil {
+		return nil, err
+	}
+	return value, nil
+}
