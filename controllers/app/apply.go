@@ -59,7 +59,7 @@ func (r *Reconciler) notApplied(s *scope, err error) error {
 	if apply.Only(err, apply.ErrPending) {
 		return step.Wait(v1alpha1.ProgressingReason, 2*time.Second, "%w", err)
 	}
-	return step.Refused(v1alpha1.ApplyFailedReason, r.lowered(s, err))
+	return step.Refused(v1alpha1.ApplyFailedReason, r.lowered(s, err), apply.ErrForeign)
 }
 
 func ownerLabels(o own.Owner) map[string]string {

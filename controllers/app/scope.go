@@ -152,8 +152,8 @@ func (r *Reconciler) announce(ctx context.Context, s *scope, entries []v1alpha1.
 	return err
 }
 
-// Told notes that the status tells what is recorded.
-func (s *scope) Told() { s.told = true }
+// StatusWritten implements step.Notified: what is recorded is in the status.
+func (s *scope) StatusWritten() { s.told = true }
 
 // keep has the next pass go on from this one's inventory, where the status does not tell it.
 func (r *Reconciler) keep(s *scope) {

@@ -152,7 +152,7 @@ func TestWhatAProcessBeganIsTakenUpByTheNext(t *testing.T) {
 	next.keep(s) // A quiet pass.
 	s = pass(next)
 	expect(s, applied)
-	s.Told()
+	s.StatusWritten()
 	next.keep(s)
 	expect(pass(next), applied)
 	if left, err := next.Journal.Of(t.Context(), "1"); len(left) > 0 || err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/namespace"
 )
 
-// Home is a namespace and whose it is.
+// Home is a namespace and its owner.
 type Home struct {
 	// Direct reads and writes past any cache.
 	Direct client.Client
@@ -27,7 +27,7 @@ type Home struct {
 }
 
 // Make makes the namespace, held to the terms, or has again one that was left for the sake of its data, or that an earlier object
-// of the same tenant made. It stops where the namespace is somebody else's, and waits where an earlier one of the name is still
+// of the same tenant made. It stops where the namespace belongs to another owner, and waits where an earlier one of the name is still
 // being deleted.
 func (h Home) Make(ctx context.Context, made *apply.Ledger, terms namespace.Terms) error {
 	object := namespace.Object(h.Name, h.Owner, terms)
@@ -36,7 +36,7 @@ func (h Home) Make(ctx context.Context, made *apply.Ledger, terms namespace.Term
 		return err
 	}
 	if live != nil && live.GetLabels()[v1alpha1.RetainedLabel] == "" {
-		return made.Apply(ctx, object) // Which only keeps it recorded: the watch shows that it is ours and as it was left.
+		return made.Apply(ctx, object) // Which only keeps it recorded: the watch shows that it is ours and as it was applied.
 	}
 	found, err := namespace.Claim(ctx, h.Direct, h.Name, h.Owner)
 	switch {
@@ -56,13 +56,7 @@ func (h Home) Make(ctx context.Context, made *apply.Ledger, terms namespace.Term
 		}
 	}
 	if found.Retained() || found.Adopted {
-		h.tell(corev1.EventTypeNormal, v1alpha1.NamespaceAdoptedReason, "namespace "+h.Name+" is there from before and this one's again, with the claims that are in it")
+		h.event(corev1.EventTypeNormal, v1alpha1.NamespaceAdoptedReason, "namespace "+h.Name+" is there from before and this one's again, with the claims that are in it")
 	}
 	return nil
-}
-
-// tell emits an event of the object and of the namespace: the one may be gone a moment later, and its events with it.
-func (h Home) tell(kind, reason, message string) {
-	h.Steps.Events.Eventf(h.Of, nil, kind, reason, "Reconcile", "%s", message)
-	h.Steps.Events.Eventf(&corev1.Namespace{ObjectMeta: metaOf(h.Name)}, nil, kind, reason, "Reconcile", "%s", message)
 }

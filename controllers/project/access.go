@@ -8,6 +8,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/access"
+	"github.com/kubeop/kubeop/delivery/apply"
 )
 
 // grant makes the deployer of the project's apps and lets the tenant's owners in.
@@ -19,7 +20,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 		return err
 	}
 	if err := s.made.Apply(ctx, append(wanted, account, access.Deployer(s.namespace, s.labels()))...); err != nil {
-		return step.Refused(v1alpha1.ApplyFailedReason, err)
+		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
 	}
 	if !s.hadCluster() {
 		s.cluster = r.grantCluster(ctx, s)

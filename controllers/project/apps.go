@@ -18,10 +18,10 @@ import (
 )
 
 // removeApps deletes the project's apps and waits for them while their deployer is still there. Under the policy Orphan
-// the apps are told to leave everything running first. What administrators take back meanwhile is gone at once: how long the
+// the apps get that policy first, too. What administrators take back meanwhile is gone at once: how long the
 // apps stay is up to the tenant, who may put a finalizer on any object of theirs.
 func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
-	amiss := r.retract(ctx, s)
+	problem := r.retract(ctx, s)
 	apps := &v1alpha1.AppList{}
 	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace)); err != nil {
 		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
@@ -42,8 +42,8 @@ func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 	}
 	slices.Sort(left)
 	message := fmt.Sprintf("waits for apps %s; kubectl get apps -n %s says what holds them", strings.Join(left, ", "), s.namespace)
-	if amiss != nil {
-		message += "; " + amiss.Error()
+	if problem != nil {
+		message += "; " + problem.Error()
 	}
 	return step.Wait(v1alpha1.DeletingReason, time.Second, "%s", message)
 }

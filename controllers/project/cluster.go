@@ -30,7 +30,7 @@ func clusterRole(namespace string) string {
 // are none. The API server lets the operator hand out only what it holds itself. Kinds that cannot be granted hold up neither
 // the others nor the end of those that were taken off the list.
 func (r *Reconciler) grantCluster(ctx context.Context, s *scope) error {
-	rules, amiss, err := r.clusterRules(s.tenant.Spec.ClusterKinds)
+	rules, problem, err := r.clusterRules(s.tenant.Spec.ClusterKinds)
 	if err != nil {
 		return err // What could not be found out takes no rights away.
 	}
@@ -44,15 +44,15 @@ func (r *Reconciler) grantCluster(ctx context.Context, s *scope) error {
 	}
 	if err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, fmt.Errorf(
-			"granting spec.clusterKinds of the Tenant; a ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds has to give the operator what it hands out: %w", err))
+			"granting spec.clusterKinds of the Tenant; a ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds has to give the operator what it hands out: %w", err), apply.ErrForeign)
 	}
-	return amiss
+	return problem
 }
 
 type rule = rbac.PolicyRuleApplyConfiguration
 
-// clusterRules returns the rights to kinds, a rule for each, and what is amiss with those that have none.
-func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, amiss, err error) {
+// clusterRules returns the rights to kinds, a rule for each, and what is wrong with those that have none.
+func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, problem, err error) {
 	var unserved, namespaced []string
 	for _, kind := range kinds {
 		mapping, err := r.clusterMapping(kind)
@@ -62,7 +62,7 @@ func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, amiss, err err
 		case err != nil:
 			return nil, nil, fmt.Errorf("finding the resource of %s: %w", kind, err)
 		case mapping.Scope.Name() != meta.RESTScopeNameRoot:
-			namespaced = append(namespaced, kind) // Granted here, it would be everybody's.
+			namespaced = append(namespaced, kind) // Granted here, it would be granted for every namespace.
 		default:
 			rules = append(rules, rbac.PolicyRule().WithAPIGroups(mapping.Resource.Group).WithResources(mapping.Resource.Resource).
 				WithVerbs("get", "list", "watch", "create", "update", "patch", "delete"))
@@ -70,12 +70,12 @@ func (r *Reconciler) clusterRules(kinds []string) (rules []*rule, amiss, err err
 	}
 	switch {
 	case len(namespaced) > 0:
-		amiss = step.Stop(v1alpha1.ApplyFailedReason, fmt.Errorf("spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: %s",
+		problem = step.Stop(v1alpha1.ApplyFailedReason, fmt.Errorf("spec.clusterKinds of the Tenant names kinds that live in namespaces, which every project may have anyway: %s",
 			strings.Join(namespaced, ", ")))
 	case len(unserved) > 0:
-		amiss = step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute, "spec.clusterKinds of the Tenant names what the cluster does not serve: %s", strings.Join(unserved, ", "))
+		problem = step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute, "spec.clusterKinds of the Tenant names what the cluster does not serve: %s", strings.Join(unserved, ", "))
 	}
-	return rules, amiss, nil
+	return rules, problem, nil
 }
 
 // applyCluster has the deployer have these rights and no others in the whole cluster.

@@ -29,7 +29,7 @@ type Reconciler struct {
 	// Kinds are those that quotas count, and Store is how much of them all projects of a tenant have.
 	Kinds *quota.Kinds
 	Store *usage.Store
-	// Forget is told of each namespace that is gone.
+	// Forget drops what is held in memory of a namespace that is gone.
 	Forget func(namespace string)
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project; "" lets none in.
 	IngressNamespace string

@@ -22,7 +22,7 @@ type Networks interface {
 	OnChange(f func())
 }
 
-// egress is what the tenant's pods may connect to. A range of which nothing is left is told of by Summary.
+// egress is what the tenant's pods may connect to. A range of which nothing is left is reported by Summary.
 func (r *Reconciler) egress(ctx context.Context, s *scope) ([]isolation.Range, error) {
 	var ranges []isolation.Range
 	s.closed = nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/isolation"
 	"github.com/kubeop/kubeop/delivery/quota"
 )
@@ -55,7 +56,7 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 	rules := isolation.Rules{IngressNamespace: r.IngressNamespace, Egress: egress}
 	policy := isolation.Policy(s.namespace, s.labels(), rules)
 	if err := s.made.Apply(ctx, counted, limits, noSystemPriority(s), policy); err != nil {
-		return step.Refused(v1alpha1.ApplyFailedReason, err)
+		return step.Refused(v1alpha1.ApplyFailedReason, err, apply.ErrForeign)
 	}
 	return r.open(ctx, s)
 }

@@ -26,7 +26,7 @@ func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
 	return r.home(s, s.ownedBy(s.tenant)).Make(ctx, s.made, terms)
 }
 
-// open ends what kept everybody from making pods and claims while an earlier project of the name was removed.
+// open ends what kept everyone from making pods and claims while an earlier project of the name was removed.
 func (r *Reconciler) open(ctx context.Context, s *scope) error {
 	quota := types.NamespacedName{Namespace: s.namespace, Name: namespace.ClosedQuota}
 	closed, _, err := r.Watch.Live(ctx, corev1.SchemeGroupVersion.WithKind("ResourceQuota"), quota)
@@ -58,18 +58,18 @@ func (r *Reconciler) removeNamespace(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	departure := home.Departure{
-		Policy: s.project.Spec.DeletionPolicy, Claims: terms, Deployer: deployer, Kinds: kinds, Patience: namespace.MaxGracePeriod(tenant),
+	removal := home.Removal{
+		Policy: s.project.Spec.DeletionPolicy, Claims: terms, Deployer: deployer, Kinds: kinds, Grace: namespace.MaxGracePeriod(tenant),
 	}
-	if err := r.home(s, s.ownedBy(tenant)).Remove(ctx, departure); err != nil {
+	if err := r.home(s, s.ownedBy(tenant)).Remove(ctx, removal); err != nil {
 		return err
 	}
 	r.Forget(s.namespace)
 	return nil
 }
 
-// formerTenant returns the project's tenant. Where that is gone before its projects, which somebody forced, the home namespace
-// tells who it was.
+// formerTenant returns the project's tenant. Where that is gone before its projects, which takes force, the home namespace
+// says which one it was.
 func (r *Reconciler) formerTenant(ctx context.Context, s *scope) (*v1alpha1.Tenant, error) {
 	tenant := &v1alpha1.Tenant{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: tenantOf(s.project)}, tenant)

@@ -1,13 +1,8 @@
 package project
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
@@ -32,7 +27,7 @@ type scope struct {
 	// apps is counted by resolve, and by grant again.
 	apps int
 	// cluster is how the granting of cluster-scoped kinds ended, in resolve where some were granted before, else in grant,
-	// which tells of it.
+	// which reports it.
 	cluster error
 	// current are the condition Current and its event; none while it is not known whether a newer version is refused.
 	current []step.Note
@@ -82,34 +77,4 @@ func (s *scope) Heading() string { return refusal.Heading(s.project, s.current) 
 // labels are on everything made for the project.
 func (s *scope) labels() map[string]string {
 	return map[string]string{v1alpha1.TenantLabel: tenantOf(s.project), v1alpha1.ProjectLabel: s.project.Name}
-}
-
-// resolve finds the tenant, which decides the project's Pod Security level, egress and owners.
-func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
-	name := tenantOf(s.project)
-	tenant := &v1alpha1.Tenant{}
-	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant)
-	if apierrors.IsNotFound(err) || (err == nil && s.project.Namespace != v1alpha1.HomeNamespace(name)) {
-		return step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute,
-			"namespace %s is the home of no tenant; a Project belongs in the namespace kubeop-<tenant>", s.project.Namespace)
-	}
-	if err != nil {
-		return fmt.Errorf("reading tenant %s: %w", name, err)
-	}
-	s.tenant = tenant
-	if s.hadCluster() {
-		// What administrators take back must not last as long as a failure of what follows, which is up to the tenant's files.
-		s.cluster = r.grantCluster(ctx, s)
-	}
-	return r.count(ctx, s)
-}
-
-// count counts the apps that are declared.
-func (r *Reconciler) count(ctx context.Context, s *scope) error {
-	apps := &v1alpha1.AppList{}
-	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
-	}
-	s.apps = len(apps.Items)
-	return nil
 }

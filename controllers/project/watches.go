@@ -22,7 +22,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
-// SetupWithManager has the controller woken by its Projects, by hands on what it made, by the tenant, by apps that come and go, by
+// SetupWithManager has the controller woken by its Projects, by changes that others make to what it made, by the tenant, by apps that come and go, by
 // other networks of the cluster, and by what the tenant's other projects have.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
@@ -90,7 +90,7 @@ func count(app client.Object, q workqueue.TypedRateLimitingInterface[reconcile.R
 }
 
 // madeFor maps an object to the project it was made for; what belongs to an app is the app's, and labels that do not fit
-// the namespace they are in are nobody's.
+// the namespace they are in mean nothing.
 func madeFor(_ context.Context, o client.Object) []reconcile.Request {
 	namespace := v1alpha1.ProjectNamespace(o.GetLabels()[v1alpha1.TenantLabel], o.GetLabels()[v1alpha1.ProjectLabel])
 	if o.GetLabels()[v1alpha1.AppLabel] != "" || (o.GetNamespace() != namespace && o.GetName() != namespace && o.GetName() != clusterRole(namespace)) {

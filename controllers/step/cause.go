@@ -22,10 +22,10 @@ type Cause struct {
 	Hold bool
 }
 
-// leave handles an object whose deletion is not to remove what it made, and reports whether it did. It asks past any cache, before
+// leaveRunning handles an object whose deletion is not to remove what it made, and reports whether it did. It asks past any cache, before
 // the first step of a Finalize, and once for each object: a deletion that was meant for it stays so. It asks nothing about one that is
 // suspended.
-func (r *Runner) leave(ctx context.Context, obj Object) (left bool, result ctrl.Result, err error) {
+func (r *Runner) leaveRunning(ctx context.Context, obj Object) (left bool, result ctrl.Result, err error) {
 	cause := Cause{Other: "it was suspended when it was deleted"}
 	if !obj.GetSchedule().Suspend {
 		if _, asked := r.meant.Load(obj.GetUID()); asked || r.Cause == nil {
@@ -41,13 +41,13 @@ func (r *Runner) leave(ctx context.Context, obj Object) (left bool, result ctrl.
 		r.meant.Store(obj.GetUID(), nil)
 		return false, ctrl.Result{}, nil
 	case cause.Hold:
-		if _, told := r.held.LoadOrStore(obj.GetUID(), nil); !told {
+		if _, reported := r.held.LoadOrStore(obj.GetUID(), nil); !reported {
 			log.Info("Nothing is removed: "+cause.Other, "looksAgainEvery", heldPause)
 			r.emit(obj, corev1.EventTypeWarning, v1alpha1.DeletionHeldReason, "it stays with what it made, and is looked at again every "+heldPause.String()+": "+cause.Other)
 		}
 		return true, ctrl.Result{RequeueAfter: heldPause}, nil
 	}
-	there, err := r.letGo(ctx, obj)
+	there, err := r.release(ctx, obj)
 	if err != nil || !there {
 		return true, ctrl.Result{}, err
 	}

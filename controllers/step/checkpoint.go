@@ -22,7 +22,7 @@ func Checkpoint(ctx context.Context) error {
 	c.scope.Record()
 	interim := c.obj.DeepCopyObject().(Object)
 	interim.SetConditions(c.before.GetConditions())
-	// The answer of the API server may be of a newer generation. It is not taken over: what is told in the end is about the
+	// The answer of the API server may be of a newer generation. It is not taken over: what is reported in the end is about the
 	// generation this Reconcile began with.
 	if err := c.runner.patch(ctx, c.before, interim.DeepCopyObject().(Object)); err != nil {
 		return err

@@ -1,30 +1,21 @@
 package step
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"reflect"
 	"strings"
+	"time"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/fluxcd/pkg/runtime/jitter"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// maxMessage bounds an event's message; the API server refuses more than 1,024 characters.
-const maxMessage = 1000
-
-// finish tells how a Reconcile ended: Ready and its companions, one status patch where anything changed, one event where
+// finish reports how a Reconcile ended: Ready and its companions, one status patch where anything changed, one event where
 // Ready changed, and when to look again.
 func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *verdict) (ctrl.Result, error) {
 	if v != nil && v.kind == quiet {
@@ -38,7 +29,7 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 	heading := headingOf(s)
 	summarise(obj, s, v, heading)
 	notes := notesOf(s)
-	mark(obj, notes)
+	setNotes(obj, notes)
 	if token, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
 		obj.GetReconcileStatus().SetLastHandledReconcileRequest(token)
 	}
@@ -47,10 +38,10 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		return ctrl.Result{}, errors.Join(err, errOf(v))
 	}
 	countRefusal(obj, errOf(v))
-	r.tell(before, obj, heading, detailsOf(s, v))
-	r.tellDegraded(before, obj, v)
+	r.readyEvent(before, obj, heading, detailsOf(s, v))
+	r.degradedEvents(before, obj, v)
 	for _, n := range notes {
-		r.note(before, obj, n)
+		r.noteEvent(before, obj, n)
 	}
 	result, err := next(ctx, obj, v)
 	if sooner, ok := s.(Sooner); ok && (v == nil || v.kind == stopped) && sooner.Again() > 0 {
@@ -66,26 +57,26 @@ func notesOf(s Scope) []Note {
 	}
 	notes := n.Notes()
 	for i := range notes {
-		notes[i].Message = hide(s, notes[i].Message)
+		notes[i].Message = mask(s, notes[i].Message)
 	}
 	return notes
 }
 
 func headingOf(s Scope) string {
 	if h, ok := s.(Headed); ok {
-		return hide(s, h.Heading())
+		return mask(s, h.Heading())
 	}
 	return ""
 }
 
 func detailsOf(s Scope, v *verdict) string {
 	if d, ok := s.(Detailed); ok && v != nil && v.kind != waiting {
-		return hide(s, d.Details())
+		return mask(s, d.Details())
 	}
 	return ""
 }
 
-func mark(obj Object, notes []Note) {
+func setNotes(obj Object, notes []Note) {
 	for _, n := range notes {
 		if n.Condition == "" {
 			continue
@@ -127,154 +118,19 @@ func summarise(obj Object, s Scope, v *verdict, heading string) {
 	}
 }
 
-// suspended has Ready say that nothing is done, in front of what it said last.
+// suspended has Ready say that nothing is done, in front of what it says already.
 func (r *Runner) suspended(ctx context.Context, obj Object) error {
-	const mark = "Suspended; "
+	const prefix = "Suspended; "
 	before := obj.DeepCopyObject().(Object)
 	ready := conditions.Get(obj, v1alpha1.ReadyCondition)
-	if ready == nil || strings.HasPrefix(ready.Message, mark) {
+	if ready == nil || strings.HasPrefix(ready.Message, prefix) {
 		return nil
 	}
 	marked := ready.DeepCopy()
-	marked.Message = mark + marked.Message
+	marked.Message = prefix + marked.Message
 	conditions.Set(obj, marked)
 	conditions.Delete(obj, v1alpha1.ReconcilingCondition)
 	return r.patch(ctx, before, obj)
-}
-
-// write writes the status with what the scope recorded.
-func (r *Runner) write(ctx context.Context, before, obj Object, s Scope) error {
-	err := r.patch(ctx, before, obj)
-	if t, ok := s.(Teller); ok && err == nil {
-		t.Told()
-	}
-	return err
-}
-
-// patch writes the status where it differs from what was read: one request, or none. One that is too large to be stored is
-// a failure that Ready tells.
-func (r *Runner) patch(ctx context.Context, before, obj Object) error {
-	size, err := r.send(ctx, before, obj)
-	switch {
-	case refusedForSize(err):
-		weigh(obj, max(size, sizeLimit))
-		return r.tellTooLarge(ctx, before, err)
-	case err != nil:
-		return err
-	}
-	was := obj.DeepCopyObject().(Object)
-	if size > 0 && weigh(obj, size) {
-		_, err = r.send(ctx, was, obj)
-	}
-	return err
-}
-
-// send sends what differs between two states of an object's status, and returns the size of the later one as JSON; 0 when
-// nothing differs.
-func (r *Runner) send(ctx context.Context, before, obj Object) (int, error) {
-	if reflect.DeepEqual(before, obj) {
-		return 0, nil // As of almost all objects that are looked at again.
-	}
-	was, err := json.Marshal(before)
-	if err != nil {
-		return 0, err
-	}
-	is, err := json.Marshal(obj)
-	if err != nil {
-		return 0, err
-	}
-	data, err := statusPatch(was, is)
-	if err != nil || data == nil {
-		return 0, err
-	}
-	// The context may have ended with the work; what was found out is still told.
-	return len(is), client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, client.RawPatch(types.MergePatchType, data)))
-}
-
-// statusPatch returns the merge patch between the statuses of two states of an object, nil where they are the same. Nothing else of an
-// object is written with its status, so nothing else is compared.
-func statusPatch(before, after []byte) ([]byte, error) {
-	type object struct {
-		Status json.RawMessage `json:"status"`
-	}
-	was, is := object{}, object{}
-	if err := errors.Join(json.Unmarshal(before, &was), json.Unmarshal(after, &is)); err != nil {
-		return nil, err
-	}
-	if bytes.Equal(was.Status, is.Status) {
-		return nil, nil
-	}
-	patch, err := jsonpatch.CreateMergePatch(was.Status, is.Status)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(object{Status: patch})
-}
-
-// tell emits an event when Ready is false and says something else than before, and when it is true and the last that it said
-// was a failure, be it that it waited since. Any other success is told by Ready alone: thousands of objects that do as they
-// should are no events. A restart of the operator between failure and success forgets a failure that was followed by waiting.
-// The heading of Ready's message is told elsewhere: neither its coming and going nor its words are in an event of Ready.
-func (r *Runner) tell(before, obj Object, heading, details string) {
-	is := conditions.Get(obj, v1alpha1.ReadyCondition)
-	if is == nil || is.Status == metav1.ConditionUnknown {
-		return
-	}
-	failed := conditions.IsFalse(before, v1alpha1.ReadyCondition)
-	if is.Status == metav1.ConditionFalse {
-		r.failing.Store(obj.GetUID(), nil)
-	} else if _, known := r.failing.LoadAndDelete(obj.GetUID()); !failed && !known {
-		return
-	}
-	message := strings.TrimPrefix(is.Message, heading)
-	if was := conditions.Get(before, v1alpha1.ReadyCondition); was != nil && was.Status == is.Status && was.Reason == is.Reason && strings.HasSuffix(was.Message, message) {
-		return
-	}
-	kind := corev1.EventTypeNormal
-	if is.Status != metav1.ConditionTrue {
-		kind = corev1.EventTypeWarning
-	}
-	if details != "" {
-		message += "\n" + details
-	}
-	r.emit(obj, kind, is.Reason, message)
-}
-
-// note emits an event of a note that is new or says something else than before.
-func (r *Runner) note(before, obj Object, n Note) {
-	if n.Event != "" && (n.Condition == "" || !same(before, obj, n.Condition)) {
-		r.emit(obj, n.Event, n.Reason, n.Message)
-	}
-}
-
-// tellDegraded emits an event of each condition that became false though Ready did not.
-func (r *Runner) tellDegraded(before, obj Object, v *verdict) {
-	if v != nil {
-		return
-	}
-	for _, c := range obj.GetConditions() {
-		if c.Status == metav1.ConditionFalse && degradable[c.Type] {
-			r.note(before, obj, Note{Condition: c.Type, Reason: c.Reason, Message: c.Message, Event: corev1.EventTypeWarning})
-		}
-	}
-}
-
-// degradable are the conditions of steps that Degrade may end.
-var degradable = map[string]bool{v1alpha1.SourceReadyCondition: true}
-
-func same(before, obj Object, condition string) bool {
-	was, is := conditions.Get(before, condition), conditions.Get(obj, condition)
-	if was == nil || is == nil {
-		return was == is
-	}
-	return was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message
-}
-
-func (r *Runner) emit(obj Object, kind, reason, message string) {
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
-	r.Events.Eventf(obj, nil, kind, reason, "Reconcile", "%s", message)
 }
 
 // next says when to look again. Only a failure without a retryInterval goes through the queue's backoff.
@@ -290,6 +146,15 @@ func next(ctx context.Context, obj Object, v *verdict) (ctrl.Result, error) {
 		return ctrl.Result{RequeueAfter: pause(obj)}, nil
 	}
 	return ctrl.Result{}, v.err
+}
+
+// pause is how long to rest before the next try of a failure: retryInterval where it is set, else zero, which leaves it
+// to the queue's backoff.
+func pause(obj Object) time.Duration {
+	if d := obj.GetSchedule().RetryInterval; d != nil {
+		return d.Duration
+	}
+	return 0
 }
 
 func errOf(v *verdict) error {

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
 )
 
 // verdict is how a step ended other than well: it carries the reason of the condition.
@@ -39,7 +38,7 @@ func Wait(reason string, after time.Duration, format string, args ...any) error 
 	return &verdict{kind: waiting, reason: reason, after: after, err: fmt.Errorf(format, args...)}
 }
 
-// Soon ends a step whose work has begun and is expected to end in a moment: nothing is told yet, the status stays as it
+// Soon ends a step whose work has begun and is expected to end in a moment: nothing is reported yet, the status stays as it
 // is, and the object is looked at again after the given time, or sooner when a watch reports a change. It spares the API
 // server a status that the next one replaces at once.
 func Soon(after time.Duration) error {
@@ -64,13 +63,13 @@ func FailAfter(reason string, after time.Duration, err error) error {
 }
 
 // Degrade ends a step that failed though what was delivered before stands: the condition of the step is false, with the reason and
-// words of err, the later steps run, and Ready is what they make it. An event tells of it once.
+// words of err, the later steps run, and Ready is what they make it. There is one event.
 func Degrade(err error) error {
 	v := outcomeOf(err)
 	return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: v.err, goesOn: true, stands: true}
 }
 
-// GoOn is Degrade for a failure that Ready tells, when no later step ends worse.
+// GoOn is Degrade for a failure that Ready reports, when no later step ends worse.
 func GoOn(err error) error {
 	v := outcomeOf(err)
 	return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: v.err, goesOn: true}
@@ -85,14 +84,19 @@ func Add(err error, words string) error {
 // Skip leaves a step out: its condition stays as it is, and the later steps run.
 func Skip() error { return &verdict{kind: skipped, err: errors.New("left out"), goesOn: true} }
 
-// Refused tells objects that the API server finds wrong in themselves, and those in whose place stands somebody else's,
-// which only people can help, from failures that are tried again. It returns nil for nil.
-func Refused(reason string, err error) error {
+// Refused is how a step ends that applied objects with an error, or several joined ones. It is Stop where only people can help: each object is
+// one that the API server finds wrong in itself, or one in whose place stands another that is not kubeop's, for which the error is foreign.
+// It is Fail for all else, and nil for nil.
+func Refused(reason string, err, foreign error) error {
 	if err == nil {
 		return nil
 	}
-	for _, each := range apply.Split(err) {
-		if !apierrors.IsInvalid(each) && !apierrors.IsBadRequest(each) && !errors.Is(each, apply.ErrForeign) {
+	all := []error{err}
+	if joined := (interface{ Unwrap() []error })(nil); errors.As(err, &joined) {
+		all = joined.Unwrap()
+	}
+	for _, each := range all {
+		if !apierrors.IsInvalid(each) && !apierrors.IsBadRequest(each) && !errors.Is(each, foreign) {
 			return Fail(reason, err)
 		}
 	}
@@ -119,26 +123,4 @@ func outcomeOf(err error) *verdict {
 		reason = v1alpha1.AccessDeniedReason
 	}
 	return &verdict{kind: failed, reason: reason, err: err}
-}
-
-// discreet returns err with what the scope hides hidden in its text, and then with nothing to unwrap but the verdict.
-func discreet(s Scope, err error) error {
-	if err == nil {
-		return nil
-	}
-	v := outcomeOf(err)
-	text := hide(s, v.err.Error())
-	if text == v.err.Error() {
-		return err
-	}
-	v.err = errors.New(text)
-	return v
-}
-
-// hide hides in a text what the scope wants hidden.
-func hide(s Scope, text string) string {
-	if d, ok := s.(Discreet); ok {
-		return d.Mask(text)
-	}
-	return text
 }

@@ -1,8 +1,6 @@
 package step
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -29,8 +27,8 @@ var oversized = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 // Collectors are the metrics of sizes and refusals.
 func Collectors() []prometheus.Collector { return []prometheus.Collector{oversized, refusals} }
 
-// weigh has the object say that it comes near the limit of what can be stored. It reports whether that is news in the object.
-func weigh(obj Object, size int) bool {
+// markSize has the object say that it comes near the limit of what can be stored. It reports whether that is news in the object.
+func markSize(obj Object, size int) bool {
 	labels := labelsOf(obj)
 	if size < nearLimit {
 		oversized.Delete(labels)
@@ -61,20 +59,8 @@ func kindOf(obj Object) string {
 	return name[strings.LastIndex(name, ".")+1:]
 }
 
-// errTooLarge is a status that the API server refused for its size.
-var errTooLarge = errors.New("the status is larger than the API server stores, so it stays as it was: split the object into several")
-
 // refusedForSize reports whether the API server refused an object for its size: itself, or because etcd did, which it passes on
 // as nothing but a text.
 func refusedForSize(err error) bool {
 	return apierrors.IsRequestEntityTooLargeError(err) || err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
-}
-
-// tellTooLarge has Ready say that the status could not be written; all else of it stays as it was, which could be stored.
-func (r *Runner) tellTooLarge(ctx context.Context, before Object, refused error) error {
-	told := before.DeepCopyObject().(Object)
-	conditions.MarkFalse(told, v1alpha1.ReadyCondition, v1alpha1.TooLargeReason, "%s", errTooLarge)
-	conditions.MarkReconciling(told, v1alpha1.ProgressingWithRetryReason, "%s", errTooLarge)
-	_, err := r.send(ctx, before, told)
-	return errors.Join(fmt.Errorf("%w: %w", errTooLarge, refused), err)
 }

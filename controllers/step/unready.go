@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// listPatience is how long the first list of a kind may take before the status of who needs it tells of that.
-	listPatience = 30 * time.Second
+	// listLimit is how long the first list of a kind may take before the status of what needs it says so.
+	listLimit = 30 * time.Second
 	// listLook is when to look again at what a list did not wake.
 	listLook = 15 * time.Second
 )
 
-// waker is whom a watch wakes.
+// waker is what a watch wakes, one for each object.
 type waker struct {
 	runner *Runner
 	key    client.ObjectKey
@@ -37,7 +37,7 @@ func (r *Runner) awaits(obj Object, err error) *verdict {
 	switch lasts := r.Clock.Now().Sub(unready.Since); {
 	case unready.Err != nil:
 		return nil
-	case lasts < listPatience:
+	case lasts < listLimit:
 		return &verdict{kind: quiet, after: listLook, err: err}
 	}
 	return &verdict{kind: waiting, reason: v1alpha1.ProgressingReason, after: listLook, err: err}

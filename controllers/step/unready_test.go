@@ -25,7 +25,7 @@ func TestAListThatIsUnderWay(t *testing.T) {
 	began := func(ago time.Duration) error {
 		return Fail(v1alpha1.ApplyFailedReason, fmt.Errorf("applying: %w", &kube.Unready{What: "ConfigMap", Since: now.Add(-ago)}))
 	}
-	result, err := b.run(t, nil, began(listPatience-time.Second), errors.New("must not run"))
+	result, err := b.run(t, nil, began(listLimit-time.Second), errors.New("must not run"))
 	if err != nil || result.RequeueAfter != listLook {
 		t.Errorf("got %+v and %v", result, err)
 	}
@@ -33,7 +33,7 @@ func TestAListThatIsUnderWay(t *testing.T) {
 	if got := told(b.app); len(got) != 0 || b.patches != 0 {
 		t.Errorf("%d patches told %v", b.patches, got)
 	}
-	result, err = b.run(t, nil, began(listPatience))
+	result, err = b.run(t, nil, began(listLimit))
 	b.read(t, b.app)
 	if err != nil || result.RequeueAfter != listLook || !strings.Contains(conditions.GetMessage(b.app, v1alpha1.ReadyCondition), "watching ConfigMap: the first list has not arrived yet") ||
 		conditions.GetReason(b.app, v1alpha1.ReadyCondition) != v1alpha1.ProgressingReason {

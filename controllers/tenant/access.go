@@ -8,6 +8,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/access"
+	"github.com/kubeop/kubeop/delivery/apply"
 )
 
 // grant lets the owners see the tenant's Projects, and of the cluster-scoped kinds the Tenant and Repository of their
@@ -24,7 +25,7 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	if err := s.made.Withdraw(ctx, s.labels(), unwanted...); err != nil {
 		return err
 	}
-	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, append(wanted, role, binding)...))
+	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, append(wanted, role, binding)...), apply.ErrForeign)
 }
 
 // clusterRole is the name of the role and the binding outside the tenant's namespaces.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/flow"
 	"github.com/kubeop/kubeop/delivery/quota"
 )
@@ -34,7 +35,7 @@ func (r *Reconciler) guard(ctx context.Context, s *scope) error {
 			objects = append(objects, schema)
 		}
 	}
-	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, objects...))
+	return step.Refused(v1alpha1.ApplyFailedReason, s.made.Apply(ctx, objects...), apply.ErrForeign)
 }
 
 // namespaces are those of the tenant's projects, sorted.

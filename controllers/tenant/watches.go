@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 )
 
-// SetupWithManager has the controller woken by its Tenants, by hands on what it made, and by projects that come and go.
+// SetupWithManager has the controller woken by its Tenants, by changes that others make to what it made, and by projects that come and go.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,32 +17,32 @@ import (
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
-// Departure is on which terms a home is left.
-type Departure struct {
+// Removal says how a home is removed.
+type Removal struct {
 	// Policy Orphan leaves everything as it is.
 	Policy v1alpha1.DeletionPolicy
 	// Claims says which claims may go.
 	Claims pvc.Terms
-	// Deployer deletes the claims that go, and what would hold the namespace. Nil: nobody makes pods or claims there, and nothing is
+	// Deployer deletes the claims that go, and what would hold the namespace. Nil: there are no pods and claims, and nothing is
 	// deleted one by one.
 	Deployer client.Client
 	// Kinds are those of which the deployer may have made objects.
 	Kinds []schema.GroupResource
-	// Patience is how long pods may take to end, from the deletion of the Tenant or Project on.
-	Patience time.Duration
+	// Grace is how long pods may take to end, from the deletion of the Tenant or Project on; then they are deleted without waiting.
+	Grace time.Duration
 }
 
-// closing is how long the API server may take to keep everybody from making claims once the quota says so: its admission reads
+// quotaDelay is how long the API server may take to keep everyone from making claims once the quota says so: its admission reads
 // quotas from a watch.
-const closing = 500 * time.Millisecond
+const quotaDelay = 500 * time.Millisecond
 
 // Remove deletes the claims that may go, what else would hold the namespace, and then the namespace, and waits until it is gone with
-// all that is in it; or leaves it for the sake of claims that hold data. Then everybody's access ends; quota and network isolation
+// all that is in it; or leaves it for the sake of claims that hold data. Then all access ends; quota and network isolation
 // stay.
 //
-// No request deletes a namespace only if it holds no claim, and Kubernetes empties it seconds later. So nobody can make one before
+// No request deletes a namespace only if it holds no claim, and Kubernetes empties it seconds later. So none can be made before
 // the claims are looked at, and those that go are deleted as they were looked at: one that is bound meanwhile is looked at again.
-func (h Home) Remove(ctx context.Context, d Departure) error {
+func (h Home) Remove(ctx context.Context, d Removal) error {
 	if d.Policy == v1alpha1.DeletionOrphan {
 		return nil
 	}
@@ -71,14 +70,14 @@ func (h Home) Remove(ctx context.Context, d Departure) error {
 }
 
 // clear deletes the claims that go and then returns those that stay.
-func (h Home) clear(ctx context.Context, d Departure) ([]pvc.Claim, error) {
+func (h Home) clear(ctx context.Context, d Removal) ([]pvc.Claim, error) {
 	if d.Deployer != nil {
 		closed, err := namespace.Close(ctx, h.Direct, h.Name, h.Owner.Labels)
 		if err != nil {
 			return nil, err
 		}
 		if closed {
-			return nil, step.Soon(closing)
+			return nil, step.Soon(quotaDelay)
 		}
 	}
 	all, err := pvc.List(ctx, h.Direct, h.Name)
@@ -109,13 +108,11 @@ func (h Home) retain(ctx context.Context, ns *corev1.Namespace, stay []pvc.Claim
 		kind = v1alpha1.ProjectKind
 	}
 	of := fmt.Sprintf("%s %s", kind, strings.TrimPrefix(client.ObjectKeyFromObject(h.Of).String(), "/"))
-	news, err := namespace.Retain(ctx, h.Direct, ns, namespace.Retention{Of: of, Claims: stay, At: h.Steps.Clock.Now()})
-	if err != nil || !news {
+	retained, err := namespace.Retain(ctx, h.Direct, ns, namespace.Retention{Of: of, Claims: stay, At: h.Steps.Clock.Now()})
+	if err != nil || !retained {
 		return err
 	}
-	h.tell(corev1.EventTypeWarning, v1alpha1.NamespaceRetainedReason,
+	h.event(corev1.EventTypeWarning, v1alpha1.NamespaceRetainedReason,
 		fmt.Sprintf("namespace %s stays, because claims in it hold data: %s. %s", ns.Name, pvc.Names(stay), namespace.Ways(ns.Name, stay)))
 	return nil
 }
-
-func metaOf(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }

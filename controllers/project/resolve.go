@@ -1,0 +1,43 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+)
+
+// resolve finds the tenant, which decides the project's Pod Security level, egress and owners.
+func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
+	name := tenantOf(s.project)
+	tenant := &v1alpha1.Tenant{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant)
+	if apierrors.IsNotFound(err) || (err == nil && s.project.Namespace != v1alpha1.HomeNamespace(name)) {
+		return step.Wait(v1alpha1.DependencyNotReadyReason, time.Minute,
+			"namespace %s is the home of no tenant; a Project belongs in the namespace kubeop-<tenant>", s.project.Namespace)
+	}
+	if err != nil {
+		return fmt.Errorf("reading tenant %s: %w", name, err)
+	}
+	s.tenant = tenant
+	if s.hadCluster() {
+		// What administrators take back must not last as long as a failure of what follows, which is up to the tenant's files.
+		s.cluster = r.grantCluster(ctx, s)
+	}
+	return r.count(ctx, s)
+}
+
+// count counts the apps that are declared.
+func (r *Reconciler) count(ctx context.Context, s *scope) error {
+	apps := &v1alpha1.AppList{}
+	if err := r.Client.List(ctx, apps, client.InNamespace(s.namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing the apps of %s: %w", s.namespace, err)
+	}
+	s.apps = len(apps.Items)
+	return nil
+}

@@ -1,0 +1,81 @@
+package step
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// maxMessage bounds an event's message; the API server refuses more than 1,024 characters.
+const maxMessage = 1000
+
+// readyEvent emits an event when Ready is false and says something else than before, and when it is true and was false the last time that
+// it was not unknown. Any other success is reported by Ready alone: thousands of objects that do as they should are no events. A restart of
+// the operator between failure and success forgets a failure that was followed by waiting.
+// The heading of Ready's message is reported elsewhere: neither its coming and going nor its words are in an event of Ready.
+func (r *Runner) readyEvent(before, obj Object, heading, details string) {
+	is := conditions.Get(obj, v1alpha1.ReadyCondition)
+	if is == nil || is.Status == metav1.ConditionUnknown {
+		return
+	}
+	failed := conditions.IsFalse(before, v1alpha1.ReadyCondition)
+	if is.Status == metav1.ConditionFalse {
+		r.failing.Store(obj.GetUID(), nil)
+	} else if _, known := r.failing.LoadAndDelete(obj.GetUID()); !failed && !known {
+		return
+	}
+	message := strings.TrimPrefix(is.Message, heading)
+	if was := conditions.Get(before, v1alpha1.ReadyCondition); was != nil && was.Status == is.Status && was.Reason == is.Reason && strings.HasSuffix(was.Message, message) {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if is.Status != metav1.ConditionTrue {
+		kind = corev1.EventTypeWarning
+	}
+	if details != "" {
+		message += "\n" + details
+	}
+	r.emit(obj, kind, is.Reason, message)
+}
+
+// noteEvent emits an event of a note that is new or says something else than before.
+func (r *Runner) noteEvent(before, obj Object, n Note) {
+	if n.Event != "" && (n.Condition == "" || !same(before, obj, n.Condition)) {
+		r.emit(obj, n.Event, n.Reason, n.Message)
+	}
+}
+
+// degradedEvents emits an event of each condition that became false though Ready did not.
+func (r *Runner) degradedEvents(before, obj Object, v *verdict) {
+	if v != nil {
+		return
+	}
+	for _, c := range obj.GetConditions() {
+		if c.Status == metav1.ConditionFalse && degradable[c.Type] {
+			r.noteEvent(before, obj, Note{Condition: c.Type, Reason: c.Reason, Message: c.Message, Event: corev1.EventTypeWarning})
+		}
+	}
+}
+
+// degradable are the conditions of steps that Degrade may end.
+var degradable = map[string]bool{v1alpha1.SourceReadyCondition: true}
+
+func same(before, obj Object, condition string) bool {
+	was, is := conditions.Get(before, condition), conditions.Get(obj, condition)
+	if was == nil || is == nil {
+		return was == is
+	}
+	return was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message
+}
+
+func (r *Runner) emit(obj Object, kind, reason, message string) {
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
+	r.Events.Eventf(obj, nil, kind, reason, "Reconcile", "%s", message)
+}
