@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 )
 
@@ -75,7 +75,7 @@ func (f *firstLists) recorded(ctx context.Context) []schema.GroupVersionKind {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for i := range apps.Items {
 		for _, entry := range apps.Items[i].Status.Inventory.Entries {
-			if id, err := apply.ParseObjectID(entry.ID); err == nil && id.Kind != "Secret" {
+			if id, err := inventory.ParseObjectID(entry.ID); err == nil && id.Kind != "Secret" {
 				kinds[schema.GroupVersionKind{Group: id.Group, Version: entry.Version, Kind: id.Kind}] = true
 			}
 		}

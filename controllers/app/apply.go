@@ -7,6 +7,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
@@ -30,9 +31,9 @@ func (r *Reconciler) apply(ctx context.Context, s *scope) error {
 		return err
 	}
 	result, err := r.Applier.Apply(ctx, set)
-	apply.Protect(result.Entries, s.objects)
-	stale := apply.Stale(recorded, result.Entries)
-	s.inventory = apply.Inventory(result.Entries, stale)
+	inventory.RecordPolicies(result.Entries, s.objects)
+	stale := inventory.Without(recorded, result.Entries)
+	s.inventory = inventory.Join(result.Entries, stale)
 	if len(result.Written) > 0 {
 		s.unhealthySince, s.wrote = nil, true
 		s.memory.writes(result, r.Clock.Now())

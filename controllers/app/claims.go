@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // claims remember what the apps of each project declare, so that an object that moves from one app to another is handed over
@@ -89,10 +89,10 @@ func (c *claims) note(s *scope) (news bool) {
 func hashesOf(s *scope, rendered bool) []uint64 {
 	var hashes []uint64
 	for _, o := range s.objects {
-		hashes = append(hashes, hashOf(apply.IDOf(o)))
+		hashes = append(hashes, hashOf(inventory.IDOf(o)))
 	}
 	for _, e := range s.inventory.Entries {
-		if id, err := apply.ParseObjectID(e.ID); err == nil && !rendered {
+		if id, err := inventory.ParseObjectID(e.ID); err == nil && !rendered {
 			hashes = append(hashes, hashOf(id))
 		}
 	}
@@ -153,13 +153,13 @@ func (c *claims) awaiting(namespace, but string) []string {
 }
 
 // declares reports whether the app declared an object.
-func (c claim) declares(id apply.ObjectID) bool {
+func (c claim) declares(id inventory.ObjectID) bool {
 	_, found := slices.BinarySearch(c.objects, hashOf(id))
 	return found
 }
 
 // hashOf stands for an object of a project. Its namespace is the project's.
-func hashOf(id apply.ObjectID) uint64 {
+func hashOf(id inventory.ObjectID) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id.Group + "/" + id.Kind + "/" + id.Name)) // It never fails.
 	return h.Sum64()

@@ -10,7 +10,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 func gitApp(generation int64) *v1alpha1.App {
@@ -62,7 +62,7 @@ func TestNote(t *testing.T) {
 			if !ok || got.about.generation != c.generation {
 				t.Errorf("it said so at generation %d, want %d", got.about.generation, c.generation)
 			}
-			if declares := got.declares(apply.ObjectID{Namespace: s.app.Namespace, Name: "moved", Kind: "ConfigMap"}); declares != c.declares {
+			if declares := got.declares(inventory.ObjectID{Namespace: s.app.Namespace, Name: "moved", Kind: "ConfigMap"}); declares != c.declares {
 				t.Errorf("it declares the object: %t", declares)
 			}
 			all.forget(s.app)
@@ -81,7 +81,7 @@ func TestABrokenAppKeepsItsObjectsOverARestart(t *testing.T) {
 	s.inventory.Entries = []v1alpha1.InventoryEntry{{ID: "kubeop-acme-shop_own__ConfigMap", Version: "v1"}}
 	all.note(s)
 	got, ok := all.of(s.app.Namespace, s.app.Name)
-	if !ok || !got.declares(apply.ObjectID{Namespace: s.app.Namespace, Name: "own", Kind: "ConfigMap"}) {
+	if !ok || !got.declares(inventory.ObjectID{Namespace: s.app.Namespace, Name: "own", Kind: "ConfigMap"}) {
 		t.Errorf("it declares %v", got.objects)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // removeConfirmed deletes what left its source. What is protected is held, and goes only when somebody confirmed the very list of what
@@ -27,7 +28,7 @@ func (r *Reconciler) removeConfirmed(ctx context.Context, s *scope, removal appl
 	removal.Entries, removal.Confirmed = removed.Held, true
 	listed, err := r.Applier.Remove(ctx, removal)
 	s.hold(listed.Held, removal.Retain)
-	removed.Left = append(apply.Stale(removed.Left, removed.Held), listed.Left...)
+	removed.Left = append(inventory.Without(removed.Left, removed.Held), listed.Left...)
 	removed.Held = listed.Held
 	removed.Leaving = append(removed.Leaving, listed.Leaving...)
 	removed.Wanted = append(removed.Wanted, listed.Wanted...)

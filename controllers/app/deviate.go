@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/mask"
 )
 
@@ -43,9 +44,9 @@ func (r *Reconciler) deviations(ctx context.Context, s *scope, result apply.Resu
 			return step.Fail(v1alpha1.ApplyFailedReason, err)
 		}
 	case len(result.Corrected) > 0:
-		m.putBack(apply.Names(result.Corrected), r.Clock.Now())
+		m.putBack(inventory.Names(result.Corrected), r.Clock.Now())
 	case len(result.Moved) > 0:
-		m.drift = []string{apply.Names(entriesOf(result.Moved))}
+		m.drift = []string{inventory.Names(entriesOf(result.Moved))}
 		s.soon(max(r.quarrel(m), backoff.First))
 	default:
 		m.drift = nil

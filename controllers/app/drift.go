@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
@@ -37,7 +38,7 @@ func (r *Reconciler) drift(ctx context.Context, s *scope, request release.Reques
 		return err
 	}
 	if pause := r.quarrel(s.memory); len(moved) > 0 && mode == v1alpha1.DriftCorrect && pause > 0 {
-		s.memory.driftKey, s.memory.drift, s.again = "", []string{apply.Names(moved)}, pause
+		s.memory.driftKey, s.memory.drift, s.again = "", []string{inventory.Names(moved)}, pause
 	} else if key := driftKey(s.app, moved); len(moved) > 0 && key != s.memory.driftKey {
 		if err := r.compare(ctx, s, request, moved); err != nil {
 			return step.Fail(v1alpha1.ApplyFailedReason, err)
@@ -68,7 +69,7 @@ func (r *Reconciler) compare(ctx context.Context, s *scope, request release.Requ
 	correct := s.app.Spec.DriftMode() == v1alpha1.DriftCorrect
 	refs := make([]cluster.Ref, 0, len(moved))
 	for _, e := range moved {
-		id, err := apply.ParseObjectID(e.ID)
+		id, err := inventory.ParseObjectID(e.ID)
 		if err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ func (r *Reconciler) compare(ctx context.Context, s *scope, request release.Requ
 	}
 	now := map[string]string{}
 	for _, e := range moved {
-		id, _ := apply.ParseObjectID(e.ID) // It was parsed above.
+		id, _ := inventory.ParseObjectID(e.ID) // It was parsed above.
 		if !drifted[id.Kind+"/"+id.Name] {
 			now[e.ID] = e.Digest
 		}
@@ -114,8 +115,8 @@ func (r *Reconciler) compare(ctx context.Context, s *scope, request release.Requ
 }
 
 // idOf is an object of a release as the inventory names it.
-func idOf(ref cluster.Ref) apply.ObjectID {
-	return apply.ObjectID{Namespace: ref.Namespace, Name: ref.Name, Group: ref.Group, Kind: ref.Kind}
+func idOf(ref cluster.Ref) inventory.ObjectID {
+	return inventory.ObjectID{Namespace: ref.Namespace, Name: ref.Name, Group: ref.Group, Kind: ref.Kind}
 }
 
 // patient is how many corrections in a row are made at once.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/health"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/mask"
 )
 
@@ -79,7 +79,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) (health.Verdict, error)
 		}
 	}
 	for i, ref := range refs {
-		id := apply.ObjectID{Namespace: ref.Key.Namespace, Name: ref.Key.Name, Group: ref.Kind.Group, Kind: ref.Kind.Kind}
+		id := inventory.ObjectID{Namespace: ref.Key.Namespace, Name: ref.Key.Name, Group: ref.Kind.Group, Kind: ref.Kind.Kind}
 		refs[i].Floor = s.memory.floors[id.String()]
 	}
 	explainer, err := r.Explainer(s.app.Namespace, mask.Of(s.sensitive))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/render/workload"
 )
 
@@ -78,7 +78,7 @@ func (r *Reconciler) mounted(ctx context.Context, s *scope) error {
 // carriesOver reports whether an object, whose label names an app that is gone, is a claim that this app goes on with: as movedFrom
 // says, or because the claim is named after this one, from which that one had it. So a rename can be reverted. What is named
 // after the app that is gone is its own, be it that this app's name begins alike.
-func (s *scope) carriesOver(id apply.ObjectID, gone string) bool {
+func (s *scope) carriesOver(id inventory.ObjectID, gone string) bool {
 	if s.app.Spec.Image == nil || id.Group != "" || id.Kind != claimKind.Kind {
 		return false
 	}
@@ -119,7 +119,7 @@ func (s *scope) hasTakenOver() bool {
 		applied[e.ID] = e.Digest != ""
 	}
 	return !slices.ContainsFunc(s.app.Spec.Image.Volumes, func(v v1alpha1.ImageVolume) bool {
-		id := apply.ObjectID{Namespace: s.app.Namespace, Name: workload.ClaimOf(s.app, v), Kind: claimKind.Kind}
+		id := inventory.ObjectID{Namespace: s.app.Namespace, Name: workload.ClaimOf(s.app, v), Kind: claimKind.Kind}
 		return v.Size != nil && !applied[id.String()]
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // prune deletes what left the source, but for what is protected: that waits for somebody to confirm it.
@@ -27,7 +28,7 @@ func (r *Reconciler) prune(ctx context.Context, s *scope, made, stale []v1alpha1
 		Client: r.sees(s), Entries: stale, Owner: ownerLabels(s.owner), Guarded: true,
 		Retain: retain, Dependents: s.dependents(), Wanted: r.wanted(s),
 	})
-	s.inventory = apply.Inventory(made, removed.Left)
+	s.inventory = inventory.Join(made, removed.Left)
 	r.tellKept(ctx, s.app, removed.Kept, "are annotated "+v1alpha1.PruneAnnotation+": "+v1alpha1.PruneDisabled)
 	if err != nil {
 		return step.Fail(v1alpha1.PruneFailedReason, fmt.Errorf("deleting what left the source: %w", forbidden(err, "")))
@@ -73,9 +74,9 @@ func (r *Reconciler) tellKept(ctx context.Context, app *v1alpha1.App, kept []v1a
 	if len(kept) == 0 {
 		return
 	}
-	message := fmt.Sprintf("left %s, which %s: kubeop no longer looks after them", apply.Names(kept), why)
+	message := fmt.Sprintf("left %s, which %s: kubeop no longer looks after them", inventory.Names(kept), why)
 	r.Steps.Events.Eventf(app, nil, corev1.EventTypeNormal, v1alpha1.KeptReason, "Prune", "%s", message)
-	ctrl.LoggerFrom(ctx).Info("Objects are kept", "objects", apply.Names(kept), "why", why)
+	ctrl.LoggerFrom(ctx).Info("Objects are kept", "objects", inventory.Names(kept), "why", why)
 }
 
 // maxHeld bounds how many objects the status names.
@@ -92,7 +93,7 @@ func inHold(entries []v1alpha1.InventoryEntry, retain bool) []string {
 	}
 	var out []string
 	for _, e := range entries {
-		id, err := apply.ParseObjectID(e.ID)
+		id, err := inventory.ParseObjectID(e.ID)
 		if err != nil {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -164,7 +165,7 @@ func (r *Reconciler) unmoved(ctx context.Context, s *scope) func(*unstructured.U
 		}
 		return same
 	})
-	return func(o *unstructured.Unstructured) bool { return still()[apply.IDOf(o).String()] }
+	return func(o *unstructured.Unstructured) bool { return still()[inventory.IDOf(o).String()] }
 }
 
 func recordedEntries(s *scope) []v1alpha1.InventoryEntry {
@@ -197,7 +198,7 @@ func (r *Reconciler) recordObjects(ctx context.Context, s *scope, outcome releas
 	if err != nil {
 		return err
 	}
-	entries = apply.Inventory(entries, sharedEntries(s.inventory.Entries, outcome)).Entries
+	entries = inventory.Join(entries, sharedEntries(s.inventory.Entries, outcome)).Entries
 	s.memory.release, s.memory.revision, s.memory.content = outcome.Release.Name, deployed.revision, deployed.content
 	s.memory.entries, s.memory.floors, s.memory.written = entries, floors, r.Clock.Now()
 	s.inventory, s.unhealthySince = v1alpha1.Inventory{Entries: entries}, nil

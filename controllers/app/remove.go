@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/finalizer"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
@@ -91,7 +92,7 @@ func (r *Reconciler) removeObjects(ctx context.Context, s *scope, going bool) er
 		Foreground: s.app.Spec.DeletionPolicy == v1alpha1.AppDeletionWaitForTermination,
 		Wanted:     r.wanted(s),
 	})
-	s.inventory = apply.Inventory(removed.Left, removed.Kept) // All that is kept is told of at once, in the end.
+	s.inventory = inventory.Join(removed.Left, removed.Kept) // All that is kept is told of at once, in the end.
 	if err != nil {
 		return step.Fail(v1alpha1.PruneFailedReason, forbidden(err, ", or set deletionPolicy: Orphan in the App to let go of it"))
 	}
@@ -103,7 +104,7 @@ func (r *Reconciler) removeObjects(ctx context.Context, s *scope, going bool) er
 		again := nextWord(now.Sub(s.memory.began("taken over", now)), s.app.Spec.Within()-now.Sub(s.app.DeletionTimestamp.Time))
 		return step.Wait(v1alpha1.DeletingReason, again, "leaves %s, and waits until that is taken over", describe(removed.Wanted))
 	}
-	r.tellKept(ctx, s.app, apply.Inventory(removed.Kept, removed.Held).Entries, "are protected from deletion")
+	r.tellKept(ctx, s.app, inventory.Join(removed.Kept, removed.Held).Entries, "are protected from deletion")
 	return nil
 }
 

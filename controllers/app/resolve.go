@@ -17,7 +17,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
 )
@@ -62,7 +62,7 @@ func (r *Reconciler) inStep(s *scope) error {
 	var first error
 	asked := map[schema.GroupVersionKind]bool{corev1.SchemeGroupVersion.WithKind("Secret"): true} // Secrets are the deployers' to watch.
 	for _, e := range namespaced(s.inventory.Entries) {
-		id, err := apply.ParseObjectID(e.ID)
+		id, err := inventory.ParseObjectID(e.ID)
 		if err != nil {
 			return err
 		}

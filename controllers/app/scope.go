@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/own"
@@ -136,15 +137,15 @@ func (r *Reconciler) recall(ctx context.Context, s *scope) (err error) {
 func (r *Reconciler) recorded(ctx context.Context, app *v1alpha1.App) (v1alpha1.Inventory, error) {
 	told := v1alpha1.Inventory{Entries: apply.Sealed(app.Status.Inventory.Entries, r.Seal)}
 	begun, err := r.Journal.Of(ctx, app.UID)
-	if untold := apply.Stale(begun, told.Entries); len(untold) > 0 {
-		told = apply.Inventory(told.Entries, untold)
+	if untold := inventory.Without(begun, told.Entries); len(untold) > 0 {
+		told = inventory.Join(told.Entries, untold)
 	}
 	return told, err
 }
 
 // announce has entries that are new recorded before their objects are made.
 func (r *Reconciler) announce(ctx context.Context, s *scope, entries []v1alpha1.InventoryEntry) error {
-	err := r.Journal.Record(ctx, s.app.UID, apply.Stale(entries, s.inventory.Entries))
+	err := r.Journal.Record(ctx, s.app.UID, inventory.Without(entries, s.inventory.Entries))
 	s.inventory = v1alpha1.Inventory{Entries: entries}
 	if errors.Is(err, journal.ErrFull) {
 		return step.Checkpoint(ctx)

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/release"
 )
 
@@ -46,7 +47,7 @@ func sharedEntries(recorded []v1alpha1.InventoryEntry, outcome release.Outcome) 
 		}
 		now = append(now, e)
 	}
-	stale := apply.Stale(was, now)
+	stale := inventory.Without(was, now)
 	for i := range stale {
 		stale[i].Stale = true
 	}
@@ -79,8 +80,8 @@ func (r *Reconciler) pruneShared(ctx context.Context, s *scope) error {
 
 // recordShared has of the stale entries only those recorded that are left.
 func (s *scope) recordShared(stale, left []v1alpha1.InventoryEntry) {
-	rest := apply.Stale(s.inventory.Entries, stale)
-	s.inventory = apply.Inventory(rest, left)
+	rest := inventory.Without(s.inventory.Entries, stale)
+	s.inventory = inventory.Join(rest, left)
 	if s.memory.revision != 0 && s.memory.release == releaseName(s.app) {
 		s.memory.entries = s.inventory.Entries
 	}

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/backoff"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // An object that leaves one app of a project and appears in another is handed over, in three steps that each app takes for
@@ -56,11 +56,11 @@ const syncPatience = 30 * backoff.First
 
 // wanted returns a function that says which other app declares an object, or may be about to. It costs one request, if it
 // is called at all.
-func (r *Reconciler) wanted(s *scope) func(context.Context, apply.ObjectID) (string, error) {
+func (r *Reconciler) wanted(s *scope) func(context.Context, inventory.ObjectID) (string, error) {
 	var once sync.Once
 	var others siblings
 	var failed error
-	return func(ctx context.Context, id apply.ObjectID) (string, error) {
+	return func(ctx context.Context, id inventory.ObjectID) (string, error) {
 		once.Do(func() { others, failed = r.siblings(ctx, s) })
 		for name, was := range others.said {
 			if was.declares(id) {
@@ -181,8 +181,8 @@ func (r *Reconciler) behind(s *scope, sibling *v1alpha1.App, was claim) bool {
 
 // yields returns a function that says whether the app whose label an object carries has given it up: it looked at what it
 // is made from now, and that does not declare the object. What belongs to an app that is gone belongs to nobody.
-func (r *Reconciler) yields(ctx context.Context, s *scope) func(apply.ObjectID, string) bool {
-	return func(id apply.ObjectID, owner string) bool {
+func (r *Reconciler) yields(ctx context.Context, s *scope) func(inventory.ObjectID, string) bool {
+	return func(id inventory.ObjectID, owner string) bool {
 		other := &v1alpha1.App{}
 		err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.app.Namespace, Name: owner}, other)
 		if apierrors.IsNotFound(err) {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/journal"
 )
 
@@ -62,7 +62,7 @@ func has(names ...string) func(*v1alpha1.App) {
 // wantedBy says for whom the ConfigMap "left" is left.
 func (p *project) wantedBy() string {
 	p.t.Helper()
-	by, err := p.wanted(p.web)(p.t.Context(), apply.ObjectID{Namespace: shop, Name: "left", Kind: "ConfigMap"})
+	by, err := p.wanted(p.web)(p.t.Context(), inventory.ObjectID{Namespace: shop, Name: "left", Kind: "ConfigMap"})
 	if err != nil {
 		p.t.Fatal(err)
 	}

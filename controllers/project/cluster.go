@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/access"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // clusterRole is the name of the role and the binding with which the project's deployer writes cluster-scoped kinds.
@@ -145,5 +145,5 @@ func (s *scope) hadCluster() bool {
 }
 
 func (s *scope) clusterID(kind string) string {
-	return apply.ObjectID{Name: clusterRole(s.namespace), Group: rbacv1.GroupName, Kind: kind}.String()
+	return inventory.ObjectID{Name: clusterRole(s.namespace), Group: rbacv1.GroupName, Kind: kind}.String()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
@@ -182,7 +183,7 @@ func (r *Reconciler) let(ctx context.Context, s *scope, lost map[identity.Ref]cl
 		if err := r.markClaims(ctx, lost[loss.Ref], loss); err != nil {
 			return nil, err
 		}
-		id := apply.ObjectID{Namespace: loss.Ref.Key().Namespace, Name: loss.Ref.Key().Name, Group: v1alpha1.GroupVersion.Group, Kind: loss.Ref.Kind()}
+		id := inventory.ObjectID{Namespace: loss.Ref.Key().Namespace, Name: loss.Ref.Key().Name, Group: v1alpha1.GroupVersion.Group, Kind: loss.Ref.Kind()}
 		entries = append(entries, v1alpha1.InventoryEntry{ID: id.String(), Version: v1alpha1.GroupVersion.Version})
 		names = append(names, loss.Ref.String())
 	}

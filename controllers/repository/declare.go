@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -156,7 +157,7 @@ func (r *Reconciler) recorded(ctx context.Context, o client.Object) []v1alpha1.I
 	if err != nil || live == nil || !apply.Applied(live) {
 		return nil
 	}
-	return []v1alpha1.InventoryEntry{{ID: apply.IDOf(o).String(), Version: v1alpha1.GroupVersion.Version, Digest: "applied"}}
+	return []v1alpha1.InventoryEntry{{ID: inventory.IDOf(o).String(), Version: v1alpha1.GroupVersion.Version, Digest: "applied"}}
 }
 
 // pathOf returns the path as the file system names it.

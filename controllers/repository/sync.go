@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -255,7 +256,7 @@ func (p *progress) before(n tree.Node) bool {
 // its file.
 func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.Object, failed failures) error {
 	set := apply.Set{Client: r.Direct}
-	refs := map[apply.ObjectID]identity.Ref{}
+	refs := map[inventory.ObjectID]identity.Ref{}
 	for _, o := range objects {
 		u, err := declared(o)
 		if err != nil {
@@ -263,12 +264,12 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 		}
 		set.Objects = append(set.Objects, u)
 		set.Recorded = append(set.Recorded, r.recorded(ctx, o)...)
-		refs[apply.IDOf(o)], _ = identity.Of(o)
+		refs[inventory.IDOf(o)], _ = identity.Of(o)
 	}
 	_, err := r.Applier.Apply(ctx, set)
 	wrong := map[identity.Ref]bool{}
-	for _, each := range apply.Split(err) {
-		var oe *apply.ObjectError
+	for _, each := range inventory.Split(err) {
+		var oe *inventory.ObjectError
 		if !errors.As(each, &oe) {
 			return step.Fail(v1alpha1.SyncFailedReason, each)
 		}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/finalizer"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // removeProjects deletes the tenant's projects and waits for them, then takes the owners' access. Whether what runs in them
@@ -77,17 +77,17 @@ func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 	}
 	var entries []v1alpha1.InventoryEntry
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
-		id := apply.ObjectID{Name: clusterRole(s.tenant), Group: rbacv1.GroupName, Kind: kind}
+		id := inventory.ObjectID{Name: clusterRole(s.tenant), Group: rbacv1.GroupName, Kind: kind}
 		entries = append(entries, v1alpha1.InventoryEntry{ID: id.String(), Version: "v1"})
 	}
 	for _, e := range s.tenant.Status.Inventory.Entries {
-		if id, err := apply.ParseObjectID(e.ID); err == nil && id.Group == flowcontrolv1.GroupName {
+		if id, err := inventory.ParseObjectID(e.ID); err == nil && id.Group == flowcontrolv1.GroupName {
 			entries = append(entries, e)
 		}
 	}
 	left, err := r.Applier.Prune(ctx, r.Direct, entries, s.labels())
 	if err == nil && len(left) > 0 {
-		return step.Wait(v1alpha1.DeletingReason, time.Second, "waits for %s to be gone", apply.Names(left))
+		return step.Wait(v1alpha1.DeletingReason, time.Second, "waits for %s to be gone", inventory.Names(left))
 	}
 	return err
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // concurrency is how many objects of one rank are applied at once.
@@ -53,7 +54,7 @@ type Set struct {
 	// TakeOwnership takes over objects that exist and that nobody owns; never a cluster-scoped one.
 	TakeOwnership bool
 	// Yields says whether the app of that name, of the same project, has given up an object that carries its label. Nil: no.
-	Yields func(id ObjectID, app string) bool
+	Yields func(id inventory.ObjectID, app string) bool
 	// Floors are the resourceVersions, by ID, in which objects were written a moment ago, as of Result.Written. What a watch shows
 	// in an older one has not seen that; Result.Unseen says when to look again.
 	Floors map[string]string
@@ -80,19 +81,6 @@ type Result struct {
 	Corrected []v1alpha1.InventoryEntry
 }
 
-// ObjectError says which object an error is about.
-type ObjectError struct {
-	ID  ObjectID
-	Err error
-}
-
-func (e *ObjectError) Error() string {
-	return fmt.Sprintf("%s/%s: %s", e.ID.Kind, e.ID.Name, strings.TrimSpace(e.Err.Error()))
-}
-
-// Unwrap returns the error itself.
-func (e *ObjectError) Unwrap() error { return e.Err }
-
 // Apply applies the set, rank by rank. An object that fails holds up nothing but what cannot be without it. The errors
 // are joined, each an *ObjectError. The result is valid also with an error.
 func (a *Applier) Apply(ctx context.Context, set Set) (Result, error) {
@@ -101,7 +89,7 @@ func (a *Applier) Apply(ctx context.Context, set Set) (Result, error) {
 		r.keepAll()
 		return r.result, err
 	}
-	for _, rank := range byRank(set.Objects) {
+	for _, rank := range inventory.Stages(set.Objects) {
 		r.all(ctx, rank)
 	}
 	r.result.sort()
@@ -119,13 +107,13 @@ type run struct {
 
 	mu     sync.Mutex
 	result Result
-	failed map[ObjectID]error
+	failed map[inventory.ObjectID]error
 }
 
 func newRun(a *Applier, set Set) *run {
 	r := &run{
 		Applier: a, set: set, recorded: map[string]v1alpha1.InventoryEntry{}, result: Result{Written: map[string]string{}},
-		definitions: definitionsOf(set.Objects), scalers: scalersOf(set.Objects), failed: map[ObjectID]error{},
+		definitions: definitionsOf(set.Objects), scalers: scalersOf(set.Objects), failed: map[inventory.ObjectID]error{},
 	}
 	for _, e := range set.Recorded {
 		r.recorded[e.ID] = e
@@ -140,7 +128,7 @@ func (r *run) announce(ctx context.Context) error {
 	}
 	var unrecorded []v1alpha1.InventoryEntry
 	for _, o := range r.set.Objects {
-		id := IDOf(o).String()
+		id := inventory.IDOf(o).String()
 		if _, known := r.recorded[id]; !known {
 			unrecorded = append(unrecorded, v1alpha1.InventoryEntry{ID: id, Version: o.GroupVersionKind().Version})
 		}
@@ -148,7 +136,7 @@ func (r *run) announce(ctx context.Context) error {
 	if len(unrecorded) == 0 {
 		return nil
 	}
-	if err := r.set.Before(ctx, Inventory(r.set.Recorded, unrecorded).Entries); err != nil {
+	if err := r.set.Before(ctx, inventory.Join(r.set.Recorded, unrecorded).Entries); err != nil {
 		return fmt.Errorf("recording what will be applied: %w", err)
 	}
 	return nil
@@ -157,11 +145,11 @@ func (r *run) announce(ctx context.Context) error {
 // keepAll leaves the objects of a set that was not begun recorded as they were.
 func (r *run) keepAll() {
 	for _, o := range r.set.Objects {
-		if entry, known := r.recorded[IDOf(o).String()]; known {
+		if entry, known := r.recorded[inventory.IDOf(o).String()]; known {
 			r.result.Entries = append(r.result.Entries, entry)
 		}
 	}
-	r.result.Entries = Inventory(r.result.Entries, nil).Entries
+	r.result.Entries = inventory.Join(r.result.Entries, nil).Entries
 }
 
 // all applies the objects of one rank at the same time.
@@ -180,7 +168,7 @@ func (r *run) all(ctx context.Context, objects []*unstructured.Unstructured) {
 
 // one applies an object unless it is as it was left, and records it.
 func (r *run) one(ctx context.Context, o *unstructured.Unstructured) {
-	id := IDOf(o)
+	id := inventory.IDOf(o)
 	entry, known := r.recorded[id.String()]
 	if err := r.blocked(ctx, o); err != nil {
 		r.fail(id, err)
@@ -220,19 +208,19 @@ func (r *run) record(entry v1alpha1.InventoryEntry) {
 	r.result.Entries = append(r.result.Entries, entry)
 }
 
-func (r *run) wrote(id ObjectID, version string) {
+func (r *run) wrote(id inventory.ObjectID, version string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result.Written[id.String()] = version
 }
 
-func (r *run) fail(id ObjectID, err error) {
+func (r *run) fail(id inventory.ObjectID, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed[id] = err
 }
 
-func (r *run) failure(id ObjectID) error {
+func (r *run) failure(id inventory.ObjectID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failed[id]
@@ -245,7 +233,7 @@ func (r *run) errors() error {
 	}
 	joined := make(failures, 0, len(r.failed))
 	for id, err := range r.failed {
-		joined = append(joined, &ObjectError{ID: id, Err: err})
+		joined = append(joined, &inventory.ObjectError{ID: id, Err: err})
 	}
 	slices.SortFunc(joined, func(x, y error) int { return strings.Compare(x.Error(), y.Error()) })
 	return joined
@@ -270,18 +258,6 @@ func (f failures) Error() string {
 }
 
 func (f failures) Unwrap() []error { return f }
-
-// Split returns the errors that were joined into err; none for nil.
-func Split(err error) []error {
-	if err == nil {
-		return nil
-	}
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
-		return joined.Unwrap()
-	}
-	return []error{err}
-}
 
 // refused reports whether the API server answered that it did not take the object.
 func refused(err error) bool {

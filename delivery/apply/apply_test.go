@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
@@ -82,7 +83,7 @@ func (b *bench) apply(objects ...*unstructured.Unstructured) (int64, error) {
 	b.t.Helper()
 	before := b.writes.Load()
 	result, err := b.Apply(b.t.Context(), Set{Client: b.Client, Objects: objects, Recorded: b.recorded})
-	b.recorded = Inventory(result.Entries, Stale(b.recorded, result.Entries)).Entries
+	b.recorded = inventory.Join(result.Entries, inventory.Without(b.recorded, result.Entries)).Entries
 	return b.writes.Load() - before, err
 }
 
@@ -225,7 +226,7 @@ func TestWhatIsNotOursIsNotTaken(t *testing.T) {
 	if got := b.read("two").Data["key"]; got != "a" {
 		t.Errorf("the other object was held up: %q", got)
 	}
-	if got := Names(b.recorded); got != "ConfigMap/two" {
+	if got := inventory.Names(b.recorded); got != "ConfigMap/two" {
 		t.Errorf("recorded is %s", got)
 	}
 }
@@ -255,7 +256,7 @@ func TestAnInvalidObjectHoldsUpNothing(t *testing.T) {
 	if writes != 3 || !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "ConfigMap/bad: ") {
 		t.Errorf("%d writes and %v", writes, err)
 	}
-	if got := Names(b.recorded); got != "ConfigMap/one, Ingress/web" {
+	if got := inventory.Names(b.recorded); got != "ConfigMap/one, Ingress/web" {
 		t.Errorf("recorded is %s", got)
 	}
 }
@@ -274,7 +275,7 @@ func TestALostAnswerIsRecorded(t *testing.T) {
 	if _, err := b.apply(b.config("one", "a")); err == nil {
 		t.Fatal("the error is swallowed")
 	}
-	if got := Names(b.recorded); got != "ConfigMap/one" {
+	if got := inventory.Names(b.recorded); got != "ConfigMap/one" {
 		t.Errorf("what may be there is not recorded: %q", got)
 	}
 }
@@ -299,7 +300,7 @@ func TestPrune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := Names(left); got != "ConfigMap/held" {
+	if got := inventory.Names(left); got != "ConfigMap/held" {
 		t.Errorf("left is %s", got)
 	}
 	b.read("two")
@@ -320,13 +321,13 @@ func TestLedgerForgetsNothing(t *testing.T) {
 	if err := l.Apply(t.Context(), b.config("one", "b")); err != nil {
 		t.Fatal(err)
 	}
-	if got := Names(l.Inventory().Entries); got != "ConfigMap/one, ConfigMap/two" {
+	if got := inventory.Names(l.Inventory().Entries); got != "ConfigMap/one, ConfigMap/two" {
 		t.Errorf("before pruning, recorded is %s", got)
 	}
 	if err := l.Prune(t.Context(), map[string]string{v1alpha1.AppLabel: "web"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := Names(l.Inventory().Entries); got != "ConfigMap/one" {
+	if got := inventory.Names(l.Inventory().Entries); got != "ConfigMap/one" {
 		t.Errorf("after pruning, recorded is %s", got)
 	}
 }
@@ -419,7 +420,7 @@ func TestAFullQuotaIsToldFromOtherRefusals(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if !Only(err, ErrContested, ErrQuota) || Only(err, ErrContested) || !strings.Contains(err.Error(), "project.yaml") || !apierrors.IsForbidden(Split(err)[0]) {
+	if !Only(err, ErrContested, ErrQuota) || Only(err, ErrContested) || !strings.Contains(err.Error(), "project.yaml") || !apierrors.IsForbidden(inventory.Split(err)[0]) {
 		t.Errorf("got %v", err)
 	}
 }

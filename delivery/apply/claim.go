@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 var (
@@ -92,7 +93,7 @@ func inProject(theirs, ours map[string]string) bool {
 
 // yielded reports whether the other app of the project that has the object gives it up.
 func (t *target) yielded(app string) bool {
-	return app != "" && t.set.Yields != nil && t.set.Yields(IDOf(t.object), app)
+	return app != "" && t.set.Yields != nil && t.set.Yields(inventory.IDOf(t.object), app)
 }
 
 // whose names the owner by its labels, the project and tenant where they are not ours too.

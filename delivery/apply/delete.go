@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/finalizer"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // maxLooks bounds how often an object that others write meanwhile is looked at again.
@@ -20,27 +21,27 @@ const maxLooks = 5
 
 // remove deletes one object and says what became of it. A version that the API server has ceased to serve says nothing
 // about the object: it is looked for again in one that is served.
-func (a *Applier) remove(ctx context.Context, r *Removal, id ObjectID, e *v1alpha1.InventoryEntry) (fate, string, error) {
+func (a *Applier) remove(ctx context.Context, r *Removal, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (fate, string, error) {
 	f, note, err := a.removeAs(ctx, r, id, e)
 	if !unserved(err) {
 		return f, note, err
 	}
 	meta.MaybeResetRESTMapper(r.Client.RESTMapper())
 	if f, note, err = a.removeAs(ctx, r, id, e); unserved(err) {
-		err = fmt.Errorf("the API server does not serve %s at present: %w", id.kind(e.Version).GroupVersion(), err)
+		err = fmt.Errorf("the API server does not serve %s at present: %w", id.Versioned(e.Version).GroupVersion(), err)
 	}
 	return f, note, err
 }
 
 // removeAs deletes one object in the version in which it seems to be served. What is decided about is what is deleted: where
 // it changed in between, such as by another app that took it over, it is looked at again.
-func (a *Applier) removeAs(ctx context.Context, r *Removal, id ObjectID, e *v1alpha1.InventoryEntry) (fate, string, error) {
-	kind, key := servedAs(r.Client, id.kind(e.Version)), client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
+func (a *Applier) removeAs(ctx context.Context, r *Removal, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (fate, string, error) {
+	kind, key := servedAs(r.Client, id.Versioned(e.Version)), client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
 	live, known, err := a.Live(ctx, kind, key)
 	if unlisted(err) {
 		live, known, err = nil, false, nil
 	}
-	blind := !known || id.isSecret() // Of a Secret the watch knows no labels.
+	blind := !known || id.IsSecret() // Of a Secret the watch knows no labels.
 	switch {
 	case err != nil:
 		return failed, "", err
@@ -58,7 +59,7 @@ func (a *Applier) removeAs(ctx context.Context, r *Removal, id ObjectID, e *v1al
 	case f != held:
 	case blind: // The next look need not ask again.
 		e.Policy = v1alpha1.PolicyConfirm
-	case MayOwn(kind.GroupKind()) && max(kindPolicy(id), annotatedPolicy(live)) == "":
+	case MayOwn(kind.GroupKind()) && max(inventory.KindPolicy(id), inventory.AnnotatedPolicy(live)) == "":
 		e.Policy = v1alpha1.PolicyClaims
 	}
 	return f, note, err
@@ -66,7 +67,7 @@ func (a *Applier) removeAs(ctx context.Context, r *Removal, id ObjectID, e *v1al
 
 // settle decides about an object and does so, also where it changes meanwhile.
 func (r *Removal) settle(ctx context.Context, kind schema.GroupVersionKind, e v1alpha1.InventoryEntry, live metav1.Object) (fate, string, error) {
-	id := ObjectID{Namespace: live.GetNamespace(), Name: live.GetName(), Group: kind.Group, Kind: kind.Kind}
+	id := inventory.ObjectID{Namespace: live.GetNamespace(), Name: live.GetName(), Group: kind.Group, Kind: kind.Kind}
 	for range maxLooks {
 		f, note, err := r.decide(ctx, id, e, live)
 		if f != toDelete || err != nil {
@@ -105,7 +106,7 @@ var lingering = map[schema.GroupKind]bool{
 }
 
 // execute deletes an object as it was looked at. One that changed in between is returned as it is now, still to be deleted.
-func (r *Removal) execute(ctx context.Context, id ObjectID, kind schema.GroupVersionKind, was metav1.Object) (fate, string, metav1.Object, error) {
+func (r *Removal) execute(ctx context.Context, id inventory.ObjectID, kind schema.GroupVersionKind, was metav1.Object) (fate, string, metav1.Object, error) {
 	err := r.delete(ctx, id, kind, was)
 	switch {
 	case missing(err):
@@ -135,8 +136,8 @@ func (r *Removal) holds(e *v1alpha1.InventoryEntry) bool {
 }
 
 // decide says what is to become of an object that is there, as it is.
-func (r *Removal) decide(ctx context.Context, id ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) (fate, string, error) {
-	policy := protection(id, e, live)
+func (r *Removal) decide(ctx context.Context, id inventory.ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) (fate, string, error) {
+	policy := inventory.PolicyOf(id, e, live)
 	switch {
 	case !r.owns(live):
 		return gone, "", nil
@@ -169,7 +170,7 @@ func (r *Removal) owns(live metav1.Object) bool {
 	return true
 }
 
-func (r *Removal) delete(ctx context.Context, id ObjectID, kind schema.GroupVersionKind, live metav1.Object) error {
+func (r *Removal) delete(ctx context.Context, id inventory.ObjectID, kind schema.GroupVersionKind, live metav1.Object) error {
 	propagation := metav1.DeletePropagationBackground
 	if r.Foreground {
 		propagation = metav1.DeletePropagationForeground

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // helmManager is the field manager under which delivery/release has Helm write.
@@ -23,7 +24,7 @@ const helmManager = "helm"
 
 // digestOf returns the state an object is left in: the manifest that was applied, and the state of the live object.
 func (a *Applier) digestOf(manifest *unstructured.Unstructured, live metav1.Object) string {
-	return a.manifestDigest(manifest) + StateOf(IDOf(manifest), live)
+	return a.manifestDigest(manifest) + StateOf(inventory.IDOf(manifest), live)
 }
 
 // manifestDigest is how a digest begins. 16 characters tell two manifests of one object apart. It is sealed: a manifest may be that of a
@@ -58,8 +59,8 @@ const versionMark = "@"
 
 // StateOf returns the state of a live object, as which one of a Helm release is recorded: the fields that are ours, as managedFields lists them (KEP-555). Of a Secret
 // the watch keeps no fields; there any change counts.
-func StateOf(id ObjectID, live metav1.Object) string {
-	if id.isSecret() {
+func StateOf(id inventory.ObjectID, live metav1.Object) string {
+	if id.IsSecret() {
 		return versionMark + live.GetResourceVersion()
 	}
 	h := sha256.New()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // Deviation is a recorded object that others changed while its manifest is the same.
@@ -28,8 +29,8 @@ type Deviation struct {
 
 // sort brings what was found at the same time into one order.
 func (r *Result) sort() {
-	r.Entries = Inventory(r.Entries, nil).Entries
-	r.Corrected = Inventory(r.Corrected, nil).Entries
+	r.Entries = inventory.Join(r.Entries, nil).Entries
+	r.Corrected = inventory.Join(r.Corrected, nil).Entries
 	slices.SortFunc(r.Moved, func(x, y Deviation) int { return strings.Compare(x.Entry.ID, y.Entry.ID) })
 }
 
@@ -81,15 +82,15 @@ func (a *Applier) Preview(ctx context.Context, c client.Client, d Deviation) (li
 			err = d.rehearse(ctx, c, live, corrected)
 		}
 		if err != nil {
-			return nil, nil, objectError(IDOf(d.Manifest), fmt.Errorf("asking what would change: %w", err))
+			return nil, nil, inventory.ErrorAbout(inventory.IDOf(d.Manifest), fmt.Errorf("asking what would change: %w", err))
 		}
 		// A dry run answers with the version it began from. Another than the one read would show somebody else's write.
 		if live.GetResourceVersion() == corrected.GetResourceVersion() {
 			corrected, err = withoutHands(corrected, d.left)
-			return live, corrected, objectError(IDOf(d.Manifest), err)
+			return live, corrected, inventory.ErrorAbout(inventory.IDOf(d.Manifest), err)
 		}
 	}
-	return nil, nil, objectError(IDOf(d.Manifest), errors.New("it changes all the time, so it could not be compared"))
+	return nil, nil, inventory.ErrorAbout(inventory.IDOf(d.Manifest), errors.New("it changes all the time, so it could not be compared"))
 }
 
 // rehearse asks what applying the manifest would make of the object. What is spared is applied as it is: where it is ours

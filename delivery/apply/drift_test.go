@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // pass applies objects with what the set says beside them.
@@ -90,7 +91,7 @@ func TestOnlyWhatWasPutBackIsToldOf(t *testing.T) {
 	b.by("somebody", `{"data":{"key":"eA=="}}`, objects[3])
 	objects[1] = b.config("two", "b")
 	result, writes := b.pass(Set{}, objects...)
-	if got := Names(result.Corrected); writes != 4 || got != "Secret/changed, ConfigMap/one" {
+	if got := inventory.Names(result.Corrected); writes != 4 || got != "Secret/changed, ConfigMap/one" {
 		t.Errorf("%d writes, put back is %s", writes, got)
 	}
 }
@@ -126,7 +127,7 @@ func TestSparedFieldsStay(t *testing.T) {
 			second := c.changed(b)
 			result, writes := b.pass(set, second)
 			if writes != c.writes || len(result.Corrected) != 0 {
-				t.Errorf("%d writes, want %d; put back is %s", writes, c.writes, Names(result.Corrected))
+				t.Errorf("%d writes, want %d; put back is %s", writes, c.writes, inventory.Names(result.Corrected))
 			}
 			if _, writes := b.pass(set, second); writes != 0 {
 				t.Errorf("%d more writes", writes)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // Ledger applies an owner's objects part by part, step after step, and keeps the record of all of them. What was recorded
@@ -39,7 +39,7 @@ func (l *Ledger) Apply(ctx context.Context, objects ...any) error {
 		set.Objects = append(set.Objects, u)
 	}
 	result, err := l.applier.Apply(ctx, set)
-	l.made = append(Stale(l.made, result.Entries), result.Entries...)
+	l.made = append(inventory.Without(l.made, result.Entries), result.Entries...)
 	return err
 }
 
@@ -50,7 +50,7 @@ func (l *Ledger) Settled(ctx context.Context, object any) (metav1.Object, error)
 	if err != nil {
 		return nil, err
 	}
-	id := IDOf(o).String()
+	id := inventory.IDOf(o).String()
 	at := slices.IndexFunc(l.recorded, func(e v1alpha1.InventoryEntry) bool { return e.ID == id && e.Digest != "" })
 	if at < 0 {
 		return nil, nil
@@ -67,7 +67,7 @@ func (l *Ledger) Settled(ctx context.Context, object any) (metav1.Object, error)
 
 // Prune deletes what was recorded and not applied since, where it carries the owner's labels.
 func (l *Ledger) Prune(ctx context.Context, owner map[string]string) error {
-	left, err := l.applier.Prune(ctx, l.client, Stale(l.recorded, l.made), owner)
+	left, err := l.applier.Prune(ctx, l.client, inventory.Without(l.recorded, l.made), owner)
 	l.recorded = left
 	return err
 }
@@ -75,7 +75,7 @@ func (l *Ledger) Prune(ctx context.Context, owner map[string]string) error {
 // Remove deletes some of what was recorded at once, where it carries the owner's labels.
 func (l *Ledger) Remove(ctx context.Context, owner map[string]string, entries ...v1alpha1.InventoryEntry) error {
 	left, err := l.applier.Prune(ctx, l.client, entries, owner)
-	l.recorded = append(Stale(l.recorded, entries), left...)
+	l.recorded = append(inventory.Without(l.recorded, entries), left...)
 	return err
 }
 
@@ -93,39 +93,15 @@ func (l *Ledger) Withdraw(ctx context.Context, owner map[string]string, objects 
 			return err
 		}
 		if live != nil || !known {
-			entries = append(entries, v1alpha1.InventoryEntry{ID: IDOf(o).String(), Version: o.GroupVersionKind().Version})
+			entries = append(entries, v1alpha1.InventoryEntry{ID: inventory.IDOf(o).String(), Version: o.GroupVersionKind().Version})
 		}
 	}
 	return l.Remove(ctx, owner, entries...)
 }
 
-// Inventory returns what is now recorded.
+// Join returns what is now recorded.
 func (l *Ledger) Inventory() v1alpha1.Inventory {
-	return Inventory(l.made, Stale(l.recorded, l.made))
-}
-
-// Inventory returns the entries of both lists, sorted.
-func Inventory(made, kept []v1alpha1.InventoryEntry) v1alpha1.Inventory {
-	entries := append(slices.Clone(made), kept...)
-	slices.SortFunc(entries, func(x, y v1alpha1.InventoryEntry) int { return strings.Compare(x.ID, y.ID) })
-	return v1alpha1.Inventory{Entries: entries}
-}
-
-// Names lists entries for people, as "Kind/name", at most five.
-func Names(entries []v1alpha1.InventoryEntry) string {
-	var names []string
-	for i, e := range entries {
-		if i == 5 {
-			names = append(names, fmt.Sprintf("and %d more", len(entries)-i))
-			break
-		}
-		name := e.ID
-		if id, err := ParseObjectID(e.ID); err == nil {
-			name = id.Kind + "/" + id.Name
-		}
-		names = append(names, name)
-	}
-	return strings.Join(names, ", ")
+	return inventory.Join(l.made, inventory.Without(l.recorded, l.made))
 }
 
 // toUnstructured turns an apply configuration into the object it writes; nothing that was not set is in it.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // many is how many objects one app may have: more than anybody was seen to have, and what its status can list.
@@ -56,7 +58,7 @@ func TestManyObjects(t *testing.T) {
 		t.Fatalf("%d written again, %v", len(result.Written), err)
 	}
 	t.Logf("looked at in %s", time.Since(began))
-	encoded, err := json.Marshal(Inventory(result.Entries, nil))
+	encoded, err := json.Marshal(inventory.Join(result.Entries, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

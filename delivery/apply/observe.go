@@ -8,11 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // Left is an object as an action of Helm left it.
 type Left struct {
-	ID ObjectID
+	ID inventory.ObjectID
 	// Version of its kind.
 	Version string
 	// Live is what the API server answered when it was written; nil when it needed no write.
@@ -38,13 +39,13 @@ func (a *Applier) Record(ctx context.Context, c client.Client, left []Left, reco
 		default:
 			now, err := a.state(ctx, c, id, entry.Version)
 			if err != nil {
-				return recorded, objectError(id, err)
+				return recorded, inventory.ErrorAbout(id, err)
 			}
 			entry.Digest = now
 		}
 		entries = append(entries, entry)
 	}
-	return Inventory(entries, nil).Entries, nil
+	return inventory.Join(entries, nil).Entries, nil
 }
 
 // Moved returns the recorded objects of a Helm release that are not as they were left: one of Helm's fields was changed by
@@ -53,13 +54,13 @@ func (a *Applier) Record(ctx context.Context, c client.Client, left []Left, reco
 func (a *Applier) Moved(ctx context.Context, c client.Client, recorded []v1alpha1.InventoryEntry, floors map[string]string) ([]v1alpha1.InventoryEntry, error) {
 	var moved []v1alpha1.InventoryEntry
 	for _, entry := range recorded {
-		id, err := ParseObjectID(entry.ID)
+		id, err := inventory.ParseObjectID(entry.ID)
 		if err != nil {
 			return nil, err
 		}
-		live, err := a.look(ctx, c, id.kind(entry.Version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
+		live, err := a.look(ctx, c, id.Versioned(entry.Version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
 		if err != nil {
-			return nil, objectError(id, err)
+			return nil, inventory.ErrorAbout(id, err)
 		}
 		now := ""
 		if live != nil {
@@ -83,8 +84,8 @@ func behind(live metav1.Object, floor string) bool {
 }
 
 // state returns the state an object is in, "" when there is none.
-func (a *Applier) state(ctx context.Context, c client.Client, id ObjectID, version string) (string, error) {
-	live, err := a.look(ctx, c, id.kind(version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
+func (a *Applier) state(ctx context.Context, c client.Client, id inventory.ObjectID, version string) (string, error) {
+	live, err := a.look(ctx, c, id.Versioned(version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
 	if live == nil || err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
@@ -90,8 +91,8 @@ func ownersOf(ctx context.Context, c client.Client, namespace string, owner meta
 }
 
 // takesData reports whether an object stays because of data that nobody let go: it is a claim that holds some, or owns such.
-func (r *Removal) takesData(ctx context.Context, id ObjectID, live metav1.Object) (bool, error) {
-	kind := schema.GroupKind{Group: id.Group, Kind: id.Kind}
+func (r *Removal) takesData(ctx context.Context, id inventory.ObjectID, live metav1.Object) (bool, error) {
+	kind := id.GroupKind()
 	switch {
 	case !r.Guarded || (r.Confirmed && !r.Retain):
 		return false, nil

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 var (
@@ -98,20 +99,20 @@ type world struct {
 // randomApp is one app: what it wants, by ID, and what is recorded of it.
 type randomApp struct {
 	name     string
-	wants    map[ObjectID]string
+	wants    map[inventory.ObjectID]string
 	recorded []v1alpha1.InventoryEntry
 }
 
 func newWorld(t *testing.T, c client.Client, namespace string) *world {
 	w := &world{
 		Client: c, t: t, namespace: namespace, foreign: map[string]string{},
-		apps: []*randomApp{{name: "web", wants: map[ObjectID]string{}}, {name: "api", wants: map[ObjectID]string{}}},
+		apps: []*randomApp{{name: "web", wants: map[inventory.ObjectID]string{}}, {name: "api", wants: map[inventory.ObjectID]string{}}},
 	}
 	for i := range foreigners {
 		o := w.object(&randomApp{}, w.id(i), "theirs")
 		o.SetLabels(nil)
 		w.check(w.Create(t.Context(), o))
-		w.foreign[IDOf(o).String()] = o.GetResourceVersion()
+		w.foreign[inventory.IDOf(o).String()] = o.GetResourceVersion()
 	}
 	return w
 }
@@ -119,26 +120,29 @@ func newWorld(t *testing.T, c client.Client, namespace string) *world {
 // moves are what can happen between two deliveries.
 var moves = map[string]func(w *world, a, b *randomApp){
 	"add":    func(w *world, a, b *randomApp) { w.add(a, b) },
-	"change": func(w *world, a, _ *randomApp) { w.any(a, func(id ObjectID) { a.wants[id] = w.value() }) },
+	"change": func(w *world, a, _ *randomApp) { w.any(a, func(id inventory.ObjectID) { a.wants[id] = w.value() }) },
 	"rename": func(w *world, a, b *randomApp) {
-		w.any(a, func(id ObjectID) { delete(a.wants, id); w.add(a, b) })
+		w.any(a, func(id inventory.ObjectID) { delete(a.wants, id); w.add(a, b) })
 	},
 	"move": func(w *world, a, b *randomApp) {
-		w.any(a, func(id ObjectID) { b.wants[id] = a.wants[id]; delete(a.wants, id) })
+		w.any(a, func(id inventory.ObjectID) { b.wants[id] = a.wants[id]; delete(a.wants, id) })
 	},
-	"delete":  func(w *world, a, _ *randomApp) { w.any(a, func(id ObjectID) { delete(a.wants, id) }) },
-	"empty":   func(_ *world, a, _ *randomApp) { clear(a.wants) },
-	"break":   func(w *world, a, b *randomApp) { w.add(a, b); w.any(a, func(id ObjectID) { a.wants[id] = invalid }) },
+	"delete": func(w *world, a, _ *randomApp) { w.any(a, func(id inventory.ObjectID) { delete(a.wants, id) }) },
+	"empty":  func(_ *world, a, _ *randomApp) { clear(a.wants) },
+	"break": func(w *world, a, b *randomApp) {
+		w.add(a, b)
+		w.any(a, func(id inventory.ObjectID) { a.wants[id] = invalid })
+	},
 	"fix":     func(w *world, a, b *randomApp) { w.fix(a, b) },
 	"claim":   func(w *world, a, _ *randomApp) { a.wants[w.id(w.IntN(foreigners))] = w.value() },
-	"contest": func(w *world, a, b *randomApp) { w.any(b, func(id ObjectID) { a.wants[id] = w.value() }) },
+	"contest": func(w *world, a, b *randomApp) { w.any(b, func(id inventory.ObjectID) { a.wants[id] = w.value() }) },
 	"hand": func(w *world, a, _ *randomApp) {
-		w.any(a, func(id ObjectID) { w.hand(id) })
+		w.any(a, func(id inventory.ObjectID) { w.hand(id) })
 	},
 }
 
-func (w *world) id(number int) ObjectID {
-	id := ObjectID{Namespace: w.namespace, Name: fmt.Sprintf("n%d", number), Kind: "ConfigMap"}
+func (w *world) id(number int) inventory.ObjectID {
+	id := inventory.ObjectID{Namespace: w.namespace, Name: fmt.Sprintf("n%d", number), Kind: "ConfigMap"}
 	if number%4 == 3 {
 		id.Kind = "Service"
 	}
@@ -158,8 +162,8 @@ func (w *world) add(a, b *randomApp) {
 }
 
 // any calls f with one of the objects that an app wants, if there are any.
-func (w *world) any(a *randomApp, f func(ObjectID)) {
-	ids := slices.SortedFunc(maps.Keys(a.wants), func(x, y ObjectID) int { return strings.Compare(x.String(), y.String()) })
+func (w *world) any(a *randomApp, f func(inventory.ObjectID)) {
+	ids := slices.SortedFunc(maps.Keys(a.wants), func(x, y inventory.ObjectID) int { return strings.Compare(x.String(), y.String()) })
 	if len(ids) > 0 {
 		f(ids[w.IntN(len(ids))])
 	}
@@ -176,12 +180,12 @@ func (w *world) fix(a, b *randomApp) {
 }
 
 // hand has a person delete or change an object.
-func (w *world) hand(id ObjectID) {
+func (w *world) hand(id inventory.ObjectID) {
 	if _, foreign := w.foreign[id.String()]; foreign {
 		return
 	}
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name}}
-	o.SetGroupVersionKind(id.kind("v1"))
+	o.SetGroupVersionKind(id.Versioned("v1"))
 	err := error(nil)
 	if w.IntN(2) == 0 {
 		err = w.Delete(w.t.Context(), o)
@@ -197,7 +201,7 @@ func (w *world) hand(id ObjectID) {
 }
 
 // object is what an app wants of an ID.
-func (w *world) object(a *randomApp, id ObjectID, value string) *unstructured.Unstructured {
+func (w *world) object(a *randomApp, id inventory.ObjectID, value string) *unstructured.Unstructured {
 	content := map[string]any{"data": map[string]any{"key": value}}
 	if id.Kind == "Service" {
 		content = map[string]any{"spec": map[string]any{"clusterIP": "None", "selector": map[string]any{"key": value}}}
@@ -207,7 +211,7 @@ func (w *world) object(a *randomApp, id ObjectID, value string) *unstructured.Un
 		delete(content, map[string]string{"ConfigMap": "spec", "Service": "data"}[id.Kind])
 	}
 	o := &unstructured.Unstructured{Object: content}
-	o.SetGroupVersionKind(id.kind("v1"))
+	o.SetGroupVersionKind(id.Versioned("v1"))
 	o.SetNamespace(id.Namespace)
 	o.SetName(id.Name)
 	o.SetLabels(w.labels(a))
@@ -339,20 +343,20 @@ func (w *world) deliver(a *randomApp) error {
 		w.moved(true)
 		return w.deliver(a)
 	}
-	stale := Stale(before, result.Entries)
-	a.recorded = Inventory(result.Entries, stale).Entries
+	stale := inventory.Without(before, result.Entries)
+	a.recorded = inventory.Join(result.Entries, stale).Entries
 	if err != nil && !Only(err, ErrContested) {
 		return err
 	}
 	defer w.moved(len(stale) > 0)
 	left, failed := applier.Prune(w.t.Context(), w, stale, w.labels(a))
-	a.recorded = Inventory(result.Entries, left).Entries
+	a.recorded = inventory.Join(result.Entries, left).Entries
 	return errors.Join(err, failed)
 }
 
 // live stands for the watch: it knows what carries a tenant's label.
 func (w *world) live(_ context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
-	o := w.seen[ObjectID{Namespace: key.Namespace, Name: key.Name, Group: kind.Group, Kind: kind.Kind}.String()]
+	o := w.seen[inventory.ObjectID{Namespace: key.Namespace, Name: key.Name, Group: kind.Group, Kind: kind.Kind}.String()]
 	if o == nil || o.GetLabels()[v1alpha1.TenantLabel] == "" {
 		return nil, true, nil
 	}
@@ -383,7 +387,7 @@ func (w *world) there() map[string]*unstructured.Unstructured {
 		w.check(w.List(w.t.Context(), list, client.InNamespace(w.namespace)))
 		for i := range list.Items {
 			if list.Items[i].GetName() != "kube-root-ca.crt" {
-				found[IDOf(&list.Items[i]).String()] = &list.Items[i]
+				found[inventory.IDOf(&list.Items[i]).String()] = &list.Items[i]
 			}
 		}
 	}

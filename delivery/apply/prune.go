@@ -3,12 +3,12 @@ package apply
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // Removal is what leaves its owner.
@@ -27,7 +27,7 @@ type Removal struct {
 	Foreground bool
 	// Wanted says who else declares an object, or may do so; "" for nobody. It is left for them, and recorded until they
 	// have it. Nil is nobody. It is called at the same time for several objects.
-	Wanted func(context.Context, ObjectID) (string, error)
+	Wanted func(context.Context, inventory.ObjectID) (string, error)
 }
 
 // Removed is what came of a Removal.
@@ -56,21 +56,6 @@ const (
 	kept
 )
 
-// Stale returns the recorded entries that are not among the kept ones.
-func Stale(recorded, kept []v1alpha1.InventoryEntry) []v1alpha1.InventoryEntry {
-	ids := map[string]bool{}
-	for _, e := range kept {
-		ids[e.ID] = true
-	}
-	var stale []v1alpha1.InventoryEntry
-	for _, e := range recorded {
-		if !ids[e.ID] {
-			stale = append(stale, e)
-		}
-	}
-	return stale
-}
-
 // Prune deletes the objects of the entries whatever protects them, where they still carry every label of owner, and
 // returns the entries of those that are not gone yet.
 func (a *Applier) Prune(ctx context.Context, c client.Client, entries []v1alpha1.InventoryEntry, owner map[string]string) ([]v1alpha1.InventoryEntry, error) {
@@ -84,7 +69,7 @@ func (a *Applier) Prune(ctx context.Context, c client.Client, entries []v1alpha1
 func (a *Applier) Remove(ctx context.Context, r Removal) (Removed, error) {
 	var removed Removed
 	var errs []error
-	for _, rank := range backwards(r.Entries) {
+	for _, rank := range inventory.ReverseStages(r.Entries) {
 		fates, notes, failures := a.removeAll(ctx, &r, rank)
 		for i, e := range rank {
 			removed.add(e, fates[i], notes[i])
@@ -119,7 +104,7 @@ func (a *Applier) removeAll(ctx context.Context, r *Removal, rank []v1alpha1.Inv
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
-			id, err := ParseObjectID(e.ID)
+			id, err := inventory.ParseObjectID(e.ID)
 			if err != nil {
 				fates[i], errs[i] = failed, err
 				return
@@ -128,34 +113,9 @@ func (a *Applier) removeAll(ctx context.Context, r *Removal, rank []v1alpha1.Inv
 			if err != nil {
 				fates[i] = failed
 			}
-			errs[i] = objectError(id, err)
+			errs[i] = inventory.ErrorAbout(id, err)
 		})
 	}
 	work.Wait()
 	return fates, notes, errs
-}
-
-// backwards groups entries by rank, the last applied first.
-func backwards(entries []v1alpha1.InventoryEntry) [][]v1alpha1.InventoryEntry {
-	rank := func(e v1alpha1.InventoryEntry) int {
-		id, _ := ParseObjectID(e.ID)
-		return rankOf(id.Kind)
-	}
-	sorted := slices.Clone(entries)
-	slices.SortStableFunc(sorted, func(x, y v1alpha1.InventoryEntry) int { return rank(y) - rank(x) })
-	var groups [][]v1alpha1.InventoryEntry
-	for i, e := range sorted {
-		if i == 0 || rank(e) != rank(sorted[i-1]) {
-			groups = append(groups, nil)
-		}
-		groups[len(groups)-1] = append(groups[len(groups)-1], e)
-	}
-	return groups
-}
-
-func objectError(id ObjectID, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &ObjectError{ID: id, Err: err}
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 var web = map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "web"}
@@ -44,7 +45,7 @@ func TestADeleteThatIsRefusedIsNotForgotten(t *testing.T) {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ConfigMap/one: ") {
 		t.Errorf("got %v", err)
 	}
-	if got := Names(removed.Left); got != "ConfigMap/one" {
+	if got := inventory.Names(removed.Left); got != "ConfigMap/one" {
 		t.Errorf("left is %s", got)
 	}
 	// The next pass goes on where this one ended, and so does one after the process was killed before it recorded anything.
@@ -81,8 +82,8 @@ func TestWhatIsTakenOverMeanwhileIsNotDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[string]string{"taken over": "", "protected": "ConfigMap/one", "written": ""}[name]
-		if got := Names(removed.Held); got != want || Names(removed.Left) != want {
-			t.Errorf("%s: held is %q, left %q", name, got, Names(removed.Left))
+		if got := inventory.Names(removed.Held); got != want || inventory.Names(removed.Left) != want {
+			t.Errorf("%s: held is %q, left %q", name, got, inventory.Names(removed.Left))
 		}
 		err = b.Get(t.Context(), client.ObjectKeyFromObject(now), now)
 		if gone := apierrors.IsNotFound(err); gone != (name == "written") {
@@ -100,7 +101,7 @@ func TestWhatWasRecordedInAVersionThatIsGoneIsDeleted(t *testing.T) {
 	b.recorded[0].Version = "v1beta1"
 	removed, err := b.Remove(t.Context(), Removal{Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
 	if err != nil || len(removed.Left) != 0 {
-		t.Errorf("left is %s, %v", Names(removed.Left), err)
+		t.Errorf("left is %s, %v", inventory.Names(removed.Left), err)
 	}
 	if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "one"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("it is still there: %v", err)
@@ -143,7 +144,7 @@ func TestAVersionThatIsNoLongerServedSaysNothing(t *testing.T) {
 			}
 			removed, err := a.Remove(t.Context(), Removal{Client: c, Entries: b.recorded, Owner: web, Guarded: true})
 			if err != nil || len(removed.Left) != 0 {
-				t.Errorf("left is %s, %v", Names(removed.Left), err)
+				t.Errorf("left is %s, %v", inventory.Names(removed.Left), err)
 			}
 			if err := b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "one"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 				t.Errorf("it is still there: %v", err)
@@ -164,8 +165,8 @@ func TestAPathThatStaysUnservedIsNoDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	removed, err := b.Remove(t.Context(), Removal{Client: c, Entries: b.recorded, Owner: web, Guarded: true})
-	if err == nil || !strings.HasPrefix(err.Error(), "ConfigMap/one: the API server does not serve v1beta1 at present") || Names(removed.Left) != "ConfigMap/one" {
-		t.Errorf("left is %q, %v", Names(removed.Left), err)
+	if err == nil || !strings.HasPrefix(err.Error(), "ConfigMap/one: the API server does not serve v1beta1 at present") || inventory.Names(removed.Left) != "ConfigMap/one" {
+		t.Errorf("left is %q, %v", inventory.Names(removed.Left), err)
 	}
 	b.read("one")
 }
@@ -215,7 +216,7 @@ func TestWhatTheLiveObjectSaysIsRecordedAsItIs(t *testing.T) {
 			}
 			got := map[bool]string{true: "held", false: "kept"}[len(removed.Held) == 1]
 			if got != c.want || len(removed.Held)+len(removed.Kept) != 1 {
-				t.Fatalf("held %s, kept %s", Names(removed.Held), Names(removed.Kept))
+				t.Fatalf("held %s, kept %s", inventory.Names(removed.Held), inventory.Names(removed.Kept))
 			}
 			if all := append(removed.Held, removed.Kept...); all[0].Policy != c.policy {
 				t.Errorf("recorded is %q, want %q", all[0].Policy, c.policy)
@@ -226,14 +227,14 @@ func TestWhatTheLiveObjectSaysIsRecordedAsItIs(t *testing.T) {
 			requests.Store(0)
 			r.Entries = removed.Left
 			if removed, err = a.Remove(t.Context(), r); err != nil || len(removed.Held) != 1 || requests.Load() != 0 {
-				t.Errorf("the next look takes %d requests and holds %s, %v", requests.Load(), Names(removed.Held), err)
+				t.Errorf("the next look takes %d requests and holds %s, %v", requests.Load(), inventory.Names(removed.Held), err)
 			}
 			// Whoever takes the annotation away lets it go.
 			if b.by("somebody", `{"metadata":{"annotations":null}}`, object); !c.watched {
 				return
 			}
 			if removed, err = a.Remove(t.Context(), r); err != nil || len(removed.Held) != 0 {
-				t.Errorf("held is %s, %v", Names(removed.Held), err)
+				t.Errorf("held is %s, %v", inventory.Names(removed.Held), err)
 			}
 		})
 	}
@@ -253,7 +254,7 @@ func TestWhatIsHeldCostsNothing(t *testing.T) {
 		}}),
 	}
 	b.must(4, objects...)
-	Protect(b.recorded, objects)
+	inventory.RecordPolicies(b.recorded, objects)
 	// Of Secrets the operator knows the version alone.
 	watching := &Applier{Live: func(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 		live, known, err := b.live(ctx, kind, key)
@@ -278,7 +279,7 @@ func TestWhatIsHeldCostsNothing(t *testing.T) {
 	if err != nil || requests.Load() != 0 {
 		t.Errorf("%d requests, %v", requests.Load(), err)
 	}
-	got := fmt.Sprintf("held %s; kept %s; left %s", Names(removed.Held), Names(removed.Kept), Names(removed.Left))
+	got := fmt.Sprintf("held %s; kept %s; left %s", inventory.Names(removed.Held), inventory.Names(removed.Kept), inventory.Names(removed.Left))
 	const want = "held PersistentVolumeClaim/data, ConfigMap/held, Secret/key; kept ConfigMap/stays; left PersistentVolumeClaim/data, ConfigMap/held, Secret/key"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -287,12 +288,12 @@ func TestWhatIsHeldCostsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Entries = removed.Left
-	if removed, err = watching.Remove(t.Context(), r); err != nil || Names(removed.Left) != "PersistentVolumeClaim/data, Secret/key" {
-		t.Errorf("what somebody deleted is still held: %s, %v", Names(removed.Left), err)
+	if removed, err = watching.Remove(t.Context(), r); err != nil || inventory.Names(removed.Left) != "PersistentVolumeClaim/data, Secret/key" {
+		t.Errorf("what somebody deleted is still held: %s, %v", inventory.Names(removed.Left), err)
 	}
 	r.Entries, r.Confirmed = removed.Left, true
-	if removed, err = watching.Remove(t.Context(), r); err != nil || Names(removed.Left) != "PersistentVolumeClaim/data" || len(removed.Leaving) != 1 {
-		t.Errorf("after confirmation left is %s, leaving %q, %v", Names(removed.Left), removed.Leaving, err)
+	if removed, err = watching.Remove(t.Context(), r); err != nil || inventory.Names(removed.Left) != "PersistentVolumeClaim/data" || len(removed.Leaving) != 1 {
+		t.Errorf("after confirmation left is %s, leaving %q, %v", inventory.Names(removed.Left), removed.Leaving, err)
 	}
 }
 
@@ -300,7 +301,7 @@ func TestWhatOthersWantIsLeftForThem(t *testing.T) {
 	b := newBench(t)
 	b.must(3, b.config("moved", "a"), b.config("unknown", "a"), b.config("one", "a"))
 	removed, err := b.Remove(t.Context(), Removal{Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true,
-		Wanted: func(_ context.Context, id ObjectID) (string, error) {
+		Wanted: func(_ context.Context, id inventory.ObjectID) (string, error) {
 			switch id.Name {
 			case "moved":
 				return "app api", nil
@@ -316,7 +317,7 @@ func TestWhatOthersWantIsLeftForThem(t *testing.T) {
 	if diff := cmp.Diff([]string{"ConfigMap/moved for app api"}, removed.Wanted); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := Names(removed.Left); got != "ConfigMap/moved, ConfigMap/unknown" {
+	if got := inventory.Names(removed.Left); got != "ConfigMap/moved, ConfigMap/unknown" {
 		t.Errorf("left is %s", got)
 	}
 	b.read("moved")

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // widgets defines the kind Widget in a group of the bench's own, with one field in its spec.
@@ -79,12 +81,12 @@ func TestOnlyWhatNeedsAFailedObjectWaits(t *testing.T) {
 			t.Errorf("the message does not say %q:\n%v", want, err)
 		}
 	}
-	for _, each := range Split(err) {
+	for _, each := range inventory.Split(err) {
 		if !apierrors.IsInvalid(each) {
 			t.Errorf("this is tried again, for nothing: %v", each)
 		}
 	}
-	if got := Names(b.recorded); got != "ConfigMap/one, Deployment/web" {
+	if got := inventory.Names(b.recorded); got != "ConfigMap/one, Deployment/web" {
 		t.Errorf("recorded is %s", got)
 	}
 }
@@ -114,13 +116,13 @@ func TestAWebhookThatIsDown(t *testing.T) {
 		_, err = b.apply(guarded, b.config("one", "b"), b.deployment(1, "web:1"), hook)
 		time.Sleep(50 * time.Millisecond)
 	}
-	if err == nil || len(Split(err)) != 1 || !strings.Contains(err.Error(), "ConfigMap/guarded: ") {
+	if err == nil || len(inventory.Split(err)) != 1 || !strings.Contains(err.Error(), "ConfigMap/guarded: ") {
 		t.Fatalf("got %v", err)
 	}
 	if got := b.read("one").Data["key"]; got != "b" {
 		t.Errorf("the other ConfigMap holds %q", got)
 	}
-	if got := Names(b.recorded); !strings.Contains(got, "Deployment/web") {
+	if got := inventory.Names(b.recorded); !strings.Contains(got, "Deployment/web") {
 		t.Errorf("recorded is %s", got)
 	}
 }
@@ -128,12 +130,12 @@ func TestAWebhookThatIsDown(t *testing.T) {
 func TestAMessageNamesTheFirstFailures(t *testing.T) {
 	var all failures
 	for i := range 13 {
-		all = append(all, &ObjectError{ID: ObjectID{Kind: "ConfigMap", Name: fmt.Sprint(i)}, Err: ErrPending})
+		all = append(all, &inventory.ObjectError{ID: inventory.ObjectID{Kind: "ConfigMap", Name: fmt.Sprint(i)}, Err: ErrPending})
 	}
 	if got := all.Error(); strings.Count(got, "\n") != maxTold || !strings.HasSuffix(got, "\nand 3 objects more") {
 		t.Errorf("got %s", got)
 	}
-	if len(Split(all)) != 13 || !Only(all, ErrPending) {
+	if len(inventory.Split(all)) != 13 || !Only(all, ErrPending) {
 		t.Error("the failures are not all there")
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 const (
@@ -22,13 +24,6 @@ const (
 	// lookEvery is the time between two looks at something that is about to be there, or gone.
 	lookEvery = 100 * time.Millisecond
 )
-
-// precious are kinds whose deletion takes data along.
-var precious = map[schema.GroupKind]string{
-	{Kind: "PersistentVolumeClaim"}: "its volume goes with it: make a claim of another name and copy the data",
-	{Kind: "Namespace"}:             "everything in it goes with it: make a namespace of another name",
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "every object of the kind goes with it: add a version to the definition, or define another kind",
-}
 
 // owners are kinds whose pods are gone before the next generation of them is made.
 var owners = map[schema.GroupKind]bool{
@@ -100,7 +95,7 @@ func (t *target) recreate(ctx context.Context, refused error) (metav1.Object, er
 	if !apierrors.IsAlreadyExists(err) {
 		return nil, refused
 	}
-	if loss, ok := precious[t.kind().GroupKind()]; ok {
+	if loss := inventory.LossOf(t.kind().GroupKind()); loss != "" {
 		return nil, &immutable{"force does not delete a " + t.object.GetKind() + ", because " + loss, refused}
 	}
 	switch takes, err := t.takesClaims(ctx); {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 const (
@@ -29,7 +31,7 @@ var customResources = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Ver
 
 // definition is a CustomResourceDefinition of the set.
 type definition struct {
-	id   ObjectID
+	id   inventory.ObjectID
 	mu   sync.Mutex
 	seen map[string]error // By version of the kind: nil once it is served.
 }
@@ -45,7 +47,7 @@ func definitionsOf(objects []*unstructured.Unstructured) definitions {
 		}
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
-		found[schema.GroupKind{Group: group, Kind: kind}] = &definition{id: IDOf(o), seen: map[string]error{}}
+		found[schema.GroupKind{Group: group, Kind: kind}] = &definition{id: inventory.IDOf(o), seen: map[string]error{}}
 	}
 	return found
 }
@@ -88,7 +90,7 @@ func (r *run) await(ctx context.Context, d *definition, kind schema.GroupVersion
 }
 
 // established reports whether the API server says that it serves what the definition defines.
-func (r *run) established(ctx context.Context, id ObjectID) (bool, error) {
+func (r *run) established(ctx context.Context, id inventory.ObjectID) (bool, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(customResources)
 	if err := r.set.Client.Get(ctx, client.ObjectKey{Name: id.Name}, live); err != nil {
@@ -120,7 +122,7 @@ func (r *run) whenServed(ctx context.Context, o *unstructured.Unstructured, writ
 }
 
 // written reports whether this run wrote an object.
-func (r *run) written(id ObjectID) bool {
+func (r *run) written(id inventory.ObjectID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.result.Written[id.String()] != ""

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // etcdLimit is the largest request that etcd takes by default, which bounds an App with its whole status.
@@ -28,12 +29,12 @@ func TestAnInventoryFits(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var inventory v1alpha1.Inventory
+			var all v1alpha1.Inventory
 			for i := range c.objects {
-				id := ObjectID{Namespace: c.namespace, Name: fmt.Sprintf("%0*d", c.name, i), Group: "networking.k8s.io", Kind: "Ingress"}
-				inventory.Entries = append(inventory.Entries, v1alpha1.InventoryEntry{ID: id.String(), Version: "v1", Digest: strings.Repeat("f", 32), Policy: v1alpha1.PolicyConfirm})
+				id := inventory.ObjectID{Namespace: c.namespace, Name: fmt.Sprintf("%0*d", c.name, i), Group: "networking.k8s.io", Kind: "Ingress"}
+				all.Entries = append(all.Entries, v1alpha1.InventoryEntry{ID: id.String(), Version: "v1", Digest: strings.Repeat("f", 32), Policy: v1alpha1.PolicyConfirm})
 			}
-			data, err := json.Marshal(inventory)
+			data, err := json.Marshal(all)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +49,7 @@ func TestAnInventoryFits(t *testing.T) {
 				t.Errorf("%d bytes leave no room for the rest of the App in the %d that etcd takes", len(data), etcdLimit)
 			}
 			runtime.KeepAlive(held)
-			runtime.KeepAlive(inventory)
+			runtime.KeepAlive(all)
 			runtime.KeepAlive(data)
 		})
 	}

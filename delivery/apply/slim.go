@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // Slim takes from an object's metadata what nobody here reads before a cache holds it: annotations, but for what protects it
@@ -18,6 +19,23 @@ func Slim(object any) (any, error) {
 		o.SetAnnotations(allowing(o, protecting(o)))
 	}
 	return SlimFields(object)
+}
+
+// The annotations that Slim leaves, shared by all objects that carry them.
+var (
+	confirmed = map[string]string{v1alpha1.PruneAnnotation: v1alpha1.PruneConfirm}
+	disabled  = map[string]string{v1alpha1.PruneAnnotation: v1alpha1.PruneDisabled}
+)
+
+// protecting returns of an object's annotations those that protect it.
+func protecting(o metav1.Object) map[string]string {
+	switch inventory.AnnotatedPolicy(o) {
+	case v1alpha1.PolicyConfirm:
+		return confirmed
+	case v1alpha1.PolicyDisabled:
+		return disabled
+	}
+	return nil
 }
 
 // allowing adds to annotations those of a namespace that say about its deletion.

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // ErrPending says that an object is applied as soon as something under way has ended; nothing is wrong.
@@ -46,7 +47,7 @@ func OverQuota(err error) bool {
 // Only reports whether an error of Apply is about nothing but objects that failed for one of the reasons: ErrPending,
 // ErrContested, ErrForeign or ErrQuota.
 func Only(err error, reasons ...error) bool {
-	for _, each := range Split(err) {
+	for _, each := range inventory.Split(err) {
 		if !slices.ContainsFunc(reasons, func(reason error) bool { return errors.Is(each, reason) }) {
 			return false
 		}
@@ -93,7 +94,7 @@ func (t *target) apply(ctx context.Context) (metav1.Object, error) {
 	if t.live == nil && (!t.ours || t.shared()) {
 		return t.create(ctx, *ceded)
 	}
-	if t.live != nil && IDOf(t.object).isSecret() {
+	if t.live != nil && inventory.IDOf(t.object).IsSecret() {
 		// Of a Secret the watch knows no more than the version.
 		if t.live, err = ask(ctx, t.set.Client, t.kind(), t.key()); err != nil {
 			return nil, err
@@ -144,7 +145,7 @@ func (t *target) settled(manifest *unstructured.Unstructured) bool {
 	if t.entry.Digest == "" || t.live == nil || !sameState(t.entry.Digest, t.digest(manifest, t.live)) {
 		return false
 	}
-	return IDOf(manifest).isSecret() || marked(t.live.GetLabels(), manifest.GetLabels())
+	return inventory.IDOf(manifest).IsSecret() || marked(t.live.GetLabels(), manifest.GetLabels())
 }
 
 // create makes an object that was not recorded, or that the whole cluster shares: the watch shows none without marks, such as

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
 // Verdict is the health of a set of objects. Its lines are "Kind/name: why"; they quote what containers and controllers
@@ -88,7 +88,7 @@ func Refs(objects []*unstructured.Unstructured, checks *Checks) []Ref {
 func RefsOf(entries []v1alpha1.InventoryEntry, checks *Checks) []Ref {
 	var refs []Ref
 	for _, entry := range entries {
-		id, err := apply.ParseObjectID(entry.ID)
+		id, err := inventory.ParseObjectID(entry.ID)
 		if err != nil {
 			continue
 		}

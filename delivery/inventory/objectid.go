@@ -1,4 +1,6 @@
-package apply
+// Package inventory names the objects that an owner applied: their IDs, the entries recorded of them in statuses, the stages in which
+// they are applied and deleted, and what protects them from deletion. It makes no requests.
+package inventory
 
 import (
 	"fmt"
@@ -20,13 +22,16 @@ func IDOf(object client.Object) ObjectID {
 	return ObjectID{Namespace: object.GetNamespace(), Name: object.GetName(), Group: gvk.Group, Kind: gvk.Kind}
 }
 
-// kind returns the kind in a version.
-func (o ObjectID) kind(version string) schema.GroupVersionKind {
+// GroupKind returns the kind of the object.
+func (o ObjectID) GroupKind() schema.GroupKind { return schema.GroupKind{Group: o.Group, Kind: o.Kind} }
+
+// Versioned returns the kind of the object in a version.
+func (o ObjectID) Versioned(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: o.Group, Version: version, Kind: o.Kind}
 }
 
-// isSecret reports whether the object is a Secret, of which no cache holds more than its metadata.
-func (o ObjectID) isSecret() bool { return o.Group == "" && o.Kind == "Secret" }
+// IsSecret reports whether the object is a Secret, of which no cache holds more than its metadata.
+func (o ObjectID) IsSecret() bool { return o.Group == "" && o.Kind == "Secret" }
 
 // String returns "<namespace>_<name>_<group>_<kind>", the form inventories of Flux and cli-utils have. Colons, which
 // names of RBAC objects may hold, become "__", so that the ID stays usable as a key of a ConfigMap.

@@ -1,0 +1,76 @@
+package inventory
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// RecordPolicies records in the entries the prune policies of the manifests they were applied from: once an object left its source,
+// only the record knows its policy.
+func RecordPolicies(entries []v1alpha1.InventoryEntry, objects []*unstructured.Unstructured) {
+	policies := make(map[string]v1alpha1.PrunePolicy, len(objects))
+	for _, o := range objects {
+		policies[IDOf(o).String()] = AnnotatedPolicy(o)
+	}
+	for i := range entries {
+		if policy, ok := policies[entries[i].ID]; ok {
+			entries[i].Policy = policy
+		}
+	}
+}
+
+// PolicyOf returns the prune policy of a recorded object: the strictest of its kind, its record and the live object, if there is one.
+func PolicyOf(id ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) v1alpha1.PrunePolicy {
+	recorded := e.Policy
+	if recorded == v1alpha1.PolicyClaims {
+		recorded = "" // Whether it still owns claims is looked up; the record must not hide the policy of its kind.
+	}
+	policy := max(KindPolicy(id), recorded)
+	if live != nil {
+		policy = max(policy, AnnotatedPolicy(live))
+	}
+	return policy
+}
+
+// KindPolicy protects the kinds whose deletion takes data or other objects along.
+func KindPolicy(id ObjectID) v1alpha1.PrunePolicy {
+	if LossOf(id.GroupKind()) != "" {
+		return v1alpha1.PolicyConfirm
+	}
+	return ""
+}
+
+// AnnotatedPolicy returns the prune policy that the annotations of an object state; "" for none.
+func AnnotatedPolicy(o metav1.Object) v1alpha1.PrunePolicy {
+	switch o.GetAnnotations()[v1alpha1.PruneAnnotation] {
+	case v1alpha1.PruneConfirm:
+		return v1alpha1.PolicyConfirm
+	case v1alpha1.PruneDisabled:
+		return v1alpha1.PolicyDisabled
+	}
+	if keptByHelm(o) {
+		return v1alpha1.PolicyDisabled
+	}
+	return ""
+}
+
+// keptByHelm reports whether an object of a Helm release carries Helm's annotation by which it outlives the release.
+func keptByHelm(o metav1.Object) bool {
+	annotations := o.GetAnnotations()
+	return annotations["meta.helm.sh/release-name"] != "" && strings.EqualFold(strings.TrimSpace(annotations["helm.sh/resource-policy"]), "keep")
+}
+
+// losses are kinds whose deletion takes data or other objects along, and what to do instead of deleting one.
+var losses = map[schema.GroupKind]string{
+	{Kind: "PersistentVolumeClaim"}: "its volume goes with it: make a claim of another name and copy the data",
+	{Kind: "Namespace"}:             "everything in it goes with it: make a namespace of another name",
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "every object of the kind goes with it: add a version to the definition, or define another kind",
+}
+
+// LossOf says what else would be lost with an object of the kind, and what to do instead; "" for nothing.
+func LossOf(kind schema.GroupKind) string { return losses[kind] }
