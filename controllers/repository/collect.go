@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,25 +46,25 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 }
 
 const (
-	// untold is how long a commit that waits for namespaces is not told of: most are done by then.
-	untold = 2 * time.Second
-	// retell is how often it is told again how far it came. Each time is a write.
-	retell = 5 * time.Second
+	// firstReport is how long a commit waits for namespaces before the status says so: most are done by then.
+	firstReport = 2 * time.Second
+	// reportEvery is how often the status says anew how far it came. Each time is a write.
+	reportEvery = 5 * time.Second
 )
 
-// await waits for the namespaces of what is declared, and tells so now and then.
+// await waits for the namespaces of what is declared, and says so now and then.
 func (r *Reconciler) await(s *scope) error {
 	now := r.Steps.Clock.Now()
-	if pause := s.progress.told.Add(retell).Sub(now); pause > 0 && pause <= retell {
+	if pause := s.progress.reported.Add(reportEvery).Sub(now); pause > 0 && pause <= reportEvery {
 		s.unfinished = true
 		return step.Soon(pause)
 	}
-	s.progress.told = now
+	s.progress.reported = now
 	namespaces := sets.New[string]()
 	for ref := range s.progress.waiting {
 		namespaces.Insert(ref.Key().Namespace)
 	}
-	return step.Wait(v1alpha1.DependencyNotReadyReason, 5*time.Second, "%s; waits for namespace %s", s.advance(), listed(sets.List(namespaces)))
+	return step.Wait(v1alpha1.DependencyNotReadyReason, 5*time.Second, "%s; waits for namespace %s", s.reached(), listed(sets.List(namespaces)))
 }
 
 // lost returns what is gone from the tree and still in the cluster, and names what is being deleted already.
@@ -123,7 +122,7 @@ type weighed struct {
 // recount is how long a list of what is held may be old. A confirmation is always held against a new one.
 const recount = 30 * time.Second
 
-// weigh deletes what may go and has the rest told. It returns the names of what it deleted.
+// weigh deletes what may go and has the rest reported. It returns the names of what it deleted.
 func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]client.Object) ([]string, error) {
 	p, now := s.progress, r.Steps.Clock.Now()
 	confirmation := s.repository.Annotations[v1alpha1.ConfirmAnnotation]
@@ -141,7 +140,7 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]
 	if len(s.verdict.Go) == 0 {
 		p.weighed = weighed{question, s.verdict, now}
 	}
-	names, err := r.let(ctx, s, lost)
+	names, err := r.deleteLosses(ctx, s, lost)
 	if err != nil {
 		return nil, err
 	}
@@ -175,8 +174,8 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	return commit.Weigh(confirmation), nil
 }
 
-// let deletes what the verdict lets go, and returns the names of it.
-func (r *Reconciler) let(ctx context.Context, s *scope, lost map[identity.Ref]client.Object) ([]string, error) {
+// deleteLosses deletes what the verdict says may go, and returns the names of it.
+func (r *Reconciler) deleteLosses(ctx context.Context, s *scope, lost map[identity.Ref]client.Object) ([]string, error) {
 	var entries []v1alpha1.InventoryEntry
 	var names []string
 	for _, loss := range s.verdict.Go {
@@ -246,7 +245,7 @@ func (s *scope) foreign(there map[identity.Ref]string) bool {
 func (s *scope) samePlace() bool { return s.repository.Status.AppliedSource == placeOf(s.repository) }
 
 // fromGit reports whether an object was declared from a folder: kubeop applied it, or it is one that kubeop applied and that was
-// restored from a backup, which keeps its annotations and may drop who wrote its fields. A copy of another name is a person's.
+// restored from a backup, which keeps its annotations and may drop who wrote its fields. A copy under another name was made by a person.
 func fromGit(o client.Object) bool {
 	return apply.Applied(o) || path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation]) == o.GetName()
 }
@@ -278,13 +277,4 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[identity.
 		add(&apps.Items[i])
 	}
 	return there, nil
-}
-
-// listed names some of many.
-func listed(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	return strings.Join(names, ", ")
 }

@@ -31,7 +31,7 @@ type Reconciler struct {
 	// Usage counts what tenants have of what their limits bound.
 	Usage *usage.Counter
 	*Remotes
-	// Refusals is told which Apps and Projects of a commit are refused.
+	// Refusals records which Apps and Projects of a commit are refused.
 	Refusals *refusal.Registry
 	// Namespace holds the repositories' credentials; Secrets has the metadata of the Secrets there.
 	Namespace string
@@ -57,5 +57,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),
 		step.Of(v1alpha1.SyncedCondition, s, withCommit(r.sync)),
 		step.Of(v1alpha1.AcceptedCondition, s, withCommit(r.accepted)),
-		step.Of(v1alpha1.TreeValidCondition, s, withCommit(r.judge)))
+		step.Of(v1alpha1.TreeValidCondition, s, withCommit(r.checkProblems)))
 }

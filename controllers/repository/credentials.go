@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -88,7 +89,7 @@ func (c *credentials) hold(secret *corev1.Secret) {
 	c.held[secret.Name] = secret.DeepCopy()
 }
 
-// drop lets go of Secrets that changed, or that nobody may name any more.
+// drop lets go of Secrets that changed, or that no repository may name any more.
 func (c *credentials) drop(names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,4 +133,11 @@ func (c *credentials) readAll(ctx context.Context, key client.ObjectKey, version
 	}
 	c.take(key.Name, version, into)
 	return nil
+}
+
+// secretMetadata is a Secret without what it holds.
+func secretMetadata() *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return o
 }

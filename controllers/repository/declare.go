@@ -65,7 +65,7 @@ func keepRevision(o, live client.Object) {
 }
 
 // asDeclared reports whether the live object is what an apply of the declared one would leave: kubeop applied it, it has all of
-// that, was made from the same file, and nobody added to it by hand. Fields that left the file came with another hash of it.
+// that, was made from the same file, and no person added to it. Fields that left the file came with another hash of it.
 func asDeclared(o, live client.Object) (bool, error) {
 	if live == nil || live.GetDeletionTimestamp() != nil || !apply.Applied(live) || apply.ChangedByHand(live) {
 		return false, nil
@@ -150,7 +150,7 @@ func declared(o client.Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// recorded says of an object that is there whether kubeop applied it: that is what its fields' owners tell, whatever became of
+// recorded says of an object that is there whether kubeop applied it: that is what its fields' owners say, whatever became of
 // its labels.
 func (r *Reconciler) recorded(ctx context.Context, o client.Object) []v1alpha1.InventoryEntry {
 	live, _, err := r.Watch.Live(ctx, o.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(o))

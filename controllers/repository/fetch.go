@@ -20,20 +20,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
-// patience is how long a fetch may be under way before the status tells of it, and longPatience how long where a commit is applied
+// reportAfter is how long a fetch may be under way before the status says so, and reportAppliedAfter how long where a commit is applied
 // already: after a start all repositories ask at once. lastLook is when one that takes longer is looked at again, though it wakes
 // the repository when it ends.
 const (
-	patience     = 2 * time.Second
-	longPatience = 30 * time.Second
-	lastLook     = 15 * time.Second
+	reportAfter        = 2 * time.Second
+	reportAppliedAfter = 30 * time.Second
+	lastLook           = 15 * time.Second
 )
 
-func patienceWith(repository *v1alpha1.Repository) time.Duration {
+// unreportedFor is how long a fetch of the repository may be under way before the status says so.
+func unreportedFor(repository *v1alpha1.Repository) time.Duration {
 	if repository.Status.LastAppliedRevision != "" {
-		return longPatience
+		return reportAppliedAfter
 	}
-	return patience
+	return reportAfter
 }
 
 // Remotes have remotes asked, and remember what they answered.
@@ -68,8 +69,8 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	}
 	var waits *cache.Unanswered
 	waiting := errors.As(err, &waits)
-	if waiting && r.clock.Now().Sub(waits.Since) < patienceWith(s.repository) {
-		return step.Soon(patience)
+	if waiting && r.clock.Now().Sub(waits.Since) < unreportedFor(s.repository) {
+		return step.Soon(reportAfter)
 	}
 	last, asked, known := r.Commits.Last(ask.Key)
 	if known && asked.Generation == s.repository.Generation {
@@ -90,7 +91,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	return s.unanswered()
 }
 
-// unanswered ends the step of a remote that was not heard of since the operator has started. What the status says of it from before stands
+// unanswered ends the step of a remote that has not answered since the operator started. What the status says of it from before stands
 // until there is an answer, so that a restart does not make a failure look like a beginning.
 func (s *scope) unanswered() error {
 	last := conditions.Get(s.repository, v1alpha1.FetchedCondition)

@@ -64,7 +64,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) error {
 	return err
 }
 
-// accepted tells of a commit that is held.
+// accepted reports a commit that is held.
 func (r *Reconciler) accepted(_ context.Context, s *scope) error { return s.unaccepted }
 
 // objection is how the step ends for a commit that may not follow, nil for one that may.
@@ -82,7 +82,7 @@ func (r *Reconciler) objection(ctx context.Context, s *scope) (objection, err er
 	case hashOf(last) == s.commit.Hash:
 		return nil, r.useConfirmation(ctx, s)
 	case about.Of != hashOf(last):
-		// It was fetched before the last one was accepted; what is remembered of it does not tell.
+		// It was fetched before the last one was accepted; what is remembered of it does not say.
 		r.Commits.Forget(string(s.repository.UID))
 		return nil, step.Soon(time.Second)
 	case about.Descends, fetch.HigherVersion(s.commit.Revision, last) && bySemver(s.repository):
@@ -133,10 +133,10 @@ func bySemver(repository *v1alpha1.Repository) bool {
 	return ref != nil && ref.SemVer != "" && ref.Commit == "" && ref.Name == ""
 }
 
-// confirmed reports whether somebody lets this one commit in.
+// confirmed reports whether an annotation lets this one commit in.
 func confirmed(repository *v1alpha1.Repository, commit fetch.Commit) bool {
-	said := repository.Annotations[v1alpha1.ConfirmHistoryAnnotation]
-	return said != "" && (said == commit.Hash || said == commit.Revision)
+	confirmation := repository.Annotations[v1alpha1.ConfirmHistoryAnnotation]
+	return confirmation != "" && (confirmation == commit.Hash || confirmation == commit.Revision)
 }
 
 // useConfirmation removes the confirmation of a commit that is accepted, so that it does not let the same commit in a second

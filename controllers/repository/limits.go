@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -21,39 +20,6 @@ func (r *Reconciler) limits(ctx context.Context, name string) (budget.Limits, er
 	}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, tenant)
 	return r.Usage.Limits.With(&tenant.Spec.Limits), client.IgnoreNotFound(err)
-}
-
-// over are the objects that limits hold back, by tenant, and what the tenant had when they were: while that is the same they are not
-// looked at again.
-type over map[string]*heldOver
-
-type heldOver struct {
-	refs   sets.Set[identity.Ref]
-	limits budget.Limits
-	sums   usage.Sums
-}
-
-func (o over) has(ref identity.Ref) bool { return o[ref.Tenant] != nil && o[ref.Tenant].refs.Has(ref) }
-
-func (o over) add(ref identity.Ref) {
-	if o[ref.Tenant] == nil {
-		o[ref.Tenant] = &heldOver{refs: sets.New[identity.Ref]()}
-	}
-	o[ref.Tenant].refs.Insert(ref)
-}
-
-func (o over) drop(ref identity.Ref) {
-	if held := o[ref.Tenant]; held != nil {
-		if held.refs.Delete(ref); held.refs.Len() == 0 {
-			delete(o, ref.Tenant)
-		}
-	}
-}
-
-// holdOver holds an object back without a word of its own.
-func (p *progress) holdOver(ref identity.Ref) {
-	p.done(ref)
-	p.over.add(ref)
 }
 
 // applied is how large an object was when it was applied, and when.
@@ -106,7 +72,7 @@ func (r *Reconciler) admit(ctx context.Context, s *scope, o client.Object) (bool
 		return false, err
 	}
 	if exceeded := u.Admit(ref, size); exceeded != nil {
-		s.refuse(ref, exceeded)
+		s.progress.refuse(ref, exceeded)
 		s.progress.over.add(ref)
 		return false, nil
 	}
@@ -134,7 +100,7 @@ func (r *Reconciler) lookAgain(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// settle notes at the end of a pass what tenants had of whom something is held back.
+// settle notes at the end of a pass what those tenants had of which something is held back.
 func (s *scope) settle() {
 	for tenant, held := range s.progress.over {
 		if u := s.usages[tenant]; u != nil {

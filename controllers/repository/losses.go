@@ -124,7 +124,7 @@ func (b *below) fill(ctx context.Context, loss *plan.Loss) error {
 		}
 		for i := range b.claims[namespace] {
 			claim := &b.claims[namespace][i]
-			terms.Confirmed = map[types.UID]bool{claim.UID: true} // Would it go if somebody confirmed it?
+			terms.Confirmed = map[types.UID]bool{claim.UID: true} // Would it go if that was confirmed?
 			loss.Claims = append(loss.Claims, plan.Claim{
 				Namespace: namespace, Name: claim.Name, UID: string(claim.UID), Size: claim.Status.Capacity.Storage().String(), Goes: terms.Take(claim),
 			})

@@ -29,7 +29,7 @@ type Platform struct {
 // retryDeclaring is the pause after the platform repository could not be declared.
 const retryDeclaring = 5 * time.Second
 
-// Keep declares the Repository named platform and does so again whenever somebody deletes or changes it, until the context
+// Keep declares the Repository named platform and does so again whenever it is deleted or changed, until the context
 // ends. Without a URL it does nothing: whoever applies that Repository decides.
 func (p Platform) Keep(ctx context.Context, c client.Client, objects cache.Informers) error {
 	if p.URL == "" {
@@ -40,7 +40,7 @@ func (p Platform) Keep(ctx context.Context, c client.Client, objects cache.Infor
 		return fmt.Errorf("watching the platform repository: %w", err)
 	}
 	changed := make(chan struct{}, 1)
-	tell := func(object any) {
+	notify := func(object any) {
 		if o, ok := object.(metav1.Object); ok && o.GetName() != v1alpha1.PlatformRepository {
 			return
 		}
@@ -50,7 +50,7 @@ func (p Platform) Keep(ctx context.Context, c client.Client, objects cache.Infor
 		}
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
+		UpdateFunc: func(_, now any) { notify(now) }, DeleteFunc: notify,
 	})
 	if err != nil {
 		return fmt.Errorf("watching the platform repository: %w", err)

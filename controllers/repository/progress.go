@@ -3,7 +3,6 @@ package repository
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,8 +31,8 @@ type progress struct {
 	weighed weighed
 	// announced is the commit of which the status said that it is read.
 	announced string
-	// told is when the status last said how far it came.
-	told time.Time
+	// reported is when the status last said how far it came.
+	reported time.Time
 	// refused are the problems that the API server found in objects that are sound by themselves.
 	refused map[identity.Ref]tree.Problem
 	// over are the objects that limits of their tenants hold back.
@@ -77,51 +76,37 @@ func (p *progress) wait(ref identity.Ref, now time.Time) {
 	}
 }
 
-// pending is a set of objects in the order of Git.
-type pending struct {
-	in     sets.Set[identity.Ref]
-	sorted []identity.Ref
-	dirty  bool
+// holdOver holds an object back without a problem of its own.
+func (p *progress) holdOver(ref identity.Ref) {
+	p.done(ref)
+	p.over.add(ref)
 }
 
-func (p *pending) has(ref identity.Ref) bool { return p.in.Has(ref) }
+// refuse notes what is wrong with an object that is sound by itself: the API server does not take it, or it is over a limit.
+func (p *progress) refuse(ref identity.Ref, err error) {
+	node, _ := p.tree.Find(ref)
+	p.refused[ref] = tree.Problem{File: p.tree.File(node), Why: err.Error(), Of: ref}
+	p.done(ref)
+}
 
-func (p *pending) add(ref identity.Ref) {
-	if p.in.Has(ref) {
-		return
+// refusals are what the API server refused, in the order of files.
+func (p *progress) refusals() []tree.Problem {
+	var all []tree.Problem
+	for _, problem := range p.refused {
+		all = append(all, problem)
 	}
-	p.in.Insert(ref)
-	p.sorted = append(p.sorted, ref)
-	p.dirty = true
+	slices.SortFunc(all, func(a, b tree.Problem) int { return cmp.Compare(a.File, b.File) })
+	return all
 }
 
-func (p *pending) remove(ref identity.Ref) { p.in.Delete(ref) }
-
-// all returns the objects in the order of Git. Those that are removed meanwhile stay in what was returned.
-func (p *pending) all() []identity.Ref {
-	if p.dirty {
-		slices.SortFunc(p.sorted, inOrder)
-		p.sorted, p.dirty = slices.Compact(p.sorted), false
-	}
-	if len(p.sorted) > p.in.Len() {
-		p.sorted = slices.DeleteFunc(p.sorted, func(r identity.Ref) bool { return !p.in.Has(r) })
-	}
-	return p.sorted
-}
-
-// inOrder sorts as Git does: what is inside comes after what it is in, and before what comes next.
-func inOrder(a, b identity.Ref) int {
-	return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Project, b.Project), strings.Compare(a.App, b.App))
-}
-
-// records hold the progress of each Repository, by UID, and what people changed since it was last worked on.
+// records hold the progress of each Repository, by UID, and what others changed since it was last worked on.
 type records struct {
 	mu      sync.Mutex
 	of      map[types.UID]*progress
 	touched map[string]sets.Set[identity.Ref]
 }
 
-// begin returns the progress of a repository, with what people touched since in it. The caller works on it alone: a
+// begin returns the progress of a repository, with what others changed since in it. The caller works on it alone: a
 // repository is reconciled once at a time.
 func (r *records) begin(uid types.UID, name string) *progress {
 	r.mu.Lock()

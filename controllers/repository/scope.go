@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
@@ -38,7 +35,7 @@ type scope struct {
 	again           time.Duration
 	// unfinished: the pass ended before the commit was carried out as far as it can be.
 	unfinished bool
-	// valid is set by judge: the commit is in the cluster as a whole.
+	// valid is set by checkProblems: the commit is in the cluster as a whole.
 	valid bool
 	// usages are what tenants have, with what is about to be applied, counted once in a pass.
 	usages map[string]*usage.Usage
@@ -64,9 +61,9 @@ func (s *scope) Record() {
 	if s.found == nil {
 		return
 	}
-	status.Problems = told(s.problems(maxProblems+1), s.problemCount(), maxProblems)
+	status.Problems = shortened(s.problems(maxProblems+1), s.problemCount(), maxProblems)
 	if s.weighed {
-		status.Held, status.HeldToken = told(s.verdict.Lines, len(s.verdict.Lines), maxHeld), ""
+		status.Held, status.HeldToken = shortened(s.verdict.Lines, len(s.verdict.Lines), maxHeld), ""
 		if len(s.verdict.Held) > 0 {
 			status.HeldToken = s.verdict.Token
 		}
@@ -75,25 +72,6 @@ func (s *scope) Record() {
 		status.LastAppliedRevision = s.commit.Revision
 		status.AppliedSource = placeOf(s.repository)
 	}
-}
-
-// problems returns what is wrong with the commit, at most so many.
-func (s *scope) problems(most int) []string {
-	var all []string
-	s.found.All(func(p tree.Problem) bool {
-		all = append(all, p.String())
-		return len(all) < most
-	})
-	for _, p := range s.progress.refusals() {
-		if len(all) < most {
-			all = append(all, p.String())
-		}
-	}
-	return all
-}
-
-func (s *scope) problemCount() int {
-	return s.found.Counts().Problems + len(s.progress.refused)
 }
 
 // Again implements step.Sooner.
@@ -108,8 +86,8 @@ func (s *scope) Summary() string {
 	return fmt.Sprintf("Synced %s: %s, %s, %s", s.commit.Revision, count(c.Tenants, "tenant"), count(c.Projects, "project"), count(c.Apps, "app"))
 }
 
-// advance says how far the commit is carried out.
-func (s *scope) advance() string {
+// reached says how far the commit is carried out.
+func (s *scope) reached() string {
 	all, left := s.found.Counts().Apps, 0
 	for ref := range s.progress.pending.in {
 		if ref.App != "" {
@@ -117,23 +95,4 @@ func (s *scope) advance() string {
 		}
 	}
 	return fmt.Sprintf("syncing %s: %s of %s declared", s.commit.Revision, number(max(all-left, 0)), count(all, "app"))
-}
-
-// count words a number of things.
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return number(n) + " " + what + "s"
-}
-
-// number writes a number with its thousands apart.
-func number(n int) string { return message.NewPrinter(language.English).Sprint(n) }
-
-// told shortens a list for the status: lines are its first ones, of so many in all.
-func told(lines []string, all, most int) []string {
-	if all <= most || len(lines) < most {
-		return lines
-	}
-	return append(lines[:most-1:most-1], fmt.Sprintf("and %d more", all-most+1))
 }

@@ -14,13 +14,6 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// secretMetadata is a Secret without what it holds.
-func secretMetadata() *metav1.PartialObjectMetadata {
-	o := &metav1.PartialObjectMetadata{}
-	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return o
-}
-
 // secretsOf are the names of the Secrets that a repository names.
 func secretsOf(repository *v1alpha1.Repository) []string {
 	refs := []*v1alpha1.LocalSecretReference{repository.Spec.SecretRef, repository.Spec.HookSecretRef}

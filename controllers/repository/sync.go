@@ -22,7 +22,7 @@ import (
 const (
 	// batch bounds what is applied at once, which is in memory at once, in a form ten times as large as in the file.
 	batch = 100
-	// turn is how long one pass works before the status tells how far it came.
+	// turn is how long one pass works before the status says how far it came.
 	turn = 2 * time.Second
 	// ahead is how many objects may wait for a namespace before others are begun: a first sync brings one project after the
 	// other up, instead of all tenants first. Those that have waited for longer than stuck do not count.
@@ -31,7 +31,7 @@ const (
 )
 
 // sync reads what changed in the commit and brings that into the cluster. One object that fails holds up none but those that
-// depend on it. What is wrong in a file is a problem, told by judge; what is wrong with the world is an error.
+// depend on it. What is wrong in a file is a problem, reported by checkProblems; what is wrong with the world is an error.
 func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	root, err := s.commit.Root.Sub(pathOf(s.repository.Spec.Path))
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	if !s.found.Usable() {
 		return nil // What was refused of the last commit still is.
 	}
-	defer r.refuse(s) // With what the API server refuses.
+	defer r.reportRefusals(s) // With what the API server refuses.
 	if err := r.look(ctx, s); err != nil {
 		return err
 	}
@@ -60,16 +60,16 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 	if s.synced {
 		return nil
 	}
-	// What waits for people is told beside what waits for the cluster.
-	s.again = retryBeside
-	return step.GoOn(worse(failed, collected))
+	// What waits for people is reported beside what waits for the cluster.
+	s.again = retrySync
+	return step.GoOn(joined(failed, collected))
 }
 
-// retryBeside is when a sync that did not succeed is tried again though Ready tells of something else, which only people can help.
-const retryBeside = 10 * time.Second
+// retrySync is when a sync that did not succeed is tried again though Ready reports something else, which only people can help.
+const retrySync = 10 * time.Second
 
-// worse returns how a sync ended whose two parts may both have something to say: a wait tells nothing beside a failure.
-func worse(failed, collected error) error {
+// joined returns how a sync ended whose two parts may both have ended in an error: beside a failure a wait does not count.
+func joined(failed, collected error) error {
 	switch {
 	case failed == nil:
 		return collected
@@ -142,7 +142,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 			return err
 		}
 		p.foreign = s.foreign(there)
-		p.told = r.Steps.Clock.Now().Add(untold - retell)
+		p.reported = r.Steps.Clock.Now().Add(firstReport - reportEvery)
 		for ref := range there {
 			note(ref)
 		}
@@ -173,7 +173,7 @@ func (r *Reconciler) declare(ctx context.Context, s *scope) error {
 		}
 		if r.Steps.Clock.Now().Sub(began) > turn {
 			s.unfinished = true
-			return step.Wait(v1alpha1.ProgressingReason, time.Millisecond, "%s", s.advance())
+			return step.Wait(v1alpha1.ProgressingReason, time.Millisecond, "%s", s.reached())
 		}
 	}
 	if err := failed.join(); err != nil {
@@ -276,7 +276,7 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 		ref := refs[oe.ID]
 		wrong[ref] = true
 		if apierrors.IsInvalid(each) || apierrors.IsBadRequest(each) {
-			s.refuse(ref, oe.Err)
+			s.progress.refuse(ref, oe.Err)
 			continue
 		}
 		failed[ref] = each
@@ -288,11 +288,4 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 		}
 	}
 	return nil
-}
-
-// refuse notes what the API server finds wrong in an object.
-func (s *scope) refuse(ref identity.Ref, err error) {
-	node, _ := s.progress.tree.Find(ref)
-	s.progress.refused[ref] = tree.Problem{File: s.progress.tree.File(node), Why: err.Error(), Of: ref}
-	s.progress.done(ref)
 }

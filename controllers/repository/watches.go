@@ -24,7 +24,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// SetupWithManager has the controller woken by its Repositories, by hands on what they declare, and by new namespaces, for
+// SetupWithManager has the controller woken by its Repositories, by changes that others make to what they declare, and by new namespaces, for
 // which projects and apps may be waiting, by the Secrets that they name, which are in secrets, and by remotes that have answered.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
 	if err := index(context.Background(), mgr.GetFieldIndexer()); err != nil {
@@ -33,10 +33,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 	r.credentials = credentials{Reader: r.Direct, metadata: r.Secrets, named: r.names, clock: r.Steps.Clock}
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.Tenant{}, r.byHand(), builder.WithPredicates(handsOn)).
+		Watches(&v1alpha1.Tenant{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(own), builder.WithPredicates(limitsChanged)).
-		Watches(&v1alpha1.Project{}, r.byHand(), builder.WithPredicates(handsOn)).
-		Watches(&v1alpha1.App{}, r.byHand(), builder.WithPredicates(handsOn)).
+		Watches(&v1alpha1.Project{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
+		Watches(&v1alpha1.App{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		WatchesRawSource(source.Kind(secrets, secretMetadata(), handler.TypedEnqueueRequestsFromMapFunc(r.naming))).
 		WatchesRawSource(source.Func(r.wakes)).
 		WithOptions(options).
@@ -53,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 	return nil
 }
 
-// own maps a tenant to its own repository. The platform repository hears of each Tenant that it declares.
+// own maps a tenant to its own repository. The platform repository is woken by each Tenant that it declares.
 func own(_ context.Context, tenant client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: tenant.GetName()}}}
 }
@@ -74,11 +74,11 @@ func (r *Reconciler) wakes(_ context.Context, queue workqueue.TypedRateLimitingI
 	return nil
 }
 
-// handsPause gathers changes that come together, such as the deletions of one commit.
-const handsPause = time.Second
+// changesPause gathers changes that come together, such as the deletions of one commit.
+const changesPause = time.Second
 
-// byHand maps a changed object to the repositories that declare it, now or before the change.
-func (r *Reconciler) byHand() handler.Funcs {
+// changedByOthers maps a changed object to the repositories that declare it, now or before the change.
+func (r *Reconciler) changedByOthers() handler.Funcs {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			r.touch(e.Object, e.Object.GetLabels(), q)
@@ -99,13 +99,13 @@ func (r *Reconciler) touch(o client.Object, labels map[string]string, q workqueu
 	ref, ok := identity.Of(o)
 	if name := labels[v1alpha1.RepositoryLabel]; ok && name != "" {
 		r.records.touch(name, ref)
-		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, handsPause)
+		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, changesPause)
 	}
 }
 
-// handsOn lets changes of the spec, labels and annotations through, and deletions. New objects come from here, but for those that
-// somebody restores from a backup.
-var handsOn = predicate.Funcs{
+// notOurs lets changes of the spec, labels and annotations through, and deletions. New objects come from here, but for those that
+// are restored from a backup.
+var notOurs = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !apply.Applied(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return predicate.GenerationChangedPredicate{}.Update(e) || predicate.LabelChangedPredicate{}.Update(e) || predicate.AnnotationChangedPredicate{}.Update(e)

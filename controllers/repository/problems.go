@@ -1,0 +1,69 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
+
+// checkProblems says whether the commit is in the cluster as a whole: it stops at deletions that wait for a confirmation, and at files
+// that are wrong, whose objects stay as they last were.
+func (r *Reconciler) checkProblems(_ context.Context, s *scope) error {
+	if n := len(s.verdict.Held); n > 0 {
+		return step.Stop(v1alpha1.DeletionsHeldReason, fmt.Errorf(
+			"%s is held back, because %s; status.held lists all that would go: %s. If that is meant, an administrator of the cluster confirms it with: "+
+				"kubectl annotate repository %s --overwrite %s=%s. If not, push the files back",
+			s.commit.Revision, s.verdict.Why, listed(s.verdict.Lines), s.repository.Name, v1alpha1.ConfirmAnnotation, s.verdict.Token))
+	}
+	if n := s.problemCount(); n > 0 {
+		message := s.problems(1)[0]
+		if n > 1 {
+			message += fmt.Sprintf(" (and %d more; kubectl describe repository %s)", n-1, s.repository.Name)
+		}
+		return step.Stop(v1alpha1.InvalidTreeReason, errors.New(message))
+	}
+	s.valid = s.synced
+	return nil
+}
+
+// problems returns what is wrong with the commit, at most so many.
+func (s *scope) problems(most int) []string {
+	var all []string
+	s.found.All(func(p tree.Problem) bool {
+		all = append(all, p.String())
+		return len(all) < most
+	})
+	for _, p := range s.progress.refusals() {
+		if len(all) < most {
+			all = append(all, p.String())
+		}
+	}
+	return all
+}
+
+func (s *scope) problemCount() int {
+	return s.found.Counts().Problems + len(s.progress.refused)
+}
+
+// reportRefusals has each App and Project that a problem of the commit is about say that its newest version is refused: they keep
+// their last good state, and who looks at them alone would take the push for delivered.
+func (r *Reconciler) reportRefusals(s *scope) {
+	refused := map[refusal.Unit]refusal.Refusal{}
+	add := func(p tree.Problem) bool {
+		unit := refusal.Unit{Kind: p.Of.Kind(), ObjectKey: p.Of.Key()}
+		if _, known := refused[unit]; !known && p.Of.Project != "" {
+			refused[unit] = refusal.Refusal{Revision: s.commit.Revision, Problem: p.String()}
+		}
+		return true
+	}
+	s.found.All(add)
+	for _, p := range s.progress.refusals() {
+		add(p)
+	}
+	r.Refusals.Set(s.repository.Name, refused)
+}

@@ -1,0 +1,37 @@
+package repository
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// count writes a number of things.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return number(n) + " " + what + "s"
+}
+
+// number writes a number with its thousands apart.
+func number(n int) string { return message.NewPrinter(language.English).Sprint(n) }
+
+// shortened shortens a list for the status: lines are its first ones, of so many in all.
+func shortened(lines []string, all, most int) []string {
+	if all <= most || len(lines) < most {
+		return lines
+	}
+	return append(lines[:most-1:most-1], fmt.Sprintf("and %d more", all-most+1))
+}
+
+// listed names some of many.
+func listed(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
