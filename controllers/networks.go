@@ -72,12 +72,12 @@ func (s *sources) networksLearned(*http.Request) error {
 
 // named are the hosts that settings name.
 func named(o Options) []string {
-	hosts := []string{pool.HostOf(o.Platform.URL)}
+	hosts := []string{transport.HostOf(o.Platform.URL)}
 	for _, registry := range o.PlainRegistries {
-		hosts = append(hosts, pool.HostOf("http://"+registry))
+		hosts = append(hosts, transport.HostOf("http://"+registry))
 	}
 	for registry, service := range o.TokenServices {
-		hosts = append(hosts, pool.HostOf("https://"+registry), pool.HostOf("https://"+service))
+		hosts = append(hosts, transport.HostOf("https://"+registry), transport.HostOf("https://"+service))
 	}
 	return slices.DeleteFunc(hosts, func(host string) bool { return host == "" })
 }

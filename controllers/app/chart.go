@@ -6,9 +6,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
-	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/chart"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/release/charts"
 )
@@ -20,7 +20,7 @@ func (r *Reconciler) fetchChart(ctx context.Context, s *scope) error {
 	case spec.Path != "":
 		s.revision = declaredRevision(s.app)
 		// What the chart depends on in other folders is the app's own, too: only that is in the digest of its input.
-		return r.chartFolder(ctx, s, fetch.ChartFolder{Root: s.folder, Path: spec.Path, Tenant: s.owner.Tenant})
+		return r.chartFolder(ctx, s, chart.Folder{Root: s.folder, Path: spec.Path, Tenant: s.owner.Tenant})
 	case spec.Git != nil:
 		return r.chartFromGit(ctx, s, spec.Git)
 	}
@@ -30,7 +30,7 @@ func (r *Reconciler) fetchChart(ctx context.Context, s *scope) error {
 // chartFromGit takes a folder of a commit as the chart, and notes what it is made from there; what it takes from repositories is
 // no commit's business.
 func (r *Reconciler) chartFromGit(ctx context.Context, s *scope, spec *v1alpha1.ChartGitSource) error {
-	source := fetch.Git{URL: spec.URL, Ref: spec.Ref, Tenant: s.owner.Tenant}
+	source := git.Source{URL: spec.URL, Ref: spec.Ref, Tenant: s.owner.Tenant}
 	commit, err := r.commit(ctx, s, source, spec.SecretRef)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (r *Reconciler) chartFromGit(ctx context.Context, s *scope, spec *v1alpha1.
 		return err
 	}
 	s.recognize()
-	if err := r.chartFolder(ctx, s, fetch.ChartFolder{Root: commit.Root, Path: chartPath(spec), URL: source.URL, Tenant: source.Tenant}); err != nil {
+	if err := r.chartFolder(ctx, s, chart.Folder{Root: commit.Root, Path: chartPath(spec), URL: source.URL, Tenant: source.Tenant}); err != nil {
 		return err
 	}
 	if s.source, err = s.ofCommit(commit); err != nil {
@@ -59,18 +59,18 @@ func chartPath(source *v1alpha1.ChartGitSource) string {
 
 func (r *Reconciler) chartArchive(ctx context.Context, s *scope) error {
 	spec := s.app.Spec.Helm
-	ask, err := r.ask(ctx, s, pool.HostOf(spec.Repository))
+	ask, err := r.ask(ctx, s, transport.HostOf(spec.Repository))
 	if err != nil {
 		return err
 	}
-	fetched := func() (fetch.ChartArchive, error) {
-		return lastOf(r, s, r.Archives, ask, func() (cache.Fetcher[fetch.ChartArchive], error) {
-			auth, err := fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, spec.SecretRef)
-			chart := fetch.Chart{
+	fetched := func() (chart.Archive, error) {
+		return lastOf(r, s, r.Archives, ask, func() (cache.Fetcher[chart.Archive], error) {
+			auth, err := transport.ReadAuth(ctx, r.secrets(s), s.app.Namespace, spec.SecretRef)
+			src := chart.Source{
 				Repository: spec.Repository, Name: spec.Chart, Version: spec.Version, Digest: spec.Digest, Insecure: spec.Insecure,
 				Auth: auth, Tenant: s.owner.Tenant,
 			}
-			return func(ctx context.Context) (fetch.ChartArchive, error) { return r.Charts.Fetch(ctx, chart) }, err
+			return func(ctx context.Context) (chart.Archive, error) { return r.Charts.Fetch(ctx, src) }, err
 		})
 	}
 	archive, err := fetched()
@@ -83,23 +83,23 @@ func (r *Reconciler) chartArchive(ctx context.Context, s *scope) error {
 }
 
 // chartFolder takes a folder as the chart, with the dependencies that are not vendored in it.
-func (r *Reconciler) chartFolder(ctx context.Context, s *scope, chart fetch.ChartFolder) error {
-	needs, err := r.dependencies(ctx, s, chart)
+func (r *Reconciler) chartFolder(ctx context.Context, s *scope, from chart.Folder) error {
+	needs, err := r.dependencies(ctx, s, from)
 	if err != nil {
 		return err
 	}
-	files, err := fetch.Overlay(chart.Root, chart.Path, needs)
+	files, err := chart.Overlay(from.Root, from.Path, needs)
 	if err != nil {
 		return err
 	}
 	s.chart = charts.Chart{Files: files, Digest: files.Digest()}
-	s.reads = fetch.ChartReads(chart.Path, needs)
+	s.reads = chart.Reads(from.Path, needs)
 	return nil
 }
 
 // dependencies fetches what a chart's folder lacks; a chart that has everything costs nothing here.
-func (r *Reconciler) dependencies(ctx context.Context, s *scope, chart fetch.ChartFolder) ([]fetch.Dependency, error) {
-	lacks, err := chart.Lacks()
+func (r *Reconciler) dependencies(ctx context.Context, s *scope, from chart.Folder) ([]chart.Dependency, error) {
+	lacks, err := from.Lacks()
 	if err != nil || lacks == "" {
 		return nil, err
 	}
@@ -109,11 +109,11 @@ func (r *Reconciler) dependencies(ctx context.Context, s *scope, chart fetch.Cha
 	}
 	ask.Request += " " + lacks
 	ask.Version += " " + lacks
-	fetched := func() ([]fetch.Dependency, error) {
+	fetched := func() ([]chart.Dependency, error) {
 		// What an earlier chart lacked is of no use for this one.
-		return r.Dependencies.Get(ask, func() (cache.Fetcher[[]fetch.Dependency], error) {
-			chart.Auth, err = r.chartAuth(ctx, s)
-			return func(ctx context.Context) ([]fetch.Dependency, error) { return r.Charts.Dependencies(ctx, chart) }, err
+		return r.Dependencies.Get(ask, func() (cache.Fetcher[[]chart.Dependency], error) {
+			from.Auth, err = r.chartAuth(ctx, s)
+			return func(ctx context.Context) ([]chart.Dependency, error) { return r.Charts.Dependencies(ctx, from) }, err
 		})
 	}
 	needs, err := fetched()
@@ -129,12 +129,12 @@ func (r *Reconciler) dependencies(ctx context.Context, s *scope, chart fetch.Cha
 
 func (r *Reconciler) chartAuth(ctx context.Context, s *scope) (transport.Auth, error) {
 	if source := s.app.Spec.Helm.Git; source != nil {
-		return fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, source.SecretRef)
+		return transport.ReadAuth(ctx, r.secrets(s), s.app.Namespace, source.SecretRef)
 	}
 	return transport.Auth{}, nil
 }
 
-func (r *Reconciler) stillThere(needs []fetch.Dependency) bool {
+func (r *Reconciler) stillThere(needs []chart.Dependency) bool {
 	for _, d := range needs {
 		if (d.Path == "" && !r.Charts.Has(d.Archive)) || !r.stillThere(d.Needs) {
 			return false

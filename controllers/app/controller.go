@@ -23,8 +23,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/build/scheduler"
 	"github.com/kubeop/kubeop/delivery/digest"
-	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/artifact"
+	"github.com/kubeop/kubeop/delivery/fetch/chart"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/journal"
@@ -69,9 +71,9 @@ type Reconciler struct {
 	Refusals *refusal.Registry
 
 	// Folder returns the app's folder in the repository that declares it.
-	Folder func(ctx context.Context, app *v1alpha1.App) (*fetch.Folder, error)
-	Git    *fetch.GitStore
-	Charts *fetch.ChartStore
+	Folder func(ctx context.Context, app *v1alpha1.App) (*folder.Folder, error)
+	Git    *git.Store
+	Charts *chart.Store
 	// Artifacts are those of OCI registries and of Flux's sources.
 	Artifacts *artifact.Store
 	*Sources

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
 )
 
 // fetch brings the source at hand: the app's own folder where the spec refers to it, a commit, a chart. It does not wait for one that
@@ -21,7 +21,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	key := client.ObjectKeyFromObject(s.app)
 	last, known := r.reads.LoadAndDelete(key) // Only a build brings it back.
 	if known {
-		s.reads = last.(fetch.Reads)
+		s.reads = last.(folder.Reads)
 	}
 	err := r.bring(ctx, s)
 	if known && (err != nil || s.kept) {

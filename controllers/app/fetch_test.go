@@ -20,7 +20,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
@@ -98,7 +98,7 @@ func TestSourcesAreAskedForEachTenant(t *testing.T) {
 	r, s := newReconciler(t, app)
 	ask := func(tenant string, err error) error {
 		s.owner.Tenant = tenant
-		_, got := answered(t, r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(context.Context, transport.Auth) (fetch.Commit, error) { return fetch.Commit{}, err }})
+		_, got := answered(t, r, s, asked[git.Commit]{of: r.Commits, what: "git", fetch: func(context.Context, transport.Auth) (git.Commit, error) { return git.Commit{}, err }})
 		return got
 	}
 	if err := ask("mallory", context.DeadlineExceeded); err == nil {
@@ -113,7 +113,7 @@ func TestSourcesAreAskedForEachTenant(t *testing.T) {
 func TestAnAppFollowsWhatItIsMadeFrom(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
 	r, s := newReconciler(t, app)
-	if _, err := answered(t, r, s, asked[fetch.Commit]{of: r.Commits, what: "git", fetch: func(context.Context, transport.Auth) (fetch.Commit, error) { return fetch.Commit{}, nil }}); err != nil {
+	if _, err := answered(t, r, s, asked[git.Commit]{of: r.Commits, what: "git", fetch: func(context.Context, transport.Auth) (git.Commit, error) { return git.Commit{}, nil }}); err != nil {
 		t.Fatal(err)
 	}
 	source := reference{kind: sourceKind, name: s.memory.follows}
@@ -130,7 +130,7 @@ func TestAnAppFollowsWhatItIsMadeFrom(t *testing.T) {
 }
 
 // answered asks as Reconciles do, of which the second finds the answer.
-func answered(t *testing.T, r *Reconciler, s *scope, a asked[fetch.Commit]) (fetch.Commit, error) {
+func answered(t *testing.T, r *Reconciler, s *scope, a asked[git.Commit]) (git.Commit, error) {
 	t.Helper()
 	woken := make(chan types.NamespacedName, 10)
 	r.wakes(func(app types.NamespacedName) { woken <- app })
@@ -149,7 +149,7 @@ func newReconciler(t *testing.T, app *v1alpha1.App) (*Reconciler, *scope) {
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app).Build()
 	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	r := &Reconciler{
-		Client: api, Version: func(context.Context, string, string, string) (string, error) { return "1", nil }, Git: fetch.NewGitStore(t.TempDir(), nil), Clock: now, Sources: NewSources(pool.New(pool.Options{Reach: pool.ReachOf}, now), now),
+		Client: api, Version: func(context.Context, string, string, string) (string, error) { return "1", nil }, Git: git.NewStore(t.TempDir(), nil), Clock: now, Sources: NewSources(pool.New(pool.Options{Reach: pool.ReachOf}, now), now),
 		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(10), Clock: now},
 	}
 	s := newScope(app, &r.memory, nil)

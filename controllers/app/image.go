@@ -11,11 +11,11 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 	"github.com/kubeop/kubeop/delivery/render"
 	"github.com/kubeop/kubeop/delivery/render/workload"
 )
@@ -195,7 +195,7 @@ func (s *scope) imageNotes() []step.Note {
 	}
 	kept := step.Note{Condition: v1alpha1.ImageKeptCondition}
 	if s.image.stale != nil {
-		reason, _ := fetch.Verdict(s.image.stale)
+		reason, _ := verdict.Of(s.image.stale)
 		kept.Status, kept.Reason, kept.Event = metav1.ConditionTrue, reason, "Warning"
 		kept.Message = fmt.Sprintf("%s stays: choosing a tag of %s: %s", s.image.chosen.Tag, s.app.Spec.Image.Reference, s.image.stale)
 	}

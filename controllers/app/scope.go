@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/digest"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/mask"
@@ -46,12 +46,12 @@ type scope struct {
 	rendered int64
 	// folder, source, chart and revision are set by fetch: the app's own folder where the spec refers to it, what a Git app
 	// is made from, the chart of a Helm app, and what they are together.
-	folder   *fetch.Folder
+	folder   *folder.Folder
 	source   fetched
 	chart    charts.Chart
 	revision string
 	// reads are what the last build of a Git app read of a commit, and what a chart there is made from; nil if that is not known.
-	reads fetch.Reads
+	reads folder.Reads
 	// objects and values are set by render; values only for a Helm app, whose objects are in the inventory.
 	objects []*unstructured.Unstructured
 	values  map[string]any

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
-	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/render"
@@ -32,7 +32,7 @@ type fetched struct {
 	// them. Of a commit the digest is "" until that is known.
 	revision, digest string
 	// reading is what is asked of the files of a commit; nil for an artifact, all of which counts.
-	reading *fetch.Reading
+	reading *folder.Reading
 }
 
 func (r *Reconciler) fetchFiles(ctx context.Context, s *scope) error {
@@ -41,7 +41,7 @@ func (r *Reconciler) fetchFiles(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if found.files, err = fetch.Ignore(found.files, spec.Path, spec.Ignore); err != nil {
+	if found.files, err = folder.Ignore(found.files, spec.Path, spec.Ignore); err != nil {
 		return err
 	}
 	s.source = found
@@ -95,11 +95,11 @@ func (f *fetched) noted() (string, error) {
 // noted are reads and the digest of what was read.
 type noted struct {
 	Digest string
-	Reads  fetch.Reads
+	Reads  folder.Reads
 }
 
 // read is what was read of a commit, now or before.
-func (f *fetched) read(before string) (fetch.Reads, string, error) {
+func (f *fetched) read(before string) (folder.Reads, string, error) {
 	if before == "" {
 		return f.reading.Done()
 	}
@@ -129,7 +129,7 @@ func (r *Reconciler) filesOf(ctx context.Context, s *scope, spec *v1alpha1.GitSo
 	if err != nil {
 		return fetched{}, err
 	}
-	commit, err := r.commit(ctx, s, fetch.Git{URL: spec.URL, Ref: spec.Ref, Tenant: s.owner.Tenant, WithTag: who.WantsTag()}, spec.SecretRef)
+	commit, err := r.commit(ctx, s, git.Source{URL: spec.URL, Ref: spec.Ref, Tenant: s.owner.Tenant, WithTag: who.WantsTag()}, spec.SecretRef)
 	if err == nil && spec.Verify != nil {
 		err = commit.Verify(who)
 	}
@@ -143,7 +143,7 @@ func (r *Reconciler) filesOf(ctx context.Context, s *scope, spec *v1alpha1.GitSo
 }
 
 // ofCommit is what is known of a commit before it is read: whether what was read last is the same there.
-func (s *scope) ofCommit(commit fetch.Commit) (found fetched, err error) {
+func (s *scope) ofCommit(commit git.Commit) (found fetched, err error) {
 	found.revision = commit.Revision
 	if s.reads != nil {
 		found.digest, err = commit.Root.DigestOf(s.reads)
@@ -164,11 +164,11 @@ func (r *Reconciler) verification(ctx context.Context, s *scope, spec *v1alpha1.
 	return signature.Verification{Mode: spec.Mode, Keys: keys, Now: r.Clock.Now}, err
 }
 
-func (r *Reconciler) commit(ctx context.Context, s *scope, from fetch.Git, secret *v1alpha1.LocalSecretReference) (fetch.Commit, error) {
+func (r *Reconciler) commit(ctx context.Context, s *scope, from git.Source, secret *v1alpha1.LocalSecretReference) (git.Commit, error) {
 	from.Ref = from.Ref.DeepCopy() // The fetch goes on while the app is written.
-	return shared(ctx, r, s, asked[fetch.Commit]{
-		of: r.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: pool.HostOf(from.URL), secret: secret,
-		fetch: func(ctx context.Context, auth transport.Auth) (fetch.Commit, error) {
+	return shared(ctx, r, s, asked[git.Commit]{
+		of: r.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: transport.HostOf(from.URL), secret: secret,
+		fetch: func(ctx context.Context, auth transport.Auth) (git.Commit, error) {
 			from := from
 			from.Auth = auth
 			return r.Git.Fetch(ctx, from)
@@ -181,7 +181,7 @@ func (r *Reconciler) pull(ctx context.Context, s *scope, spec *v1alpha1.OCISourc
 	found := func() (artifact.Artifact, error) {
 		return shared(ctx, r, s, asked[artifact.Artifact]{
 			of: r.Pulled, what: fmt.Sprintf("oci %q %t", []string{spec.URL, spec.Digest, spec.SemVer, spec.Tag}, spec.Insecure), secret: spec.SecretRef,
-			host: pool.HostOf(spec.URL),
+			host: transport.HostOf(spec.URL),
 			fetch: func(ctx context.Context, auth transport.Auth) (artifact.Artifact, error) {
 				from := from
 				from.Auth = auth
@@ -222,7 +222,7 @@ func shared[T any](ctx context.Context, r *Reconciler, s *scope, a asked[T]) (T,
 	r.refer(s)
 	ask.Key, ask.Version, ask.Cause = a.what, "", s.causeOf(ask.Question)
 	answer, err := lastOf(r, s, a.of, ask, func() (cache.Fetcher[T], error) {
-		auth, err := fetch.ReadAuth(ctx, r.secrets(s), s.app.Namespace, a.secret)
+		auth, err := transport.ReadAuth(ctx, r.secrets(s), s.app.Namespace, a.secret)
 		return func(ctx context.Context) (T, error) { return a.fetch(ctx, auth) }, err
 	})
 	if !s.stale.waits && !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*cache.Unanswered)) {
@@ -283,7 +283,7 @@ func (r *Reconciler) unfollow(unused []reference) {
 func (r *Reconciler) wakeOnNews(queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	r.queue.Store(&queue)
 	r.wakes(r.Wake)
-	r.Commits.Changed = func(from string, was, is fetch.Commit) {
+	r.Commits.Changed = func(from string, was, is git.Commit) {
 		for _, app := range r.references.users(reference{kind: sourceKind, name: from}) {
 			if was.Hash != is.Hash && !r.readsSame(app, was, is) {
 				queue.Add(reconcile.Request{NamespacedName: app})
@@ -308,12 +308,12 @@ func (r *Reconciler) Wake(app types.NamespacedName) {
 
 // readsSame reports whether a commit is about nothing that the app is made from, as far as that is sure: what read the same
 // before ends in the same build.
-func (r *Reconciler) readsSame(app types.NamespacedName, was, is fetch.Commit) bool {
+func (r *Reconciler) readsSame(app types.NamespacedName, was, is git.Commit) bool {
 	reads, known := r.reads.Load(app)
 	if !known {
 		return false
 	}
-	before, err := was.Root.DigestOf(reads.(fetch.Reads))
-	after, also := is.Root.DigestOf(reads.(fetch.Reads))
+	before, err := was.Root.DigestOf(reads.(folder.Reads))
+	after, also := is.Root.DigestOf(reads.(folder.Reads))
 	return err == nil && also == nil && before == after
 }

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 )
 
@@ -53,7 +54,7 @@ func TestTheRevisionThatIsTold(t *testing.T) {
 func TestABuildThatDidNotEnd(t *testing.T) {
 	r, app := &Reconciler{}, &v1alpha1.App{}
 	app.Status.LastAttemptedRevision, app.Status.SourceDigest = "C1", "as in C1"
-	s := &scope{app: app, memory: &remembered{}, source: fetched{revision: "C2", reading: (&fetch.Folder{}).Reading()}}
+	s := &scope{app: app, memory: &remembered{}, source: fetched{revision: "C2", reading: (&folder.Folder{}).Reading()}}
 	s.recognize()
 	r.built(s, "")
 	s.Record()
@@ -67,12 +68,12 @@ func TestABuildThatDidNotEnd(t *testing.T) {
 
 // TestACommitIsKnownByWhatWasRead has the last reads tell of a commit before it is read, and nothing be known without any.
 func TestACommitIsKnownByWhatWasRead(t *testing.T) {
-	commit := fetch.Commit{Revision: "C2", Root: &fetch.Folder{}}
-	read, err := commit.Root.DigestOf(fetch.Reads{"."})
+	commit := git.Commit{Revision: "C2", Root: &folder.Folder{}}
+	read, err := commit.Root.DigestOf(folder.Reads{"."})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, reads := range map[string]fetch.Reads{read: {"."}, "": nil} {
+	for want, reads := range map[string]folder.Reads{read: {"."}, "": nil} {
 		found, err := (&scope{reads: reads}).ofCommit(commit)
 		if err != nil || found.digest != want || found.revision != "C2" {
 			t.Errorf("of reads %q: got %q of %s and %v, want %q", reads, found.digest, found.revision, err, want)

@@ -9,10 +9,11 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/artifact"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/chart"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
@@ -20,12 +21,12 @@ import (
 // Sources have the sources of apps asked, and remember what they answered.
 type Sources struct {
 	// Commits and Pulled are what Git repositories and OCI registries answered anybody.
-	Commits *cache.Answers[fetch.Commit]
+	Commits *cache.Answers[git.Commit]
 	Pulled  *cache.Answers[artifact.Artifact]
 	// Archives are what chart repositories answered an app, Dependencies what the chart in its folder lacked, FluxArtifacts what
 	// its Flux source made, Choices what its image policy chose.
-	Archives      *cache.Answers[fetch.ChartArchive]
-	Dependencies  *cache.Answers[[]fetch.Dependency]
+	Archives      *cache.Answers[chart.Archive]
+	Dependencies  *cache.Answers[[]chart.Dependency]
 	FluxArtifacts *cache.Answers[artifact.Artifact]
 	Choices       *cache.Answers[image.Chosen]
 }
@@ -33,8 +34,8 @@ type Sources struct {
 // NewSources returns Sources that ask by the pool.
 func NewSources(p *pool.Pool, c clock.PassiveClock) *Sources {
 	return &Sources{
-		Commits: cache.NewShared[fetch.Commit](p, c), Pulled: cache.NewShared[artifact.Artifact](p, c),
-		Archives: cache.NewRecent[fetch.ChartArchive](p, c), Dependencies: cache.NewRecent[[]fetch.Dependency](p, c),
+		Commits: cache.NewShared[git.Commit](p, c), Pulled: cache.NewShared[artifact.Artifact](p, c),
+		Archives: cache.NewRecent[chart.Archive](p, c), Dependencies: cache.NewRecent[[]chart.Dependency](p, c),
 		FluxArtifacts: cache.NewRecent[artifact.Artifact](p, c), Choices: cache.NewRecent[image.Chosen](p, c),
 	}
 }

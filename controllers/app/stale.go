@@ -9,10 +9,9 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
-	"github.com/kubeop/kubeop/delivery/fetch/signature"
+	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 )
 
 // staleFacts are the facts of a source that could not be asked.
@@ -35,7 +34,7 @@ func (r *Reconciler) fetched(s *scope, err error) error {
 		return r.awaitAnswer(s, err)
 	}
 	outcome := sourceOutcome(err)
-	if !delivered(s.app) || errors.Is(err, signature.Err) || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) {
+	if !delivered(s.app) || errors.Is(err, failure.ErrSignature) || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) {
 		return outcome
 	}
 	s.kept = true
@@ -44,7 +43,7 @@ func (r *Reconciler) fetched(s *scope, err error) error {
 
 // degrade has the app go on without its source, which is asked again after a while where that may help.
 func (r *Reconciler) degrade(s *scope, outcome, err error) error {
-	if _, final := fetch.Verdict(err); !final {
+	if _, final := verdict.Of(err); !final {
 		s.soon(max(s.stale.retry, time.Second))
 	}
 	return step.Degrade(outcome)
@@ -83,7 +82,7 @@ func delivered(app *v1alpha1.App) bool {
 
 // sourceOutcome tells faults of the source that only a change can mend from those that time mends.
 func sourceOutcome(err error) error {
-	reason, final := fetch.Verdict(err)
+	reason, final := verdict.Of(err)
 	switch {
 	case err == nil, step.Ended(err):
 		return err

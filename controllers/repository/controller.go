@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -26,7 +26,7 @@ type Reconciler struct {
 	Watch   *kube.Watch
 	Applier *apply.Applier
 	Steps   *step.Runner
-	Git     *fetch.GitStore
+	Git     *git.Store
 	Tree    *tree.Reader
 	// Usage counts what tenants have of what their limits bound.
 	Usage *usage.Counter

@@ -14,10 +14,14 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 )
 
 // reportAfter is how long a fetch may be under way before the status says so, and reportAppliedAfter how long where a commit is applied
@@ -40,16 +44,16 @@ func unreportedFor(repository *v1alpha1.Repository) time.Duration {
 // Remotes have remotes asked, and remember what they answered.
 type Remotes struct {
 	// Commits are what the remote of a Repository answered, until the interval is over, a push is reported, or a fetch is asked for.
-	Commits *cache.Answers[fetch.Commit]
+	Commits *cache.Answers[git.Commit]
 	// Older are folders of apps that the newest commit does not hold, got from the commit the app was declared with.
-	Older *cache.Answers[*fetch.Folder]
+	Older *cache.Answers[*folder.Folder]
 
 	clock clock.PassiveClock
 }
 
 // NewRemotes returns Remotes that are asked by the pool.
 func NewRemotes(p *pool.Pool, c clock.PassiveClock) *Remotes {
-	return &Remotes{Commits: cache.NewRecent[fetch.Commit](p, c), Older: cache.NewRecent[*fetch.Folder](p, c), clock: c}
+	return &Remotes{Commits: cache.NewRecent[git.Commit](p, c), Older: cache.NewRecent[*folder.Folder](p, c), clock: c}
 }
 
 // fetch brings the newest commit of the ref into the local object store. The remote is asked when the interval is over, the spec or
@@ -57,11 +61,11 @@ func NewRemotes(p *pool.Pool, c clock.PassiveClock) *Remotes {
 // ended. While the remote fails, the repository goes on with the commit it has.
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	ask := r.ask(s.repository)
-	commit, err := r.Commits.Get(ask, func() (cache.Fetcher[fetch.Commit], error) {
+	commit, err := r.Commits.Get(ask, func() (cache.Fetcher[git.Commit], error) {
 		source, err := r.source(ctx, s.repository)
 		// The fetch may outlast this Reconcile, which goes on writing the status.
 		repository := s.repository.DeepCopy()
-		return func(ctx context.Context) (fetch.Commit, error) { return r.newest(ctx, repository, source) }, err
+		return func(ctx context.Context) (git.Commit, error) { return r.newest(ctx, repository, source) }, err
 	})
 	if err == nil {
 		s.commit = commit
@@ -75,7 +79,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	last, asked, known := r.Commits.Last(ask.Key)
 	if known && asked.Generation == s.repository.Generation {
 		if s.commit = last; r.accept(ctx, s) != nil {
-			s.commit = fetch.Commit{} // Whether it may follow is found out when the remote answers again.
+			s.commit = git.Commit{} // Whether it may follow is found out when the remote answers again.
 		}
 	}
 	if !waiting {
@@ -108,7 +112,7 @@ func (s *scope) withoutRemote(err error) error {
 	if status.LastAppliedRevision != "" {
 		err = fmt.Errorf("%w; applied is %s, which stays", err, status.LastAppliedRevision)
 	}
-	reason, final := fetch.Verdict(err)
+	reason, final := verdict.Of(err)
 	end := step.Fail(reason, err)
 	switch {
 	case errors.Is(err, failure.ErrBusy):
@@ -137,8 +141,8 @@ func (r *Reconciler) ask(repository *v1alpha1.Repository) cache.Ask {
 	versions := r.secretVersions(repository)
 	ask := cache.Ask{
 		Question: cache.QuestionOf(repository), Asker: client.ObjectKeyFromObject(repository), Key: string(repository.UID),
-		Version: fmt.Sprint(repository.Generation, versions), Host: pool.HostOf(repository.Spec.URL),
-		Tenant: pool.RepositoryTenant(repository.Name), Priority: pool.Repository, Timeout: repository.Spec.Within(),
+		Version: fmt.Sprint(repository.Generation, versions), Host: transport.HostOf(repository.Spec.URL),
+		Tenant: budget.OfRepository(repository.Name), Priority: pool.Repository, Timeout: repository.Spec.Within(),
 	}
 	ask.Request += versions
 	if repository.Name == v1alpha1.PlatformRepository {
@@ -148,9 +152,9 @@ func (r *Reconciler) ask(repository *v1alpha1.Repository) cache.Ask {
 }
 
 // source returns where to fetch from and as whom.
-func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository) (fetch.Git, error) {
-	auth, err := fetch.ReadAuth(ctx, &r.credentials, r.Namespace, repository.Spec.SecretRef)
-	return fetch.Git{URL: repository.Spec.URL, Ref: repository.Spec.Ref.DeepCopy(), Auth: auth, Tenant: pool.RepositoryTenant(repository.Name)}, err
+func (r *Reconciler) source(ctx context.Context, repository *v1alpha1.Repository) (git.Source, error) {
+	auth, err := transport.ReadAuth(ctx, &r.credentials, r.Namespace, repository.Spec.SecretRef)
+	return git.Source{URL: repository.Spec.URL, Ref: repository.Spec.Ref.DeepCopy(), Auth: auth, Tenant: budget.OfRepository(repository.Name)}, err
 }
 
 // WakeApps has Apps woken by what they wait for here.

@@ -13,9 +13,10 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -25,7 +26,7 @@ var errUnfetched = errors.New("not fetched yet")
 // Folder returns the folder of an app, as its repository held it in the commit that last changed it. An error says how
 // the step of the app ends: it waits for the repository's first fetch, and for anything else tries again with backoff. While the
 // remote is asked it is *cache.Unanswered, and the app is woken by the answer.
-func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*fetch.Folder, error) {
+func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*folder.Folder, error) {
 	folder, err := r.folder(ctx, app)
 	switch {
 	case err == nil:
@@ -38,7 +39,7 @@ func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*fetch.Fold
 	return nil, step.Fail(v1alpha1.FetchFailedReason, err)
 }
 
-func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*fetch.Folder, error) {
+func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Folder, error) {
 	name, digest := app.Labels[v1alpha1.RepositoryLabel], app.Annotations[v1alpha1.TreeAnnotation]
 	if name == "" || digest == "" {
 		return nil, errors.New("the app was not declared in a repository, so it has no folder: give it inline manifests or a chart repository")
@@ -71,14 +72,14 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*fetch.Fold
 // olderFolder returns a folder that the last fetch did not bring: the operator started a moment ago, its store is new, or
 // the newest commit holds another folder, one that is wrong and held back. The commit that the app was declared with
 // still holds its own. A failure is remembered, because every event of the app would ask the remote again.
-func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repository, app *v1alpha1.App, tenant string) (*fetch.Folder, error) {
+func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repository, app *v1alpha1.App, tenant string) (*folder.Folder, error) {
 	digest := app.Annotations[v1alpha1.TreeAnnotation]
 	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
 	ask := r.ask(repository)
 	ask.Request += "/" + cache.QuestionOf(app).Request + "/" + commit + "/" + digest
 	ask.Key, ask.Version, ask.Asker = "app/"+string(app.UID), ask.Version+digest, client.ObjectKeyFromObject(app)
-	var stored *fetch.Folder
-	found, err := r.Older.Get(ask, func() (cache.Fetcher[*fetch.Folder], error) {
+	var stored *folder.Folder
+	found, err := r.Older.Get(ask, func() (cache.Fetcher[*folder.Folder], error) {
 		source, err := r.source(ctx, repository)
 		if err != nil {
 			return nil, err
@@ -87,7 +88,7 @@ func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repos
 			return nil, nil
 		}
 		source.Ref, source.Tenant = narrowed(source.Ref, commit), tenant
-		return func(ctx context.Context) (*fetch.Folder, error) { return r.fetchFolder(ctx, source, digest) }, nil
+		return func(ctx context.Context) (*folder.Folder, error) { return r.fetchFolder(ctx, source, digest) }, nil
 	})
 	if stored != nil || err != nil {
 		return stored, err
@@ -98,9 +99,9 @@ func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repos
 }
 
 // fetchFolder fetches a commit for the sake of one folder.
-func (r *Reconciler) fetchFolder(ctx context.Context, source fetch.Git, digest string) (*fetch.Folder, error) {
+func (r *Reconciler) fetchFolder(ctx context.Context, source git.Source, digest string) (*folder.Folder, error) {
 	commit, err := r.Git.Fetch(ctx, source)
-	var folder *fetch.Folder
+	var folder *folder.Folder
 	if err == nil {
 		folder, err = commit.Folder(digest)
 	}
@@ -131,7 +132,7 @@ func declares(repository *v1alpha1.Repository, app *v1alpha1.App) (tenant string
 }
 
 // commitFiles are the files of a fetched commit.
-type commitFiles struct{ *fetch.Folder }
+type commitFiles struct{ *folder.Folder }
 
 // Sub implements tree.Files.
 func (c commitFiles) Sub(path string) (tree.Files, error) {

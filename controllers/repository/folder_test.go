@@ -30,8 +30,9 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
@@ -89,7 +90,7 @@ func newBench(t *testing.T) *bench {
 			},
 		}).Build()
 	b.Reconciler = &Reconciler{
-		Client: api, Direct: api, Namespace: "kubeop-system", Secrets: api, Git: fetch.NewGitStore(t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
+		Client: api, Direct: api, Namespace: "kubeop-system", Secrets: api, Git: git.NewStore(t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
 		Steps: &step.Runner{Client: api, Events: events.NewFakeRecorder(100), Clock: b.clock},
 	}
 	b.restart()
@@ -311,7 +312,7 @@ func (b *bench) message() string {
 func TestTheRepositoryDoesNotCountForItsTenant(t *testing.T) {
 	b := newBench(t)
 	source, err := b.source(t.Context(), b.repository)
-	if err != nil || source.Tenant != pool.RepositoryTenant("acme") || source.Tenant == "acme" {
+	if err != nil || source.Tenant != budget.OfRepository("acme") || source.Tenant == "acme" {
 		t.Errorf("it counts for %q, %v", source.Tenant, err)
 	}
 }

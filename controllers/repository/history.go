@@ -13,17 +13,18 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fetch"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
+	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 )
 
 // newest fetches the newest commit with all that accept needs to know of it, because all of that may wait for the network.
-func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository, source fetch.Git) (fetch.Commit, error) {
+func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository, source git.Source) (git.Commit, error) {
 	if repository.Spec.Verify != nil {
 		who, err := r.signers(ctx, repository.Spec.Verify)
 		if err != nil {
-			return fetch.Commit{}, err
+			return git.Commit{}, err
 		}
 		source.Signers = &who
 	}
@@ -57,7 +58,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) error {
 	}
 	last, err := s.commit.Earlier(s.repository.Status.LastAttemptedRevision)
 	if errors.Is(err, failure.ErrNotFound) {
-		s.commit = fetch.Commit{}
+		s.commit = git.Commit{}
 		return objection
 	}
 	s.commit, s.unaccepted = last, objection
@@ -70,7 +71,7 @@ func (r *Reconciler) accepted(_ context.Context, s *scope) error { return s.unac
 // objection is how the step ends for a commit that may not follow, nil for one that may.
 func (r *Reconciler) objection(ctx context.Context, s *scope) (objection, err error) {
 	if unsigned := s.commit.Unsigned; unsigned != nil {
-		reason, _ := fetch.Verdict(unsigned)
+		reason, _ := verdict.Of(unsigned)
 		return step.Stop(reason, fmt.Errorf("%s is held, nothing of it is applied: %w", s.commit.Revision, unsigned)), nil
 	}
 	last := s.repository.Status.LastAttemptedRevision
@@ -85,7 +86,7 @@ func (r *Reconciler) objection(ctx context.Context, s *scope) (objection, err er
 		// It was fetched before the last one was accepted; what is remembered of it does not say.
 		r.Commits.Forget(string(s.repository.UID))
 		return nil, step.Soon(time.Second)
-	case about.Descends, fetch.HigherVersion(s.commit.Revision, last) && bySemver(s.repository):
+	case about.Descends, git.HigherVersion(s.commit.Revision, last) && bySemver(s.repository):
 		return nil, nil
 	case confirmed(s.repository, s.commit):
 		return nil, r.useConfirmation(ctx, s)
@@ -134,7 +135,7 @@ func bySemver(repository *v1alpha1.Repository) bool {
 }
 
 // confirmed reports whether an annotation lets this one commit in.
-func confirmed(repository *v1alpha1.Repository, commit fetch.Commit) bool {
+func confirmed(repository *v1alpha1.Repository, commit git.Commit) bool {
 	confirmation := repository.Annotations[v1alpha1.ConfirmHistoryAnnotation]
 	return confirmation != "" && (confirmation == commit.Hash || confirmation == commit.Revision)
 }

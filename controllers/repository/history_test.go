@@ -22,7 +22,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
@@ -114,7 +114,7 @@ func (b *bench) annotate(value string) {
 
 // lose has the operator begin with an empty disk.
 func (b *bench) lose() {
-	b.Git = fetch.NewGitStore(b.t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	b.Git = git.NewStore(b.t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	b.restart()
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
-	"github.com/kubeop/kubeop/delivery/fetch"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -22,7 +22,7 @@ const (
 type scope struct {
 	repository *v1alpha1.Repository
 	// commit is set by fetch.
-	commit fetch.Commit
+	commit git.Commit
 	// source and unaccepted are set by accept: where the commit was read from, and why a newer one is not taken.
 	source     string
 	unaccepted error

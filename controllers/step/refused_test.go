@@ -18,7 +18,7 @@ func TestRefusalsAreCountedForTenantsThatAreThere(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "counted"}}}
 	for _, err := range []error{
 		fmt.Errorf("rendering: %w", &budget.Exceeded{Field: budget.AppBytes}),
-		failure.Over(budget.PackBytes, "too much"), failure.Over(budget.PackBytes, "too much"),
+		failure.Because(failure.ErrTooLarge, &budget.Exceeded{Field: budget.PackBytes}, "too much"), failure.Because(failure.ErrTooLarge, &budget.Exceeded{Field: budget.PackBytes}, "too much"),
 		errors.New("something else"), nil,
 	} {
 		countRefusal(app, err)

@@ -1,31 +1,30 @@
 package fetch
 
 import (
-	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/fetch/chart"
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
-	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
 // TestSmallFilesAreNotForFree fetches charts of a few bytes.
 func TestSmallFilesAreNotForFree(t *testing.T) {
-	server := serveHelm(t)
+	server := sources.ServeHelm(t)
 	var versions []string
 	for n := range 30 {
 		versions = append(versions, fmt.Sprintf("1.0.%d", n))
 	}
-	server.publish(t, versions...)
+	server.Publish(t, versions...)
 	for name, test := range map[string]struct {
 		limit int64
 		files int
@@ -38,7 +37,7 @@ func TestSmallFilesAreNotForFree(t *testing.T) {
 			stores, _ := storesOf(t.TempDir(), test.limit)
 			stores.disk.Limits.Files = test.files
 			fetch := func(tenant string, n int) error {
-				_, err := stores.Charts.Fetch(t.Context(), Chart{Repository: server.URL + "/stable", Name: "web", Version: versions[n], Tenant: tenant})
+				_, err := stores.Charts.Fetch(t.Context(), chart.Source{Repository: server.URL + "/stable", Name: "web", Version: versions[n], Tenant: tenant})
 				return err
 			}
 			for n := range 18 { // The index is a file, too.
@@ -63,7 +62,7 @@ func (s *Stores) keep(t *testing.T, tenant string, size int) string {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(folder, fmt.Sprint(size)+archiveEnd)
+	path := filepath.Join(folder, fmt.Sprint(size)+".tgz")
 	if err := os.WriteFile(path, make([]byte, size*limit.KiB-block), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +104,7 @@ func TestTenantsTogetherLeaveRoom(t *testing.T) {
 	stores.keep(t, "other", 30)
 	sources.WantError(t, check("big"), disk.Err, refused)
 	sources.WantError(t, check("small"), nil, "")
-	sources.WantError(t, check(pool.RepositoryTenant("big")), nil, "")
+	sources.WantError(t, check(budget.OfRepository("big")), nil, "")
 	stores.keep(t, "other", 100)
 	sources.WantError(t, check("small"), disk.Err, refused)
 
@@ -119,15 +118,17 @@ func TestTenantsTogetherLeaveRoom(t *testing.T) {
 // TestPacksCountForWhoBroughtThem fetches what others brought, also before a restart.
 func TestPacksCountForWhoBroughtThem(t *testing.T) {
 	repo := sources.NewGitRepo(t)
-	repo.Write("a", noise(1, 60*limit.KiB))
+	repo.Write("a", sources.Noise(1, 60*limit.KiB))
 	repo.Push("first")
-	src := Git{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}
+	src := git.Source{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}
 	dir := t.TempDir()
 	stores, _ := storesOf(dir, limit.GiB)
 	fetch := func(tenant string) {
 		t.Helper()
 		src.Tenant = tenant
-		fetchOK(t, stores.Git, src)
+		if _, err := stores.Git.Fetch(t.Context(), src); err != nil {
+			t.Fatal(err)
+		}
 	}
 	want := func(tenant string, atLeast, below int64) {
 		t.Helper()
@@ -144,35 +145,8 @@ func TestPacksCountForWhoBroughtThem(t *testing.T) {
 	fetch("other")
 	want("other", 0, 1)
 	want("", 60*limit.KiB, 120*limit.KiB)
-	repo.Write("b", noise(2, 10*limit.KiB))
+	repo.Write("b", sources.Noise(2, 10*limit.KiB))
 	repo.Push("second")
 	fetch("other")
 	want("other", 10*limit.KiB, 50*limit.KiB)
-}
-
-// TestSourcesThatFailAreForgotten asks for what was never there.
-func TestSourcesThatFailAreForgotten(t *testing.T) {
-	server := httptest.NewServer(nil)
-	t.Cleanup(server.Close)
-	stores, later := storesOf(t.TempDir(), limit.GiB)
-	for n := range 3 {
-		url := fmt.Sprintf("%s/%d", server.URL, n)
-		_, err := stores.Git.Fetch(t.Context(), Git{URL: url, Tenant: "acme"})
-		sources.WantError(t, err, failure.ErrNotFound, "")
-		_, err = stores.Git.Folder(Git{URL: url + "/b"}, strings.Repeat("0", 40))
-		sources.WantError(t, err, failure.ErrNotFound, "")
-		if _, err = stores.Charts.Fetch(t.Context(), Chart{Repository: url, Name: "web", Tenant: "acme"}); err == nil {
-			t.Error("a chart was found")
-		}
-	}
-	var failed error
-	for range 3 {
-		runtime.GC()
-		later(2 * disk.IdleFor)
-		failed = errors.Join(failed, stores.Sweep(t.Context()))
-	}
-	git, charts := stores.Git, stores.Charts
-	if failed != nil || len(git.repositories)+git.used.Len()+len(charts.indexes)+charts.Used.Len() > 0 {
-		t.Errorf("%v, %d, %v and %d are left; %v", git.repositories, git.used.Len(), charts.indexes, charts.Used.Len(), failed)
-	}
 }

@@ -1,31 +1,24 @@
 package fetch
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http/httptest"
 	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/artifact"
+	"github.com/kubeop/kubeop/delivery/fetch/chart"
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
-	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
-
-// noise is text that no compression makes smaller.
-func noise(n, size int) string {
-	text := make([]byte, size)
-	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(text)
-	return string(text)
-}
 
 // storesOf returns stores in which a tenant may take that many bytes, and sets their clock forward.
 func storesOf(dir string, limit int64) (stores *Stores, later func(time.Duration)) {
@@ -37,26 +30,26 @@ func storesOf(dir string, limit int64) (stores *Stores, later func(time.Duration
 
 // noisySources serves sources of that many bytes, each number another, and returns how each store fetches one.
 func noisySources(t *testing.T, size int) map[string]func(s *Stores, tenant string, n int) error {
-	charts, registry := serveHelm(t), sources.ServeOCI(t, httptest.NewServer)
-	index, git := "entries: {web: [", map[int]*sources.GitServer{}
+	charts, registry := sources.ServeHelm(t), sources.ServeOCI(t, httptest.NewServer)
+	index, repos := "entries: {web: [", map[int]*sources.GitServer{}
 	for n := range 4 {
-		archive, digest := tgz(t, noise(n, size))
-		charts.files[fmt.Sprintf("/stable/%d.tgz", n)] = archive
+		archive, digest := sources.Gzip(t, sources.Noise(n, size))
+		charts.Files[fmt.Sprintf("/stable/%d.tgz", n)] = archive
 		index += fmt.Sprintf("{version: 1.0.%d, digest: %s, urls: [%d.tgz]},", n, digest, n)
-		registry.PushArtifact(t, fmt.Sprint(n), "application/vnd.cncf.flux.content.v1.tar+gzip", sources.TarGz(t, sources.Entry{Name: "a", Text: noise(n, size)}))
+		registry.PushArtifact(t, fmt.Sprint(n), "application/vnd.cncf.flux.content.v1.tar+gzip", sources.TarGz(t, sources.Entry{Name: "a", Text: sources.Noise(n, size)}))
 		repo := sources.NewGitRepo(t)
-		repo.Write("a", noise(n, size))
+		repo.Write("a", sources.Noise(n, size))
 		repo.Push("first")
-		git[n] = sources.ServeGit(t, repo, httptest.NewServer)
+		repos[n] = sources.ServeGit(t, repo, httptest.NewServer)
 	}
-	charts.files["/stable/index.yaml"] = []byte(index + "]}")
+	charts.Files["/stable/index.yaml"] = []byte(index + "]}")
 	return map[string]func(s *Stores, tenant string, n int) error{
 		"git": func(s *Stores, tenant string, n int) error {
-			_, err := s.Git.Fetch(t.Context(), Git{URL: git[n].RepoURL(), Tenant: tenant})
+			_, err := s.Git.Fetch(t.Context(), git.Source{URL: repos[n].RepoURL(), Tenant: tenant})
 			return err
 		},
 		"charts": func(s *Stores, tenant string, n int) error {
-			_, err := s.Charts.Fetch(t.Context(), Chart{Repository: charts.URL + "/stable", Name: "web", Version: fmt.Sprintf("1.0.%d", n), Tenant: tenant})
+			_, err := s.Charts.Fetch(t.Context(), chart.Source{Repository: charts.URL + "/stable", Name: "web", Version: fmt.Sprintf("1.0.%d", n), Tenant: tenant})
 			return err
 		},
 		"artifacts": func(s *Stores, tenant string, n int) error {
@@ -91,7 +84,7 @@ func TestATenantHasItsPartOfTheDisk(t *testing.T) {
 			})
 			sources.WantError(t, stores.disk.Check(t.Context(), "acme"), failure.ErrTooLarge, "the limit is 50 KiB: remove what is not needed; what nobody uses goes after an hour. An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant")
 			sources.WantError(t, stores.disk.Check(t.Context(), "other"), nil, "")
-			sources.WantError(t, stores.disk.Check(t.Context(), pool.RepositoryTenant("acme")), nil, "")
+			sources.WantError(t, stores.disk.Check(t.Context(), budget.OfRepository("acme")), nil, "")
 			stores.disk.LimitOf = nil
 			runtime.GC()
 			later(disk.IdleFor + time.Minute)
@@ -134,7 +127,8 @@ func TestWhatIsReadIsNotRemoved(t *testing.T) {
 	repo.Write("a", "text")
 	repo.Push("first")
 	url := sources.ServeGit(t, repo, httptest.NewServer).RepoURL()
-	stores, later := storesOf(t.TempDir(), 1)
+	dir := t.TempDir()
+	stores, later := storesOf(dir, 1)
 	sweep := func() (left int) {
 		t.Helper()
 		for range 2 {
@@ -144,10 +138,18 @@ func TestWhatIsReadIsNotRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		sources, _ := filepath.Glob(filepath.Join(stores.Git.dir, "*"))
+		sources, _ := filepath.Glob(filepath.Join(dir, "git", "*"))
 		return len(sources)
 	}
-	held, err := fetchOK(t, stores.Git, Git{URL: url}).Root.Sub(".")
+	fetch := func() git.Commit {
+		t.Helper()
+		commit, err := stores.Git.Fetch(t.Context(), git.Source{URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return commit
+	}
+	held, err := fetch().Root.Sub(".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,31 +162,5 @@ func TestWhatIsReadIsNotRemoved(t *testing.T) {
 	if held = nil; sweep() != 0 {
 		t.Error("it is left though nobody reads it")
 	}
-	fetchOK(t, stores.Git, Git{URL: url})
-}
-
-// TestAStoreIsStartedAfreshBeforeItIsLarge pushes commits that have nothing in common.
-func TestAStoreIsStartedAfreshBeforeItIsLarge(t *testing.T) {
-	repo := sources.NewGitRepo(t)
-	repo.Git("commit", "--quiet", "--allow-empty", "--message", "first")
-	server := sources.ServeGit(t, repo, httptest.NewServer)
-	store := NewGitStore(t.TempDir(), loopback)
-	store.limits.pack = 100 * limit.KiB // seven of them are the bound
-	for n := range 20 {
-		repo.Write("a", noise(n, 90*limit.KiB))
-		repo.Push("more")
-		last := fetchOK(t, store, Git{URL: server.RepoURL()})
-		var size int64
-		for _, g := range last.from.generations() {
-			size += g.size()
-		}
-		if size > 7*store.limits.pack {
-			t.Fatalf("after %d pushes it takes %d KiB", n+1, size/limit.KiB)
-		}
-	}
-}
-
-// sweepStore sweeps one store, at that time.
-func sweepStore(ctx context.Context, store disk.Store, now time.Time) error {
-	return disk.New(func() time.Time { return now }, store).Sweep(ctx)
+	fetch()
 }

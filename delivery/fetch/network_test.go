@@ -11,7 +11,9 @@ import (
 
 	cryptossh "golang.org/x/crypto/ssh"
 
+	"github.com/kubeop/kubeop/delivery/fetch/chart"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -29,11 +31,11 @@ func TestEveryWayIsGuarded(t *testing.T) {
 	signer, identity := sources.NewSSHKey(t)
 	ssh := transport.Auth{Identity: identity, KnownHosts: []byte("x " + string(cryptossh.MarshalAuthorizedKey(signer.PublicKey())))}
 	git := func(at string, auth transport.Auth) error {
-		_, err := NewGitStore(t.TempDir(), nil).Fetch(t.Context(), Git{URL: at, Auth: auth})
+		_, err := git.NewStore(t.TempDir(), nil).Fetch(t.Context(), git.Source{URL: at, Auth: auth})
 		return err
 	}
 	chart := func(at string) error {
-		_, err := NewChartStore(t.TempDir(), nil).Fetch(t.Context(), Chart{Repository: at, Name: "web", Insecure: true})
+		_, err := chart.NewStore(t.TempDir(), nil).Fetch(t.Context(), chart.Source{Repository: at, Name: "web", Insecure: true})
 		return err
 	}
 	for name, err := range map[string]error{
@@ -64,7 +66,7 @@ func TestRedirectToARefusedAddress(t *testing.T) {
 	outer.Start()
 	defer outer.Close()
 	network := &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}
-	_, err = NewChartStore(t.TempDir(), network).Fetch(t.Context(), Chart{Repository: outer.URL, Name: "web"})
+	_, err = chart.NewStore(t.TempDir(), network).Fetch(t.Context(), chart.Source{Repository: outer.URL, Name: "web"})
 	if !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), "127.0.0.1 is a loopback address") {
 		t.Errorf("got %v", err)
 	}

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/fetch/artifact"
+	"github.com/kubeop/kubeop/delivery/fetch/chart"
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
@@ -20,8 +22,8 @@ import (
 // nobody used for an hour goes, and where that is not enough a fetch for the tenant that has to download is ErrTooLarge. All together
 // may take 3 GiB; for more, what nobody used goes, too, and a fetch for a tenant with more than an even share fails until there is room.
 type Stores struct {
-	Git       *GitStore
-	Charts    *ChartStore
+	Git       *git.Store
+	Charts    *chart.Store
 	Artifacts *artifact.Store
 
 	disk *disk.Disk
@@ -30,13 +32,13 @@ type Stores struct {
 // NewStores keeps the stores in folders of dir. hosts are those of artifact.NewStore; now tells the time.
 func NewStores(dir string, network *transport.Network, now func() time.Time, hosts ...string) *Stores {
 	s := &Stores{
-		Git:       NewGitStore(filepath.Join(dir, "git"), network),
-		Charts:    NewChartStore(filepath.Join(dir, "charts"), network),
+		Git:       git.NewStore(filepath.Join(dir, "git"), network),
+		Charts:    chart.NewStore(filepath.Join(dir, "charts"), network),
 		Artifacts: artifact.NewStore(filepath.Join(dir, "artifacts"), network, hosts...),
 	}
 	s.disk = disk.New(now, s.Git, s.Charts, s.Artifacts)
 	s.disk.Find(dir)
-	s.Git.disk, s.Charts.Disk, s.Artifacts.Disk = s.disk, s.disk, s.disk
+	s.Git.Disk, s.Charts.Disk, s.Artifacts.Disk = s.disk, s.disk, s.disk
 	return s
 }
 
@@ -50,11 +52,11 @@ type Bounds struct {
 // or of a Repository for what is fetched for that, whose commits count by themselves. It is called before the first fetch.
 func (s *Stores) Limit(of func(name string) Bounds) {
 	s.disk.LimitOf = func(name string) int64 { return of(name).Kept }
-	s.Git.unpacking.limitOf = func(name string) int64 { return of(name).Inflated }
+	s.Git.LimitPacks(func(name string) int64 { return of(name).Inflated })
 }
 
 // Unpack has the packs of Git fetches read as the Reader says. It is called before the first fetch.
-func (s *Stores) Unpack(as pack.Reader) { s.Git.unpacking.Reader = as }
+func (s *Stores) Unpack(as pack.Reader) { s.Git.Unpack(as) }
 
 // Used are the bytes on disk that count for a tenant: those of what its apps are made from.
 func (s *Stores) Used(tenant string) int64 {

@@ -17,7 +17,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
-	"github.com/kubeop/kubeop/delivery/fetch/registry"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
@@ -68,7 +67,7 @@ func (s *Store) fetch(ctx context.Context, src OCI, arrived int64) (Artifact, er
 	if err != nil {
 		return Artifact{}, err
 	}
-	repository, err := registry.Open(s.network, at.Host+at.Path, src.Insecure, src.Auth)
+	repository, err := transport.OpenRegistry(s.network, at.Host+at.Path, src.Insecure, src.Auth)
 	if err != nil {
 		return Artifact{}, err
 	}
@@ -113,7 +112,7 @@ func (o OCI) check() (*url.URL, error) {
 }
 
 // ociArtifact is an artifact in an OCI registry.
-type ociArtifact struct{ *registry.Repository }
+type ociArtifact struct{ *transport.Registry }
 
 // resolve asks what a tag names.
 func (r *ociArtifact) resolve(ctx context.Context, src OCI) (tagged, error) {
@@ -169,7 +168,7 @@ func (r *ociArtifact) archive(ctx context.Context, digest string, l limits) (oci
 	}
 	defer body.Close()
 	if about.Size > 4*limit.MiB {
-		return ocispec.Descriptor{}, limit.TooLarge("the artifact's manifest", 4*limit.MiB)
+		return ocispec.Descriptor{}, failure.TooLarge("the artifact's manifest", 4*limit.MiB)
 	}
 	raw, err := content.ReadAll(body, about)
 	if err != nil || about.Digest.String() != digest {
@@ -184,7 +183,7 @@ func (r *ociArtifact) archive(ctx context.Context, digest string, l limits) (oci
 			continue
 		}
 		if layer.Size > l.archive {
-			return ocispec.Descriptor{}, limit.TooLarge("the artifact", l.archive)
+			return ocispec.Descriptor{}, failure.TooLarge("the artifact", l.archive)
 		}
 		return layer, nil
 	}

@@ -172,7 +172,7 @@ func (s *Store) keep(ctx context.Context, a archived) (string, error) {
 // receive unpacks an archive into a file and compares its digest.
 func (s *Store) receive(file *os.File, body io.Reader, digest string) error {
 	sum := sha256.New()
-	archive := io.TeeReader(limit.NewReader(body, s.limits.archive, limit.TooLarge("the artifact", s.limits.archive)), sum)
+	archive := io.TeeReader(limit.NewReader(body, s.limits.archive, failure.TooLarge("the artifact", s.limits.archive)), sum)
 	unpacked := unpack(archive, file, s.limits)
 	if errors.Is(unpacked, failure.ErrTooLarge) {
 		return unpacked

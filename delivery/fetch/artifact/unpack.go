@@ -38,7 +38,7 @@ func unpack(from io.Reader, to io.Writer, l limits) error {
 		return unreadableArchive(err)
 	}
 	u := &unpacking{limits: l, to: zip.NewWriter(to), known: map[string]bool{}}
-	archive := tar.NewReader(limit.NewReader(inflated, l.unpacked, limit.TooLarge("the unpacked artifact", l.unpacked)))
+	archive := tar.NewReader(limit.NewReader(inflated, l.unpacked, failure.TooLarge("the unpacked artifact", l.unpacked)))
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -84,10 +84,10 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 		return u.know(name, true)
 	}
 	if header.Size > u.limits.unpackedFile {
-		return limit.TooLarge("the file "+failure.Printable(name)+" of the artifact", u.limits.unpackedFile)
+		return failure.TooLarge("the file "+failure.Printable(name)+" of the artifact", u.limits.unpackedFile)
 	}
 	if u.bytes += header.Size; u.bytes > u.limits.unpacked {
-		return limit.TooLarge("the unpacked artifact", u.limits.unpacked)
+		return failure.TooLarge("the unpacked artifact", u.limits.unpacked)
 	}
 	if _, twice := u.known[name]; twice {
 		return failure.New(failure.ErrInvalid, "the artifact holds %s twice", failure.Printable(name))
@@ -110,14 +110,14 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 // place is the path of an entry as fs.FS wants it.
 func (u *unpacking) place(written string) (string, error) {
 	if len(written) > u.limits.path {
-		return "", limit.TooMany("the length in bytes of a path in the artifact", int64(u.limits.path))
+		return "", failure.TooMany("the length in bytes of a path in the artifact", int64(u.limits.path))
 	}
 	name := path.Clean(written)
 	if strings.HasPrefix(written, "/") || !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") {
 		return "", failure.New(failure.ErrInvalid, "the artifact holds the path %q, which leads out of it: publish relative paths only", failure.Printable(written))
 	}
 	if strings.Count(name, "/") >= u.limits.depth {
-		return "", limit.TooMany("the number of folders inside each other in the artifact", int64(u.limits.depth))
+		return "", failure.TooMany("the number of folders inside each other in the artifact", int64(u.limits.depth))
 	}
 	return name, nil
 }
@@ -136,10 +136,10 @@ func (u *unpacking) know(name string, folder bool) error {
 			return failure.New(failure.ErrInvalid, "the artifact holds %s as a file and as a folder", failure.Printable(at))
 		}
 		if u.names += int64(len(at)); u.names > u.limits.paths {
-			return limit.TooLarge("all the paths of the artifact together", u.limits.paths)
+			return failure.TooLarge("all the paths of the artifact together", u.limits.paths)
 		}
 		if len(u.known) >= u.limits.files {
-			return limit.TooMany("the number of files and folders in the artifact", int64(u.limits.files))
+			return failure.TooMany("the number of files and folders in the artifact", int64(u.limits.files))
 		}
 		u.known[at] = folder
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
@@ -221,7 +222,7 @@ func explained(err error, tenant string) error {
 	var open *pool.OpenError
 	switch {
 	case errors.Is(err, pool.ErrFull):
-		return failure.New(failure.ErrBusy, "it waits its turn: as many fetches of %s wait as may", pool.Whose(tenant))
+		return failure.New(failure.ErrBusy, "it waits its turn: as many fetches of %s wait as may", budget.Describe(tenant))
 	case errors.Is(err, pool.ErrCanceled):
 		return fmt.Errorf("%w: %w", context.Canceled, err)
 	case errors.As(err, &open):

@@ -13,7 +13,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
-	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
 const (
@@ -134,7 +133,7 @@ func (d *Disk) bound(tenant string) int64 {
 	if d.LimitOf == nil {
 		return d.Limits.Bytes
 	}
-	return d.LimitOf(pool.NameOf(tenant))
+	return d.LimitOf(budget.NameOf(tenant))
 }
 
 // empty removes what counts for a tenant and was not used for an hour.
@@ -167,12 +166,12 @@ func (d *Disk) refusal(tenant string) error {
 	files, bytes := d.take(tenant)
 	switch {
 	case bytes > d.bound(tenant):
-		return failure.Over(budget.SourceBytes, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed; what nobody uses goes after an hour. "+
-			"An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant", pool.Whose(tenant), limit.Text(bytes), limit.Text(d.bound(tenant)))
+		return failure.Because(failure.ErrTooLarge, &budget.Exceeded{Field: budget.SourceBytes}, "the sources of %s take %s on the operator's disk together, and the limit is %s: remove what is not needed; what nobody uses goes after an hour. "+
+			"An administrator of the cluster allows more with spec.limits.sourceBytes of the Tenant", budget.Describe(tenant), failure.Size(bytes), failure.Size(d.bound(tenant)))
 	case files >= d.Limits.Files:
-		return failure.New(failure.ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", pool.Whose(tenant), d.Limits.Files)
+		return failure.New(failure.ErrTooLarge, "the sources of %s are as many files on disk as the limit of %d: remove what is not needed; what nobody uses goes after an hour", budget.Describe(tenant), d.Limits.Files)
 	case d.sum > d.Limits.Total && bytes > d.Limits.Total/int64(len(d.shares)), d.sum > d.Limits.Total+d.Limits.Total/6:
-		return failure.New(Err, "the sources of all tenants take more disk together than the limit of %s: nothing more is fetched for %s until others need less; what nobody uses goes after an hour", limit.Text(d.Limits.Total), pool.Whose(tenant))
+		return failure.New(Err, "the sources of all tenants take more disk together than the limit of %s: nothing more is fetched for %s until others need less; what nobody uses goes after an hour", failure.Size(d.Limits.Total), budget.Describe(tenant))
 	}
 	return nil
 }

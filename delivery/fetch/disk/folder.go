@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
+	"github.com/kubeop/kubeop/delivery/fetch/keymutex"
 )
 
 // Usage is what was used since the last sweep. In memory, because a write for each use would cost more than it tells; a
@@ -76,7 +76,7 @@ type Folder struct {
 	// Disk is what its files count on. Nil: nothing counts.
 	Disk *Disk
 	// Locks are held by who makes a file, or removes it.
-	Locks singleflight.Mutexes
+	Locks keymutex.Mutexes
 	Used  Usage
 	// Emptied is told of a source of which nothing is left; it may be nil.
 	Emptied func(folder string)

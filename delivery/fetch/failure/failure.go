@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-
-	"github.com/kubeop/kubeop/delivery/budget"
 )
 
 // The kinds of error a caller decides by; compare with errors.Is. Any other error is transient: try again later.
@@ -23,6 +21,9 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrDigest means that what the source names is not what a digest pins: only a change of either helps.
 	ErrDigest = errors.New("another digest")
+	// ErrSignature means that a commit or tag is not signed by one of the keys that are asked for: only another commit, or other
+	// keys, can help.
+	ErrSignature = errors.New("verification failed")
 	// ErrChartTooLarge is the ErrTooLarge of a chart's archive.
 	ErrChartTooLarge = fmt.Errorf("chart %w", ErrTooLarge)
 	// ErrUnavailable means that the server could not be reached, or failed: it is transient.
@@ -69,9 +70,9 @@ func New(kind error, format string, args ...any) error {
 	return &Error{kind: kind, why: fmt.Sprintf(format, args...)}
 }
 
-// Over returns an *Error of ErrTooLarge as New does, in which the limit of the tenant is found that was passed.
-func Over(field budget.Field, format string, args ...any) error {
-	return &Error{kind: ErrTooLarge, cause: &budget.Exceeded{Field: field}, why: fmt.Sprintf(format, args...)}
+// Because returns an *Error of a kind as New does, which also wraps its cause.
+func Because(kind, cause error, format string, args ...any) error {
+	return &Error{kind: kind, cause: cause, why: fmt.Sprintf(format, args...)}
 }
 
 // Printable makes text that a server sent fit for a status: one line, no control characters, at most 200 characters.

@@ -12,17 +12,14 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
-	"github.com/kubeop/kubeop/delivery/fetch/limit"
-	"github.com/kubeop/kubeop/delivery/fetch/pool"
-	"github.com/kubeop/kubeop/delivery/fetch/registry"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
 // imageRepository is the way to a repository of images.
-type imageRepository struct{ *registry.Repository }
+type imageRepository struct{ *transport.Registry }
 
 func (s *Store) open(ask *tagAsk) (*imageRepository, error) {
-	repository, err := registry.Open(s.network, ask.host+"/"+ask.path, slices.Contains(s.plain, ask.host), ask.auth)
+	repository, err := transport.OpenRegistry(s.network, ask.host+"/"+ask.path, slices.Contains(s.plain, ask.host), ask.auth)
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +73,10 @@ func (r *imageRepository) tags(ctx context.Context) ([]string, int, error) {
 		for _, tag := range page {
 			size += len(tag) + 16 // what a text costs beside its letters
 			if len(all) == maxTags {
-				return limit.TooMany("the number of tags of the repository", maxTags)
+				return failure.TooMany("the number of tags of the repository", maxTags)
 			}
 			if size > maxTagBytes {
-				return limit.TooLarge("the list of the repository's tags", maxTagBytes)
+				return failure.TooLarge("the list of the repository's tags", maxTagBytes)
 			}
 			// The page is one text; a part of it would keep all of it.
 			all = append(all, strings.Clone(tag))
@@ -87,7 +84,7 @@ func (r *imageRepository) tags(ctx context.Context) ([]string, int, error) {
 		return nil
 	})
 	if errors.Is(err, errdef.ErrTooManyPages) {
-		err = limit.TooMany("the number of pages in which the registry lists the repository's tags", maxTagPages)
+		err = failure.TooMany("the number of pages in which the registry lists the repository's tags", maxTagPages)
 	}
 	return all, size, r.explain(err, "repository "+failure.Printable(r.Reference.Repository))
 }
@@ -114,5 +111,5 @@ func (r *imageRepository) explain(err error, what string) error {
 // Host is the registry of an image, as pool.Task wants it.
 func Host(name string) string {
 	host, _ := split(name)
-	return pool.HostOf("https://" + host)
+	return transport.HostOf("https://" + host)
 }

@@ -1,13 +1,9 @@
-// Package limit has the sizes by which sources are limited, readers that end at a limit, and the errors that name one.
+// Package limit has units of size, and readers and writers that stop at one.
 package limit
 
 import (
 	"bytes"
-	"fmt"
 	"io"
-	"time"
-
-	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // Sizes in bytes.
@@ -17,42 +13,14 @@ const (
 	GiB = 1 << 30
 )
 
-// TooLarge is the ErrTooLarge of what takes more bytes than the limit.
-func TooLarge(what string, max int64) error {
-	return failure.New(failure.ErrTooLarge, "%s is larger than the limit of %s", what, Text(max))
-}
-
-// TooMany is the ErrTooLarge of what is counted.
-func TooMany(what string, max int64) error {
-	return failure.New(failure.ErrTooLarge, "%s is over the limit of %d", what, max)
-}
-
-// TooSlow is the ErrSlow of what takes longer than the limit.
-func TooSlow(what string, most time.Duration) error {
-	return failure.New(failure.ErrSlow, "%s the limit of %s", what, most)
-}
-
-// Text writes a number of bytes for a message, such as "20 MiB".
-func Text(n int64) string {
-	switch {
-	case n >= GiB && n%GiB == 0:
-		return fmt.Sprintf("%d GiB", n/GiB)
-	case n >= MiB && n%MiB == 0:
-		return fmt.Sprintf("%d MiB", n/MiB)
-	case n >= KiB && n%KiB == 0:
-		return fmt.Sprintf("%d KiB", n/KiB)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-// Reader is a reader of at most a number of bytes. What is longer ends with an error, instead of being cut short.
+// Reader reads at most a number of bytes. Longer input ends with an error, instead of being cut short.
 type Reader struct {
 	r    io.Reader
 	left int64
 	over error
 }
 
-// NewReader reads at most max bytes from r, and is the error over from then on.
+// NewReader reads at most max bytes from r. Once more were read, Read returns over.
 func NewReader(r io.Reader, max int64, over error) *Reader {
 	return &Reader{r: r, left: max, over: over}
 }
@@ -72,16 +40,11 @@ type Beginning struct {
 	text bytes.Buffer
 }
 
-// Write implements io.Writer. It takes everything.
+// Write implements io.Writer. It accepts everything, and drops what is beyond Max.
 func (b *Beginning) Write(p []byte) (int, error) {
 	b.text.Write(p[:min(len(p), max(0, b.Max-b.text.Len()))])
 	return len(p), nil
 }
 
-// Bytes is what was kept.
+// Bytes are those that were kept.
 func (b *Beginning) Bytes() []byte { return b.text.Bytes() }
-
-// AliasesTooLarge is the ErrTooLarge of YAML whose aliases stand for too much. The parser's own words would quote the document.
-func AliasesTooLarge(what string) error {
-	return failure.New(failure.ErrTooLarge, "the YAML aliases of %s stand for too much: write less with them", what)
-}

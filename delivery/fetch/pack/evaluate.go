@@ -76,7 +76,7 @@ func problemOf(err error) *problem {
 func (p *problem) error() error {
 	switch {
 	case p.OfTenant:
-		return failure.Over(budget.PackBytes, "%s", p.Text)
+		return failure.Because(failure.ErrTooLarge, &budget.Exceeded{Field: budget.PackBytes}, "%s", p.Text)
 	case p.TooLarge:
 		return failure.New(failure.ErrTooLarge, "%s", p.Text)
 	}

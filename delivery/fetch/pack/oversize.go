@@ -22,7 +22,7 @@ const maxNamed = 2 << 30
 // oversized says which file of a commit is too large, as far as that can be told without what is refused: a pack names nothing
 // by its path, so the file's hash is made from its content and looked up in the folders of the pack.
 func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile.Scanner, max int64) error {
-	unnamed := failure.New(failure.ErrTooLarge, "an object of %s in the commit is larger than the limit of %s", limit.Text(big.Length), limit.Text(max))
+	unnamed := failure.New(failure.ErrTooLarge, "an object of %s in the commit is larger than the limit of %s", failure.Size(big.Length), failure.Size(max))
 	if big.Type != plumbing.BlobObject || big.Length > maxNamed {
 		return unnamed
 	}
@@ -41,7 +41,7 @@ func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile
 	if name == "" {
 		return unnamed
 	}
-	return failure.New(failure.ErrTooLarge, "the file %s has %s, and the limit is %s: take it out of the repository, or deliver from one that does not have it", failure.Printable(name), limit.Text(big.Length), limit.Text(max))
+	return failure.New(failure.ErrTooLarge, "the file %s has %s, and the limit is %s: take it out of the repository, or deliver from one that does not have it", failure.Printable(name), failure.Size(big.Length), failure.Size(max))
 }
 
 // maxNamedDepth is how many folders of the name are looked for.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // resolve names the differences, from the objects they begin with: those of the pack, then those of the store.
@@ -23,7 +23,7 @@ func (r *reading) resolve() error {
 			continue
 		}
 		if o.size > r.limits.Object {
-			return limit.TooLarge("an object of the commit that others are differences to", r.limits.Object)
+			return failure.TooLarge("an object of the commit that others are differences to", r.limits.Object)
 		}
 		content, err := r.content(at)
 		if err != nil {

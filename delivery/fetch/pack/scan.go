@@ -67,7 +67,7 @@ func (r *reading) scan() error {
 		return fmt.Errorf("reading the pack: %w", err)
 	}
 	if int64(count) > r.limits.Objects {
-		return limit.TooMany("the number of objects in the commit's pack", r.limits.Objects)
+		return failure.TooMany("the number of objects in the commit's pack", r.limits.Objects)
 	}
 	for range count {
 		if err := r.next(); err != nil {
@@ -126,7 +126,7 @@ func (r *reading) weigh(header *packfile.ObjectHeader, own int64) error {
 		return nil
 	}
 	if own < 0 || own > r.limits.Object {
-		return limit.TooLarge("an object of the commit", r.limits.Object)
+		return failure.TooLarge("an object of the commit", r.limits.Object)
 	}
 	base := int64(0)
 	switch header.Type {
@@ -139,16 +139,16 @@ func (r *reading) weigh(header *packfile.ObjectHeader, own int64) error {
 		c.inflated += header.Length
 	}
 	if c.inflated > r.limits.Inflated {
-		return failure.Over(budget.PackBytes, "what the objects of the commit's pack inflate to, together, is larger than the limit of %s: "+
-			"take large files out of Git. An administrator of the cluster allows more with spec.limits.packBytes of the Tenant", limit.Text(r.limits.Inflated))
+		return failure.Because(failure.ErrTooLarge, &budget.Exceeded{Field: budget.PackBytes}, "what the objects of the commit's pack inflate to, together, is larger than the limit of %s: "+
+			"take large files out of Git. An administrator of the cluster allows more with spec.limits.packBytes of the Tenant", failure.Size(r.limits.Inflated))
 	}
 	if c.added > r.limits.Bases && !r.small {
 		// Not ErrTooLarge: without what we have, the server sends no such differences.
-		return fmt.Errorf("the commit's pack builds on more than %s of what is in the store", limit.Text(r.limits.Bases))
+		return fmt.Errorf("the commit's pack builds on more than %s of what is in the store", failure.Size(r.limits.Bases))
 	}
 	total := base + own
 	if total > r.limits.Chain || c.added > r.limits.Bases {
-		return limit.TooLarge("a chain of differences in the commit's pack", r.limits.Chain)
+		return failure.TooLarge("a chain of differences in the commit's pack", r.limits.Chain)
 	}
 	c.cost[header.Offset], c.worst = total, max(c.worst, total)
 	return nil

@@ -59,15 +59,15 @@ func (k *publicKeys) verifyOpenPGP(s signed) error {
 	case errors.Is(err, pgperrors.ErrUnknownIssuer):
 		return unknownKey(id)
 	case errors.Is(err, pgperrors.ErrKeyExpired):
-		return failure.New(Err, "is signed by key %s, which %s: sign with a key that is valid, or renew this one", id, expired(signer))
+		return failure.New(failure.ErrSignature, "is signed by key %s, which %s: sign with a key that is valid, or renew this one", id, expired(signer))
 	case errors.Is(err, pgperrors.ErrKeyRevoked):
-		return failure.New(Err, "is signed by key %s, which was revoked: sign with another key", id)
+		return failure.New(failure.ErrSignature, "is signed by key %s, which was revoked: sign with another key", id)
 	case errors.Is(err, pgperrors.ErrSignatureExpired):
-		return failure.New(Err, "has a signature by key %s that expired: sign it again", id)
+		return failure.New(failure.ErrSignature, "has a signature by key %s that expired: sign it again", id)
 	case signature == nil:
 		return badSignature(id)
 	}
-	return failure.New(Err, "has a signature by key %s that does not count: %s", id, failure.Printable(err.Error()))
+	return failure.New(failure.ErrSignature, "has a signature by key %s that does not count: %s", id, failure.Printable(err.Error()))
 }
 
 // issuer is the ID of the key that a signature says it was made with.

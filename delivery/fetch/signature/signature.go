@@ -3,7 +3,6 @@ package signature
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,10 +11,6 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
-
-// Err means that a commit or tag is not signed by one of the keys that are asked for: only another commit, or
-// other keys, can help.
-var Err = errors.New("verification failed")
 
 // Verification is who must have signed what.
 type Verification struct {
@@ -28,7 +23,7 @@ type Verification struct {
 	Now func() time.Time
 }
 
-// WantsTag says whether a tag has to be signed, which then has to be fetched too: see fetch.Git.WithTag.
+// WantsTag says whether a tag has to be signed, which then has to be fetched too: see git.Source.WithTag.
 func (v Verification) WantsTag() bool {
 	return v.Mode == sourcev1.ModeGitTag || v.Mode == sourcev1.ModeGitTagAndHEAD
 }
@@ -42,7 +37,7 @@ func (v Verification) Read() (Signers, error) {
 	return Signers{keys}, err
 }
 
-// Commit is an Err that names the commit and the key unless one of the signers signed it. Content is that of the commit's object.
+// Commit is an ErrSignature that names the commit and the key unless one of the signers signed it. Content is that of the commit's object.
 func (s Signers) Commit(hash string, content []byte) error {
 	signed, err := splitCommit(content)
 	if err == nil {
@@ -54,14 +49,14 @@ func (s Signers) Commit(hash string, content []byte) error {
 	return nil
 }
 
-// Tag is an Err that names the tag and the key unless one of the signers signed it, about the commit and under the name. Content is that of
+// Tag is an ErrSignature that names the tag and the key unless one of the signers signed it, about the commit and under the name. Content is that of
 // the tag's object.
 func (s Signers) Tag(name, hash, commit string, content []byte) error {
 	what := fmt.Sprintf("tag %s (%s)", failure.Printable(name), hash)
 	// The signature covers these lines. Without a look at them, a signed tag serves under the name of any other.
 	head := fmt.Sprintf("object %s\ntype commit\ntag %s\n", commit, name)
 	if !bytes.HasPrefix(content, []byte(head)) {
-		return failure.New(Err, "%s is not about commit %s under this name: make it anew with \"git tag --sign\"", what, commit)
+		return failure.New(failure.ErrSignature, "%s is not about commit %s under this name: make it anew with \"git tag --sign\"", what, commit)
 	}
 	if err := s.keys.verify(splitTag(content)); err != nil {
 		return fmt.Errorf("%s %w", what, err)
@@ -97,7 +92,7 @@ func splitCommit(commit []byte) (signed, error) {
 		}
 	}
 	if times > 1 {
-		return signed{}, failure.New(Err, "has more than one signature")
+		return signed{}, failure.New(failure.ErrSignature, "has more than one signature")
 	}
 	s.content = append(s.content, commit[min(len(head)+1, len(commit)):]...)
 	return s, nil
@@ -126,23 +121,23 @@ const (
 func (k *publicKeys) verify(s signed) error {
 	switch {
 	case len(s.signature) == 0:
-		return failure.New(Err, "is not signed: sign it with one of the keys in the Secret of verify")
+		return failure.New(failure.ErrSignature, "is not signed: sign it with one of the keys in the Secret of verify")
 	case bytes.HasPrefix(s.signature, []byte(sshBegins)):
 		return k.verifySSH(s)
 	case bytes.HasPrefix(s.signature, []byte(openpgpBegins)):
 		return k.verifyOpenPGP(s)
 	}
-	return failure.New(Err, "has a signature that is neither of OpenPGP nor of SSH: sign it with one of the keys in the Secret of verify")
+	return failure.New(failure.ErrSignature, "has a signature that is neither of OpenPGP nor of SSH: sign it with one of the keys in the Secret of verify")
 }
 
 func unknownKey(id string) error {
-	return failure.New(Err, "is signed by key %s, which is not in the Secret of verify: add the key if you trust it", id)
+	return failure.New(failure.ErrSignature, "is signed by key %s, which is not in the Secret of verify: add the key if you trust it", id)
 }
 
 func badSignature(id string) error {
-	return failure.New(Err, "has a signature by key %s that is not one of this content: it was changed after it was signed", id)
+	return failure.New(failure.ErrSignature, "has a signature by key %s that is not one of this content: it was changed after it was signed", id)
 }
 
 func unreadableSignature() error {
-	return failure.New(Err, "has a signature that cannot be read: sign it again")
+	return failure.New(failure.ErrSignature, "has a signature that cannot be read: sign it again")
 }

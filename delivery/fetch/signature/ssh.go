@@ -109,11 +109,11 @@ func (k *publicKeys) verifySSH(s signed) error {
 	hash, known := sshHash(found.HashAlgorithm, s.content)
 	switch {
 	case found.Namespace != sshNamespace:
-		return failure.New(Err, "has a signature by key %s that was made for %q and not for Git", id, failure.Printable(found.Namespace))
+		return failure.New(failure.ErrSignature, "has a signature by key %s that was made for %q and not for Git", id, failure.Printable(found.Namespace))
 	case !known:
-		return failure.New(Err, "has a signature by key %s with the hash %q: it may be sha256 or sha512", id, failure.Printable(found.HashAlgorithm))
+		return failure.New(failure.ErrSignature, "has a signature by key %s with the hash %q: it may be sha256 or sha512", id, failure.Printable(found.HashAlgorithm))
 	case signature.Format == ssh.KeyAlgoRSA || signature.Format == "ssh-dss":
-		return failure.New(Err, "has a signature by key %s with SHA-1, which can be forged: sign it with a newer OpenSSH", id)
+		return failure.New(failure.ErrSignature, "has a signature by key %s with SHA-1, which can be forged: sign it with a newer OpenSSH", id)
 	}
 	about := ssh.Marshal(sshSigned{Namespace: found.Namespace, Reserved: found.Reserved, HashAlgorithm: found.HashAlgorithm, Hash: hash})
 	if err := key.Verify(append([]byte(sshMagic), about...), &signature); err != nil {

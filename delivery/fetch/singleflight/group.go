@@ -1,5 +1,4 @@
-// Package singleflight has callers who want the same thing at the same time get it once: Group shares an answer among them, Mutexes have
-// them go one after the other.
+// Package singleflight has callers who ask the same question at the same time share one answer.
 package singleflight
 
 import (

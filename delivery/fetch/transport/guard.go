@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
@@ -110,19 +109,4 @@ func began(req *http.Request) *url.URL {
 		req = req.Response.Request
 	}
 	return req.URL
-}
-
-// SameOrigin reports whether two URLs have the same scheme, host and port.
-func SameOrigin(a, b *url.URL) bool {
-	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
-}
-
-func port(u *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https":
-		return "443"
-	}
-	return "80"
 }

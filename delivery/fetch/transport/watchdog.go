@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // Watchdog ends a fetch that gets nowhere, so that a server which accepts and never answers holds its caller for seconds and
@@ -68,7 +68,7 @@ func WatchdogOf(ctx context.Context) *Watchdog {
 
 // within ends the fetch unless the function it returns is called before the limit.
 func (w *Watchdog) within(most time.Duration, what string) func() {
-	timer := time.AfterFunc(most, func() { w.end(limit.TooSlow(what, most)) })
+	timer := time.AfterFunc(most, func() { w.end(failure.TooSlow(what, most)) })
 	return func() { timer.Stop() }
 }
 

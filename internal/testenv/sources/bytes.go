@@ -4,8 +4,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/pem"
 	"errors"
 	"io"
+	"math/rand/v2"
+	"net/http/httptest"
 	"runtime"
 	"testing"
 	"time"
@@ -79,4 +82,16 @@ func PeakHeap(t testing.TB, do func()) uint64 {
 	do()
 	close(done)
 	return <-peak
+}
+
+// Noise is text that no compression makes smaller; each n has another.
+func Noise(n, size int) string {
+	text := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(text)
+	return string(text)
+}
+
+// Certificate is that of a server with TLS, in PEM.
+func Certificate(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }

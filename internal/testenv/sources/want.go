@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -30,4 +31,14 @@ func WantNoSecret(t testing.TB, err error, secret string) {
 			t.Errorf("the secret is in the error: %s", shown)
 		}
 	}
+}
+
+// OnlyFile is the path of the one file that matches a pattern of filepath.Glob, in parts.
+func OnlyFile(t testing.TB, parts ...string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(parts...))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v: %v, %v", parts, found, err)
+	}
+	return found[0]
 }

@@ -64,7 +64,7 @@ func (s *writer) begin(chart string) error {
 		return nil
 	}
 	if s.charts++; s.charts > maxIndexCharts {
-		return limit.TooMany("the number of charts in the repository's index.yaml", maxIndexCharts)
+		return failure.TooMany("the number of charts in the repository's index.yaml", maxIndexCharts)
 	}
 	part, err := s.zip.CreateHeader(&zip.FileHeader{Name: chart, Method: zip.Deflate})
 	s.part = part
@@ -91,14 +91,14 @@ func (s *writer) entry(entry indexEntry) error {
 		size += len(url)
 	}
 	if size >= maxIndexLine { // before it is written out
-		return limit.TooLarge("a value in the repository's index.yaml", maxIndexLine)
+		return failure.TooLarge("a value in the repository's index.yaml", maxIndexLine)
 	}
 	text, err := json.Marshal(entry)
 	if err != nil {
 		return err
 	}
 	if len(text) >= maxIndexLine {
-		return limit.TooLarge("a value in the repository's index.yaml", maxIndexLine)
+		return failure.TooLarge("a value in the repository's index.yaml", maxIndexLine)
 	}
 	return s.line(append([]byte("- "), text...))
 }

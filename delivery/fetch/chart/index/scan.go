@@ -42,7 +42,7 @@ func unreadable() error {
 func readIndexed(text []byte, into any) error {
 	err := yamlcheck.Aliases(text)
 	if errors.Is(err, yamlcheck.ErrTooLarge) {
-		return limit.AliasesTooLarge("the repository's index.yaml")
+		return failure.AliasesTooLarge("the repository's index.yaml")
 	}
 	if err == nil {
 		err = yaml.Unmarshal(text, into)
@@ -83,9 +83,9 @@ func takeApart(index io.Reader, on *writer, doc int64) error {
 	}
 	rest := io.MultiReader(bytes.NewReader(read.Bytes()), in)
 	if int64(len(read.Bytes())) > doc {
-		return limit.TooLarge("an index.yaml that is not laid out as Helm writes it", doc)
+		return failure.TooLarge("an index.yaml that is not laid out as Helm writes it", doc)
 	}
-	over := limit.TooLarge("an index.yaml that is not laid out as Helm writes it", doc)
+	over := failure.TooLarge("an index.yaml that is not laid out as Helm writes it", doc)
 	return writeWhole(limit.NewReader(rest, doc, over), on)
 }
 
@@ -142,7 +142,7 @@ func writeLines(index io.Reader, on *writer) error {
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return limit.TooLarge("a line of the repository's index.yaml", maxIndexLine)
+		return failure.TooLarge("a line of the repository's index.yaml", maxIndexLine)
 	case err != nil:
 		return err
 	case c.stage == beforeEntries:

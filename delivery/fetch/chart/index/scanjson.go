@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // maxNesting bounds how deep values of an index in JSON are nested; Helm's are not five deep.
@@ -126,7 +126,7 @@ type window struct {
 func (w *window) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	if w.seen += int64(n); w.seen > w.max {
-		err = limit.TooLarge("a value in the repository's index.yaml", w.max)
+		err = failure.TooLarge("a value in the repository's index.yaml", w.max)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.failed = err

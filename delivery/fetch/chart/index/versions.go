@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
@@ -98,7 +99,7 @@ func (l *list) keep(line []byte) error {
 		return nil
 	}
 	if int64(l.text.Len()+len(line)) > l.max {
-		return limit.TooLarge("a version in the repository's index.yaml", l.max)
+		return failure.TooLarge("a version in the repository's index.yaml", l.max)
 	}
 	l.text.Write(line[min(l.keys, len(line)):])
 	l.text.WriteByte('\n')
@@ -116,7 +117,7 @@ func (l *list) flush() error {
 		return nil
 	}
 	if len(l.versions) == maxIndexVersions {
-		return limit.TooMany("the number of versions of this chart", maxIndexVersions)
+		return failure.TooMany("the number of versions of this chart", maxIndexVersions)
 	}
 	l.versions = append(l.versions, Version{Name: entry.Version, URLs: first(entry.URLs), Digest: entry.Digest})
 	return nil

@@ -1,0 +1,21 @@
+package budget
+
+import "strings"
+
+// repositoryPrefix begins the name under which a Repository's own fetches count. No tenant has such a name: it holds a space.
+const repositoryPrefix = "repository "
+
+// OfRepository is the tenant that the fetches of a Repository count for: not the one it belongs to, whose apps would else use up the
+// disk and the turns that the push needs which repairs them.
+func OfRepository(name string) string { return repositoryPrefix + name }
+
+// NameOf is the name of a tenant, or of the Repository that counts as one.
+func NameOf(tenant string) string { return strings.TrimPrefix(tenant, repositoryPrefix) }
+
+// Describe names a tenant, or the Repository that counts as one, in a message.
+func Describe(tenant string) string {
+	if strings.HasPrefix(tenant, repositoryPrefix) {
+		return tenant
+	}
+	return "tenant " + tenant
+}

@@ -1,0 +1,158 @@
+package chart
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
+)
+
+// maxChartFile bounds a Chart.yaml and what is beside it, in bytes; a parser takes many times the memory of its text.
+const maxChartFile = limit.MiB
+
+// chartFile is what matters here of a Chart.yaml, and of the requirements.yaml of older charts.
+type chartFile struct {
+	Name         string            `json:"name"`
+	Version      string            `json:"version"`
+	Dependencies []dependencyEntry `json:"dependencies"`
+
+	root   *folder.Folder
+	at     string
+	locked []dependencyEntry
+	lock   string
+}
+
+type dependencyEntry struct {
+	Name       string `json:"name"`
+	Version    string `json:"version"`
+	Repository string `json:"repository"`
+}
+
+func readChart(root *folder.Folder, at string) (*chartFile, error) {
+	chart := &chartFile{root: root, at: at, lock: path.Join(at, "Chart.lock")}
+	if err := readYAML(root, path.Join(at, "Chart.yaml"), chart); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, failure.New(failure.ErrNotFound, "there is no chart in %s: it has no Chart.yaml", at)
+		}
+		return nil, err
+	}
+	old := path.Join(at, "requirements.yaml")
+	if len(chart.Dependencies) == 0 {
+		if err := readYAML(root, old, chart); err == nil {
+			chart.lock = path.Join(at, "requirements.lock")
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	var lock struct {
+		Dependencies []dependencyEntry `json:"dependencies"`
+	}
+	err := readYAML(root, chart.lock, &lock)
+	if errors.Is(err, fs.ErrNotExist) {
+		chart.lock = ""
+		return chart, nil
+	}
+	chart.locked = lock.Dependencies
+	return chart, err
+}
+
+// readYAML keeps the parser's words out of the message: they may quote the document.
+func readYAML(root *folder.Folder, name string, into any) error {
+	text, err := root.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if len(text) > maxChartFile {
+		return failure.TooLarge(name, maxChartFile)
+	}
+	err = yamlcheck.Aliases(text)
+	if errors.Is(err, yamlcheck.ErrTooLarge) {
+		return failure.AliasesTooLarge(name)
+	}
+	if err == nil {
+		err = yaml.Unmarshal(text, into)
+	}
+	if err != nil {
+		return failure.New(failure.ErrInvalid, "%s is not the YAML of a chart: check it with \"helm lint\"", name)
+	}
+	return nil
+}
+
+// vendored are the names of the charts in charts/. An archive is known by its file's name, which Helm makes of the
+// chart's name and version.
+func (c *chartFile) vendored() (map[string]bool, error) {
+	entries, err := c.root.ReadDir(path.Join(c.at, "charts"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			names[archivedName(entry.Name())] = true
+			continue
+		}
+		var inside chartFile
+		err := readYAML(c.root, path.Join(c.at, "charts", entry.Name(), "Chart.yaml"), &inside)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		names[inside.Name] = true
+	}
+	return names, nil
+}
+
+// archivedName is the name of the chart in the file name-1.2.3.tgz.
+func archivedName(file string) string {
+	stem, _ := strings.CutSuffix(file, archiveEnd)
+	for i := range len(stem) {
+		if stem[i] != '-' {
+			continue
+		}
+		if _, err := semver.StrictNewVersion(strings.TrimPrefix(stem[i+1:], "v")); err == nil {
+			return stem[:i]
+		}
+	}
+	return stem
+}
+
+// lack is what has to be got for a dependency; it has no name when nothing has.
+func (c *chartFile) lack(d dependencyEntry, vendored map[string]bool) (lack, error) {
+	switch {
+	case vendored[d.Name]:
+		return lack{}, nil
+	case !index.IsName(d.Name):
+		return lack{}, failure.New(failure.ErrInvalid, "is not the name of a chart: letters, digits, dots, dashes and underscores")
+	case d.Repository == "":
+		return lack{}, failure.New(failure.ErrNotFound, "has no repository and is not in charts/: add one of them")
+	case strings.HasPrefix(d.Repository, "@"), strings.HasPrefix(d.Repository, "alias:"):
+		return lack{}, failure.New(failure.ErrInvalid, "%s is an alias that only your own helm command knows: write the repository's URL, or put the chart into charts/ with \"helm dependency build\"", failure.Printable(d.Repository))
+	}
+	l := lack{Name: d.Name, Version: d.Version, Repository: d.Repository}
+	if c.lock == "" || strings.HasPrefix(d.Repository, "file://") {
+		// What is in the same commit is locked by it.
+		return l, nil
+	}
+	for _, locked := range c.locked {
+		if locked.Name != d.Name || strings.TrimSuffix(locked.Repository, "/") != strings.TrimSuffix(d.Repository, "/") {
+			continue
+		}
+		if at, err := index.Choose(d.Name, d.Version, []index.Version{{Name: locked.Version}}); err == nil {
+			l.Version = at.Name
+			return l, nil
+		}
+	}
+	return lack{}, failure.New(failure.ErrInvalid, "version %q from %s is not in %s: write it with \"helm dependency update\" and commit it", failure.Printable(d.Version), transport.SafeURL(d.Repository), c.lock)
+}

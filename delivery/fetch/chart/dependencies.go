@@ -1,0 +1,220 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+// Folder is a chart in a folder, whose dependencies may have to be fetched.
+type Folder struct {
+	// Root holds the chart; dependencies of the form file://../other may lead anywhere in it and nowhere else.
+	Root *folder.Folder
+	// Path of the chart in Root, as for Overlay.
+	Path string
+	// Auth was given for URL. Of it a repository on another host gets what says itself which hosts it is for, which is
+	// DockerConfig, and the authorities to trust.
+	Auth transport.Auth
+	URL  string
+	// Tenant on whose behalf it is fetched, see Chart.
+	Tenant string
+}
+
+// Dependency is a chart that another one needs and does not have in its charts/: an archive, or a folder of the same
+// Root.
+type Dependency struct {
+	// Name and Version of the chart.
+	Name, Version string
+	// Archive is where it was fetched to; zero for a folder.
+	Archive Archive
+	// Path of its folder in Root; empty for an archive.
+	Path string
+	// Needs are what the chart in that folder lacks itself.
+	Needs []Dependency
+}
+
+// Reads are what a chart in a folder is made from: that folder, and those of its dependencies that are folders, too.
+func Reads(at string, needs []Dependency) folder.Reads {
+	reads := folder.Reads{path.Clean(at) + "/"}
+	for _, d := range needs {
+		if d.Path != "" {
+			reads = append(reads, Reads(d.Path, d.Needs)...)
+		}
+	}
+	return reads
+}
+
+// Bounds of the dependencies of one chart.
+const (
+	// maxDependencies bounds them all together.
+	maxDependencies = 64
+	// maxDependencyDepth bounds how deep folders depend on folders; a cycle meets it.
+	maxDependencyDepth = 8
+)
+
+// lack is a dependency as it is written, which has to be got.
+type lack struct {
+	Name, Version, Repository string
+	// Path and Lacks are of a folder of the same root.
+	Path  string
+	Lacks []lack
+}
+
+// Lacks is a digest of all that decides which dependencies the chart needs, and empty when it has them all in charts/.
+// While it stays the same, what Dependencies found may be used again.
+//
+// Errors: ErrNotFound, ErrInvalid, ErrTooLarge; any other is transient.
+func (c Folder) Lacks() (string, error) {
+	lacks, err := c.plan()
+	if err != nil || len(lacks) == 0 {
+		return "", err
+	}
+	text, err := yaml.Marshal(lacks)
+	if err != nil {
+		return "", fmt.Errorf("writing down the dependencies: %w", err)
+	}
+	return digestOf(text), nil
+}
+
+// Dependencies fetches what the chart lists in Chart.yaml and does not have in charts/, as "helm dependency build" would:
+// the versions are those of Chart.lock; without one, the newest that Chart.yaml allows at this moment. Every repository is
+// asked each time. What lies in a folder of the same repository is named, not copied: see Overlay.
+//
+// Errors: those of Fetch.
+func (s *Store) Dependencies(ctx context.Context, chart Folder) ([]Dependency, error) {
+	lacks, err := chart.plan()
+	if err != nil {
+		return nil, err
+	}
+	return s.get(ctx, chart, lacks)
+}
+
+func (s *Store) get(ctx context.Context, chart Folder, lacks []lack) ([]Dependency, error) {
+	var got []Dependency
+	for _, l := range lacks {
+		d := Dependency{Name: l.Name, Version: l.Version, Path: l.Path}
+		var err error
+		if l.Path != "" {
+			d.Needs, err = s.get(ctx, chart, l.Lacks)
+		} else {
+			d.Archive, err = s.Fetch(ctx, Source{
+				Repository: l.Repository, Name: l.Name, Version: l.Version, Auth: chart.authFor(l.Repository), Tenant: chart.Tenant,
+			})
+			d.Version = d.Archive.Version
+		}
+		if err == nil && !fs.ValidPath(d.file()) {
+			err = failure.New(failure.ErrInvalid, "version %q cannot be the name of a file", failure.Printable(d.Version))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("dependency %s: %w", failure.Printable(l.Name), err)
+		}
+		got = append(got, d)
+	}
+	return got, nil
+}
+
+// authFor is what the repository of a dependency may get.
+func (c Folder) authFor(repository string) transport.Auth {
+	own, err := url.Parse(c.URL)
+	other, also := url.Parse(repository)
+	if c.URL == "" || err != nil || also != nil {
+		return c.Auth.ForOtherHosts()
+	}
+	if other.Scheme == "oci" {
+		other.Scheme = "https"
+	}
+	if !transport.SameOrigin(own, other) {
+		return c.Auth.ForOtherHosts()
+	}
+	return c.Auth
+}
+
+// plan reads what is needed and not there.
+func (c Folder) plan() ([]lack, error) {
+	at, err := inside(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	p := planner{root: c.Root}
+	lacks, err := p.folder(at, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading the chart's dependencies: %w", err)
+	}
+	return lacks, nil
+}
+
+type planner struct {
+	root  *folder.Folder
+	count int
+}
+
+func (p *planner) folder(at string, depth int) ([]lack, error) {
+	if depth > maxDependencyDepth {
+		return nil, failure.New(failure.ErrInvalid, "%s: folders depend on each other more than %d deep; is there a circle?", at, maxDependencyDepth)
+	}
+	chart, err := readChart(p.root, at)
+	if err != nil {
+		return nil, err
+	}
+	vendored, err := chart.vendored()
+	if err != nil {
+		return nil, err
+	}
+	var lacks []lack
+	known := map[[3]string]bool{}
+	for _, d := range chart.Dependencies {
+		l, err := chart.lack(d, vendored)
+		if err != nil {
+			return nil, fmt.Errorf("%s: dependency %s: %w", at, failure.Printable(d.Name), err)
+		}
+		// One chart under two aliases is got once.
+		key := [3]string{l.Name, l.Version, l.Repository}
+		if l.Name == "" || known[key] {
+			continue
+		}
+		known[key] = true
+		if p.count++; p.count > maxDependencies {
+			return nil, failure.TooMany("the number of dependencies", maxDependencies)
+		}
+		if l, err = p.local(l, at, depth); err != nil {
+			return nil, fmt.Errorf("%s: dependency %s: %w", at, failure.Printable(d.Name), err)
+		}
+		lacks = append(lacks, l)
+	}
+	return lacks, nil
+}
+
+// local follows a dependency on a folder of the same root.
+func (p *planner) local(l lack, from string, depth int) (lack, error) {
+	to, local := strings.CutPrefix(l.Repository, "file://")
+	if !local {
+		return l, nil
+	}
+	at := path.Join(from, to)
+	if strings.HasPrefix(to, "/") || !fs.ValidPath(at) {
+		return lack{}, failure.New(failure.ErrInvalid, "%s leads out of the folders that belong to this app: move the chart into them, or put it into charts/", failure.Printable(l.Repository))
+	}
+	chart, err := readChart(p.root, at)
+	if err != nil {
+		return lack{}, err
+	}
+	if chart.Name != l.Name {
+		return lack{}, failure.New(failure.ErrInvalid, "the chart in %s has the name %q", at, failure.Printable(chart.Name))
+	}
+	if _, err := index.Choose(l.Name, l.Version, []index.Version{{Name: chart.Version}}); err != nil {
+		return lack{}, fmt.Errorf("%s: %w", at, err)
+	}
+	l.Version, l.Path = chart.Version, at
+	l.Lacks, err = p.folder(at, depth+1)
+	return l, err
+}

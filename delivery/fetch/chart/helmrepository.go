@@ -1,0 +1,184 @@
+package chart
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+// helmRepository is what is known in memory of one; its index.yaml is on disk, see package index.
+type helmRepository struct {
+	http *http.Client
+	auth transport.Auth
+	file string
+	// idle is set when nobody asked for it since the last sweep; asked is when somebody last did, by the store's logical clock.
+	// Store.mu guards them.
+	idle  bool
+	asked int64
+
+	mu     sync.Mutex
+	chosen map[wish]index.Version
+}
+
+// wish is a version of a chart that somebody asked for.
+type wish struct{ chart, version string }
+
+// rememberedWishes bounds the memory of one repository. Not the lists of versions are kept, which are long, but what was
+// chosen from them.
+const rememberedWishes = 1024
+
+// rememberedIndexes bounds the repositories that are remembered. Of one that is forgotten the index is still on disk.
+const rememberedIndexes = 1024
+
+// forgetOldest drops the repository that nobody asked for the longest time. Who is asking it goes on with what it has.
+func (s *Store) forgetOldest() {
+	var oldest string
+	for folder, known := range s.indexes {
+		if oldest == "" || known.asked < s.indexes[oldest].asked {
+			oldest = folder
+		}
+	}
+	s.indexes[oldest].http.CloseIdleConnections()
+	delete(s.indexes, oldest)
+}
+
+// fromIndex fetches a chart from a Helm repository.
+func (s *Store) fromIndex(ctx context.Context, r request) (Archive, error) {
+	known, err := s.helmRepository(r)
+	if err != nil {
+		return Archive{}, err
+	}
+	if _, err := s.refreshes.Do(ctx, r.folder, r.arrived, func() (struct{}, error) {
+		room := func(body io.ReadCloser) io.ReadCloser { return s.Disk.Room(ctx, r.Tenant, body) }
+		return struct{}{}, known.refresh(ctx, r.base, s.limits, room)
+	}); err != nil {
+		return Archive{}, err
+	}
+	s.Used.Mark(known.file)
+	s.Disk.Claim(r.Tenant, known.file)
+	chosen, err := known.choose(wish{r.Name, r.Version}, s.limits)
+	if err != nil {
+		return Archive{}, err
+	}
+	return s.archive(ctx, r, chosen, func(ctx context.Context) (io.ReadCloser, error) {
+		at, err := chartURL(r.base, r.Name, chosen)
+		if err != nil {
+			return nil, err
+		}
+		return transport.GetBody(transport.FromStorage(ctx), known.http, known.auth, at, "chart archive")
+	})
+}
+
+// choose finds the version that is wished for.
+func (i *helmRepository) choose(w wish, limits limits) (index.Version, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if chosen, done := i.chosen[w]; done {
+		return chosen, nil
+	}
+	versions, err := index.LookUp(i.file, w.chart, limits.indexDoc)
+	if err != nil {
+		return index.Version{}, err
+	}
+	if len(versions) == 0 {
+		return index.Version{}, failure.New(failure.ErrNotFound, "the repository has no chart %s: check the name", w.chart)
+	}
+	chosen, err := index.Choose(w.chart, w.version, versions)
+	if err != nil {
+		return index.Version{}, err
+	}
+	if len(i.chosen) >= rememberedWishes {
+		clear(i.chosen)
+	}
+	i.chosen[w] = chosen
+	return chosen, nil
+}
+
+// chartURL is where a version is; relative to the repository unless the index says otherwise.
+func chartURL(base *url.URL, chart string, v index.Version) (*url.URL, error) {
+	if len(v.URLs) == 0 {
+		return nil, failure.New(failure.ErrInvalid, "the index lists no URL for version %s of chart %s", failure.Printable(v.Name), chart)
+	}
+	at, err := url.Parse(v.URLs[0])
+	if err != nil {
+		return nil, failure.New(failure.ErrInvalid, "the index lists a URL that cannot be read for version %s of chart %s", failure.Printable(v.Name), chart)
+	}
+	root := *base
+	root.Path = strings.TrimSuffix(root.Path, "/") + "/"
+	root.RawPath, root.RawQuery = "", ""
+	at = root.ResolveReference(at)
+	if (at.Scheme != "https" && at.Scheme != "http") || at.Host == "" {
+		return nil, failure.New(failure.ErrInvalid, "the index lists a URL that is not http or https for version %s of chart %s", failure.Printable(v.Name), chart)
+	}
+	at.User = nil
+	return at, nil
+}
+
+// helmRepository is what is known of the repository of a request.
+func (s *Store) helmRepository(r request) (*helmRepository, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.indexes[r.folder]; known != nil {
+		known.idle, known.asked = false, r.arrived
+		return known, nil
+	}
+	auth, _, err := r.Auth.ForHost(r.base.Host + r.base.Path)
+	if err != nil {
+		return nil, err
+	}
+	client, err := transport.NewClient(s.network, auth, r.base)
+	if err != nil {
+		return nil, err
+	}
+	known := &helmRepository{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: map[wish]index.Version{}, asked: r.arrived}
+	if len(s.indexes) >= rememberedIndexes {
+		s.forgetOldest()
+	}
+	s.indexes[r.folder] = known
+	return known, nil
+}
+
+const indexFile = "index.zip"
+
+// refresh downloads the index unless it is as it was.
+func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits limits, room func(io.ReadCloser) io.ReadCloser) error {
+	at := *base
+	at.Path, at.RawPath = strings.TrimSuffix(at.Path, "/")+"/index.yaml", ""
+	kept, conditions := index.StampOf(i.file), http.Header{}
+	if kept.ETag != "" {
+		conditions.Set("If-None-Match", kept.ETag)
+	}
+	if kept.Modified != "" {
+		conditions.Set("If-Modified-Since", kept.Modified)
+	}
+	res, err := transport.Get(ctx, i.http, &at, conditions)
+	if err != nil {
+		return err
+	}
+	res.Body = room(res.Body)
+	defer res.Body.Close()
+	switch {
+	case res.StatusCode == http.StatusNotModified && len(conditions) > 0:
+		return nil
+	case res.StatusCode != http.StatusOK:
+		return transport.StatusError(res, i.auth, "Helm repository (index.yaml)")
+	}
+	body := limit.NewReader(res.Body, limits.index, failure.TooLarge("the repository's index.yaml", limits.index))
+	if err := index.Write(i.file, body, index.Stamp{ETag: res.Header.Get("ETag"), Modified: res.Header.Get("Last-Modified")}, limits.indexDoc); err != nil {
+		return err
+	}
+	// After the new one is in place: who holds the lock meanwhile writes down what is cleared here.
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	clear(i.chosen)
+	return nil
+}

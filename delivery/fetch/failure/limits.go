@@ -1,0 +1,40 @@
+package failure
+
+import (
+	"fmt"
+	"time"
+)
+
+// TooLarge is the ErrTooLarge of what takes more bytes than the limit.
+func TooLarge(what string, max int64) error {
+	return New(ErrTooLarge, "%s is larger than the limit of %s", what, Size(max))
+}
+
+// TooMany is the ErrTooLarge of what is counted.
+func TooMany(what string, max int64) error {
+	return New(ErrTooLarge, "%s is over the limit of %d", what, max)
+}
+
+// TooSlow is the ErrSlow of what takes longer than the limit.
+func TooSlow(what string, most time.Duration) error {
+	return New(ErrSlow, "%s the limit of %s", what, most)
+}
+
+// AliasesTooLarge is the ErrTooLarge of YAML whose aliases expand to too much. It does not repeat the parser's message, which would
+// quote the document.
+func AliasesTooLarge(what string) error {
+	return New(ErrTooLarge, "the YAML aliases of %s stand for too much: write less with them", what)
+}
+
+// Size writes a number of bytes for a message, such as "20 MiB".
+func Size(n int64) string {
+	for _, unit := range []struct {
+		name  string
+		bytes int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if n >= unit.bytes && n%unit.bytes == 0 {
+			return fmt.Sprintf("%d %s", n/unit.bytes, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

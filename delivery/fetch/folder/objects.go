@@ -1,0 +1,50 @@
+package folder
+
+import (
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// Objects are the Git objects that a commit is read from.
+type Objects interface {
+	// Tree returns a folder.
+	Tree(hash plumbing.Hash) (*object.Tree, error)
+	// Size returns that of a file, in bytes, without reading it.
+	Size(hash plumbing.Hash) (int64, error)
+	// Blob returns a file of at most max bytes; a larger one is ErrTooLarge.
+	Blob(hash plumbing.Hash, max int64) ([]byte, error)
+}
+
+// trees decodes folders and remembers them: finding a thousand paths below one folder reads it once.
+type trees struct {
+	objects Objects
+
+	mu    sync.Mutex
+	known map[plumbing.Hash]*object.Tree
+}
+
+// maxTrees bounds the decoded folders that are remembered of one commit.
+const maxTrees = 1024
+
+func newTrees(objects Objects) *trees {
+	return &trees{objects: objects, known: map[plumbing.Hash]*object.Tree{}}
+}
+
+func (t *trees) get(hash plumbing.Hash) (*object.Tree, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tree, ok := t.known[hash]; ok {
+		return tree, nil
+	}
+	tree, err := t.objects.Tree(hash)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.known) >= maxTrees {
+		clear(t.known)
+	}
+	t.known[hash] = tree
+	return tree, nil
+}

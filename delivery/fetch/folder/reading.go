@@ -1,0 +1,171 @@
+package folder
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+// Reads are the paths of a Folder that somebody asked about, in order. Of a folder that was listed, a "/" at its end, all that is
+// in it counts, at any depth; of one that was only passed through, that it is one.
+type Reads []string
+
+// What is remembered of one reading: how many paths, and how long they are together. One that asks about more has asked about
+// everything.
+const (
+	maxReads     = 200
+	maxReadBytes = 16 << 10
+)
+
+// everything are the Reads of who listed the root.
+var everything = Reads{"./"}
+
+// DigestOf is a digest of the answers to reads. Two folders for which it is the same are the same to whoever asks only that,
+// also where the answer is that nothing is there.
+func (f *Folder) DigestOf(reads Reads) (string, error) {
+	var answers strings.Builder
+	for _, read := range reads {
+		answer, err := f.answer(read)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&answers, "%q %s\n", read, answer)
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(answers.String()))), nil
+}
+
+func (f *Folder) answer(read string) (string, error) {
+	name, listed := strings.CutSuffix(read, "/")
+	entry, err := f.find("digest", name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "missing", nil
+	case errors.Is(err, ErrSymlink):
+		return "behind a link", nil
+	case errors.Is(err, ErrSubmodule):
+		return "in a submodule", nil
+	case errors.Is(err, failure.ErrTooLarge):
+		return "too deep", nil
+	case err != nil:
+		return "", err
+	case entry.Mode == filemode.Dir && !listed:
+		return "folder", nil
+	}
+	return fmt.Sprintf("%s %s", entry.Mode, entry.Hash), nil
+}
+
+// Reading is a Folder that remembers what is asked of it. It is safe for concurrent use.
+type Reading struct {
+	folder *Folder
+
+	mu sync.Mutex
+	// asked are the paths that were asked about, and listed the folders of which all counts.
+	asked, listed map[string]struct{}
+	// bytes is how long they are.
+	bytes int
+}
+
+var (
+	_ fs.ReadDirFS  = (*Reading)(nil)
+	_ fs.ReadFileFS = (*Reading)(nil)
+	_ fs.StatFS     = (*Reading)(nil)
+)
+
+// Reading begins a reading of the folder. What it lists is counted on its own.
+func (f *Folder) Reading() *Reading {
+	own := &Folder{trees: f.trees, hash: f.hash, limits: f.limits}
+	return &Reading{folder: own, asked: map[string]struct{}{}, listed: map[string]struct{}{}}
+}
+
+// Done is what was asked, and the digest of the answers. Of whoever asked about more than 200 paths, or of more than 16 KiB, it is
+// everything.
+func (r *Reading) Done() (Reads, string, error) {
+	reads := r.reads()
+	digest, err := r.folder.DigestOf(reads)
+	return reads, digest, err
+}
+
+// DigestOf is that of the Folder, and no read of this one.
+func (r *Reading) DigestOf(reads Reads) (string, error) { return r.folder.DigestOf(reads) }
+
+func (r *Reading) reads() Reads {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var reads Reads
+	for name := range r.listed {
+		if name == "." || !r.covered(path.Dir(name)) {
+			reads = append(reads, name+"/")
+		}
+	}
+	for name := range r.asked {
+		if !r.covered(name) {
+			reads = append(reads, name)
+		}
+	}
+	slices.Sort(reads)
+	return reads
+}
+
+// note remembers a read. Of what a path that no folder can hold leads to, the answer is always the same.
+func (r *Reading) note(name string, listed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !fs.ValidPath(name) || r.covered(name) {
+		return
+	}
+	into := r.asked
+	if listed {
+		into = r.listed
+	}
+	if _, known := into[name]; known {
+		return
+	}
+	into[name] = struct{}{}
+	if r.bytes += len(name); len(r.asked)+len(r.listed) > maxReads || r.bytes > maxReadBytes {
+		r.asked, r.listed = nil, map[string]struct{}{".": {}}
+	}
+}
+
+// covered reports whether a path is, or is in, a folder that was listed.
+func (r *Reading) covered(name string) bool {
+	_, found := r.listed["."]
+	for ; name != "." && !found; name = path.Dir(name) {
+		_, found = r.listed[name]
+	}
+	return found
+}
+
+// Open implements fs.FS.
+func (r *Reading) Open(name string) (fs.File, error) {
+	file, err := r.folder.Open(name)
+	_, isFile := file.(*openFile)
+	r.note(name, !isFile)
+	return file, err
+}
+
+// ReadFile implements fs.ReadFileFS.
+func (r *Reading) ReadFile(name string) ([]byte, error) {
+	r.note(name, false)
+	return r.folder.ReadFile(name)
+}
+
+// Stat implements fs.StatFS.
+func (r *Reading) Stat(name string) (fs.FileInfo, error) {
+	r.note(name, false)
+	return r.folder.Stat(name)
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (r *Reading) ReadDir(name string) ([]fs.DirEntry, error) {
+	r.note(name, true)
+	return r.folder.ReadDir(name)
+}

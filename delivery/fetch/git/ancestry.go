@@ -1,0 +1,245 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+// Ancestry is how a commit relates to an earlier one, see Source.After.
+type Ancestry struct {
+	// Of is the hash of the earlier commit; "" when it was not asked for.
+	Of string
+	// Descends: the earlier commit is an ancestor of this one, or this one itself. It is proven by the hashes of the commits
+	// between them, whatever the server says.
+	Descends bool
+	// Beyond says at which limit the search ended without an answer; "" when the two are known not to follow each other.
+	Beyond string
+}
+
+// Earlier returns another commit of the same source from the store, by its revision, such as "main@sha1:<hash>". It is
+// ErrNotFound when the store does not have it (any more).
+func (c Commit) Earlier(revision string) (Commit, error) {
+	label, hash, named := strings.Cut(revision, "@sha1:")
+	if !named {
+		label, hash = "", strings.TrimPrefix(revision, "sha1:")
+	}
+	if fullHash.MatchString(hash) && c.from != nil {
+		if found, ok := c.from.commit(target{label: label, commit: plumbing.NewHash(hash)}); ok {
+			return found, nil
+		}
+	}
+	return Commit{}, failure.New(failure.ErrNotFound, "commit %s is not in the store", failure.Printable(revision))
+}
+
+// judge finds out what src asks of the commit: whether it is signed, and whether it descends from the one of src.After. Where it
+// is not or does not, that earlier commit is brought into the store if it is not there and the server still has it.
+func judge(ctx context.Context, from *remote, src Source, commit Commit) (Commit, error) {
+	if src.Signers != nil {
+		commit.Unsigned = commit.Verify(*src.Signers)
+	}
+	if src.After == "" {
+		return commit, nil
+	}
+	if !fullHash.MatchString(src.After) {
+		return Commit{}, failure.New(failure.ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", failure.Printable(src.After))
+	}
+	var err error
+	if commit.Ancestry, err = commit.relate(ctx, from, src); err != nil {
+		return Commit{}, fmt.Errorf("comparing commit %s with %s: %w", commit.Hash, src.After, err)
+	}
+	if _, err := commit.Earlier("sha1:" + src.After); err != nil && (!commit.Ancestry.Descends || commit.Unsigned != nil) {
+		commit.from.fetchEarlier(ctx, from, plumbing.NewHash(src.After))
+	}
+	return commit, nil
+}
+
+// relate finds out whether a commit descends from the one of src.After. Where that is the commit itself or one of its parents, as
+// after most pushes, the network is not used; else the commits between the two are fetched, without their files where the server
+// can leave them out, and dropped again.
+func (c Commit) relate(ctx context.Context, from *remote, src Source) (Ancestry, error) {
+	content, err := c.from.read(plumbing.CommitObject, plumbing.NewHash(c.Hash))
+	if err != nil {
+		return Ancestry{}, err
+	}
+	commit, err := decodeCommit(plumbing.NewHash(c.Hash), content)
+	if err != nil {
+		return Ancestry{}, err
+	}
+	if c.Hash == src.After || slices.Contains(commit.ParentHashes, plumbing.NewHash(src.After)) {
+		return Ancestry{Of: src.After, Descends: true}, nil
+	}
+	if known, ok := c.from.lastAncestry(c.Hash, src.After); ok {
+		return known, nil
+	}
+	found, err := c.from.search(ctx, from, src, c)
+	if err == nil {
+		c.from.rememberAncestry(c.Hash, found)
+	}
+	return found, err
+}
+
+// search fetches the commits that lead to this one and not to the earlier one, and looks for a way between the two.
+func (r *repository) search(ctx context.Context, from *remote, src Source, commit Commit) (Ancestry, error) {
+	answer := Ancestry{Of: src.After}
+	var err error
+	for _, filter := range []bool{true, false} {
+		answer.Descends, err = r.searchBetween(ctx, from, src, between{commit.Hash, plumbing.NewHash(src.After), filter})
+		if !errors.Is(err, errRefused) { // A server may know a filter and not allow it.
+			break
+		}
+	}
+	if errors.Is(err, failure.ErrTooLarge) {
+		answer.Beyond, err = err.Error(), nil
+	}
+	return answer, err
+}
+
+// between are a commit and an earlier one; filter leaves out files where the server can.
+type between struct {
+	commit  string
+	earlier plumbing.Hash
+	filter  bool
+}
+
+func (r *repository) searchBetween(ctx context.Context, from *remote, src Source, b between) (found bool, err error) {
+	bounded := *from
+	bounded.limits.pack = min(bounded.limits.pack, bounded.limits.history)
+	refs, err := bounded.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer refs.Close()
+	wanted, err := resolve(refs.advertised(), src.Ref)
+	if err != nil {
+		return false, err
+	}
+	if wanted.commit.String() != b.commit {
+		return false, fmt.Errorf("the ref moved on to %s meanwhile", wanted.commit)
+	}
+	request, err := historyRequest(refs.advertised().Capabilities, wanted.want, b, r.limits.generations)
+	if err != nil {
+		return false, err
+	}
+	pack, err := refs.upload(ctx, request)
+	if err != nil {
+		return false, err
+	}
+	defer pack.Close()
+	err = r.passing(ctx, pack, "history of "+b.commit, func(g *generation) error {
+		found, err = g.leads(wanted.commit, b.earlier)
+		return err
+	})
+	return found, err
+}
+
+// historyRequest asks for the commits that lead to want and not to the earlier one, of at most that many generations.
+func historyRequest(server *capability.List, want plumbing.Hash, b between, generations int) (*packp.UploadPackRequest, error) {
+	request, err := newRequest(server, []plumbing.Hash{want}, nil, generations)
+	if err != nil {
+		return nil, err
+	}
+	// Claimed without its files and not as shallow: so all that leads to it is left out. No pack is thin here, which would build
+	// on files of it.
+	request.Haves = []plumbing.Hash{b.earlier}
+	if b.filter && server.Supports(capability.Filter) {
+		if err := request.Capabilities.Set(capability.Filter); err != nil {
+			return nil, fmt.Errorf("asking for %s: %w", capability.Filter, err)
+		}
+		request.Filter = packp.FilterTreeDepth(0)
+	}
+	return request, nil
+}
+
+// passing has a look at the objects of a pack, which are then dropped.
+func (r *repository) passing(ctx context.Context, pack io.Reader, what string, look func(*generation) error) error {
+	aside, err := os.MkdirTemp(r.dir, disk.Temporary)
+	if err != nil {
+		return disk.Failed(r.dir, err)
+	}
+	defer os.RemoveAll(aside)
+	g, err := openGeneration(aside, r.limits, r.unpacking)
+	if err != nil {
+		return err
+	}
+	defer g.shut()
+	if err := g.addPack(ctx, pack, what); err != nil {
+		return err
+	}
+	if err := g.reload(); err != nil {
+		return err
+	}
+	return look(g)
+}
+
+// leads looks for a way from a commit to an earlier one through the commits that are here. It is ErrTooLarge when the way was
+// not found within the limit of generations.
+func (g *generation) leads(commit, earlier plumbing.Hash) (bool, error) {
+	seen := map[plumbing.Hash]bool{}
+	generation := []plumbing.Hash{commit}
+	for range g.limits.generations {
+		var before []plumbing.Hash
+		for _, hash := range generation {
+			at, err := g.commit(hash, g.limits.File)
+			if errors.Is(err, plumbing.ErrObjectNotFound) {
+				continue // It leads to the earlier commit's ancestors, or nowhere.
+			}
+			if err != nil {
+				return false, err
+			}
+			for _, parent := range at.ParentHashes {
+				if parent == earlier {
+					return true, nil
+				}
+				if !seen[parent] {
+					seen[parent] = true
+					before = append(before, parent)
+				}
+			}
+		}
+		if len(before) == 0 {
+			return false, nil
+		}
+		generation = before
+	}
+	return false, failure.TooMany("the number of commits between the two, one after the other,", int64(g.limits.generations))
+}
+
+// fetchEarlier brings a commit that no ref leads to any more into the store. Whether the server still has it, and gives it, is up to
+// the server; without it the caller goes on without.
+func (r *repository) fetchEarlier(ctx context.Context, from *remote, commit plumbing.Hash) {
+	g := r.usable()
+	if g == nil {
+		return
+	}
+	refs, err := from.open(ctx)
+	if err != nil {
+		return
+	}
+	defer refs.Close()
+	_ = g.receive(ctx, refs, order{wants: []plumbing.Hash{commit}, commit: commit, depth: 1})
+}
+
+// lastAncestry is what was found out last, if it was about these two: a commit that is held is asked about at each look.
+func (r *repository) lastAncestry(commit, earlier string) (Ancestry, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ancestry, r.ancestryOf == commit && r.ancestry.Of == earlier
+}
+
+func (r *repository) rememberAncestry(commit string, ancestry Ancestry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ancestry, r.ancestryOf = ancestry, commit
+}

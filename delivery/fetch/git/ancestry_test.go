@@ -1,0 +1,286 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
+)
+
+// commitMany makes commits one after the other, each of which changes a file, and pushes them; it returns the last one's hash.
+func commitMany(r *sources.GitRepo, n int) string {
+	r.T.Helper()
+	var script strings.Builder
+	for i := range n {
+		fmt.Fprintf(&script, "commit refs/heads/main\ncommitter t <t@example.com> 1700000000 +0000\ndata 0\n")
+		if i == 0 {
+			fmt.Fprintf(&script, "from %s\n", r.Git("rev-parse", "HEAD"))
+		}
+		fmt.Fprintf(&script, "M 644 inline f%d\ndata 4\n%04d\n", i%10, i)
+	}
+	file := filepath.Join(r.T.TempDir(), "script")
+	if err := os.WriteFile(file, []byte(script.String()), 0o600); err != nil {
+		r.T.Fatal(err)
+	}
+	r.Run(r.Work, "-c", "alias.import=!git fast-import --quiet --force < "+file, "import")
+	r.Git("reset", "--quiet", "--hard", "main")
+	r.PushAll()
+	return r.Git("rev-parse", "HEAD")
+}
+
+// orphan makes main a history of its own.
+func orphan(r *sources.GitRepo, content string) string {
+	r.T.Helper()
+	r.Git("checkout", "--quiet", "--orphan", "other")
+	r.Write("a", content)
+	r.Git("add", "--all")
+	r.Git("commit", "--quiet", "--message", content)
+	r.Git("branch", "--force", "main", "other")
+	r.Git("checkout", "--quiet", "main")
+	r.Git("branch", "-D", "other")
+	r.PushAll()
+	return r.Git("rev-parse", "HEAD")
+}
+
+// config sets what the server's repository allows.
+func config(r *sources.GitRepo, args ...string) {
+	r.T.Helper()
+	r.Run(filepath.Join(r.Root, r.Name), append([]string{"config"}, args...)...)
+}
+
+func TestAncestry(t *testing.T) {
+	cases := map[string]struct {
+		// push changes the history after the first fetch.
+		push func(*sources.GitRepo)
+		want bool
+		// transfers are how often commits between the two are fetched.
+		transfers int
+	}{
+		"nothing new":    {func(*sources.GitRepo) {}, true, 0},
+		"the next one":   {func(r *sources.GitRepo) { r.Push("next") }, true, 0},
+		"a few later":    {func(r *sources.GitRepo) { r.Push("2"); r.Push("3"); r.Push("4") }, true, 1},
+		"1,000 at once":  {func(r *sources.GitRepo) { commitMany(r, 1000) }, true, 1},
+		"merged at once": {func(r *sources.GitRepo) { branchAndMerge(r, 1, "main", "side") }, true, 0},
+		"merged later":   {func(r *sources.GitRepo) { branchAndMerge(r, 3, "main", "side"); r.Push("and on") }, true, 1},
+		"merged into another": {func(r *sources.GitRepo) {
+			branchAndMerge(r, 2, "side", "main")
+			r.Git("branch", "--force", "main", "side")
+			r.Git("checkout", "--quiet", "main")
+			r.Push("on from the merge")
+		}, true, 1},
+		"pushed back": {func(r *sources.GitRepo) { r.Git("reset", "--quiet", "--hard", "HEAD~2"); r.PushAll() }, false, 1},
+		"amended": {func(r *sources.GitRepo) {
+			r.Write("a", "amended")
+			r.Git("commit", "--quiet", "--all", "--amend", "--message", "x")
+			r.PushAll()
+		}, false, 1},
+		"rebased":      {func(r *sources.GitRepo) { r.Git("reset", "--quiet", "--hard", "HEAD~1"); r.Push("x"); r.Push("y") }, false, 1},
+		"foreign":      {func(r *sources.GitRepo) { orphan(r, "foreign") }, false, 1},
+		"long foreign": {func(r *sources.GitRepo) { orphan(r, "foreign"); commitMany(r, 300) }, false, 1},
+	}
+	servers := map[string]func(*sources.GitRepo){
+		"filter":    func(r *sources.GitRepo) { config(r, "uploadpack.allowFilter", "true") },
+		"no filter": func(r *sources.GitRepo) { config(r, "uploadpack.allowFilter", "false") },
+		"filter refused": func(r *sources.GitRepo) {
+			config(r, "uploadpack.allowFilter", "true")
+			config(r, "uploadpackfilter.allow", "false")
+		},
+	}
+	for name, tc := range cases {
+		for offers, configure := range servers {
+			t.Run(name+"/"+offers, func(t *testing.T) {
+				repo := sources.NewGitRepo(t)
+				configure(repo)
+				for i := range 5 {
+					repo.Write("a", fmt.Sprint(i))
+					repo.Push(fmt.Sprint(i))
+				}
+				server := sources.ServeGit(t, repo, httptest.NewServer)
+				dir := t.TempDir()
+				store := NewStore(dir, loopback)
+				first := fetchOK(t, store, Source{URL: server.RepoURL()})
+				tc.push(repo)
+				server.Seen()
+				plain := fetchOK(t, store, Source{URL: server.RepoURL()})
+				usual := len(server.Seen())
+				got := fetchOK(t, store, Source{URL: server.RepoURL(), After: first.Hash})
+				if got.Hash != plain.Hash || got.Ancestry.Of != first.Hash || got.Ancestry.Descends != tc.want || got.Ancestry.Beyond != "" {
+					t.Errorf("%s after %s: %+v", got.Hash, first.Hash, got.Ancestry)
+				}
+				uploads := strings.Count(strings.Join(server.Seen(), "\n"), "POST")
+				if refused := offers == "filter refused" && tc.transfers > 0; uploads != tc.transfers && (!refused || uploads != 2*tc.transfers) {
+					t.Errorf("%d transfers (the fetch itself: %d requests), want %d", uploads, usual, tc.transfers)
+				}
+				// The same question again asks for the refs alone.
+				if again := fetchOK(t, store, Source{URL: server.RepoURL(), After: first.Hash}); again.Ancestry != got.Ancestry || len(server.Seen()) != 1 {
+					t.Errorf("asked again: %+v", again.Ancestry)
+				}
+				if left, _ := filepath.Glob(filepath.Join(dir, "*", disk.Temporary)); len(left) != 0 {
+					t.Errorf("left behind: %v", left)
+				}
+				if earlier, err := got.Earlier(first.Revision); err != nil || text(t, earlier, "a") != "4" || earlier.Revision != first.Revision {
+					t.Errorf("the earlier commit: %s, %v", earlier.Revision, err)
+				}
+			})
+		}
+	}
+}
+
+// branchAndMerge makes a branch of that many commits, as many on the one it left, and merges from into into.
+func branchAndMerge(r *sources.GitRepo, n int, into, from string) {
+	r.T.Helper()
+	r.Git("checkout", "--quiet", "-b", "side")
+	for i := range n {
+		r.Write(fmt.Sprint("side", i), "x")
+		r.Push("side")
+	}
+	r.Git("checkout", "--quiet", "main")
+	if n > 1 {
+		r.Write("main", "x")
+		r.Push("main")
+	}
+	r.Git("checkout", "--quiet", into)
+	r.Git("merge", "--quiet", "--no-ff", "--message", "merge", from)
+	r.PushAll()
+}
+
+// TestAncestryFetchesNoFiles where the server can leave them out.
+func TestAncestryFetchesNoFiles(t *testing.T) {
+	for filter, most := range map[string]int64{"true": 50 * limit.KiB, "false": 20 * limit.MiB} {
+		repo := sources.NewGitRepo(t)
+		config(repo, "uploadpack.allowFilter", filter)
+		first := repo.Push("first")
+		for i := range 3 {
+			repo.Write("large", sources.Noise(i, limit.MiB))
+			repo.Push(fmt.Sprint(i))
+		}
+		server, wire := counted(t, repo)
+		store := NewStore(t.TempDir(), loopback)
+		fetchOK(t, store, Source{URL: server.RepoURL()})
+		wire.Store(0)
+		if commit := fetchOK(t, store, Source{URL: server.RepoURL(), After: first}); !commit.Ancestry.Descends || wire.Load() > most {
+			t.Errorf("filter %s: %+v after %d bytes", filter, commit.Ancestry, wire.Load())
+		}
+	}
+}
+
+// TestAncestryAcrossTransportsAndRefs compares over SSH, and what an annotated tag names.
+func TestAncestryAcrossTransportsAndRefs(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "1")
+	first := repo.Push("first")
+	repo.Push("second")
+	third := repo.Push("third")
+	repo.Git("tag", "--annotate", "--message", "x", "v1")
+	repo.PushAll()
+	ssh := sources.ServeSSH(t, repo)
+	for _, ref := range []*sourcev1.GitRepositoryRef{nil, {Tag: "v1"}} {
+		commit := fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: ssh.RepoURL(), Auth: authOf(ssh), Ref: ref, After: first})
+		if commit.Hash != third || !commit.Ancestry.Descends {
+			t.Errorf("%+v: %+v", ref, commit.Ancestry)
+		}
+	}
+}
+
+// TestAncestryOnAShallowServer asks a server whose own repository does not know the whole history.
+func TestAncestryOnAShallowServer(t *testing.T) {
+	whole := sources.NewGitRepo(t)
+	for i := range 10 {
+		whole.Write("a", fmt.Sprint(i))
+		whole.Push(fmt.Sprint(i))
+	}
+	repo := sources.NewGitRepo(t)
+	bare := filepath.Join(repo.Root, repo.Name)
+	if err := os.RemoveAll(bare); err != nil {
+		t.Fatal(err)
+	}
+	repo.Run(repo.Root, "clone", "--quiet", "--bare", "--depth=5", "file://"+filepath.Join(whole.Root, whole.Name), repo.Name)
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	for back, want := range map[string]bool{"HEAD~3": true, "HEAD~8": false} {
+		after := whole.Git("rev-parse", back)
+		commit := fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: server.RepoURL(), After: after})
+		if commit.Ancestry.Descends != want {
+			t.Errorf("%s: %+v", back, commit.Ancestry)
+		}
+	}
+}
+
+// TestAncestryWithinLimits does not search without end: what is not found within a limit is not known to descend, and says so.
+func TestAncestryWithinLimits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lower func(*limits)
+		says  string
+	}{
+		"commits": {func(l *limits) { l.generations = 20 }, "over the limit of 20"},
+		"bytes":   {func(l *limits) { l.history = 2048 }, "the limit of 2 KiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo := sources.NewGitRepo(t)
+			first := repo.Push("first")
+			last := commitMany(repo, 100)
+			server := sources.ServeGit(t, repo, httptest.NewServer)
+			store := NewStore(t.TempDir(), loopback)
+			tc.lower(&store.limits)
+			commit := fetchOK(t, store, Source{URL: server.RepoURL(), After: first})
+			if commit.Hash != last || commit.Ancestry.Descends || !strings.Contains(commit.Ancestry.Beyond, tc.says) {
+				t.Errorf("%+v", commit.Ancestry)
+			}
+		})
+	}
+}
+
+// TestTheEarlierCommitIsBroughtBack has a store that was lost after a force-push: where the server still gives the earlier
+// commit, what was made from it can be read on.
+func TestTheEarlierCommitIsBroughtBack(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	repo.Write("a", "first")
+	first := repo.Push("first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	orphan(repo, "foreign")
+	config(repo, "uploadpack.allowAnySHA1InWant", "true")
+	commit := fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: server.RepoURL(), After: first})
+	if earlier, err := commit.Earlier("main@sha1:" + first); err != nil || text(t, earlier, "a") != "first" {
+		t.Errorf("%+v: %v", commit.Ancestry, err)
+	}
+	// One that no server has is no error: there is nothing to go on from.
+	commit = fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: server.RepoURL(), After: strings.Repeat("ab", 20)})
+	if _, err := commit.Earlier("main@sha1:" + strings.Repeat("ab", 20)); !errors.Is(err, failure.ErrNotFound) || commit.Ancestry.Descends {
+		t.Errorf("%+v: %v", commit.Ancestry, err)
+	}
+}
+
+// TestAncestryThatCannotBeAsked is a failure of the fetch, not an answer.
+func TestAncestryThatCannotBeAsked(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	first := repo.Push("first")
+	repo.Push("second")
+	repo.Push("third")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	store := NewStore(t.TempDir(), loopback)
+	fetchOK(t, store, Source{URL: server.RepoURL()})
+	server.Set(func() {
+		server.Wrap = func(w http.ResponseWriter, req *http.Request, _ http.Handler) bool {
+			if req.Method == http.MethodPost {
+				http.Error(w, "down", http.StatusBadGateway)
+			}
+			return req.Method == http.MethodPost
+		}
+	})
+	if commit, err := store.Fetch(t.Context(), Source{URL: server.RepoURL(), After: first}); err == nil || errors.Is(err, failure.ErrNotFound) {
+		t.Errorf("%+v, %v", commit.Ancestry, err)
+	}
+	if _, err := store.Fetch(t.Context(), Source{URL: server.RepoURL(), After: "main"}); !errors.Is(err, failure.ErrInvalid) {
+		t.Errorf("a name for a hash: %v", err)
+	}
+}

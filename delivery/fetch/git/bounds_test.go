@@ -1,0 +1,85 @@
+package git
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
+)
+
+// loopback is the Network of tests, whose servers are on this machine.
+var loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
+
+// TestRepositoriesThatNobodyHoldsAreForgotten without a sweep.
+func TestRepositoriesThatNobodyHoldsAreForgotten(t *testing.T) {
+	s := NewStore(t.TempDir(), loopback)
+	held := s.repository(Source{URL: "https://git.example.com/held"})
+	for i := range 3 * maxUnheld {
+		s.repository(Source{URL: fmt.Sprintf("https://git.example.com/%d", i)})
+		if i%maxUnheld == 0 {
+			runtime.GC()
+		}
+	}
+	if n := len(s.repositories); n > 2*maxUnheld {
+		t.Errorf("%d are remembered", n)
+	}
+	if s.repository(Source{URL: "https://git.example.com/held"}) != held {
+		t.Error("one that is held is forgotten")
+	}
+}
+
+// TestAStoreIsStartedAfreshBeforeItIsLarge pushes commits that have nothing in common.
+func TestAStoreIsStartedAfreshBeforeItIsLarge(t *testing.T) {
+	repo := sources.NewGitRepo(t)
+	repo.Git("commit", "--quiet", "--allow-empty", "--message", "first")
+	server := sources.ServeGit(t, repo, httptest.NewServer)
+	store := NewStore(t.TempDir(), loopback)
+	store.limits.pack = 100 * limit.KiB // seven of them are the bound
+	for n := range 20 {
+		repo.Write("a", sources.Noise(n, 90*limit.KiB))
+		repo.Push("more")
+		last := fetchOK(t, store, Source{URL: server.RepoURL()})
+		var size int64
+		for _, g := range last.from.generations() {
+			size += g.size()
+		}
+		if size > 7*store.limits.pack {
+			t.Fatalf("after %d pushes it takes %d KiB", n+1, size/limit.KiB)
+		}
+	}
+}
+
+// TestSourcesThatFailAreForgotten asks for what was never there.
+func TestSourcesThatFailAreForgotten(t *testing.T) {
+	server := httptest.NewServer(nil)
+	t.Cleanup(server.Close)
+	store, now := NewStore(t.TempDir(), loopback), time.Now()
+	shared := disk.New(func() time.Time { return now }, store)
+	store.Disk = shared
+	for n := range 3 {
+		url := fmt.Sprintf("%s/%d", server.URL, n)
+		_, err := store.Fetch(t.Context(), Source{URL: url, Tenant: "acme"})
+		sources.WantError(t, err, failure.ErrNotFound, "")
+		_, err = store.Folder(Source{URL: url + "/b"}, strings.Repeat("0", 40))
+		sources.WantError(t, err, failure.ErrNotFound, "")
+	}
+	for range 3 {
+		runtime.GC()
+		now = now.Add(2 * disk.IdleFor)
+		if err := shared.Sweep(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(store.repositories)+store.Used.Len() > 0 {
+		t.Errorf("%v and %d uses are left", store.repositories, store.Used.Len())
+	}
+}

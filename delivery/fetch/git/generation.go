@@ -1,0 +1,191 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+// generation is one bare object store: packs only, no refs, no loose objects.
+type generation struct {
+	dir       string
+	limits    limits
+	unpacking *packs
+	// of is what it is a generation of, which is not removed while somebody reads from it.
+	of *repository
+	// damaged is set when an object that has to be there cannot be read; the next fetch then starts a fresh store.
+	damaged atomic.Bool
+
+	*objects
+	packs int
+	// commits are shallow and whole, so they may be claimed in the next fetch.
+	commits []plumbing.Hash
+}
+
+func openGeneration(dir string, limits limits, unpacking *packs) (*generation, error) {
+	if err := os.MkdirAll(filepath.Join(dir, packFolder), 0o700); err != nil {
+		return nil, disk.Failed(dir, err)
+	}
+	g := &generation{dir: dir, limits: limits, unpacking: unpacking, objects: &objects{}}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.load(); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// load takes up the packs that are there now.
+func (g *generation) load() error {
+	// The paths are those of packs, so no links on the way need to be looked for. Nobody else writes here, and there are no loose
+	// objects to look for.
+	files := dotgit.NewWithOptions(osfs.New(g.dir), dotgit.Options{ExclusiveAccess: true})
+	packs, err := files.ObjectPacks()
+	if err != nil {
+		return fmt.Errorf("opening the store: %w", err)
+	}
+	cached := newObjectCache()
+	storage := filesystem.NewObjectStorageWithOptions(files, cached, filesystem.Options{KeepDescriptors: true})
+	// Reads the indexes, so that a damaged one shows now.
+	if _, err := storage.EncodedObjectSize(plumbing.ZeroHash); err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
+		return fmt.Errorf("opening the store: %w", err)
+	}
+	g.close()
+	g.storage, g.cached, g.packs, g.commits = storage, cached, len(packs), readCommits(g.dir)
+	return nil
+}
+
+// reload takes up a pack that was added.
+func (g *generation) reload() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.load()
+}
+
+// shut closes the packs for good.
+func (g *generation) shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.close()
+}
+
+func (g *generation) packCount() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.packs
+}
+
+// size is that of the packs, in bytes.
+func (g *generation) size() int64 {
+	var sum int64
+	packs, _ := filepath.Glob(filepath.Join(g.dir, packFolder, "*"))
+	for _, path := range packs {
+		if about, err := os.Stat(path); err == nil {
+			sum += about.Size()
+		}
+	}
+	return sum
+}
+
+// order is what to fetch.
+type order struct {
+	wants []plumbing.Hash
+	// commit must be there afterwards.
+	commit plumbing.Hash
+	// depth 1 is the commit alone, 0 the whole history.
+	depth int
+}
+
+// errNotSent means that the server sent a pack without the commit.
+var errNotSent = errors.New("the server did not send the commit")
+
+// receive fetches what is ordered into the store. When it fails, the store is as it was.
+func (g *generation) receive(ctx context.Context, refs session, o order) error {
+	g.mu.Lock()
+	haves := g.commits
+	g.mu.Unlock()
+	request, err := newRequest(refs.advertised().Capabilities, o.wants, haves, o.depth)
+	if err != nil {
+		return err
+	}
+	pack, err := refs.upload(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer pack.Close()
+	if err := g.addPack(ctx, pack, o.commit.String()); err != nil {
+		return err
+	}
+	return g.settle(o)
+}
+
+// settle makes the new pack readable and records the commit.
+func (g *generation) settle(o order) error {
+	if err := g.reload(); err != nil {
+		return err
+	}
+	if _, err := g.commitTree(o.commit); err != nil {
+		return fmt.Errorf("%w %s: %w", errNotSent, o.commit, err)
+	}
+	if o.depth != 1 {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	commits := append(append([]plumbing.Hash{}, g.commits...), o.commit)
+	if err := writeCommits(g.dir, commits); err != nil {
+		return disk.Failed(g.dir, err)
+	}
+	g.commits = commits
+	return nil
+}
+
+// commitTree is the hash of the commit's tree, if both are there.
+func (g *generation) commitTree(hash plumbing.Hash) (plumbing.Hash, error) {
+	commit, err := g.commit(hash, g.limits.File)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	_, err = g.tree(commit.TreeHash, g.limits.File)
+	return commit.TreeHash, err
+}
+
+// readable are the objects of commits that are in a generation. One that cannot be read means that the generation is damaged.
+type readable struct{ *generation }
+
+// Tree implements folder.Objects.
+func (r readable) Tree(hash plumbing.Hash) (*object.Tree, error) {
+	tree, err := r.tree(hash, r.limits.File)
+	return tree, r.check(err)
+}
+
+// Size implements folder.Objects.
+func (r readable) Size(hash plumbing.Hash) (int64, error) {
+	size, err := r.blobSize(hash)
+	return size, r.check(err)
+}
+
+// Blob implements folder.Objects.
+func (r readable) Blob(hash plumbing.Hash, max int64) ([]byte, error) {
+	content, err := r.read(plumbing.BlobObject, hash, max)
+	return content, r.check(err)
+}
+
+func (r readable) check(err error) error {
+	if err != nil && !errors.Is(err, failure.ErrTooLarge) {
+		r.damaged.Store(true)
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package git
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
+)
+
+// idle is how long after the last read the files of packs stay open, and what was read from them in memory. A build reads many objects
+// one after the other, and to open a pack costs more than to read from it; after a start all stores are read from within seconds.
+const idle = 100 * time.Millisecond
+
+// objects is what a generation reads from. It outlives one that nobody reads from any more by as long as its packs stay open.
+type objects struct {
+	// mu guards what follows, the rest of the generation, and every read: go-git's storage is not made for concurrent use.
+	mu      sync.Mutex
+	storage *filesystem.ObjectStorage
+	cached  *objectCache
+	// rest closes the packs when it has come; nil while they are closed.
+	rest *time.Timer
+}
+
+// close closes the packs and lets go of what was read: there may be thousands of stores that nobody reads from. Packs are only
+// read from, so nothing can be lost.
+func (o *objects) close() {
+	if o.rest != nil {
+		o.rest.Stop()
+		o.rest = nil
+		o.cached.Clear()
+		_ = o.storage.Close()
+	}
+}
+
+// reading has the packs closed a while after the last read.
+func (o *objects) reading() {
+	if o.rest != nil {
+		o.rest.Reset(idle)
+		return
+	}
+	o.rest = time.AfterFunc(idle, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.close()
+	})
+}
+
+// blobSize is that of a blob, in bytes, without reading it.
+func (o *objects) blobSize(hash plumbing.Hash) (int64, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reading()
+	size, err := o.storage.EncodedObjectSize(hash)
+	if err != nil {
+		return 0, fmt.Errorf("reading object %s: %w", hash, err)
+	}
+	return size, nil
+}
+
+// read returns the content of an object of at most max bytes.
+func (o *objects) read(kind plumbing.ObjectType, hash plumbing.Hash, max int64) ([]byte, error) {
+	encoded, err := o.encoded(kind, hash, max)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
+	}
+	content, err := contentOf(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
+	}
+	return content, nil
+}
+
+func contentOf(encoded plumbing.EncodedObject) ([]byte, error) {
+	reader, err := encoded.Reader()
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	content := make([]byte, encoded.Size())
+	_, err = io.ReadFull(reader, content)
+	return content, err
+}
+
+// encoded returns an object of at most max bytes, which is in memory.
+func (o *objects) encoded(kind plumbing.ObjectType, hash plumbing.Hash, max int64) (plumbing.EncodedObject, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reading()
+	if size, err := o.storage.EncodedObjectSize(hash); err == nil && size > max { // Before it is in memory.
+		return nil, failure.TooLarge("an object", max)
+	}
+	encoded, err := o.storage.EncodedObject(kind, hash)
+	if err != nil {
+		return nil, err
+	}
+	if encoded.Size() > max {
+		return nil, failure.TooLarge("a "+encoded.Type().String(), max)
+	}
+	return encoded, nil
+}
+
+// commit reads a commit.
+func (o *objects) commit(hash plumbing.Hash, max int64) (*object.Commit, error) {
+	content, err := o.read(plumbing.CommitObject, hash, max)
+	if err != nil {
+		return nil, err
+	}
+	return decodeCommit(hash, content)
+}
+
+func decodeCommit(hash plumbing.Hash, content []byte) (*object.Commit, error) {
+	commit := &object.Commit{}
+	if err := commit.Decode(pack.InMemory(plumbing.CommitObject, content)); err != nil {
+		return nil, fmt.Errorf("reading commit %s: %w", hash, err)
+	}
+	return commit, nil
+}
+
+// tree reads a folder.
+func (o *objects) tree(hash plumbing.Hash, max int64) (*object.Tree, error) {
+	content, err := o.read(plumbing.TreeObject, hash, max)
+	if err != nil {
+		return nil, err
+	}
+	tree := &object.Tree{}
+	if err := tree.Decode(pack.InMemory(plumbing.TreeObject, content)); err != nil {
+		return nil, fmt.Errorf("reading tree %s: %w", hash, err)
+	}
+	return tree, nil
+}

@@ -1,0 +1,207 @@
+package git
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+// repository is what was fetched from one URL as somebody. On disk it is a row of numbered folders, of which the
+// highest is in use:
+//
+//	<dir>/7/objects/pack/pack-….{pack,idx}   a bare object store
+//	<dir>/7/commits                          the commits that are there with their whole trees
+//	<dir>/tmp-…                              unfinished
+//
+// A fetch adds a pack to the folder in use, or prepares a new folder aside and renames it into the row. So a reader,
+// or a process that starts after a crash, always finds either the state before a fetch or the one after it.
+type repository struct {
+	dir       string
+	network   *transport.Network
+	limits    limits
+	unpacking *packs
+
+	mu     sync.Mutex
+	opened bool
+	http   *http.Client
+	// current is in use, nil before the first fetch. previous still answers what current does not have.
+	current, previous *generation
+	highest           int
+	// ancestry is what was last found out about how the commit ancestryOf relates to another.
+	ancestry   Ancestry
+	ancestryOf string
+}
+
+// generations are the stores to look in, the one in use first.
+func (r *repository) generations() []*generation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.opened {
+		r.open()
+		r.opened = true
+	}
+	var all []*generation
+	for _, g := range []*generation{r.current, r.previous} {
+		if g != nil {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// open takes over what an earlier process left, and sweeps the rest. A store that cannot be opened counts as absent.
+func (r *repository) open() {
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if n, err := strconv.Atoi(entry.Name()); err == nil {
+			r.highest = max(r.highest, n)
+		}
+	}
+	if r.highest > 0 {
+		r.current, _ = r.openGeneration(strconv.Itoa(r.highest))
+	}
+	if r.current != nil {
+		sweep(r.current.dir)
+		sweep(filepath.Join(r.current.dir, packFolder))
+	}
+	for _, entry := range entries {
+		unfinished, _ := filepath.Match(disk.Temporary, entry.Name())
+		n, err := strconv.Atoi(entry.Name())
+		if unfinished || (err == nil && (n < r.highest || r.current == nil)) {
+			_ = os.RemoveAll(filepath.Join(r.dir, entry.Name()))
+		}
+	}
+}
+
+func (r *repository) openGeneration(name string) (*generation, error) {
+	g, err := openGeneration(filepath.Join(r.dir, name), r.limits, r.unpacking)
+	if err == nil {
+		g.of = r
+	}
+	return g, err
+}
+
+// packs are the files that the room is taken by.
+func (r *repository) packs() []string {
+	packs, _ := filepath.Glob(filepath.Join(r.dir, "*", packFolder, "pack-*"))
+	return packs
+}
+
+// usable is the generation to add to, nil when a fresh one is due: so two of them and the pack on its way take no more than
+// seven packs may.
+func (r *repository) usable() *generation {
+	all := r.generations()
+	if len(all) == 0 || all[0].damaged.Load() || all[0].packCount() >= r.limits.packs || all[0].size() >= 2*r.limits.pack {
+		return nil
+	}
+	return all[0]
+}
+
+// commit looks the commit up in the store in use.
+func (r *repository) commit(wanted target) (Commit, bool) {
+	for _, g := range r.generations() {
+		if g.damaged.Load() {
+			continue
+		}
+		root, err := g.commitTree(wanted.commit)
+		if err != nil {
+			continue
+		}
+		tag := wanted.annotated()
+		if _, err := g.read(plumbing.TagObject, tag, g.limits.File); err != nil && !tag.IsZero() {
+			continue
+		}
+		return Commit{
+			Revision: wanted.revision(),
+			Hash:     wanted.commit.String(),
+			Root:     folder.New(readable{g}, root, r.limits.Limits),
+			from:     r,
+			ref:      namedBy{name: wanted.tag, tag: tag},
+		}, true
+	}
+	return Commit{}, false
+}
+
+// read returns an object of a commit that is there.
+func (r *repository) read(kind plumbing.ObjectType, hash plumbing.Hash) ([]byte, error) {
+	var failed error
+	for _, g := range r.generations() {
+		content, err := g.read(kind, hash, r.limits.File)
+		if err == nil {
+			return content, nil
+		}
+		failed = err
+	}
+	return nil, failed
+}
+
+// folder looks a tree up in the stores that are there.
+func (r *repository) folder(treeHash string) (*folder.Folder, error) {
+	if !fullHash.MatchString(treeHash) {
+		return nil, failure.New(failure.ErrInvalid, "tree %q is not a hash of 40 lower-case hexadecimal digits", failure.Printable(treeHash))
+	}
+	hash := plumbing.NewHash(treeHash)
+	for _, g := range r.generations() {
+		if _, err := g.tree(hash, r.limits.File); err == nil {
+			return folder.New(readable{g}, hash, r.limits.Limits), nil
+		}
+	}
+	return nil, failure.New(failure.ErrNotFound, "tree %s is not in the store: fetch first", treeHash)
+}
+
+// renew fetches into a fresh generation and puts it in use. The one before it stays to be looked in, the one before that
+// goes when nobody reads from it any more.
+func (r *repository) renew(ctx context.Context, refs session, o order) (err error) {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return disk.Failed(r.dir, err)
+	}
+	aside, err := os.MkdirTemp(r.dir, disk.Temporary)
+	if err != nil {
+		return disk.Failed(r.dir, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(aside)
+			_ = os.Remove(r.dir) // Where nothing is in it.
+		}
+	}()
+	g, err := openGeneration(aside, r.limits, r.unpacking)
+	if err != nil {
+		return err
+	}
+	if err := g.receive(ctx, refs, o); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := strconv.Itoa(r.highest + 1)
+	if err := os.Rename(aside, filepath.Join(r.dir, name)); err != nil {
+		return disk.Failed(r.dir, err)
+	}
+	fresh, err := r.openGeneration(name)
+	if err != nil {
+		return err
+	}
+	r.highest++
+	dropped := r.previous
+	r.current, r.previous = fresh, r.current
+	if dropped != nil {
+		// Commits that were handed out may still be read; the folder goes with the last of them.
+		runtime.AddCleanup(dropped, func(dir string) { _ = os.RemoveAll(dir) }, dropped.dir)
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+type sshSession struct {
+	*remote
+	client *ssh.Client
+	run    *ssh.Session
+	stdin  io.WriteCloser
+	stdout io.Reader
+	refs   *packp.AdvRefs
+	watch  *transport.Watchdog
+	// unwatch stops the closing of the connection at the end of the context.
+	unwatch func() bool
+}
+
+func (s *sshSession) advertised() *packp.AdvRefs { return s.refs }
+
+// Close implements session. It ends the connection.
+func (s *sshSession) Close() error {
+	s.unwatch()
+	return s.client.Close()
+}
+
+func (s *sshSession) upload(_ context.Context, request *packp.UploadPackRequest) (io.ReadCloser, error) {
+	if err := encode(s.stdin, request); err != nil {
+		return nil, err
+	}
+	return s.packOf(io.NopCloser(s.watch.WatchReader(s.stdout)), request)
+}
+
+func (r *remote) openSSH(ctx context.Context) (session, error) {
+	address := net.JoinHostPort(r.url.Hostname(), "22")
+	if r.url.Port() != "" {
+		address = r.url.Host
+	}
+	login, err := r.login(address)
+	if err != nil {
+		return nil, err
+	}
+	watch := transport.WatchdogOf(ctx)
+	greeted := watch.AwaitAnswer()
+	defer greeted()
+	conn, err := r.network.Dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	// crypto/ssh knows no context: closing the connection is what ends a handshake or a read that hangs.
+	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	handshake, channels, requests, err := ssh.NewClientConn(conn, address, &login.ClientConfig)
+	if err != nil {
+		unwatch()
+		_ = conn.Close()
+		return nil, login.failed(ctx, address, err)
+	}
+	greeted()
+	s := &sshSession{remote: r, client: ssh.NewClient(handshake, channels, requests), watch: watch, unwatch: unwatch}
+	if err := s.start(); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// start runs git-upload-pack and reads the refs it lists first.
+func (s *sshSession) start() (err error) {
+	begun := s.watch.AwaitAnswer()
+	defer begun()
+	if s.run, err = s.client.NewSession(); err != nil {
+		return fmt.Errorf("opening a session: %w", err)
+	}
+	if s.stdin, err = s.run.StdinPipe(); err != nil {
+		return fmt.Errorf("opening a session: %w", err)
+	}
+	if s.stdout, err = s.run.StdoutPipe(); err != nil {
+		return fmt.Errorf("opening a session: %w", err)
+	}
+	said := &limit.Beginning{Max: 4 * limit.KiB}
+	s.run.Stderr = said
+	if err := s.run.Start("git-upload-pack " + shellQuote(s.url.Path)); err != nil {
+		return fmt.Errorf("running git-upload-pack: %w", err)
+	}
+	begun()
+	if s.refs, err = s.decodeRefs(s.watch.WatchReader(s.stdout)); err == nil {
+		return nil
+	}
+	if !errors.Is(err, packp.ErrEmptyInput) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	// No list at all: the server ended the command, and says why on stderr.
+	ended := s.watch.AwaitAnswer()
+	defer ended()
+	_ = s.stdin.Close()
+	var exit *ssh.ExitError
+	if errors.As(s.run.Wait(), &exit) {
+		return failure.New(failure.ErrNotFound, "the server does not serve this repository to the key of the Secret; it says: %s",
+			failure.Printable(s.auth.Redact(string(said.Bytes()))))
+	}
+	return err
+}
+
+// shellQuote quotes the path for the shell that many SSH servers hand the command to.
+func shellQuote(path string) string {
+	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
+}
+
+// login is an SSH configuration that remembers how far a handshake came, because crypto/ssh's errors do not say.
+type login struct {
+	ssh.ClientConfig
+	hostKey error
+	offered bool
+}
+
+func (r *remote) login(address string) (*login, error) {
+	signer, err := r.auth.Signer()
+	if err != nil {
+		return nil, err
+	}
+	if signer == nil && r.auth.Password == "" {
+		return nil, failure.New(failure.ErrInvalid, "an ssh URL needs a key: name a Secret with identity and known_hosts in secretRef")
+	}
+	hosts, err := r.knownHosts()
+	if err != nil {
+		return nil, err
+	}
+	l := &login{}
+	l.User = "git"
+	if name := r.url.User.Username(); name != "" {
+		l.User = name
+	}
+	l.HostKeyAlgorithms = hosts.HostKeyAlgorithms(address)
+	l.HostKeyCallback = func(host string, from net.Addr, key ssh.PublicKey) error {
+		l.hostKey = hosts.HostKeyCallback()(host, from, key)
+		return l.hostKey
+	}
+	if signer != nil {
+		l.Auth = append(l.Auth, ssh.PublicKeysCallback(func() ([]ssh.Signer, error) {
+			l.offered = true
+			return []ssh.Signer{signer}, nil
+		}))
+	} else {
+		l.Auth = append(l.Auth, ssh.PasswordCallback(func() (string, error) {
+			l.offered = true
+			return r.auth.Password, nil
+		}))
+	}
+	return l, nil
+}
+
+// knownHosts parses the host keys. The parser only reads files.
+func (r *remote) knownHosts() (*knownhosts.HostKeyDB, error) {
+	if len(bytes.TrimSpace(r.auth.KnownHosts)) == 0 {
+		return nil, failure.New(failure.ErrInvalid, "the Secret has no known_hosts, so the server cannot be told from an impostor: add the output of \"ssh-keyscan %s\" as known_hosts", r.url.Hostname())
+	}
+	file, err := os.CreateTemp(r.scratch, disk.Temporary)
+	if err != nil {
+		return nil, disk.Writing(r.scratch, err)
+	}
+	defer os.Remove(file.Name())
+	_, err = file.Write(r.auth.KnownHosts)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, disk.Writing(r.scratch, err)
+	}
+	hosts, err := knownhosts.NewDB(file.Name())
+	if err != nil {
+		return nil, failure.New(failure.ErrInvalid, "known_hosts of the Secret cannot be read: each line is \"host type key\", as ssh-keyscan prints it")
+	}
+	return hosts, nil
+}
+
+// failed explains a handshake that did not succeed.
+func (l *login) failed(ctx context.Context, address string, err error) error {
+	host, _, _ := net.SplitHostPort(address)
+	var network net.Error
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case l.hostKey != nil && knownhosts.IsHostKeyChanged(l.hostKey):
+		return failure.New(failure.ErrAuthentication, "the host key of %s is not the one in known_hosts: if the server's key was changed on purpose, replace it by the output of \"ssh-keyscan %s\"", address, host)
+	case l.hostKey != nil:
+		return failure.New(failure.ErrAuthentication, "the host key of %s is not in known_hosts: add the output of \"ssh-keyscan %s\"", address, host)
+	case l.offered && !errors.Is(err, io.EOF) && !errors.As(err, &network):
+		return failure.New(failure.ErrAuthentication, "%s rejected the key of the Secret: allow its public key to read the repository", address)
+	}
+	return fmt.Errorf("connecting to %s: %w", address, err)
+}

@@ -1,0 +1,356 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"weak"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/keymutex"
+	"github.com/kubeop/kubeop/delivery/fetch/pack"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+// Source is a Git repository at a ref, as somebody.
+type Source struct {
+	// URL is https://host/path, http://host/path or ssh://user@host/path, without credentials.
+	URL string
+	// Ref to read. Default: the branch the remote's HEAD names.
+	Ref *sourcev1.GitRepositoryRef
+	// Auth is sent to the host of URL only.
+	Auth transport.Auth
+	// Tenant on whose behalf it is fetched, whose room on disk it takes.
+	Tenant string
+	// WithTag fetches the annotated tag that names the commit, too, for Commit.Verify.
+	WithTag bool
+	// After is the hash of a commit that was fetched before: Commit.Ancestry then says whether the one that is fetched descends
+	// from it. Empty: nothing is compared.
+	After string
+	// Signers has the signature of the commit, or of the tag that names it, looked at: see Commit.Unsigned. Nil: it is not.
+	Signers *signature.Verification
+}
+
+// Commit is one commit of a repository.
+type Commit struct {
+	// Revision names the commit as Flux does, such as "main@sha1:<hash>".
+	Revision string
+	// Hash is the commit's hash, 40 hexadecimal digits.
+	Hash string
+	// Root is the commit's tree. It stays readable while later fetches run.
+	Root *folder.Folder
+	// Ancestry is how it relates to Source.After.
+	Ancestry Ancestry
+	// Unsigned is why Source.Signers are not found to have signed, an error of Verify; nil where they have, or are not asked for.
+	Unsigned error
+
+	from *repository
+	ref  namedBy
+}
+
+// namedBy is the tag that a commit was fetched by: its name, and the annotated tag itself; of a lightweight tag, and where
+// Source.WithTag was not set, that is zero.
+type namedBy struct {
+	name string
+	tag  plumbing.Hash
+}
+
+// Folder is Store.Folder for the source the commit came from: another folder of any of its commits.
+func (c Commit) Folder(treeHash string) (*folder.Folder, error) {
+	if c.from == nil {
+		return nil, failure.New(failure.ErrNotFound, "tree %s is not in the store: fetch first", failure.Printable(treeHash))
+	}
+	return c.from.folder(treeHash)
+}
+
+// Store holds the commits that were fetched, in bare object stores on disk. There is one store per pair of URL and
+// credentials, so what one credential fetched is never readable through another. Safe for concurrent use; a directory
+// belongs to one process at a time.
+type Store struct {
+	dir     string
+	network *transport.Network
+	limits  limits
+	locks   keymutex.Mutexes
+	// Disk is what its packs count on. Nil: nothing counts.
+	Disk *disk.Disk
+	// Used are the stores of sources that were used.
+	Used disk.Usage
+	// unpacking is shared by all repositories.
+	unpacking *packs
+
+	mu sync.Mutex
+	// repositories are those of which somebody holds a commit or a folder, and some of which nobody does any more. On disk there
+	// may be more. When there are crowded, those that nobody holds are dropped.
+	repositories map[string]weak.Pointer[repository]
+	crowded      int
+}
+
+// NewStore keeps its stores below dir, which is created when it is first needed. What an earlier process left
+// there is used, its unfinished work is swept. Servers are reached over the network; nil is the strictest.
+func NewStore(dir string, network *transport.Network) *Store {
+	return &Store{
+		dir:          dir,
+		network:      network,
+		limits:       defaultLimits(),
+		unpacking:    &packs{},
+		repositories: map[string]weak.Pointer[repository]{}, crowded: maxUnheld,
+	}
+}
+
+// Unpack has packs read by the Reader. It is called before the first fetch.
+func (s *Store) Unpack(reader pack.Reader) { s.unpacking.Reader = reader }
+
+// LimitPacks bounds what one pack may inflate to, in bytes, by the name of the tenant, or of the Repository, that it is fetched for. It is
+// called before the first fetch.
+func (s *Store) LimitPacks(of func(name string) int64) { s.unpacking.limitOf = of }
+
+// Fetch reads the commit src means at this moment. It always lists the remote's refs, with the credentials of src; it
+// transfers the commit, without its history, only when it is not in the store. The time it may take is that of ctx; a
+// server that is silent ends it sooner (see limits).
+//
+// Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
+func (s *Store) Fetch(ctx context.Context, src Source) (Commit, error) {
+	commit, err := transport.Within(ctx, s.limits.Timeouts, func(ctx context.Context) (Commit, error) {
+		ctx = onBehalfOf(ctx, src.Tenant)
+		repo := s.repository(src)
+		from, err := s.way(ctx, repo, src)
+		if err != nil {
+			return Commit{}, err
+		}
+		commit, err := s.fetch(ctx, repo, from, src)
+		if err != nil {
+			return Commit{}, err
+		}
+		return judge(ctx, from, src, commit)
+	})
+	if err != nil {
+		return Commit{}, fmt.Errorf("fetching %s: %w", transport.SafeURL(src.URL), src.Auth.NameSecret(err))
+	}
+	return commit, nil
+}
+
+// Folder returns the folder with this tree hash (see Folder.Digest) from the store, without the network. It is
+// ErrNotFound when the store does not have it (any more): fetch then.
+func (s *Store) Folder(src Source, treeHash string) (*folder.Folder, error) {
+	if _, err := parseGitURL(src.URL); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", transport.SafeURL(src.URL), err)
+	}
+	folder, err := s.repository(src).folder(treeHash)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", transport.SafeURL(src.URL), err)
+	}
+	return folder, nil
+}
+
+func (s *Store) fetch(ctx context.Context, repo *repository, from *remote, src Source) (Commit, error) {
+	refs, err := from.open(ctx)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer refs.Close()
+	wanted, err := resolve(refs.advertised(), src.Ref)
+	if err != nil {
+		return Commit{}, err
+	}
+	wanted.withTag = src.WithTag || (src.Signers != nil && src.Signers.WantsTag())
+	if commit, ok := repo.commit(wanted); ok {
+		return commit, nil
+	}
+	unlock, err := s.locks.Lock(ctx, repo.dir)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer unlock()
+	if commit, ok := repo.commit(wanted); ok {
+		return commit, nil
+	}
+	before := repo.packs()
+	// Before the lock is given up, so that only what this fetch brought counts for its tenant.
+	defer func() { s.Disk.Claim(src.Tenant, added(before, repo.packs())...) }()
+	return repo.bring(ctx, refs, wanted, from.open)
+}
+
+// way is the way to the server, on which what is received counts for the tenant.
+func (s *Store) way(ctx context.Context, repo *repository, src Source) (*remote, error) {
+	from, err := repo.remote(src)
+	if err == nil {
+		from.room = func(pack io.ReadCloser) io.ReadCloser { return s.Disk.Room(ctx, src.Tenant, pack) }
+	}
+	return from, err
+}
+
+// added are the paths that are not among those before.
+func added(before, after []string) []string {
+	return slices.DeleteFunc(after, func(path string) bool { return slices.Contains(before, path) })
+}
+
+// repository is the store for one pair of URL and credentials.
+func (s *Store) repository(src Source) *repository {
+	key := src.Auth.Digest(src.URL)
+	dir := filepath.Join(s.dir, key)
+	if _, err := os.Stat(dir); err == nil {
+		s.Used.Mark(dir)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	repo := s.repositories[key].Value()
+	if repo == nil {
+		if len(s.repositories) >= s.crowded {
+			s.forgetUnheld()
+		}
+		repo = &repository{dir: dir, network: s.network, limits: s.limits, unpacking: s.unpacking}
+		s.repositories[key] = weak.Make(repo)
+	}
+	return repo
+}
+
+// maxUnheld is how many entries of sources are kept at least before those are dropped that nobody holds.
+const maxUnheld = 4096
+
+// forgetUnheld drops the sources of which nobody holds anything. It is called again when there are twice as many.
+func (s *Store) forgetUnheld() {
+	maps.DeleteFunc(s.repositories, func(_ string, held weak.Pointer[repository]) bool { return held.Value() == nil })
+	s.crowded = max(maxUnheld, 2*len(s.repositories))
+}
+
+// Kept are the stores of all sources.
+func (s *Store) Kept() ([]string, error) {
+	sources, err := filepath.Glob(filepath.Join(s.dir, "*"))
+	if err != nil {
+		return nil, fmt.Errorf("sweeping %s: %w", s.dir, err)
+	}
+	return sources, nil
+}
+
+// Clear removes the store of a source that was not asked for in that time and that nobody reads from.
+func (s *Store) Clear(_ context.Context, path string, now time.Time, unused time.Duration) error {
+	below, ours := strings.CutPrefix(path, s.dir+string(filepath.Separator))
+	if !ours {
+		return nil
+	}
+	key, _, _ := strings.Cut(below, string(filepath.Separator))
+	source := filepath.Join(s.dir, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.repositories[key].Value() != nil {
+		s.Used.Mark(source)
+	}
+	if old, err := s.Used.Stale(source, now, unused); err != nil || !old {
+		return err
+	}
+	delete(s.repositories, key)
+	return disk.Present(os.RemoveAll(source))
+}
+
+// Tidy forgets the sources of which nobody holds anything.
+func (s *Store) Tidy() {
+	s.Used.Tidy()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgetUnheld()
+}
+
+// remote prepares the way to the server. The HTTP client is kept, so that polling reuses its connection.
+func (r *repository) remote(src Source) (*remote, error) {
+	u, err := parseGitURL(src.URL)
+	if err != nil {
+		return nil, err
+	}
+	if err := src.Auth.Check(); err != nil {
+		return nil, err
+	}
+	// Not that of the repository, which comes into being with its first commit.
+	scratch := filepath.Dir(r.dir)
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, disk.Writing(scratch, err)
+	}
+	from := &remote{url: u, auth: src.Auth, limits: r.limits, network: r.network, scratch: scratch}
+	if u.Scheme == "ssh" {
+		return from, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.http == nil {
+		if r.http, err = transport.NewGitClient(r.network, src.Auth, u); err != nil {
+			return nil, err
+		}
+	}
+	from.http = r.http
+	return from, nil
+}
+
+// bring gets the commit into the store. In order: into the current generation, of which only the difference is
+// transferred; into a fresh one, which heals whatever was wrong with the current one; and for a commit the server does
+// not serve by its hash, into a fresh one with the history of the branches.
+func (r *repository) bring(ctx context.Context, refs session, wanted target, open func(context.Context) (session, error)) (Commit, error) {
+	if err := r.unpacking.check(ctx, r.dir, wanted.commit, r.limits); err != nil {
+		return Commit{}, err
+	}
+	if g := r.usable(); g != nil {
+		if err := g.receive(ctx, refs, order{wants: []plumbing.Hash{wanted.want}, commit: wanted.commit, depth: 1}); err == nil {
+			return r.found(wanted)
+		} else if final(ctx, err) {
+			return Commit{}, err
+		}
+		_ = refs.Close()
+		var err error
+		if refs, err = open(ctx); err != nil {
+			return Commit{}, err
+		}
+		defer refs.Close()
+	}
+	err := r.renew(ctx, refs, order{wants: []plumbing.Hash{wanted.want}, commit: wanted.commit, depth: 1})
+	if wanted.unlisted && len(wanted.tips) > 0 && (errors.Is(err, errRefused) || errors.Is(err, errNotSent)) {
+		err = r.bringHistory(ctx, wanted, open)
+	}
+	if err != nil {
+		return Commit{}, err
+	}
+	return r.found(wanted)
+}
+
+func (r *repository) bringHistory(ctx context.Context, wanted target, open func(context.Context) (session, error)) error {
+	refs, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer refs.Close()
+	err = r.renew(ctx, refs, order{wants: wanted.tips, commit: wanted.commit})
+	if errors.Is(err, errNotSent) {
+		return failure.New(failure.ErrNotFound, "commit %s is in none of the branches looked at: check ref.commit and ref.branch", wanted.commit)
+	}
+	return err
+}
+
+// final says whether a fresh store would not help. A network error is not final: one more try costs little, and it
+// cannot be told from a server that stumbles over what we claim to have.
+func final(ctx context.Context, err error) bool {
+	if errors.Is(err, disk.Err) {
+		// A folder somebody deleted is as good as a damaged one.
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return ctx.Err() != nil || errors.Is(err, failure.ErrTooLarge) || errors.Is(err, failure.ErrAuthentication) ||
+		errors.Is(err, failure.ErrInvalid) || errors.Is(err, failure.ErrNotFound) || errors.Is(err, failure.ErrServer) || errors.Is(err, pack.ErrUnfit)
+}
+
+func (r *repository) found(wanted target) (Commit, error) {
+	if commit, ok := r.commit(wanted); ok {
+		return commit, nil
+	}
+	return Commit{}, fmt.Errorf("commit %s was received and cannot be read back", wanted.commit)
+}

@@ -1,0 +1,92 @@
+package transport
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"oras.land/oras-go/v2/errdef"
+	ociremote "oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+// Registry is the way to one repository of an OCI registry, with credentials.
+type Registry struct {
+	*ociremote.Repository
+	auth   Auth
+	client *http.Client
+	tokens *TokenService
+}
+
+// Close lets go of the connections.
+func (r *Registry) Close() { r.client.CloseIdleConnections() }
+
+// Anonymous says that no credentials are sent.
+func (r *Registry) Anonymous() bool { return r.auth.Anonymous() }
+
+// OpenRegistry prepares the way to a repository of a registry, host/path. The credentials are given to the library, and not to our client,
+// because the registry decides by its challenge how they are used.
+func OpenRegistry(network *Network, at string, insecure bool, as Auth) (*Registry, error) {
+	repo, err := ociremote.NewRepository(at)
+	if err != nil {
+		return nil, failure.New(failure.ErrInvalid, "%s is not the name of a repository in an OCI registry: it is lower-case letters, digits, dots, dashes and slashes", failure.Printable(at))
+	}
+	repo.PlainHTTP = insecure
+	repo.TagListMaxPages = 100
+	host := repo.Reference.Host()
+	own, refresh, err := as.ForHost(host + "/" + repo.Reference.Repository)
+	if err != nil {
+		return nil, err
+	}
+	origin := &url.URL{Scheme: "https", Host: host}
+	if insecure {
+		origin.Scheme = "http"
+	}
+	client, tokens, err := NewRegistryClient(network, Auth{CA: as.CA, Certificate: as.Certificate, PrivateKey: as.PrivateKey}, origin)
+	if err != nil {
+		return nil, err
+	}
+	repo.Client = &auth.Client{
+		Client: client,
+		Cache:  auth.NewCache(),
+		Credential: auth.StaticCredential(host, auth.Credential{
+			Username: own.Username, Password: own.Password, AccessToken: own.BearerToken, RefreshToken: refresh,
+		}),
+	}
+	if refresh != "" {
+		own.BearerToken = refresh
+	}
+	return &Registry{Repository: repo, auth: own, client: client, tokens: tokens}, nil
+}
+
+// Failed explains an error of the library. Its own text may repeat what a server said, so only the status is used.
+func (r *Registry) Failed(err error, what string) error {
+	var (
+		answer *errcode.ErrorResponse
+		asked  *url.Error
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return failure.New(failure.ErrAuthentication, "%s has no %s at this URL, or it needs credentials: check the URL, or name a Secret with username and password or .dockerconfigjson in secretRef", r.Reference.Host(), what)
+	case errors.As(err, &answer) && r.tokens.Refusal(answer.StatusCode) != nil:
+		return r.tokens.Refusal(answer.StatusCode)
+	case errors.As(err, &answer):
+		res := &http.Response{StatusCode: answer.StatusCode, Request: &http.Request{URL: answer.URL}}
+		return StatusError(res, r.auth, what)
+	case errors.Is(err, errdef.ErrNotFound):
+		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it", what)
+	case !errors.As(err, &asked):
+		// Something in an answer the library makes no sense of, such as a token server it does not trust. What it wraps its
+		// error in are URLs, which may be signed.
+		for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+			err = cause
+		}
+		return failure.New(failure.ErrServer, "%s answers what cannot be used: %s", r.Reference.Host(), failure.Printable(r.auth.Redact(err.Error())))
+	}
+	return RequestError(err, r.Reference.Host())
+}

@@ -1,0 +1,34 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// ReadAuth reads the credentials a secretRef names, which may be nil. A Secret that does not exist is a transient error:
+// it may be created a moment after what names it.
+func ReadAuth(ctx context.Context, reader client.Reader, namespace string, ref *v1alpha1.LocalSecretReference) (Auth, error) {
+	if ref == nil {
+		return Auth{}, nil
+	}
+	secret := &corev1.Secret{}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret)
+	if apierrors.IsNotFound(err) {
+		return Auth{}, fmt.Errorf("secret %s/%s of secretRef does not exist: create it", namespace, ref.Name)
+	}
+	if err != nil {
+		return Auth{}, fmt.Errorf("reading secret %s/%s: %w", namespace, ref.Name, err)
+	}
+	auth, err := AuthFromSecret(secret.Data)
+	if err != nil {
+		return Auth{}, fmt.Errorf("secret %s/%s of secretRef: %w", namespace, ref.Name, err)
+	}
+	auth.Secret = namespace + "/" + ref.Name
+	return auth, nil
+}
