@@ -1,8 +1,5 @@
-// Package fetch brings sources into the operator: commits of Git repositories as read-only folders, and Helm charts
-// as archives on disk. It knows no controller and no condition.
-//
-// Nothing is checked out. A commit is received into a bare object store and its tree is read from there, so symbolic
-// links, submodules, hooks and ".." have no meaning.
+// Package fetch puts the stores of sources together, which share one disk: commits of Git repositories, charts and artifacts. It knows no
+// controller and no condition.
 package fetch
 
 import (

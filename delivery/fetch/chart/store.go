@@ -1,3 +1,5 @@
+// Package chart fetches Helm charts, from Helm repositories and OCI registries, as archives on disk, and the dependencies of charts that
+// are folders.
 package chart
 
 import (

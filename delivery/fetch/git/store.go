@@ -1,3 +1,5 @@
+// Package git fetches commits of Git repositories, without their history, into bare object stores on disk. Nothing is checked out: a
+// commit is read from its objects, so hooks, symbolic links and ".." have no meaning.
 package git
 
 import (
