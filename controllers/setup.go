@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app"
+	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/project"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/tenant"
@@ -118,19 +119,23 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
 		Steps: s.steps("project"), IngressNamespace: o.IngressNamespace, Networks: s.own, Refusals: repositories.Refusals, Kinds: kinds, Store: s.store,
 	}
-	apps := &app.Reconciler{
-		Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Applier: s.applier, Releases: s.releases,
-		Builder: &build.Builder{Apart: s.apart, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
-		Journal: journal.New(s.direct, o.Namespace, s.clock.Now),
-		Watch:   s.watch, Version: s.local.Version, OnChange: s.local.OnChange, Explainer: s.explainer,
-		Steps: s.steps("app"), Weight: s.weights.of, Clock: s.clock, Seal: s.seal, Folder: repositories.Folder, Git: s.stores.Git, Refusals: repositories.Refusals, Limits: s.limits.usual, Store: s.store, Rendered: s.rendered,
-		Charts:    s.stores.Charts,
-		Artifacts: s.stores.Artifacts,
-		Sources:   app.NewSources(s.fetches, s.clock),
-		OnServed:  s.onServed,
-		Gateway:   workload.GatewayOf(o.Gateway),
-		Tags:      image.NewStore(s.network, s.clock.Now, o.PlainRegistries, s.apart),
-	}
+	apps := app.New(app.Options{
+		Cluster: app.Cluster{
+			Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Watch: s.watch,
+			Version: s.local.Version, OnChange: s.local.OnChange, OnServed: s.onServed, Explainer: s.explainer,
+		},
+		Engines: app.Engines{
+			Applier: s.applier, Journal: journal.New(s.direct, o.Namespace, s.clock.Now), Releases: s.releases,
+			Builder: &build.Builder{Apart: s.apart, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
+		},
+		Tenants: app.Tenants{Limits: s.limits.usual, Weight: s.weights.of, Store: s.store, Rendered: s.rendered, Refusals: repositories.Refusals},
+		Sources: &source.Fetcher{
+			Folder: repositories.Folder, Git: s.stores.Git, Charts: s.stores.Charts, Artifacts: s.stores.Artifacts,
+			Tags:    image.NewStore(s.network, s.clock.Now, o.PlainRegistries, s.apart),
+			Answers: source.NewAnswers(s.fetches, s.clock),
+		},
+		Gateway: workload.GatewayOf(o.Gateway), Steps: s.steps("app"), Clock: s.clock, Seal: s.seal,
+	})
 	repositories.WakeApps(apps.Wake)
 	s.rendered.Wake = apps.Wake
 	retained := &volumes.Reconciler{Direct: s.direct, Watch: s.watch, Events: mgr.GetEventRecorder("kubeop-volumes")}

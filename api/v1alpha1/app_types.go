@@ -170,6 +170,9 @@ type AppStatus struct {
 	// +listType=atomic
 	// +optional
 	Hooks []HookStatus `json:"hooks,omitempty"`
+	// RunningHook is the hook that is running, once that takes a while.
+	// +optional
+	RunningHook *RunningHook `json:"runningHook,omitempty"`
 	// Held are the objects that left the source and are not deleted before somebody confirms it, at most 20, as
 	// "<kind> <name>: why".
 	// +listType=atomic
@@ -210,6 +213,15 @@ type HookStatus struct {
 	// FinishedAt is when it ended.
 	FinishedAt metav1.Time `json:"finishedAt"`
 	// Message is why it failed, with the last lines of its log.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// RunningHook is a hook that has not ended.
+type RunningHook struct {
+	// Job that runs the hook.
+	Job string `json:"job"`
+	// Message is why it does not end, as far as its pods say.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -9,20 +9,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/hook"
+	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
-// admit refuses objects the app may not have, and makes the others the app's.
-func (r *Reconciler) admit(_ context.Context, s *scope) error {
+// admitter refuses objects that an App may not have, and makes the others the App's.
+type admitter struct {
+	clients *kube.Clients
+	tenants Tenants
+
+	// retained are the StatefulSets of which an event was last sent, see volumeFacts.
+	retained subject.Memory[string]
+}
+
+// admit checks the objects of an App.
+func (a *admitter) admit(_ context.Context, s *scope) error {
 	size := budget.Size(s.objects)
-	err := r.check(s)(s.objects)
+	retained, err := a.own(s, s.objects)
+	s.volumes.retained = retained
 	if err == nil {
-		if err = r.weigh(s)(size); err == nil {
-			s.rendered = size
+		if err = a.weigh(s)(size); err == nil {
+			s.deliveredBytes = size
 		}
 	}
 	switch {
@@ -36,14 +49,42 @@ func (r *Reconciler) admit(_ context.Context, s *scope) error {
 	return err
 }
 
-// lowered adds to what a quota refused that the quota is lower than the project's own, and why.
-func (r *Reconciler) lowered(s *scope, err error) error {
-	if !apply.OverQuota(err) || !r.Store.Lowered(s.owner.Tenant, s.app.Namespace) {
+// admitHook returns the function that checks the Job of a hook.
+func (a *admitter) admitHook(s *scope) hook.Admit {
+	return func(job *unstructured.Unstructured) error {
+		_, err := a.own(s, []*unstructured.Unstructured{job})
+		if refused(err) {
+			return step.Stop(v1alpha1.NotAllowedReason, err)
+		}
 		return err
 	}
-	return fmt.Errorf("%w; this quota is lower than the project's own, because all objects of tenant %s may take %s of the API server's store, each counted as "+
-		"large as it may be: remove some in any project, or ask an administrator of the cluster for more with spec.limits.%s of the Tenant",
-		err, s.owner.Tenant, budget.StoreBytes.Text(s.storeBytes), budget.StoreBytes.Name)
+}
+
+// admitRendered returns the function that checks what a chart renders. It is called beside the Reconcile.
+func (a *admitter) admitRendered(s *scope) func([]*unstructured.Unstructured) error {
+	return func(objects []*unstructured.Unstructured) error {
+		_, err := a.own(s, objects)
+		return err
+	}
+}
+
+// own checks objects and stamps them with their owner. It returns the StatefulSets that are changed so that they keep their claims.
+func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (retained []string, err error) {
+	if err := s.Limits.App.Check(objects); err != nil {
+		return nil, err
+	}
+	scope := policy.WithDefinitions(objects, a.clients.Namespaced)
+	if err := policy.Check(objects, s.App.Namespace, scope, s.ClusterKinds); err != nil {
+		return nil, err
+	}
+	s.Owner.Stamp(objects)
+	retained = own.Retain(objects, s.App)
+	for _, o := range objects {
+		if namespaced, err := scope(o.GroupVersionKind()); err == nil && !namespaced {
+			o.SetNamespace("")
+		}
+	}
+	return retained, nil
 }
 
 // refused reports whether only a change of the source can help. The definition of an unknown kind may be on its way.
@@ -51,42 +92,43 @@ func refused(err error) bool {
 	return errors.As(err, new(*budget.Exceeded)) || errors.As(err, new(*policy.Violation)) && !policy.OnlyUnknownKinds(err)
 }
 
-// check returns the function that checks and owns objects; Helm runs it over what its chart renders.
-func (r *Reconciler) check(s *scope) func([]*unstructured.Unstructured) error {
-	return func(objects []*unstructured.Unstructured) error {
-		if err := s.limits.Check(objects); err != nil {
-			return err
-		}
-		scope := policy.WithDefinitions(objects, r.Clients.Namespaced)
-		if err := policy.Check(objects, s.app.Namespace, scope, s.clusterKinds); err != nil {
-			return err
-		}
-		s.owner.Stamp(objects)
-		changed := own.Retain(objects, s.app)
-		if s.app.Spec.Helm == nil { // A release is rendered beside this Reconcile.
-			s.data.changed = changed
-		}
-		for _, o := range objects {
-			if namespaced, err := scope(o.GroupVersionKind()); err == nil && !namespaced {
-				o.SetNamespace("")
-			}
-		}
-		return nil
-	}
-}
-
-// weigh returns the function that counts what the app delivers, in bytes, and refuses what is too much for the tenant; Helm asks it before
-// it records a revision.
-func (r *Reconciler) weigh(s *scope) func(int64) error {
-	tenant, app, limit := s.owner.Tenant, client.ObjectKeyFromObject(s.app), s.renderedBytes
-	return func(bytes int64) error { return r.Rendered.Admit(tenant, app, bytes, limit) }
+// weigh returns the function that counts what the App delivers, in bytes, and refuses what is too much for the tenant; Helm calls it before it
+// records a revision.
+func (a *admitter) weigh(s *scope) func(int64) error {
+	tenant, app, limit := s.Owner.Tenant, s.Key(), s.Limits.RenderedBytes
+	return func(bytes int64) error { return a.tenants.Rendered.Admit(tenant, app, bytes, limit) }
 }
 
 // allowance tells limits of the tenant that are its own from any others, and what was refused from what there is room for since.
-func (r *Reconciler) allowance(s *scope) string {
-	_, woken := r.Rendered.Asked(client.ObjectKeyFromObject(s.app))
-	if s.limits == r.Limits.App && s.renderedBytes == r.Limits.RenderedBytes && woken == 0 {
+func (a *admitter) allowance(s *scope) string {
+	_, woken := a.tenants.Rendered.Asked(s.Key())
+	usual := &a.tenants.Limits
+	if s.Limits.App == usual.App && s.Limits.RenderedBytes == usual.RenderedBytes && woken == 0 {
 		return ""
 	}
-	return fmt.Sprint(s.limits, s.renderedBytes, woken)
+	return fmt.Sprint(s.Limits.App, s.Limits.RenderedBytes, woken)
 }
+
+// lowered adds to what a quota refused that the quota is lower than the project's own, and why.
+func (a *admitter) lowered(s *scope, err error) error {
+	if !apply.OverQuota(err) || !a.tenants.Store.Lowered(s.Owner.Tenant, s.App.Namespace) {
+		return err
+	}
+	return fmt.Errorf("%w; this quota is lower than the project's own, because all objects of tenant %s may take %s of the API server's store, each counted as "+
+		"large as it may be: remove some in any project, or ask an administrator of the cluster for more with spec.limits.%s of the Tenant",
+		err, s.Owner.Tenant, budget.StoreBytes.Text(s.Limits.StoreBytes), budget.StoreBytes.Name)
+}
+
+// deliveredBytes is the size of what an App delivers, as far as this process counted it.
+func (a *admitter) deliveredBytes(app *v1alpha1.App) int64 {
+	bytes, _ := a.tenants.Rendered.Asked(client.ObjectKeyFromObject(app))
+	return bytes
+}
+
+// volumes are the facts with which a Reconcile begins.
+func (a *admitter) volumes(app *v1alpha1.App) volumeFacts {
+	return volumeFacts{lastRetained: a.retained.Of(app)}
+}
+
+// Forget drops what is known of an App.
+func (a *admitter) Forget(app *v1alpha1.App) { a.retained.Forget(app) }

@@ -5,64 +5,115 @@ import (
 	"time"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/drift"
+	"github.com/kubeop/kubeop/controllers/app/handover"
+	"github.com/kubeop/kubeop/controllers/app/prune"
+	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/inventory"
-	"github.com/kubeop/kubeop/delivery/own"
 )
 
-// apply applies the objects and deletes what left the source. What is recorded grows before it shrinks, so that nothing
-// that was applied is ever forgotten.
-func (r *Reconciler) apply(ctx context.Context, s *scope) error {
-	ctx, cancel := context.WithTimeout(ctx, s.app.Spec.Within())
+// applier applies the objects of Apps that are not Helm's.
+type applier struct {
+	engine    *apply.Applier
+	inventory *record.Recorder
+	transfers *handover.Transfers
+	volumes   *handover.Volumes
+	pruner    *prune.Pruner
+	drift     *drift.Applied
+	admitter  *admitter
+}
+
+// apply applies the objects and deletes what left the source. What is recorded grows before it shrinks, so that nothing that was applied is ever
+// forgotten.
+func (a *applier) apply(ctx context.Context, s *scope) error {
+	ctx, cancel := context.WithTimeout(ctx, s.App.Spec.Within())
 	defer cancel()
-	s.declared = true
-	s.memory.delivers(aboutOf(s.app), s.revision, r.Clock.Now())
-	if err := r.carryOver(ctx, s); err != nil {
+	s.outcome.declared = true
+	a.transfers.Begin(s.Subject, s.found.Revision)
+	var err error
+	if s.volumes.empty, err = a.volumes.CarryOver(ctx, s.Subject, s.inventory.Entries); err != nil {
 		return err
 	}
 	recorded := s.inventory.Entries
 	set := apply.Set{
-		Client: s.client, Objects: s.objects, Recorded: recorded,
-		Force: s.app.Spec.Force, TakeOwnership: s.app.Spec.TakeOwnership, Yields: r.yields(ctx, s),
-		Before: func(ctx context.Context, entries []v1alpha1.InventoryEntry) error { return r.announce(ctx, s, entries) },
+		Client: s.Client, Objects: s.objects, Recorded: recorded,
+		Force: s.App.Spec.Force, TakeOwnership: s.App.Spec.TakeOwnership, Yields: a.transfers.Yields(ctx, s.Subject),
+		Before: func(ctx context.Context, entries []v1alpha1.InventoryEntry) error {
+			before := s.inventory.Entries
+			s.inventory = v1alpha1.Inventory{Entries: entries}
+			return a.inventory.Announce(ctx, s.App, before, entries)
+		},
 	}
-	if err := r.driftSet(s, &set); err != nil {
+	if err := a.drift.Prepare(s.Subject, s.writes, &set); err != nil {
 		return err
 	}
-	result, err := r.Applier.Apply(ctx, set)
+	result, err := a.engine.Apply(ctx, set)
 	inventory.RecordPolicies(result.Entries, s.objects)
 	stale := inventory.Without(recorded, result.Entries)
 	s.inventory = inventory.Join(result.Entries, stale)
 	if len(result.Written) > 0 {
-		s.unhealthySince, s.wrote = nil, true
-		s.memory.writes(result, r.Clock.Now())
+		s.unhealthySince, s.outcome.wrote = nil, true
+		s.writes.Add(result.Entries, result.Written, s.Now())
 	}
-	// Two apps that each want what the other has both have to let go first, and what goes gives the quota room.
+	// Two Apps that each want what the other has both have to let go first, and what goes gives the quota room.
 	if err != nil && !apply.Only(err, apply.ErrContested, apply.ErrQuota) {
-		return r.notApplied(s, err)
+		return a.notApplied(s, err)
 	}
 	if result.Unseen {
-		s.soon(patience)
+		s.LookAgain(step.Quiet)
 	}
-	pruned := r.prune(ctx, s, result.Entries, stale)
-	if err != nil {
-		return r.notApplied(s, err)
-	}
-	if pruned != nil {
+	pruned := a.prune(ctx, s, result.Entries, stale)
+	switch {
+	case err != nil:
+		return a.notApplied(s, err)
+	case pruned != nil:
 		return pruned
 	}
-	s.applied = true
-	return r.deviations(ctx, s, result)
+	s.outcome.applied = true
+	s.drift, err = a.drift.Compare(ctx, s.Subject, result)
+	return err
 }
 
-func (r *Reconciler) notApplied(s *scope, err error) error {
+func (a *applier) notApplied(s *scope, err error) error {
 	if apply.Only(err, apply.ErrPending) {
 		return step.Wait(v1alpha1.ProgressingReason, 2*time.Second, "%w", err)
 	}
-	return step.Refused(v1alpha1.ApplyFailedReason, r.lowered(s, err), apply.ErrForeign)
+	return step.Refused(v1alpha1.ApplyFailedReason, a.admitter.lowered(s, err), apply.ErrForeign)
 }
 
-func ownerLabels(o own.Owner) map[string]string {
-	return map[string]string{v1alpha1.TenantLabel: o.Tenant, v1alpha1.ProjectLabel: o.Project, v1alpha1.AppLabel: o.App}
+// prune deletes what left the source, but for what is protected, and what other Apps take over.
+func (a *applier) prune(ctx context.Context, s *scope, made, stale []v1alpha1.InventoryEntry) error {
+	if !s.App.Spec.Prunes() || len(stale) == 0 {
+		s.held = a.pruner.HoldNothing(s.App)
+		return nil
+	}
+	search := a.transfers.Search(s.Subject, s.found.Files.Revision)
+	removed, err := a.pruner.Prune(ctx, s.Subject, prune.Set{
+		Revision: s.found.Revision, Stale: stale, Wanted: search.Wanted, Claims: true,
+		Left: "the source", Kept: "are annotated " + v1alpha1.PruneAnnotation + ": " + v1alpha1.PruneDisabled,
+	})
+	s.inventory, s.held = inventory.Join(made, removed.Left), a.pruner.Held(s.App)
+	if err != nil {
+		return err
+	}
+	s.outcome.ceded = a.transfers.Cede(s.Subject, removed.Wanted, search)
+	return nil
+}
+
+// declare takes down what a Reconcile found the App to declare.
+func (a *applier) declare(s *scope) {
+	a.transfers.Declare(handover.Pass{
+		App: s.App, Objects: s.objects, Rendered: s.outcome.declared, SourceRevision: s.found.Files.Revision,
+		Recorded: s.inventory.Entries, InLine: s.found.InLine, Wrote: s.outcome.wrote,
+	})
+}
+
+// Forget drops what is known of an App.
+func (a *applier) Forget(app *v1alpha1.App) {
+	a.transfers.Forget(app)
+	a.volumes.Forget(app)
+	a.pruner.Forget(app)
+	a.drift.Forget(app)
 }

@@ -1,9 +1,7 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,66 +9,82 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/drift"
+	"github.com/kubeop/kubeop/controllers/app/handover"
+	"github.com/kubeop/kubeop/controllers/app/prune"
+	"github.com/kubeop/kubeop/controllers/app/record"
+	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/backoff"
-	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
-	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release"
-	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-const (
-	// By these annotations, which are Flux's, people ask for another try and for the failures to be forgotten.
-	forceAnnotation = meta.ForceRequestAnnotation
-	resetAnnotation = "reconcile.fluxcd.io/resetAt"
-)
+// releaser has the charts of Helm Apps released.
+type releaser struct {
+	engine    *release.Engine
+	applier   *apply.Applier
+	transfers *handover.Transfers
+	pruner    *prune.Pruner
+	drift     *drift.Applied
+	admitter  *admitter
+	seal      digest.Seal
 
-// release has the chart and values released. A Helm action may block on hooks, so it runs detached, and the app is woken
-// when it has ended.
-func (r *Reconciler) release(ctx context.Context, s *scope) error {
+	memory subject.Memory[releaseMemory]
+}
+
+// facts are those with which a Reconcile begins.
+func (r *releaser) facts(app *v1alpha1.App) releaseFacts {
+	memory := r.memory.Of(app)
+	memory.reported(app)
+	return releaseFacts{memory: memory, seal: r.seal}
+}
+
+// release has the chart and values released. A Helm action may block on hooks, so it runs beside the Reconcile, and the App is woken when it has
+// ended.
+func (r *releaser) release(ctx context.Context, s *scope) error {
 	request := r.request(ctx, s)
-	outcome, err := r.Releases.Reconcile(ctx, request)
+	outcome, err := r.engine.Reconcile(ctx, request)
 	if err != nil {
 		return releaseError(err)
 	}
 	if outcome.Accepted && (request.Force || request.Reset) {
-		s.helm.accepted = true
+		s.release.accepted = true
 		if err := step.Checkpoint(ctx); err != nil {
 			return err
 		}
 	}
 	if outcome.Running {
-		return r.waitForAction(s, "release", outcome, underWay(request.Name, outcome))
+		return awaitAction(s, "release", outcome, underWay(request.Name, outcome))
 	}
-	s.helm.outcome = &outcome
+	s.release.outcome = &outcome
 	if err := r.recordObjects(ctx, s, outcome); err != nil {
 		return err
 	}
-	s.helm.notes = append(s.helm.notes, remediated(outcome))
-	if !tested(&s.app.Spec) {
-		s.helm.notes = append(s.helm.notes, step.Note{Condition: v1alpha1.TestSuccessCondition})
+	s.release.notes = append(s.release.notes, remediated(outcome))
+	if !tested(s.App) {
+		s.release.notes = append(s.release.notes, step.Note{Condition: v1alpha1.TestSuccessCondition})
 	}
 	// What a rollback returned to was good.
-	s.helm.proven = outcome.Remediation != nil && outcome.Remediation.To != 0 && outcome.Remediation.Err == nil
+	s.release.proven = outcome.Remediation != nil && outcome.Remediation.To != 0 && outcome.Remediation.Err == nil
 	if outcome.Failed != nil {
-		return r.releaseFailed(s, outcome)
+		return r.failed(s, outcome)
 	}
-	s.applied = true
-	return r.drift(ctx, s, request)
+	s.outcome.applied = true
+	return r.findDrift(ctx, s, request)
 }
 
-// waitForAction waits for an action that may not have begun.
-func (r *Reconciler) waitForAction(s *scope, phase string, outcome release.Outcome, message error) error {
+// awaitAction waits for an action, which may not have begun: the engine wakes the App when its turn comes, and there may be thousands before it.
+func awaitAction(s *scope, phase string, outcome release.Outcome, message error) error {
 	if outcome.Queued {
-		return r.waitInLine(s, phase, message)
+		return step.WaitQuietly(s.Waited(phase+" in line"), step.QuietInLine, time.Minute, message)
 	}
-	return r.wait(s, phase, patience, message)
+	return step.WaitQuietly(s.Waited(phase), step.Quiet, step.LastLook, message)
 }
 
 func underWay(name string, outcome release.Outcome) error {
@@ -84,75 +98,61 @@ func underWay(name string, outcome release.Outcome) error {
 }
 
 // request says what the release should be.
-func (r *Reconciler) request(ctx context.Context, s *scope) release.Request {
-	// An action that runs on keeps the request, while the status patch decodes into the app.
-	app := s.app.DeepCopy()
+func (r *releaser) request(ctx context.Context, s *scope) release.Request {
+	// An action that runs on keeps the request, while the status patch decodes into the App.
+	app := s.App.DeepCopy()
 	spec := app.Spec.Helm
-	recorded := recordedRevision(s)
+	recorded := s.recordedRevision()
 	return release.Request{
-		App:              client.ObjectKeyFromObject(s.app),
-		Name:             releaseName(s.app),
-		Namespace:        s.app.Namespace,
-		User:             kube.DeployerOf(s.app.Namespace),
-		Chart:            s.chart,
+		App:              s.Key(),
+		Name:             releaseName(s.App),
+		Namespace:        s.App.Namespace,
+		User:             kube.DeployerOf(s.App.Namespace),
+		Chart:            s.found.Chart,
 		Values:           s.values,
 		ChartValuesFiles: spec.ChartValuesFiles,
 		PostRenderers:    spec.PostRenderers,
 		CommonMetadata:   spec.CommonMetadata,
 		Actions:          spec.HelmActions,
 		Ignore:           app.Spec.Drift.Ignore,
-		Timeout:          s.app.Spec.Within(),
-		Admit:            r.check(s),
+		Timeout:          s.App.Spec.Within(),
+		Admit:            r.admitter.admitRendered(s),
 		Refused:          refused,
-		Weigh:            r.weigh(s),
-		Allowance:        r.allowance(s),
+		Weigh:            r.admitter.weigh(s),
+		Allowance:        r.admitter.allowance(s),
 		Retry:            func(attempts int) time.Duration { return retryAfter(app, attempts) },
-		Proven:           s.helm.provenBefore(&s.app.Status, recorded),
-		Force:            asks(s.app, forceAnnotation, s.app.Status.LastHandledForceAt),
-		Reset:            asks(s.app, resetAnnotation, s.app.Status.LastHandledResetAt),
-		Asked:            s.app.Annotations[forceAnnotation] + "/" + s.app.Annotations[resetAnnotation],
+		Proven:           s.release.provenBefore(&s.App.Status, recorded),
+		Force:            s.Forced(),
+		Reset:            s.Reset(),
+		Asked:            s.App.Annotations[meta.ForceRequestAnnotation] + "/" + s.App.Annotations[subject.ResetAnnotation],
 		Known:            recorded.revision,
 		KnownContent:     recorded.content,
 		Unmoved:          r.unmoved(ctx, s),
 		Owned:            owned(s),
-		Tenant:           s.owner.Tenant,
-		Sensitive:        s.sensitive,
+		Tenant:           s.Owner.Tenant,
+		Sensitive:        s.Sensitive(),
 	}
 }
 
-// owned returns a function that names what owns claims with data, as it is when it is asked.
+// retryAfter is the pause after so many failures: retryInterval where it is set, else one second, doubling.
+func retryAfter(app *v1alpha1.App, attempts int) time.Duration {
+	if d := app.Spec.RetryInterval; d != nil {
+		return d.Duration
+	}
+	return backoff.Pause(attempts)
+}
+
+// owned returns a function that names what owns claims with data, as it is when it is called.
 func owned(s *scope) func(context.Context) (map[types.UID][]string, error) {
-	reader, namespace := s.client, s.app.Namespace
+	reader, namespace := s.Client, s.App.Namespace
 	return func(ctx context.Context) (map[types.UID][]string, error) { return apply.Owned(ctx, reader, namespace) }
 }
 
-// asks reports whether people ask for something by an annotation: a new value asks anew, and one that is taken away asks
-// for nothing.
-func asks(app *v1alpha1.App, annotation, handled string) bool {
-	value := app.Annotations[annotation]
-	return value != "" && value != handled
-}
-
-func releaseName(app *v1alpha1.App) string { return cmp.Or(app.Spec.Helm.ReleaseName, app.Name) }
-
-// recordedRevision is the revision of the release whose objects are recorded.
-func recordedRevision(s *scope) known {
-	name := releaseName(s.app)
-	if s.memory.revision != 0 && s.memory.release == name {
-		return known{s.memory.revision, s.memory.content}
-	}
-	if was := s.app.Status.Release; was != nil && was.Name == name {
-		return s.helm.knownOf(was)
-	}
-	return known{}
-}
-
-// unmoved returns a function that says whether an object is for certain as Helm left it. It is asked while an action runs,
-// if at all.
-func (r *Reconciler) unmoved(ctx context.Context, s *scope) func(*unstructured.Unstructured) bool {
-	entries := namespaced(recordedEntries(s))
+// unmoved returns a function that says whether an object is for certain as Helm left it. It is called while an action runs, if at all.
+func (r *releaser) unmoved(ctx context.Context, s *scope) func(*unstructured.Unstructured) bool {
+	entries, reader := record.Namespaced(s.recordedEntries()), s.Client
 	still := sync.OnceValue(func() map[string]bool {
-		moved, err := r.Applier.Moved(context.WithoutCancel(ctx), s.client, entries, nil)
+		moved, err := r.applier.Moved(context.WithoutCancel(ctx), reader, entries, nil)
 		if err != nil {
 			return nil
 		}
@@ -168,145 +168,51 @@ func (r *Reconciler) unmoved(ctx context.Context, s *scope) func(*unstructured.U
 	return func(o *unstructured.Unstructured) bool { return still()[inventory.IDOf(o).String()] }
 }
 
-func recordedEntries(s *scope) []v1alpha1.InventoryEntry {
-	if s.memory.revision != 0 && s.memory.release == releaseName(s.app) {
-		return s.memory.entries
-	}
-	return s.inventory.Entries
-}
-
-// recordObjects takes what the last action left into the inventory.
-func (r *Reconciler) recordObjects(ctx context.Context, s *scope, outcome release.Outcome) error {
-	s.inventory = v1alpha1.Inventory{Entries: recordedEntries(s)}
-	deployed := known{outcome.Deployed, outcome.Content}
-	if deployed == recordedRevision(s) {
+// test runs the chart's tests, once for each revision, when it is healthy.
+func (r *releaser) test(ctx context.Context, s *scope) error {
+	switch outcome := s.release.outcome; outcome.Test {
+	case "Succeeded":
+		s.release.proven = true
 		return nil
-	}
-	left := make([]apply.Left, 0, len(outcome.Objects))
-	floors := map[string]string{}
-	for _, o := range outcome.Objects {
-		if o.Namespace != s.app.Namespace {
-			continue // What a record says of other namespaces is none of this app's.
+	case "Failed":
+		s.release.proven = s.App.Spec.Helm.Test.IgnoreFailures
+		if s.release.proven {
+			return nil
 		}
-		id := idOf(o.Ref)
-		left = append(left, apply.Left{ID: id, Version: o.Version, Live: o.Live})
-		if o.Live != nil {
-			floors[id.String()] = o.Live.GetResourceVersion()
-		}
+		return step.FailAfter(v1alpha1.TestFailedReason, time.Minute, fmt.Errorf("a test of the chart failed: %s", outcome.TestWhy))
 	}
-	entries, err := r.Applier.Record(ctx, s.client, left, s.inventory.Entries)
-	if err != nil {
-		return err
+	request := r.request(ctx, s)
+	outcome, err := r.engine.Test(ctx, request)
+	switch {
+	case err != nil:
+		return releaseError(err)
+	case outcome.Failed != nil:
+		pause := max(outcome.RetryAt.Sub(s.Now()), 100*time.Millisecond)
+		return step.FailAfter(v1alpha1.RetryingReason, pause, outcome.Failed)
+	case outcome.Running:
+		return awaitAction(s, "test", outcome, fmt.Errorf("testing release %s", request.Name))
 	}
-	entries = inventory.Join(entries, sharedEntries(s.inventory.Entries, outcome)).Entries
-	s.memory.release, s.memory.revision, s.memory.content = outcome.Release.Name, deployed.revision, deployed.content
-	s.memory.entries, s.memory.floors, s.memory.written = entries, floors, r.Clock.Now()
-	s.inventory, s.unhealthySince = v1alpha1.Inventory{Entries: entries}, nil
+	s.release.proven = true // The chart has no tests.
 	return nil
 }
 
-// retryAfter is the pause after so many failures: retryInterval where it is set, else one second, doubling.
-func retryAfter(app *v1alpha1.App, attempts int) time.Duration {
-	if d := app.Spec.RetryInterval; d != nil {
-		return d.Duration
+// markFailed has an upgrade that did not become healthy in time count as failed, so that it is tried again or rolled back. An install is kept as it
+// is: there is nothing to return to. A release that once was healthy is no bad upgrade: what ails it now is something else.
+func (r *releaser) markFailed(ctx context.Context, s *scope, why error) error {
+	outcome := s.release.outcome
+	if outcome == nil || outcome.Installed || s.release.provenBefore(&s.App.Status, deployed{outcome.Deployed, outcome.Content}) {
+		return why
 	}
-	return backoff.Pause(attempts)
+	done, err := r.engine.MarkFailed(ctx, r.request(ctx, s), why.Error())
+	if err != nil {
+		return releaseError(err)
+	}
+	if !done {
+		return why
+	}
+	s.unhealthySince = nil
+	return step.FailAfter(v1alpha1.UnhealthyReason, 50*time.Millisecond, why)
 }
 
-// releaseError tells what stands in the way of a release from what may pass.
-func releaseError(err error) error {
-	switch {
-	case errors.Is(err, fault.ErrLocked):
-		return step.Wait(v1alpha1.ReleaseLockedReason, 10*time.Second, "%w", err)
-	case errors.Is(err, fault.ErrTaken):
-		return step.Stop(v1alpha1.ReleaseTakenReason, err)
-	case errors.Is(err, fault.ErrDraining):
-		return step.Wait(v1alpha1.ProgressingReason, 10*time.Second, "%w", err)
-	case errors.As(err, new(*fault.ClaimsInTheWay)):
-		return claimsInTheWay(err, "or give the release the name back that it had")
-	}
-	var leaving *fault.Terminating
-	if errors.As(err, &leaving) {
-		return step.Wait(v1alpha1.DeletingReason, 2*time.Second, "%w", err)
-	}
-	return err
-}
-
-// releaseFailed tells a chart that cannot succeed from an attempt that will be made again.
-func (r *Reconciler) releaseFailed(s *scope, outcome release.Outcome) error {
-	s.memory.phase = "" // The next try begins quietly again.
-	var notAllowed *fault.NotAllowed
-	pause := max(outcome.RetryAt.Sub(r.Clock.Now()), 100*time.Millisecond)
-	switch {
-	case errors.As(outcome.Failed, new(*fault.ClaimsInTheWay)):
-		return claimsInTheWay(outcome.Failed, "or have the chart go on with it as it is")
-	case policy.OnlyUnknownKinds(outcome.Failed):
-		// The kind's definition may be on its way.
-		return step.FailAfter(v1alpha1.NotAllowedReason, pause, outcome.Failed)
-	case errors.As(outcome.Failed, new(*budget.Exceeded)):
-		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)
-	case errors.As(outcome.Failed, &notAllowed):
-		return step.Stop(v1alpha1.NotAllowedReason, outcome.Failed)
-	case errors.Is(outcome.Failed, fault.ErrTooLarge):
-		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)
-	case errors.Is(outcome.Failed, fault.ErrRender):
-		return step.Stop(v1alpha1.RenderFailedReason, outcome.Failed)
-	case outcome.Held:
-		return step.Stop(v1alpha1.HeldReason, held(outcome))
-	}
-	return step.FailAfter(failureReason(outcome), pause, r.lowered(s, outcome.Failed))
-}
-
-func failureReason(outcome release.Outcome) string {
-	switch {
-	case outcome.World:
-		return v1alpha1.RetryingReason
-	case outcome.Test == "Failed":
-		return v1alpha1.TestFailedReason
-	case outcome.Deployed == 0:
-		return v1alpha1.InstallFailedReason
-	}
-	return v1alpha1.UpgradeFailedReason
-}
-
-// held says what became of an input that is not tried again.
-func held(outcome release.Outcome) error {
-	done := "left as it is"
-	if m := outcome.Remediation; m != nil && m.Kind == v1alpha1.RemediationRollback {
-		done = fmt.Sprintf("rolled back to revision %d", m.To)
-	} else if m != nil && m.Kind == v1alpha1.RemediationUninstall {
-		done = "uninstalled"
-	}
-	return fmt.Errorf("failed %s and was %s; held until chart or values change, or the annotation %s asks for another try: %w",
-		times(outcome.Attempts), done, forceAnnotation, outcome.Failed)
-}
-
-func times(n int) string {
-	if n < 2 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
-}
-
-// remediated is the condition that tells of a rollback or an uninstallation.
-func remediated(outcome release.Outcome) step.Note {
-	note := step.Note{Condition: v1alpha1.RemediatedCondition}
-	m := outcome.Remediation
-	if m == nil {
-		return note
-	}
-	switch {
-	case m.Err != nil && m.Kind == v1alpha1.RemediationUninstall:
-		note.Status, note.Reason, note.Message = "False", v1alpha1.UninstallFailedReason, "uninstalling what kept failing: "+m.Err.Error()
-	case m.Err != nil:
-		note.Status, note.Reason = "False", v1alpha1.RollbackFailedReason
-		note.Message = fmt.Sprintf("rolling back to revision %d: %v", m.To, m.Err)
-	case m.Kind == v1alpha1.RemediationUninstall:
-		note.Status, note.Reason, note.Message = "True", v1alpha1.UninstallSucceededReason, "uninstalled, because it kept failing"
-	default:
-		note.Status, note.Reason = "True", v1alpha1.RollbackSucceededReason
-		note.Message = fmt.Sprintf("rolled back to revision %d", m.To)
-	}
-	note.Event = "Warning"
-	return note
-}
+// Forget drops what is known of an App.
+func (r *releaser) Forget(app *v1alpha1.App) { r.memory.Forget(app) }

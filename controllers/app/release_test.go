@@ -10,7 +10,6 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -25,7 +24,8 @@ func TestHowAReleaseEnds(t *testing.T) {
 	failed := func(change func(*release.Outcome)) error {
 		outcome := release.Outcome{Failed: errors.New("it broke"), Deployed: 3, Attempts: 2, RetryAt: now.Add(due)}
 		change(&outcome)
-		return (&Reconciler{Clock: clocktesting.NewFakePassiveClock(now)}).releaseFailed(newScope(&v1alpha1.App{}, &memory{}, nil), outcome)
+		r := &releaser{admitter: &admitter{}}
+		return r.failed(scopeOf(&v1alpha1.App{}, r), outcome)
 	}
 	mended := func(m *release.Remediation) func(*release.Outcome) {
 		return func(o *release.Outcome) { o.Held, o.Remediation = true, m }
@@ -63,9 +63,10 @@ func TestHowAReleaseEnds(t *testing.T) {
 				Spec:       v1alpha1.AppSpec{Type: v1alpha1.AppHelm, Helm: &v1alpha1.HelmSource{Path: "chart"}},
 			}
 			app.Spec.Interval.Duration = interval
-			r, s := newReconciler(t, app)
+			r := newReconciler(t, app)
+			s := r.newScope(app)
 			do := func(context.Context, *scope) error { return tc.err }
-			result, err := r.Steps.Run(t.Context(), app, s, step.Of(v1alpha1.ReleasedCondition, s, do))
+			result, err := r.steps.Run(t.Context(), app, s, step.Of(v1alpha1.ReleasedCondition, s, do))
 			if err != nil {
 				t.Errorf("the queue is told %v, and would back off twice", err)
 			}

@@ -1,15 +1,32 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/record"
+	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/release"
 )
@@ -81,81 +98,150 @@ func TestHeldSaysWhatWasDone(t *testing.T) {
 	}
 }
 
-func TestPhases(t *testing.T) {
-	r := &remembered{}
-	at := time.Unix(100, 0)
-	if got := r.began("release", at); got != at {
-		t.Errorf("began at %s", got)
+// TestAFixHasItsOwnTime writes the objects of an App that was unhealthy for an hour. Neither the quiet pass that did so nor the next one counts
+// that hour against the fix.
+func TestAFixHasItsOwnTime(t *testing.T) {
+	now := time.Unix(100000, 0)
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "web"}}
+	app.Status.UnhealthySince = &metav1.Time{Time: now.Add(-time.Hour)}
+	r := newReconciler(t, app)
+	if s := r.newScope(app); s.unhealthySince == nil {
+		t.Fatal("nothing was written, and the hour is forgotten")
 	}
-	if got := r.began("release", at.Add(time.Minute)); got != at {
-		t.Errorf("the same phase began anew at %s", got)
+	r.recorder.Writes(app).Add(nil, nil, now)
+	if s := r.newScope(app); s.unhealthySince != nil {
+		t.Errorf("the fix is unhealthy since %s", s.unhealthySince)
 	}
-	if got := r.began("health of 2/1", at.Add(time.Minute)); got != at.Add(time.Minute) {
-		t.Errorf("another phase began at %s", got)
+	app.Status.UnhealthySince = &metav1.Time{Time: now.Add(time.Second)}
+	if s := r.newScope(app); s.unhealthySince == nil {
+		t.Error("what came after the write is forgotten")
 	}
 }
 
-func TestWhatIsAskedByAnnotation(t *testing.T) {
-	cases := map[string]struct {
-		value, handled string
-		want           bool
-	}{
-		"nothing":             {"", "", false},
-		"for the first time":  {"1", "", true},
-		"what was done":       {"1", "1", false},
-		"again":               {"2", "1", true},
-		"the question is off": {"", "1", false},
+// TestWhatAQuietPassFoundIsKept holds the objects of a revision until the status has them.
+func TestWhatAQuietPassFoundIsKept(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "web", Name: "web"}, Spec: v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}}
+	app.Status.Release = &v1alpha1.ReleaseStatus{Name: "web", Deployed: 1}
+	entries := []v1alpha1.InventoryEntry{{ID: "ns_a__ConfigMap", Digest: "2"}}
+	r := &releaser{}
+	m := r.memory.Of(app)
+	m.name, m.deployed.revision, m.entries = "web", 2, entries
+	s := scopeOf(app, r)
+	if s.recordedRevision().revision != 2 || len(s.recordedEntries()) != 1 {
+		t.Errorf("it is forgotten before it was reported: %+v", s.release.memory)
 	}
-	for name, c := range cases {
+	app.Status.Release.Deployed, app.Status.Inventory.Entries = 2, entries
+	s = scopeOf(app, r)
+	if m.deployed.revision != 0 || m.entries != nil || s.recordedRevision().revision != 2 {
+		t.Errorf("it is kept though the status has it: %+v", m)
+	}
+}
+
+// TestWhatWasWrittenIsKnownThoughAnotherFailed: the next pass writes only the rest, and takes what a watch that lags shows of the others for no drift
+// and no health.
+func TestWhatWasWrittenIsKnownThoughAnotherFailed(t *testing.T) {
+	failing, version := "broken", "5"
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "api", UID: "1", Generation: 1}}
+	r := newReconciler(t, app)
+	s := r.newScope(app)
+	for _, name := range []string{"good", "broken"} {
+		o := &unstructured.Unstructured{}
+		o.SetAPIVersion("v1")
+		o.SetKind("ConfigMap")
+		o.SetName(name)
+		s.objects = append(s.objects, o)
+	}
+	s.Client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			if o.GetName() == failing {
+				return errors.New("away")
+			}
+			o.SetResourceVersion(version)
+			return nil
+		},
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("nothing is to be read")
+		},
+	})
+	pass := func(want map[string]string) {
+		t.Helper()
+		if err := r.applier.apply(t.Context(), s); (err == nil) != (failing == "") {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, s.writes.Unsettled()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	pass(map[string]string{"_good__ConfigMap": "5"})
+	failing, version = "", "6"
+	pass(map[string]string{"_good__ConfigMap": "5", "_broken__ConfigMap": "6"})
+}
+
+// TestAnActThatDoesNotApplyIsLeftOut: the last act that applies ends the Reconcile.
+func TestAnActThatDoesNotApplyIsLeftOut(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "1", Finalizers: []string{v1alpha1.Finalizer}}}
+	r := newReconciler(t, app)
+	for name, fails := range map[string]bool{"all succeed": false, "one fails": true} {
 		t.Run(name, func(t *testing.T) {
-			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{forceAnnotation: c.value}}}
-			if got := asks(app, forceAnnotation, c.handled); got != c.want {
-				t.Errorf("got %t", got)
+			s, did := r.newScope(app), ""
+			do := func(what string) func(context.Context, *scope) error {
+				return func(context.Context, *scope) error {
+					did += what
+					if fails {
+						return errors.New("no")
+					}
+					return nil
+				}
+			}
+			never := func(*v1alpha1.App) bool { return false }
+			steps := s.applicable(
+				act{v1alpha1.RenderedCondition, never, do("a")}, act{v1alpha1.AppliedCondition, always, do("b")}, act{v1alpha1.ReleasedCondition, never, do("c")},
+			)
+			_, _ = r.steps.Run(t.Context(), app, s, steps...)
+			if did != "b" || s.outcome.done == fails {
+				t.Errorf("did %s, done is %t", did, s.outcome.done)
 			}
 		})
 	}
 }
 
-// TestWhatAProcessBeganIsTakenUpByTheNext has an app know of objects that an earlier process began to make, until the status tells
-// what became of them.
-func TestWhatAProcessBeganIsTakenUpByTheNext(t *testing.T) {
-	api := fake.NewClientBuilder().Build()
-	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
-	applied := v1alpha1.InventoryEntry{ID: "kubeop-a-b_applied__ConfigMap", Version: "v1", Digest: "1234"}
-	begun := v1alpha1.InventoryEntry{ID: "kubeop-a-b_begun__ConfigMap", Version: "v1"}
-	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{applied}
-	pass := func(r *Reconciler) *scope {
-		t.Helper()
-		s := newScope(app.DeepCopy(), &r.memory, nil)
-		if err := r.recall(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	expect := func(s *scope, want ...v1alpha1.InventoryEntry) {
-		t.Helper()
-		if diff := cmp.Diff(want, s.inventory.Entries); diff != "" {
-			t.Errorf("the inventory (-want +got):\n%s", diff)
-		}
-	}
-	killed := &Reconciler{Journal: journal.New(api, "kubeop-system", time.Now)}
-	s := pass(killed)
-	if err := killed.announce(t.Context(), s, []v1alpha1.InventoryEntry{applied, begun}); err != nil {
+// schemeOf knows kubeop's kinds.
+func schemeOf(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	expect(s, applied, begun)
+	return scheme
+}
 
-	next := &Reconciler{Journal: journal.New(api, "kubeop-system", time.Now)}
-	s = pass(next)
-	expect(s, applied, begun)
-	s.inventory.Entries = []v1alpha1.InventoryEntry{applied}
-	next.keep(s) // A quiet pass.
-	s = pass(next)
-	expect(s, applied)
-	s.StatusWritten()
-	next.keep(s)
-	expect(pass(next), applied)
-	if left, err := next.Journal.Of(t.Context(), "1"); len(left) > 0 || err != nil {
-		t.Errorf("the journal still has %v, %v", left, err)
+// newReconciler returns a Reconciler over a fake API server that holds an App.
+func newReconciler(t *testing.T, app *v1alpha1.App) *Reconciler {
+	t.Helper()
+	if app.Name == "" {
+		app.Name = "web"
+	}
+	api := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(app.DeepCopy()).WithStatusSubresource(app).Build()
+	clock := clocktesting.NewFakeClock(time.Unix(100000, 0))
+	live := func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+		return nil, true, nil
+	}
+	return New(Options{
+		Cluster: Cluster{Client: api, Direct: api},
+		Engines: Engines{Applier: &apply.Applier{Live: live}, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", time.Now)},
+		Tenants: Tenants{Rendered: &usage.Rendered{}, Refusals: &refusal.Registry{}},
+		Sources: &source.Fetcher{},
+		Steps:   &step.Runner{Client: api, Events: events.NewFakeRecorder(10), Clock: clock},
+		Clock:   clock,
+	})
+}
+
+// scopeOf begins a Reconcile of a Helm App.
+func scopeOf(app *v1alpha1.App, r *releaser) *scope {
+	subjects := &subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
+	retained := ""
+	return &scope{
+		Subject: subjects.Of(app), writes: &record.Writes{}, release: r.facts(app), volumes: volumeFacts{lastRetained: &retained},
+		inventory: app.Status.Inventory,
 	}
 }

@@ -1,0 +1,257 @@
+// Package dependency waits for what Apps depend on (spec.dependsOn), and knows who depends on what.
+package dependency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/references"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/expr"
+	"github.com/kubeop/kubeop/delivery/kube"
+)
+
+// maxNamed is how many dependencies a message names.
+const maxNamed = 3
+
+// byExpression marks references to Apps and Projects that an expression judges.
+const byExpression = " by expression"
+
+// Checker judges dependencies.
+type Checker struct {
+	Client  client.Reader
+	Clients *kube.Clients
+	Watch   *kube.Watch
+
+	// dependents are the Apps that depend on an object, by group and kind.
+	dependents references.Index
+	compiled   subject.Memory[compiled]
+}
+
+// compiled are the expressions of an App's dependsOn by their text, for the generation that they were compiled for, and what they last
+// said of objects that are neither Apps nor Projects.
+type compiled struct {
+	generation  int64
+	expressions map[string]*expr.Expr
+	answers     map[string]answer
+}
+
+// readiness is how it is with one dependency.
+type readiness struct {
+	// lacks is what keeps it from being ready, in words that follow its name; "" when it is ready.
+	lacks string
+	// watched: a watch reports when it changes.
+	watched bool
+}
+
+// Await waits for what the App depends on. What it delivered before stays as it is meanwhile.
+func (c *Checker) Await(ctx context.Context, s *subject.Subject) error {
+	on := s.App.Spec.DependsOn
+	c.dependents.Set(s.Key(), dependenciesOf(s.App, s.Owner.Tenant, s.Owner.Project))
+	if err := c.compile(s.App); err != nil {
+		return step.Stop(v1alpha1.InvalidExpressionReason, err)
+	}
+	var waits []string
+	look := step.LastLook // Events bring what matters; this is for the words of the message.
+	for i := range on {
+		now, err := c.check(ctx, s, &on[i])
+		if err != nil {
+			return fmt.Errorf("dependsOn[%d]: %w", i, err)
+		}
+		if now.lacks == "" {
+			continue
+		}
+		waits = append(waits, nameOf(s, &on[i])+now.lacks)
+		if !now.watched {
+			look = step.NextLook(s.Waited("dependencies"))
+		}
+	}
+	if len(waits) == 0 {
+		return nil
+	}
+	if more := len(waits) - maxNamed; more > 0 {
+		waits = append(waits[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return step.Wait(v1alpha1.DependencyNotReadyReason, look, "waits for %s", strings.Join(waits, "; "))
+}
+
+// Forget drops what is known of an App.
+func (c *Checker) Forget(app *v1alpha1.App) {
+	c.dependents.Set(client.ObjectKeyFromObject(app), nil)
+	c.compiled.Forget(app)
+}
+
+// Dependents returns the Apps that depend on an object, sorted.
+func (c *Checker) Dependents(o client.Object, kind schema.GroupKind) []types.NamespacedName {
+	return c.dependents.Users(references.Object{Namespace: o.GetNamespace(), Kind: kind.String(), Name: o.GetName()})
+}
+
+// Changed lets a change of an App or Project through when others depend on it and it becomes ready or stops being so. Expressions may look at
+// anything, so what they judge is let through at each change.
+func (c *Checker) Changed(kind string) predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			if summaryOf(e.ObjectOld) != summaryOf(e.ObjectNew) {
+				return true
+			}
+			return len(c.dependents.Users(references.Object{Namespace: e.ObjectNew.GetNamespace(), Kind: kind + byExpression, Name: e.ObjectNew.GetName()})) > 0
+		},
+	}
+}
+
+// compile compiles the expressions of an App once for each generation.
+func (c *Checker) compile(app *v1alpha1.App) error {
+	known := c.compiled.Of(app)
+	if known.generation == app.Generation {
+		return nil
+	}
+	expressions := map[string]*expr.Expr{}
+	for i, d := range app.Spec.DependsOn {
+		if d.ReadyExpr == "" {
+			continue
+		}
+		ready, err := expr.Compile(d.ReadyExpr, expr.Dependency...)
+		if err != nil {
+			return fmt.Errorf("dependsOn[%d].readyExpr: %w", i, err)
+		}
+		expressions[d.ReadyExpr] = ready
+	}
+	*known = compiled{generation: app.Generation, expressions: expressions}
+	return nil
+}
+
+// dependenciesOf lists what an App depends on.
+func dependenciesOf(app *v1alpha1.App, tenant, project string) []references.Object {
+	var on []references.Object
+	for i := range app.Spec.DependsOn {
+		d := &app.Spec.DependsOn[i]
+		kind, namespace := d.GroupVersionKind(), d.Namespace(tenant, project)
+		on = append(on, references.Object{Namespace: namespace, Kind: kind.GroupKind().String(), Name: d.Name})
+		if d.ReadyExpr != "" && kind.GroupVersion() == v1alpha1.GroupVersion {
+			on = append(on, references.Object{Namespace: namespace, Kind: kind.Kind + byExpression, Name: d.Name})
+		}
+	}
+	return on
+}
+
+// nameOf names a dependency as "App shop/database".
+func nameOf(s *subject.Subject, d *v1alpha1.Dependency) string {
+	kind := d.GroupVersionKind()
+	if kind == v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind) {
+		return "Project " + d.Name
+	}
+	project := d.Project
+	if project == "" {
+		project = s.Owner.Project
+	}
+	return kind.Kind + " " + project + "/" + d.Name
+}
+
+func (c *Checker) check(ctx context.Context, s *subject.Subject, d *v1alpha1.Dependency) (readiness, error) {
+	kind := d.GroupVersionKind()
+	key := client.ObjectKey{Namespace: d.Namespace(s.Owner.Tenant, s.Owner.Project), Name: d.Name}
+	ready := c.compiled.Of(s.App).expressions[d.ReadyExpr]
+	switch kind {
+	case v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind):
+		return c.checkOwn(ctx, s, key, &v1alpha1.App{}, ready)
+	case v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind):
+		return c.checkOwn(ctx, s, key, &v1alpha1.Project{}, ready)
+	}
+	if err := c.allowed(kind); err != nil {
+		return readiness{}, err
+	}
+	home, err := c.Watch.Namespace(ctx, key.Namespace)
+	if err != nil {
+		return readiness{}, err
+	}
+	if home == nil || home.GetLabels()[v1alpha1.TenantLabel] != s.Owner.Tenant {
+		return readiness{lacks: ": the tenant has no such project"}, nil
+	}
+	return c.checkOther(ctx, s, question{kind: kind, key: key, ready: ready, text: d.ReadyExpr})
+}
+
+// allowed refuses kinds that no App may depend on, and waits for those that are not served yet.
+func (c *Checker) allowed(kind schema.GroupVersionKind) error {
+	if expr.IsSecret(kind.GroupKind()) {
+		return step.Stop(v1alpha1.InvalidExpressionReason, errors.New("no app may depend on a Secret"))
+	}
+	namespaced, err := c.Clients.Namespaced(kind)
+	var misspelled *kube.MisspelledKindError
+	switch {
+	case errors.As(err, &misspelled):
+		return step.Stop(v1alpha1.InvalidExpressionReason, fmt.Errorf("the cluster knows no kind %s %s; did you mean %s?", kind.GroupVersion(), kind.Kind, misspelled.Meant))
+	case errors.As(err, new(*kube.UnkeptKindError)):
+		return step.Stop(v1alpha1.InvalidExpressionReason, fmt.Errorf("no app may depend on it: %w", err))
+	case meta.IsNoMatchError(err):
+		return step.Wait(v1alpha1.DependencyNotReadyReason, step.LastLook, "waits for the cluster to know the kind %s %s", kind.GroupVersion(), kind.Kind)
+	case err != nil:
+		return fmt.Errorf("finding the scope of %s: %w", kind.Kind, err)
+	case !namespaced:
+		return step.Stop(v1alpha1.InvalidExpressionReason, fmt.Errorf("%s is cluster-scoped; an app may only depend on objects of its tenant", kind.Kind))
+	}
+	return nil
+}
+
+// checkOwn judges an App or a Project, which the operator's own cache holds.
+func (c *Checker) checkOwn(ctx context.Context, s *subject.Subject, key client.ObjectKey, on step.Object, ready *expr.Expr) (readiness, error) {
+	err := c.Client.Get(ctx, key, on)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return readiness{}, fmt.Errorf("reading %s: %w", key, err)
+	case err != nil:
+		return readiness{lacks: ", which does not exist", watched: true}, nil
+	case on.GetDeletionTimestamp() != nil:
+		return readiness{lacks: ", which is being deleted", watched: true}, nil
+	case ready == nil:
+		return readiness{lacks: s.Quote(notReady(on)), watched: true}, nil
+	}
+	object, err := unstructuredOf(on)
+	if err != nil {
+		return readiness{}, err
+	}
+	now, err := evaluate(ctx, s, ready, object)
+	now.watched = true
+	return now, err
+}
+
+// notReady says why an App or Project is not ready with what it is declared to be now: its spec and, of an App, its folder. The Repository
+// declares the Apps of a commit after those they depend on, so that is at least what this App's commit says.
+func notReady(on step.Object) string {
+	now := conditions.Get(on, v1alpha1.ReadyCondition)
+	app, _ := on.(*v1alpha1.App)
+	switch {
+	case now == nil:
+		return ", which was not looked at yet"
+	case now.Status != metav1.ConditionTrue && conditions.Has(on, v1alpha1.DependenciesReadyCondition) && !conditions.IsTrue(on, v1alpha1.DependenciesReadyCondition):
+		return ", which waits for what it depends on itself" // To quote it in turn would have a ring of Apps change their messages for ever.
+	case now.Status != metav1.ConditionTrue:
+		return ": " + now.Message
+	case now.ObservedGeneration != on.GetGeneration(),
+		app != nil && app.Status.ObservedTree != app.Annotations[v1alpha1.TreeAnnotation]:
+		if on.GetSchedule().Suspend {
+			return ", which is suspended before its last change"
+		}
+		return ", which is not done with its last change"
+	}
+	return ""
+}
+
+// summaryOf is what makes a change of an App or Project worth a look of those that depend on it; its messages change more often.
+func summaryOf(o client.Object) string {
+	on := o.(step.Object)
+	ready := conditions.IsReady(on) && notReady(on) == ""
+	return fmt.Sprintf("%t %t %s", ready, on.GetDeletionTimestamp() != nil, conditions.GetReason(on, v1alpha1.ReadyCondition))
+}

@@ -1,0 +1,135 @@
+package dependency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/delivery/expr"
+	"github.com/kubeop/kubeop/delivery/health"
+)
+
+// question asks whether an object that is neither an App nor a Project is ready.
+type question struct {
+	kind schema.GroupVersionKind
+	key  client.ObjectKey
+	// ready is the compiled text; nil where kstatus decides.
+	ready *expr.Expr
+	text  string
+}
+
+func (q question) String() string { return q.kind.GroupKind().String() + " " + q.key.String() }
+
+// id tells the question from every other of the App.
+func (q question) id() string { return q.String() + " " + q.text }
+
+// answer is what was found about an object in one of its versions.
+type answer struct {
+	version string
+	readiness
+}
+
+// checkOther judges an object by what the watch holds of it; what that does not hold is read with the deployer of the namespace that it is in,
+// once for each version the watch shows.
+func (c *Checker) checkOther(ctx context.Context, s *subject.Subject, q question) (readiness, error) {
+	held, known, err := c.Watch.Object(ctx, q.kind, q.key)
+	if err != nil {
+		return readiness{}, err
+	}
+	if !known || held == nil {
+		// No watch reports it: it carries no tenant's label, or is not there.
+		now, err := c.read(ctx, s, q)
+		now.watched = false
+		return now, err
+	}
+	if q.ready == nil {
+		return byStatus(s, held), nil
+	}
+	version, memory := held.GetResourceVersion(), c.compiled.Of(s.App)
+	if last, ok := memory.answers[q.id()]; ok && last.version == version {
+		return last.readiness, nil
+	}
+	now, err := c.read(ctx, s, q)
+	if err != nil {
+		return readiness{}, err
+	}
+	now.watched = true
+	if memory.answers == nil {
+		memory.answers = map[string]answer{}
+	}
+	memory.answers[q.id()] = answer{version, now}
+	return now, nil
+}
+
+// read reads the object and judges it.
+func (c *Checker) read(ctx context.Context, s *subject.Subject, q question) (readiness, error) {
+	reader, err := c.Clients.As(q.key.Namespace)
+	if err != nil {
+		return readiness{}, err
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(q.kind)
+	err = reader.Get(ctx, q.key, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return readiness{lacks: ", which does not exist"}, nil
+	case err != nil:
+		return readiness{}, fmt.Errorf("reading %s: %w", q, err)
+	case q.ready == nil:
+		return byStatus(s, object), nil
+	}
+	return evaluate(ctx, s, q.ready, object)
+}
+
+// byStatus judges an object by kstatus.
+func byStatus(s *subject.Subject, object *unstructured.Unstructured) readiness {
+	lacks, err := health.Lacks(object)
+	if err != nil {
+		lacks = "judging it: " + err.Error()
+	}
+	if lacks != "" {
+		lacks = ": " + s.Quote(lacks)
+	}
+	return readiness{lacks: lacks, watched: true}
+}
+
+// evaluate has an expression judge an object.
+func evaluate(ctx context.Context, s *subject.Subject, ready *expr.Expr, object *unstructured.Unstructured) (readiness, error) {
+	self, err := unstructuredOf(s.App)
+	if err != nil {
+		return readiness{}, err
+	}
+	delete(self.Object, "status") // It changes with what is found here.
+	is, err := ready.True(ctx, map[string]any{"dep": object.Object, "self": self.Object})
+	switch {
+	case errors.Is(err, expr.ErrMissing):
+		return readiness{lacks: ": readyExpr is not true yet: " + s.Quote(err.Error())}, nil
+	case err != nil:
+		return readiness{lacks: ": readyExpr cannot be evaluated: " + s.Quote(err.Error())}, nil
+	case !is:
+		return readiness{lacks: ": readyExpr is not true yet"}, nil
+	}
+	return readiness{}, nil
+}
+
+func unstructuredOf(o client.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", o.GetName(), err)
+	}
+	object := &unstructured.Unstructured{Object: content}
+	kind := v1alpha1.AppKind
+	if _, ok := o.(*v1alpha1.Project); ok {
+		kind = v1alpha1.ProjectKind
+	}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	return object, nil
+}

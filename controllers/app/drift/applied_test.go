@@ -1,0 +1,169 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/backoff"
+)
+
+// watched is an app that warns of objects, of which somebody changed some.
+type watched struct {
+	*testing.T
+	a        *Applied
+	app      *v1alpha1.App
+	client   client.Client
+	subjects *subject.Subjects
+	s        *subject.Subject
+	clock    *clocktesting.FakePassiveClock
+	moved    []apply.Deviation
+	// asked counts the dry runs of each object, and refused are those that are refused; the others say what the source does.
+	asked   map[string]int
+	source  string
+	report  Report
+	refused map[string]bool
+}
+
+func newWatched(t *testing.T, objects int) *watched {
+	w := &watched{T: t, source: "a", clock: clocktesting.NewFakePassiveClock(time.Unix(100000, 0)), asked: map[string]int{}, refused: map[string]bool{}}
+	w.a = &Applied{Applier: &apply.Applier{}}
+	app := &v1alpha1.App{}
+	app.UID, app.Spec.Drift.Mode = "web", v1alpha1.DriftWarn
+	w.app = app
+	w.begin()
+	w.client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+			return unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "theirs", "data", "key")
+		},
+		Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+			if w.asked[o.GetName()]++; w.refused[o.GetName()] {
+				return errors.New("no rehearsals")
+			}
+			return unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, w.source, "data", "key")
+		},
+	})
+	for i := range objects {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		o.SetName(fmt.Sprintf("c%03d", i))
+		w.moved = append(w.moved, apply.Deviation{Entry: v1alpha1.InventoryEntry{ID: o.GetName(), Digest: "1"}, Manifest: o})
+	}
+	return w
+}
+
+// begin begins a Reconcile.
+func (w *watched) begin() {
+	if w.subjects == nil {
+		w.subjects = &subject.Subjects{Clock: w.clock}
+	}
+	w.s = w.subjects.Of(w.app)
+	w.s.Client = w.client
+}
+
+// pass counts the dry runs of a pass, and returns what it says and when it looks again.
+func (w *watched) pass() (asked int, message string, again time.Duration) {
+	w.Helper()
+	before := 0
+	for _, n := range w.asked {
+		before += n
+	}
+	w.begin()
+	var err error
+	if w.report, err = w.a.Compare(w.Context(), w.s, apply.Result{Moved: w.moved}); err != nil {
+		w.Fatal(err)
+	}
+	for _, n := range w.asked {
+		asked += n
+	}
+	return asked - before, w.report.Notes[0].Message, w.s.Again()
+}
+
+// TestOneRefusalHasNothingComparedAnew lets passes come as fast as events do.
+func TestOneRefusalHasNothingComparedAnew(t *testing.T) {
+	w := newWatched(t, 3)
+	w.refused["c001"] = true
+	const want = `ConfigMap/c000: /data/key is "theirs", the source says "a"; ConfigMap/c002: /data/key is "theirs", the source says "a"; ` +
+		"ConfigMap/c001: asking what would change: no rehearsals"
+	for i, asked := range []int{3, 0, 0, 0} {
+		if got, message, again := w.pass(); got != asked || message != want || again <= 0 {
+			t.Errorf("pass %d asks %d times, looks again after %s and says %s", i, got, again, message)
+		}
+		w.moved[1].Entry.Digest += "1" // Somebody keeps changing it.
+	}
+	w.moved[0].Entry.Digest = "2"
+	if got, _, _ := w.pass(); got != 1 || w.asked["c000"] != 2 {
+		t.Errorf("one object changed, and %d are asked for: %v", got, w.asked)
+	}
+	for i := range 3600 {
+		w.clock.SetTime(w.clock.Now().Add(time.Second))
+		if got, message, _ := w.pass(); got > 1 || message != want {
+			t.Fatalf("after %d seconds %d are asked for, and it says %s", i, got, message)
+		}
+	}
+	if got := w.asked["c001"]; got < 12 || got > 25 {
+		t.Errorf("asked %d times within an hour", got)
+	}
+	w.refused["c001"] = false
+	w.clock.SetTime(w.clock.Now().Add(backoff.Last))
+	if got, _, again := w.pass(); got != 1 || again != 0 || len(w.a.Of(w.app).unclear) != 0 {
+		t.Errorf("asks %d times, looks again after %s and does not know %v", got, again, w.a.Of(w.app).unclear)
+	}
+}
+
+// TestAPassComparesFew has so many objects changed that no pass can compare them all, and then all dry runs refused.
+func TestAPassComparesFew(t *testing.T) {
+	w := newWatched(t, 45)
+	for i, want := range []struct {
+		asked       int
+		more, still string
+	}{
+		{20, "and 15 objects more", "; 25 changed objects are not compared yet"},
+		{20, "and 35 objects more", "; 5 changed objects are not compared yet"},
+		{5, "and 40 objects more", ""},
+		{0, "and 40 objects more", ""},
+	} {
+		asked, message, again := w.pass()
+		first := subject.Few(w.a.Of(w.app).found[:5])
+		if asked != want.asked || message != first+"; "+want.more+want.still || (again != 0) != (want.still != "") {
+			t.Errorf("pass %d asks %d times, looks again after %s and says %s", i, asked, again, message)
+		}
+	}
+	for i := range w.moved {
+		w.moved[i].Entry.Digest, w.refused[w.moved[i].Entry.ID] = "2", true
+	}
+	for range 30 {
+		if asked, _, again := w.pass(); asked > maxPreviews || again <= 0 {
+			t.Errorf("asks %d times, and looks again after %s", asked, again)
+		}
+		w.clock.SetTime(w.clock.Now().Add(backoff.Last))
+	}
+	for name, asked := range w.asked {
+		if asked < 10 {
+			t.Errorf("%s was asked for %d times, as others came before it", name, asked)
+		}
+	}
+}
+
+// TestWhatIsNotComparedYetIsUnknown has an object wait for its turn while the others are found not to differ.
+func TestWhatIsNotComparedYetIsUnknown(t *testing.T) {
+	w := newWatched(t, maxPreviews+1)
+	w.source = "theirs"
+	const want = "1 changed objects are not compared yet"
+	if _, message, again := w.pass(); message != want || again == 0 || w.report.Notes[0].Status != "Unknown" {
+		t.Errorf("it says %s, %s and looks again after %s", w.report.Notes[0].Status, message, again)
+	}
+	if _, message, again := w.pass(); message != "" || again != 0 || w.report.Notes[0].Status != "False" {
+		t.Errorf("it says %s, %s and looks again after %s", w.report.Notes[0].Status, message, again)
+	}
+}

@@ -1,0 +1,132 @@
+// Package drift knows how the objects of an App differ from what was applied, and what was corrected.
+package drift
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/backoff"
+	"github.com/kubeop/kubeop/delivery/differ"
+)
+
+// freeCorrections is how many corrections in a row are made without a pause.
+const freeCorrections = 3
+
+// State is what is known of the drift of one App. It outlives a Reconcile.
+type State struct {
+	// found is how objects differ, and key stands for the state in which a release was compared; "": compare.
+	found []string
+	key   string
+	// objects are what is known of single objects, by inventory ID, where drift is only reported. unclear says why some could not be
+	// compared, and uncompared counts those that wait to be compared.
+	objects    map[string]object
+	unclear    []string
+	uncompared int
+	// corrected is what was put back, until the status reports it; corrections counts how often that was in a row, and correctedAt is when
+	// it last was.
+	corrected   string
+	corrections int
+	correctedAt time.Time
+}
+
+// Rest returns how long to rest before the next correction, 0 or less for not at all: after three in a row, longer each time. Something may
+// be changing the very same field in turn, which only people can end. A quarter of an hour without a correction ends the row.
+func (d *State) Rest(now time.Time) time.Duration {
+	past := now.Sub(d.correctedAt)
+	if past > 3*backoff.Last {
+		d.corrections = 0
+	}
+	if d.corrections < freeCorrections {
+		return 0
+	}
+	return backoff.Pause(d.corrections-freeCorrections+1) - past
+}
+
+// Corrected notes what was put back.
+func (d *State) Corrected(what string, now time.Time) {
+	d.corrected, d.found = "put back: "+what, nil
+	d.corrections++
+	d.correctedAt = now
+}
+
+// Compared reports whether the objects were compared in the state that a key stands for.
+func (d *State) Compared(key string) bool { return key != "" && key == d.key }
+
+// Found notes how objects differ in the state that a key stands for; without a key they are compared again whatever their state is.
+func (d *State) Found(key string, differences []string) { d.key, d.found = key, differences }
+
+// Report is what a pass reports of drift.
+type Report struct {
+	Notes []step.Note
+	// corrected is the State whose correction it reports; nil for none.
+	corrected *State
+}
+
+// None is the report of an App whose drift nobody looks for.
+func None() Report { return Report{Notes: []step.Note{{Condition: v1alpha1.DriftedCondition}}} }
+
+// Reported notes that the status has the report.
+func (r Report) Reported() {
+	if r.corrected != nil {
+		r.corrected.corrected = ""
+	}
+}
+
+// Report is the condition Drifted. A correction stays reported until something else is.
+func (d *State) Report(s *subject.Subject) Report {
+	note := step.Note{Condition: v1alpha1.DriftedCondition, Status: "False", Reason: v1alpha1.NoDriftDetectedReason}
+	before := conditions.Get(s.App, v1alpha1.DriftedCondition)
+	switch {
+	case d.corrected != "":
+		note.Reason, note.Message, note.Event = v1alpha1.DriftCorrectedReason, d.corrected, "Normal"
+		return Report{Notes: []step.Note{note}, corrected: d}
+	case len(d.found) > 0:
+		note.Status, note.Reason, note.Message, note.Event = "True", v1alpha1.DriftDetectedReason, d.words(), "Warning"
+		if s.App.Spec.DriftMode() == v1alpha1.DriftCorrect {
+			note.Message = fmt.Sprintf("changed again after it was put back %d times; somebody else keeps changing it: %s", d.corrections, note.Message)
+		}
+	case len(d.unclear) > 0 || d.uncompared > 0:
+		note.Status, note.Reason, note.Message, note.Event = "Unknown", v1alpha1.NotComparedReason, d.words(), "Warning"
+	case before != nil && before.Reason == v1alpha1.DriftCorrectedReason && before.ObservedGeneration == s.App.Generation:
+		return Report{}
+	}
+	return Report{Notes: []step.Note{note}}
+}
+
+// words say how objects differ, and of how many that is not known.
+func (d *State) words() string {
+	words := subject.Few(slices.Concat(d.found, d.unclear))
+	if d.uncompared == 0 {
+		return words
+	}
+	if words != "" {
+		words += "; "
+	}
+	return fmt.Sprintf("%s%d changed objects are not compared yet", words, d.uncompared)
+}
+
+// Describe says how an object differs from what its author has.
+func Describe(object string, missing bool, fields []differ.Change, author string) string {
+	if missing {
+		return object + " is gone"
+	}
+	var differences []string
+	for _, f := range fields {
+		switch {
+		case f.Have == "":
+			differences = append(differences, fmt.Sprintf("%s is gone, %s says %s", f.Path, author, f.Want))
+		case f.Want == "":
+			differences = append(differences, fmt.Sprintf("%s is %s, %s has none", f.Path, f.Have, author))
+		default:
+			differences = append(differences, fmt.Sprintf("%s is %s, %s says %s", f.Path, f.Have, author, f.Want))
+		}
+	}
+	return object + ": " + strings.Join(differences, ", ")
+}

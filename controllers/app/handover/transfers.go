@@ -1,0 +1,291 @@
+// Package handover moves objects from one App of a project to another (ownership transfer), and volumes from an App that was renamed.
+//
+// An object that leaves one App and appears in another is handed over in three steps that each App takes for itself and may take again: the
+// one leaves it alone while a sibling declares it or has yet to declare; the other takes it over once the first no longer declares it, which
+// writes the other's label; and with that label the first lets go of it. Deletions are of the version that was looked at, so that none hits
+// what was taken over meanwhile.
+package handover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/record"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/app/wake"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/backoff"
+	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/render/workload"
+)
+
+const (
+	// siblingTime is how long what left an App waits for siblings that do not declare now, because their dependency does not come or
+	// their Flux source is not there; while they wait for their turn it does not pass. Afterwards only what they declared last, and what is
+	// recorded of them, is left for them.
+	siblingTime = 5 * time.Minute
+	// syncTime is how long a commit that changed an App may take until all that it declares is there.
+	syncTime = 30 * time.Second
+)
+
+// nextLook is when to look again at what is left for others, which costs a request: after half of the time waited, from one second to five
+// minutes, and when their time is up. What they declare or take wakes the App before.
+func nextLook(waited, left time.Duration) time.Duration {
+	next := min(max(waited/2, backoff.First), backoff.Last)
+	if left > 0 {
+		next = min(next, left)
+	}
+	return next
+}
+
+// Transfers know which App of a project declares which object.
+type Transfers struct {
+	Client client.Reader
+	// Direct reads past the cache.
+	Direct    client.Reader
+	Inventory *record.Recorder
+	Queue     *wake.Queue
+
+	declarations declarations
+	waiting      subject.Memory[waiting]
+}
+
+// Begin notes what the App delivers from now on, before what left its source is looked at.
+func (t *Transfers) Begin(s *subject.Subject, revision string) {
+	t.waiting.Of(s.App).begin(inputOf(s.App), revision, s.Now())
+}
+
+// Declare takes down what a pass found the App to declare. Where that is news, or objects were written, and when the App is suspended, it
+// wakes the siblings that wait for that.
+func (t *Transfers) Declare(p Pass) {
+	if t.declarations.note(p) || p.Wrote || p.App.Spec.Suspend {
+		t.wakeWaiting(p.App)
+	}
+}
+
+// Forget drops what is known of an App, and wakes the siblings that wait for it.
+func (t *Transfers) Forget(app *v1alpha1.App) {
+	t.declarations.forget(app)
+	t.waiting.Forget(app)
+	t.wakeWaiting(app)
+}
+
+func (t *Transfers) wakeWaiting(app *v1alpha1.App) {
+	for _, name := range t.declarations.takeWaiting(app.Namespace, app.Name) {
+		t.Queue.Add(client.ObjectKey{Namespace: app.Namespace, Name: name})
+	}
+}
+
+// Ceded are objects that left an App and are left for others.
+type Ceded struct {
+	// Count is how many they are, and Overdue names them when that lasts.
+	Count   int
+	Overdue []string
+}
+
+// Cede waits for other Apps to declare or take the objects that are left for them, and looks again in between. That is no reason not to be
+// ready: the others may depend on this App.
+func (t *Transfers) Cede(s *subject.Subject, objects []string, search *Search) Ceded {
+	if len(objects) == 0 {
+		t.declarations.await(s.App.Namespace, s.App.Name, false)
+		return Ceded{}
+	}
+	waited := s.Now().Sub(t.waiting.Of(s.App).leftAt)
+	s.LookAgain(nextLook(waited, search.left))
+	ceded := Ceded{Count: len(objects)}
+	if waited >= step.Quiet {
+		ceded.Overdue = objects
+	}
+	return ceded
+}
+
+// NextLook is when an App that is being removed looks again at what it leaves for others.
+func (t *Transfers) NextLook(s *subject.Subject) time.Duration {
+	return nextLook(s.Waited("taken over"), s.App.Spec.Within()-s.Now().Sub(s.App.DeletionTimestamp.Time))
+}
+
+// Search finds the other Apps that declare an object, or may be about to. It costs one request, if it is used at all.
+type Search struct {
+	transfers *Transfers
+	subject   *subject.Subject
+	// revision is that of the App's source.
+	revision string
+
+	once   sync.Once
+	others siblings
+	failed error
+	// left is how long siblings may still take to declare.
+	left time.Duration
+}
+
+// Search returns a search for the Apps that take over what left an App, whose source has the given revision.
+func (t *Transfers) Search(s *subject.Subject, sourceRevision string) *Search {
+	return &Search{transfers: t, subject: s, revision: sourceRevision}
+}
+
+// Wanted says which other App declares an object, or why that is not known yet; "" for none.
+func (f *Search) Wanted(ctx context.Context, id inventory.ObjectID) (string, error) {
+	f.once.Do(func() { f.others, f.failed = f.siblings(ctx) })
+	for name, declared := range f.others.declared {
+		if declared.declares(id) {
+			return "app " + name, nil
+		}
+	}
+	return f.others.late, f.failed
+}
+
+// siblings are the other Apps of a project.
+type siblings struct {
+	// declared is what they declare, by name; late says whose declaration is missing, "" for nobody's.
+	declared map[string]declaration
+	late     string
+}
+
+func (f *Search) siblings(ctx context.Context) (siblings, error) {
+	t, s := f.transfers, f.subject
+	t.declarations.await(s.App.Namespace, s.App.Name, true) // What is declared from now on is news.
+	// What a commit declares is there before its repository says so: whoever is read afterwards is as the commit has it.
+	found := siblings{declared: map[string]declaration{}, late: t.Syncing(ctx, s)}
+	apps := &metav1.PartialObjectMetadataList{}
+	apps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AppList"))
+	if err := t.Direct.List(ctx, apps, client.InNamespace(s.App.Namespace)); err != nil {
+		return found, fmt.Errorf("looking for apps that take objects over: %w", err)
+	}
+	wakes := t.waiting.Of(s.App).wakes(s.Now())
+	for i := range apps.Items {
+		now := &apps.Items[i]
+		if now.Name == s.App.Name || now.DeletionTimestamp != nil {
+			continue
+		}
+		late, err := f.add(ctx, &found, now)
+		if err != nil {
+			return found, err
+		}
+		if late && wakes {
+			t.Queue.Add(client.ObjectKeyFromObject(now))
+		}
+	}
+	if leaving := s.App.DeletionTimestamp; leaving != nil && s.Now().Sub(leaving.Time) > s.App.Spec.Within() {
+		found.late = "" // A removal waits only for those who declared.
+	}
+	return found, nil
+}
+
+// add adds what one sibling declares, and reports whether it has yet to declare.
+func (f *Search) add(ctx context.Context, found *siblings, now *metav1.PartialObjectMetadata) (late bool, err error) {
+	// What it is made from is as good in the cache: a new one is another generation, which has declared nothing.
+	sibling := &v1alpha1.App{}
+	if err := f.transfers.Client.Get(ctx, client.ObjectKeyFromObject(now), sibling); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("looking for apps that take objects over: %w", err)
+	}
+	if sibling.Spec.Helm != nil {
+		return false, nil
+	}
+	sibling.ObjectMeta = now.ObjectMeta
+	made, err := f.transfers.Inventory.Recorded(ctx, sibling)
+	if err != nil {
+		return false, err
+	}
+	declared, left := f.declared(sibling, made)
+	found.declared[sibling.Name] = declared
+	if left <= 0 {
+		return false, nil
+	}
+	found.late = "whoever declares it: app " + sibling.Name + " has yet to say what it does"
+	f.left = max(f.left, left)
+	return true, nil
+}
+
+// declared returns what a sibling declares as far as is known, and how long it may still take to declare what it is made from now. Until it
+// has, what it is recorded to have made counts too.
+func (f *Search) declared(sibling *v1alpha1.App, made v1alpha1.Inventory) (said declaration, left time.Duration) {
+	t, waits := f.transfers, f.transfers.waiting.Of(f.subject.App)
+	said, known := t.declarations.of(sibling.Namespace, sibling.Name)
+	behind := !sibling.Spec.Suspend && f.behind(sibling, said)
+	if behind || !known { // A suspended App keeps what it has.
+		said.objects = append(hashesOfEntries(made.Entries), said.objects...)
+		slices.Sort(said.objects)
+	}
+	switch now := inputOf(sibling); {
+	case !behind:
+		return said, 0
+	case t.declarations.waitsForTurn(sibling): // Its time begins when it has its turn.
+		delete(waits.undeclared, sibling.Name)
+		return said, siblingTime
+	case said.input == now || f.subject.App.DeletionTimestamp != nil: // There is another limit.
+		return said, siblingTime
+	default:
+		return said, siblingTime - waits.undeclaredFor(sibling.Name, now, f.subject.Now())
+	}
+}
+
+// behind reports whether a sibling has yet to look at what it is made from now: at its own spec or, where it is made from the same Git
+// repository, at the revision that this App has seen. It has until its next look for that, and until its turn.
+func (f *Search) behind(sibling *v1alpha1.App, was declaration) bool {
+	if was.input != inputOf(sibling) {
+		return true
+	}
+	source := sourceOf(f.subject.App)
+	if source == "" || f.revision == "" || source != sourceOf(sibling) || was.revision == f.revision {
+		return false
+	}
+	left := f.transfers.waiting.Of(f.subject.App).leftAt
+	return f.transfers.declarations.waitsForTurn(sibling) || f.subject.Now().Sub(left) < sibling.Spec.Every()*11/10+time.Minute
+}
+
+// Syncing says that the repository may not have declared yet all that its commit does, or "".
+func (t *Transfers) Syncing(ctx context.Context, s *subject.Subject) string {
+	repository := &v1alpha1.Repository{}
+	name := s.App.Labels[v1alpha1.RepositoryLabel]
+	if name == "" || s.Now().Sub(t.declaredAt(s)) > syncTime || s.App.DeletionTimestamp != nil {
+		return ""
+	}
+	if err := t.Client.Get(ctx, client.ObjectKey{Name: name}, repository); err != nil {
+		return ""
+	}
+	if repository.Status.LastAttemptedRevision == s.App.Annotations[v1alpha1.RevisionAnnotation] {
+		return ""
+	}
+	return "whoever declares it: repository " + name + " is being synced"
+}
+
+// declaredAt is since when the App is made from what it is made from now.
+func (t *Transfers) declaredAt(s *subject.Subject) time.Time { return t.waiting.Of(s.App).declaredAt }
+
+// Yields returns a function that says whether the App whose label an object carries has given it up: it looked at what it is made from now,
+// and that does not declare the object. What belongs to an App that is gone belongs to nobody.
+func (t *Transfers) Yields(ctx context.Context, s *subject.Subject) func(inventory.ObjectID, string) bool {
+	return func(id inventory.ObjectID, owner string) bool {
+		other := &v1alpha1.App{}
+		err := t.Client.Get(ctx, client.ObjectKey{Namespace: s.App.Namespace, Name: owner}, other)
+		if apierrors.IsNotFound(err) {
+			return s.App.Spec.TakeOwnership || carriesOver(s.App, id, owner)
+		}
+		declared, ok := t.declarations.of(s.App.Namespace, owner)
+		return err == nil && ok && other.Spec.Helm == nil && declared.input == inputOf(other) && !declared.declares(id)
+	}
+}
+
+// carriesOver reports whether an object, whose label names an App that is gone, is a claim that this App goes on with: as movedFrom says, or
+// because the claim is named after this App, from which the other one had it. So a rename can be reverted. A claim that is named after the
+// App that is gone is not this App's, even where this App's name begins alike.
+func carriesOver(app *v1alpha1.App, id inventory.ObjectID, gone string) bool {
+	if app.Spec.Image == nil || id.Group != "" || id.Kind != claimKind.Kind {
+		return false
+	}
+	if app.Spec.MovedFrom == nil && strings.HasPrefix(id.Name, gone+"-") {
+		return false
+	}
+	return slices.ContainsFunc(app.Spec.Image.Volumes, func(v v1alpha1.ImageVolume) bool {
+		return v.Size != nil && workload.ClaimOf(app, v) == id.Name
+	})
+}

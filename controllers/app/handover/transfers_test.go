@@ -1,0 +1,219 @@
+package handover
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/record"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/app/wake"
+	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/journal"
+)
+
+const shop = "kubeop-acme-shop"
+
+// project is the Transfers of an app "web", which objects left an instant ago, and of a sibling "api".
+type project struct {
+	*Transfers
+	t        *testing.T
+	writer   client.Client
+	clock    *testclock.FakePassiveClock
+	web      *subject.Subject
+	search   *Search
+	subjects *subject.Subjects
+	api      *v1alpha1.App
+	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+func newProject(t *testing.T, change func(api *v1alpha1.App)) *project {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	p := &project{t: t, clock: testclock.NewFakePassiveClock(time.Unix(1_000_000, 0)), api: gitApp(1)}
+	p.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(p.queue.ShutDown)
+	change(p.api)
+	web := gitApp(1)
+	web.Name, web.UID, web.Spec = "web", "2", v1alpha1.AppSpec{Type: v1alpha1.AppRaw}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p.api, web).WithStatusSubresource(&v1alpha1.App{}).Build()
+	p.writer = c
+	p.Transfers = &Transfers{
+		Client: c, Direct: c, Queue: &wake.Queue{},
+		Inventory: &record.Recorder{Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", time.Now)},
+	}
+	p.Queue.Start(p.queue)
+	p.subjects = &subject.Subjects{Clock: p.clock}
+	p.web = p.subjects.Of(web)
+	p.Begin(p.web, "one")
+	return p
+}
+
+// has records objects of the sibling.
+func has(names ...string) func(*v1alpha1.App) {
+	return func(api *v1alpha1.App) {
+		for _, name := range names {
+			api.Status.Inventory.Entries = append(api.Status.Inventory.Entries, v1alpha1.InventoryEntry{ID: shop + "_" + name + "__ConfigMap", Version: "v1"})
+		}
+	}
+}
+
+// wantedBy says for whom the ConfigMap "left" is left.
+func (p *project) wantedBy() string {
+	p.t.Helper()
+	p.search = p.Search(p.web, "one")
+	by, err := p.search.Wanted(p.t.Context(), inventory.ObjectID{Namespace: shop, Name: "left", Kind: "ConfigMap"})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return by
+}
+
+func (p *project) after(d time.Duration) { p.clock.SetTime(p.clock.Now().Add(d)) }
+
+const silentAPI = "whoever declares it: app api has yet to say what it does"
+
+func TestASiblingThatSaysNothingIsWaitedForAWhile(t *testing.T) {
+	cases := map[string]struct {
+		api func(*v1alpha1.App)
+		// said is what it declared in an earlier generation; nil for nothing.
+		said        []string
+		early, late string
+	}{
+		"nothing is known of it":      {has("own"), nil, silentAPI, ""},
+		"the object is recorded":      {has("own", "left"), nil, "app api", "app api"},
+		"it declared others":          {has(), []string{"own"}, silentAPI, ""},
+		"it declared the object":      {has(), []string{"left"}, "app api", "app api"},
+		"it is suspended, and has it": {func(a *v1alpha1.App) { has("left")(a); a.Spec.Suspend = true }, nil, "app api", "app api"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t, func(a *v1alpha1.App) { c.api(a); a.Generation = 2 })
+			if c.said != nil {
+				p.declarations.note(declaring(gitApp(1), "one", c.said...))
+			}
+			if got := p.wantedBy(); got != c.early {
+				t.Errorf("at first it is left for %q", got)
+			}
+			p.after(siblingTime - time.Second)
+			if got := p.wantedBy(); got != c.early {
+				t.Errorf("before the time is up it is left for %q", got)
+			}
+			p.after(time.Second)
+			if got := p.wantedBy(); got != c.late {
+				t.Errorf("after the time is up it is left for %q", got)
+			}
+		})
+	}
+}
+
+// TestTheTimeDoesNotPassWhileASiblingWaitsForItsTurn lets the sibling wait for a dependency before and afterwards.
+func TestTheTimeDoesNotPassWhileASiblingWaitsForItsTurn(t *testing.T) {
+	p := newProject(t, has())
+	passes := func(inLine bool) {
+		t.Helper()
+		p.Declare(Pass{App: p.api, InLine: inLine})
+		for range 2 {
+			if got := p.wantedBy(); got != silentAPI {
+				t.Errorf("in line %t: it is left for %q", inLine, got)
+			}
+			p.after(siblingTime - time.Second)
+		}
+	}
+	passes(true)
+	passes(false)
+	passes(true)
+	passes(false)
+	if got := p.wantedBy(); got != "" {
+		t.Errorf("after the time is up it is left for %q", got)
+	}
+}
+
+// TestANewSpecHasItsOwnTime declares the sibling anew when the time of its old spec is up.
+func TestANewSpecHasItsOwnTime(t *testing.T) {
+	p := newProject(t, has())
+	p.wantedBy()
+	p.after(siblingTime)
+	if got := p.wantedBy(); got != "" {
+		t.Errorf("it is left for %q", got)
+	}
+	p.api.Generation = 2
+	if err := p.writer.Update(t.Context(), p.api); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.wantedBy(); got != silentAPI {
+		t.Errorf("it is left for %q", got)
+	}
+	p.after(siblingTime)
+	if got := p.wantedBy(); got != "" {
+		t.Errorf("after its time it is left for %q", got)
+	}
+}
+
+// TestWaitingCostsLittle follows an app that waits for an hour for a sibling that never takes what it declares.
+func TestWaitingCostsLittle(t *testing.T) {
+	p := newProject(t, has())
+	p.declarations.note(declaring(p.api, "one", "left"))
+	looks := 0
+	for began := p.clock.Now(); p.clock.Now().Sub(began) < time.Hour; looks++ {
+		p.web = p.subjects.Of(p.web.App)
+		p.Cede(p.web, []string{p.wantedBy()}, p.search)
+		p.after(p.web.Again())
+	}
+	if looks < 15 || looks > 40 {
+		t.Errorf("%d looks in an hour", looks)
+	}
+}
+
+// TestASiblingsWordWakesWhoWaits says and does things in the sibling.
+func TestASiblingsWordWakesWhoWaits(t *testing.T) {
+	p := newProject(t, has())
+	web := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: shop, Name: "web"}}
+	woken := func(pass Pass) bool {
+		t.Helper()
+		p.Declare(pass)
+		found := false
+		for p.queue.Len() > 0 {
+			request, _ := p.queue.Get()
+			p.queue.Done(request)
+			found = found || request == web
+		}
+		return found
+	}
+	quiet := declaring(p.api, "one")
+	quiet.Rendered, quiet.App.Status.Conditions = false, []metav1.Condition{{Type: v1alpha1.DependenciesReadyCondition, Status: "Unknown"}}
+	speaks, wrote := declaring(gitApp(1), "one", "left"), declaring(gitApp(1), "one", "left")
+	wrote.Wrote = true
+	if woken(speaks) {
+		t.Error("it is woken though it does not wait")
+	}
+	p.declarations.forget(p.api)
+	p.wantedBy()
+	if woken(quiet) {
+		t.Error("it is woken though the sibling said nothing")
+	}
+	if !woken(speaks) || woken(wrote) {
+		t.Error("it is not woken once by a word")
+	}
+	p.wantedBy()
+	if woken(speaks) || !woken(wrote) {
+		t.Error("it is not woken by what the sibling takes alone")
+	}
+	p.wantedBy()
+	p.Cede(p.web, nil, p.search)
+	if woken(wrote) {
+		t.Error("it is woken though nothing is left for others any more")
+	}
+}

@@ -1,0 +1,235 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/jobs"
+	"github.com/kubeop/kubeop/delivery/mask"
+)
+
+const (
+	// logLines is how much of a failed hook's log is reported.
+	logLines = 5
+	// notYet is what a Job says of itself that simply runs.
+	notYet = "has not completed yet"
+)
+
+// runJob makes a hook's Job where there is none, and returns nil once it has a result. What ran for an earlier revision is left to end first:
+// half a migration is worse than a late one.
+func (r *Runner) runJob(ctx context.Context, s *subject.Subject, plan *Plan, h *run, admit Admit) error {
+	if err := r.Watch.Follow(jobs.Kind); err != nil {
+		return err
+	}
+	name, seen := h.Name(), r.seen.Of(s.App)
+	if seen.running == name {
+		live, known, err := r.Watch.Object(ctx, jobs.Kind, client.ObjectKey{Namespace: s.App.Namespace, Name: name})
+		if err != nil {
+			return err
+		}
+		if known && live != nil {
+			if ended, _, _ := jobs.Ended(live); !ended {
+				return r.whileItRuns(ctx, s, plan, h, live)
+			}
+		}
+	}
+	all, err := unfinished(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	for _, job := range all {
+		if !h.Is(job) {
+			if job.GetName() == name {
+				return step.Stop(reason(h.Phase), fmt.Errorf("the name of the Job of the %s is taken: delete Job/%s", h, name))
+			}
+			continue
+		}
+		if over, _, _ := jobs.Ended(job); !over {
+			seen.running = job.GetName()
+			return r.whileItRuns(ctx, s, plan, h, job)
+		}
+		return r.finish(ctx, s, plan, h, job)
+	}
+	return r.start(ctx, s, plan, h, beginning{admit, all})
+}
+
+// unfinished waits for hook Jobs other than the named one to end, and returns all there are.
+func unfinished(ctx context.Context, s *subject.Subject, except string) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(jobs.Kind)
+	err := s.Client.List(ctx, list, client.InNamespace(s.App.Namespace), client.MatchingLabels{v1alpha1.AppLabel: s.App.Name}, client.HasLabels{v1alpha1.HookLabel})
+	if err != nil {
+		return nil, fmt.Errorf("listing the Jobs of hooks: %w", err)
+	}
+	var all []*unstructured.Unstructured
+	for i := range list.Items {
+		job := &list.Items[i]
+		all = append(all, job)
+		if ended, _, _ := jobs.Ended(job); !ended && job.GetName() != except && job.GetDeletionTimestamp() == nil {
+			return nil, step.Wait(v1alpha1.ProgressingReason, step.LastLook, "waits for Job/%s, a hook of an earlier revision, to end", job.GetName())
+		}
+	}
+	return all, nil
+}
+
+// beginning is what the start of a Job takes: the check of it, and the Jobs that are there.
+type beginning struct {
+	admit Admit
+	there []*unstructured.Unstructured
+}
+
+// start clears away the Jobs of earlier revisions and makes the hook's.
+func (r *Runner) start(ctx context.Context, s *subject.Subject, plan *Plan, h *run, with beginning) error {
+	if err := plan.clear(ctx, s, with.there); err != nil {
+		return err
+	}
+	job, err := h.Job()
+	if err != nil {
+		return step.Stop(reason(h.Phase), err)
+	}
+	if err := with.admit(job); err != nil {
+		return fmt.Errorf("%s: %w", h, err)
+	}
+	h.Mark(job)
+	err = s.Client.Create(ctx, job, client.FieldOwner(v1alpha1.FieldManager))
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return step.FailAfter(reason(h.Phase), step.LastLook, fmt.Errorf("the name of the Job of the %s is taken: delete Job/%s", h, job.GetName()))
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		return step.Stop(reason(h.Phase), fmt.Errorf("making the Job of the %s: %w", h, err))
+	case err != nil:
+		return step.Fail(reason(h.Phase), fmt.Errorf("making the Job of the %s: %w", h, err))
+	}
+	r.seen.Of(s.App).running = job.GetName()
+	return r.whileItRuns(ctx, s, plan, h, job)
+}
+
+// clear deletes Jobs that are not of the present revision, exactly those that were looked at: whether another Job of the same name runs is
+// not known yet.
+func (p *Plan) clear(ctx context.Context, s *subject.Subject, ended []*unstructured.Unstructured) error {
+	for _, job := range ended {
+		if p.ran(job) {
+			continue
+		}
+		uid := job.GetUID()
+		err := s.Client.Delete(ctx, job, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Job/%s of an earlier revision: %w", job.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// ran reports whether a Job is of the present revision; it stays, for its log.
+func (p *Plan) ran(job *unstructured.Unstructured) bool {
+	for _, h := range p.runs {
+		if h.Is(job) {
+			return true
+		}
+	}
+	return false
+}
+
+// whileItRuns waits for the Job's event, and reports why that takes a while.
+func (r *Runner) whileItRuns(ctx context.Context, s *subject.Subject, plan *Plan, h *run, job *unstructured.Unstructured) error {
+	waited := s.Waited("hook " + job.GetName())
+	running := fmt.Errorf("running %s", h)
+	if waited >= step.Quiet {
+		plan.running = &v1alpha1.RunningHook{Job: job.GetName()}
+		// Why it lasts may be in the words of its program.
+		if err := r.hideSecrets(ctx, s, h); err != nil {
+			return err
+		}
+		if explainer, err := r.Explainer(s.App.Namespace, mask.Of(s.Sensitive())); err == nil {
+			if why := explainer.Explain(ctx, job); why != "" && !strings.HasSuffix(why, notYet) {
+				plan.running.Message = s.Mask(why)
+				running = fmt.Errorf("%w: %s", running, why)
+			}
+		}
+	}
+	return step.WaitQuietly(waited, step.Quiet, step.LastLook, running)
+}
+
+// finish takes down how a hook ended.
+func (r *Runner) finish(ctx context.Context, s *subject.Subject, plan *Plan, h *run, job *unstructured.Unstructured) error {
+	r.seen.Of(s.App).running = ""
+	s.Settled()
+	h.fresh, h.result = true, &v1alpha1.HookStatus{
+		Phase: h.Phase, Name: h.Hook.Name, Input: h.Input, Result: v1alpha1.HookSucceeded, FinishedAt: metav1.NewTime(s.Now()),
+	}
+	plan.forced = plan.forced || strings.Contains(h.Input, ".")
+	_, failed, why := jobs.Ended(job)
+	if !failed {
+		return nil
+	}
+	if err := r.hideSecrets(ctx, s, h); err != nil {
+		return err
+	}
+	explainer, err := r.Explainer(s.App.Namespace, mask.Of(s.Sensitive()))
+	if err != nil {
+		return err
+	}
+	h.result.Result = v1alpha1.HookFailed
+	if jobs.OutOfTime(job) {
+		why = outOfTime(s.App, h)
+	} else if explained := explainer.Explain(ctx, job); explained != "" {
+		why = explained
+	}
+	h.result.Message = strings.Join(append([]string{s.Mask(why)}, explainer.LastLines(ctx, job, logLines)...), " | ")
+	return nil
+}
+
+// outOfTime says that a hook's pod did not end in time. The pod is gone by then, so what was last reported of it is the cause.
+func outOfTime(app *v1alpha1.App, h *run) string {
+	why := fmt.Sprintf("no pod of it ended within its timeout of %s", h.Timeout())
+	if last := app.Status.RunningHook; last != nil && last.Job == h.Name() && last.Message != "" {
+		why += "; before that: " + last.Message
+	}
+	return why
+}
+
+// hideSecrets reads the Secrets that the hook or the App's own pods were given, so that none of them is shown with its log.
+func (r *Runner) hideSecrets(ctx context.Context, s *subject.Subject, h *run) error {
+	names := secretsIn(h.Hook.Env, h.Hook.EnvFrom)
+	if image := s.App.Spec.Image; image != nil {
+		names = append(names, secretsIn(image.Env, image.EnvFrom)...)
+		for _, files := range image.SecretFiles {
+			names = append(names, files.SecretRef.Name)
+		}
+	}
+	var failed []error
+	for _, name := range names {
+		failed = append(failed, r.Inputs.HideSecret(ctx, s, name))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("%s: %w", h, err)
+	}
+	return nil
+}
+
+// secretsIn names the Secrets that an environment is made from.
+func secretsIn(env []corev1.EnvVar, from []corev1.EnvFromSource) []string {
+	var names []string
+	for _, source := range from {
+		if source.SecretRef != nil {
+			names = append(names, source.SecretRef.Name)
+		}
+	}
+	for _, e := range env {
+		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
+			names = append(names, e.ValueFrom.SecretKeyRef.Name)
+		}
+	}
+	return names
+}

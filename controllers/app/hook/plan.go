@@ -1,0 +1,169 @@
+package hook
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/jobs"
+)
+
+// Revision is what the hooks of one Reconcile run for.
+type Revision struct {
+	// Name of the revision, which the hooks are given.
+	Name string
+	// Delivered is what the App delivers: a revision whose Delivered is the same as that of the last one runs no hook.
+	Delivered any
+	// Image is that of hooks that name none.
+	Image string
+	// Seal is that of the digests in the status.
+	Seal digest.Seal
+}
+
+// Plan is the hooks of one Reconcile, and how they ended. The zero value has none.
+type Plan struct {
+	runs []*run
+	// planned: runs are those of the revision. forced: one ran again because a person asked for it.
+	planned, forced bool
+	// running is the hook that takes a while.
+	running *v1alpha1.RunningHook
+}
+
+// run is one hook of the revision.
+type run struct {
+	jobs.Run
+	// result is how it ended, nil while it has not; fresh: the status does not report it yet.
+	result *v1alpha1.HookStatus
+	fresh  bool
+}
+
+// Needed reports whether an App has hooks to run, or those of an earlier spec to clear away.
+func Needed(app *v1alpha1.App) bool {
+	h := &app.Spec.Hooks
+	return len(h.Pre)+len(h.Post) > 0 || conditions.Has(app, v1alpha1.HooksSucceededCondition)
+}
+
+// plan finds out what each hook runs for, and how it ended where it did.
+func (p *Plan) plan(s *subject.Subject, revision Revision) error {
+	delivered, err := jobs.Digest(revision.Delivered)
+	if err != nil {
+		return err
+	}
+	p.runs, p.planned = nil, true
+	hooks := &s.App.Spec.Hooks
+	for _, phase := range []string{jobs.Pre, jobs.Post} {
+		all := hooks.Pre
+		if phase == jobs.Post {
+			all = hooks.Post
+		}
+		for i := range all {
+			r := jobs.Run{App: s.App, Phase: phase, Hook: &all[i], Image: revision.Image, Revision: revision.Name, Seal: revision.Seal}
+			input, err := jobs.InputOf(delivered, phase, r.Hook)
+			if err != nil {
+				return err
+			}
+			r.Input = jobs.Sealed(input, r.Seal)
+			p.runs = append(p.runs, reported(s, r))
+		}
+	}
+	return nil
+}
+
+// reported looks a run up in the status. One that failed runs again when a person asks for it, once for each time.
+func reported(s *subject.Subject, r jobs.Run) *run {
+	found := &run{Run: r}
+	for _, result := range s.App.Status.Hooks {
+		result.Input = jobs.Sealed(result.Input, r.Seal)
+		if input, _, _ := strings.Cut(result.Input, "."); result.Phase != r.Phase || result.Name != r.Hook.Name || input != r.Input {
+			continue
+		}
+		again := jobs.Again(r.Input, s.App.Annotations[meta.ForceRequestAnnotation])
+		if result.Result == v1alpha1.HookFailed && result.Input != again && s.Forced() {
+			found.Input = again
+			return found
+		}
+		found.Input, found.result = result.Input, &result
+	}
+	return found
+}
+
+// next is the name of the Job that may be running: that of the first hook that has no result.
+func (p *Plan) next() string {
+	for _, h := range p.runs {
+		if h.result == nil {
+			return h.Name()
+		}
+	}
+	return ""
+}
+
+// Record writes how the hooks of the present revision ended. One that runs again stays as it was until then. Done: the revision is delivered.
+func (p *Plan) Record(app *v1alpha1.App, done bool) {
+	if (p.forced || done) && app.Spec.Helm == nil {
+		app.Status.LastHandledForceAt = app.Annotations[meta.ForceRequestAnnotation]
+	}
+	if !p.planned {
+		return
+	}
+	before := app.Status.Hooks
+	app.Status.Hooks, app.Status.RunningHook = nil, p.running
+	for _, h := range p.runs {
+		result := h.result
+		for i := range before {
+			base, _, _ := strings.Cut(h.Input, ".")
+			if input, _, _ := strings.Cut(jobs.Sealed(before[i].Input, h.Seal), "."); result == nil && before[i].Phase == h.Phase && before[i].Name == h.Hook.Name && input == base {
+				result = before[i].DeepCopy()
+				result.Input = jobs.Sealed(result.Input, h.Seal)
+			}
+		}
+		if result != nil {
+			app.Status.Hooks = append(app.Status.Hooks, *result)
+		}
+	}
+}
+
+// Notes take the condition away where no hooks are left, and report a failure after which the App goes on.
+func (p *Plan) Notes(app *v1alpha1.App) []step.Note {
+	var notes []step.Note
+	if h := app.Spec.Hooks; len(h.Pre)+len(h.Post) == 0 {
+		notes = append(notes, step.Note{Condition: v1alpha1.HooksSucceededCondition})
+	}
+	for _, h := range p.runs {
+		if h.fresh && h.passedOver() {
+			notes = append(notes, step.Note{Reason: reason(h.Phase), Message: fmt.Sprintf("%s failed, and the app goes on (onFailure): %s", h, h.result.Message), Event: "Warning"})
+		}
+	}
+	return notes
+}
+
+// Summary says for Ready's message which hooks failed and were passed over; "" for none.
+func (p *Plan) Summary() string {
+	summary := ""
+	for _, h := range p.runs {
+		if h.passedOver() {
+			summary += fmt.Sprintf("; %s failed and was passed over", h)
+		}
+	}
+	return summary
+}
+
+func (h *run) passedOver() bool {
+	return h.result != nil && h.result.Result == v1alpha1.HookFailed && h.Hook.OnFailure == v1alpha1.HookContinue
+}
+
+// reason is that of a failure in a phase.
+func reason(phase string) string {
+	if phase == jobs.Pre {
+		return v1alpha1.PreHookFailedReason
+	}
+	return v1alpha1.PostHookFailedReason
+}
+
+// HasPost reports whether an App has hooks that run once it is healthy.
+func HasPost(app *v1alpha1.App) bool { return len(app.Spec.Hooks.Post) > 0 }

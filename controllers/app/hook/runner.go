@@ -1,0 +1,99 @@
+// Package hook runs the hooks of Apps: Jobs before a revision is applied, and after it is healthy.
+package hook
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/inputs"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/health"
+	"github.com/kubeop/kubeop/delivery/jobs"
+	"github.com/kubeop/kubeop/delivery/kube"
+)
+
+// Runner runs hooks, each once for what an App delivers. A commit that changes no object runs none.
+type Runner struct {
+	Watch  *kube.Watch
+	Inputs *inputs.Reader
+	// Explainer says as a namespace's deployer what ails objects, through a mask that hides what its Secrets hold.
+	Explainer func(namespace string, mask func(string) string) (health.Explainer, error)
+
+	seen subject.Memory[seen]
+}
+
+// seen is what was seen of an App's hooks. It outlives a Reconcile.
+type seen struct {
+	// running is the Job that was last seen running. looked: what an earlier process left was looked for.
+	running string
+	looked  bool
+}
+
+// Admit checks the Job of a hook as the App's own objects are checked, and marks it as the App's.
+type Admit func(job *unstructured.Unstructured) error
+
+// Forget drops what is known of an App.
+func (r *Runner) Forget(app *v1alpha1.App) { r.seen.Forget(app) }
+
+// Pre plans the hooks of a revision, and runs those that come before anything of it is applied.
+func (r *Runner) Pre(ctx context.Context, s *subject.Subject, plan *Plan, revision Revision, admit Admit) error {
+	if err := plan.plan(s, revision); err != nil {
+		return step.Stop(v1alpha1.PreHookFailedReason, err)
+	}
+	if err := r.awaitFormer(ctx, s, plan); err != nil {
+		return err
+	}
+	return r.runPhase(ctx, s, plan, jobs.Pre, admit)
+}
+
+// Post runs the hooks that come once the revision is healthy. Pre was called before.
+func (r *Runner) Post(ctx context.Context, s *subject.Subject, plan *Plan, admit Admit) error {
+	return r.runPhase(ctx, s, plan, jobs.Post, admit)
+}
+
+// awaitFormer lets a hook end that may still run and is not in the spec any more, and clears away what is left of such hooks. Those of this
+// spec are looked at when they are to run.
+func (r *Runner) awaitFormer(ctx context.Context, s *subject.Subject, plan *Plan) error {
+	next, seen := plan.next(), r.seen.Of(s.App)
+	begun := conditions.IsUnknown(s.App, v1alpha1.HooksSucceededCondition) && !seen.looked
+	if left := seen.running != "" && seen.running != next; len(plan.runs) > 0 && !begun && !left {
+		return nil
+	}
+	ended, err := unfinished(ctx, s, next)
+	if err != nil {
+		return err
+	}
+	seen.looked = true
+	if seen.running != next {
+		seen.running = ""
+	}
+	if len(plan.runs) > 0 {
+		return nil
+	}
+	return plan.clear(ctx, s, ended)
+}
+
+// runPhase runs the hooks of a phase one after the other.
+func (r *Runner) runPhase(ctx context.Context, s *subject.Subject, plan *Plan, phase string, admit Admit) error {
+	for _, h := range plan.runs {
+		if h.Phase != phase {
+			continue
+		}
+		if h.result == nil {
+			if err := r.runJob(ctx, s, plan, h, admit); err != nil {
+				return err
+			}
+		}
+		if h.result.Result == v1alpha1.HookFailed && !h.passedOver() {
+			return step.Stop(reason(phase), fmt.Errorf("%s failed: %s; held until the app changes, or the annotation %s asks for another try",
+				h, h.result.Message, meta.ForceRequestAnnotation))
+		}
+	}
+	return nil
+}

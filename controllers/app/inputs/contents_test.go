@@ -1,0 +1,34 @@
+package inputs
+
+import (
+	"testing"
+
+	"github.com/kubeop/kubeop/controllers/app/references"
+)
+
+func TestContentsAreOfOneVersion(t *testing.T) {
+	var c contents
+	ref := references.Object{Namespace: "a", Kind: Secret, Name: "x"}
+	c.put(ref, "1", map[string][]byte{"k": []byte("v")})
+	if _, ok := c.get(ref, "2"); ok {
+		t.Error("an old version answers for a new one")
+	}
+	if data, ok := c.get(ref, "1"); !ok || string(data["k"]) != "v" {
+		t.Errorf("got %v, %t", data, ok)
+	}
+}
+
+func TestContentsAreBounded(t *testing.T) {
+	var c contents
+	big := map[string][]byte{"k": make([]byte, maxContents/4)}
+	for i := range 20 {
+		c.put(references.Object{Namespace: "a", Kind: Secret, Name: string(rune('a' + i))}, "1", big)
+		if held := len(c.held) * (maxContents / 4); held > maxContents {
+			t.Fatalf("%d bytes are held", held)
+		}
+	}
+	c.put(references.Object{Namespace: "a", Kind: Secret, Name: "t"}, "2", big)
+	if _, ok := c.get(references.Object{Namespace: "a", Kind: Secret, Name: "t"}, "2"); !ok {
+		t.Error("the newest is not held")
+	}
+}

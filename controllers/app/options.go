@@ -1,0 +1,124 @@
+package app
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/controllers/app/dependency"
+	"github.com/kubeop/kubeop/controllers/app/drift"
+	"github.com/kubeop/kubeop/controllers/app/handover"
+	"github.com/kubeop/kubeop/controllers/app/hook"
+	"github.com/kubeop/kubeop/controllers/app/inputs"
+	"github.com/kubeop/kubeop/controllers/app/prune"
+	"github.com/kubeop/kubeop/controllers/app/record"
+	"github.com/kubeop/kubeop/controllers/app/source"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/app/wake"
+	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/health"
+	"github.com/kubeop/kubeop/delivery/journal"
+	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/render/workload"
+)
+
+// Options are what Apps are delivered with.
+type Options struct {
+	Cluster Cluster
+	Engines Engines
+	Tenants Tenants
+	// Sources bring sources at hand. Their Client, Inputs and Queue are set by New.
+	Sources *source.Fetcher
+	// Gateway serves the hosts of Image Apps; the zero value leaves them to an Ingress.
+	Gateway workload.Gateway
+	Steps   *step.Runner
+	// Clock is what all waiting goes by.
+	Clock clock.PassiveClock
+	// Seal has digests reported so that nobody can tell by them what they are of; it is that of the engines, too.
+	Seal digest.Seal
+}
+
+// Cluster is how the API server is read.
+type Cluster struct {
+	Client client.Client
+	// Direct reads past the cache.
+	Direct  client.Reader
+	Clients *kube.Clients
+	Watch   *kube.Watch
+	// Version returns the resourceVersion of a ConfigMap, Secret or Flux source as its namespace's deployer last saw it, "" when there is
+	// none; OnChange has a function called when one of them, a record of a release among them, changes.
+	Version  func(ctx context.Context, namespace, kind, name string) (string, error)
+	OnChange func(func(namespace, kind, name string, labels map[string]string))
+	// OnServed has a function called when the API server may serve other kinds than before.
+	OnServed func(func())
+	// Explainer says as a namespace's deployer what ails objects, through a mask that hides what its Secrets hold.
+	Explainer func(namespace string, mask func(string) string) (health.Explainer, error)
+}
+
+// Engines are what delivers.
+type Engines struct {
+	Applier  *apply.Applier
+	Journal  *journal.Journal
+	Releases *release.Engine
+	// Builder makes the objects of Git and Raw Apps.
+	Builder *build.Builder
+}
+
+// Tenants are what tenants may have, and what they use.
+type Tenants struct {
+	// Limits are those of tenants whose Tenant sets none.
+	Limits budget.Limits
+	// Weight returns how many turns a tenant has for one of another's where builds wait; nil: one.
+	Weight func(tenant string) int
+	// Store knows which quotas are lower than their projects' own because of what all projects of a tenant have.
+	Store *usage.Store
+	// Rendered is what all Apps of a tenant deliver.
+	Rendered *usage.Rendered
+	// Refusals says whether a newer version of an App is refused.
+	Refusals *refusal.Registry
+}
+
+// New returns a Reconciler.
+func New(o Options) *Reconciler {
+	c, queue := o.Cluster, &wake.Queue{}
+	reader := &inputs.Reader{Version: c.Version}
+	o.Sources.Client, o.Sources.Inputs, o.Sources.Queue = c.Client, reader, queue
+	recorder := &record.Recorder{Journal: o.Engines.Journal, Seal: o.Seal}
+	transfers := &handover.Transfers{Client: c.Client, Direct: c.Direct, Inventory: recorder, Queue: queue}
+	pruner := &prune.Pruner{Client: c.Client, Direct: c.Direct, Applier: o.Engines.Applier, Events: o.Steps.Events}
+	differences := &drift.Applied{Applier: o.Engines.Applier}
+	admit := &admitter{clients: c.Clients, tenants: o.Tenants}
+	objects := &applier{
+		engine: o.Engines.Applier, inventory: recorder, transfers: transfers, pruner: pruner, drift: differences, admitter: admit,
+		volumes: &handover.Volumes{Client: c.Client, Watch: c.Watch, Transfers: transfers},
+	}
+	releases := &releaser{engine: o.Engines.Releases, applier: o.Engines.Applier, transfers: transfers, pruner: pruner, drift: differences, admitter: admit, seal: o.Seal}
+	r := &Reconciler{
+		steps: o.Steps, refusals: o.Tenants.Refusals, subjects: &subject.Subjects{Clock: o.Clock},
+		recorder:     recorder,
+		dependencies: &dependency.Checker{Client: c.Client, Clients: c.Clients, Watch: c.Watch},
+		sources:      o.Sources,
+		hooks:        &hook.Runner{Watch: c.Watch, Inputs: reader, Explainer: c.Explainer},
+		projects:     &projects{client: c.Client, clients: c.Clients, watch: c.Watch, limits: o.Tenants.Limits},
+		renderer:     &renderer{inputs: reader, sources: o.Sources, builder: o.Engines.Builder, gateway: o.Gateway, queue: queue},
+		admitter:     admit,
+		applier:      objects,
+		releaser:     releases,
+		assessor:     &assessor{watch: c.Watch, explainer: c.Explainer, releaser: releases},
+		remover: &remover{
+			watch: c.Watch, direct: c.Direct, clients: c.Clients, engine: o.Engines.Applier, events: o.Steps.Events,
+			recorder: recorder, transfers: transfers, pruner: pruner, releaser: releases, applier: objects,
+		},
+	}
+	r.renderer.builds.Weight = o.Tenants.Weight
+	r.wakes = &wakes{cluster: c, queue: queue, refusals: o.Tenants.Refusals, sources: r.sources, dependencies: r.dependencies}
+	return r
+}

@@ -1,0 +1,108 @@
+package prune
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
+)
+
+// maxHeld bounds how many objects the status names.
+const maxHeld = 20
+
+// Held are the objects that left an App's source and wait for a person to confirm their deletion.
+type Held struct {
+	// Objects say of each why it is not deleted; Retained is how many of them no confirmation takes.
+	Objects  []string
+	Retained int
+	// Token confirms the deletions, "" where nothing is held.
+	Token string
+	// known: it was found by this process, and not read from the status, which names some of them.
+	known bool
+}
+
+// Held returns what is held of an App: what was last found or, by an earlier process, reported.
+func (p *Pruner) Held(app *v1alpha1.App) Held {
+	if found := p.held.Of(app); found.known {
+		return *found
+	}
+	return Held{Objects: app.Status.Held, Token: app.Status.HeldToken}
+}
+
+// HoldNothing notes that nothing of an App is held.
+func (p *Pruner) HoldNothing(app *v1alpha1.App) Held { return p.hold(app, "", nil, false) }
+
+// hold notes what is held of an App at a revision, and what confirms it. Retain: claims among the entries stay even when they are confirmed.
+func (p *Pruner) hold(app *v1alpha1.App, revision string, entries []v1alpha1.InventoryEntry, retain bool) Held {
+	held := Held{Token: token(revision, entries, retain), known: true}
+	for _, e := range entries {
+		if why, retained := whyHeld(e, retain); why != "" {
+			held.Objects = append(held.Objects, why)
+			if retained {
+				held.Retained++
+			}
+		}
+	}
+	*p.held.Of(app) = held
+	return held
+}
+
+// Record writes what is held into the status.
+func (h Held) Record(status *v1alpha1.AppStatus) {
+	status.Held, status.HeldToken = h.Objects[:min(len(h.Objects), maxHeld)], h.Token
+}
+
+// Summary says for Ready's message how many objects that left the source, or the chart, wait for confirmation, or stay whatever is confirmed;
+// "" for none.
+func (h Held) Summary(app *v1alpha1.App, left string) string {
+	switch n := len(h.Objects); n {
+	case 0:
+		return ""
+	case h.Retained:
+		return fmt.Sprintf("; %d more left %s and stay, as status.held says", n, left)
+	default:
+		return fmt.Sprintf("; %d more left %s and wait, as status.held says. To delete them: kubectl annotate app %s -n %s --overwrite %s=%s",
+			n, left, app.Name, app.Namespace, v1alpha1.ConfirmAnnotation, h.Token)
+	}
+}
+
+// whyHeld says of an object why it is not deleted, and whether it stays even when it is confirmed.
+func whyHeld(e v1alpha1.InventoryEntry, retain bool) (why string, retained bool) {
+	id, err := inventory.ParseObjectID(e.ID)
+	if err != nil {
+		return "", false
+	}
+	ending := ""
+	if retain {
+		ending = ", and claimDeletionPolicy is Retain: nothing deletes it before that is Delete"
+	}
+	switch {
+	case id.Kind == "PersistentVolumeClaim":
+		why, retained = "holds data"+ending, retain
+	case id.Kind == "Namespace" || id.Kind == "CustomResourceDefinition":
+		why = "takes everything of it along"
+	case e.Policy == v1alpha1.PolicyClaims:
+		why, retained = "owns claims that hold data and would go with it"+ending, retain
+	default:
+		why = "is annotated " + v1alpha1.PruneAnnotation + ": " + v1alpha1.PruneConfirm
+	}
+	return fmt.Sprintf("%s %s: %s", id.Kind, id.Name, why), retained
+}
+
+// token stands for a revision, a list of objects, and whether claims among them stay all the same; "" for nothing.
+func token(revision string, held []v1alpha1.InventoryEntry, retain bool) string {
+	if revision == "" || len(held) == 0 {
+		return ""
+	}
+	ids := make([]string, len(held))
+	for i, e := range held {
+		ids[i] = e.ID
+	}
+	slices.Sort(ids)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%t\n%s", revision, retain, strings.Join(ids, "\n")))
+	return hex.EncodeToString(sum[:8])
+}

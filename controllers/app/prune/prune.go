@@ -1,0 +1,138 @@
+// Package prune deletes what an App no longer delivers (garbage collection), but for what is protected: that waits for a person to confirm it,
+// and claims under the policy Retain stay even then.
+package prune
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/inventory"
+)
+
+// Pruner deletes objects of Apps.
+type Pruner struct {
+	Client client.Client
+	// Direct reads past the cache, as the operator.
+	Direct  client.Reader
+	Applier *apply.Applier
+	Events  events.EventRecorder
+
+	held subject.Memory[Held]
+}
+
+// Set is what left the source or the chart of an App.
+type Set struct {
+	// Revision is that of the source: a confirmation is good for one revision and one list.
+	Revision string
+	Stale    []v1alpha1.InventoryEntry
+	// Wanted says which other App takes an object over.
+	Wanted func(context.Context, inventory.ObjectID) (string, error)
+	// Left says what the objects left, such as "the source"; Kept why some are let go of.
+	Left, Kept string
+	// Claims: objects of the set may be claims, or own some.
+	Claims bool
+}
+
+// Prune deletes a set. What is protected is held, and goes only when a person confirmed the very list of what is held, at this revision. An error
+// of package step says that some objects are still being deleted; Removed is right then, too.
+func (p *Pruner) Prune(ctx context.Context, s *subject.Subject, set Set) (apply.Removed, error) {
+	p.HoldNothing(s.App)
+	removal := apply.Removal{
+		Client: p.Sees(s), Entries: set.Stale, Owner: s.Labels(), Guarded: true, Wanted: set.Wanted,
+	}
+	if set.Claims {
+		retain, err := p.Retains(ctx, s)
+		if err != nil {
+			return apply.Removed{Left: set.Stale}, err
+		}
+		removal.Retain, removal.Dependents = retain, Dependents(s)
+	}
+	removed, err := p.removeConfirmed(ctx, s, set.Revision, removal)
+	p.ReportKept(ctx, s.App, removed.Kept, set.Kept)
+	if err != nil {
+		return removed, step.Fail(v1alpha1.PruneFailedReason, fmt.Errorf("deleting what left %s: %w", set.Left, Forbidden(err, "")))
+	}
+	return removed, AwaitGone(s, v1alpha1.ProgressingReason, removed.Leaving)
+}
+
+// removeConfirmed removes objects, and then those that were confirmed. The confirmation is taken off before it is acted on: it never lets
+// anything else go, nor the same again.
+func (p *Pruner) removeConfirmed(ctx context.Context, s *subject.Subject, revision string, removal apply.Removal) (apply.Removed, error) {
+	removed, err := p.Applier.Remove(ctx, removal)
+	held := p.hold(s.App, revision, removed.Held, removal.Retain)
+	if err != nil || held.Token == "" || s.App.Annotations[v1alpha1.ConfirmAnnotation] != held.Token {
+		return removed, err
+	}
+	if err := step.Withdraw(ctx, p.Client, s.App, v1alpha1.ConfirmAnnotation); err != nil {
+		return removed, err
+	}
+	removal.Entries, removal.Confirmed = removed.Held, true
+	listed, err := p.Applier.Remove(ctx, removal)
+	p.hold(s.App, revision, listed.Held, removal.Retain)
+	removed.Left = append(inventory.Without(removed.Left, removed.Held), listed.Left...)
+	removed.Held = listed.Held
+	removed.Leaving = append(removed.Leaving, listed.Leaving...)
+	removed.Wanted = append(removed.Wanted, listed.Wanted...)
+	removed.Kept = append(removed.Kept, listed.Kept...)
+	return removed, err
+}
+
+// Forget drops what is known of an App.
+func (p *Pruner) Forget(app *v1alpha1.App) { p.held.Forget(app) }
+
+// AwaitGone waits for objects that are being deleted. The watch wakes the App when one of them is gone.
+func AwaitGone(s *subject.Subject, reason string, objects []string) error {
+	if len(objects) == 0 {
+		return nil
+	}
+	return step.Wait(reason, step.NextLook(s.Waited("gone: "+objects[0])), "waits for %s to be gone", subject.Few(objects))
+}
+
+// ReportKept reports once that objects were let go of.
+func (p *Pruner) ReportKept(ctx context.Context, app *v1alpha1.App, kept []v1alpha1.InventoryEntry, why string) {
+	if len(kept) == 0 {
+		return
+	}
+	message := fmt.Sprintf("left %s, which %s: kubeop no longer looks after them", inventory.Names(kept), why)
+	p.Events.Eventf(app, nil, corev1.EventTypeNormal, v1alpha1.KeptReason, "Prune", "%s", message)
+	ctrl.LoggerFrom(ctx).Info("Objects are kept", "objects", inventory.Names(kept), "why", why)
+}
+
+// Forbidden says what helps where an object may not be deleted; further is one more way out.
+func Forbidden(err error, further string) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	return fmt.Errorf("%w; ask the administrators to delete it, or to let the project do so: what is cluster-scoped by spec.clusterKinds of the Tenant%s", err, further)
+}
+
+// Sees returns the deployer's client, with which the operator looks at cluster-scoped objects that the deployer may not look at any more: that
+// one is gone, or another owner's by now, ends the matter.
+func (p *Pruner) Sees(s *subject.Subject) client.Client { return seeing{s.Client, p.Direct} }
+
+type seeing struct {
+	client.Client
+	operator client.Reader
+}
+
+// Get implements client.Reader.
+func (c seeing) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, into, opts...)
+	if key.Namespace != "" || !apierrors.IsForbidden(err) {
+		return err
+	}
+	if seen := c.operator.Get(ctx, key, into, opts...); !apierrors.IsForbidden(seen) {
+		return seen
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/record"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
+)
+
+// releaseFacts are the facts of a Helm App's release.
+type releaseFacts struct {
+	// outcome is what the engine found, nil before it was called.
+	outcome *release.Outcome
+	// accepted: what the annotations forceAt and resetAt ask for has begun.
+	accepted bool
+	// notes are the conditions Remediated and TestSuccess.
+	notes []step.Note
+	// proven is set when health and tests found the deployed revision good.
+	proven bool
+	// memory is what earlier Reconciles left.
+	memory *releaseMemory
+	// seal is that of digests in the status.
+	seal digest.Seal
+}
+
+// releaseMemory records the objects of a revision of a release until the status does.
+type releaseMemory struct {
+	name     string
+	deployed deployed
+	entries  []v1alpha1.InventoryEntry
+	// ended is the action whose reason was last sent as an event.
+	ended time.Time
+}
+
+// deployed is a deployed revision of a release, told from one of the same number after another installation by its content.
+type deployed struct {
+	revision int
+	content  string
+}
+
+// of reports whether the memory is of the release that the App has now.
+func (m *releaseMemory) of(app *v1alpha1.App) bool {
+	return m.deployed.revision != 0 && m.name == releaseName(app)
+}
+
+// reported forgets what the status says now.
+func (m *releaseMemory) reported(app *v1alpha1.App) {
+	was := app.Status.Release
+	if was != nil && was.Name == m.name && (deployed{was.Deployed, was.Content}) == m.deployed && slices.Equal(app.Status.Inventory.Entries, m.entries) {
+		*m = releaseMemory{ended: m.ended}
+	}
+}
+
+func releaseName(app *v1alpha1.App) string { return cmp.Or(app.Spec.Helm.ReleaseName, app.Name) }
+
+// recordedRevision is the revision of the release whose objects are recorded.
+func (s *scope) recordedRevision() deployed {
+	if m := s.release.memory; m.of(s.App) {
+		return m.deployed
+	}
+	if was := s.App.Status.Release; was != nil && was.Name == releaseName(s.App) {
+		return s.release.deployedOf(was)
+	}
+	return deployed{}
+}
+
+// recordedEntries are the objects of that revision.
+func (s *scope) recordedEntries() []v1alpha1.InventoryEntry {
+	if m := s.release.memory; m.of(s.App) {
+		return m.entries
+	}
+	return s.inventory.Entries
+}
+
+// recordEntries records other states of the objects of that revision.
+func (s *scope) recordEntries(entries []v1alpha1.InventoryEntry) {
+	m, recorded := s.release.memory, s.recordedRevision()
+	m.name, m.deployed, m.entries = releaseName(s.App), recorded, entries
+	s.inventory = v1alpha1.Inventory{Entries: entries}
+}
+
+// recordObjects takes what the last action left into the inventory.
+func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.Outcome) error {
+	s.inventory = v1alpha1.Inventory{Entries: s.recordedEntries()}
+	now := deployed{outcome.Deployed, outcome.Content}
+	if now == s.recordedRevision() {
+		return nil
+	}
+	left := make([]apply.Left, 0, len(outcome.Objects))
+	versions := map[string]string{}
+	for _, o := range outcome.Objects {
+		if o.Namespace != s.App.Namespace {
+			continue // What a record says of other namespaces is none of this App's.
+		}
+		id := idOf(o.Ref)
+		left = append(left, apply.Left{ID: id, Version: o.Version, Live: o.Live})
+		if o.Live != nil {
+			versions[id.String()] = o.Live.GetResourceVersion()
+		}
+	}
+	entries, err := r.applier.Record(ctx, s.Client, left, s.inventory.Entries)
+	if err != nil {
+		return err
+	}
+	entries = inventory.Join(entries, clusterScopedNow(s.inventory.Entries, outcome)).Entries
+	m := s.release.memory
+	m.name, m.deployed, m.entries = outcome.Release.Name, now, entries
+	s.writes.Released(versions, s.Now())
+	s.inventory, s.unhealthySince = v1alpha1.Inventory{Entries: entries}, nil
+	return nil
+}
+
+// idOf is an object of a release as the inventory names it.
+func idOf(ref cluster.Ref) inventory.ObjectID {
+	return inventory.ObjectID{Namespace: ref.Namespace, Name: ref.Name, Group: ref.Group, Kind: ref.Kind}
+}
+
+// refOf is an object of the inventory as a release names it.
+func refOf(e v1alpha1.InventoryEntry) (cluster.Ref, error) {
+	id, err := inventory.ParseObjectID(e.ID)
+	kind := schema.GroupVersionKind{Group: id.Group, Version: e.Version, Kind: id.Kind}
+	return cluster.Ref{GroupVersionKind: kind, Namespace: id.Namespace, Name: id.Name}, err
+}
+
+// why is the event that says why an action was begun, where that is not plain.
+func (f *releaseFacts) why() []step.Note {
+	o := f.outcome
+	if o == nil || o.Why == "" || !o.Ended.After(f.memory.ended) {
+		return nil
+	}
+	f.memory.ended = o.Ended
+	return []step.Note{{Reason: v1alpha1.ProgressingReason, Message: o.Why, Event: "Normal"}}
+}
+
+func (f *releaseFacts) record(app *v1alpha1.App) {
+	status := &app.Status
+	if f.accepted {
+		status.LastHandledForceAt, status.LastHandledResetAt = app.Annotations[meta.ForceRequestAnnotation], app.Annotations[subject.ResetAnnotation]
+	}
+	if f.outcome == nil {
+		return
+	}
+	status.Failures, status.NextRetryAt = int64(f.outcome.Attempts), nil
+	if at := f.outcome.RetryAt; !at.IsZero() {
+		status.NextRetryAt = &metav1.Time{Time: at}
+	}
+	status.History = historyOf(sealedHistory(status.History, f.seal), f.outcome)
+	if f.outcome.Release.Name == "" {
+		status.Release = nil
+		return
+	}
+	status.Release = f.newest(status)
+}
+
+// newest describes the newest revision. What the engine did not have to read is in the history.
+func (f *releaseFacts) newest(status *v1alpha1.AppStatus) *v1alpha1.ReleaseStatus {
+	info := f.outcome.Release
+	now := &v1alpha1.ReleaseStatus{
+		Name: info.Name, Revision: info.Revision, Status: info.Status, Chart: info.Chart, AppVersion: info.AppVersion,
+		Deployed: f.outcome.Deployed, Content: f.outcome.Content,
+		Proven: f.proven || f.provenBefore(status, deployed{f.outcome.Deployed, f.outcome.Content}),
+	}
+	for _, snapshot := range status.History {
+		if snapshot.Revision == info.Revision && now.Chart == "" {
+			now.Chart, now.AppVersion = snapshot.Chart+"-"+snapshot.ChartVersion, snapshot.AppVersion
+		}
+	}
+	return now
+}
+
+// deployedOf is the deployed revision that a status reports.
+func (f *releaseFacts) deployedOf(reported *v1alpha1.ReleaseStatus) deployed {
+	return deployed{reported.Deployed, f.seal.Of(reported.Content)}
+}
+
+// provenBefore reports whether a deployed revision is recorded to be good.
+func (f *releaseFacts) provenBefore(status *v1alpha1.AppStatus, d deployed) bool {
+	was := status.Release
+	return was != nil && was.Proven && f.deployedOf(was) == d
+}
+
+// sealedHistory is a recorded history whose digests are sealed.
+func sealedHistory(recorded []v1alpha1.ReleaseSnapshot, seal digest.Seal) []v1alpha1.ReleaseSnapshot {
+	sealed := slices.Clone(recorded)
+	for i := range sealed {
+		sealed[i].Digest, sealed[i].ValuesDigest = seal.Of(sealed[i].Digest), seal.Of(sealed[i].ValuesDigest)
+	}
+	return sealed
+}
+
+// historyOf brings the recorded history to what Helm keeps, newest first.
+func historyOf(recorded []v1alpha1.ReleaseSnapshot, outcome *release.Outcome) []v1alpha1.ReleaseSnapshot {
+	known := map[int]v1alpha1.ReleaseSnapshot{}
+	for _, snapshot := range slices.Concat(recorded, outcome.History) {
+		known[snapshot.Revision] = snapshot
+	}
+	var history []v1alpha1.ReleaseSnapshot
+	for revision, state := range outcome.Revisions {
+		if snapshot, ok := known[revision]; ok {
+			snapshot.Status = state
+			history = append(history, snapshot)
+		}
+	}
+	slices.SortFunc(history, func(a, b v1alpha1.ReleaseSnapshot) int { return b.Revision - a.Revision })
+	return history
+}
+
+// clusterScopedNow are the cluster-scoped objects of the deployed revision and those recorded before, which are stale then. Of a revision that a
+// person deployed it is not known what it holds.
+func clusterScopedNow(recorded []v1alpha1.InventoryEntry, outcome release.Outcome) []v1alpha1.InventoryEntry {
+	before := record.ClusterScoped(recorded)
+	if outcome.Content == "" {
+		return before
+	}
+	var now []v1alpha1.InventoryEntry
+	for _, o := range outcome.Shared {
+		e := v1alpha1.InventoryEntry{ID: idOf(o.Ref).String(), Version: o.Version}
+		if o.Kept {
+			e.Policy = v1alpha1.PolicyDisabled
+		}
+		now = append(now, e)
+	}
+	stale := inventory.Without(before, now)
+	for i := range stale {
+		stale[i].Stale = true
+	}
+	return append(now, stale...)
+}

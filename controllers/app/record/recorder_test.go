@@ -1,0 +1,67 @@
+package record
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/journal"
+)
+
+// TestTheNextProcessKnowsWhatAnotherBegan has an App know of objects that an earlier process began to make, until the status reports what
+// became of them.
+func TestTheNextProcessKnowsWhatAnotherBegan(t *testing.T) {
+	api := fake.NewClientBuilder().Build()
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
+	applied := v1alpha1.InventoryEntry{ID: "kubeop-a-b_applied__ConfigMap", Version: "v1", Digest: "1234"}
+	begun := v1alpha1.InventoryEntry{ID: "kubeop-a-b_begun__ConfigMap", Version: "v1"}
+	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{applied}
+	expect := func(r *Recorder, want ...v1alpha1.InventoryEntry) v1alpha1.Inventory {
+		t.Helper()
+		got, err := r.Load(t.Context(), app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Entries); diff != "" {
+			t.Errorf("the inventory (-want +got):\n%s", diff)
+		}
+		return got
+	}
+	killed := &Recorder{Journal: journal.New(api, "kubeop-system", time.Now)}
+	before := expect(killed, applied)
+	if err := killed.Announce(t.Context(), app, before.Entries, []v1alpha1.InventoryEntry{applied, begun}); err != nil {
+		t.Fatal(err)
+	}
+
+	next := &Recorder{Journal: journal.New(api, "kubeop-system", time.Now)}
+	expect(next, applied, begun)
+	next.Keep(app, v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{applied}}, false) // A quiet pass.
+	last := expect(next, applied)
+	next.Keep(app, last, true)
+	expect(next, applied)
+	if left, err := next.Journal.Of(t.Context(), "1"); len(left) > 0 || err != nil {
+		t.Errorf("the journal still has %v, %v", left, err)
+	}
+}
+
+// TestWhatWasWrittenBeforeStillCounts: a pass that failed in part is followed by one that writes only the rest.
+func TestWhatWasWrittenBeforeStillCounts(t *testing.T) {
+	w, now := &Writes{}, time.Unix(100000, 0)
+	entries := []v1alpha1.InventoryEntry{{ID: "a"}, {ID: "b"}}
+	w.Add(entries, map[string]string{"a": "5"}, now)
+	w.Add(entries, map[string]string{"b": "6"}, now.Add(time.Second))
+	if diff := cmp.Diff(map[string]string{"a": "5", "b": "6"}, w.Unsettled()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	w.Settled()
+	if w.Unsettled() != nil || len(w.Recent(now.Add(watchLag))) != 2 {
+		t.Errorf("once healthy, unsettled are %v, recent %v", w.Unsettled(), w.Recent(now))
+	}
+	if late := now.Add(watchLag + 2*time.Second); !w.Shown(late) || w.Recent(late) != nil {
+		t.Error("what a watch had the time to show still counts")
+	}
+}

@@ -1,0 +1,41 @@
+package app
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/inputs"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/build/scheduler"
+	"github.com/kubeop/kubeop/delivery/decrypt"
+	"github.com/kubeop/kubeop/delivery/render"
+)
+
+func TestWhatAFailedBuildIsCalled(t *testing.T) {
+	about := func(err error) error { return fmt.Errorf("a.yaml: %w", err) }
+	tests := map[string]struct {
+		err  error
+		want error
+	}{
+		"what ended the step":        {step.Soon(time.Second), step.Soon(time.Second)},
+		"no Secret with keys yet":    {about(errNoKeys), step.Fail(v1alpha1.DecryptionFailedReason, about(errNoKeys))},
+		"a missing variable object":  {about(render.ErrMissing), step.Fail(v1alpha1.ValuesFailedReason, about(render.ErrMissing))},
+		"the API server's fault":     {about(inputs.ErrReading), step.Fail(v1alpha1.ValuesFailedReason, about(inputs.ErrReading))},
+		"the wrong keys":             {about(decrypt.ErrKeys), step.Stop(v1alpha1.DecryptionFailedReason, about(decrypt.ErrKeys))},
+		"a damaged file":             {about(decrypt.ErrDamaged), step.Stop(v1alpha1.DecryptionFailedReason, about(decrypt.ErrDamaged))},
+		"a killed process":           {about(build.ErrUnfit), step.Fail(v1alpha1.RenderFailedReason, about(build.ErrUnfit))},
+		"a limit":                    {about(render.ErrTooLarge), step.Stop(v1alpha1.RenderFailedReason, about(render.ErrTooLarge))},
+		"a build that took too long": {about(scheduler.ErrTimeout), step.Stop(v1alpha1.RenderFailedReason, about(scheduler.ErrTimeout))},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := renderOutcome(tc.err); !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("got %#v, want %#v", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/prune"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/fault"
+)
+
+// releaseError tells what stands in the way of a release from what may pass.
+func releaseError(err error) error {
+	switch {
+	case errors.Is(err, fault.ErrLocked):
+		return step.Wait(v1alpha1.ReleaseLockedReason, 10*time.Second, "%w", err)
+	case errors.Is(err, fault.ErrTaken):
+		return step.Stop(v1alpha1.ReleaseTakenReason, err)
+	case errors.Is(err, fault.ErrDraining):
+		return step.Wait(v1alpha1.ProgressingReason, 10*time.Second, "%w", err)
+	case errors.As(err, new(*fault.ClaimsInTheWay)):
+		return prune.ClaimsInTheWay(err, "or give the release the name back that it had")
+	}
+	var leaving *fault.Terminating
+	if errors.As(err, &leaving) {
+		return step.Wait(v1alpha1.DeletingReason, 2*time.Second, "%w", err)
+	}
+	return err
+}
+
+// failed tells a chart that cannot succeed from an attempt that will be made again.
+func (r *releaser) failed(s *scope, outcome release.Outcome) error {
+	s.Settled() // The next try begins quietly again.
+	pause := max(outcome.RetryAt.Sub(s.Now()), 100*time.Millisecond)
+	switch {
+	case errors.As(outcome.Failed, new(*fault.ClaimsInTheWay)):
+		return prune.ClaimsInTheWay(outcome.Failed, "or have the chart go on with it as it is")
+	case policy.OnlyUnknownKinds(outcome.Failed):
+		// The kind's definition may be on its way.
+		return step.FailAfter(v1alpha1.NotAllowedReason, pause, outcome.Failed)
+	case errors.As(outcome.Failed, new(*budget.Exceeded)):
+		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)
+	case errors.As(outcome.Failed, new(*fault.NotAllowed)):
+		return step.Stop(v1alpha1.NotAllowedReason, outcome.Failed)
+	case errors.Is(outcome.Failed, fault.ErrTooLarge):
+		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)
+	case errors.Is(outcome.Failed, fault.ErrRender):
+		return step.Stop(v1alpha1.RenderFailedReason, outcome.Failed)
+	case outcome.Held:
+		return step.Stop(v1alpha1.HeldReason, held(outcome))
+	}
+	return step.FailAfter(failureReason(outcome), pause, r.admitter.lowered(s, outcome.Failed))
+}
+
+func failureReason(outcome release.Outcome) string {
+	switch {
+	case outcome.World:
+		return v1alpha1.RetryingReason
+	case outcome.Test == "Failed":
+		return v1alpha1.TestFailedReason
+	case outcome.Deployed == 0:
+		return v1alpha1.InstallFailedReason
+	}
+	return v1alpha1.UpgradeFailedReason
+}
+
+// held says what became of an input that is not tried again.
+func held(outcome release.Outcome) error {
+	done := "left as it is"
+	if m := outcome.Remediation; m != nil && m.Kind == v1alpha1.RemediationRollback {
+		done = fmt.Sprintf("rolled back to revision %d", m.To)
+	} else if m != nil && m.Kind == v1alpha1.RemediationUninstall {
+		done = "uninstalled"
+	}
+	times := "once"
+	if outcome.Attempts > 1 {
+		times = fmt.Sprintf("%d times", outcome.Attempts)
+	}
+	return fmt.Errorf("failed %s and was %s; held until chart or values change, or the annotation %s asks for another try: %w",
+		times, done, meta.ForceRequestAnnotation, outcome.Failed)
+}
+
+// remediated is the condition that reports a rollback or an uninstallation.
+func remediated(outcome release.Outcome) step.Note {
+	note := step.Note{Condition: v1alpha1.RemediatedCondition}
+	m := outcome.Remediation
+	if m == nil {
+		return note
+	}
+	switch {
+	case m.Err != nil && m.Kind == v1alpha1.RemediationUninstall:
+		note.Status, note.Reason, note.Message = "False", v1alpha1.UninstallFailedReason, "uninstalling what kept failing: "+m.Err.Error()
+	case m.Err != nil:
+		note.Status, note.Reason = "False", v1alpha1.RollbackFailedReason
+		note.Message = fmt.Sprintf("rolling back to revision %d: %v", m.To, m.Err)
+	case m.Kind == v1alpha1.RemediationUninstall:
+		note.Status, note.Reason, note.Message = "True", v1alpha1.UninstallSucceededReason, "uninstalled, because it kept failing"
+	default:
+		note.Status, note.Reason = "True", v1alpha1.RollbackSucceededReason
+		note.Message = fmt.Sprintf("rolled back to revision %d", m.To)
+	}
+	note.Event = "Warning"
+	return note
+}

@@ -1,0 +1,46 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/artifact"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+// pull takes an artifact of an OCI registry.
+func (f *Fetcher) pull(ctx context.Context, p *pass, spec *v1alpha1.OCISource) (Files, error) {
+	from := artifact.OCI{URL: spec.URL, Digest: spec.Digest, SemVer: spec.SemVer, Tag: spec.Tag, Insecure: spec.Insecure, Tenant: p.Owner.Tenant}
+	find := func() (artifact.Artifact, error) {
+		return shared(ctx, f, p, query[artifact.Artifact]{
+			of: f.Answers.Pulled, what: fmt.Sprintf("oci %q %t", []string{spec.URL, spec.Digest, spec.SemVer, spec.Tag}, spec.Insecure), secret: spec.SecretRef,
+			host: transport.HostOf(spec.URL),
+			fetch: func(ctx context.Context, auth transport.Auth) (artifact.Artifact, error) {
+				from := from
+				from.Auth = auth
+				return f.Artifacts.Fetch(ctx, from)
+			},
+		})
+	}
+	return f.unpacked(find, func() { p.asked.question = cache.Question{Request: "swept"} })
+}
+
+// unpacked opens an artifact, and finds it anew where it was swept or the disk is another one.
+func (f *Fetcher) unpacked(find func() (artifact.Artifact, error), forget func()) (Files, error) {
+	found, err := find()
+	if err != nil {
+		return Files{}, err
+	}
+	files, err := f.Artifacts.Files(found)
+	if errors.Is(err, failure.ErrNotFound) {
+		forget()
+		if found, err = find(); err == nil {
+			files, err = f.Artifacts.Files(found)
+		}
+	}
+	return Files{FS: files, Revision: found.Revision, Digest: found.Digest}, err
+}

@@ -1,0 +1,184 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/inputs"
+	"github.com/kubeop/kubeop/controllers/app/references"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/app/wake"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+// TestHowAFetchEnds takes the step of a Git app, and looks at what the queue and the condition are told.
+func TestHowAFetchEnds(t *testing.T) {
+	const interval = time.Hour
+	busy := fmt.Errorf("fetching https://git.example/a: %w", failure.ErrBusy)
+	cases := map[string]struct {
+		url    string
+		secret bool
+		// answered is how the source answers, where it is not asked in earnest.
+		answered error
+		reason   string
+		says     string
+		after    time.Duration
+		failed   bool
+	}{
+		"busy":            {answered: busy, reason: v1alpha1.WaitingForTurnReason, says: "git.example", after: time.Minute},
+		"refused":         {answered: failure.ErrAuthentication, reason: v1alpha1.AuthenticationFailedReason, after: interval},
+		"not there":       {answered: failure.ErrNotFound, reason: v1alpha1.SourceNotFoundReason, after: interval},
+		"too large":       {answered: failure.ErrTooLarge, reason: v1alpha1.InvalidSourceReason, after: interval},
+		"unreachable":     {answered: context.DeadlineExceeded, reason: v1alpha1.FetchFailedReason, failed: true},
+		"a bad URL":       {url: "ftp://git.example", reason: v1alpha1.InvalidSourceReason, says: "ftp", after: interval},
+		"no secret there": {url: "https://git.example", secret: true, reason: v1alpha1.FetchFailedReason, says: "secret ns/git of secretRef does not exist: create it", failed: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app", Finalizers: []string{v1alpha1.Finalizer}},
+				Spec:       v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: tc.url}},
+			}
+			app.Spec.Interval.Duration = interval
+			if tc.secret {
+				app.Spec.Git.SecretRef = &v1alpha1.LocalSecretReference{Name: "git"}
+			}
+			f, p := newFetcher(t, app)
+			woken := make(chan types.NamespacedName, 10)
+			f.Answers.wake(func(app types.NamespacedName) { woken <- app })
+			runner := &step.Runner{Client: p.Client, Events: events.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(p.Now())}
+			run := func() (ctrl.Result, error) {
+				s := &recording{Found: Found{}, app: app}
+				return runner.Run(t.Context(), app, s, step.Of(v1alpha1.SourceReadyCondition, s, func(ctx context.Context, s *recording) error {
+					if tc.answered != nil {
+						return outcomeOf(tc.answered)
+					}
+					return f.Fetch(ctx, p.Subject, &s.Found)
+				}))
+			}
+			result, err := run()
+			for result.RequeueAfter == step.Quiet {
+				if c := conditions.Get(app, v1alpha1.SourceReadyCondition); c != nil {
+					t.Fatalf("%v is told while the source is asked", c)
+				}
+				<-woken
+				result, err = run()
+			}
+			if (err != nil) != tc.failed {
+				t.Errorf("the queue is told %v", err)
+			}
+			if d := result.RequeueAfter - tc.after; d < -tc.after/10 || d > tc.after/10 {
+				t.Errorf("looked at after %s, want about %s", result.RequeueAfter, tc.after)
+			}
+			is := conditions.Get(app, v1alpha1.SourceReadyCondition)
+			if is == nil || is.Reason != tc.reason || !strings.Contains(is.Message, tc.says) {
+				t.Errorf("got %v, want %s that says %q", is, tc.reason, tc.says)
+			}
+		})
+	}
+}
+
+// TestSourcesAreAskedForEachTenant has a tenant give up on a source, and another follow the same.
+func TestSourcesAreAskedForEachTenant(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
+	f, p := newFetcher(t, app)
+	ask := func(tenant string, err error) error {
+		p.Owner.Tenant = tenant
+		_, got := answered(t, f, p, query[git.Commit]{of: f.Answers.Commits, what: "git", fetch: func(context.Context, transport.Auth) (git.Commit, error) { return git.Commit{}, err }})
+		return got
+	}
+	if err := ask("mallory", context.DeadlineExceeded); err == nil {
+		t.Fatal("it did not give up")
+	}
+	if err := ask("acme", nil); err != nil {
+		t.Errorf("the other tenant got %v", err)
+	}
+}
+
+// TestAnAppFollowsWhatItIsMadeFrom moves an app from a Git repository to a source of Flux.
+func TestAnAppFollowsWhatItIsMadeFrom(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
+	f, p := newFetcher(t, app)
+	if _, err := answered(t, f, p, query[git.Commit]{of: f.Answers.Commits, what: "git", fetch: func(context.Context, transport.Auth) (git.Commit, error) { return git.Commit{}, nil }}); err != nil {
+		t.Fatal(err)
+	}
+	source := references.Object{Kind: sharedSource, Name: p.asked.source}
+	if len(f.users.Users(source)) != 1 {
+		t.Fatal("it does not follow its repository")
+	}
+	app.Spec.Git = &v1alpha1.GitSource{SourceRef: &v1alpha1.FluxSourceReference{Kind: "GitRepository", Name: "web"}}
+	if err := f.Fetch(t.Context(), p.Subject, &Found{}); err == nil {
+		t.Fatal("there is no such source")
+	}
+	if p.asked.source != "" || len(f.users.Users(source)) != 0 {
+		t.Errorf("it still follows %q", p.asked.source)
+	}
+}
+
+// answered asks as Reconciles do, of which the second finds the answer.
+func answered(t *testing.T, f *Fetcher, p *pass, q query[git.Commit]) (git.Commit, error) {
+	t.Helper()
+	woken := make(chan types.NamespacedName, 10)
+	f.Answers.wake(func(app types.NamespacedName) { woken <- app })
+	for {
+		got, err := shared(t.Context(), f, p, q)
+		if !errors.As(err, new(*cache.Unanswered)) {
+			return got, err
+		}
+		<-woken
+	}
+}
+
+// recording are the facts of a Reconcile that looks for a source.
+type recording struct {
+	Found
+	app *v1alpha1.App
+}
+
+func (r *recording) Record()         { r.Found.Record(r.app) }
+func (r *recording) Summary() string { return "" }
+
+func newFetcher(t *testing.T, app *v1alpha1.App) (*Fetcher, *pass) {
+	t.Helper()
+	api := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(app).WithStatusSubresource(app).Build()
+	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	f := &Fetcher{
+		Client: api, Inputs: &inputs.Reader{Version: func(context.Context, string, string, string) (string, error) { return "1", nil }},
+		Queue: &wake.Queue{}, Git: git.NewStore(t.TempDir(), nil), Answers: NewAnswers(pool.New(pool.Options{Reach: pool.ReachOf}, now), now),
+	}
+	s := (&subject.Subjects{Clock: now}).Of(app)
+	s.Client = api
+	return f, &pass{s, &Found{}, f.asked.Of(app)}
+}
+
+// schemeOf knows Kubernetes' own kinds and kubeop's.
+func schemeOf(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}

@@ -1,0 +1,179 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/inputs"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/delivery/fetch/signature"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/render"
+)
+
+func (f *Fetcher) fetchFiles(ctx context.Context, p *pass) error {
+	spec := p.App.Spec.Git
+	files, err := f.filesOf(ctx, p, spec)
+	if err != nil {
+		return err
+	}
+	if files.FS, err = folder.Ignore(files.FS, spec.Path, spec.Ignore); err != nil {
+		return err
+	}
+	p.found.Files = files
+	p.found.recognize(p.App)
+	return nil
+}
+
+func (f *Fetcher) filesOf(ctx context.Context, p *pass, spec *v1alpha1.GitSource) (Files, error) {
+	switch {
+	case spec.OCI != nil:
+		return f.pull(ctx, p, spec.OCI)
+	case spec.SourceRef != nil:
+		return f.fromFlux(ctx, p, spec.SourceRef)
+	}
+	who, err := f.verification(ctx, p, spec.Verify)
+	if err != nil {
+		return Files{}, err
+	}
+	commit, err := f.commit(ctx, p, git.Source{URL: spec.URL, Ref: spec.Ref, Tenant: p.Owner.Tenant, WithTag: who.WantsTag()}, spec.SecretRef)
+	if err == nil && spec.Verify != nil {
+		err = commit.Verify(who)
+	}
+	if err != nil {
+		return Files{}, err
+	}
+	files, err := p.found.ofCommit(commit)
+	files.reading = commit.Root.Reading()
+	files.FS = files.reading
+	return files, err
+}
+
+// recognize finds the revision: a commit about other folders is none for the App. None is reported while it is not known whether the commit
+// is.
+func (f *Found) recognize(app *v1alpha1.App) {
+	f.Revision = f.Files.Revision
+	before := &app.Status
+	if before.ObservedGeneration != app.Generation || before.LastAttemptedRevision == "" {
+		return
+	}
+	switch f.Files.Digest {
+	case before.SourceDigest:
+		f.Revision = before.LastAttemptedRevision
+	case "":
+		f.Revision = ""
+	}
+}
+
+// ofCommit is what is known of a commit before it is read: whether what was read last is the same there.
+func (f *Found) ofCommit(commit git.Commit) (files Files, err error) {
+	files.Revision = commit.Revision
+	if f.reads != nil {
+		files.Digest, err = commit.Root.DigestOf(f.reads)
+	}
+	return files, err
+}
+
+// Built notes what a build that has ended, well or not, read of a commit; one that did not begin read nothing. What was built before read then
+// what is noted, which is the same in this commit. Where it cannot be found out, the commit is news.
+func (f *Fetcher) Built(s *subject.Subject, found *Found, before string) {
+	if found.Files.reading == nil {
+		return
+	}
+	reads, digest, err := found.Files.read(before)
+	switch {
+	case err != nil:
+		found.Revision = found.Files.Revision
+	case len(reads) > 0:
+		found.Files.Digest = digest
+		found.recognize(s.App)
+		f.reads.Store(s.Key(), reads)
+	}
+}
+
+// noted are reads and the digest of what was read.
+type noted struct {
+	Digest string
+	Reads  folder.Reads
+}
+
+// FromCommit reports whether it is known what is read of the files.
+func (f *Files) FromCommit() bool { return f.reading != nil }
+
+// Noted is what was read of a commit, so that it can be found again, also by another process.
+func (f *Files) Noted() (string, error) {
+	reads, digest, err := f.reading.Done()
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(noted{digest, reads})
+	return string(text), err
+}
+
+// ReadsAs reports whether what was read once, as noted, is the same in this commit.
+func (f *Files) ReadsAs(text string) bool {
+	var was noted
+	if json.Unmarshal([]byte(text), &was) != nil {
+		return false
+	}
+	digest, err := f.reading.DigestOf(was.Reads)
+	return err == nil && digest == was.Digest
+}
+
+// read is what was read of a commit, now or before.
+func (f *Files) read(before string) (folder.Reads, string, error) {
+	if before == "" {
+		return f.reading.Done()
+	}
+	var was noted
+	err := json.Unmarshal([]byte(before), &was)
+	return was.Reads, was.Digest, err
+}
+
+// verification reads the keys that may sign.
+func (f *Fetcher) verification(ctx context.Context, p *pass, spec *v1alpha1.GitVerification) (signature.Verification, error) {
+	if spec == nil {
+		return signature.Verification{}, nil
+	}
+	keys, err := f.Inputs.Data(ctx, p.Subject, inputs.Secret, spec.SecretRef.Name)
+	if errors.Is(err, render.ErrMissing) {
+		return signature.Verification{}, missingSecret(p.App.Namespace, spec.SecretRef.Name, "verify.secretRef")
+	}
+	return signature.Verification{Mode: spec.Mode, Keys: keys, Now: p.Now}, err
+}
+
+func (f *Fetcher) commit(ctx context.Context, p *pass, from git.Source, secret *v1alpha1.LocalSecretReference) (git.Commit, error) {
+	from.Ref = from.Ref.DeepCopy() // The fetch goes on while the App is written.
+	return shared(ctx, f, p, query[git.Commit]{
+		of: f.Answers.Commits, what: fmt.Sprintf("git %q %+q %t", from.URL, from.Ref, from.WithTag), host: transport.HostOf(from.URL), secret: secret,
+		fetch: func(ctx context.Context, auth transport.Auth) (git.Commit, error) {
+			from := from
+			from.Auth = auth
+			return f.Git.Fetch(ctx, from)
+		},
+	})
+}
+
+// readsSame reports whether a commit is about nothing that the App is made from, as far as that is sure: what read the same before ends in the
+// same build.
+func (f *Fetcher) readsSame(app types.NamespacedName, was, is git.Commit) bool {
+	reads, known := f.reads.Load(app)
+	if !known {
+		return false
+	}
+	before, err := was.Root.DigestOf(reads.(folder.Reads))
+	after, also := is.Root.DigestOf(reads.(folder.Reads))
+	return err == nil && also == nil && before == after
+}
+
+// missingSecret says which Secret of a field does not exist.
+func missingSecret(namespace, name, field string) error {
+	return fmt.Errorf("secret %s/%s of %s does not exist: create it", namespace, name, field)
+}

@@ -1,0 +1,107 @@
+package source
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/fetch/git"
+)
+
+// TestTheRevisionThatIsTold has an app that was made of C1 meet C2, in which what it reads is the same or not.
+func TestTheRevisionThatIsTold(t *testing.T) {
+	const same, other = "as in C1", "something else"
+	for name, tc := range map[string]struct {
+		// digest is what is known of C2: "" before a build has ended.
+		digest string
+		// anew: the spec is new.
+		anew bool
+		was  string
+		want string
+	}{
+		"nothing that it reads changed":   {digest: same, was: "C1", want: "C1"},
+		"what it reads changed":           {digest: other, was: "C1", want: "C2"},
+		"no build has ended":              {was: "C1", want: "C1"},
+		"no build has ended, a new spec":  {anew: true, was: "C1", want: "C2"},
+		"the same files, a new spec":      {digest: same, anew: true, was: "C1", want: "C2"},
+		"the first":                       {digest: other, want: "C2"},
+		"the first, no build of it ended": {want: "C2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{}
+			app.Status.LastAttemptedRevision, app.Status.SourceDigest = tc.was, same
+			if tc.anew {
+				app.Generation++
+			}
+			found := &Found{Files: Files{Revision: "C2", Digest: tc.digest}}
+			found.recognize(app)
+			found.Record(app)
+			if got := app.Status.LastAttemptedRevision; got != tc.want {
+				t.Errorf("%s is told, want %s", got, tc.want)
+			}
+			if got := app.Status.SourceDigest; tc.want == "C1" && got != same {
+				t.Errorf("the digest is %q, want that of C1", got)
+			}
+		})
+	}
+}
+
+// TestABuildThatDidNotEnd has what is read be unknown again until one does.
+func TestABuildThatDidNotEnd(t *testing.T) {
+	f, app := &Fetcher{}, &v1alpha1.App{}
+	app.Status.LastAttemptedRevision, app.Status.SourceDigest = "C1", "as in C1"
+	found := &Found{Files: Files{Revision: "C2", reading: (&folder.Folder{}).Reading()}}
+	found.recognize(app)
+	f.Built((&subject.Subjects{}).Of(app), found, "")
+	found.Record(app)
+	if got := app.Status.LastAttemptedRevision; got != "C1" {
+		t.Errorf("%s is told of what nobody read", got)
+	}
+	for range f.reads.Range {
+		t.Error("reads are remembered that nobody made")
+	}
+}
+
+// TestACommitIsKnownByWhatWasRead has the last reads tell of a commit before it is read, and nothing be known without any.
+func TestACommitIsKnownByWhatWasRead(t *testing.T) {
+	commit := git.Commit{Revision: "C2", Root: &folder.Folder{}}
+	read, err := commit.Root.DigestOf(folder.Reads{"."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, reads := range map[string]folder.Reads{read: {"."}, "": nil} {
+		found, err := (&Found{reads: reads}).ofCommit(commit)
+		if err != nil || found.Digest != want || found.Revision != "C2" {
+			t.Errorf("of reads %q: got %q of %s and %v, want %q", reads, found.Digest, found.Revision, err, want)
+		}
+	}
+}
+
+// TestAppsOfACommitAskForOneCause, and whoever was changed by hand since for one of its own.
+func TestAppsOfACommitAskForOneCause(t *testing.T) {
+	cause := func(uid, revision, last string, generation int64) string {
+		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: generation}}
+		app.Annotations = map[string]string{v1alpha1.RevisionAnnotation: revision}
+		app.Status.ObservedGeneration = -1
+		p := &pass{(&subject.Subjects{}).Of(app), &Found{}, &asked{cause: last}}
+		return p.causeOf(cache.Question{Generation: generation, Request: "now"})
+	}
+	common := cause("1", "main@sha1:1", "", 1)
+	if other := cause("2", "main@sha1:1", "", 4); common == "" || other != common {
+		t.Errorf("of one commit: %q and %q", common, other)
+	}
+	edited, again := cause("1", "main@sha1:1", common, 2), cause("1", "main@sha1:1", common, 3)
+	for what, differs := range map[string]bool{
+		"another commit": cause("1", "main@sha1:2", common, 2) != common, "an edit": edited != common, "another edit": again != edited,
+		"apps without a commit": cause("1", "", "", 1) != cause("2", "", "", 1),
+	} {
+		if !differs {
+			t.Errorf("%s has the same cause", what)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/inputs"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/image"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/fetch/verdict"
+	"github.com/kubeop/kubeop/delivery/render"
+)
+
+// registryPause is when a registry that could not be asked is looked at again, where the policy's interval is longer.
+const registryPause = 30 * time.Second
+
+// imageMemory is what is remembered of an image policy.
+type imageMemory struct {
+	// trusted is until when the status is believed without asking the registry; zero before the first look.
+	trusted time.Time
+	// request is the last reconcile request for which the registry was asked anew.
+	request string
+	// change is reported by an event as soon as the status is written.
+	change string
+}
+
+// chooseImage has the image policy choose. A registry that cannot be asked stops nothing while the last choice is one that
+// the policy may make.
+func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
+	spec := p.App.Spec.Image
+	if spec.Policy == nil {
+		return nil
+	}
+	last := p.App.Status.Image
+	if last != nil && !image.Accepts(spec.Reference, spec.Policy, last.Reference, last.Tag) {
+		last = nil
+	}
+	now := p.Now()
+	if p.trustsImage(last, now) {
+		p.found.Image = last
+		p.LookAgain(p.asked.image.trusted.Sub(now))
+		return nil
+	}
+	chosen, err := f.askRegistry(ctx, p)
+	switch {
+	case err == nil:
+		p.found.Image = p.choiceOf(chosen, now)
+		p.LookAgain(max(chosen.Until.Sub(now), time.Second))
+		return nil
+	case last == nil || !keepsLast(err) || p.justAsked(err):
+		return fmt.Errorf("choosing a tag of %s: %w", spec.Reference, err)
+	case !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*cache.Unanswered)):
+		p.found.imageStale = err
+	}
+	p.found.Image = last
+	p.LookAgain(min(registryPause, image.PolicyInterval(spec.Policy)))
+	return nil
+}
+
+// trusts reports whether the registry need not be asked: the process has just begun, and the status says what was chosen for
+// the present spec. After an interval it is asked as always.
+func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
+	m := &p.asked.image
+	settled := last != nil && p.App.Status.ObservedGeneration == p.App.Generation && !p.Requested()
+	if m.trusted.IsZero() && settled {
+		m.trusted = now.Add(image.PolicyInterval(p.App.Spec.Image.Policy))
+	}
+	if !settled || !now.Before(m.trusted) {
+		m.trusted = now
+		return false
+	}
+	return true
+}
+
+// askRegistry asks with the credentials of the pull secrets. A reconcile request asks anew, once.
+func (f *Fetcher) askRegistry(ctx context.Context, p *pass) (image.Chosen, error) {
+	spec := p.App.Spec.Image
+	repository := image.Repository{Name: spec.Reference, Tenant: p.Owner.Tenant}
+	for _, ref := range spec.PullSecrets {
+		data, err := f.Inputs.Data(ctx, p.Subject, inputs.Secret, ref.Name)
+		if errors.Is(err, render.ErrMissing) {
+			return image.Chosen{}, fmt.Errorf("secret %s of spec.image.pullSecrets does not exist: create it", ref.Name)
+		}
+		if err != nil {
+			return image.Chosen{}, fmt.Errorf("reading secret %s of spec.image.pullSecrets: %w", ref.Name, err)
+		}
+		auth, err := transport.AuthFromSecret(data)
+		if err != nil {
+			return image.Chosen{}, fmt.Errorf("secret %s of spec.image.pullSecrets: %w", ref.Name, err)
+		}
+		auth.Secret = p.App.Namespace + "/" + ref.Name
+		repository.Pull = append(repository.Pull, auth)
+	}
+	token, _ := meta.ReconcileAnnotationValue(p.App.Annotations)
+	anew := p.Requested() && p.asked.image.request != token
+	if !anew {
+		if chosen, ok := f.Tags.Known(repository, spec.Policy); ok {
+			return chosen, nil
+		}
+	}
+	chosen, err := f.choose(ctx, p, repository, anew)
+	if !errors.As(err, new(*cache.Unanswered)) {
+		p.asked.image.request = token
+	}
+	return chosen, err
+}
+
+// choose has the registry asked.
+func (f *Fetcher) choose(ctx context.Context, p *pass, repository image.Repository, anew bool) (image.Chosen, error) {
+	ask, err := f.ask(ctx, p, image.Host(repository.Name))
+	if err != nil {
+		return image.Chosen{}, err
+	}
+	policy := p.App.Spec.Image.Policy.DeepCopy()
+	ask.MaxAge = min(ask.MaxAge, image.PolicyInterval(policy)) / 2 // The list of tags has an age of its own.
+	return f.Answers.Choices.Get(ask, func() (cache.Fetcher[image.Chosen], error) {
+		return func(ctx context.Context) (image.Chosen, error) { return f.Tags.Choose(ctx, repository, policy, anew) }, nil
+	})
+}
+
+// keepsLast reports whether an error is of the registry or the way to it, and not that no tag is what the policy wants.
+func keepsLast(err error) bool { return !errors.Is(err, failure.ErrNoTag) }
+
+// choiceOf returns the status of a choice, and has a new one told.
+func (p *pass) choiceOf(chosen image.Chosen, now time.Time) *v1alpha1.ImageStatus {
+	was := p.App.Status.Image
+	if was != nil && was.Reference == chosen.Reference {
+		return was
+	}
+	is := &v1alpha1.ImageStatus{Reference: chosen.Reference, Tag: chosen.Tag, Since: metav1.NewTime(now)}
+	p.asked.image.change = fmt.Sprintf("%s: %s", p.App.Name, chosen.Tag)
+	if was != nil {
+		is.Previous = was.Reference
+		p.asked.image.change = fmt.Sprintf("%s: %s → %s", p.App.Name, was.Tag, chosen.Tag)
+		if was.Tag == chosen.Tag {
+			p.asked.image.change = fmt.Sprintf("%s: %s → %s", p.App.Name, was.Reference, chosen.Reference)
+		}
+	}
+	return is
+}
+
+// Notes report a new image, and a registry that could not be asked.
+func (f *Found) Notes(app *v1alpha1.App) []step.Note {
+	var notes []step.Note
+	if f.image != nil && f.image.change != "" {
+		notes = append(notes, step.Note{Reason: v1alpha1.ImageChosenReason, Message: f.image.change, Event: "Normal"})
+		f.image.change = ""
+	}
+	if f.Image == nil && app.Spec.Image != nil && app.Spec.Image.Policy != nil {
+		return notes // The registry was not asked.
+	}
+	kept := step.Note{Condition: v1alpha1.ImageKeptCondition}
+	if f.imageStale != nil {
+		reason, _ := verdict.Of(f.imageStale)
+		kept.Status, kept.Reason, kept.Event = metav1.ConditionTrue, reason, "Warning"
+		kept.Message = fmt.Sprintf("%s stays: choosing a tag of %s: %s", f.Image.Tag, app.Spec.Image.Reference, f.imageStale)
+	}
+	return append(notes, kept)
+}

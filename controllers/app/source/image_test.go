@@ -1,0 +1,265 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/app/wake"
+	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/image"
+	"github.com/kubeop/kubeop/delivery/fetch/pool"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+// tagServer is a registry of one repository, "web".
+type tagServer struct {
+	*httptest.Server
+	mu    sync.Mutex
+	tags  string // as JSON
+	other string // in digests
+	down  bool
+	asked int
+}
+
+func (s *tagServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	switch {
+	case s.down:
+		w.WriteHeader(http.StatusBadGateway)
+	case strings.HasSuffix(req.URL.Path, "/tags/list"):
+		_, _ = fmt.Fprintf(w, `{"tags":[%s]}`, s.tags)
+	default:
+		w.Header().Set("Content-Type", "application/vnd.oci.image.index.v1+json")
+		w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat(s.other, 64))
+		w.Header().Set("Content-Length", "2")
+	}
+}
+
+// bench is an Image app with a policy; restart forgets what a process remembers.
+type bench struct {
+	t *testing.T
+	*tagServer
+	*Fetcher
+	subjects *subject.Subjects
+	app      *v1alpha1.App
+	clock    *clocktesting.FakeClock
+	woken    chan types.NamespacedName
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{t: t, tagServer: &tagServer{tags: `"1.0.0"`, other: "a"}, clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))}
+	b.Server = httptest.NewServer(b.tagServer)
+	t.Cleanup(b.Close)
+	b.app = &v1alpha1.App{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app", Generation: 1},
+		Spec: v1alpha1.AppSpec{Type: v1alpha1.AppImage, Image: &v1alpha1.ImageSource{
+			Reference: b.Listener.Addr().String() + "/web", Policy: &v1alpha1.ImagePolicy{SemVer: "1.x"},
+		}},
+	}
+	b.restart()
+	return b
+}
+
+func (b *bench) restart() {
+	b.woken = make(chan types.NamespacedName, 10)
+	woken := b.woken
+	b.subjects = &subject.Subjects{Clock: b.clock}
+	b.Fetcher = &Fetcher{Queue: &wake.Queue{}, Answers: NewAnswers(pool.New(pool.Options{Reach: pool.ReachOf}, b.clock), b.clock), Tags: image.NewStore(&transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, b.clock.Now, []string{b.Listener.Addr().String()}, apart.Runner{})}
+	b.Answers.wake(func(app types.NamespacedName) { woken <- app })
+}
+
+// choose takes the step, again when the registry has answered.
+func (b *bench) choose(p *pass) error {
+	for {
+		err := b.chooseImage(context.Background(), p)
+		if !errors.As(err, new(*cache.Unanswered)) {
+			return err
+		}
+		<-b.woken
+	}
+}
+
+// begin begins a look for the source.
+func (b *bench) begin() *pass {
+	asked := b.Fetcher.asked.Of(b.app)
+	return &pass{b.subjects.Of(b.app), &Found{image: &asked.image}, asked}
+}
+
+// look takes the step, and writes the status as the runner does. It returns how often the registry was asked.
+func (b *bench) look() (*pass, int, error) {
+	b.t.Helper()
+	before := b.tagServer.asked
+	p := b.begin()
+	err := b.choose(p)
+	p.found.Record(b.app)
+	if token, ok := meta.ReconcileAnnotationValue(b.app.Annotations); ok {
+		b.app.Status.SetLastHandledReconcileRequest(token)
+	}
+	if err == nil {
+		b.app.Status.ObservedGeneration = b.app.Generation
+	}
+	return p, b.tagServer.asked - before, err
+}
+
+// chooses looks, and wants a tag, a number of requests, and the events.
+func (b *bench) chooses(tag string, asked int, events ...string) *pass {
+	b.t.Helper()
+	p, times, err := b.look()
+	if err != nil || times != asked || b.app.Status.Image == nil || b.app.Status.Image.Tag != tag {
+		b.t.Fatalf("%d requests, %v, %+v; want %d and %s", times, err, b.app.Status.Image, asked, tag)
+	}
+	if got := p.found.Image.Reference; got != b.app.Status.Image.Reference {
+		b.t.Errorf("%s is delivered", got)
+	}
+	var told []string
+	for _, n := range p.found.Notes(b.app) {
+		if n.Event != "" {
+			told = append(told, n.Event+" "+n.Message)
+		}
+	}
+	if diff := cmp.Diff(events, told); diff != "" {
+		b.t.Errorf("events (-want +got):\n%s", diff)
+	}
+	return p
+}
+
+func (b *bench) pass(d time.Duration) { b.clock.SetTime(b.clock.Now().Add(d)) }
+
+func (b *bench) server(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+}
+
+func TestImagePolicyFollowsTheRegistry(t *testing.T) {
+	b := newBench(t)
+	s := b.chooses("1.0.0", 2, "Normal web: 1.0.0")
+	first := b.app.Status.Image.Reference
+	if want := b.app.Spec.Image.Reference + ":1.0.0@sha256:" + strings.Repeat("a", 64); first != want || s.Again() != 5*time.Minute {
+		t.Errorf("it chose %s, and looks again after %s; want %s", first, s.Again(), want)
+	}
+	b.server(func() { b.tags = `"1.0.0","1.1.0","2.0.0"` })
+	b.pass(2 * time.Minute)
+	if s := b.chooses("1.0.0", 0); s.Again() != 3*time.Minute {
+		t.Errorf("it looks again after %s", s.Again())
+	}
+	b.pass(3 * time.Minute)
+	b.chooses("1.1.0", 2, "Normal web: 1.0.0 → 1.1.0")
+	if got := b.app.Status.Image; got.Previous != first || !got.Since.Time.Equal(b.clock.Now()) {
+		t.Errorf("the status says %+v", got)
+	}
+	second := b.app.Status.Image.Reference
+	b.server(func() { b.other = "b" })
+	b.pass(5 * time.Minute)
+	b.chooses("1.1.0", 2, "Normal web: "+second+" → "+strings.ReplaceAll(second, "aaaa", "bbbb"))
+
+	// A request looks at once, and once.
+	b.server(func() { b.tags = `"1.2.0"` })
+	b.app.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"}
+	b.chooses("1.2.0", 2, "Normal web: 1.1.0 → 1.2.0")
+	b.chooses("1.2.0", 0)
+
+	b.app.Spec.Image.Policy = nil
+	if _, asked, err := b.look(); err != nil || asked > 0 || b.app.Status.Image != nil {
+		t.Errorf("without a policy: %d requests, %v, %+v", asked, err, b.app.Status.Image)
+	}
+}
+
+func TestImagePolicyKeepsItsChoice(t *testing.T) {
+	b := newBench(t)
+	b.server(func() { b.down = true })
+	if _, _, err := b.look(); !errors.Is(err, failure.ErrUnavailable) || b.app.Status.Image != nil {
+		t.Fatalf("without a choice: %v, %+v", err, b.app.Status.Image)
+	}
+	b.pass(time.Minute)
+	b.server(func() { b.down = false })
+	b.chooses("1.0.0", 2, "Normal web: 1.0.0")
+
+	b.server(func() { b.down = true })
+	b.pass(5 * time.Minute)
+	kept := "1.0.0 stays: choosing a tag of HOST/web: HOST answered 502 Bad Gateway"
+	s := b.chooses("1.0.0", 1, "Warning "+strings.ReplaceAll(kept, "HOST", b.Listener.Addr().String()))
+	if s.Again() != registryPause {
+		t.Errorf("it looks again after %s", s.Again())
+	}
+	if n := s.found.Notes(b.app)[0]; n.Condition != v1alpha1.ImageKeptCondition || n.Status != metav1.ConditionTrue || n.Reason != v1alpha1.FetchFailedReason {
+		t.Errorf("it says %+v", n)
+	}
+
+	// A choice that the policy would not make any more does not stay.
+	b.app.Spec.Image.Policy.SemVer, b.app.Generation = "2.x", 2
+	b.pass(time.Minute)
+	if _, _, err := b.look(); !errors.Is(err, failure.ErrUnavailable) {
+		t.Errorf("another range: %v", err)
+	}
+	b.server(func() { b.down = false })
+	b.pass(time.Minute)
+	_, _, err := b.look()
+	if err == nil || !strings.HasSuffix(err.Error(), "none of the 1 tags is what the policy wants: semver 2.x") {
+		t.Errorf("no such version: %v", err)
+	}
+	b.app.Spec.Image.Policy.SemVer, b.app.Generation = "1.x", 3
+	s = b.chooses("1.0.0", 1)
+	if n := s.found.Notes(b.app)[0]; n.Condition != v1alpha1.ImageKeptCondition || n.Status != "" {
+		t.Errorf("once it is asked again it says %+v", n)
+	}
+}
+
+func TestImagePolicyAfterARestart(t *testing.T) {
+	b := newBench(t)
+	b.chooses("1.0.0", 2, "Normal web: 1.0.0")
+	b.server(func() { b.tags = `"1.1.0"` })
+	b.restart()
+	if s := b.chooses("1.0.0", 0); s.Again() != 5*time.Minute {
+		t.Errorf("it looks again after %s", s.Again())
+	}
+	b.pass(5 * time.Minute)
+	b.chooses("1.1.0", 2, "Normal web: 1.0.0 → 1.1.0")
+	for name, change := range map[string]func(){
+		"another spec":     func() { b.app.Generation++ },
+		"a request":        func() { b.app.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "later"} },
+		"another registry": func() { b.app.Status.Image.Reference = "elsewhere/web:1.1.0@sha256:0" },
+		"a first look":     func() { b.app.Status.Image = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.restart()
+			change()
+			if _, asked, err := b.look(); asked != 2 || err != nil {
+				t.Errorf("%d requests, %v", asked, err)
+			}
+		})
+	}
+}
+
+// A choice that was not told because the status was not written is told later.
+func TestAnImageIsToldOnce(t *testing.T) {
+	b := newBench(t)
+	p := b.begin()
+	if err := b.choose(p); err != nil {
+		t.Fatal(err)
+	}
+	p.found.Record(b.app) // as a checkpoint does, before a step that ends quietly
+	b.chooses("1.0.0", 0, "Normal web: 1.0.0")
+	b.chooses("1.0.0", 0)
+}

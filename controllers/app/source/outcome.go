@@ -1,0 +1,98 @@
+package source
+
+import (
+	"errors"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/verdict"
+)
+
+// stale is why a source could not be asked, so that what it answered last is delivered.
+type stale struct {
+	// err is why, and retry when it is asked again; waits: it is being asked.
+	err   error
+	retry time.Duration
+	waits bool
+}
+
+// end says how the step of the source ends. A source that cannot be asked takes nothing from what runs: SourceReady reports it, beside a Ready
+// that goes by what was delivered.
+func (f *Fetcher) end(p *pass, err error) error {
+	switch {
+	case err == nil && p.found.stale.err == nil:
+		return nil
+	case err == nil:
+		return p.degrade(outcomeOf(p.found.stale.err), p.found.stale.err)
+	case errors.As(err, new(*cache.Unanswered)):
+		return p.awaitAnswer(err)
+	}
+	outcome := outcomeOf(err)
+	p.found.InLine = errors.Is(err, failure.ErrBusy)
+	if !delivered(p.App) || errors.Is(err, failure.ErrSignature) || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) {
+		return outcome
+	}
+	p.found.Kept = true
+	return p.degrade(outcome, err)
+}
+
+// degrade has the App go on without its source, which is asked again after a while where that may help.
+func (p *pass) degrade(outcome, err error) error {
+	if _, final := verdict.Of(err); !final {
+		p.LookAgain(max(p.found.stale.retry, time.Second))
+	}
+	return step.Degrade(outcome)
+}
+
+// awaitAnswer ends the step while the source is asked. That it lasts is reported where nothing else is to be reported of the source.
+func (p *pass) awaitAnswer(waits error) error {
+	last := conditions.Get(p.App, v1alpha1.SourceReadyCondition)
+	switch {
+	case p.justAsked(waits):
+		return step.Soon(step.Quiet)
+	case delivered(p.App):
+		p.found.Kept = true
+		return step.Skip()
+	case last != nil && last.Status == metav1.ConditionFalse && last.ObservedGeneration == p.App.Generation:
+		return step.Soon(step.LastLook)
+	}
+	return step.Wait(v1alpha1.ProgressingReason, step.LastLook, "%w", waits)
+}
+
+// delivered reports whether what the App is declared to be now was delivered, so that nothing is missing but what may be new in its source.
+func delivered(app *v1alpha1.App) bool {
+	condition := v1alpha1.AppliedCondition
+	if app.Spec.Helm != nil {
+		condition = v1alpha1.ReleasedCondition
+	}
+	c := conditions.Get(app, condition)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == app.Generation && app.Status.LastAppliedRevision != "" &&
+		(!usesFolder(&app.Spec) || app.Status.ObservedTree == app.Annotations[v1alpha1.TreeAnnotation])
+}
+
+// outcomeOf tells faults of the source that only a change can mend from those that time mends.
+func outcomeOf(err error) error {
+	reason, final := verdict.Of(err)
+	switch {
+	case err == nil, step.Ended(err):
+		return err
+	case errors.Is(err, failure.ErrBusy):
+		return step.Wait(reason, time.Minute, "%w", err) // It is woken when there is room.
+	case errors.Is(err, failure.ErrNotReady):
+		return step.Wait(reason, time.Minute, "%w", err)
+	case final:
+		return step.Stop(reason, err)
+	}
+	return step.Fail(reason, err)
+}
+
+// usesFolder reports whether the spec names files beside app.yaml.
+func usesFolder(spec *v1alpha1.AppSpec) bool {
+	return (spec.Image != nil && len(spec.Image.ConfigFiles) > 0) || (spec.Raw != nil && spec.Raw.Path != "") || (spec.Helm != nil && (spec.Helm.Path != "" || len(spec.Helm.ValuesFiles) > 0))
+}

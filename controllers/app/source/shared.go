@@ -1,0 +1,85 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/inputs"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/fetch/transport"
+)
+
+// sharedSource is the kind of a reference to a source whose answers Apps share, which is its name; it is in no namespace.
+const sharedSource = "source"
+
+// query is what a source is asked for: what, at which host, as whom, and how.
+type query[T any] struct {
+	of         *cache.Answers[T]
+	what, host string
+	secret     *v1alpha1.LocalSecretReference
+	// fetch must not use the pass.
+	fetch func(context.Context, transport.Auth) (T, error)
+}
+
+// shared returns what the source last answered any App, or asks it: when the answer is older than the App's interval, or the App's spec or
+// reconcile request is new. Apps of one tenant share answers that were got with the same version of the same Secret. Tenants share none: the
+// timeout and the pace of one would decide what the source seems to say to the others.
+func shared[T any](ctx context.Context, f *Fetcher, p *pass, q query[T]) (T, error) {
+	var none T
+	ask, err := f.ask(ctx, p, q.host)
+	if err != nil {
+		return none, err
+	}
+	q.what += " of " + p.Owner.Tenant
+	if q.secret != nil {
+		version, err := f.Inputs.Version(ctx, p.App.Namespace, inputs.Secret, q.secret.Name)
+		if err != nil {
+			return none, err
+		}
+		q.what += fmt.Sprintf(" as %q", []string{p.App.Namespace, q.secret.Name, version})
+	}
+	p.asked.source = q.what
+	f.refer(p)
+	ask.Key, ask.Version, ask.Cause = q.what, "", p.causeOf(ask.Question)
+	answer, err := lastOf(p, q.of, ask, func() (cache.Fetcher[T], error) {
+		auth, err := transport.ReadAuth(ctx, f.Inputs.Secrets(p.Subject), p.App.Namespace, q.secret)
+		return func(ctx context.Context) (T, error) { return q.fetch(ctx, auth) }, err
+	})
+	if !p.found.stale.waits && !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*cache.Unanswered)) {
+		p.asked.question = ask.Question
+		p.asked.cause = p.commonCause(ask.Question)
+	}
+	return answer, err
+}
+
+// causeOf names why the source is asked anew: the App asks what it did not ask before; "" where it does not. The many Apps that a commit
+// declares have one cause. An App that comes with it a second time has one of its own: a person changed it by hand.
+func (p *pass) causeOf(q cache.Question) string {
+	if !p.isNew(q) {
+		return ""
+	}
+	cause := p.commonCause(q)
+	if p.App.Annotations[v1alpha1.RevisionAnnotation] == "" || p.asked.cause == cause {
+		return fmt.Sprintf("%s generation %d of %s", cause, p.App.Generation, p.App.UID)
+	}
+	return cause
+}
+
+// commonCause names what the Apps of one commit have in common that ask the same.
+func (p *pass) commonCause(q cache.Question) string {
+	return p.App.Annotations[v1alpha1.RevisionAnnotation] + " " + q.Request
+}
+
+// isNew reports whether the App asks something that it did not before. After a restart its status says what was asked.
+func (p *pass) isNew(q cache.Question) bool {
+	if (p.asked.question != cache.Question{}) {
+		return p.asked.question != q
+	}
+	request, _ := meta.ReconcileAnnotationValue(p.App.Annotations)
+	return p.App.Status.ObservedGeneration != p.App.Generation || p.App.Status.LastHandledReconcileAt != request
+}

@@ -1,0 +1,142 @@
+// Package subject is what every step of an App's Reconcile knows of the App: whose it is, who acts for it, within which limits, what no
+// message may show, and when to look again.
+package subject
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/mask"
+	"github.com/kubeop/kubeop/delivery/own"
+)
+
+// maxQuoted is how many characters of a text by others a message quotes.
+const maxQuoted = 200
+
+// ResetAnnotation asks for the failures of a release to be forgotten; it is Flux's, which has no constant for it in its API.
+const ResetAnnotation = "reconcile.fluxcd.io/resetAt"
+
+// Subject is the App of one Reconcile.
+type Subject struct {
+	App *v1alpha1.App
+	// Owner is the tenant, project and namespace of the App, and Client acts as the project's deployer. Both are unset until the project is
+	// resolved.
+	Owner  own.Owner
+	Client client.Client
+	// ClusterKinds are the cluster-scoped kinds that the App may hold, and Limits those of its tenant.
+	ClusterKinds []string
+	Limits       budget.Limits
+
+	clock     clock.PassiveClock
+	progress  *progress
+	sensitive []string
+	again     time.Duration
+}
+
+// progress is the work that an App waits for, and since when.
+type progress struct {
+	phase string
+	since time.Time
+}
+
+// Subjects make the Subject of each Reconcile, and keep the progress of Apps between them.
+type Subjects struct {
+	Clock clock.PassiveClock
+
+	progress Memory[progress]
+}
+
+// Of returns the subject of a Reconcile of an App.
+func (s *Subjects) Of(app *v1alpha1.App) *Subject {
+	return &Subject{App: app, progress: s.progress.Of(app), clock: s.Clock}
+}
+
+// Forget drops what is known of an App.
+func (s *Subjects) Forget(app *v1alpha1.App) { s.progress.Forget(app) }
+
+// Key is the namespace and name of the App.
+func (s *Subject) Key() types.NamespacedName { return client.ObjectKeyFromObject(s.App) }
+
+// Now is the present time.
+func (s *Subject) Now() time.Time { return s.clock.Now() }
+
+// Since returns when the App began to wait in a phase: now, if it waited for something else before.
+func (s *Subject) Since(phase string) time.Time {
+	if s.progress.phase != phase {
+		s.progress.phase, s.progress.since = phase, s.Now()
+	}
+	return s.progress.since
+}
+
+// Waited returns for how long the App has been waiting in a phase.
+func (s *Subject) Waited(phase string) time.Duration { return s.Now().Sub(s.Since(phase)) }
+
+// Settled ends the phase: the App waits for nothing, or begins to wait anew.
+func (s *Subject) Settled() { s.progress.phase = "" }
+
+// Hide adds texts that no message may show.
+func (s *Subject) Hide(texts ...string) { s.sensitive = append(s.sensitive, texts...) }
+
+// Sensitive returns the texts that no message may show.
+func (s *Subject) Sensitive() []string { return s.sensitive }
+
+// Mask hides in a message what is sensitive.
+func (s *Subject) Mask(text string) string { return mask.Of(s.sensitive)(text) }
+
+// Quote returns the first 200 characters of a text by others. It is masked before it is cut: half a secret is not recognized.
+func (s *Subject) Quote(text string) string {
+	text = s.Mask(text)
+	if characters := []rune(text); len(characters) > maxQuoted {
+		return string(characters[:maxQuoted-1]) + "…"
+	}
+	return text
+}
+
+// LookAgain has the App reconciled after a while though all is well. The earliest of all calls counts.
+func (s *Subject) LookAgain(after time.Duration) {
+	if s.again == 0 || after < s.again {
+		s.again = after
+	}
+}
+
+// Again is when to reconcile again though all is well; 0: at the interval.
+func (s *Subject) Again() time.Duration { return s.again }
+
+// DeclaredRevision is the commit that declared the App or, of an App that was not declared in Git, its generation.
+func (s *Subject) DeclaredRevision() string {
+	if revision := s.App.Annotations[v1alpha1.RevisionAnnotation]; revision != "" {
+		return revision
+	}
+	return fmt.Sprintf("generation %d", s.App.Generation)
+}
+
+// Requested reports whether the App has a reconcile request that was not handled.
+func (s *Subject) Requested() bool {
+	token, ok := meta.ReconcileAnnotationValue(s.App.Annotations)
+	return ok && token != s.App.Status.GetLastHandledReconcileRequest()
+}
+
+// Forced reports whether a person asks for another try, by an annotation whose value was not handled.
+func (s *Subject) Forced() bool {
+	return isNew(s.App.Annotations[meta.ForceRequestAnnotation], s.App.Status.LastHandledForceAt)
+}
+
+// Reset reports whether a person asks for the failures to be forgotten, by an annotation whose value was not handled.
+func (s *Subject) Reset() bool {
+	return isNew(s.App.Annotations[ResetAnnotation], s.App.Status.LastHandledResetAt)
+}
+
+// isNew: an annotation that is taken away asks for nothing.
+func isNew(value, handled string) bool { return value != "" && value != handled }
+
+// Labels are those by which what the App owns is found.
+func (s *Subject) Labels() map[string]string {
+	return map[string]string{v1alpha1.TenantLabel: s.Owner.Tenant, v1alpha1.ProjectLabel: s.Owner.Project, v1alpha1.AppLabel: s.Owner.App}
+}
