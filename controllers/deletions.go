@@ -21,7 +21,7 @@ var (
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 )
 
-// deletions tells deletions that were meant for an object from those of what the object needs: its definition, and kubeop.
+// deletions distinguishes deletions that were meant for an object from those of what the object needs: its definition, and kubeop.
 type deletions struct {
 	// client must not read from a cache: the answer is about now.
 	client client.Client
@@ -37,7 +37,7 @@ type deletions struct {
 //
 // When a CustomResourceDefinition is deleted, the API server marks it first and then deletes every object of it. So an object
 // that is marked while its definition is not was meant itself; the definition has to be read after the object's mark was
-// seen. An object may also outlast its definition, where somebody takes the finalizer off the latter, and be there again, marked
+// seen. An object may also outlast its definition, where a person takes the finalizer off the latter, and be there again, marked
 // as it was, when the definition is back. In the same way objects that were deleted while kubeop was not installed, and its
 // guards maybe neither, wait for the next installation.
 func (d *deletions) cause(ctx context.Context, obj step.Object) (step.Cause, error) {
@@ -68,16 +68,16 @@ func (d *deletions) cause(ctx context.Context, obj step.Object) (step.Cause, err
 	return step.Cause{}, nil
 }
 
-// needs are what objects of a definition cannot do without, as they were at one moment: nil is gone.
+// needs are what objects of a definition need to exist, as they were read at one time: nil is gone.
 type needs struct{ definition, deployment *metav1.PartialObjectMetadata }
 
-// needed reads the needs of objects of a definition. One read answers all who asked before it began (singleflight), so that thousands
+// needed reads the needs of objects of a definition. One read answers all callers from before it began (singleflight), so that thousands
 // of objects that are deleted at once do not cost two requests each.
 func (d *deletions) needed(ctx context.Context, definition string) (*needs, error) {
 	read, err, _ := d.flights.Do(definition, func() (any, error) {
 		d.reading.Lock()
 		defer d.reading.Unlock()
-		d.flights.Forget(definition) // Who asks from here on may have seen an object that was marked after this read began.
+		d.flights.Forget(definition) // Callers from here on may have seen an object that was marked after this read began.
 		now := &needs{}
 		var err error
 		if now.definition, err = d.read(ctx, definitionKind, client.ObjectKey{Name: definition}); err != nil || d.deployment == "" {

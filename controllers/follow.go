@@ -33,11 +33,11 @@ func (s *shared) usedByAll() []schema.GroupVersionKind {
 	return kinds
 }
 
-// firstLists begins to watch the kinds that are used by all, and Pods: nobody applies them, and what they suffer is what an app waits for.
+// firstLists begins to watch the kinds that are used by all, and Pods: they are not applied, and their failures are what an app waits for.
 type firstLists struct{ *shared }
 
 const (
-	// inStepWithin is how long workers wait for first lists before they begin all the same, and tell of what is missing at the objects.
+	// inStepWithin is how long workers wait for first lists before they begin all the same, and report at the objects what is missing.
 	inStepWithin = 15 * time.Second
 	// recordedWithin is how long they wait for those of what apps are recorded to hold: one tenant's may never come.
 	recordedWithin = 2 * time.Second
@@ -61,7 +61,7 @@ func (f *firstLists) await(ctx context.Context, within time.Duration, kinds []sc
 	defer cancel()
 	f.watch.Begin(kinds...)
 	for _, kind := range kinds {
-		_ = kube.Await(ctx, func() error { return f.watch.Follow(kind) }) // Whoever looks is told.
+		_ = kube.Await(ctx, func() error { return f.watch.Follow(kind) }) // The objects that need the kind report it.
 	}
 }
 

@@ -186,7 +186,7 @@ func (b *budgets) followSizes(ctx context.Context, objects cache.Cache) error {
 	}
 	count := func(o any) {
 		if app, ok := o.(*v1alpha1.App); ok {
-			b.rendered.Told(client.ObjectKeyFromObject(app), app.Status.RenderedBytes)
+			b.rendered.Observe(client.ObjectKeyFromObject(app), app.Status.RenderedBytes)
 		}
 	}
 	handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{

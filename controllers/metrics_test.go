@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-func TestTheMetricsTellWhatTheObjectsAreLike(t *testing.T) {
+func TestMetricsReportTheConditionsOfObjects(t *testing.T) {
 	failing := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	conditions.MarkFalse(failing, v1alpha1.ReadyCondition, "Broken", "broken")
 	held := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}

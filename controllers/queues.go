@@ -20,7 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 )
 
-// queues is whose turn it is among tenants.
+// queues share workers and processes among tenants.
 type queues struct {
 	// perTenant is how many objects of each kind are reconciled at once for one tenant.
 	perTenant int
@@ -79,7 +79,7 @@ func (q *queues) wake(controller string, key types.NamespacedName) {
 	}
 }
 
-// tenantOf is whose an object in a tenant's namespace is. A namespace that is nobody's, or not known yet, is by itself.
+// tenantOf is the tenant in whose turn an object in a tenant's namespace is looked at. A namespace of no tenant, or not known yet, is by itself.
 func (c *cluster) tenantOf(r reconcile.Request) string {
 	if tenant := c.watch.TenantOf(r.Namespace); tenant != "" {
 		return tenant
@@ -87,7 +87,7 @@ func (c *cluster) tenantOf(r reconcile.Request) string {
 	return "namespace " + r.Namespace
 }
 
-// byItself is whose an object is that is the only one of its kind that its tenant has.
+// byItself is the turn of an object that is the only one of its kind that its tenant has.
 func byItself(r reconcile.Request) string { return "object " + r.Name }
 
 // weights are those of the Tenants, by name.

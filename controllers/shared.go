@@ -137,10 +137,10 @@ func (s *shared) refresh(ctx context.Context) {
 	s.callAll()
 }
 
-// sweepEvery is the time between two searches for what nobody uses any more in the stores.
+// sweepEvery is the time between two searches for what is not used any more in the stores.
 const sweepEvery = time.Hour
 
-// sweep removes from the stores what nobody uses any more.
+// sweep removes from the stores what is not used any more.
 func (s *shared) sweep(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := s.stores.Sweep(ctx); err != nil {

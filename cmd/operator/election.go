@@ -38,7 +38,7 @@ func elect(c *config.Operator, connection *rest.Config, events *leaseEvents, o *
 	if err != nil {
 		return fmt.Errorf("connecting for the election: %w", err)
 	}
-	f := fence.New(c.Namespace+"/"+leaseName, valid, fence.SystemClock(), ends)
+	f := fence.New(c.Namespace+"/"+leaseName, valid, fence.SystemClock(), exit)
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: leaseName},
 		Client:     f.Leases(leases),
@@ -49,8 +49,8 @@ func elect(c *config.Operator, connection *rest.Config, events *leaseEvents, o *
 	o.LeaderElectionReleaseOnCancel = true
 	o.LeaderElectionResourceLockInterface = f.Lock(lock, c.LeaseDuration)
 	// What the lease records is the lock's. To the election itself the lease is as long as the leader may stay without an answer.
-	patient := 2 * c.RenewDeadline
-	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &patient, &c.RenewDeadline, &c.RetryPeriod
+	withoutAnswer := 2 * c.RenewDeadline
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &withoutAnswer, &c.RenewDeadline, &c.RetryPeriod
 	return nil
 }
 
@@ -60,9 +60,8 @@ const (
 	wentBack = 3
 )
 
-// ends ends this process at once: it may write nothing any more, and what it knows is of no use. Whatever it was at goes on in the
-// next one.
-func ends(why error) {
+// exit ends this process at once: it may write nothing any more, and what it knows is of no use. The next one goes on with its work.
+func exit(why error) {
 	fmt.Fprintln(os.Stderr, "kubeop:", why)
 	if errors.Is(why, fence.ErrWentBack) {
 		os.Exit(wentBack)

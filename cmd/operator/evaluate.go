@@ -18,8 +18,8 @@ import (
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
-// patient is how much longer the reading of a pack may take than its processor time.
-const patient = 3
+// wallPerCPU is how many times its processor time the reading of a pack may take.
+const wallPerCPU = 3
 
 // functions are those of the processes, by name.
 var functions = map[string]sandbox.Function{evaluate.Function: evaluate.Chart, build.Function: build.Evaluate, pack.Function: pack.Evaluate, image.Function: image.Evaluate}
@@ -38,7 +38,7 @@ func evaluation(c *config.Operator) controllers.Evaluation {
 			fair.Uses(ctx, usage.CPU)
 			own := sandbox.Limits{Questions: call.Questions}
 			if call.CPU > c.EvaluateCPU {
-				own.CPU, own.Wall = call.CPU, max(c.EvaluateTimeout, patient*call.CPU)
+				own.CPU, own.Wall = call.CPU, max(c.EvaluateTimeout, wallPerCPU*call.CPU)
 			}
 			return pool.Call(ctx, sandbox.Call{Function: call.Name, Input: call.Input, Asks: call.Asks, Limits: own, Usage: usage})
 		},

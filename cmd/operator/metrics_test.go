@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestMetricsAreForThoseWhoMay asks the operator for its metrics as nobody, as an account without rights, and as one that has the chart's
+// TestMetricsNeedAuthorization asks the operator for its metrics as nobody, as an account without rights, and as one that has the chart's
 // role. A replica that does not lead answers, too.
-func TestMetricsAreForThoseWhoMay(t *testing.T) {
+func TestMetricsNeedAuthorization(t *testing.T) {
 	k := newKilled(t, "scraped")
 	tokens := scrapers(t)
 	addresses := map[string]string{}

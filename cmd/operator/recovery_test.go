@@ -22,9 +22,9 @@ import (
 
 var allKinds = []string{"apps", "projects", "repositories", "tenants"}
 
-// TestADeletedDefinitionTakesNothingAlong deletes the definition of each kind, and then of all, under a running operator. What
+// TestADeletedDefinitionDeletesNothingElse deletes the definition of each kind, and then of all, under a running operator. What
 // runs stays; when they are back everything is taken back as it is.
-func TestADeletedDefinitionTakesNothingAlong(t *testing.T) {
+func TestADeletedDefinitionDeletesNothingElse(t *testing.T) {
 	i := newIsland(t)
 	before := i.running()
 	for _, kind := range []string{"apps", "projects"} {
@@ -50,9 +50,9 @@ func TestADeletedDefinitionTakesNothingAlong(t *testing.T) {
 	}
 }
 
-// TestWhatOutlastsItsDefinitionIsLetGo takes the finalizer off a definition that is being deleted while there is no operator. The
+// TestObjectsThatOutlastTheirDefinitionAreReleased takes the finalizer off a definition that is being deleted while there is no operator. The
 // objects are there again with the definition, marked as deleted.
-func TestWhatOutlastsItsDefinitionIsLetGo(t *testing.T) {
+func TestObjectsThatOutlastTheirDefinitionAreReleased(t *testing.T) {
 	i := newIsland(t)
 	before := i.running()
 	i.killed.kill(i.operator)

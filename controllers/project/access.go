@@ -31,5 +31,5 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	if err := s.made.Prune(ctx, s.labels()); err != nil {
 		return err
 	}
-	return r.count(ctx, s) // Again: apps of a new project have come meanwhile, and to tell of them later takes another write.
+	return r.count(ctx, s) // Again: apps of a new project have come meanwhile, and to count them later takes another write.
 }

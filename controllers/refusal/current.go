@@ -38,12 +38,12 @@ func (r *Registry) Notes(kind string, o step.Object) []step.Note {
 	return []step.Note{outdated(refusal, conditions.GetMessage(o, v1alpha1.CurrentCondition))}
 }
 
-// outdated is the condition, and the event that tells of it, while a newer version is refused. A problem that was there before
-// the process started stays told with the commit it was told with.
-func outdated(refusal Refusal, told string) step.Note {
+// outdated is the condition, with its event, while a newer version is refused. A problem that was there before the process started keeps
+// the commit with which the condition names it, which is the message before.
+func outdated(refusal Refusal, before string) step.Note {
 	message := refusal.Revision + refused + refusal.Problem
-	if _, problem, _ := strings.Cut(told, refused); refusal.found && problem == refusal.Problem {
-		message = told
+	if _, problem, _ := strings.Cut(before, refused); refusal.found && problem == refusal.Problem {
+		message = before
 	}
 	return step.Note{
 		Condition: v1alpha1.CurrentCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.InvalidTreeReason,

@@ -126,7 +126,7 @@ func (r *Registry) put(repository string, refused map[Unit]Refusal) {
 	r.refused[repository] = refused
 }
 
-// wake has an object looked at. Before its controller started nobody needs to: it begins with all objects.
+// wake has an object looked at. Before its controller started there is no need: it begins with all objects.
 func (r *Registry) wake(unit Unit) {
 	if q := r.queues[unit.Kind]; q != nil {
 		q.Add(reconcile.Request{NamespacedName: unit.ObjectKey})

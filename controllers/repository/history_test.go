@@ -191,8 +191,8 @@ func TestAConfirmationLetsOneCommitInOnce(t *testing.T) {
 	b.want("foreign")
 }
 
-// TestAConfirmationOfWhatIsInForceIsUsedUp as when the process ended before the commit was recorded as accepted.
-func TestAConfirmationOfWhatIsInForceIsUsedUp(t *testing.T) {
+// TestAConfirmationOfTheAcceptedCommitIsRemoved as when the process ended before the commit was recorded as accepted.
+func TestAConfirmationOfTheAcceptedCommitIsRemoved(t *testing.T) {
 	b := newBench(t)
 	b.annotate(hashOf(b.repository.Status.LastAttemptedRevision))
 	b.want("1")
@@ -244,8 +244,8 @@ func TestTagsOfARange(t *testing.T) {
 	b.want("two", "v1.0.0@sha1:"+hashOf(first)+" does not descend")
 }
 
-// TestALastCommitThatNobodyHasAnyMore: what runs is left alone, and nothing else is synced in its place.
-func TestALastCommitThatNobodyHasAnyMore(t *testing.T) {
+// TestALastCommitThatIsGone: what runs is left alone, and nothing else is synced in its place.
+func TestALastCommitThatIsGone(t *testing.T) {
 	b := newBench(t)
 	b.want("1")
 	last := b.repository.Status.LastAttemptedRevision

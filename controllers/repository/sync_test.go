@@ -42,8 +42,8 @@ func TestTheFirstReadingOfAllTenantsIsAnnounced(t *testing.T) {
 	}
 }
 
-// TestAFailureIsToldUntilTheRemoteAnswers: also by a process that has not asked it to the end yet, but not after the spec changed.
-func TestAFailureIsToldUntilTheRemoteAnswers(t *testing.T) {
+// TestAFailureIsReportedUntilTheRemoteAnswers: also by a process that has not asked it to the end yet, but not after the spec changed.
+func TestAFailureIsReportedUntilTheRemoteAnswers(t *testing.T) {
 	condition := func(status metav1.ConditionStatus, generation int64) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.FetchedCondition, Status: status, Reason: "R", ObservedGeneration: generation}}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // release takes the finalizer off obj, which lets it be gone. It reports false where it was gone already: a cache is a little late. Only
-// metadata is sent and answered, because obj may be large, and nobody reads it any more.
+// metadata is sent and answered, because obj may be large, and is not read any more.
 func (r *Runner) release(ctx context.Context, obj Object) (bool, error) {
 	controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer)
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": obj.GetUID(), "finalizers": obj.GetFinalizers()}})

@@ -24,7 +24,7 @@ type noted struct {
 func (n *noted) Notes() []Note   { return []Note{n.note} }
 func (n *noted) Details() string { return n.details }
 
-func TestSoonTellsNothing(t *testing.T) {
+func TestSoonWritesNothing(t *testing.T) {
 	b := newBench(t, web())
 	if _, err := b.run(t, Stop("Wrong", errors.New("no"))); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ type eager struct{ facts }
 
 func (*eager) Again() time.Duration { return 7 * time.Second }
 
-func TestWhatOnlyAChangeCanHelpIsLookedForAsSoonAsTheScopeSays(t *testing.T) {
+func TestAStoppedObjectIsReconciledAsSoonAsTheScopeSays(t *testing.T) {
 	for name, outcome := range map[string]error{"well": nil, "stopped": Stop("Wrong", errors.New("no"))} {
 		b := newBench(t, web())
 		f := &eager{facts{app: b.app}}

@@ -30,7 +30,7 @@ type Runner struct {
 	// Cause is asked, before a Finalize removes anything, whether the deletion was meant for the object; nil for always. It
 	// must not read from a cache.
 	Cause func(ctx context.Context, obj Object) (Cause, error)
-	// Wake has the object of a key looked at: it is called when a watch that a step needed can tell what there is. Nil: the object is
+	// Wake has the object of a key looked at: it is called when a watch that a step needed knows what there is. Nil: the object is
 	// only looked at again after a while.
 	Wake func(key client.ObjectKey)
 

@@ -191,7 +191,7 @@ func told(app *v1alpha1.App) []string {
 	return all
 }
 
-func TestTheSameOutcomeTwiceWritesAndTellsOnce(t *testing.T) {
+func TestTheSameOutcomeTwiceIsOneWriteAndOneEvent(t *testing.T) {
 	for name, outcome := range map[string]error{
 		"well": nil, "stopped": Stop("Wrong", errors.New("no")), "waiting": Wait("NotYet", time.Second, "rain"),
 		"failed": FailAfter("Away", time.Second, errors.New("no")),
@@ -221,7 +221,7 @@ func TestRetryIntervalReplacesTheBackoff(t *testing.T) {
 	}
 }
 
-func TestASuspendedObjectIsLeftAlone(t *testing.T) {
+func TestASuspendedObjectRunsNoStep(t *testing.T) {
 	b := newBench(t, web(func(a *v1alpha1.App) { a.Spec.Suspend = true }))
 	result, err := b.run(t, errors.New("must not run"))
 	if err != nil || !result.IsZero() || b.patches != 0 || len(b.app.Finalizers) != 0 {
@@ -229,7 +229,7 @@ func TestASuspendedObjectIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestASuspendedObjectSaysSo(t *testing.T) {
+func TestReadySaysThatTheObjectIsSuspended(t *testing.T) {
 	b := newBench(t, web())
 	if _, err := b.run(t, nil); err != nil {
 		t.Fatal(err)

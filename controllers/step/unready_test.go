@@ -41,8 +41,8 @@ func TestAListThatIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestAKindThatCannotBeListedIsToldAtOnce and is a failure as any other.
-func TestAKindThatCannotBeListedIsToldAtOnce(t *testing.T) {
+// TestAKindThatCannotBeListedIsReportedAtOnce and is a failure as any other.
+func TestAKindThatCannotBeListedIsReportedAtOnce(t *testing.T) {
 	b := newBench(t, web())
 	no := errors.New("the server does not allow this method")
 	_, err := b.run(t, &kube.Unready{What: "Widget", Since: b.Clock.Now(), Err: no})
@@ -52,7 +52,7 @@ func TestAKindThatCannotBeListedIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestWhoNeedsAListIsWoken(t *testing.T) {
+func TestAnObjectThatNeedsAListIsWokenByIt(t *testing.T) {
 	b := newBench(t, web())
 	woken := make(chan client.ObjectKey, 1)
 	b.Wake = func(key client.ObjectKey) { woken <- key }

@@ -12,7 +12,7 @@ import (
 )
 
 // grant lets the owners see the tenant's Projects, and of the cluster-scoped kinds the Tenant and Repository of their
-// own, where the errors of their files are told.
+// own, where the errors of their files are reported.
 func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	name := clusterRole(s.tenant)
 	own := rbac.PolicyRule().WithAPIGroups(v1alpha1.Group).WithResources("tenants", "repositories").

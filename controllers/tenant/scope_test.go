@@ -6,7 +6,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-func TestTheSummaryTellsWhatIsSeldomMeant(t *testing.T) {
+func TestTheSummaryNamesSettingsThatAreSeldomMeant(t *testing.T) {
 	owners := []v1alpha1.Owner{{Kind: "User", Name: "lead", Role: "admin"}}
 	tests := map[string]struct {
 		owners     []v1alpha1.Owner

@@ -43,7 +43,7 @@ func tenantOf(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 // madeFor maps an object to the tenant it was made for; what belongs to a project is the project's, and labels that do not
-// fit the namespace they are in are nobody's.
+// fit the namespace they are in mean nothing.
 func madeFor(_ context.Context, o client.Object) []reconcile.Request {
 	home := v1alpha1.HomeNamespace(o.GetLabels()[v1alpha1.TenantLabel])
 	if o.GetLabels()[v1alpha1.ProjectLabel] != "" || (o.GetNamespace() != "" && o.GetNamespace() != home) {

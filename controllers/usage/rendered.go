@@ -13,8 +13,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 )
 
-// Rendered adds up the sizes of what each tenant's apps deliver. What statuses tell of is counted from the start on; of an app whose
-// status tells nothing, because an operator that did not count applied it, the size is known when it is rendered again. Safe for
+// Rendered adds up the sizes of what each tenant's apps deliver. What statuses record is counted from the start on; of an app whose
+// status records nothing, because an operator that did not count applied it, the size is known when it is rendered again. Safe for
 // concurrent use.
 type Rendered struct {
 	// Wake has an app looked at that was refused, when there is room for it. It must not block.
@@ -32,18 +32,18 @@ type renderedOf struct {
 
 // appSize is what one app delivers, in bytes.
 type appSize struct {
-	// told is by its status, asked was let through last. The larger of them counts: what was let through may not be applied yet.
-	told, asked int64
+	// recorded is in its status, admitted was let through last. The larger of them counts: what was let through may not be applied yet.
+	recorded, admitted int64
 	// refused is the size of what was refused last, 0 of nothing, and limit what was allowed then.
 	refused, limit int64
 	// woken is how often the app was woken because there was room.
 	woken int
 }
 
-func (a *appSize) counts() int64 { return max(a.told, a.asked) }
+func (a *appSize) counts() int64 { return max(a.recorded, a.admitted) }
 
-// Told notes what the status of an app tells, 0 where it tells nothing.
-func (r *Rendered) Told(app types.NamespacedName, bytes int64) {
+// Observe counts what the status of an app records, 0 where it records nothing.
+func (r *Rendered) Observe(app types.NamespacedName, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	tenant := TenantOf(app.Namespace)
@@ -52,7 +52,7 @@ func (r *Rendered) Told(app types.NamespacedName, bytes int64) {
 	}
 	t, a := r.of(tenant, app)
 	before := a.counts()
-	a.told = bytes
+	a.recorded = bytes
 	r.changes(t, a.counts()-before)
 }
 
@@ -85,7 +85,7 @@ func (r *Rendered) Admit(tenant string, app types.NamespacedName, bytes, limit i
 		return &budget.Exceeded{Field: budget.RenderedBytes, Is: sum, Limit: limit, What: fmt.Sprintf(
 			"what all apps of tenant %s deliver, as rendered, with this one's %s (the largest others: %s)", tenant, budget.RenderedBytes.Text(bytes), t.largest(app))}
 	}
-	a.asked, a.refused = bytes, 0
+	a.admitted, a.refused = bytes, 0
 	r.changes(t, a.counts()-before)
 	return nil
 }
@@ -105,7 +105,7 @@ func (r *Rendered) Asked(app types.NamespacedName) (bytes int64, woken int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t := r.tenants[TenantOf(app.Namespace)]; t != nil && t.apps[app] != nil {
-		return t.apps[app].asked, t.apps[app].woken
+		return t.apps[app].admitted, t.apps[app].woken
 	}
 	return 0, 0
 }
@@ -131,7 +131,7 @@ func (r *Rendered) of(tenant string, app types.NamespacedName) (*renderedOf, *ap
 	return t, t.apps[app]
 }
 
-// changes takes in that the sum changes, and has the apps looked at for which there is room now.
+// changes adds to the sum, and has the apps looked at for which there is room now.
 func (r *Rendered) changes(t *renderedOf, by int64) {
 	t.sum += by
 	if by >= 0 {

@@ -33,8 +33,8 @@ func TestTenantOfIsThatOfTheNamespace(t *testing.T) {
 
 func TestAdmitRefusesTheAppThatIsOverTheSum(t *testing.T) {
 	r, woken := rendering()
-	r.Told(web, 60<<10)
-	r.Told(log, 30<<10)
+	r.Observe(web, 60<<10)
+	r.Observe(log, 30<<10)
 	if err := r.Admit("acme", api, 10<<10, 100<<10); err != nil {
 		t.Errorf("there is room: %v", err)
 	}
@@ -66,7 +66,7 @@ func TestAdmitRefusesTheAppThatIsOverTheSum(t *testing.T) {
 	}
 }
 
-func TestWhatIsLetThroughCountsUntilTheStatusTellsLess(t *testing.T) {
+func TestWhatIsAdmittedCountsUntilTheStatusRecordsLess(t *testing.T) {
 	r, _ := rendering()
 	sums := func(want int64) {
 		t.Helper()
@@ -80,15 +80,15 @@ func TestWhatIsLetThroughCountsUntilTheStatusTellsLess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.Told(web, 0)
+	r.Observe(web, 0)
 	sums(0)
 	admit(500)
 	sums(500)
-	r.Told(web, 500)
+	r.Observe(web, 500)
 	sums(500)
 	admit(200)
 	sums(500)
-	r.Told(web, 200)
+	r.Observe(web, 200)
 	sums(200)
 	if asked, _ := r.Asked(web); asked != 200 {
 		t.Errorf("asked was %d", asked)
@@ -101,14 +101,14 @@ func TestWhatIsLetThroughCountsUntilTheStatusTellsLess(t *testing.T) {
 	}
 }
 
-func TestWhoWasRefusedIsWokenOnceThereIsRoom(t *testing.T) {
+func TestARefusedAppIsWokenOnceThereIsRoom(t *testing.T) {
 	r, woken := rendering()
-	r.Told(web, 60)
-	r.Told(log, 30)
+	r.Observe(web, 60)
+	r.Observe(log, 30)
 	if err := r.Admit("acme", api, 50, 100); err == nil {
 		t.Fatal("there is no room")
 	}
-	r.Told(web, 55)
+	r.Observe(web, 55)
 	if len(*woken) > 0 {
 		t.Errorf("of 85 and 50 there is no room in 100, and woken are %v", *woken)
 	}
@@ -116,8 +116,8 @@ func TestWhoWasRefusedIsWokenOnceThereIsRoom(t *testing.T) {
 	if len(*woken) > 0 {
 		t.Errorf("of 55 and 50 there is no room in 100, and woken are %v", *woken)
 	}
-	r.Told(web, 50)
-	r.Told(web, 40)
+	r.Observe(web, 50)
+	r.Observe(web, 40)
 	if !slices.Equal(*woken, []types.NamespacedName{api}) {
 		t.Errorf("woken are %v, want api once", *woken)
 	}

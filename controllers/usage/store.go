@@ -21,8 +21,8 @@ const (
 	// gather is how long changes of quotas are gathered before a tenant's projects are looked at: what a tenant makes meanwhile may be
 	// beyond its bound.
 	gather = time.Second
-	// loosen is the least time between two looks at a tenant's projects because less is taken than before. Who makes and deletes
-	// objects at the bound would have the quotas of all its projects written each second.
+	// loosen is the least time between two looks at a tenant's projects because less is taken than before. Otherwise a tenant that
+	// makes and deletes objects at the bound would have the quotas of all its projects written each second.
 	loosen = 10 * time.Second
 )
 
@@ -57,9 +57,9 @@ type stored struct {
 	taken int64
 	// less are the projects' namespaces whose quota was looked at, and whether that was lowered.
 	less map[string]bool
-	// told is what was taken when the projects were woken last, at a time.
-	told int64
-	at   time.Time
+	// reported is what was taken when the projects were woken last, at a time.
+	reported int64
+	at       time.Time
 }
 
 // Changed notes that the quota of a tenant's namespace is another one. It does not wait.
@@ -140,16 +140,16 @@ func (s *Store) Start(ctx context.Context) error {
 			return nil
 		case <-s.Clock.After(gather):
 		}
-		tenants, wake := s.moved(ctx)
+		tenants, wake := s.due(ctx)
 		for _, tenant := range tenants {
 			wake(ctx, tenant)
 		}
 	}
 }
 
-// moved returns the tenants, of those that changed, whose projects are to be looked at now, and what has them looked at. What cannot be counted, or is to be
-// looked at later, changes again.
-func (s *Store) moved(ctx context.Context) (tenants []string, wake func(context.Context, string)) {
+// due returns the tenants, of those that changed, whose projects are to be looked at now, and what wakes these. What cannot be counted,
+// or is to be looked at later, stays among what changed.
+func (s *Store) due(ctx context.Context) (tenants []string, wake func(context.Context, string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed := s.changed
@@ -160,13 +160,13 @@ func (s *Store) moved(ctx context.Context) (tenants []string, wake func(context.
 		switch {
 		case err != nil, s.wake == nil:
 			s.look(name)
-		case t == nil || t.taken == t.told:
-		case !t.bound.Near(max(t.taken, t.told)):
-			t.told = t.taken
-		case t.taken < t.told && now.Sub(t.at) < loosen:
+		case t == nil || t.taken == t.reported:
+		case !t.bound.Near(max(t.taken, t.reported)):
+			t.reported = t.taken
+		case t.taken < t.reported && now.Sub(t.at) < loosen:
 			s.look(name)
 		default:
-			t.told, t.at = t.taken, now
+			t.reported, t.at = t.taken, now
 			tenants = append(tenants, name)
 		}
 	}

@@ -78,7 +78,7 @@ func (w *world) shares(namespace string) int64 {
 	return most.Value()
 }
 
-func TestShareIsOfWhatAllNamespacesOfTheTenantHave(t *testing.T) {
+func TestShareCountsAllNamespacesOfTheTenant(t *testing.T) {
 	w := newWorld(t)
 	w.has("kubeop-acme", 5) // Its home.
 	w.has("kubeop-acme-blog", 40)
@@ -149,7 +149,7 @@ func (w *world) wakes() func(want ...string) {
 	}
 }
 
-func TestProjectsAreLookedAtWhenAnotherTookWhatWasLeft(t *testing.T) {
+func TestProjectsAreWokenWhenAnotherUsesTheRest(t *testing.T) {
 	w := newWorld(t)
 	expect := w.wakes()
 	w.has("kubeop-acme-blog", 30)

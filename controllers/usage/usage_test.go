@@ -125,7 +125,7 @@ func (failing) List(context.Context, client.ObjectList, ...client.ListOption) er
 	return errors.New("no cache")
 }
 
-func TestWhatCannotBeListedIsNotZero(t *testing.T) {
+func TestAFailedListIsAnErrorAndNotZero(t *testing.T) {
 	if u, err := (&Counter{Reader: failing{}}).Of(t.Context(), "acme"); err == nil {
 		t.Errorf("counted %s", fmt.Sprint(u))
 	}

@@ -1,4 +1,4 @@
-// Package volumes has the volumes of a namespace outlive it where somebody is about to delete it by hand: before admission lets
+// Package volumes has the volumes of a namespace outlive it where a person is about to delete it: before admission lets
 // the namespace go, their reclaim policy is Retain.
 package volumes
 
@@ -36,7 +36,7 @@ const again = 30 * time.Second
 // maxNamed is how many volumes the annotation names.
 const maxNamed = 20
 
-// Reconciler reconciles namespaces of tenants that somebody is about to delete.
+// Reconciler reconciles namespaces of tenants that a person is about to delete.
 type Reconciler struct {
 	// Direct reads and writes past the cache.
 	Direct client.Client
@@ -71,29 +71,29 @@ func marksOf(o client.Object) [2]string {
 	return [2]string{o.GetAnnotations()[v1alpha1.AllowDeletionAnnotation], o.GetAnnotations()[v1alpha1.VolumesRetainedAnnotation]}
 }
 
-// Reconcile has the volumes of one namespace retained while its deletion is allowed, and says so on it; where it no longer is,
-// it takes back what it said. The volumes stay as they are: nobody knows what they were before.
+// Reconcile has the volumes of one namespace retained while its deletion is allowed, and names them on it; where it no longer is,
+// it removes the annotation. The volumes keep their policy: what it was before is not known.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ns := &corev1.Namespace{}
 	if err := r.Direct.Get(ctx, request.NamespacedName, ns); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	said, told := ns.Annotations[v1alpha1.VolumesRetainedAnnotation]
+	annotated, there := ns.Annotations[v1alpha1.VolumesRetainedAnnotation]
 	switch {
 	case ns.Labels[v1alpha1.TenantLabel] == "":
 		return reconcile.Result{}, nil
 	case ns.Annotations[v1alpha1.AllowDeletionAnnotation] != ns.Name:
-		if !told {
+		if !there {
 			return reconcile.Result{}, nil
 		}
-		return reconcile.Result{}, r.say(ctx, ns, nil)
+		return reconcile.Result{}, r.annotate(ctx, ns, nil)
 	}
 	retained, err := r.retain(ctx, ns.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if now := summary(retained); now != said {
-		if err := r.say(ctx, ns, now); err != nil {
+	if now := summary(retained); now != annotated {
+		if err := r.annotate(ctx, ns, now); err != nil {
 			return reconcile.Result{}, err
 		}
 		r.Events.Eventf(ns, nil, corev1.EventTypeNormal, v1alpha1.VolumesRetainedReason, "Retain", "deletion is allowed; of its claims outlive it %s", now)
@@ -120,7 +120,7 @@ func (r *Reconciler) retain(ctx context.Context, namespace string) ([]string, er
 		if err != nil {
 			return nil, fmt.Errorf("reading the volume of claim %s: %w", claim.Name, err)
 		}
-		// A claim may name any volume; only the volume says whose it is.
+		// A claim may name any volume; only the volume says which one it belongs to.
 		if ref := volume.Spec.ClaimRef; ref == nil || ref.UID != claim.UID {
 			continue
 		}
@@ -144,8 +144,8 @@ func (r *Reconciler) keep(ctx context.Context, volume *corev1.PersistentVolume) 
 	return nil
 }
 
-// say writes the annotation of exactly this namespace, or takes it away with nil.
-func (r *Reconciler) say(ctx context.Context, ns *corev1.Namespace, text any) error {
+// annotate writes the annotation of exactly this namespace, or takes it away with nil.
+func (r *Reconciler) annotate(ctx context.Context, ns *corev1.Namespace, text any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": ns.UID, "annotations": map[string]any{v1alpha1.VolumesRetainedAnnotation: text},
 	}})
@@ -154,7 +154,7 @@ func (r *Reconciler) say(ctx context.Context, ns *corev1.Namespace, text any) er
 	}
 	target := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}
 	if err := r.Direct.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager+"-retention")); err != nil {
-		return fmt.Errorf("telling of the volumes of namespace %s: %w", ns.Name, err)
+		return fmt.Errorf("naming the volumes on namespace %s: %w", ns.Name, err)
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ func (d *Result) checkStamps(path string, value any, at identity.Ref) {
 	}
 }
 
-// ownStamp says what is wrong with writing a label of kubeop's, which is worse when it names somebody else.
+// ownStamp says what is wrong with writing a label of kubeop's, which is worse when it names another tenant.
 func ownStamp(key, value string, at identity.Ref) string {
 	if key == v1alpha1.TenantLabel && value != at.Tenant {
 		return fmt.Sprintf("%s names the tenant %s, but the file belongs to %q; remove it", key, document.Quote(value), at.Tenant)

@@ -54,7 +54,7 @@ func wrongImage(reference string) string {
 	return ""
 }
 
-// withoutRegistry returns an image's name without its registry, as runtimes tell the two apart.
+// withoutRegistry returns an image's name without its registry, as runtimes distinguish the two.
 func withoutRegistry(name string) string {
 	first, rest, found := strings.Cut(name, "/")
 	switch {

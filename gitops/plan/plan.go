@@ -1,5 +1,5 @@
-// Package plan decides about objects that a commit no longer declares: which go at once, and which wait until somebody
-// confirms it, because of what would go with them. It reads nothing: what hangs below an object is counted by whoever asks.
+// Package plan decides about objects that a commit no longer declares: which go at once, and which wait until a
+// person confirms it, because of what would go with them. It reads nothing: what hangs below an object is counted by the caller.
 package plan
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// manyApps is how many apps of a tenant may go with one commit without a question, whatever part of its apps they are.
+// manyApps is how many apps of a tenant may go with one commit without a confirmation, whatever part of its apps they are.
 const manyApps = 5
 
 // Loss is an object that left the commit, with what goes or stays when it is deleted.
@@ -45,7 +45,8 @@ type Commit struct {
 	Losses   []Loss
 	// Apps counts the apps of each tenant of which one or more go, those included.
 	Apps map[string]int
-	// Emptied: the commit declares nothing at all. Foreign: it declares nothing of what is there. Misplaced is a file that looks like a declaration moved to a wrong place; "" for none.
+	// Emptied: the commit declares nothing at all. Foreign: it declares nothing of what is there. Misplaced is a file that looks like a
+	// declaration moved to a wrong place; "" for none.
 	Emptied, Foreign bool
 	Misplaced        string
 }
@@ -116,7 +117,7 @@ func rank(r identity.Ref) int {
 }
 
 // doubt says why a loss may be a slip: a branch emptied by a bad merge, a path that moved, a script that removed too much.
-// Such a commit is not wrong, so nobody else stops it, and what it costs cannot be had back.
+// Such a commit is not wrong, so nothing else stops it, and what it deletes cannot be restored.
 func (c Commit) doubt(l Loss) string {
 	switch gone := c.appsThatGo(l.Ref.Tenant); {
 	case c.Emptied:
@@ -171,11 +172,11 @@ func lines(held []Loss) []string {
 	var data, objects []string
 	for _, l := range slices.Backward(held) {
 		for _, claim := range l.Claims {
-			fate := "stays, with its namespace"
+			outcome := "stays, with its namespace"
 			if claim.Goes {
-				fate = "is deleted with its data"
+				outcome = "is deleted with its data"
 			}
-			data = append(data, fmt.Sprintf("PersistentVolumeClaim %s/%s: %s, %s", claim.Namespace, claim.Name, claim.Size, fate))
+			data = append(data, fmt.Sprintf("PersistentVolumeClaim %s/%s: %s, %s", claim.Namespace, claim.Name, claim.Size, outcome))
 		}
 		objects = append(objects, l.Ref.String()+l.below())
 	}

@@ -127,7 +127,7 @@ func TestWhatIsKeptCountsWithItsAliases(t *testing.T) {
 }
 
 // A reading that goes on from the one before ends like one that does not.
-func TestRoomThatComesAndGoes(t *testing.T) {
+func TestReadingStepByStepEqualsReadingAtOnceNearTheLimit(t *testing.T) {
 	files := many(6, 20_000)
 	files["projects/blog/project.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: blog}\n")}
 	reader := bounded(100_000)

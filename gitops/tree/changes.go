@@ -60,7 +60,7 @@ func both[N named](before, after []N, f func(b, a N)) {
 	}
 }
 
-// differ reports whether what is said of the object itself differs; nodes of a Tenant or Project change with anything
+// differ reports whether the object itself, or its problems, differ; nodes of a Tenant or Project change with anything
 // that is below them.
 func differ[N named](b, a N) bool {
 	var none N

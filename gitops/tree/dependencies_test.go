@@ -30,7 +30,7 @@ func ordered(needs map[string][]string) repository {
 	return r
 }
 
-func TestRings(t *testing.T) {
+func TestAppsOnADependencyCycleAreRefused(t *testing.T) {
 	cases := map[string]struct {
 		needs map[string][]string
 		// problems and apps are what is left.
@@ -90,16 +90,16 @@ func TestRings(t *testing.T) {
 	}
 }
 
-// TestARingBelowAPath names the file from the root of the repository.
-func TestARingBelowAPath(t *testing.T) {
+// TestACycleBelowAPathNamesTheFileFromTheRoot names the file from the root of the repository.
+func TestACycleBelowAPathNamesTheFileFromTheRoot(t *testing.T) {
 	tree := fresh(ordered(map[string][]string{"a/x": {"name: x"}}), Scope{Repository: "acme", Tenant: "acme", Path: "deploy"})
 	if len(problems(tree)) != 1 || problems(tree)[0].String() != "deploy/projects/a/apps/x/app.yaml:8: dependsOn makes a ring: x → x" {
 		t.Errorf("got %v", problems(tree))
 	}
 }
 
-// TestARingIsOpenedByOneOfItsApps: the other, whose folder did not change, is declared again.
-func TestARingIsOpenedByOneOfItsApps(t *testing.T) {
+// TestACycleIsOpenedByOneOfItsApps: the other, whose folder did not change, is declared again.
+func TestACycleIsOpenedByOneOfItsApps(t *testing.T) {
 	scope := Scope{Repository: "acme", Tenant: "acme"}
 	line, ring := map[string][]string{"a/x": {"name: y"}, "a/y": nil, "b/z": nil}, map[string][]string{"a/x": {"name: y"}, "a/y": {"name: x"}, "b/z": nil}
 	first := shared.Read(ordered(line), scope, nil)
@@ -121,7 +121,7 @@ func TestARingIsOpenedByOneOfItsApps(t *testing.T) {
 	}
 }
 
-func TestALargeRingIsFoundInTime(t *testing.T) {
+func TestALargeCycleIsFoundInTime(t *testing.T) {
 	const size = 1500
 	needs := map[string][]string{}
 	for i := range size {
@@ -139,7 +139,7 @@ func TestALargeRingIsFoundInTime(t *testing.T) {
 	t.Logf("a ring of %d apps is read in %s", size, time.Since(began))
 }
 
-func TestOrderIsChecked(t *testing.T) {
+func TestExpressionsAndDependenciesAreChecked(t *testing.T) {
 	cases := map[string]struct{ spec, want string }{
 		"an expression about a dependency": {"dependsOn: [{name: y, readyExpr: 'dep.status.x =='}]", "app.yaml:7: spec.dependsOn[0].readyExpr: 1:16: Syntax error"},
 		"a Secret":                         {"dependsOn: [{apiVersion: v1, kind: Secret, name: y}]", "app.yaml:7: spec.dependsOn[0].kind: no app may depend on a Secret"},

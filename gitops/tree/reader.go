@@ -44,7 +44,7 @@ func (r *Reader) Within(limits budget.Limits) *Reader {
 }
 
 // Accepted is the tree to give Read before the first one: of all there was, it knows only what the API server accepted, as the
-// annotation TreeAnnotation of the live objects tells. What has the same digest is not held against schema and rules again, which
+// annotation TreeAnnotation of the live objects says. What has the same digest is not held against schema and rules again, which
 // is most of the work of reading a commit.
 func Accepted(scope Scope, digests map[identity.Ref]string) *Tree {
 	return &Tree{Scope: scope, accepted: digests}

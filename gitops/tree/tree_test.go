@@ -181,7 +181,7 @@ func TestReadObjectsSurviveTheirOwnRules(t *testing.T) {
 }
 
 // Only what changed is judged again, what did not change is the same node, and Changes names the rest.
-func TestReadJudgesOnlyWhatChanged(t *testing.T) {
+func TestReadChecksOnlyWhatChanged(t *testing.T) {
 	files := baseFiles(t, "platform")
 	counted := &counting{Files: files, opened: map[string]int{}}
 	scope := Scope{Repository: "platform"}

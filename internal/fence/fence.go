@@ -1,6 +1,6 @@
 // Package fence keeps an operator that lost its lease without noticing from writing. A process that was stopped, or whose
 // machine was, goes on in the middle of what it did when it wakes, while another operator has long taken over; the
-// election tells it only at its next renewal. So every write asks the fence first, which knows when the lease was last
+// election reports it only at its next renewal. So every write checks the fence first, which knows when the lease was last
 // renewed and by the clock alone whether another may have it by now.
 //
 // What no fence on this side can hold is a request that has already been handed to the kernel.
@@ -19,16 +19,16 @@ var ErrLost = errors.New("leader election lost")
 // ErrFenced is why a write was not sent, or the lease not renewed: this operator does not surely hold its lease.
 var ErrFenced = errors.New("this operator does not hold the lease")
 
-// Instant is a moment by two clocks, for neither alone is enough: the running one stands still while the machine is
+// Instant is a time by two clocks, because neither alone is enough: the running one stands still while the machine is
 // suspended, and the wall clock can be set back.
 type Instant struct {
 	// Wall is the time of day.
 	Wall time.Time
-	// Running is the time since some fixed moment, by a clock that nobody sets.
+	// Running is the time since some fixed instant, by a clock that cannot be set.
 	Running time.Duration
 }
 
-// since returns how long ago the earlier moment was, by the clock that says it was longer.
+// since returns how long ago the earlier instant was, by the clock that says it was longer.
 func (i Instant) since(earlier Instant) time.Duration {
 	return max(i.Wall.Sub(earlier.Wall), i.Running-earlier.Running)
 }
@@ -72,7 +72,7 @@ const (
 // New returns the fence of a process that does not lead yet. Lease is its name, for messages. After each renewal the lease
 // counts as held for the time valid, which must be less than the lease's duration: a request takes its time to arrive. Lost is
 // called, once, when this process has to end because of ErrLost or ErrWentBack; the fence is closed for good then. While
-// renewals get no answer it is not called: nobody else gets one either, and an operator that writes nothing does no harm.
+// renewals get no answer it is not called: no other operator gets one either, and an operator that writes nothing does no harm.
 func New(lease string, valid time.Duration, now func() Instant, lost func(error)) *Fence {
 	return &Fence{lease: lease, valid: valid, now: now, lost: lost}
 }

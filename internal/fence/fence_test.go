@@ -105,8 +105,8 @@ func TestTheMorePessimisticClockCounts(t *testing.T) {
 	}
 }
 
-// TestNobodyLeadsBeforeTheElection: neither a start nor a try that did not succeed opens the fence.
-func TestNobodyLeadsBeforeTheElection(t *testing.T) {
+// TestWritesAreRefusedBeforeTheElection: neither a start nor a try that did not succeed opens the fence.
+func TestWritesAreRefusedBeforeTheElection(t *testing.T) {
 	clocks := newClocks()
 	f := newFence(clocks.now)
 	if err := f.Check(); !errors.Is(err, ErrFenced) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Lock returns the lock that the election has to work with for the fence to know of it. Its own requests must not pass
-// the fence, or nobody could ever be elected. Duration is what the lease records: how long others wait after it was last renewed
+// the fence, or no operator could ever be elected. Duration is what the lease records: how long others wait after it was last renewed
 // before they take it, in whole seconds. The election's own times may be longer; it then goes on renewing after that.
 func (f *Fence) Lock(inner resourcelock.Interface, duration time.Duration) resourcelock.Interface {
 	return &lock{Interface: inner, fence: f, duration: duration}
@@ -27,10 +27,10 @@ type lock struct {
 	unanswered *Instant
 }
 
-// Get remembers who holds the lease. A leader that finds somebody else's has lost it.
+// Get remembers who holds the lease. A leader that finds another holder has lost it.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
-	l.heard(err)
+	l.noteAnswer(err)
 	if err != nil {
 		return record, raw, err
 	}
@@ -48,8 +48,8 @@ func named(holder string) string {
 	return holder
 }
 
-// heard notes that the API server did not answer.
-func (l *lock) heard(err error) {
+// noteAnswer notes an error that says that the API server did not answer.
+func (l *lock) noteAnswer(err error) {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 		now := l.fence.now()
 		l.unanswered = &now
@@ -57,7 +57,7 @@ func (l *lock) heard(err error) {
 	}
 }
 
-// Create takes a lease that nobody ever had. One that this process had and somebody deleted may have been another's since.
+// Create takes a lease that no operator had before. One that this process had and that was deleted may have been another's since.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if !l.fence.admits(neverLed) {
 		if l.fence.leads() {
@@ -98,7 +98,7 @@ func (l *lock) tooSoon() bool {
 }
 
 // release closes the fence before the lease is free. client-go reads the lease right before it releases it, but does not
-// look whose it is by then: a process that slept past its renewal would wipe out the new leader's.
+// look who holds it by then: a process that slept past its renewal would wipe out the new leader's.
 func (l *lock) release(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.fence.end()
 	if l.holder != l.Identity() {
@@ -111,7 +111,7 @@ func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	began := l.fence.now()
 	record.LeaseDurationSeconds = int(l.duration / time.Second)
 	err := send(ctx, record)
-	l.heard(err)
+	l.noteAnswer(err)
 	if err != nil {
 		return err
 	}

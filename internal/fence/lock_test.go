@@ -174,7 +174,7 @@ func (a *answers) Update(context.Context, *coordinationv1.Lease, metav1.UpdateOp
 	return a.next()
 }
 
-func TestAClusterThatWentBack(t *testing.T) {
+func TestALeaseOfAnOlderVersionEndsTheProcess(t *testing.T) {
 	for name, c := range map[string]struct {
 		versions []string
 		back     bool

@@ -35,7 +35,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find what is below.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.inner }
 
-// reviews are what is asked by a POST that changes nothing: for one's own rights, for those of somebody else, and who somebody is.
+// reviews are asked for by a POST that changes nothing: one's own rights, those of others, and who sends a token.
 var reviews = []string{"/authorization.k8s.io/v1/selfsubjectaccessreviews", "/authorization.k8s.io/v1/subjectaccessreviews", "/authentication.k8s.io/v1/tokenreviews"}
 
 // writes reports whether a request could change anything.
@@ -47,7 +47,7 @@ func writes(r *http.Request) bool {
 	return r.Method != http.MethodPost || !slices.ContainsFunc(reviews, func(review string) bool { return strings.HasSuffix(r.URL.Path, "/apis"+review) })
 }
 
-// guarded has the request ask the fence again when its body is sent: it may have waited for a connection meanwhile, or the
+// guarded has the request check the fence again when its body is sent: it may have waited for a connection meanwhile, or the
 // process slept. Without its whole body the API server does nothing.
 func (t *transport) guarded(r *http.Request) *http.Request {
 	if r.Body == nil || r.Body == http.NoBody {

@@ -74,9 +74,9 @@ func dial(from, to string) (net.Conn, error) {
 	return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to)
 }
 
-// TestSlowCallersHoldUpNobody has anonymous callers, from one address and from many, hold more bodies and connections open than there
+// TestSlowCallersDelayNoOther has anonymous callers, from one address and from many, hold more bodies and connections open than there
 // are places. A genuine call, also one for the repository that they name, is answered at once all the same.
-func TestSlowCallersHoldUpNobody(t *testing.T) {
+func TestSlowCallersDelayNoOther(t *testing.T) {
 	s := newServer(t)
 	s.Clock = clock.RealClock{}
 	at := serving(t, s)
@@ -115,8 +115,8 @@ func TestSlowCallersHoldUpNobody(t *testing.T) {
 	}
 }
 
-// TestABodyThatGaveWayIsAnswered sends a body for so long that newer ones take its place.
-func TestABodyThatGaveWayIsAnswered(t *testing.T) {
+// TestACallWhoseBodyWasCutOffIsAnswered sends a body for so long that newer ones take its place.
+func TestACallWhoseBodyWasCutOffIsAnswered(t *testing.T) {
 	s := newServer(t)
 	s.Clock = clock.RealClock{}
 	at := serving(t, s)

@@ -2,7 +2,7 @@
 // fetched at once; what is in it decides nothing, and polling finds the push without it. With ?source=<URL> it reports a push
 // to another Git repository, from which apps of that tenant are made.
 //
-// Anybody may call, so no call may cost much or stand in the way of others: connections are bounded for each address, bodies for each
+// Anyone may call, so no call may cost much or stand in the way of others: connections are bounded for each address, bodies for each
 // repository, and where there are too many the oldest gives way (places.go). Keys come from a watch (keys.go), so a call that is refused
 // costs no API request; of calls that are genuine at most five a second change a Repository (marks.go).
 package hook
@@ -40,7 +40,7 @@ const (
 	perRepository  = 64
 )
 
-// Server answers calls. It is to run on every replica, the leader or not: it leaves its mark on the Repository, which the leader sees.
+// Server answers calls. It is to run on every replica, the leader or not: it marks the Repository, which the leader sees.
 type Server struct {
 	// Client reads Repositories from a cache, and marks them.
 	Client client.Client
@@ -78,9 +78,9 @@ func (s *Server) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// Handler answers POST /hook/{repository}: 202 when the fetch was asked for, or is asked for in a moment; 400 when source is too long or
-// the body could not be read; 401 when the call is not signed with the repository's key or there is no such repository, which are not
-// told apart; 408 when the body took too long; 413 when it is past maxBody; 503 when the body gave way to perRepository newer ones, and
+// Handler answers POST /hook/{repository}: 202 when the fetch was asked for, or will be shortly; 400 when source is too long or
+// the body could not be read; 401 when the call is not signed with the repository's key or there is no such repository, which have
+// the same answer; 408 when the body took too long; 413 when it is past maxBody; 503 when the body gave way to perRepository newer ones, and
 // when the fetch could not be asked for. A call that carries no signature is refused before anything of it is looked at.
 func (s *Server) Handler() http.Handler {
 	c := &calls{
@@ -127,13 +127,13 @@ func (c *calls) serve(w http.ResponseWriter, r *http.Request) (outcome string, c
 	key, missing := c.key(r.Context(), name)
 	genuine, err := c.prove(w, r, given, key)
 	if err != nil {
-		return told(err)
+		return bodyError(err)
 	}
 	if missing != nil || !genuine {
 		c.refusals.Do(func() { log.Info("Refusing a push hook", "reason", reason(missing)) })
 		return refused, http.StatusUnauthorized, "the call is not signed with this repository's key"
 	}
-	if err := c.marks.leave(r.Context(), name, source); err != nil {
+	if err := c.marks.add(r.Context(), name, source); err != nil {
 		log.Error(err, "Asking for a fetch")
 		return failed, http.StatusServiceUnavailable, "asking for a fetch did not succeed; polling will find the push"
 	}
@@ -144,7 +144,7 @@ func (c *calls) serve(w http.ResponseWriter, r *http.Request) (outcome string, c
 var errGaveWay = errors.New("many calls for this repository came while the body was sent; polling will find the push")
 
 // prove reads the body in pieces and keeps none of it: all that is needed is its HMAC. It does so for a repository that is
-// not there too: a body left unread would tell it from one that is.
+// not there too: a body left unread would show that it is not.
 func (c *calls) prove(w http.ResponseWriter, r *http.Request, given proof, key []byte) (bool, error) {
 	connection := http.NewResponseController(w)
 	at, leave := c.bodies.take(r.PathValue("repository"), func() {
@@ -159,8 +159,8 @@ func (c *calls) prove(w http.ResponseWriter, r *http.Request, given proof, key [
 	return genuine, err
 }
 
-// told is how a call is answered whose body could not be read.
-func told(err error) (outcome string, code int, text string) {
+// bodyError is how a call is answered whose body could not be read.
+func bodyError(err error) (outcome string, code int, text string) {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, errGaveWay):

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestOnlyKeysAreHeld of the Secrets of the operator's namespace, which has the passwords of all tenants' repositories.
-func TestOnlyKeysAreHeld(t *testing.T) {
+// TestTheCacheHoldsOnlyTheKeysOfSecrets of the Secrets of the operator's namespace, which has the passwords of all tenants' repositories.
+func TestTheCacheHoldsOnlyTheKeysOfSecrets(t *testing.T) {
 	about := metav1.ObjectMeta{Namespace: "kubeop-system", Name: "acme", ResourceVersion: "7"}
 	noted := *about.DeepCopy()
 	noted.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "password"}

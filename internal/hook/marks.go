@@ -23,27 +23,27 @@ const (
 	markPause = 200 * time.Millisecond
 	// markTime bounds each.
 	markTime = 5 * time.Second
-	// maxMarks is how many sources of one Repository may wait to be told of.
+	// maxMarks is how many sources of one Repository may wait to be marked.
 	maxMarks = 64
 )
 
 // errManySources says that pushes to more sources wait than may.
-var errManySources = errors.New("pushes to too many sources wait to be told")
+var errManySources = errors.New("pushes to too many sources wait to be passed on")
 
-// marks has the leader look at a Repository, by what is left in its annotations. The first call is told at once; those that come within
-// markPause of a change are told together in the next, because what they report is found by one look. Safe for concurrent use.
+// marks has the leader look at a Repository, by an annotation. The first call is passed on at once; those that come within markPause of a
+// change are passed on together by the next, because what they report is found by one look. Safe for concurrent use.
 type marks struct {
 	client client.Client
 	clock  clock.WithDelayedExecution
 	log    logr.Logger
 
 	mu sync.Mutex
-	// waiting are, by the Repositories that were changed a moment ago, the sources to tell of next; "" is the Repository itself.
+	// waiting are, by the Repositories that were changed a moment ago, the sources to mark next; "" is the Repository itself.
 	waiting map[string][]string
 }
 
-// leave tells of a push to a Repository, or to a source of its tenant. Nil means that it was told of, or that it will be in a moment.
-func (m *marks) leave(ctx context.Context, repository, source string) error {
+// add marks a Repository for a push to it, or to a source of its tenant. Nil means that it is marked, or will be shortly.
+func (m *marks) add(ctx context.Context, repository, source string) error {
 	if waits, err := m.wait(repository, source); waits || err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (m *marks) leave(ctx context.Context, repository, source string) error {
 	return err
 }
 
-// wait joins what is told of next, where something was told of the Repository a moment ago.
+// wait adds to what is marked next, where the Repository was marked less than markPause ago.
 func (m *marks) wait(repository, source string) (waits bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func (m *marks) wait(repository, source string) (waits bool, err error) {
 	return true, nil
 }
 
-// next tells of what has waited longest.
+// next marks the Repository for what has waited longest.
 func (m *marks) next(repository string) {
 	m.mu.Lock()
 	next := m.waiting[repository]
@@ -92,7 +92,7 @@ func (m *marks) next(repository string) {
 	m.clock.AfterFunc(markPause, func() { go m.next(repository) })
 }
 
-// write leaves Flux's annotation, as `kubectl annotate` would, or the one that names the source.
+// write writes Flux's annotation, as `kubectl annotate` would, or the one that names the source.
 func (m *marks) write(ctx context.Context, repository, source string) error {
 	ctx, cancel := context.WithTimeout(ctx, markTime)
 	defer cancel()

@@ -54,8 +54,8 @@ func (p *patched) count(t *testing.T, want int) []string {
 	}
 }
 
-// TestManyPushesAreOneMark calls a thousand times in a moment.
-func TestManyPushesAreOneMark(t *testing.T) {
+// TestPushesInQuickSuccessionChangeTheRepositoryOnce calls a thousand times in a moment.
+func TestPushesInQuickSuccessionChangeTheRepositoryOnce(t *testing.T) {
 	s := newServer(t)
 	to := &patched{Client: s.Client}
 	s.Client = to
@@ -96,8 +96,8 @@ func TestManyPushesAreOneMark(t *testing.T) {
 	to.count(t, 4)
 }
 
-// TestWhatWaitsIsBounded tells of pushes to more sources than are remembered.
-func TestWhatWaitsIsBounded(t *testing.T) {
+// TestWaitingSourcesAreBounded tells of pushes to more sources than are remembered.
+func TestWaitingSourcesAreBounded(t *testing.T) {
 	s := newServer(t)
 	handler, mac := s.Handler(), sign([]byte(body), []byte(key))
 	codes := map[int]int{}
@@ -109,8 +109,8 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	}
 }
 
-// TestAnAPIServerThatIsAwayIsTold: the caller hears of it, and the next call is not kept from trying.
-func TestAnAPIServerThatIsAwayIsTold(t *testing.T) {
+// TestACallIsAnswered503WhileTheAPIServerIsAway: the caller hears of it, and the next call is not kept from trying.
+func TestACallIsAnswered503WhileTheAPIServerIsAway(t *testing.T) {
 	s := newServer(t)
 	to := &patched{Client: s.Client, broken: true}
 	s.Client = to

@@ -9,7 +9,7 @@ import (
 )
 
 // places bound what is under way at once, of each key and in all. Where there is no place left the oldest gives way, of the key or of all:
-// what is slow holds up nobody who comes after it, and who holds many places loses them to others. Safe for concurrent use.
+// what is slow does not hold up what comes after it, and a caller that holds many places loses them to others. Safe for concurrent use.
 type places[K comparable] struct {
 	each, all int
 
@@ -93,7 +93,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 	_, leave := l.places.take(networkOf(conn.RemoteAddr()), func() {
 		crowdedOut.Inc()
-		_ = conn.Close() // Its reader and writer hear of it.
+		_ = conn.Close() // Its reader and writer get an error.
 	})
 	return &connection{Conn: conn, leave: leave}, nil
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheOldestGivesWay takes more places than there are, of one key and in all.
-func TestTheOldestGivesWay(t *testing.T) {
+// TestTheOldestConnectionIsClosedFirst takes more places than there are, of one key and in all.
+func TestTheOldestConnectionIsClosedFirst(t *testing.T) {
 	p := newPlaces[string](2, 5)
 	var gone []string
 	leaves := map[string]func(){}

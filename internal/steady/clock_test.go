@@ -7,8 +7,8 @@ import (
 	"github.com/kubeop/kubeop/internal/fence"
 )
 
-// TestNoJump: whatever the wall clock does in a minute, on this one about a minute passes.
-func TestNoJump(t *testing.T) {
+// TestTheClockDoesNotJump: whatever the wall clock does in a minute, on this one about a minute passes.
+func TestTheClockDoesNotJump(t *testing.T) {
 	for name, c := range map[string]struct {
 		// wall is what the wall clock jumps by.
 		wall time.Duration
@@ -35,8 +35,8 @@ func TestNoJump(t *testing.T) {
 	}
 }
 
-// TestItFollows: in the end it is right, and it never goes back on the way.
-func TestItFollows(t *testing.T) {
+// TestTheClockFollowsTheSystemClock: in the end it is right, and it never goes back on the way.
+func TestTheClockFollowsTheSystemClock(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"ahead": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			at := fence.Instant{Wall: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
