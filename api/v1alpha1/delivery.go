@@ -74,14 +74,6 @@ func (d *Dependency) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(cmp.Or(d.APIVersion, GroupVersion.String()), cmp.Or(d.Kind, AppKind))
 }
 
-// Namespace returns where the object is, for an app of a project. No dependency leads out of the tenant.
-func (d *Dependency) Namespace(tenant, project string) string {
-	if d.GroupVersionKind() == GroupVersion.WithKind(ProjectKind) {
-		return HomeNamespace(tenant)
-	}
-	return ProjectNamespace(tenant, cmp.Or(d.Project, project))
-}
-
 // Hooks are Jobs round the delivery of a revision.
 type Hooks struct {
 	// Pre run one after the other before anything of a new revision is applied. One that fails stops the delivery.

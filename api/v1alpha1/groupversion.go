@@ -29,12 +29,7 @@ const (
 )
 
 func addKinds(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion,
-		&Repository{}, &RepositoryList{},
-		&Tenant{}, &TenantList{},
-		&Project{}, &ProjectList{},
-		&App{}, &AppList{},
-	)
+	s.AddKnownTypes(GroupVersion, &Repository{}, &RepositoryList{}, &Tenant{}, &TenantList{}, &Project{}, &ProjectList{}, &App{}, &AppList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

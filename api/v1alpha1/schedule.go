@@ -34,22 +34,17 @@ type Schedule struct {
 }
 
 // Every returns the interval, or its default where the API server did not set it.
-func (s *Pace) Every() time.Duration {
-	if s.Interval.Duration <= 0 {
-		return 10 * time.Minute
-	}
-	return s.Interval.Duration
-}
+func (s *Pace) Every() time.Duration { return orDefault(s.Interval, 10*time.Minute) }
 
 // Within returns the timeout, or its default where the API server did not set it.
-func (s *RepositorySpec) Within() time.Duration { return within(s.Timeout) }
+func (s *RepositorySpec) Within() time.Duration { return orDefault(s.Timeout, 5*time.Minute) }
 
 // Within returns the timeout, or its default where the API server did not set it.
-func (s *AppSpec) Within() time.Duration { return within(s.Timeout) }
+func (s *AppSpec) Within() time.Duration { return orDefault(s.Timeout, 5*time.Minute) }
 
-func within(timeout metav1.Duration) time.Duration {
-	if timeout.Duration <= 0 {
-		return 5 * time.Minute
+func orDefault(set metav1.Duration, otherwise time.Duration) time.Duration {
+	if set.Duration <= 0 {
+		return otherwise
 	}
-	return timeout.Duration
+	return set.Duration
 }

@@ -104,13 +104,3 @@ const (
 	// ClaimDelete deletes the claim once somebody has confirmed a deletion whose list names it.
 	ClaimDelete ClaimDeletionPolicy = "Delete"
 )
-
-// ClaimPolicy returns the policy that holds of those of an App, its Project and its Tenant, the most specific first.
-func ClaimPolicy(policies ...ClaimDeletionPolicy) ClaimDeletionPolicy {
-	for _, p := range policies {
-		if p != "" {
-			return p
-		}
-	}
-	return ClaimRetain
-}

@@ -2,6 +2,7 @@
 package pvc
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -49,7 +50,7 @@ func (t Terms) Take(c *Claim) bool {
 
 func (t Terms) policy(c *Claim) v1alpha1.ClaimDeletionPolicy {
 	own := v1alpha1.ClaimDeletionPolicy(c.Annotations[v1alpha1.ClaimPolicyAnnotation])
-	return v1alpha1.ClaimPolicy(append([]v1alpha1.ClaimDeletionPolicy{own}, t.Policies...)...)
+	return cmp.Or(own, cmp.Or(t.Policies...), v1alpha1.ClaimRetain)
 }
 
 // Divide returns the claims that may go and those that stay. One that is being deleted is neither: somebody did that.

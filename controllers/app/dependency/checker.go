@@ -2,6 +2,7 @@
 package dependency
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,13 +139,21 @@ func dependenciesOf(app *v1alpha1.App, tenant, project string) []references.Obje
 	var on []references.Object
 	for i := range app.Spec.DependsOn {
 		d := &app.Spec.DependsOn[i]
-		kind, namespace := d.GroupVersionKind(), d.Namespace(tenant, project)
+		kind, namespace := d.GroupVersionKind(), namespaceOf(d, tenant, project)
 		on = append(on, references.Object{Namespace: namespace, Kind: kind.GroupKind().String(), Name: d.Name})
 		if d.ReadyExpr != "" && kind.GroupVersion() == v1alpha1.GroupVersion {
 			on = append(on, references.Object{Namespace: namespace, Kind: kind.Kind + byExpression, Name: d.Name})
 		}
 	}
 	return on
+}
+
+// namespaceOf is where the object of a dependency is, for an app of a project. No dependency leads out of the tenant.
+func namespaceOf(d *v1alpha1.Dependency, tenant, project string) string {
+	if d.GroupVersionKind() == v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind) {
+		return v1alpha1.HomeNamespace(tenant)
+	}
+	return v1alpha1.ProjectNamespace(tenant, cmp.Or(d.Project, project))
 }
 
 // nameOf names a dependency as "App shop/database".
@@ -162,7 +171,7 @@ func nameOf(s *subject.Subject, d *v1alpha1.Dependency) string {
 
 func (c *Checker) check(ctx context.Context, s *subject.Subject, d *v1alpha1.Dependency) (readiness, error) {
 	kind := d.GroupVersionKind()
-	key := client.ObjectKey{Namespace: d.Namespace(s.Owner.Tenant, s.Owner.Project), Name: d.Name}
+	key := client.ObjectKey{Namespace: namespaceOf(d, s.Owner.Tenant, s.Owner.Project), Name: d.Name}
 	ready := c.compiled.Of(s.App).expressions[d.ReadyExpr]
 	switch kind {
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind):

@@ -1,6 +1,7 @@
 package prune
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -30,8 +31,8 @@ func (p *Pruner) Retains(ctx context.Context, s *subject.Subject) (bool, error) 
 	if err := p.Client.Get(ctx, client.ObjectKey{Name: s.Owner.Tenant}, tenant); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading tenant %s: %w", s.Owner.Tenant, err)
 	}
-	policy := v1alpha1.ClaimPolicy(s.App.Spec.ClaimDeletionPolicy, project.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy)
-	return policy == v1alpha1.ClaimRetain, nil
+	policy := cmp.Or(s.App.Spec.ClaimDeletionPolicy, project.Spec.ClaimDeletionPolicy, tenant.Spec.ClaimDeletionPolicy)
+	return policy != v1alpha1.ClaimDelete, nil
 }
 
 // RemovalConfirmed reports whether a person confirmed that what a deleted App protects goes, too. What confirms a list of what left the source
