@@ -3,10 +3,8 @@ package health
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,13 +120,4 @@ func (e Explainer) claimCause(ctx context.Context, o *unstructured.Unstructured)
 		return cause{why: "is not bound to a volume: its storage class makes one for the first pod that uses it, and there is none"}, nil
 	}
 	return cause{}, nil
-}
-
-// list lists what the deployer may; a right it was not given leaves the list empty.
-func (e Explainer) list(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	if err := e.Client.List(ctx, into, options...); err != nil && !apierrors.IsForbidden(err) {
-		kind := strings.TrimPrefix(fmt.Sprintf("%T", into), "*v1.")
-		return fmt.Errorf("listing its %s: %w", strings.ToLower(strings.TrimSuffix(kind, "List"))+"s", err)
-	}
-	return nil
 }

@@ -28,6 +28,16 @@ type judgment struct {
 	settled bool
 }
 
+// Lacks says in words what keeps an object from being healthy by its own status; "" when it is. They may quote what
+// controllers wrote.
+func Lacks(o *unstructured.Unstructured) (string, error) {
+	found, err := judge(o)
+	if err != nil || found.state == healthy {
+		return "", err
+	}
+	return oneLine(found.why), nil
+}
+
 // judge judges by kstatus, and by own rules where that is content too early: with a Job once it runs, a Pod that failed,
 // and a load balancer without an address.
 func judge(o *unstructured.Unstructured) (judgment, error) {
@@ -151,4 +161,9 @@ func condition(o *unstructured.Unstructured, kind string) (string, bool) {
 	}
 	message, _ := all[i].(map[string]any)["message"].(string)
 	return message, true
+}
+
+func isLoadBalancer(service *unstructured.Unstructured) bool {
+	kind, _, _ := unstructured.NestedString(service.Object, "spec", "type")
+	return kind == string(corev1.ServiceTypeLoadBalancer)
 }

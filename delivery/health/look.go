@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/delivery/expr"
 )
 
 // Object returns an object as a watch last saw it, nil when there is none; known is false where no watch sees the kind.
@@ -18,17 +19,6 @@ type Object func(ctx context.Context, kind schema.GroupVersionKind, key client.O
 // maxExplained is how many objects a look asks about, which bounds its requests: at most a list of pods, a list of events
 // and a log for each. A verdict names no more than three in any case.
 const maxExplained = 3
-
-// finding is what one object looks like.
-type finding struct {
-	ref    Ref
-	object *unstructured.Unstructured // nil when there is none to ask about
-	state  state
-	why    string
-	pends  bool
-}
-
-func (f *finding) line() string { return f.ref.String() + ": " + f.why }
 
 // Look judges the objects. What a watch shows costs no request, other objects are read with the deployer's client, and so
 // are the pods and events of those that are not healthy. A nil Object knows nothing.
@@ -106,6 +96,58 @@ func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, 
 	return e.judged(ref, live)
 }
 
+// checked judges an object by the expressions of its kind. They may look at any field, and a watch does not hold all, so
+// the object is read, once for each version that the watch shows; each time where none does.
+func (e Explainer) checked(ctx context.Context, ref Ref, check *expr.Check, held *unstructured.Unstructured) (*finding, error) {
+	version := ""
+	if held != nil {
+		version = held.GetResourceVersion()
+	}
+	if last, ok := e.Checks.last(ref, version); ok {
+		return &finding{ref: ref, state: last.state, why: last.why}, nil
+	}
+	whole, err := e.read(ctx, ref)
+	if whole == nil || err != nil {
+		return e.gone(ref), err
+	}
+	now := said{version: whole.GetResourceVersion()}
+	now.state, now.why = e.say(ctx, check, whole)
+	if len(e.Checks.said) >= maxSaid {
+		clear(e.Checks.said) // Objects come and go with commits.
+	}
+	e.Checks.said[ref.plain()] = now
+	return &finding{ref: ref, state: now.state, why: now.why}, nil
+}
+
+// say words what the expressions say of an object.
+func (e Explainer) say(ctx context.Context, check *expr.Check, whole *unstructured.Unstructured) (state, string) {
+	if whole.GetDeletionTimestamp() != nil {
+		return waiting, "is being deleted"
+	}
+	verdict, err := check.Judge(ctx, whole)
+	switch {
+	case err != nil:
+		return failed, e.text("cannot be judged by healthCheckExprs: " + err.Error())
+	case verdict == expr.Current:
+		return healthy, ""
+	case verdict == expr.Failed:
+		return final, "failed, as healthCheckExprs say" + e.readyMessage(whole)
+	}
+	return waiting, "is in progress, as healthCheckExprs say" + e.readyMessage(whole)
+}
+
+// readyMessage is what the object's own condition Ready says, if anything.
+func (e Explainer) readyMessage(o *unstructured.Unstructured) string {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, item := range all {
+		c, _ := item.(map[string]any)
+		if message, _ := c["message"].(string); c["type"] == "Ready" && message != "" {
+			return ": " + e.text(message)
+		}
+	}
+	return ""
+}
+
 // hidden reports whether an object may be there that the watch knows nothing of: it finds objects by kubeop's labels, which people
 // may take away.
 func hidden(known bool, live *unstructured.Unstructured, ref Ref) bool {
@@ -130,38 +172,4 @@ func behind(live *unstructured.Unstructured, floor string) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), floor)
 	return err != nil || order < 0
-}
-
-// read returns the object from the API server, nil when there is none.
-func (e Explainer) read(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(ref.Kind)
-	err := e.Client.Get(ctx, ref.Key, o)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", ref, err)
-	}
-	return o, nil
-}
-
-// gone judges an object that is not there. A Job with a time to live is deleted once it has ended.
-func (e Explainer) gone(ref Ref) *finding {
-	if ref.Kind.GroupKind() == jobs {
-		return &finding{ref: ref}
-	}
-	return &finding{ref: ref, state: waiting, why: "was deleted" + e.Fate}
-}
-
-func (e Explainer) judged(ref Ref, live *unstructured.Unstructured) (*finding, error) {
-	judgment, err := judge(live)
-	if err != nil {
-		return nil, fmt.Errorf("judging %s: %w", ref, err)
-	}
-	f := &finding{ref: ref, state: judgment.state, why: e.text(judgment.why)}
-	if judgment.settled {
-		f.object = live
-	}
-	return f, nil
 }
