@@ -9,9 +9,12 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
@@ -218,4 +221,25 @@ func (w *Watch) allowed(ctx context.Context, kind schema.GroupVersionKind) (bool
 		}
 	}
 	return true, nil
+}
+
+// whole reports whether more than metadata is held of a kind.
+func (w *Watch) whole(kind schema.GroupVersionKind) bool {
+	return w.hasStatus(kind) && kind != corev1.SchemeGroupVersion.WithKind("Pod")
+}
+
+// form returns what a cache is asked with for a kind, always the same: another form would be another informer. Kubernetes' own
+// kinds come as Protobuf, which the API server has encoded for Kubernetes' controllers already; without what is newer than the
+// Kubernetes that this is built with.
+func (w *Watch) form(kind schema.GroupVersionKind) client.Object {
+	var object client.Object = &metav1.PartialObjectMetadata{}
+	if w.whole(kind) {
+		object = &unstructured.Unstructured{}
+		made, _ := w.direct.Scheme().New(kind)
+		if typed, known := made.(client.Object); known && workloads[kind.Group] {
+			object = typed
+		}
+	}
+	object.GetObjectKind().SetGroupVersionKind(kind)
+	return object
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -179,25 +178,4 @@ func (w *Watch) TenantOf(namespace string) string {
 		return ""
 	}
 	return object.GetLabels()[v1alpha1.TenantLabel]
-}
-
-// whole reports whether more than metadata is held of a kind.
-func (w *Watch) whole(kind schema.GroupVersionKind) bool {
-	return w.hasStatus(kind) && kind != corev1.SchemeGroupVersion.WithKind("Pod")
-}
-
-// form returns what a cache is asked with for a kind, always the same: another form would be another informer. Kubernetes' own
-// kinds come as Protobuf, which the API server has encoded for Kubernetes' controllers already; without what is newer than the
-// Kubernetes that this is built with.
-func (w *Watch) form(kind schema.GroupVersionKind) client.Object {
-	var object client.Object = &metav1.PartialObjectMetadata{}
-	if w.whole(kind) {
-		object = &unstructured.Unstructured{}
-		made, _ := w.direct.Scheme().New(kind)
-		if typed, known := made.(client.Object); known && workloads[kind.Group] {
-			object = typed
-		}
-	}
-	object.GetObjectKind().SetGroupVersionKind(kind)
-	return object
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"net/http"
 	"runtime"
 	"slices"
 	"sync"
@@ -180,6 +181,27 @@ func (p *Pool) launch(ctx context.Context) (*process, error) {
 	p.all[b] = true
 	p.metrics.processes.Set(float64(len(p.all)))
 	return b, nil
+}
+
+// Ready is a check of readiness: an error before the first process could be started, and while none can be.
+func (p *Pool) Ready(r *http.Request) error {
+	p.mu.Lock()
+	begun, failed := p.told != nil, p.failed
+	p.mu.Unlock()
+	switch {
+	case failed != nil:
+		b, err := p.take(r.Context())
+		if err != nil {
+			return err
+		}
+		p.put(b)
+		p.mu.Lock()
+		p.failed = nil
+		p.mu.Unlock()
+	case !begun:
+		return errors.New("no process that evaluates was started yet")
+	}
+	return nil
 }
 
 func (p *Pool) put(b *process) {

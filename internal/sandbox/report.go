@@ -1,9 +1,7 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"runtime"
 	"slices"
 	"strings"
@@ -48,27 +46,6 @@ func (p *Pool) missing(active []string) (told []string) {
 		told = append(told, "there is one process: while it evaluates what takes long, all tenants wait")
 	}
 	return told
-}
-
-// Ready is a check of readiness: an error before the first process could be started, and while none can be.
-func (p *Pool) Ready(r *http.Request) error {
-	p.mu.Lock()
-	begun, failed := p.told != nil, p.failed
-	p.mu.Unlock()
-	switch {
-	case failed != nil:
-		b, err := p.take(r.Context())
-		if err != nil {
-			return err
-		}
-		p.put(b)
-		p.mu.Lock()
-		p.failed = nil
-		p.mu.Unlock()
-	case !begun:
-		return errors.New("no process that evaluates was started yet")
-	}
-	return nil
 }
 
 // ownMemory is what the operator takes beside the processes.

@@ -1,0 +1,68 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Violation is an object that an app may not have.
+type Violation struct {
+	// Object as "<kind>/<name>".
+	Object string
+	// Rule that is broken, one of the names in this package.
+	Rule string
+	// Why in words that follow the object's name.
+	Why string
+}
+
+// Error returns one line: the object and why it is refused.
+func (v *Violation) Error() string { return v.Object + " " + v.Why }
+
+// Rules that look at what the API server says about a kind. The others are in the table of rules.
+const (
+	// ClusterScoped: the kind has no namespaces, so the object would be everybody's.
+	ClusterScoped = "ClusterScoped"
+	// UnknownKind: the API server does not serve the kind. No app can bring it, but a platform team may install it.
+	UnknownKind = "UnknownKind"
+	// MisspelledKind: the API server serves the kind by another spelling.
+	MisspelledKind = "MisspelledKind"
+	// UnkeptKind: the API server has not the verbs by which an app holds objects of the kind.
+	UnkeptKind = "UnkeptKind"
+	// Malformed: the object is a List of something that is no object.
+	Malformed = "Malformed"
+)
+
+func join(found []*Violation) error {
+	slices.SortFunc(found, func(a, b *Violation) int {
+		return cmp.Or(cmp.Compare(a.Error(), b.Error()), cmp.Compare(a.Rule, b.Rule))
+	})
+	errs := make([]error, len(found))
+	for i, violation := range found {
+		errs[i] = violation
+	}
+	return errors.Join(errs...)
+}
+
+func nameOf(object *unstructured.Unstructured) string {
+	return oneLine(object.GetKind()) + "/" + oneLine(object.GetName())
+}
+
+// maxText is how much of a tenant's text a message repeats.
+const maxText = 253
+
+// oneLine makes text of a manifest safe to repeat in a message of one line.
+func oneLine(text string) string {
+	runes := []rune(text)
+	for i, r := range runes {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 {
+			runes[i] = '?'
+		}
+	}
+	if len(runes) > maxText {
+		runes = append(runes[:maxText], '…')
+	}
+	return string(runes)
+}
