@@ -11,29 +11,120 @@ import (
 	"go/token"
 	"go/types"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
-// printFiles lists, for each package, how often its files refer to each other, and which of them do so in a circle: there control runs
-// back up. With verbose it says for each such pair of files what the one uses of the other.
+// printFiles lists, for each package, how many of its files call functions of which others, and which of them do so in a circle: there control
+// runs back up. With verbose it says for each such pair of files what the one calls of the other.
 func printFiles(verbose bool, patterns []string) error {
-	packages, exports, err := listed(patterns)
+	packages, err := readPackages(patterns)
 	if err != nil {
 		return err
 	}
 	for _, p := range packages {
-		r, err := readReferences(p, exports)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.ImportPath, err)
+		circles := p.calls.circles()
+		fmt.Printf("%s: %d files, %d arrows between them, %d in circles\n", p.path, len(p.files), p.calls.arrows(), len(circles))
+		if verbose {
+			for _, c := range circles {
+				fmt.Println("  " + c.String())
+			}
 		}
-		r.print(p.ImportPath, verbose)
 	}
 	return nil
+}
+
+// checked is a package with what its rules are about.
+type checked struct {
+	path  string
+	files []string
+	lines int
+	calls calls
+	// wide are structs with how many fields they have.
+	wide map[string]int
+}
+
+func readPackages(patterns []string) ([]checked, error) {
+	packages, exports, err := listed(patterns)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]checked, 0, len(packages))
+	for _, p := range packages {
+		c, err := readPackage(p, exports)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.ImportPath, err)
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func readPackage(p listedPackage, exports map[string]string) (checked, error) {
+	files := token.NewFileSet()
+	c := checked{path: p.ImportPath, calls: calls{}, wide: map[string]int{}}
+	var parsed []*ast.File
+	for _, name := range p.GoFiles {
+		path := filepath.Join(p.Dir, name)
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return c, err
+		}
+		f, err := parser.ParseFile(files, path, src, parser.SkipObjectResolution)
+		if err != nil {
+			return c, err
+		}
+		parsed = append(parsed, f)
+		if !generated.Match(src) && !strings.HasPrefix(name, "zz_") {
+			c.files, c.lines = append(c.files, name), c.lines+bytes.Count(src, []byte("\n"))
+			addStructs(c.wide, f)
+		}
+	}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
+	pkg, err := config.Check(p.ImportPath, files, parsed, info)
+	if err != nil {
+		return c, err
+	}
+	for use, of := range info.Uses {
+		if f, ok := of.(*types.Func); ok && of.Pkg() == pkg && !ofInterface(f) {
+			from, to := files.Position(use.Pos()).Filename, files.Position(f.Origin().Pos()).Filename
+			c.calls.add(filepath.Base(from), filepath.Base(to), use.Name)
+		}
+	}
+	return c, nil
+}
+
+// ofInterface reports whether a function is a method of an interface: who implements it is not known here.
+func ofInterface(f *types.Func) bool {
+	receiver := f.Signature().Recv()
+	return receiver != nil && types.IsInterface(receiver.Type())
+}
+
+// addStructs adds how many fields each struct of a file has.
+func addStructs(to map[string]int, f *ast.File) {
+	for _, d := range f.Decls {
+		general, ok := d.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range general.Specs {
+			if t, ok := spec.(*ast.TypeSpec); ok {
+				if s, ok := t.Type.(*ast.StructType); ok {
+					to[t.Name.Name] = fieldsOf(s)
+				}
+			}
+		}
+	}
+}
+
+func fieldsOf(s *ast.StructType) (n int) {
+	for _, f := range s.Fields.List {
+		n += max(len(f.Names), 1)
+	}
+	return n
 }
 
 // listedPackage is what the go command says of a package.
@@ -63,82 +154,5 @@ func listed(patterns []string) (packages []listedPackage, exports map[string]str
 		if !p.DepOnly {
 			packages = append(packages, p)
 		}
-	}
-}
-
-// references are what each file of a package uses of each other: the names, and how often.
-type references map[string]map[string]map[string]int
-
-func readReferences(p listedPackage, exports map[string]string) (references, error) {
-	files := token.NewFileSet()
-	var parsed []*ast.File
-	for _, name := range p.GoFiles {
-		f, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		parsed = append(parsed, f)
-	}
-	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	config := types.Config{Importer: importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
-	pkg, err := config.Check(p.ImportPath, files, parsed, info)
-	if err != nil {
-		return nil, err
-	}
-	r := references{}
-	for _, f := range p.GoFiles {
-		r[f] = map[string]map[string]int{}
-	}
-	for use, of := range info.Uses {
-		if of.Pkg() != pkg {
-			continue
-		}
-		from, to := filepath.Base(files.Position(use.Pos()).Filename), filepath.Base(files.Position(of.Pos()).Filename)
-		if from == to {
-			continue
-		}
-		if r[from][to] == nil {
-			r[from][to] = map[string]int{}
-		}
-		r[from][to][use.Name]++
-	}
-	return r, nil
-}
-
-// count is how often one file refers to another.
-func (r references) count(from, to string) (n int) {
-	for _, uses := range r[from][to] {
-		n += uses
-	}
-	return n
-}
-
-// reaches are the files that a file leads to.
-func (r references) reaches(from string, seen map[string]bool) map[string]bool {
-	for to := range r[from] {
-		if !seen[to] {
-			seen[to] = true
-			r.reaches(to, seen)
-		}
-	}
-	return seen
-}
-
-func (r references) print(name string, verbose bool) {
-	all, circles := 0, 0
-	var lines []string
-	for _, from := range slices.Sorted(maps.Keys(r)) {
-		for _, to := range slices.Sorted(maps.Keys(r[from])) {
-			n := r.count(from, to)
-			all += n
-			if r.reaches(to, map[string]bool{})[from] {
-				circles += n
-				lines = append(lines, fmt.Sprintf("  %s -> %s %s", from, to, strings.Join(slices.Sorted(maps.Keys(r[from][to])), " ")))
-			}
-		}
-	}
-	fmt.Printf("%s: %d files, %d references between them, %d in circles\n", name, len(r), all, circles)
-	if verbose {
-		fmt.Println(strings.Join(lines, "\n"))
 	}
 }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The rules of CONTRIBUTING.md about the structure of packages.
+const (
+	maxFiles  = 20
+	maxLines  = 2500
+	maxFields = 15
+	// maxLevels is the longest chain of imports; the API, which is plain data, does not count, and neither does what only tests import.
+	maxLevels = 6
+	// minLeaves is how many of a hundred packages import no other, but for the API.
+	minLeaves = 40
+)
+
+// check holds the packages of a module, which is in the working directory, to the rules, but for what a file allows, and returns what breaks
+// them.
+func check(module, allowed string, patterns []string) ([]string, error) {
+	allow, err := readAllowed(allowed)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := readPackages(patterns)
+	if err != nil {
+		return nil, err
+	}
+	var broken []string
+	report := func(format string, args ...any) {
+		if what := fmt.Sprintf(format, args...); !allow.take(what) {
+			broken = append(broken, what)
+		}
+	}
+	for _, p := range packages {
+		name := strings.TrimPrefix(p.path, module+"/")
+		if len(p.files) > maxFiles {
+			report("%s: %d files, at most %d", name, len(p.files), maxFiles)
+		}
+		if p.lines > maxLines {
+			report("%s: %d lines, at most %d", name, p.lines, maxLines)
+		}
+		for _, c := range p.calls.circles() {
+			report("%s: control runs in a circle: %s -> %s", name, c.from, c.to)
+		}
+		for _, s := range slices.Sorted(maps.Keys(p.wide)) {
+			if p.wide[s] > maxFields && !strings.HasPrefix(name, "api/") {
+				report("%s: %s has %d fields, at most %d", name, s, p.wide[s], maxFields)
+			}
+		}
+	}
+	checkImports(module, report)
+	for what := range allow {
+		broken = append(broken, allowed+": nothing breaks this rule any more: "+what)
+	}
+	slices.Sort(broken)
+	return broken, nil
+}
+
+// checkImports holds the chains of imports to the rules.
+func checkImports(module string, report func(format string, args ...any)) {
+	g := readGraph(module, ".", "")
+	maps.DeleteFunc(g, func(p string, _ map[string]bool) bool {
+		return strings.HasPrefix(p, "api/") || strings.HasPrefix(p, "e2e/") || strings.HasPrefix(p, "hack/") || strings.HasPrefix(p, "internal/test")
+	})
+	leaves, level := 0, map[string]int{}
+	for p, deps := range g {
+		maps.DeleteFunc(deps, func(d string, _ bool) bool { return g[d] == nil })
+		if len(deps) == 0 {
+			leaves++
+		}
+		if l := g.level(p, level, map[string]bool{}); l > maxLevels {
+			report("%s: %d levels of imports below it, at most %d", p, l, maxLevels)
+		}
+	}
+	if percent := leaves * 100 / max(len(g), 1); percent < minLeaves {
+		report("%d of %d packages import no other, at least %d %%", leaves, len(g), minLeaves)
+	}
+}
+
+// allowance are rules that may be broken; what was taken is no longer in it.
+type allowance map[string]bool
+
+func (a allowance) take(what string) bool {
+	ok := a[what]
+	delete(a, what)
+	return ok
+}
+
+// readAllowed reads a file in which each line names what may be broken as check reports it, then " # " and the reason.
+func readAllowed(path string) (allowance, error) {
+	f, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all := allowance{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		what, reason, ok := strings.Cut(line, " # ")
+		if !ok || strings.TrimSpace(reason) == "" {
+			return nil, fmt.Errorf("%s: no reason: %s", path, line)
+		}
+		all[strings.TrimSpace(what)] = true
+	}
+	return all, nil
+}
