@@ -163,7 +163,7 @@ func TestAStandbyPassesAPushOn(t *testing.T) {
 func TestElectLeavesTheConnectionAlone(t *testing.T) {
 	connection := &rest.Config{Host: env.Config.Host, UserAgent: "kubeop/test"}
 	want := rest.CopyConfig(connection)
-	c := &config.Operator{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second}
+	c := &config.Operator{Election: config.Election{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second}}
 	if err := elect(c, connection, &leaseEvents{}, &ctrl.Options{}); err != nil {
 		t.Fatal(err)
 	}

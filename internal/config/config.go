@@ -18,12 +18,26 @@ import (
 
 // Operator is the configuration of cmd/operator, from the environment.
 type Operator struct {
+	Logging
+	Servers
+	Process
+	Election
+	Evaluation
+	Tenants
+	Network
+	Platform Platform `env:", prefix=PLATFORM_"`
+}
+
+// Logging is how the operator logs.
+type Logging struct {
 	// LogLevel is debug, info or error. LogFormat is json or console.
 	LogLevel  string `env:"LOG_LEVEL, default=info"`
 	LogFormat string `env:"LOG_FORMAT, default=json"`
+}
 
-	// MetricsAddr serves /metrics and /version; HealthAddr serves /healthz and /readyz; HookAddr serves
-	// /hook/<repository>. "0" turns one off.
+// Servers are the addresses at which the operator serves; "0" turns one off.
+type Servers struct {
+	// MetricsAddr serves /metrics and /version; HealthAddr serves /healthz and /readyz; HookAddr serves /hook/<repository>.
 	MetricsAddr string `env:"METRICS_ADDR, default=:8080"`
 	HealthAddr  string `env:"HEALTH_ADDR, default=:8081"`
 	HookAddr    string `env:"HOOK_ADDR, default=:9292"`
@@ -33,7 +47,10 @@ type Operator struct {
 	MetricsCertDir string `env:"METRICS_CERT_DIR"`
 	// PprofAddr serves /debug/pprof, the profiles of Go's runtime, to whoever reaches it; "", the default, serves none.
 	PprofAddr string `env:"PPROF_ADDR"`
+}
 
+// Process is where the operator runs, and how much it does at once.
+type Process struct {
 	// DataDir holds the local stores of Git objects and charts. They can be lost: what is missing is fetched again.
 	DataDir string `env:"DATA_DIR, default=/data"`
 	// Namespace is the operator's own, which holds the credentials of repositories and the leader's lease.
@@ -41,6 +58,25 @@ type Operator struct {
 	// Deployment is the name of the operator's own Deployment there: while that is being deleted, or gone, the operator removes
 	// nothing. "" where it runs as none.
 	Deployment string `env:"OPERATOR_DEPLOYMENT"`
+	// Service is the name of the operator's own Service, which no URL of a tenant may reach, such as kubeop.kubeop-system.svc.
+	Service string `env:"OPERATOR_SERVICE"`
+	// Concurrency is how many objects of each kind are reconciled at once for one tenant, and half of how many are for all; HelmWorkers
+	// how many Helm actions run at once.
+	Concurrency int `env:"CONCURRENCY, default=10"`
+	HelmWorkers int `env:"HELM_WORKERS, default=8"`
+	// GCPercent is how much a large heap may grow between two collections, in percent of what is in use, as Go's GOGC. From 48 to
+	// 200 MiB it may grow by more, see internal/heap. Less than a third of Go's own default: the API server is slower than the
+	// collector, and memory is what operators are limited by.
+	GCPercent int `env:"GOGC, default=30"`
+	// GracefulTimeout is how long a stop waits for running work, Helm actions above all; at most 1h, as no Helm action
+	// takes longer. For the manager 0 would mean to wait for nothing, and less to wait for ever.
+	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=10m"`
+	// FlowControl: the API server has the priority levels of the chart, and each tenant is given FlowSchemas of its own.
+	FlowControl bool `env:"FLOW_CONTROL, default=false"`
+}
+
+// Election is how one of several operators leads.
+type Election struct {
 	// LeaderElect lets several operators run of which one works.
 	LeaderElect bool `env:"LEADER_ELECT, default=true"`
 	// LeaseDuration is how long the others wait after the leader last renewed its lease, in whole seconds, as the lease
@@ -50,44 +86,38 @@ type Operator struct {
 	LeaseDuration time.Duration `env:"LEASE_DURATION, default=15s"`
 	RenewDeadline time.Duration `env:"RENEW_DEADLINE, default=10m"`
 	RetryPeriod   time.Duration `env:"RETRY_PERIOD, default=4s"`
+}
 
-	// Concurrency is how many objects of each kind are reconciled at once for one tenant, and half of how many are for all; HelmWorkers
-	// how many Helm actions run at once.
-	Concurrency int `env:"CONCURRENCY, default=10"`
-	HelmWorkers int `env:"HELM_WORKERS, default=8"`
-	// What tenants wrote is evaluated in processes of their own, EvaluateProcesses of them at once. Each call may take
-	// EvaluateMemoryMiB MiB of memory, EvaluateCPU of processor time and EvaluateTimeout in all. The container's limit of memory has
-	// to hold all of them and the operator.
+// Evaluation bounds the processes of their own in which what tenants wrote is evaluated. The container's limit of memory has to hold all of them
+// and the operator.
+type Evaluation struct {
+	// EvaluateProcesses is how many run at once. Each call may take EvaluateMemoryMiB MiB of memory, EvaluateCPU of processor time and
+	// EvaluateTimeout in all.
 	EvaluateProcesses int           `env:"EVALUATE_PROCESSES, default=2"`
 	EvaluateMemoryMiB int64         `env:"EVALUATE_MEMORY_MIB, default=256"`
 	EvaluateCPU       time.Duration `env:"EVALUATE_CPU, default=10s"`
 	EvaluateTimeout   time.Duration `env:"EVALUATE_TIMEOUT, default=30s"`
-	// GCPercent is how much a large heap may grow between two collections, in percent of what is in use, as Go's GOGC. From 48 to
-	// 200 MiB it may grow by more, see internal/heap. Less than a third of Go's own default: the API server is slower than the
-	// collector, and memory is what operators are limited by.
-	GCPercent int `env:"GOGC, default=30"`
-	// GracefulTimeout is how long a stop waits for running work, Helm actions above all; at most 1h, as no Helm action
-	// takes longer. For the manager 0 would mean to wait for nothing, and less to wait for ever.
-	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=10m"`
+}
 
-	// FlowControl: the API server has the priority levels of the chart, and each tenant is given FlowSchemas of its own.
-	FlowControl bool `env:"FLOW_CONTROL, default=false"`
-
+// Tenants is what tenants get.
+type Tenants struct {
 	// TenantLimits are the limits of tenants whose Tenant does not set them, as spec.limits there, in JSON. What is not in it has the
 	// default of package delivery/budget.
 	TenantLimits string `env:"TENANT_LIMITS"`
-
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods.
 	IngressNamespace string `env:"INGRESS_NAMESPACE"`
 	// Gateway is the Gateway of the Gateway API that serves the hosts of Image apps, as "namespace/name", or as
 	// "namespace/name/section" to attach to one of its listeners. "", the default, leaves them to an Ingress.
 	Gateway string `env:"GATEWAY"`
+}
+
+// Network is what the URLs of tenants and repositories may reach.
+type Network struct {
 	// PlainRegistries are the registries that image policies ask over HTTP without TLS, as host or host:port, separated by
 	// commas: the same that the nodes pull from without TLS.
 	PlainRegistries []string `env:"PLAIN_REGISTRIES"`
-
-	// AllowedAddresses are networks, such as 10.0.0.5 or 127.0.0.0/8, that the URLs of tenants and repositories may lead to although
-	// they are refused by default: loopback, link-local and the like, and the cluster's own. See fetch.Network.
+	// AllowedAddresses are networks, such as 10.0.0.5 or 127.0.0.0/8, that the URLs may lead to although they are refused by default:
+	// loopback, link-local and the like, and the cluster's own. See transport.Network.
 	AllowedAddresses []string `env:"ALLOWED_ADDRESSES"`
 	// ClusterNetworks are the networks of the cluster's pods, Services and nodes, such as 10.244.0.0/16. They count as the cluster's own
 	// beside what Nodes, ServiceCIDRs and API servers tell. None: every private network does, see clusternet.
@@ -96,10 +126,6 @@ type Operator struct {
 	TokenServices []string `env:"TOKEN_SERVICES"`
 	// FluxArtifactHosts are the hosts from which artifacts of Flux's sources are fetched; "*" stands for one label of a name.
 	FluxArtifactHosts []string `env:"FLUX_ARTIFACT_HOSTS, default=source-controller.*.svc,source-controller.*.svc.cluster.local"`
-	// Service is the name of the operator's own Service, which no URL of a tenant may reach, such as kubeop.kubeop-system.svc.
-	Service string `env:"OPERATOR_SERVICE"`
-
-	Platform Platform `env:", prefix=PLATFORM_"`
 }
 
 // Platform says where the platform repository is. Without a URL the operator leaves the Repository named platform to

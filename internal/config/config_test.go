@@ -15,12 +15,13 @@ func TestLoadDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Operator{
-		LogLevel: "info", LogFormat: "json", MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", MetricsSecure: true, DataDir: "/data",
-		Namespace: "kubeop-system", LeaderElect: true, Concurrency: 10, HelmWorkers: 8, EvaluateProcesses: 2, EvaluateMemoryMiB: 256, EvaluateCPU: 10 * time.Second, EvaluateTimeout: 30 * time.Second,
-		GCPercent: 30, GracefulTimeout: 10 * time.Minute,
-		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second,
-		FluxArtifactHosts: []string{"source-controller.*.svc", "source-controller.*.svc.cluster.local"},
-		Platform:          Platform{Interval: time.Minute},
+		Logging:    Logging{LogLevel: "info", LogFormat: "json"},
+		Servers:    Servers{MetricsAddr: ":8080", HealthAddr: ":8081", HookAddr: ":9292", MetricsSecure: true},
+		Process:    Process{DataDir: "/data", Namespace: "kubeop-system", Concurrency: 10, HelmWorkers: 8, GCPercent: 30, GracefulTimeout: 10 * time.Minute},
+		Election:   Election{LeaderElect: true, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Minute, RetryPeriod: 4 * time.Second},
+		Evaluation: Evaluation{EvaluateProcesses: 2, EvaluateMemoryMiB: 256, EvaluateCPU: 10 * time.Second, EvaluateTimeout: 30 * time.Second},
+		Network:    Network{FluxArtifactHosts: []string{"source-controller.*.svc", "source-controller.*.svc.cluster.local"}},
+		Platform:   Platform{Interval: time.Minute},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
