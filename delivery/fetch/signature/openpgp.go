@@ -34,10 +34,6 @@ func (k *publicKeys) addOpenPGP(name string, text []byte) error {
 	return nil
 }
 
-func unreadableKey(name string) error {
-	return failure.New(failure.ErrInvalid, "%s of the Secret of verify cannot be read: *.asc are keys as \"gpg --armor --export\" prints them, *.pub lines as in authorized_keys without options", failure.Printable(name))
-}
-
 func (k *publicKeys) verifyOpenPGP(s signed) error {
 	block, err := armor.Decode(bytes.NewReader(s.signature))
 	if err != nil {
@@ -83,7 +79,7 @@ func issuer(raw []byte) (string, error) {
 	return fmt.Sprintf("%016X", *signature.IssuerKeyId), nil
 }
 
-// expired says when a key did, as far as it is told.
+// expired says when a key did, where the key has a date.
 func expired(signer *openpgp.Entity) string {
 	if signer == nil {
 		return "expired"

@@ -19,11 +19,11 @@ type Verification struct {
 	// Keys are the public keys, from the data of a Secret: each key *.asc holds armored OpenPGP keys, each key *.pub SSH keys
 	// as in authorized_keys. Others are ignored.
 	Keys map[string][]byte
-	// Now tells the time, by which keys expire.
+	// Now returns the time, by which keys expire.
 	Now func() time.Time
 }
 
-// WantsTag says whether a tag has to be signed, which then has to be fetched too: see git.Source.WithTag.
+// WantsTag reports whether a tag has to be signed, which then has to be fetched too: see git.Source.WithTag.
 func (v Verification) WantsTag() bool {
 	return v.Mode == sourcev1.ModeGitTag || v.Mode == sourcev1.ModeGitTagAndHEAD
 }
@@ -33,7 +33,7 @@ type Signers struct{ keys *publicKeys }
 
 // Read reads the keys. Error: ErrInvalid for keys that cannot be read.
 func (v Verification) Read() (Signers, error) {
-	keys, err := readKeys(v)
+	keys, err := readKeys(v.Keys, v.Now)
 	return Signers{keys}, err
 }
 
@@ -67,8 +67,8 @@ func (s Signers) Tag(name, hash, commit string, content []byte) error {
 // signed is what was signed, and the signature in PEM or armor, empty when there is none.
 type signed struct{ content, signature []byte }
 
-// splitCommit takes the signature out of the head of a commit, where it is a field of several lines. The commit is not
-// decoded and encoded for it: every byte counts.
+// splitCommit takes the signature out of the head of a commit, where it is a field of several lines. It works on the bytes of the commit,
+// because what was signed is all other bytes, as they are.
 func splitCommit(commit []byte) (signed, error) {
 	var s signed
 	head, _, _ := bytes.Cut(commit, []byte("\n\n"))
@@ -128,16 +128,4 @@ func (k *publicKeys) verify(s signed) error {
 		return k.verifyOpenPGP(s)
 	}
 	return failure.New(failure.ErrSignature, "has a signature that is neither of OpenPGP nor of SSH: sign it with one of the keys in the Secret of verify")
-}
-
-func unknownKey(id string) error {
-	return failure.New(failure.ErrSignature, "is signed by key %s, which is not in the Secret of verify: add the key if you trust it", id)
-}
-
-func badSignature(id string) error {
-	return failure.New(failure.ErrSignature, "has a signature by key %s that is not one of this content: it was changed after it was signed", id)
-}
-
-func unreadableSignature() error {
-	return failure.New(failure.ErrSignature, "has a signature that cannot be read: sign it again")
 }

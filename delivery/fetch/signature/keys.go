@@ -1,0 +1,39 @@
+package signature
+
+import (
+	"path"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+// publicKeys are those that may sign.
+type publicKeys struct {
+	openpgp openpgp.EntityList
+	ssh     []ssh.PublicKey
+	now     func() time.Time
+}
+
+// readKeys reads the keys in the data of a Secret.
+func readKeys(data map[string][]byte, now func() time.Time) (*publicKeys, error) {
+	keys := &publicKeys{now: now}
+	for name, text := range data {
+		var err error
+		switch path.Ext(name) {
+		case ".asc":
+			err = keys.addOpenPGP(name, text)
+		case ".pub":
+			err = keys.addSSH(name, text)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(keys.openpgp)+len(keys.ssh) == 0 {
+		return nil, failure.New(failure.ErrInvalid, "the Secret of verify holds no public key: add *.asc (OpenPGP) or *.pub (SSH)")
+	}
+	return keys, nil
+}
