@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/lru"
 )
 
 // helmRepository is what is known in memory of one; its index.yaml is on disk, see package index.
@@ -26,7 +27,7 @@ type helmRepository struct {
 	asked int64
 
 	mu     sync.Mutex
-	chosen map[wish]index.Version
+	chosen *lru.Cache[wish, index.Version]
 }
 
 // wish is a version of a chart that somebody asked for.
@@ -82,7 +83,7 @@ func (s *Store) fromIndex(ctx context.Context, r request) (Archive, error) {
 func (i *helmRepository) choose(w wish, limits limits) (index.Version, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if chosen, done := i.chosen[w]; done {
+	if chosen, done := i.chosen.Get(w); done {
 		return chosen, nil
 	}
 	versions, err := index.LookUp(i.file, w.chart, limits.indexDoc)
@@ -96,10 +97,7 @@ func (i *helmRepository) choose(w wish, limits limits) (index.Version, error) {
 	if err != nil {
 		return index.Version{}, err
 	}
-	if len(i.chosen) >= rememberedWishes {
-		clear(i.chosen)
-	}
-	i.chosen[w] = chosen
+	i.chosen.Add(w, chosen)
 	return chosen, nil
 }
 
@@ -139,7 +137,7 @@ func (s *Store) helmRepository(r request) (*helmRepository, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &helmRepository{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: map[wish]index.Version{}, asked: r.arrived}
+	known := &helmRepository{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: lru.New[wish, index.Version](rememberedWishes, nil), asked: r.arrived}
 	if len(s.indexes) >= rememberedIndexes {
 		s.forgetOldest()
 	}
@@ -179,6 +177,6 @@ func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits limi
 	// After the new one is in place: who holds the lock meanwhile writes down what is cleared here.
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	clear(i.chosen)
+	i.chosen.Clear()
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/kubeop/kubeop/delivery/lru"
 )
 
 // Objects are the Git objects that a commit is read from.
@@ -22,29 +24,26 @@ type trees struct {
 	objects Objects
 
 	mu    sync.Mutex
-	known map[plumbing.Hash]*object.Tree
+	known *lru.Cache[plumbing.Hash, *object.Tree]
 }
 
 // maxTrees bounds the decoded folders that are remembered of one commit.
 const maxTrees = 1024
 
 func newTrees(objects Objects) *trees {
-	return &trees{objects: objects, known: map[plumbing.Hash]*object.Tree{}}
+	return &trees{objects: objects, known: lru.New[plumbing.Hash, *object.Tree](maxTrees, nil)}
 }
 
 func (t *trees) get(hash plumbing.Hash) (*object.Tree, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if tree, ok := t.known[hash]; ok {
+	if tree, ok := t.known.Get(hash); ok {
 		return tree, nil
 	}
 	tree, err := t.objects.Tree(hash)
 	if err != nil {
 		return nil, err
 	}
-	if len(t.known) >= maxTrees {
-		clear(t.known)
-	}
-	t.known[hash] = tree
+	t.known.Add(hash, tree)
 	return tree, nil
 }

@@ -19,7 +19,7 @@ func blob(t *testing.T, name string, size int) plumbing.EncodedObject {
 
 func TestObjectsInMemoryAreBoundedByTheirSize(t *testing.T) {
 	c := newObjectCache()
-	first, second := blob(t, "first", maxObjectCache/2), blob(t, "second", maxObjectCache/2)
+	first, second := blob(t, "first", maxObjectCache/2-objectCost), blob(t, "second", maxObjectCache/2-objectCost)
 	c.Put(first)
 	c.Put(second)
 	c.Put(second)
@@ -32,11 +32,11 @@ func TestObjectsInMemoryAreBoundedByTheirSize(t *testing.T) {
 	if _, ok := c.Get(second.Hash()); ok {
 		t.Error("the object that was used longest ago stays though there is no room")
 	}
-	if want := first.Size() + 10; c.bytes != want || c.objects.Len() != 2 {
-		t.Errorf("%d objects of %d bytes, want 2 of %d", c.objects.Len(), c.bytes, want)
+	if want := first.Size() + 10 + 2*objectCost; c.Weight() != want || c.Len() != 2 {
+		t.Errorf("%d objects of %d bytes, want 2 of %d", c.Len(), c.Weight(), want)
 	}
 	c.Clear()
-	if _, ok := c.Get(first.Hash()); ok || c.bytes != 0 {
-		t.Errorf("after it was cleared there are %d bytes", c.bytes)
+	if _, ok := c.Get(first.Hash()); ok || c.Weight() != 0 {
+		t.Errorf("after it was cleared there are %d bytes", c.Weight())
 	}
 }

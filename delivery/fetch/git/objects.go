@@ -23,7 +23,7 @@ type objects struct {
 	// mu guards what follows, the rest of the generation, and every read: go-git's storage is not made for concurrent use.
 	mu      sync.Mutex
 	storage *filesystem.ObjectStorage
-	cached  *objectCache
+	cached  objectCache
 	// rest closes the packs when it has come; nil while they are closed.
 	rest *time.Timer
 }

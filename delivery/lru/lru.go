@@ -1,0 +1,72 @@
+// Package lru has a cache that is bounded by the weight of its values, and evicts the least recently used.
+package lru
+
+import "container/list"
+
+// Cache keeps values by key. Not safe for concurrent use.
+type Cache[K comparable, V any] struct {
+	max, weight int64
+	weigh       func(V) int64
+	// order has the entries, the most recently used first.
+	order   *list.List
+	entries map[K]*list.Element
+}
+
+type entry[K comparable, V any] struct {
+	key   K
+	value V
+}
+
+// New returns a cache of values that together weigh at most max. A weight must stay the same while its value is in the cache. Nil: each
+// weighs 1.
+func New[K comparable, V any](max int64, weigh func(V) int64) *Cache[K, V] {
+	if weigh == nil {
+		weigh = func(V) int64 { return 1 }
+	}
+	return &Cache[K, V]{max: max, weigh: weigh, order: list.New(), entries: map[K]*list.Element{}}
+}
+
+// Get returns the value of a key, which is then the most recently used.
+func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
+	at := c.entries[key]
+	if at == nil {
+		return value, false
+	}
+	c.order.MoveToFront(at)
+	return at.Value.(entry[K, V]).value, true
+}
+
+// Add puts a value in the place of the one that the key had, and evicts the least recently used ones beyond the bound. A value that is
+// beyond it alone is not kept.
+func (c *Cache[K, V]) Add(key K, value V) {
+	if at := c.entries[key]; at != nil {
+		c.remove(at)
+	}
+	weight := c.weigh(value)
+	if weight > c.max {
+		return
+	}
+	c.entries[key] = c.order.PushFront(entry[K, V]{key, value})
+	for c.weight += weight; c.weight > c.max; {
+		c.remove(c.order.Back())
+	}
+}
+
+func (c *Cache[K, V]) remove(at *list.Element) {
+	e := c.order.Remove(at).(entry[K, V])
+	delete(c.entries, e.key)
+	c.weight -= c.weigh(e.value)
+}
+
+// Clear removes everything.
+func (c *Cache[K, V]) Clear() {
+	c.order.Init()
+	clear(c.entries)
+	c.weight = 0
+}
+
+// Weight of all values together.
+func (c *Cache[K, V]) Weight() int64 { return c.weight }
+
+// Len is how many values there are.
+func (c *Cache[K, V]) Len() int { return len(c.entries) }
