@@ -5,11 +5,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
 	"github.com/kubeop/kubeop/delivery/fetch/chart/index"
+	"github.com/kubeop/kubeop/delivery/fetch/disk"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -171,12 +173,29 @@ func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits limi
 		return transport.StatusError(res, i.auth, "Helm repository (index.yaml)")
 	}
 	body := limit.NewReader(res.Body, limits.index, failure.TooLarge("the repository's index.yaml", limits.index))
-	if err := index.Write(i.file, body, index.Stamp{ETag: res.Header.Get("ETag"), Modified: res.Header.Get("Last-Modified")}, limits.indexDoc); err != nil {
+	if err := i.keep(body, index.Stamp{ETag: res.Header.Get("ETag"), Modified: res.Header.Get("Last-Modified")}, limits.indexDoc); err != nil {
 		return err
 	}
 	// After the new one is in place: who holds the lock meanwhile writes down what is cleared here.
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.chosen.Clear()
+	return nil
+}
+
+// keep writes an index to disk, whole or not at all.
+func (i *helmRepository) keep(body io.Reader, from index.Stamp, doc int64) error {
+	folder := filepath.Dir(i.file)
+	file, err := disk.CreateIn(folder)
+	if err != nil {
+		return err
+	}
+	defer disk.Discard(file)
+	if err := index.Write(file, body, from, doc); err != nil {
+		return disk.DownloadFailed("index.yaml", folder, err)
+	}
+	if err := os.Rename(file.Name(), i.file); err != nil {
+		return disk.Writing(folder, err)
+	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (a Auth) Check() error {
 	if _, err := a.certificates(); err != nil {
 		return err
 	}
-	_, err := a.registries()
+	_, err := parseDockerConfig(a.DockerConfig)
 	return err
 }
 
@@ -176,6 +176,30 @@ func (a Auth) certificates() ([]tls.Certificate, error) {
 // ForOtherHosts is what another host than that of the credentials may know: the authorities to trust, and those of the
 // credentials that say themselves which host they are for.
 func (a Auth) ForOtherHosts() Auth { return Auth{CA: a.CA, DockerConfig: a.DockerConfig} }
+
+// ForHost completes the credentials with those DockerConfig has for the longest beginning of host[:port][/path];
+// explicit ones win. The second result is a refresh token.
+func (a Auth) ForHost(place string) (Auth, string, error) {
+	if !a.Anonymous() || len(a.DockerConfig) == 0 {
+		return a, "", nil
+	}
+	byPlace, err := parseDockerConfig(a.DockerConfig)
+	if err != nil {
+		return Auth{}, "", err
+	}
+	at := registryPlace(place)
+	for {
+		if entry, ok := byPlace[at]; ok {
+			a.Username, a.Password, a.BearerToken = entry.Username, entry.Password, entry.RegistryToken
+			return a, entry.IdentityToken, nil
+		}
+		cut := strings.LastIndex(at, "/")
+		if cut < 0 {
+			return a, "", nil
+		}
+		at = at[:cut]
+	}
+}
 
 // Digest names the pair of URL and credentials, so that nobody reads from a store filled with other credentials.
 func (a Auth) Digest(url string) string {

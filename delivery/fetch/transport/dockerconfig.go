@@ -8,8 +8,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// registry is an entry in a .dockerconfigjson.
-type registry struct {
+// dockerEntry is an entry in a .dockerconfigjson.
+type dockerEntry struct {
 	Auth          string `json:"auth"`
 	Username      string `json:"username"`
 	Password      string `json:"password"`
@@ -17,18 +17,19 @@ type registry struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// registries are the credentials of DockerConfig by host[:port][/path].
-func (a Auth) registries() (map[string]registry, error) {
-	if len(a.DockerConfig) == 0 {
+// parseDockerConfig reads a .dockerconfigjson: the credentials by host[:port][/path]. It is not read with Docker's library, which would run
+// the credential helpers that the file names.
+func parseDockerConfig(text []byte) (map[string]dockerEntry, error) {
+	if len(text) == 0 {
 		return nil, nil
 	}
 	var config struct {
-		Auths map[string]registry `json:"auths"`
+		Auths map[string]dockerEntry `json:"auths"`
 	}
-	if err := json.Unmarshal(a.DockerConfig, &config); err != nil {
+	if err := json.Unmarshal(text, &config); err != nil {
 		return nil, failure.New(failure.ErrInvalid, ".dockerconfigjson of the Secret is not the JSON of a Docker configuration")
 	}
-	byPlace := make(map[string]registry, len(config.Auths))
+	byPlace := make(map[string]dockerEntry, len(config.Auths))
 	for key, entry := range config.Auths {
 		if entry.Auth != "" {
 			user, password, ok := decodeBasic(entry.Auth)
@@ -63,28 +64,4 @@ func registryPlace(key string) string {
 		return host
 	}
 	return host + "/" + path
-}
-
-// ForHost completes the credentials with those DockerConfig has for the longest beginning of host[:port][/path];
-// explicit ones win. The second result is a refresh token.
-func (a Auth) ForHost(place string) (Auth, string, error) {
-	if !a.Anonymous() || len(a.DockerConfig) == 0 {
-		return a, "", nil
-	}
-	byPlace, err := a.registries()
-	if err != nil {
-		return Auth{}, "", err
-	}
-	at := registryPlace(place)
-	for {
-		if entry, ok := byPlace[at]; ok {
-			a.Username, a.Password, a.BearerToken = entry.Username, entry.Password, entry.RegistryToken
-			return a, entry.IdentityToken, nil
-		}
-		cut := strings.LastIndex(at, "/")
-		if cut < 0 {
-			return a, "", nil
-		}
-		at = at[:cut]
-	}
 }

@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,7 +19,12 @@ import (
 func versionsIn(t *testing.T, index, chart string, doc int64) ([]Version, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "index.zip")
-	if err := Write(path, strings.NewReader(index), Stamp{}, doc); err != nil {
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := Write(file, strings.NewReader(index), Stamp{}, doc); err != nil {
 		return nil, err
 	}
 	return LookUp(path, chart, doc)
