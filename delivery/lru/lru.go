@@ -39,9 +39,7 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 // Add puts a value in the place of the one that the key had, and evicts the least recently used ones beyond the bound. A value that is
 // beyond it alone is not kept.
 func (c *Cache[K, V]) Add(key K, value V) {
-	if at := c.entries[key]; at != nil {
-		c.remove(at)
-	}
+	c.Remove(key)
 	weight := c.weigh(value)
 	if weight > c.max {
 		return
@@ -49,6 +47,13 @@ func (c *Cache[K, V]) Add(key K, value V) {
 	c.entries[key] = c.order.PushFront(entry[K, V]{key, value})
 	for c.weight += weight; c.weight > c.max; {
 		c.remove(c.order.Back())
+	}
+}
+
+// Remove removes the value of a key, if there is one.
+func (c *Cache[K, V]) Remove(key K) {
+	if at := c.entries[key]; at != nil {
+		c.remove(at)
 	}
 }
 

@@ -62,7 +62,7 @@ type Answers[T any] struct {
 	shared bool
 
 	mu     sync.Mutex
-	memory Memory[T]
+	memory memory[T]
 }
 
 // run is a question under way.
@@ -82,7 +82,7 @@ type waiter struct {
 
 // NewRecent returns Answers each of which is for one object: any change of its question has the source asked anew.
 func NewRecent[T any](p *pool.Pool, c clock.PassiveClock) *Answers[T] {
-	return &Answers[T]{pool: p, clock: c, memory: Memory[T]{now: c.Now}, Wake: func(types.NamespacedName) {}}
+	return &Answers[T]{pool: p, clock: c, memory: memory[T]{now: c.Now}, Wake: func(types.NamespacedName) {}}
 }
 
 // NewShared returns Answers for all who follow a source: the more do, the less often each is asked for.

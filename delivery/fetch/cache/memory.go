@@ -13,49 +13,13 @@ import (
 // unused is how long an answer that nobody asks for is remembered, at least.
 const unused = time.Hour
 
-// Memory is what sources last answered. It remembers failures too: an app whose pods crash wakes all the time, and each time would
+// memory is what sources last answered. It remembers failures too: an app whose pods crash wakes all the time, and each time would
 // be one more attempt to log in with a password that is wrong. What it forgets is asked once more. Not safe for concurrent use.
-type Memory[T any] struct {
+type memory[T any] struct {
 	now   func() time.Time
 	known map[string]*known[T]
 	swept time.Time
-	// max bounds the sources that are remembered; 0 is no bound, for keys that are objects of the API or are forgotten by name.
-	max int
 }
-
-// NewMemory returns a Memory that tells the time by now, of so many sources at most; 0 is no bound.
-func NewMemory[T any](now func() time.Time, most int) Memory[T] {
-	return Memory[T]{now: now, max: most}
-}
-
-// Recall returns the last answer of a source, or how it failed, where that serves for the question.
-func (m *Memory[T]) Recall(key string, q Question) (value T, serves bool, err error) {
-	k := m.of(key, q)
-	if !k.serves(m.now(), q.MaxAge, 0) {
-		return value, false, nil
-	}
-	return k.value, true, k.err
-}
-
-// Remember takes in what a source answered, or how it failed.
-func (m *Memory[T]) Remember(key string, q Question, value T, err error) {
-	if k := m.of(key, q); err == nil {
-		k.good(m.now(), "", q, value)
-	} else {
-		k.failed(m.now(), "", q, err)
-	}
-}
-
-// Last is the last good answer of a source, however old.
-func (m *Memory[T]) Last(key string) (value T, ok bool) {
-	if k := m.known[key]; k != nil && !k.at.IsZero() {
-		return k.value, true
-	}
-	return value, false
-}
-
-// Forget drops what is known of a source.
-func (m *Memory[T]) Forget(key string) { delete(m.known, key) }
 
 // known is what is known of a source.
 type known[T any] struct {
@@ -81,13 +45,10 @@ type known[T any] struct {
 }
 
 // of is what is known of a source, which is used now.
-func (m *Memory[T]) of(key string, q Question) *known[T] {
+func (m *memory[T]) of(key string, q Question) *known[T] {
 	m.sweep()
 	k := m.known[key]
 	if k == nil {
-		if m.max > 0 && len(m.known) >= m.max {
-			m.forgetOldest()
-		}
 		k = &known[T]{}
 		if m.known == nil {
 			m.known = map[string]*known[T]{}
@@ -99,24 +60,13 @@ func (m *Memory[T]) of(key string, q Question) *known[T] {
 }
 
 // sweep forgets what nobody has asked for in a long time.
-func (m *Memory[T]) sweep() {
+func (m *memory[T]) sweep() {
 	now := m.now()
 	if now.Sub(m.swept) < time.Minute {
 		return
 	}
 	m.swept = now
 	maps.DeleteFunc(m.known, func(_ string, k *known[T]) bool { return k.run == nil && now.Sub(k.used) > k.keep })
-}
-
-// forgetOldest forgets what was not asked for the longest time, and is not being asked.
-func (m *Memory[T]) forgetOldest() {
-	var oldest string
-	for key, k := range m.known {
-		if k.run == nil && (oldest == "" || k.used.Before(m.known[oldest].used)) {
-			oldest = key
-		}
-	}
-	delete(m.known, oldest)
 }
 
 // serves says whether the last answer, or failure, does for a question whose answer may be so old.

@@ -1,11 +1,14 @@
 package image
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 
-	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/lru"
 )
 
 // maxTagsHeld bounds, in bytes, the lists that are remembered. Past that, those of the tenant that has most are forgotten: so no
@@ -20,11 +23,25 @@ const tagListCost = 512
 
 // tagLists are what is remembered for one tenant.
 type tagLists struct {
-	mu     sync.Mutex
-	memory cache.Memory[*tagList]
+	now func() time.Time
+
+	mu sync.Mutex
+	// answers are the last ones of registries, by key.
+	answers *lru.Cache[string, *answer]
 	// lists are what each key's list takes, held is their sum.
 	lists map[string]heldList
 	held  int
+}
+
+// answer is what a registry last answered about a repository, or how it failed since.
+type answer struct {
+	list *tagList
+	// at is when it answered.
+	at time.Time
+	// err is set when it failed since, failures times in a row; it is not asked again before until.
+	err      error
+	failures int
+	until    time.Time
 }
 
 // heldList is how many bytes a list takes, and until when it serves.
@@ -33,37 +50,64 @@ type heldList struct {
 	until time.Time
 }
 
-// get returns what is remembered of a list, or a failure that still serves; else it asks.
-func (l *tagLists) get(key string, q cache.Question, ask func() (*tagList, error)) (*tagList, error) {
-	list, serves, err := l.recall(key, q)
+// get returns a list that is younger than maxAge, or a failure whose pause is not over; else it asks.
+func (l *tagLists) get(key string, maxAge time.Duration, ask func() (*tagList, error)) (*tagList, error) {
+	list, serves, err := l.recall(key, maxAge)
 	if serves {
 		return list, err
 	}
 	list, err = ask()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.memory.Remember(key, q, list, err)
+	l.remember(key, maxAge, list, err)
 	return list, err
 }
 
-func (l *tagLists) recall(key string, q cache.Question) (*tagList, bool, error) {
+func (l *tagLists) recall(key string, maxAge time.Duration) (list *tagList, serves bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.memory.Recall(key, q)
+	known, ok := l.answers.Get(key)
+	switch {
+	case !ok:
+		return nil, false, nil
+	case known.err != nil:
+		return nil, l.now().Before(known.until), known.err
+	}
+	return known.list, l.now().Sub(known.at) < maxAge, nil
+}
+
+func (l *tagLists) remember(key string, maxAge time.Duration, list *tagList, err error) {
+	if errors.Is(err, context.Canceled) {
+		return // It says nothing of the registry.
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, ok := l.answers.Get(key)
+	if !ok {
+		known = &answer{}
+		l.answers.Add(key, known)
+	}
+	if err == nil {
+		*known = answer{list: list, at: l.now()}
+		return
+	}
+	known.err = err
+	known.failures++
+	known.until = l.now().Add(min(backoff.Pause(known.failures), maxAge))
 }
 
 // last returns the last list, however old; nil for none.
 func (l *tagLists) last(key string) *tagList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list, _ := l.memory.Last(key)
-	return list
+	if known, ok := l.answers.Get(key); ok {
+		return known.list
+	}
+	return nil
 }
 
 func (l *tagLists) forget(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.memory.Forget(key)
+	l.answers.Remove(key)
 }
 
 // drop forgets a list.
@@ -82,7 +126,7 @@ func (s *Store) of(tenant string) *tagLists {
 
 func (s *Store) ofLocked(tenant string) *tagLists {
 	if s.lists[tenant] == nil {
-		s.lists[tenant] = &tagLists{memory: cache.NewMemory[*tagList](s.now, maxTagLists), lists: map[string]heldList{}}
+		s.lists[tenant] = &tagLists{now: s.now, answers: lru.New[string, *answer](maxTagLists, nil), lists: map[string]heldList{}}
 	}
 	return s.lists[tenant]
 }

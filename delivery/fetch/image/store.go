@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apart"
-	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
@@ -230,7 +229,7 @@ func (s *Store) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
 		if ask.anew {
 			lists.forget(ask.key)
 		}
-		return lists.get(ask.key, cache.Question{MaxAge: ask.every}, func() (*tagList, error) {
+		return lists.get(ask.key, ask.every, func() (*tagList, error) {
 			list, err := s.fetch(ctx, ask)
 			if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), failure.ErrSlow) {
 				err = errors.Join(err, context.Canceled) // What ended with the time of who asked is not remembered for others.

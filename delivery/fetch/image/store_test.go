@@ -22,7 +22,6 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apart"
-	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -314,7 +313,7 @@ func TestTagListsHeldAreBounded(t *testing.T) {
 	remember := func(tenant, key string) {
 		t.Helper()
 		s.hold(&tagAsk{tenant: tenant, key: key, every: time.Hour}, maxTagBytes)
-		if _, err := s.of(tenant).get(key, cache.Question{MaxAge: time.Hour}, func() (*tagList, error) { return &tagList{}, nil }); err != nil {
+		if _, err := s.of(tenant).get(key, time.Hour, func() (*tagList, error) { return &tagList{}, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
