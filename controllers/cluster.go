@@ -22,8 +22,10 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
 // cluster is how the operator reads, watches and writes the cluster.
@@ -84,12 +86,12 @@ func newObjects(mgr ctrl.Manager, lists *kube.Lists, mapper *kube.Mapper) (cache
 	return cache.New(mgr.GetConfig(), lists.Of(cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mapper,
 		DefaultLabelSelector: labels.NewSelector().Add(*ours),
-		DefaultTransform:     kube.Hold(mgr.GetScheme(), apply.Slim),
+		DefaultTransform:     kube.Hold(mgr.GetScheme(), fingerprint.Slim),
 	}))
 }
 
 // liveOf knows Secrets by the version in which their namespace's deployer sees them, and other kinds by the operator's watch.
-func liveOf(watch *kube.Watch, local *kube.LocalWatch) apply.Live {
+func liveOf(watch *kube.Watch, local *kube.LocalWatch) metadata.Watch {
 	return func(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error) {
 		if kind != corev1.SchemeGroupVersion.WithKind("Secret") {
 			return watch.Live(ctx, kind, key)

@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/repository"
 	"github.com/kubeop/kubeop/delivery/apart"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/internal/digestkey"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
@@ -101,7 +101,7 @@ func ManagerOptions(scheme *runtime.Scheme) ctrl.Options {
 	return ctrl.Options{
 		Scheme: scheme,
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
-		Cache: cache.Options{DefaultTransform: apply.SlimFields, ByObject: map[client.Object]cache.ByObject{
+		Cache: cache.Options{DefaultTransform: fieldmanager.SlimFields, ByObject: map[client.Object]cache.ByObject{
 			// It says what tenants' accounts can create. No other role is read from the cache.
 			&rbacv1.ClusterRole{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.Deployer)},
 		}},

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fieldmanager"
 )
 
 // restoredFrom is an App as a tool for backups makes it: without UID, status, and who wrote its fields.
@@ -50,7 +50,7 @@ func TestARestoredAppIsGitsAgain(t *testing.T) {
 		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(web), web); err != nil {
 			return err
 		}
-		if !apply.Applied(web) || web.Spec.RetryInterval != nil {
+		if !fieldmanager.Applied(web) || web.Spec.RetryInterval != nil {
 			return fmt.Errorf("retryInterval is %v, and the managers are %+v", web.Spec.RetryInterval, web.ManagedFields)
 		}
 		return nil

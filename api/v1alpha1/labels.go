@@ -15,6 +15,9 @@ const (
 	RepositoryLabel = "paas.kubeop.io/repository"
 )
 
+// OwnerLabels are the labels that name the owner of an object.
+var OwnerLabels = []string{TenantLabel, ProjectLabel, AppLabel, RepositoryLabel}
+
 // Annotations kubeop writes on the objects it creates from a commit.
 const (
 	// FolderAnnotation is the object's folder in its repository, relative to the root of the repository.

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/record"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
@@ -106,7 +106,7 @@ func statesAfter(entries, moved []v1alpha1.InventoryEntry, differences []cluster
 	for _, d := range differences {
 		if o := d.Applied; o != nil && o.Live != nil {
 			id := idOf(o.Ref)
-			now[id.String()] = apply.StateOf(id, o.Live)
+			now[id.String()] = fingerprint.StateOf(id, o.Live)
 		}
 	}
 	entries = slices.Clone(entries)

@@ -93,7 +93,7 @@ func New(o Options) *Reconciler {
 	o.Sources.Client, o.Sources.Inputs, o.Sources.Queue = c.Client, reader, queue
 	recorder := &record.Recorder{Journal: o.Engines.Journal, Seal: o.Seal}
 	transfers := &handover.Transfers{Client: c.Client, Direct: c.Direct, Inventory: recorder, Queue: queue}
-	pruner := &prune.Pruner{Client: c.Client, Direct: c.Direct, Applier: o.Engines.Applier, Events: o.Steps.Events}
+	pruner := &prune.Pruner{Client: c.Client, Direct: c.Direct, Live: o.Engines.Applier.Live, Events: o.Steps.Events}
 	differences := &drift.Applied{Applier: o.Engines.Applier}
 	admit := &admitter{clients: c.Clients, tenants: o.Tenants}
 	objects := &applier{

@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -145,7 +146,9 @@ func retryAfter(app *v1alpha1.App, attempts int) time.Duration {
 // owned returns a function that names what owns claims with data, as it is when it is called.
 func owned(s *scope) func(context.Context) (map[types.UID][]string, error) {
 	reader, namespace := s.Client, s.App.Namespace
-	return func(ctx context.Context) (map[types.UID][]string, error) { return apply.Owned(ctx, reader, namespace) }
+	return func(ctx context.Context) (map[types.UID][]string, error) {
+		return garbage.ClaimsByOwner(ctx, reader, namespace)
+	}
 }
 
 // unmoved returns a function that says whether an object is for certain as Helm left it. It is called while an action runs, if at all.

@@ -19,6 +19,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/finalizer"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
@@ -81,7 +82,7 @@ func (r *remover) freeHeld(ctx context.Context, s *scope, why error) error {
 	case !finalizer.Forced(s.App):
 		return step.Add(why, finalizer.How("app", s.App))
 	}
-	freed, err := r.engine.Free(ctx, s.Client, s.inventory.Entries, s.Labels())
+	freed, err := garbage.RemoveFinalizers(ctx, s.Client, s.inventory.Entries, s.Labels())
 	if len(freed) > 0 {
 		r.events.Eventf(s.App, nil, corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "Remove", "took finalizers: %s", finalizer.Names(freed))
 	}
@@ -105,7 +106,7 @@ func (r *remover) removeObjects(ctx context.Context, s *scope, going bool) error
 	if going {
 		dependents = nil // The claims go, or their volumes stay, with the namespace, where the deployer may look no more.
 	}
-	removed, err := r.engine.Remove(ctx, apply.Removal{
+	removed, err := garbage.Remove(ctx, garbage.Removal{Live: r.engine.Live,
 		Client: r.pruner.Sees(s.Subject), Entries: s.inventory.Entries, Owner: s.Labels(), Guarded: true,
 		Confirmed: prune.RemovalConfirmed(s.App), Retain: retain, Dependents: dependents,
 		Foreground: s.App.Spec.DeletionPolicy == v1alpha1.AppDeletionWaitForTermination,

@@ -25,8 +25,8 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/source"
 	"github.com/kubeop/kubeop/controllers/app/wake"
 	"github.com/kubeop/kubeop/controllers/refusal"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
@@ -76,7 +76,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, ended <-chan event.Gener
 		if health.HasStatus(kind) {
 			return c.Watch(&runtimesource.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(w.concerned(kind.GroupKind()))})
 		}
-		return c.Watch(&runtimesource.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(delivering), Predicates: []predicate.Predicate{apply.HandsOn}})
+		return c.Watch(&runtimesource.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(delivering), Predicates: []predicate.Predicate{fieldmanager.OwnedFieldsChanged}})
 	})
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fieldmanager"
 )
 
 // SetupWithManager has the controller woken by its Projects, by changes that others make to what it made, by the tenant, by apps that come and go, by
@@ -38,7 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		return err
 	}
 	r.Watch.OnKind(func(_ schema.GroupVersionKind, informer cache.Informer) error {
-		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(madeFor), Predicates: []predicate.Predicate{apply.HandsOn}})
+		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(madeFor), Predicates: []predicate.Predicate{fieldmanager.OwnedFieldsChanged}})
 	})
 	return nil
 }

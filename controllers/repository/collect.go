@@ -13,7 +13,8 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fieldmanager"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/gitops/identity"
@@ -189,7 +190,7 @@ func (r *Reconciler) deleteLosses(ctx context.Context, s *scope, lost map[identi
 	if len(entries) == 0 {
 		return nil, nil
 	}
-	if _, err := r.Applier.Prune(ctx, r.Direct, entries, map[string]string{v1alpha1.RepositoryLabel: s.repository.Name}); err != nil {
+	if _, err := garbage.Delete(ctx, r.Direct, r.Applier.Live, entries, map[string]string{v1alpha1.RepositoryLabel: s.repository.Name}); err != nil {
 		return nil, step.Fail(v1alpha1.SyncFailedReason, err)
 	}
 	return names, nil
@@ -247,7 +248,7 @@ func (s *scope) samePlace() bool { return s.repository.Status.AppliedSource == p
 // fromGit reports whether an object was declared from a folder: kubeop applied it, or it is one that kubeop applied and that was
 // restored from a backup, which keeps its annotations and may drop who wrote its fields. A copy under another name was made by a person.
 func fromGit(o client.Object) bool {
-	return apply.Applied(o) || path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation]) == o.GetName()
+	return fieldmanager.Applied(o) || path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation]) == o.GetName()
 }
 
 // declaredBy returns the objects of a repository that are not being deleted, with the digests of what they were made from: those

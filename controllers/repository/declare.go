@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -67,7 +67,7 @@ func keepRevision(o, live client.Object) {
 // asDeclared reports whether the live object is what an apply of the declared one would leave: kubeop applied it, it has all of
 // that, was made from the same file, and no person added to it. Fields that left the file came with another hash of it.
 func asDeclared(o, live client.Object) (bool, error) {
-	if live == nil || live.GetDeletionTimestamp() != nil || !apply.Applied(live) || apply.ChangedByHand(live) {
+	if live == nil || live.GetDeletionTimestamp() != nil || !fieldmanager.Applied(live) || fieldmanager.ChangedByHand(live) {
 		return false, nil
 	}
 	want, err := declared(o)
@@ -154,7 +154,7 @@ func declared(o client.Object) (*unstructured.Unstructured, error) {
 // its labels.
 func (r *Reconciler) recorded(ctx context.Context, o client.Object) []v1alpha1.InventoryEntry {
 	live, _, err := r.Watch.Live(ctx, o.GetObjectKind().GroupVersionKind(), client.ObjectKeyFromObject(o))
-	if err != nil || live == nil || !apply.Applied(live) {
+	if err != nil || live == nil || !fieldmanager.Applied(live) {
 		return nil
 	}
 	return []v1alpha1.InventoryEntry{{ID: inventory.IDOf(o).String(), Version: v1alpha1.GroupVersion.Version, Digest: "applied"}}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
@@ -106,7 +106,7 @@ func (r *Reconciler) touch(o client.Object, labels map[string]string, q workqueu
 // notOurs lets changes of the spec, labels and annotations through, and deletions. New objects come from here, but for those that
 // are restored from a backup.
 var notOurs = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return !apply.Applied(e.Object) },
+	CreateFunc: func(e event.CreateEvent) bool { return !fieldmanager.Applied(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return predicate.GenerationChangedPredicate{}.Update(e) || predicate.LabelChangedPredicate{}.Update(e) || predicate.AnnotationChangedPredicate{}.Update(e)
 	},

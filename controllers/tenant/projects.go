@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/finalizer"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
@@ -85,7 +86,7 @@ func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
 			entries = append(entries, e)
 		}
 	}
-	left, err := r.Applier.Prune(ctx, r.Direct, entries, s.labels())
+	left, err := garbage.Delete(ctx, r.Direct, r.Applier.Live, entries, s.labels())
 	if err == nil && len(left) > 0 {
 		return step.Wait(v1alpha1.DeletingReason, time.Second, "waits for %s to be gone", inventory.Names(left))
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fieldmanager"
 )
 
 // SetupWithManager has the controller woken by its Tenants, by changes that others make to what it made, and by projects that come and go.
@@ -32,7 +32,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		return err
 	}
 	r.Watch.OnKind(func(_ schema.GroupVersionKind, informer cache.Informer) error {
-		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(madeFor), Predicates: []predicate.Predicate{apply.HandsOn}})
+		return c.Watch(&source.Informer{Informer: informer, Handler: handler.EnqueueRequestsFromMapFunc(madeFor), Predicates: []predicate.Predicate{fieldmanager.OwnedFieldsChanged}})
 	})
 	return nil
 }

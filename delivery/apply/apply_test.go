@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/metadata"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
@@ -183,33 +185,6 @@ func TestWhatPeopleAddIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestByHand(t *testing.T) {
-	cases := map[string]struct {
-		manager, apiVersion, subresource, fields string
-		want                                     bool
-	}{
-		"an edit":             {"kubectl-edit", "apps/v1", "", `{"f:spec":{"f:replicas":{}}}`, true},
-		"scaling":             {"kubectl", "apps/v1", "scale", `{"f:spec":{"f:replicas":{}}}`, false},
-		"a restart":           {"kubectl-rollout", "apps/v1", "", `{"f:spec":{"f:template":{}}}`, false},
-		"a label":             {"kubectl-label", "apps/v1", "", `{"f:metadata":{"f:labels":{"f:x":{}}}}`, false},
-		"suspending an App":   {"kubectl-patch", "paas.kubeop.io/v1alpha1", "", `{"f:spec":{"f:suspend":{}}}`, false},
-		"suspending and more": {"kubectl-patch", "paas.kubeop.io/v1alpha1", "", `{"f:spec":{"f:suspend":{},"f:host":{}}}`, true},
-		"suspending a Job":    {"kubectl-patch", "batch/v1", "", `{"f:spec":{"f:suspend":{}}}`, true},
-		"a controller":        {"kube-controller-manager", "apps/v1", "", `{"f:spec":{}}`, false},
-		"no fields":           {"kubectl-edit", "apps/v1", "", `no JSON`, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			fields := &metav1.FieldsV1{}
-			fields.SetRawBytes([]byte(c.fields))
-			entry := metav1.ManagedFieldsEntry{Manager: c.manager, APIVersion: c.apiVersion, Subresource: c.subresource, FieldsV1: fields}
-			if got := byHand(entry); got != c.want {
-				t.Errorf("got %t, want %t", got, c.want)
-			}
-		})
-	}
-}
-
 func TestWhatIsNotOursIsNotTaken(t *testing.T) {
 	b := newBench(t)
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "one"}, Data: map[string]string{"key": "theirs"}}
@@ -296,7 +271,7 @@ func TestPrune(t *testing.T) {
 
 	owner := map[string]string{v1alpha1.AppLabel: "web"}
 	recorded := append(b.recorded, v1alpha1.InventoryEntry{ID: b.namespace + "_x_gone.example.com_Thing", Version: "v1"})
-	left, err := b.Prune(t.Context(), b.Client, recorded, owner)
+	left, err := garbage.Delete(t.Context(), b.Client, b.Live, recorded, owner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +284,7 @@ func TestPrune(t *testing.T) {
 	if err := b.Update(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
-	if left, err = b.Prune(t.Context(), b.Client, left, owner); err != nil || len(left) != 0 {
+	if left, err = garbage.Delete(t.Context(), b.Client, b.Live, left, owner); err != nil || len(left) != 0 {
 		t.Errorf("left is %v, %v", left, err)
 	}
 }
@@ -423,4 +398,28 @@ func TestAFullQuotaIsToldFromOtherRefusals(t *testing.T) {
 	if !Only(err, ErrContested, ErrQuota) || Only(err, ErrContested) || !strings.Contains(err.Error(), "project.yaml") || !apierrors.IsForbidden(inventory.Split(err)[0]) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// counting returns the bench's client, which tells of every request. What stands for the watch asks by another.
+func (b *bench) counting(count func(verb string)) client.Client {
+	return interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			count("get")
+			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			count("list")
+			return c.List(ctx, list, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			count("patch")
+			return c.Patch(ctx, o, p, opts...)
+		},
+	})
+}
+
+// seenBy returns the removal with a watch.
+func seenBy(watch metadata.Watch, r garbage.Removal) garbage.Removal {
+	r.Live = watch
+	return r
 }

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -13,9 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
 func (b *bench) deployment(replicas int64, image string) *unstructured.Unstructured {
@@ -165,71 +161,4 @@ func TestWhatOthersInjectStays(t *testing.T) {
 	if diff := cmp.Diff([]string{"proxy:1", "web:2"}, images); diff != "" {
 		t.Errorf("images (-want +got):\n%s", diff)
 	}
-}
-
-func TestWithoutWhatIsCeded(t *testing.T) {
-	hook := map[string]any{
-		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-		"metadata": map[string]any{"name": "web", "annotations": map[string]any{"cert-manager.io/inject-ca-from": "web/web"}},
-		"webhooks": []any{map[string]any{"name": "a.example.com", "clientConfig": map[string]any{"caBundle": "Cg==", "url": "https://a"}}},
-	}
-	o := &unstructured.Unstructured{Object: hook}
-	if !injected(o) {
-		t.Fatal("the annotation is not seen")
-	}
-	got := ceded{bundles: true}.without(o)
-	want := []any{map[string]any{"name": "a.example.com", "clientConfig": map[string]any{"url": "https://a"}}}
-	if diff := cmp.Diff(want, got.Object["webhooks"]); diff != "" {
-		t.Errorf("webhooks (-want +got):\n%s", diff)
-	}
-	if config, _, _ := unstructured.NestedSlice(o.Object, "webhooks"); config[0].(map[string]any)["clientConfig"].(map[string]any)["caBundle"] != "Cg==" {
-		t.Error("the manifest itself was changed")
-	}
-}
-
-func TestReleasedFields(t *testing.T) {
-	cases := map[string]struct {
-		ceded        ceded
-		manager      string
-		fields, want string
-		released     bool
-	}{
-		"replicas among others":  {ceded{replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:paused":{},"f:replicas":{}}}`, `{"f:spec":{"f:paused":{}}}`, true},
-		"nothing but replicas":   {ceded{replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:replicas":{}}}`, `{}`, true},
-		"no replicas":            {ceded{replicas: true}, v1alpha1.FieldManager, `{"f:spec":{"f:paused":{}}}`, `{"f:spec":{"f:paused":{}}}`, false},
-		"another's":              {ceded{replicas: true}, "other", `{"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:replicas":{}}}`, false},
-		"nothing ceded":          {ceded{}, v1alpha1.FieldManager, `{"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:replicas":{}}}`, false},
-		"a bundle of a webhook":  {ceded{bundles: true}, v1alpha1.FieldManager, `{"f:webhooks":{"k:{\"name\":\"a\"}":{".":{},"f:clientConfig":{"f:caBundle":{}}}}}`, `{"f:webhooks":{"k:{\"name\":\"a\"}":{".":{}}}}`, true},
-		"what cannot be decoded": {ceded{replicas: true}, v1alpha1.FieldManager, `no JSON`, `no JSON`, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			entry := metav1.ManagedFieldsEntry{Manager: c.manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{}}
-			entry.FieldsV1.SetRawBytes([]byte(c.fields))
-			if got := c.ceded.release(&entry); got != c.released {
-				t.Errorf("released is %t, want %t", got, c.released)
-			}
-			if got := string(entry.FieldsV1.GetRawBytes()); got != c.want {
-				t.Errorf("fields are %s, want %s", got, c.want)
-			}
-		})
-	}
-}
-
-// counting returns the bench's client, which tells of every request. What stands for the watch asks by another.
-func (b *bench) counting(count func(verb string)) client.Client {
-	return interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			count("get")
-			return c.Get(ctx, key, o, opts...)
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			count("list")
-			return c.List(ctx, list, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			count("patch")
-			return c.Patch(ctx, o, p, opts...)
-		},
-	})
 }

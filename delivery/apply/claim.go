@@ -10,19 +10,17 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/own"
 )
 
 var (
-	// ErrForeign says that an object exists that kubeop did not make. Only people can help.
+	// ErrForeign says that an object exists that kubeop did not create. Only people can help.
 	ErrForeign = errors.New("is not kubeop's")
 	// ErrContested says that an object belongs to another app, project or repository, which may let go of it.
 	ErrContested = errors.New("belongs to another")
 )
 
-// helmRelease names the release on every object that Helm installs, since Helm 3.2.
-const helmRelease = "meta.helm.sh/release-name"
-
-// claimed is an error of claim: why the object is not taken, and what kind of refusal it is.
+// claimed is an error of claim: why the object is not taken over, and ErrForeign or ErrContested.
 type claimed struct {
 	why  string
 	kind error
@@ -31,26 +29,29 @@ type claimed struct {
 func (e *claimed) Error() string { return e.why }
 func (e *claimed) Unwrap() error { return e.kind }
 
-// claim refuses an object that is there and that its owner did not apply; of what the whole cluster shares, one without its
-// owner's marks. With TakeOwnership one that belongs to nobody is taken over, if it is in a namespace.
+// claim refuses an object that is there and that this owner did not apply, and a cluster-scoped one without this owner's labels. With
+// TakeOwnership an object in a namespace that has no owner is adopted.
+//
+// A Helm release decides by its own rules in delivery/release/cluster, because Helm knows its objects by annotations and keeps no inventory;
+// the labels, and what may be adopted at all, are the same for both and in delivery/own.
 func (t *target) claim() error {
 	if t.live == nil {
 		return nil
 	}
 	theirs, ours := t.live.GetLabels(), t.object.GetLabels()
-	for _, mark := range marks {
-		if theirs[mark] != "" && theirs[mark] != ours[mark] && (mark != v1alpha1.AppLabel || !t.yielded(theirs[mark])) {
-			return &claimed{fmt.Sprintf("belongs to %s already; remove it there first, or give this one another name", whose(theirs, ours)), ErrContested}
+	for _, label := range v1alpha1.OwnerLabels {
+		if theirs[label] != "" && theirs[label] != ours[label] && (label != v1alpha1.AppLabel || !t.yielded(theirs[label])) {
+			return &claimed{fmt.Sprintf("belongs to %s already; remove it there first, or give this one another name", own.Describe(theirs, ours)), ErrContested}
 		}
 	}
 	if t.ours && !t.shared() {
 		return nil
 	}
 	if theirs[v1alpha1.TenantLabel] != "" {
-		if marked(theirs, ours) || inProject(theirs, ours) && t.yielded(theirs[v1alpha1.AppLabel]) {
+		if own.SameApp(theirs, ours) || own.SameProject(theirs, ours) && t.yielded(theirs[v1alpha1.AppLabel]) {
 			return nil
 		}
-		return &claimed{fmt.Sprintf("belongs to %s itself; give this one another name", whose(theirs, nil)), ErrContested}
+		return &claimed{fmt.Sprintf("belongs to %s itself; give this one another name", own.Describe(theirs, nil)), ErrContested}
 	}
 	if held := heldBy(t.live); held != "" {
 		return &claimed{fmt.Sprintf("exists and belongs to %s, from which nothing takes it over; remove it there first, or give this one another name", held), ErrForeign}
@@ -58,8 +59,7 @@ func (t *target) claim() error {
 	return t.takeOver()
 }
 
-// takeOver refuses an object that belongs to nobody, unless the set takes it over. What the whole cluster shares is the
-// administrators': they hand it over by its labels.
+// takeOver refuses an object without an owner, unless the set adopts it.
 func (t *target) takeOver() error {
 	advice := "set takeOwnership: true to take it over"
 	switch {
@@ -68,51 +68,25 @@ func (t *target) takeOver() error {
 	case t.object.GetLabels()[v1alpha1.AppLabel] == "":
 		advice = "remove it first"
 	case t.shared():
-		advice = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over: ask them to remove it or to label it as this app's"
+		advice = own.NotAdopted + " or to label it as this app's"
 	}
 	return &claimed{fmt.Sprintf("exists already%s; %s, or give this one another name", managers(t.live), advice), ErrForeign}
 }
 
-// shared reports whether it is an app's object that is in no namespace. That one of its name was applied before does not make
-// it the app's: administrators may have put their own in its place. What kubeop makes for itself stays kubeop's.
+// shared reports whether it is a cluster-scoped object of an app. That the app applied one of its name before does not make it the app's:
+// administrators may have put their own in its place. What kubeop creates for itself stays kubeop's.
 func (t *target) shared() bool {
 	return t.object.GetNamespace() == "" && t.object.GetLabels()[v1alpha1.AppLabel] != ""
 }
 
-// marks are the labels that say whose an object is.
-var marks = []string{v1alpha1.TenantLabel, v1alpha1.ProjectLabel, v1alpha1.AppLabel, v1alpha1.RepositoryLabel}
-
-// marked reports whether labels name the same app, or what else made an object.
-func marked(theirs, ours map[string]string) bool {
-	return inProject(theirs, ours) && theirs[v1alpha1.AppLabel] == ours[v1alpha1.AppLabel]
-}
-
-func inProject(theirs, ours map[string]string) bool {
-	return theirs[v1alpha1.TenantLabel] == ours[v1alpha1.TenantLabel] && theirs[v1alpha1.ProjectLabel] == ours[v1alpha1.ProjectLabel]
-}
-
-// yielded reports whether the other app of the project that has the object gives it up.
+// yielded reports whether the other app of the project that owns the object gives it up.
 func (t *target) yielded(app string) bool {
 	return app != "" && t.set.Yields != nil && t.set.Yields(inventory.IDOf(t.object), app)
 }
 
-// whose names the owner by its labels, the project and tenant where they are not ours too.
-func whose(theirs, ours map[string]string) string {
-	var owner []string
-	for _, of := range []struct{ label, name string }{
-		{v1alpha1.AppLabel, "app"}, {v1alpha1.ProjectLabel, "project"}, {v1alpha1.TenantLabel, "tenant"}, {v1alpha1.RepositoryLabel, "repository"},
-	} {
-		innermost := len(owner) == 0 && of.label == v1alpha1.AppLabel
-		if theirs[of.label] != "" && (innermost || theirs[of.label] != ours[of.label]) {
-			owner = append(owner, of.name+" "+theirs[of.label])
-		}
-	}
-	return strings.Join(owner, " of ")
-}
-
-// heldBy names the Helm release or the object that a foreign object is a part of.
+// heldBy names the Helm release or the controller that a foreign object belongs to.
 func heldBy(live metav1.Object) string {
-	if release := live.GetAnnotations()[helmRelease]; release != "" {
+	if release := live.GetAnnotations()[own.HelmReleaseAnnotation]; release != "" {
 		return "Helm release " + release
 	}
 	if controller := metav1.GetControllerOf(live); controller != nil {
@@ -121,7 +95,7 @@ func heldBy(live metav1.Object) string {
 	return ""
 }
 
-// managers tells who wrote a foreign object, as managedFields names them.
+// managers lists the field managers of a foreign object for a message, at most five.
 func managers(live metav1.Object) string {
 	var names []string
 	for _, f := range live.GetManagedFields() {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/own"
 )
 
 func TestWhoseAnObjectIs(t *testing.T) {
@@ -30,7 +31,7 @@ func TestWhoseAnObjectIs(t *testing.T) {
 		"nobody's":                     {metav1.ObjectMeta{}, false, ErrForeign, []string{"exists already, made by kubectl-create;", "takeOwnership: true"}},
 		"nobody's, taken":              {metav1.ObjectMeta{}, true, nil, nil},
 		"ours already":                 {metav1.ObjectMeta{Labels: ours}, false, nil, nil},
-		"of a Helm release":            {metav1.ObjectMeta{Annotations: map[string]string{helmRelease: "shop"}}, true, ErrForeign, []string{"belongs to Helm release shop"}},
+		"of a Helm release":            {metav1.ObjectMeta{Annotations: map[string]string{own.HelmReleaseAnnotation: "shop"}}, true, ErrForeign, []string{"belongs to Helm release shop"}},
 		"of a controller":              {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Widget", Name: "big", UID: "1", Controller: &yes}}}, true, ErrForeign, []string{"belongs to Widget/big"}},
 		"of another app":               {metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "api"}}, true, ErrContested, []string{"belongs to app api already"}},
 		"of an app of another project": {metav1.ObjectMeta{Labels: map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", v1alpha1.AppLabel: "web"}}, true, ErrContested, []string{"belongs to app web of project shop already"}},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,36 +14,22 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/differ"
+	"github.com/kubeop/kubeop/delivery/fieldmanager"
+	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
-// Deviation is a recorded object that others changed while its manifest is the same.
-type Deviation struct {
-	// Entry names the object; its digest is of the state that it is in now.
-	Entry v1alpha1.InventoryEntry
-	// Manifest is what was applied, without what is left to others.
-	Manifest *unstructured.Unstructured
-	left     ceded
-}
-
-// sort brings what was found at the same time into one order.
-func (r *Result) sort() {
-	r.Entries = inventory.Join(r.Entries, nil).Entries
-	r.Corrected = inventory.Join(r.Corrected, nil).Entries
-	slices.SortFunc(r.Moved, func(x, y Deviation) int { return strings.Compare(x.Entry.ID, y.Entry.ID) })
-}
-
-// moved reports whether others changed the object, its manifest being as it was when it was applied. Another app's object is
-// not ours any more.
+// moved reports whether others changed the object while its manifest stayed the same. An object that another app took over has not moved.
 func (t *target) moved() bool {
 	if t.live != nil && t.live.GetUID() != "" && t.live.GetLabels()[v1alpha1.AppLabel] != t.object.GetLabels()[v1alpha1.AppLabel] {
 		return false
 	}
-	return t.entry.Digest != "" && strings.HasPrefix(t.entry.Digest, t.manifestDigest(t.manifest))
+	return t.entry.Digest != "" && strings.HasPrefix(t.entry.Digest, fingerprint.OfManifest(t.manifest, t.Seal))
 }
 
-// leave reports whether the object is left as others changed it, which is told.
-func (t *target) leave(c ceded) bool {
+// leave reports whether the object is left as others changed it, and adds it to the result.
+func (t *target) leave(c fieldmanager.Unmanaged) bool {
 	if !t.set.Leave || !t.moved() {
 		return false
 	}
@@ -54,11 +39,11 @@ func (t *target) leave(c ceded) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.result.Moved = append(t.result.Moved, Deviation{Entry: now, Manifest: t.object, left: c})
+	t.result.Moved = append(t.result.Moved, Deviation{Entry: now, Manifest: t.object, unmanaged: c})
 	return true
 }
 
-// corrected tells that the object was put back. Where its version is that which was seen, what others changed is none of
+// corrected adds an object that was put back to the result. If the write did not change its resourceVersion, others changed no field of
 // ours.
 func (t *target) corrected(now v1alpha1.InventoryEntry, written metav1.Object) {
 	same := t.live != nil && t.live.GetResourceVersion() == written.GetResourceVersion()
@@ -70,36 +55,39 @@ func (t *target) corrected(now v1alpha1.InventoryEntry, written metav1.Object) {
 	t.result.Corrected = append(t.result.Corrected, now)
 }
 
-// Preview returns a deviating object as it is, nil when there is none, and as putting it back would make it. It costs two
+// maxPreviews bounds how often an object that others write meanwhile is compared again.
+const maxPreviews = 5
+
+// Preview returns the live object of a deviation, nil for none, and the object that applying its manifest would make of it. It costs two
 // requests.
 func (a *Applier) Preview(ctx context.Context, c client.Client, d Deviation) (live, corrected *unstructured.Unstructured, err error) {
-	for range maxLooks {
-		live, corrected = likeness(d.Manifest), likeness(d.Manifest)
-		if err = c.Get(ctx, client.ObjectKeyFromObject(d.Manifest), live); missing(err) {
+	for range maxPreviews {
+		live, corrected = emptyLike(d.Manifest), emptyLike(d.Manifest)
+		if err = c.Get(ctx, client.ObjectKeyFromObject(d.Manifest), live); metadata.Missing(err) {
 			return nil, nil, nil
 		}
 		if err == nil {
-			err = d.rehearse(ctx, c, live, corrected)
+			err = d.dryRun(ctx, c, live, corrected)
 		}
 		if err != nil {
 			return nil, nil, inventory.ErrorAbout(inventory.IDOf(d.Manifest), fmt.Errorf("asking what would change: %w", err))
 		}
-		// A dry run answers with the version it began from. Another than the one read would show somebody else's write.
+		// A dry run answers with the version it began from. If it is not the version that was read, the difference may be another's write.
 		if live.GetResourceVersion() == corrected.GetResourceVersion() {
-			corrected, err = withoutHands(corrected, d.left)
+			corrected, err = fieldmanager.WithoutManualFields(corrected, d.unmanaged)
 			return live, corrected, inventory.ErrorAbout(inventory.IDOf(d.Manifest), err)
 		}
 	}
 	return nil, nil, inventory.ErrorAbout(inventory.IDOf(d.Manifest), errors.New("it changes all the time, so it could not be compared"))
 }
 
-// rehearse asks what applying the manifest would make of the object. What is spared is applied as it is: where it is ours
-// still, leaving it out would take it away.
-func (d *Deviation) rehearse(ctx context.Context, c client.Client, live, corrected *unstructured.Unstructured) error {
+// dryRun asks what applying the manifest would make of the object. Ignored fields are applied with their live values: those that kubeop
+// still owns would be removed if they were left out.
+func (d *Deviation) dryRun(ctx context.Context, c client.Client, live, corrected *unstructured.Unstructured) error {
 	manifest := d.Manifest
-	if d.left.manifest != nil {
-		others := ceded{replicas: d.left.replicas, bundles: d.left.bundles}
-		manifest = differ.Yielding(others.without(d.left.manifest), live, d.left.paths)
+	if d.unmanaged.Manifest != nil {
+		others := fieldmanager.Unmanaged{Replicas: d.unmanaged.Replicas, CABundles: d.unmanaged.CABundles}
+		manifest = differ.Yielding(others.Without(d.unmanaged.Manifest), live, d.unmanaged.Ignored)
 	}
 	data, err := json.Marshal(conditioned(manifest.Object, precondition{}))
 	if err != nil {
@@ -108,7 +96,8 @@ func (d *Deviation) rehearse(ctx context.Context, c client.Client, live, correct
 	return c.Patch(ctx, corrected, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(v1alpha1.FieldManager), client.ForceOwnership, client.DryRunAll)
 }
 
-func likeness(o *unstructured.Unstructured) *unstructured.Unstructured {
+// emptyLike returns an object of the same kind, namespace and name without content.
+func emptyLike(o *unstructured.Unstructured) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(o.GroupVersionKind())
 	u.SetNamespace(o.GetNamespace())

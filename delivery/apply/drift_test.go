@@ -37,7 +37,7 @@ func (b *bench) by(manager, patch string, o *unstructured.Unstructured) {
 // get reads an object's field.
 func (b *bench) get(o *unstructured.Unstructured, path ...string) any {
 	b.t.Helper()
-	live := likeness(o)
+	live := emptyLike(o)
 	if err := b.Get(b.t.Context(), client.ObjectKeyFromObject(o), live); err != nil {
 		b.t.Fatal(err)
 	}

@@ -11,7 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fingerprint"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/own"
 )
 
 // Ledger applies an owner's objects part by part, step after step, and keeps the record of all of them. What was recorded
@@ -25,7 +28,7 @@ type Ledger struct {
 
 // NewLedger returns a Ledger that goes on from what was recorded the last time.
 func NewLedger(a *Applier, c client.Client, recorded v1alpha1.Inventory) *Ledger {
-	return &Ledger{applier: a, client: c, recorded: Sealed(recorded.Entries, a.Seal)}
+	return &Ledger{applier: a, client: c, recorded: fingerprint.Sealed(recorded.Entries, a.Seal)}
 }
 
 // Apply applies objects written as apply configurations (k8s.io/client-go/applyconfigurations) or as unstructured objects.
@@ -59,7 +62,7 @@ func (l *Ledger) Settled(ctx context.Context, object any) (metav1.Object, error)
 	if live == nil || err != nil || live.GetDeletionTimestamp() != nil {
 		return nil, err
 	}
-	if !sameState(l.recorded[at].Digest, l.applier.digestOf(o, live)) || !marked(live.GetLabels(), o.GetLabels()) {
+	if !fingerprint.SameState(l.recorded[at].Digest, fingerprint.Of(o, live, l.applier.Seal)) || !own.SameApp(live.GetLabels(), o.GetLabels()) {
 		return nil, nil
 	}
 	return live, nil
@@ -67,14 +70,14 @@ func (l *Ledger) Settled(ctx context.Context, object any) (metav1.Object, error)
 
 // Prune deletes what was recorded and not applied since, where it carries the owner's labels.
 func (l *Ledger) Prune(ctx context.Context, owner map[string]string) error {
-	left, err := l.applier.Prune(ctx, l.client, inventory.Without(l.recorded, l.made), owner)
+	left, err := garbage.Delete(ctx, l.client, l.applier.Live, inventory.Without(l.recorded, l.made), owner)
 	l.recorded = left
 	return err
 }
 
 // Remove deletes some of what was recorded at once, where it carries the owner's labels.
 func (l *Ledger) Remove(ctx context.Context, owner map[string]string, entries ...v1alpha1.InventoryEntry) error {
-	left, err := l.applier.Prune(ctx, l.client, entries, owner)
+	left, err := garbage.Delete(ctx, l.client, l.applier.Live, entries, owner)
 	l.recorded = append(inventory.Without(l.recorded, entries), left...)
 	return err
 }

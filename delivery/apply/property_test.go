@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
@@ -349,7 +350,7 @@ func (w *world) deliver(a *randomApp) error {
 		return err
 	}
 	defer w.moved(len(stale) > 0)
-	left, failed := applier.Prune(w.t.Context(), w, stale, w.labels(a))
+	left, failed := garbage.Delete(w.t.Context(), w, applier.Live, stale, w.labels(a))
 	a.recorded = inventory.Join(result.Entries, left).Entries
 	return errors.Join(err, failed)
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
@@ -41,7 +42,7 @@ func TestADeleteThatIsRefusedIsNotForgotten(t *testing.T) {
 			return c.Delete(ctx, o, opts...)
 		},
 	})
-	removed, err := b.Remove(t.Context(), Removal{Client: refusing, Entries: b.recorded, Owner: web, Guarded: true})
+	removed, err := garbage.Remove(t.Context(), garbage.Removal{Live: b.Live, Client: refusing, Entries: b.recorded, Owner: web, Guarded: true})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ConfigMap/one: ") {
 		t.Errorf("got %v", err)
 	}
@@ -49,14 +50,14 @@ func TestADeleteThatIsRefusedIsNotForgotten(t *testing.T) {
 		t.Errorf("left is %s", got)
 	}
 	// The next pass goes on where this one ended, and so does one after the process was killed before it recorded anything.
-	removed, err = b.Remove(t.Context(), Removal{Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
+	removed, err = garbage.Remove(t.Context(), garbage.Removal{Live: b.Live, Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
 	if err != nil || len(removed.Left) != 0 {
 		t.Errorf("left is %v, %v", removed.Left, err)
 	}
 }
 
 // TestWhatIsTakenOverMeanwhileIsNotDeleted has another app take an object over after it was looked at, as a watch that lags
-// behind would show it.
+// Behind would show it.
 func TestWhatIsTakenOverMeanwhileIsNotDeleted(t *testing.T) {
 	b := newBench(t)
 	for name, taken := range map[string]func(*corev1.ConfigMap){
@@ -77,7 +78,7 @@ func TestWhatIsTakenOverMeanwhileIsNotDeleted(t *testing.T) {
 		if err := b.Update(t.Context(), now); err != nil {
 			t.Fatal(err)
 		}
-		removed, err := lagging.Remove(t.Context(), Removal{Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
+		removed, err := garbage.Remove(t.Context(), garbage.Removal{Live: lagging.Live, Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +100,7 @@ func TestWhatWasRecordedInAVersionThatIsGoneIsDeleted(t *testing.T) {
 	b := newBench(t)
 	b.must(1, b.config("one", "a"))
 	b.recorded[0].Version = "v1beta1"
-	removed, err := b.Remove(t.Context(), Removal{Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
+	removed, err := garbage.Remove(t.Context(), garbage.Removal{Live: b.Live, Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true})
 	if err != nil || len(removed.Left) != 0 {
 		t.Errorf("left is %s, %v", inventory.Names(removed.Left), err)
 	}
@@ -142,7 +143,7 @@ func TestAVersionThatIsNoLongerServedSaysNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			removed, err := a.Remove(t.Context(), Removal{Client: c, Entries: b.recorded, Owner: web, Guarded: true})
+			removed, err := garbage.Remove(t.Context(), garbage.Removal{Live: a.Live, Client: c, Entries: b.recorded, Owner: web, Guarded: true})
 			if err != nil || len(removed.Left) != 0 {
 				t.Errorf("left is %s, %v", inventory.Names(removed.Left), err)
 			}
@@ -164,7 +165,7 @@ func TestAPathThatStaysUnservedIsNoDeletion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, err := b.Remove(t.Context(), Removal{Client: c, Entries: b.recorded, Owner: web, Guarded: true})
+	removed, err := garbage.Remove(t.Context(), garbage.Removal{Live: b.Live, Client: c, Entries: b.recorded, Owner: web, Guarded: true})
 	if err == nil || !strings.HasPrefix(err.Error(), "ConfigMap/one: the API server does not serve v1beta1 at present") || inventory.Names(removed.Left) != "ConfigMap/one" {
 		t.Errorf("left is %q, %v", inventory.Names(removed.Left), err)
 	}
@@ -209,8 +210,8 @@ func TestWhatTheLiveObjectSaysIsRecordedAsItIs(t *testing.T) {
 				requests.Add(1)
 				return under.Get(ctx, key, o, opts...)
 			}})
-			r := Removal{Client: counting, Entries: b.recorded, Owner: web, Guarded: true}
-			removed, err := a.Remove(t.Context(), r)
+			r := garbage.Removal{Client: counting, Entries: b.recorded, Owner: web, Guarded: true}
+			removed, err := garbage.Remove(t.Context(), seenBy(a.Live, r))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -226,14 +227,14 @@ func TestWhatTheLiveObjectSaysIsRecordedAsItIs(t *testing.T) {
 			}
 			requests.Store(0)
 			r.Entries = removed.Left
-			if removed, err = a.Remove(t.Context(), r); err != nil || len(removed.Held) != 1 || requests.Load() != 0 {
+			if removed, err = garbage.Remove(t.Context(), seenBy(a.Live, r)); err != nil || len(removed.Held) != 1 || requests.Load() != 0 {
 				t.Errorf("the next look takes %d requests and holds %s, %v", requests.Load(), inventory.Names(removed.Held), err)
 			}
 			// Whoever takes the annotation away lets it go.
 			if b.by("somebody", `{"metadata":{"annotations":null}}`, object); !c.watched {
 				return
 			}
-			if removed, err = a.Remove(t.Context(), r); err != nil || len(removed.Held) != 0 {
+			if removed, err = garbage.Remove(t.Context(), seenBy(a.Live, r)); err != nil || len(removed.Held) != 0 {
 				t.Errorf("held is %s, %v", inventory.Names(removed.Held), err)
 			}
 		})
@@ -274,8 +275,8 @@ func TestWhatIsHeldCostsNothing(t *testing.T) {
 			return c.Delete(ctx, o, opts...)
 		},
 	})
-	r := Removal{Client: counting, Entries: b.recorded, Owner: web, Guarded: true}
-	removed, err := watching.Remove(t.Context(), r)
+	r := garbage.Removal{Client: counting, Entries: b.recorded, Owner: web, Guarded: true}
+	removed, err := garbage.Remove(t.Context(), seenBy(watching.Live, r))
 	if err != nil || requests.Load() != 0 {
 		t.Errorf("%d requests, %v", requests.Load(), err)
 	}
@@ -288,11 +289,11 @@ func TestWhatIsHeldCostsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Entries = removed.Left
-	if removed, err = watching.Remove(t.Context(), r); err != nil || inventory.Names(removed.Left) != "PersistentVolumeClaim/data, Secret/key" {
+	if removed, err = garbage.Remove(t.Context(), seenBy(watching.Live, r)); err != nil || inventory.Names(removed.Left) != "PersistentVolumeClaim/data, Secret/key" {
 		t.Errorf("what somebody deleted is still held: %s, %v", inventory.Names(removed.Left), err)
 	}
 	r.Entries, r.Confirmed = removed.Left, true
-	if removed, err = watching.Remove(t.Context(), r); err != nil || inventory.Names(removed.Left) != "PersistentVolumeClaim/data" || len(removed.Leaving) != 1 {
+	if removed, err = garbage.Remove(t.Context(), seenBy(watching.Live, r)); err != nil || inventory.Names(removed.Left) != "PersistentVolumeClaim/data" || len(removed.Leaving) != 1 {
 		t.Errorf("after confirmation left is %s, leaving %q, %v", inventory.Names(removed.Left), removed.Leaving, err)
 	}
 }
@@ -300,7 +301,7 @@ func TestWhatIsHeldCostsNothing(t *testing.T) {
 func TestWhatOthersWantIsLeftForThem(t *testing.T) {
 	b := newBench(t)
 	b.must(3, b.config("moved", "a"), b.config("unknown", "a"), b.config("one", "a"))
-	removed, err := b.Remove(t.Context(), Removal{Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true,
+	removed, err := garbage.Remove(t.Context(), garbage.Removal{Live: b.Live, Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true,
 		Wanted: func(_ context.Context, id inventory.ObjectID) (string, error) {
 			switch id.Name {
 			case "moved":

@@ -15,18 +15,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
 const (
-	// goneWithin is how long a deleted object is waited for before the pass goes on; a later one makes it anew.
+	// goneWithin is how long a deleted object is waited for before the pass goes on; a later pass creates it anew.
 	goneWithin = 2 * time.Second
-	// lookEvery is the time between two looks at something that is about to be there, or gone.
+	// lookEvery is the time between two reads of an object that is about to be there, or gone.
 	lookEvery = 100 * time.Millisecond
 )
 
-// owners are kinds whose pods are gone before the next generation of them is made.
-var owners = map[schema.GroupKind]bool{
+// workloads are kinds that are deleted in the foreground: their pods are gone before the new ones are created.
+var workloads = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true, {Group: "apps", Kind: "DaemonSet"}: true,
 	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "batch", Kind: "Job"}: true, {Group: "batch", Kind: "CronJob"}: true,
 }
@@ -42,8 +44,8 @@ func (e *immutable) Error() string {
 }
 func (e *immutable) Unwrap() error { return e.err }
 
-// complaint names the fields that an answer is about, and what it says of the last one, without their values: the API
-// server repeats whole pod templates, with all that their environment holds.
+// complaint names the fields that an answer is about, and its message about the last one, without their values: the API server repeats
+// whole pod templates, with all values of their environment.
 func complaint(err error) string {
 	var status apierrors.APIStatus
 	var fields []string
@@ -63,10 +65,10 @@ func complaint(err error) string {
 	return fmt.Sprintf("%s cannot be changed (%s)", strings.Join(fields, ", "), why)
 }
 
-// takesClaims says why the deletion of an object would delete claims, "" where it would not: claims with data refer to it as their
-// owner, or a StatefulSet has them do so by the policy that it has now.
+// takesClaims says why the deletion of an object would delete claims, "" if it would not: claims with data refer to it as their owner, or
+// the present policy of a StatefulSet deletes them.
 func (t *target) takesClaims(ctx context.Context) (string, error) {
-	if !MayOwn(t.kind().GroupKind()) {
+	if !garbage.MayOwnClaims(t.kind().GroupKind()) {
 		return "", nil
 	}
 	live := &unstructured.Unstructured{}
@@ -74,22 +76,24 @@ func (t *target) takesClaims(ctx context.Context) (string, error) {
 	if err := t.set.Client.Get(ctx, t.key(), live); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
-	if t.kind().GroupKind() == statefulSet {
+	if t.kind().GroupKind() == (schema.GroupKind{Group: "apps", Kind: "StatefulSet"}) {
 		when, _, err := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 		if when == "Delete" || err != nil {
 			return "its persistentVolumeClaimRetentionPolicy deletes its claims with it: set whenDeleted to Retain first, by itself", err
 		}
 	}
-	owned, err := Owned(ctx, t.set.Client, t.key().Namespace)
+	owned, err := garbage.ClaimsByOwner(ctx, t.set.Client, t.key().Namespace)
 	if names := owned[live.GetUID()]; len(names) > 0 {
 		return fmt.Sprintf("it owns claims that hold data and would go with it: %s; take its owner references off them first", strings.Join(names, ", ")), nil
 	}
 	return "", err
 }
 
-// recreate makes an object anew that refuses a change, where the set says so. Whether a change is refused for good, or the
-// object is wrong in itself, is asked of the API server: told to create it, without doing so, it finds what is wrong with an
-// object before it finds that one exists.
+// recreate deletes an object that refuses a change and creates it anew, if the set says so. A dry run of its creation tells whether the
+// fields are immutable or the object is invalid: the API server finds what is wrong with an object before it finds that one exists.
+//
+// A Helm release does the same in delivery/release/cluster, and differs where it must: Helm has its own force per action, and creates
+// the object also where it was gone meanwhile. Which kinds are never deleted is one list for both, inventory.LossOf.
 func (t *target) recreate(ctx context.Context, refused error) (metav1.Object, error) {
 	err := t.set.Client.Create(ctx, t.object.DeepCopy(), client.DryRunAll)
 	if !apierrors.IsAlreadyExists(err) {
@@ -111,12 +115,12 @@ func (t *target) recreate(ctx context.Context, refused error) (metav1.Object, er
 		return nil, fmt.Errorf("%s, so it is made anew: %w", complaint(refused), err)
 	}
 	t.live = nil
-	return t.patch(ctx, nobodys)
+	return t.patch(ctx, mustNotExist)
 }
 
-// delete deletes exactly the object that is there and waits a moment until it is gone.
+// delete deletes exactly the object that is there and waits up to goneWithin until it is gone.
 func (t *target) delete(ctx context.Context) error {
-	live, err := ask(ctx, t.set.Client, t.kind(), t.key())
+	live, err := metadata.Read(ctx, t.set.Client, t.kind(), t.key())
 	if live == nil || err != nil {
 		return err
 	}
@@ -125,7 +129,7 @@ func (t *target) delete(ctx context.Context) error {
 		return err
 	}
 	uid, policy := live.GetUID(), metav1.DeletePropagationBackground
-	if owners[t.kind().GroupKind()] {
+	if workloads[t.kind().GroupKind()] {
 		policy = metav1.DeletePropagationForeground
 	}
 	err = t.set.Client.Delete(ctx, t.reference(), client.Preconditions{UID: &uid}, client.PropagationPolicy(policy))
@@ -133,7 +137,7 @@ func (t *target) delete(ctx context.Context) error {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, lookEvery, goneWithin, true, func(ctx context.Context) (bool, error) {
-		now, err := ask(ctx, t.set.Client, t.kind(), t.key())
+		now, err := metadata.Read(ctx, t.set.Client, t.kind(), t.key())
 		return now == nil || now.GetUID() != uid, err
 	})
 	if wait.Interrupted(err) {

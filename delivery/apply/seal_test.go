@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/fingerprint"
 )
 
 func sealedBy(key string) digest.Seal {
@@ -32,8 +33,8 @@ func TestRecordedDigestsAreSealedWithoutAWrite(t *testing.T) {
 	}
 	plainly := b.recorded
 	b.Seal = sealedBy("key")
-	b.recorded = Sealed(plainly, b.Seal)
-	if diff := cmp.Diff(b.recorded, Sealed(b.recorded, b.Seal)); diff != "" {
+	b.recorded = fingerprint.Sealed(plainly, b.Seal)
+	if diff := cmp.Diff(b.recorded, fingerprint.Sealed(b.recorded, b.Seal)); diff != "" {
 		t.Errorf("sealed twice it is another:\n%s", diff)
 	}
 	if writes, err := set(); err != nil || writes != 0 {
@@ -62,12 +63,12 @@ func TestOnlyManifestsAreSealed(t *testing.T) {
 		"": "", state: state, "@77": "@77", // of Helm's objects
 		manifest + state: sealed + state, manifest + "@77": sealed + "@77", sealed + state: sealed + state, sealed + "@77": sealed + "@77",
 	} {
-		if got := Sealed([]v1alpha1.InventoryEntry{{ID: "a_b__C", Digest: recorded}}, seal)[0].Digest; got != want {
+		if got := fingerprint.Sealed([]v1alpha1.InventoryEntry{{ID: "a_b__C", Digest: recorded}}, seal)[0].Digest; got != want {
 			t.Errorf("%q is sealed as %q, want %q", recorded, got, want)
 		}
 	}
 	entries := []v1alpha1.InventoryEntry{{ID: "a_b__C", Digest: manifest + state}}
-	if Sealed(entries, seal); entries[0].Digest != manifest+state {
+	if fingerprint.Sealed(entries, seal); entries[0].Digest != manifest+state {
 		t.Error("what was given is changed")
 	}
 }
@@ -94,3 +95,6 @@ func TestALedgerTakesOverPlainDigests(t *testing.T) {
 		t.Errorf("it records %s", got)
 	}
 }
+
+// digestSize is how many characters of a digest are recorded.
+const digestSize = 16

@@ -2,14 +2,12 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -120,24 +118,3 @@ func (r *run) whenServed(ctx context.Context, o *unstructured.Unstructured, writ
 	})
 	return err
 }
-
-// written reports whether this run wrote an object.
-func (r *run) written(id inventory.ObjectID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.result.Written[id.String()] != ""
-}
-
-// unserved reports whether a request failed because the API server serves nothing at its path, which says nothing about the
-// object. Such an answer names none, or is none of the API at all, which client-go marks.
-func unserved(err error) bool {
-	var answer apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
-		return false
-	}
-	about := answer.Status().Details
-	return about == nil || about.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
-// missing reports whether the API server answered that there is no such object.
-func missing(err error) bool { return apierrors.IsNotFound(err) && !unserved(err) }

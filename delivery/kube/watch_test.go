@@ -38,7 +38,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
@@ -75,7 +75,7 @@ func newOperator(t *testing.T) *operator {
 	lists := NewLists(clock.RealClock{})
 	objects, err := cache.New(env.Config, lists.Of(cache.Options{
 		HTTPClient: l.client, Scheme: kinds, Mapper: o.mapper,
-		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: Hold(kinds, apply.Slim),
+		DefaultLabelSelector: labels.NewSelector().Add(*ours), DefaultTransform: Hold(kinds, fingerprint.Slim),
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestWhatIsHeldIsEnoughForHealth(t *testing.T) {
 	})
 	want := live.DeepCopy()
 	want.SetAnnotations(nil)
-	if slim, err := apply.Slim(want); err != nil || len(want.GetManagedFields()) != 1 {
+	if slim, err := fingerprint.Slim(want); err != nil || len(want.GetManagedFields()) != 1 {
 		t.Fatalf("%v: %v", err, slim)
 	}
 	delete(want.Object["spec"].(map[string]any), "template")
@@ -278,7 +278,7 @@ func TestTheSpecThatIsHeld(t *testing.T) {
 			if c.spec != nil {
 				whole.Object["spec"] = c.spec
 			}
-			hold := Hold(scheme.Scheme, apply.Slim)
+			hold := Hold(scheme.Scheme, fingerprint.Slim)
 			kept, err := hold(whole)
 			if err != nil {
 				t.Fatal(err)
@@ -365,7 +365,7 @@ func TestTypedAndUntypedAreHeldAlike(t *testing.T) {
 			}
 			var both [2]*unstructured.Unstructured
 			for i, object := range []any{untyped, o} {
-				kept, err := Hold(scheme.Scheme, apply.Slim)(object)
+				kept, err := Hold(scheme.Scheme, fingerprint.Slim)(object)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -37,8 +37,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kubeop/kubeop/delivery/apart"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fair"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/delivery/release/charts"
@@ -274,7 +274,7 @@ func (t *team) owned(ctx context.Context) (map[types.UID][]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return apply.Owned(ctx, c, t.namespace)
+	return garbage.ClaimsByOwner(ctx, c, t.namespace)
 }
 
 func (t *team) admit(objects []*unstructured.Unstructured) error {

@@ -12,13 +12,13 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
 // Dependents knows what in the App's namespace owns claims.
-func Dependents(s *subject.Subject) *apply.Dependents {
-	return &apply.Dependents{Client: s.Client, Namespace: s.App.Namespace}
+func Dependents(s *subject.Subject) *garbage.Dependents {
+	return &garbage.Dependents{Client: s.Client, Namespace: s.App.Namespace}
 }
 
 // Retains reports whether claims of the App that hold data stay whatever is confirmed. It costs no request.

@@ -15,17 +15,18 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
 // Pruner deletes objects of Apps.
 type Pruner struct {
 	Client client.Client
 	// Direct reads past the cache, as the operator.
-	Direct  client.Reader
-	Applier *apply.Applier
-	Events  events.EventRecorder
+	Direct client.Reader
+	Live   metadata.Watch
+	Events events.EventRecorder
 
 	held subject.Memory[Held]
 }
@@ -45,15 +46,16 @@ type Set struct {
 
 // Prune deletes a set. What is protected is held, and goes only when a person confirmed the very list of what is held, at this revision. An error
 // of package step says that some objects are still being deleted; Removed is right then, too.
-func (p *Pruner) Prune(ctx context.Context, s *subject.Subject, set Set) (apply.Removed, error) {
+func (p *Pruner) Prune(ctx context.Context, s *subject.Subject, set Set) (garbage.Removed, error) {
 	p.HoldNothing(s.App)
-	removal := apply.Removal{
+	removal := garbage.Removal{
+		Live:   p.Live,
 		Client: p.Sees(s), Entries: set.Stale, Owner: s.Labels(), Guarded: true, Wanted: set.Wanted,
 	}
 	if set.Claims {
 		retain, err := p.Retains(ctx, s)
 		if err != nil {
-			return apply.Removed{Left: set.Stale}, err
+			return garbage.Removed{Left: set.Stale}, err
 		}
 		removal.Retain, removal.Dependents = retain, Dependents(s)
 	}
@@ -67,8 +69,8 @@ func (p *Pruner) Prune(ctx context.Context, s *subject.Subject, set Set) (apply.
 
 // removeConfirmed removes objects, and then those that were confirmed. The confirmation is taken off before it is acted on: it never lets
 // anything else go, nor the same again.
-func (p *Pruner) removeConfirmed(ctx context.Context, s *subject.Subject, revision string, removal apply.Removal) (apply.Removed, error) {
-	removed, err := p.Applier.Remove(ctx, removal)
+func (p *Pruner) removeConfirmed(ctx context.Context, s *subject.Subject, revision string, removal garbage.Removal) (garbage.Removed, error) {
+	removed, err := garbage.Remove(ctx, removal)
 	held := p.hold(s.App, revision, removed.Held, removal.Retain)
 	if err != nil || held.Token == "" || s.App.Annotations[v1alpha1.ConfirmAnnotation] != held.Token {
 		return removed, err
@@ -77,7 +79,7 @@ func (p *Pruner) removeConfirmed(ctx context.Context, s *subject.Subject, revisi
 		return removed, err
 	}
 	removal.Entries, removal.Confirmed = removed.Held, true
-	listed, err := p.Applier.Remove(ctx, removal)
+	listed, err := garbage.Remove(ctx, removal)
 	p.hold(s.App, revision, listed.Held, removal.Retain)
 	removed.Left = append(inventory.Without(removed.Left, removed.Held), listed.Left...)
 	removed.Held = listed.Held

@@ -9,8 +9,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/journal"
 )
@@ -44,7 +44,7 @@ func (r *Recorder) Load(ctx context.Context, app *v1alpha1.App) (v1alpha1.Invent
 
 // Recorded returns what the App's status reports, and what an earlier process began to make and did not come to report.
 func (r *Recorder) Recorded(ctx context.Context, app *v1alpha1.App) (v1alpha1.Inventory, error) {
-	reported := v1alpha1.Inventory{Entries: apply.Sealed(app.Status.Inventory.Entries, r.Seal)}
+	reported := v1alpha1.Inventory{Entries: fingerprint.Sealed(app.Status.Inventory.Entries, r.Seal)}
 	begun, err := r.Journal.Of(ctx, app.UID)
 	if more := inventory.Without(begun, reported.Entries); len(more) > 0 {
 		reported = inventory.Join(reported.Entries, more)

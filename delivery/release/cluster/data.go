@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/pvc"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
@@ -23,7 +23,7 @@ import (
 // namespace. A claim that holds data stays, whatever revision, hook or person made it: nobody confirmed here that it goes. What owns such
 // claims is a *ClaimsInTheWay.
 func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured, policy metav1.DeletionPropagation) (err error) {
-	if live.GetUID() == "" && (isClaim(live) || apply.MayOwn(live.GroupVersionKind().GroupKind())) {
+	if live.GetUID() == "" && (isClaim(live) || garbage.MayOwnClaims(live.GroupVersionKind().GroupKind())) {
 		if live, err = Live(info); live == nil || err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured
 
 // takesClaims fails if claims that hold data would go with an object.
 func (c *Client) takesClaims(live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
-	if policy == metav1.DeletePropagationOrphan || !apply.MayOwn(live.GroupVersionKind().GroupKind()) {
+	if policy == metav1.DeletePropagationOrphan || !garbage.MayOwnClaims(live.GroupVersionKind().GroupKind()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reasonTime)
@@ -98,7 +98,7 @@ func (o Objects) GuardData(revisions []*helm.Release, text string, owned func() 
 		return err
 	}
 	goes = slices.DeleteFunc(goes, func(u *unstructured.Unstructured) bool {
-		return kept(u) || !apply.MayOwn(u.GroupVersionKind().GroupKind())
+		return kept(u) || !garbage.MayOwnClaims(u.GroupVersionKind().GroupKind())
 	})
 	if len(goes) == 0 {
 		return nil

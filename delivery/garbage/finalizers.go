@@ -1,4 +1,4 @@
-package apply
+package garbage
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
-// Free takes foreign finalizers off those of the objects that are being deleted and carry every label of owner, and says which. It
-// costs a request for each entry.
-func (a *Applier) Free(ctx context.Context, c client.Client, entries []v1alpha1.InventoryEntry, owner map[string]string) ([]string, error) {
-	var freed []string
+// RemoveFinalizers removes foreign finalizers from those objects that are being deleted and carry all labels of owner, and returns which it
+// removed. It costs a request for each entry.
+func RemoveFinalizers(ctx context.Context, c client.Client, entries []v1alpha1.InventoryEntry, owner map[string]string) ([]string, error) {
+	var removed []string
 	var errs []error
 	for _, e := range entries {
 		id, err := inventory.ParseObjectID(e.ID)
@@ -23,19 +24,19 @@ func (a *Applier) Free(ctx context.Context, c client.Client, entries []v1alpha1.
 			errs = append(errs, err)
 			continue
 		}
-		kind := servedAs(c, id.Versioned(e.Version))
-		live, err := ask(ctx, c, kind, client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
+		kind := metadata.ServedAs(c, id.Versioned(e.Version))
+		live, err := metadata.Read(ctx, c, kind, client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
 		if live == nil || err != nil || !(&Removal{Owner: owner}).owns(live) {
 			errs = append(errs, inventory.ErrorAbout(id, err))
 			continue
 		}
 		taken, err := finalizer.TakeOff(ctx, c, kind, live)
 		if taken != "" {
-			freed = append(freed, taken)
+			removed = append(removed, taken)
 		}
 		if !apierrors.IsConflict(err) { // One that changed meanwhile is looked at again.
 			errs = append(errs, inventory.ErrorAbout(id, err))
 		}
 	}
-	return freed, errors.Join(errs...)
+	return removed, errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package apply
+package garbage
 
 import (
 	"context"
@@ -14,30 +14,30 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
-// maxLooks bounds how often an object that others write meanwhile is looked at again.
-const maxLooks = 5
+// maxTries bounds how often an object that others write meanwhile is read again.
+const maxTries = 5
 
-// remove deletes one object and says what became of it. A version that the API server has ceased to serve says nothing
-// about the object: it is looked for again in one that is served.
-func (a *Applier) remove(ctx context.Context, r *Removal, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (fate, string, error) {
-	f, note, err := a.removeAs(ctx, r, id, e)
-	if !unserved(err) {
+// remove deletes one object and says what became of it. Where the API server no longer serves the recorded version, the object may still
+// be there: it is looked for in a version that is served.
+func (r *Removal) remove(ctx context.Context, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (outcome, string, error) {
+	f, note, err := r.removeAs(ctx, id, e)
+	if !metadata.Unserved(err) {
 		return f, note, err
 	}
 	meta.MaybeResetRESTMapper(r.Client.RESTMapper())
-	if f, note, err = a.removeAs(ctx, r, id, e); unserved(err) {
+	if f, note, err = r.removeAs(ctx, id, e); metadata.Unserved(err) {
 		err = fmt.Errorf("the API server does not serve %s at present: %w", id.Versioned(e.Version).GroupVersion(), err)
 	}
 	return f, note, err
 }
 
-// removeAs deletes one object in the version in which it seems to be served. What is decided about is what is deleted: where
-// it changed in between, such as by another app that took it over, it is looked at again.
-func (a *Applier) removeAs(ctx context.Context, r *Removal, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (fate, string, error) {
-	kind, key := servedAs(r.Client, id.Versioned(e.Version)), client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
-	live, known, err := a.Live(ctx, kind, key)
+// removeAs deletes one object in the version in which it seems to be served.
+func (r *Removal) removeAs(ctx context.Context, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (outcome, string, error) {
+	kind, key := metadata.ServedAs(r.Client, id.Versioned(e.Version)), client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
+	live, known, err := r.Live(ctx, kind, key)
 	if unlisted(err) {
 		live, known, err = nil, false, nil
 	}
@@ -49,7 +49,7 @@ func (a *Applier) removeAs(ctx context.Context, r *Removal, id inventory.ObjectI
 	case r.holds(e) && (!known || live != nil):
 		return held, "", nil
 	default: // It may have been made a moment ago.
-		live, err = ask(ctx, r.Client, kind, key)
+		live, err = metadata.Read(ctx, r.Client, kind, key)
 	}
 	if live == nil || err != nil {
 		return gone, "", err
@@ -59,16 +59,17 @@ func (a *Applier) removeAs(ctx context.Context, r *Removal, id inventory.ObjectI
 	case f != held:
 	case blind: // The next look need not ask again.
 		e.Policy = v1alpha1.PolicyConfirm
-	case MayOwn(kind.GroupKind()) && max(inventory.KindPolicy(id), inventory.AnnotatedPolicy(live)) == "":
+	case MayOwnClaims(kind.GroupKind()) && max(inventory.KindPolicy(id), inventory.AnnotatedPolicy(live)) == "":
 		e.Policy = v1alpha1.PolicyClaims
 	}
 	return f, note, err
 }
 
-// settle decides about an object and does so, also where it changes meanwhile.
-func (r *Removal) settle(ctx context.Context, kind schema.GroupVersionKind, e v1alpha1.InventoryEntry, live metav1.Object) (fate, string, error) {
+// settle decides about an object and acts on it. Exactly the state that was decided about is deleted: an object that changed in between,
+// such as by another app that took it over, is decided about again.
+func (r *Removal) settle(ctx context.Context, kind schema.GroupVersionKind, e v1alpha1.InventoryEntry, live metav1.Object) (outcome, string, error) {
 	id := inventory.ObjectID{Namespace: live.GetNamespace(), Name: live.GetName(), Group: kind.Group, Kind: kind.Kind}
-	for range maxLooks {
+	for range maxTries {
 		f, note, err := r.decide(ctx, id, e, live)
 		if f != toDelete || err != nil {
 			return f, note, err
@@ -81,35 +82,23 @@ func (r *Removal) settle(ctx context.Context, kind schema.GroupVersionKind, e v1
 	return failed, "", errors.New("it changes all the time, so it could not be deleted")
 }
 
-// unlisted reports whether a watch knows nothing of a kind because the API server does not list it: each object can still be asked
-// for, so that it can be removed.
+// unlisted reports whether a watch cannot see a kind because the API server does not list it. Each object can still be read, so that it can
+// be deleted.
 func unlisted(err error) bool {
 	var why interface{ Unlisted() bool }
 	return errors.As(err, &why) && why.Unlisted()
 }
 
-// servedAs returns the kind in a version that is served: an object stays when the version it was recorded in goes.
-func servedAs(c client.Client, kind schema.GroupVersionKind) schema.GroupVersionKind {
-	if _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); !meta.IsNoMatchError(err) {
-		return kind
-	}
-	mapping, err := c.RESTMapper().RESTMapping(kind.GroupKind())
-	if err != nil {
-		return kind // Whoever asks next is told why.
-	}
-	return mapping.GroupVersionKind
-}
-
-// lingering are kinds of which an object stays a while without a finalizer that was seen before.
+// lingering are kinds whose objects stay for some time after their deletion without a finalizer.
 var lingering = map[schema.GroupKind]bool{
 	{Kind: "Pod"}: true, {Kind: "Namespace"}: true, {Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 }
 
-// execute deletes an object as it was looked at. One that changed in between is returned as it is now, still to be deleted.
-func (r *Removal) execute(ctx context.Context, id inventory.ObjectID, kind schema.GroupVersionKind, was metav1.Object) (fate, string, metav1.Object, error) {
+// execute deletes an object in the state that was decided about. One that changed in between is returned in its new state, toDelete.
+func (r *Removal) execute(ctx context.Context, id inventory.ObjectID, kind schema.GroupVersionKind, was metav1.Object) (outcome, string, metav1.Object, error) {
 	err := r.delete(ctx, id, kind, was)
 	switch {
-	case missing(err):
+	case metadata.Missing(err):
 		return gone, "", nil, nil
 	case err != nil && !apierrors.IsConflict(err):
 		return failed, "", nil, err
@@ -119,7 +108,7 @@ func (r *Removal) execute(ctx context.Context, id inventory.ObjectID, kind schem
 		return gone, "", nil, nil // It was deleted in a version without finalizers.
 	}
 	deleted := err == nil
-	live, err := ask(ctx, r.Client, kind, client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
+	live, err := metadata.Read(ctx, r.Client, kind, client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
 	switch {
 	case live == nil || err != nil:
 		return gone, "", nil, err
@@ -129,14 +118,14 @@ func (r *Removal) execute(ctx context.Context, id inventory.ObjectID, kind schem
 	return toDelete, "", live, nil
 }
 
-// holds reports whether it is recorded that an object waits for confirmation. A kind alone does not tell: the object itself
-// may say that it is never deleted.
+// holds reports whether the record says that an object waits for confirmation. Its kind alone does not: annotations of the object may say that
+// it is never deleted.
 func (r *Removal) holds(e *v1alpha1.InventoryEntry) bool {
 	return r.Guarded && !r.Confirmed && (e.Policy == v1alpha1.PolicyConfirm || e.Policy == v1alpha1.PolicyClaims)
 }
 
-// decide says what is to become of an object that is there, as it is.
-func (r *Removal) decide(ctx context.Context, id inventory.ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) (fate, string, error) {
+// decide says what is to be done with an object in its present state.
+func (r *Removal) decide(ctx context.Context, id inventory.ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) (outcome, string, error) {
 	policy := inventory.PolicyOf(id, e, live)
 	switch {
 	case !r.owns(live):

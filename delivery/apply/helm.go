@@ -4,11 +4,12 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
 // Left is an object as an action of Helm left it.
@@ -33,7 +34,7 @@ func (a *Applier) Record(ctx context.Context, c client.Client, left []Left, reco
 		entry := v1alpha1.InventoryEntry{ID: id.String(), Version: l.Version}
 		switch was, ok := known[entry.ID]; {
 		case l.Live != nil:
-			entry.Digest = StateOf(id, l.Live)
+			entry.Digest = fingerprint.StateOf(id, l.Live)
 		case ok && was.Digest != "":
 			entry.Digest = was.Digest
 		default:
@@ -58,15 +59,15 @@ func (a *Applier) Moved(ctx context.Context, c client.Client, recorded []v1alpha
 		if err != nil {
 			return nil, err
 		}
-		live, err := a.look(ctx, c, id.Versioned(entry.Version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
+		live, err := a.Live.Get(ctx, c, id.Versioned(entry.Version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
 		if err != nil {
 			return nil, inventory.ErrorAbout(id, err)
 		}
 		now := ""
 		if live != nil {
-			now = StateOf(id, live)
+			now = fingerprint.StateOf(id, live)
 		}
-		if !sameState(entry.Digest, now) && !behind(live, floors[entry.ID]) {
+		if !fingerprint.SameState(entry.Digest, now) && !metadata.Behind(live, floors[entry.ID]) {
 			entry.Digest = now
 			moved = append(moved, entry)
 		}
@@ -74,20 +75,11 @@ func (a *Applier) Moved(ctx context.Context, c client.Client, recorded []v1alpha
 	return moved, nil
 }
 
-// behind reports whether a version has yet to be seen.
-func behind(live metav1.Object, floor string) bool {
-	if floor == "" || live == nil {
-		return floor != ""
-	}
-	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), floor)
-	return err == nil && order < 0
-}
-
 // state returns the state an object is in, "" when there is none.
 func (a *Applier) state(ctx context.Context, c client.Client, id inventory.ObjectID, version string) (string, error) {
-	live, err := a.look(ctx, c, id.Versioned(version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
+	live, err := a.Live.Get(ctx, c, id.Versioned(version), client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
 	if live == nil || err != nil {
 		return "", err
 	}
-	return StateOf(id, live), nil
+	return fingerprint.StateOf(id, live), nil
 }

@@ -1,73 +1,24 @@
-package apply
+package fieldmanager
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"reflect"
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// spared are fields that others may change of an object that is there. It is made with them; afterwards they are neither
-// applied nor owned, and count as no change.
-type spared struct {
-	// paths are JSON pointers, split.
-	paths [][]string
-	// manifest has them; nil when there are no paths.
-	manifest *unstructured.Unstructured
-}
-
-// spare takes from the object what others may change, and reports whether that is all of an object that was applied. All of
-// it are its labels, too: without them the watch shows none.
-func (t *target) spare(ctx context.Context, c *ceded) (all bool, err error) {
-	var paths [][]string
-	if paths, all = t.set.Ignore.Spared(t.object); len(paths) > 0 {
-		t.spared = spared{paths: paths, manifest: t.object}
-		c.spared = t.spared
-		t.object = c.strip(t.object)
-	}
-	if !all || t.entry.Digest == "" {
-		return false, nil
-	}
-	if t.live == nil {
-		t.live, err = ask(ctx, t.set.Client, t.kind(), t.key())
-	}
-	return t.live != nil, err
-}
-
-// whole is the object as it is to be applied: with what is spared while there is none.
-func (t *target) whole() *unstructured.Unstructured {
-	if t.live == nil && t.spared.manifest != nil {
-		return t.spared.manifest
-	}
-	return t.object
-}
-
-// digest is digestOf without what is spared.
-func (t *target) digest(manifest *unstructured.Unstructured, live metav1.Object) string {
-	if len(t.spared.paths) == 0 {
-		return t.digestOf(manifest, live)
-	}
-	left, seen := ceded{spared: t.spared}, &metav1.ObjectMeta{ResourceVersion: live.GetResourceVersion()}
-	for _, f := range live.GetManagedFields() {
-		own := f.DeepCopy()
-		left.release(own)
-		seen.ManagedFields = append(seen.ManagedFields, *own)
-	}
-	return t.digestOf(manifest, seen)
-}
-
-// strip returns the object without the fields, but for what says which object it is and whose.
-func (s spared) strip(o *unstructured.Unstructured) *unstructured.Unstructured {
-	if len(s.paths) == 0 {
+// strip returns the object without the ignored fields, except those that identify the object and its owner.
+func (u Unmanaged) strip(o *unstructured.Unstructured) *unstructured.Unstructured {
+	if len(u.Ignored) == 0 {
 		return o
 	}
 	out := o.DeepCopy()
-	for _, path := range s.paths {
+	for _, path := range u.Ignored {
 		cut(out.Object, path)
 	}
 	if _, ok := out.Object["metadata"]; !ok {
@@ -77,7 +28,7 @@ func (s spared) strip(o *unstructured.Unstructured) *unstructured.Unstructured {
 	out.SetNamespace(o.GetNamespace())
 	out.SetName(o.GetName())
 	labels := map[string]string{}
-	for _, mark := range marks {
+	for _, mark := range v1alpha1.OwnerLabels {
 		if value, ok := o.GetLabels()[mark]; ok {
 			labels[mark] = value
 		}
@@ -87,7 +38,7 @@ func (s spared) strip(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// cut deletes what is at a path; an item of a list stays, for the ones after it would move up.
+// cut deletes the value at a path; an item of a list stays, because those after it would move up.
 func cut(value any, path []string) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -103,10 +54,10 @@ func cut(value any, path []string) {
 	}
 }
 
-// disown takes the fields from those of an owner, as managedFields lists them, and reports whether there were any.
-func (s spared) disown(fields map[string]any) (found bool) {
-	for _, path := range s.paths {
-		found = disown(fields, s.manifest.Object, path) || found
+// disown takes the ignored fields from those of an owner, as managedFields lists them, and reports whether there were any.
+func (u Unmanaged) disown(fields map[string]any) (found bool) {
+	for _, path := range u.Ignored {
+		found = disown(fields, u.Manifest.Object, path) || found
 	}
 	return found
 }

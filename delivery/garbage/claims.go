@@ -1,4 +1,4 @@
-package apply
+package garbage
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/metadata"
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
-// Dependents know which objects of a namespace take claims that hold data along when they are deleted: Kubernetes' garbage
-// collector deletes what refers to an object that is gone as its owner. StatefulSets own claims by their retention policy,
-// operators make claims the dependents of their own kinds.
+// Dependents know which objects of a namespace take claims that hold data along when they are deleted: Kubernetes' garbage collector deletes
+// the dependents of an object that is gone. StatefulSets own claims by their retention policy, operators make claims dependents of their
+// own kinds.
 type Dependents struct {
 	Client    client.Client
 	Namespace string
@@ -28,7 +29,7 @@ type Dependents struct {
 	err  error
 }
 
-// harmless are groups of kinds that own no claims, but for StatefulSets.
+// harmless are API groups whose kinds own no claims, except StatefulSets.
 var harmless = map[string]bool{
 	"": true, "apps": true, "batch": true, "autoscaling": true, "policy": true, "networking.k8s.io": true, "gateway.networking.k8s.io": true,
 	"rbac.authorization.k8s.io": true, "coordination.k8s.io": true, "discovery.k8s.io": true, "scheduling.k8s.io": true,
@@ -37,19 +38,19 @@ var harmless = map[string]bool{
 
 var statefulSet = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 
-// MayOwn reports whether objects of the kind may own claims.
-func MayOwn(kind schema.GroupKind) bool { return kind == statefulSet || !harmless[kind.Group] }
+// MayOwnClaims reports whether objects of the kind may own claims.
+func MayOwnClaims(kind schema.GroupKind) bool { return kind == statefulSet || !harmless[kind.Group] }
 
 // Claims returns the names of the claims with data that would go with the object. The first call costs a request, and one for
 // each StatefulSet that owns claims.
 func (d *Dependents) Claims(ctx context.Context, uid types.UID) ([]string, error) {
-	d.once.Do(func() { d.of, d.err = Owned(ctx, d.Client, d.Namespace) })
+	d.once.Do(func() { d.of, d.err = ClaimsByOwner(ctx, d.Client, d.Namespace) })
 	return d.of[uid], d.err
 }
 
-// Owned names, for each object that owns claims with data in a namespace, those claims, as they are now. It costs a request, and
-// one for each StatefulSet that owns claims.
-func Owned(ctx context.Context, c client.Client, namespace string) (map[types.UID][]string, error) {
+// ClaimsByOwner returns the names of the claims with data in a namespace by the UID of each object that owns them. It costs a request, and one for
+// each StatefulSet that owns claims.
+func ClaimsByOwner(ctx context.Context, c client.Client, namespace string) (map[types.UID][]string, error) {
 	all, err := pvc.List(ctx, c, namespace)
 	if err != nil {
 		return nil, err
@@ -81,16 +82,17 @@ func Owned(ctx context.Context, c client.Client, namespace string) (map[types.UI
 	return of, nil
 }
 
-// ownersOf returns who owns a StatefulSet: an operator's object takes it along, and so its claims.
+// ownersOf returns the owners of a StatefulSet: if an operator's object owns it, the claims go with that object, too.
 func ownersOf(ctx context.Context, c client.Client, namespace string, owner metav1.OwnerReference) ([]metav1.OwnerReference, error) {
-	live, err := ask(ctx, c, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), types.NamespacedName{Namespace: namespace, Name: owner.Name})
+	live, err := metadata.Read(ctx, c, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), types.NamespacedName{Namespace: namespace, Name: owner.Name})
 	if live == nil || err != nil {
 		return nil, err
 	}
 	return slices.Clone(live.GetOwnerReferences()), nil
 }
 
-// takesData reports whether an object stays because of data that nobody let go: it is a claim that holds some, or owns such.
+// takesData reports whether an object stays because its deletion is not confirmed and would delete data: it is a claim that holds data, or
+// owns such claims.
 func (r *Removal) takesData(ctx context.Context, id inventory.ObjectID, live metav1.Object) (bool, error) {
 	kind := id.GroupKind()
 	switch {
@@ -102,7 +104,7 @@ func (r *Removal) takesData(ctx context.Context, id inventory.ObjectID, live met
 			return false, client.IgnoreNotFound(err)
 		}
 		return pvc.HoldsData(claim), nil
-	case r.Dependents == nil || !MayOwn(kind):
+	case r.Dependents == nil || !MayOwnClaims(kind):
 		return false, nil
 	}
 	owned, err := r.Dependents.Claims(ctx, live.GetUID())

@@ -1,4 +1,4 @@
-package apply
+package fieldmanager
 
 import (
 	"encoding/json"
@@ -50,7 +50,7 @@ func TestWhatHandsAddedGoes(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := withoutHands(owned(list(c.list), [2]string{"kubectl-edit", c.hands}, [2]string{"kubeop", c.others}), ceded{})
+			got, err := WithoutManualFields(owned(list(c.list), [2]string{"kubectl-edit", c.hands}, [2]string{"kubeop", c.others}), Unmanaged{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestWhatHandsAddedGoes(t *testing.T) {
 // TestAnObjectStaysWhatItIs has a person claim what says which object it is, without which a Secret would be shown.
 func TestAnObjectStaysWhatItIs(t *testing.T) {
 	o := owned([]any{"a"}, [2]string{"kubectl-edit", `{"f:apiVersion":{},"f:kind":{},"f:metadata":{".":{},"f:name":{}},"f:list":{}}`})
-	got, err := withoutHands(o, ceded{})
+	got, err := WithoutManualFields(o, Unmanaged{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestManyItemsAreFoundSoon(t *testing.T) {
 	for name, o := range cases {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			got, err := withoutHands(o, ceded{})
+			got, err := WithoutManualFields(o, Unmanaged{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package apply
+package fieldmanager
 
 import (
 	"bytes"
@@ -10,25 +10,25 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// identity are the top-level fields that say what an object is and whose. Clients write managedFields, which may name any field.
+// identity are the top-level fields that identify an object. They stay: clients write managedFields, which may name any field.
 var identity = []string{"apiVersion", "kind", "metadata"}
 
-// withoutHands returns an object without the fields that people alone added by hand, as takeBack and the apply after it
-// would leave it; no dry run does both. Labels and annotations of theirs stay, and so does what is ceded.
-func withoutHands(o *unstructured.Unstructured, left ceded) (*unstructured.Unstructured, error) {
-	var hands, others []*fieldpath.Set
+// WithoutManualFields returns an object without the fields that people alone added by hand, as takeBack and the apply after it
+// would leave it; no dry run does both. Labels and annotations of theirs stay, and so does what is Unmanaged.
+func WithoutManualFields(o *unstructured.Unstructured, left Unmanaged) (*unstructured.Unstructured, error) {
+	var manual, others []*fieldpath.Set
 	for _, f := range o.GetManagedFields() {
 		owner := &others
-		if byHand(f) {
-			owner = &hands
-			left.release(&f)
+		if EditedByHand(f) {
+			owner = &manual
+			left.Release(&f)
 		}
 		fields := fieldpath.NewSet()
 		if f.FieldsV1 == nil {
 			continue
 		}
 		if err := fields.FromJSON(bytes.NewReader(f.FieldsV1.GetRawBytes())); err != nil {
-			return nil, fmt.Errorf("reading whose its fields are: %w", err)
+			return nil, fmt.Errorf("reading the owners of its fields: %w", err)
 		}
 		*owner = append(*owner, fields)
 	}
@@ -36,7 +36,7 @@ func withoutHands(o *unstructured.Unstructured, left ceded) (*unstructured.Unstr
 	for _, name := range identity {
 		delete(rest, name)
 	}
-	out := without(rest, union(hands).Difference(union(others))).(map[string]any)
+	out := without(rest, union(manual).Difference(union(others))).(map[string]any)
 	for _, name := range identity {
 		out[name] = o.Object[name]
 	}

@@ -1,0 +1,50 @@
+package apply
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubeop/kubeop/delivery/inventory"
+)
+
+// ErrPending says that an object is applied as soon as something under way has ended; nothing is wrong.
+var ErrPending = errors.New("is under way")
+
+// ErrQuota says that the namespace's quota has no room for an object.
+var ErrQuota = errors.New("the quota has no room")
+
+// quotaError is a refusal by the quota.
+type quotaError struct{ error }
+
+func (e *quotaError) Error() string {
+	return e.error.Error() + "; raise the quota in project.yaml, or ask for less"
+}
+func (e *quotaError) Unwrap() error { return e.error }
+
+// Is reports that it is an ErrQuota.
+func (e *quotaError) Is(reason error) bool { return reason == ErrQuota }
+
+// OverQuota reports whether the API server refused an object because of a quota, which only its message says.
+func OverQuota(err error) bool {
+	return errors.Is(err, ErrQuota) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota:")
+}
+
+// Only reports whether an error of Apply is about nothing but objects that failed for one of the reasons: ErrPending,
+// ErrContested, ErrForeign or ErrQuota.
+func Only(err error, reasons ...error) bool {
+	for _, each := range inventory.Split(err) {
+		if !slices.ContainsFunc(reasons, func(reason error) bool { return errors.Is(each, reason) }) {
+			return false
+		}
+	}
+	return err != nil
+}
+
+// refused reports whether the API server answered that it did not take the object.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
+}

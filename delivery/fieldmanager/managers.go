@@ -1,0 +1,110 @@
+// Package fieldmanager knows which manager owns which fields of an object (managedFields, KEP-555): kubeop, Helm, a person with kubectl, an
+// autoscaler, or another controller. It gives up fields that are left to others, and takes back what people changed by hand.
+package fieldmanager
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// helmManager is the field manager under which delivery/release has Helm write.
+const helmManager = "helm"
+
+// EditedByHand reports whether an entry of managedFields is of a person who changed with kubectl what an object does. Such a change adds
+// fields that server-side apply alone would never remove.
+//
+// Some changes are allowed: labels and annotations, among them those by which people ask kubeop for something; a restart (kubectl
+// rollout); and suspending an object of this API, which stops kubeop from undoing anything.
+func EditedByHand(f metav1.ManagedFieldsEntry) bool {
+	if !strings.HasPrefix(f.Manager, "kubectl") || f.Manager == "kubectl-rollout" || f.Subresource != "" || f.FieldsV1 == nil {
+		return false
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(f.FieldsV1.GetRawBytes(), &fields); err != nil {
+		return false
+	}
+	delete(fields, "f:metadata")
+	spec, _ := fields["f:spec"].(map[string]any)
+	if strings.HasPrefix(f.APIVersion, v1alpha1.Group+"/") {
+		delete(spec, "f:suspend")
+		delete(spec, ".")
+	}
+	if len(spec) == 0 {
+		delete(fields, "f:spec")
+	}
+	return len(fields) > 0
+}
+
+// OwnedFields returns the fields that kubeop or its Helm applied and still owns, those that people added with kubectl, and when each
+// manager last wrote: a field whose value changes keeps its manager. They are sorted by their text: the API server sorts the items of a
+// list by their keys, port 80 before 443, but an object that was decoded and encoded again has them in the order of their text.
+func OwnedFields(live metav1.Object) string {
+	var fields strings.Builder
+	for _, f := range live.GetManagedFields() {
+		if !IsOurs(f) && !EditedByHand(f) {
+			continue
+		}
+		fields.Write(alike.sorted(f.FieldsV1))
+		if f.Time != nil {
+			fields.WriteString(f.Time.UTC().Format(time.RFC3339))
+		}
+	}
+	return fields.String()
+}
+
+// IsOurs reports whether an entry of managedFields is of kubeop's server-side apply, or of Helm. What kubeop writes otherwise, such as
+// finalizers and requests, does not count.
+func IsOurs(f metav1.ManagedFieldsEntry) bool {
+	applied := f.Manager == v1alpha1.FieldManager && f.Operation == metav1.ManagedFieldsOperationApply
+	return (applied || f.Manager == helmManager) && f.Subresource == "" && f.FieldsV1 != nil
+}
+
+// SetsScale reports whether an entry of managedFields sets the replicas through the scale subresource.
+func SetsScale(f metav1.ManagedFieldsEntry) bool {
+	return f.Subresource == "scale" && f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`))
+}
+
+// OwnedFieldsChanged passes events that change what was applied: an object is deleted, another manager took fields of ours, or a person
+// added some. The status that controllers keep writing on quotas and namespaces does not pass.
+var OwnedFieldsChanged = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return OwnedFields(e.ObjectOld) != OwnedFields(e.ObjectNew)
+	},
+}
+
+// ChangedByHand reports whether a person changed with kubectl what an object does; the next apply takes such fields back.
+func ChangedByHand(o metav1.Object) bool {
+	return slices.ContainsFunc(o.GetManagedFields(), EditedByHand)
+}
+
+// Applied reports whether kubeop applied the object, by the managers of its fields: anybody who may write the object can remove labels, but
+// not these.
+func Applied(o metav1.Object) bool { return slices.ContainsFunc(o.GetManagedFields(), IsOurs) }
+
+// SlimFields removes from the metadata of an object the managedFields of other controllers, except those of scaling, before a cache holds
+// it. Equal fields of many objects are held once.
+func SlimFields(object any) (any, error) {
+	o, ok := object.(metav1.Object)
+	if !ok {
+		return object, nil
+	}
+	var kept []metav1.ManagedFieldsEntry
+	for _, f := range o.GetManagedFields() {
+		if IsOurs(f) || EditedByHand(f) || SetsScale(f) {
+			f.FieldsV1 = alike.one(f.FieldsV1)
+			kept = append(kept, f)
+		}
+	}
+	o.SetManagedFields(kept)
+	return object, nil
+}

@@ -1,0 +1,128 @@
+// Package garbage collects garbage: it deletes recorded objects of an owner that left their source (garbage collection): in reverse order, unless they are protected,
+// wait for confirmation, would take claims that hold data along, or have another owner by now.
+package garbage
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/metadata"
+)
+
+// Removal is a set of recorded objects to be deleted.
+type Removal struct {
+	Client client.Client
+	// Live is the metadata watch; what it does not watch is read from the API server.
+	Live    metadata.Watch
+	Entries []v1alpha1.InventoryEntry
+	// Owner are labels. An object that does not carry all of them has another owner by now: it stays, and is no longer recorded.
+	Owner map[string]string
+	// Guarded keeps objects that are protected from deletion; Confirmed deletes those that wait for confirmation.
+	Guarded, Confirmed bool
+	// Retain keeps claims that hold data, and the objects that own some, though the deletion is confirmed.
+	Retain bool
+	// Dependents know which objects own claims. Nil: that is not looked up.
+	Dependents *Dependents
+	// Foreground deletes in the foreground: an object stays until its dependents are gone.
+	Foreground bool
+	// Wanted names another app that declares an object, or may do so; "" for none. The object is left for it, and recorded until that app
+	// has it. Nil: there is none. It is called concurrently.
+	Wanted func(context.Context, inventory.ObjectID) (string, error)
+}
+
+// Removed is what came of a Removal.
+type Removed struct {
+	// Left is what remains recorded: the objects that could not be deleted, and those of the next three lists.
+	Left []v1alpha1.InventoryEntry
+	// Leaving says of each object that is being deleted what it waits for, Held are those that wait for confirmation, and Wanted names
+	// those that are left for other apps.
+	Leaving []string
+	Held    []v1alpha1.InventoryEntry
+	Wanted  []string
+	// Kept are objects that are never deleted. They are no longer recorded.
+	Kept []v1alpha1.InventoryEntry
+}
+
+// outcome is what became of one object.
+type outcome int
+
+const (
+	gone outcome = iota // or it has another owner
+	toDelete
+	failed
+	leaving
+	held
+	wanted
+	kept
+)
+
+// Delete deletes the objects of the entries whatever their policy, where they still carry all labels of owner, and returns the entries of
+// those that are not gone yet.
+func Delete(ctx context.Context, c client.Client, watch metadata.Watch, entries []v1alpha1.InventoryEntry, owner map[string]string) ([]v1alpha1.InventoryEntry, error) {
+	removed, err := Remove(ctx, Removal{Client: c, Live: watch, Entries: entries, Owner: owner})
+	return removed.Left, err
+}
+
+// Remove deletes objects in the reverse order of their application, and waits for none: call it again for what is Left. An object of which
+// the watch or the record knows enough costs no request. The result is valid also with an error.
+func Remove(ctx context.Context, r Removal) (Removed, error) {
+	var removed Removed
+	var errs []error
+	for _, stage := range inventory.ReverseStages(r.Entries) {
+		outcomes, notes, failures := r.removeAll(ctx, stage)
+		for i, e := range stage {
+			removed.add(e, outcomes[i], notes[i])
+		}
+		errs = append(errs, failures...)
+	}
+	return removed, errors.Join(errs...)
+}
+
+func (r *Removed) add(e v1alpha1.InventoryEntry, became outcome, note string) {
+	switch became {
+	case leaving:
+		r.Leaving = append(r.Leaving, note)
+	case held:
+		r.Held = append(r.Held, e)
+	case wanted:
+		r.Wanted = append(r.Wanted, note)
+	case kept:
+		r.Kept = append(r.Kept, e)
+	}
+	if became != gone && became != kept {
+		r.Left = append(r.Left, e)
+	}
+}
+
+// removeAll deletes the objects of one stage concurrently.
+func (r *Removal) removeAll(ctx context.Context, stage []v1alpha1.InventoryEntry) ([]outcome, []string, []error) {
+	outcomes, notes, errs := make([]outcome, len(stage)), make([]string, len(stage)), make([]error, len(stage))
+	slots := make(chan struct{}, concurrency)
+	var work sync.WaitGroup
+	for i, e := range stage {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			id, err := inventory.ParseObjectID(e.ID)
+			if err != nil {
+				outcomes[i], errs[i] = failed, err
+				return
+			}
+			outcomes[i], notes[i], err = r.remove(ctx, id, &stage[i])
+			if err != nil {
+				outcomes[i] = failed
+			}
+			errs[i] = inventory.ErrorAbout(id, err)
+		})
+	}
+	work.Wait()
+	return outcomes, notes, errs
+}
+
+// concurrency is how many objects of one stage are deleted at once.
+const concurrency = 4

@@ -1,0 +1,76 @@
+// Package metadata reads the metadata of objects: as a watch shows it, or from the API server.
+package metadata
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Watch returns the metadata of an object as a watch last saw it: nil when there is none, false when the kind is not watched.
+type Watch func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error)
+
+// Get returns the metadata of an object, nil for none: as the watch shows it, and of a kind that is not watched from the API server.
+func (w Watch) Get(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, error) {
+	found, watched, err := w(ctx, kind, key)
+	if watched || err != nil {
+		return found, err
+	}
+	return Read(ctx, c, kind, key)
+}
+
+// Read returns the metadata of an object from the API server, nil for none. A kind that is no longer served has no objects.
+func Read(ctx context.Context, c client.Client, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, error) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	err := c.Get(ctx, key, object)
+	if Missing(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return object, nil
+}
+
+// Behind reports whether a watch that shows this object, nil for none, has not seen the resourceVersion floor yet.
+func Behind(live metav1.Object, floor string) bool {
+	if floor == "" || live == nil {
+		return floor != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), floor)
+	return err == nil && order < 0
+}
+
+// ServedAs returns the kind in a version that is served: an object outlives the version in which it was recorded.
+func ServedAs(c client.Client, kind schema.GroupVersionKind) schema.GroupVersionKind {
+	if _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); !meta.IsNoMatchError(err) {
+		return kind
+	}
+	mapping, err := c.RESTMapper().RESTMapping(kind.GroupKind())
+	if err != nil {
+		return kind // The next request fails with the reason.
+	}
+	return mapping.GroupVersionKind
+}
+
+// Unserved reports whether a request failed because the API server serves nothing at its path: the object may still be there. Such an answer
+// names no object, or is not of the API at all, which client-go marks.
+func Unserved(err error) bool {
+	var answer apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
+		return false
+	}
+	about := answer.Status().Details
+	return about == nil || about.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// Missing reports whether the API server answered that there is no such object.
+func Missing(err error) bool { return apierrors.IsNotFound(err) && !Unserved(err) }
