@@ -112,7 +112,7 @@ func (a *assessor) look(ctx context.Context, s *scope) (health.Verdict, error) {
 	if err != nil {
 		return health.Verdict{}, err
 	}
-	explainer.Checks, explainer.Late, explainer.Fate = checks, s.writes.Shown(s.Now()), afterDeletion(&s.App.Spec)
+	explainer.Checks, explainer.Late, explainer.AfterDeletion = checks, s.writes.Shown(s.Now()), afterDeletion(&s.App.Spec)
 	return health.Look(ctx, explainer, a.watch.Object, refs)
 }
 

@@ -17,14 +17,14 @@ const (
 	Questions = 50_000
 	// maxRead is how many bytes of files a process is given.
 	maxRead = 64 << 20
-	// attached is the size of a file whose content comes with what there is, and listed how much comes with a list of a folder, all of
-	// which is read by whoever lists it: one question instead of two for each file.
-	attached, listed = 32 << 10, 256 << 10
+	// attachedBytes is the size of a file whose content comes with what there is, and listedBytes how many bytes of files come with the list of a folder,
+	// because who lists it reads them all: one question instead of two for each file.
+	attachedBytes, listedBytes = 32 << 10, 256 << 10
 )
 
 var errQuestion = errors.New("the question is none of this operator's")
 
-// answers tells a process what it asks of the files of one build, and keeps the errors that it told.
+// answers are those to a process that asks about the files of one build. The errors among them are kept.
 type answers struct {
 	files fs.FS
 	kept  []error
@@ -39,7 +39,7 @@ func (a *answers) again() *answers {
 // keep numbers an error; it is nil for nil.
 func (a *answers) keep(err error) *failure {
 	f := failureOf(err)
-	if f != nil && !errors.Is(err, fs.ErrNotExist) { // Kustomize asks for much that is not there.
+	if f != nil && !errors.Is(err, fs.ErrNotExist) { // Kustomize tries many names.
 		a.kept = append(a.kept, err)
 		f.Kept = []int{len(a.kept)}
 	}
@@ -75,8 +75,8 @@ func (a *answers) info(name string) *reply {
 		return &reply{Err: a.keep(err)}
 	}
 	r := &reply{Info: &info{Called: is.Name(), Perm: is.Mode(), Bytes: is.Size()}}
-	if is.Mode().IsRegular() && is.Size() <= attached {
-		// A file that is looked at is read next. Where that fails, it is told then.
+	if is.Mode().IsRegular() && is.Size() <= attachedBytes {
+		// A file that is looked at is read next. If it cannot be read, the error comes then.
 		if data, err := a.read(name, is.Size()); err == nil {
 			r.Data, r.HasData = data, true
 		}
@@ -102,7 +102,7 @@ func (a *answers) file(name string) ([]byte, error) {
 func (a *answers) folder(name string) *reply {
 	entries, err := fs.ReadDir(a.files, name)
 	r := &reply{Err: a.keep(err)}
-	left := int64(listed)
+	left := int64(listedBytes)
 	for _, e := range entries {
 		r.Entries = append(r.Entries, info{Called: e.Name(), Perm: e.Type()})
 		if left > 0 && e.Type().IsRegular() && manifests.IsFile(e.Name()) {

@@ -33,27 +33,27 @@ func BenchmarkBuild(b *testing.B) {
 			}
 		})
 		b.Run(name+"/known", func(b *testing.B) {
-			bed := newBed(b, sandbox.Limits{})
+			fixture := newFixture(b, sandbox.Limits{})
 			for b.Loop() {
-				if _, err := bed.Build(b.Context(), requestOf(source, name)); err != nil {
+				if _, err := fixture.Build(b.Context(), requestOf(source, name)); err != nil {
 					b.Fatal(err)
 				}
 			}
-			if bed.calls != 1 {
-				b.Errorf("it was built apart %d times", bed.calls)
+			if fixture.calls != 1 {
+				b.Errorf("it was built apart %d times", fixture.calls)
 			}
 		})
 		b.Run(name+"/apart", func(b *testing.B) {
-			bed := newBed(b, sandbox.Limits{})
+			fixture := newFixture(b, sandbox.Limits{})
 			request := requestOf(source, name)
 			request.Retry = true
 			for b.Loop() {
-				if _, err := bed.Build(b.Context(), request); err != nil {
+				if _, err := fixture.Build(b.Context(), request); err != nil {
 					b.Fatal(err)
 				}
 			}
-			if bed.calls < b.N {
-				b.Errorf("%d of %d were built apart", bed.calls, b.N)
+			if fixture.calls < b.N {
+				b.Errorf("%d of %d were built apart", fixture.calls, b.N)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ type Request struct {
 	App    types.NamespacedName
 	Tenant string
 	Source Source
-	// Input is a digest of the app's UID and of all that the Source has beside its files, and Identity tells their version from any other.
+	// Input is a digest of the app's UID and of all that the Source has beside its files, and Identity identifies the version of the files.
 	Input, Identity string
 	// Retry has a source evaluated again that was over a limit, or about which the answer is known.
 	Retry bool
@@ -88,15 +88,15 @@ func known(answer []byte, reads string, err error) (Made, error) {
 
 // remember keeps an answer, unless it is about an error of files or variables, which may be another one next time, or holds what a
 // Secret or a key of the project made readable: that is not kept in memory for longer than it is used.
-func (b *Builder) remember(req *Request, told *answers, answer []byte) {
-	if len(told.kept) > 0 || req.Source.confidential() {
+func (b *Builder) remember(req *Request, answering *answers, answer []byte) {
+	if len(answering.kept) > 0 || req.Source.confidential() {
 		return
 	}
 	reads := ""
 	if req.Reads != nil {
 		var err error
 		if reads, err = req.Reads(); err != nil {
-			return // It is evaluated again, and says so if that lasts.
+			return // It is evaluated again, and fails then if that lasts.
 		}
 	}
 	if err := b.memos.put(req, answer, reads); err != nil {
@@ -115,7 +115,7 @@ func (b *Builder) Forget(app types.NamespacedName) {
 // readsSign stands between Request.Input and what was read.
 const readsSign = " read "
 
-// input is what tells the request from those that may come to something else: what was noted, where that is the same still.
+// input identifies what a request is made of: the input that was recorded last, while the files that were read are the same.
 func (b *Builder) input(req *Request) (string, error) {
 	noted, err := b.Trials.Last(req.App)
 	if err != nil {
@@ -129,16 +129,16 @@ func (b *Builder) input(req *Request) (string, error) {
 
 // evaluate has the objects made in another process, and reads them.
 func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
-	var told *answers
+	var answering *answers
 	var answer []byte
 	err := b.Apart.InTurn(ctx, req.Tenant, func(ctx context.Context) error {
-		began := &answers{files: req.Source.Files} // What was told before its place went to others does not count.
-		told = began
+		began := &answers{files: req.Source.Files} // An attempt that was preempted does not count.
+		answering = began
 		input, err := marshal(orderOf(&req.Source, began.keep))
 		if err == nil {
 			answer, err = b.Apart.Do(ctx, apart.Call{Name: Function, Function: Evaluate, Tenant: req.Tenant, Input: [][]byte{input}, Questions: Questions, Asks: func() apart.Ask {
-				told = began.again()
-				return told.answer
+				answering = began.again()
+				return answering.answer
 			}})
 		}
 		return err
@@ -150,9 +150,9 @@ func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 	case err != nil:
 		return Made{}, unfit(err)
 	}
-	made, err := told.made(answer)
+	made, err := answering.made(answer)
 	if !errors.Is(err, ErrUnfit) {
-		b.remember(req, told, answer)
+		b.remember(req, answering, answer)
 	}
 	return made, err
 }

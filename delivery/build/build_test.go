@@ -119,7 +119,7 @@ func sources(t *testing.T) map[string]Source {
 
 // TestTheLimitsOfAnAppHoldApart: an error of another process is still told apart by its kind.
 func TestTheLimitsOfAnAppHoldApart(t *testing.T) {
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	source := git(map[string]string{"app/a.yaml": padded("a"), "app/b.yaml": padded("b")}, v1alpha1.Build{})
 	source.Limits = budget.App{Objects: 1, Bytes: 1 << 20, Values: 1000}
 	_, err := b.Build(t.Context(), requestOf(source, "two"))
@@ -134,7 +134,7 @@ func TestTheLimitsOfAnAppHoldApart(t *testing.T) {
 
 // TestMadeApartAsHere: what another process makes, and what it says, is what is made here.
 func TestMadeApartAsHere(t *testing.T) {
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	for name, s := range sources(t) {
 		t.Run(name, func(t *testing.T) {
 			want, wants := s.make(func(string) {})
@@ -215,7 +215,7 @@ func TestAFewPlainKibibytesAreReadHere(t *testing.T) {
 		"a large inline manifest":   {inline(strings.Replace(object, `"a"`, `"a","labels":{"a":"`+strings.Repeat("a", smallBytes)+`"}`, 1)), true},
 		"a kustomization of a base": {git(map[string]string{"app/b/kustomization.yaml": "resources: []\n", "app/a.yaml": manifest("a")}, v1alpha1.Build{}), true},
 	}
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			want, wants := tc.source.make(func(string) {})
@@ -245,7 +245,7 @@ func textOf(err error) string {
 
 // TestWhatThePoolSaysIsNotTheSources: only a limit is.
 func TestWhatThePoolSaysIsNotTheSources(t *testing.T) {
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	source := git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{})
 	b.function = "nothing"
 	if _, err := b.Build(t.Context(), requestOf(source, "a")); !errors.Is(err, ErrUnfit) {

@@ -33,8 +33,8 @@ func neverEnds([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, erro
 	return nil, nil
 }
 
-// bed is a Builder with processes of this test binary.
-type bed struct {
+// fixture is a Builder with processes of this test binary.
+type fixture struct {
 	*Builder
 	t    testing.TB
 	pool *sandbox.Pool
@@ -44,21 +44,21 @@ type bed struct {
 	dir      string
 }
 
-func newBed(t testing.TB, limits sandbox.Limits) *bed {
+func newFixture(t testing.TB, limits sandbox.Limits) *fixture {
 	t.Helper()
 	pool := sandbox.New(sandbox.Options{Processes: 1, Limits: limits, Log: logr.Discard()})
 	t.Cleanup(pool.Close)
-	b := &bed{t: t, pool: pool, function: Function, dir: t.TempDir()}
+	b := &fixture{t: t, pool: pool, function: Function, dir: t.TempDir()}
 	b.restart()
 	return b
 }
 
 // restart has another operator go on.
-func (b *bed) restart() {
+func (b *fixture) restart() {
 	b.Builder = &Builder{Trials: trials.New(b.dir, "these files"), Apart: apart.Runner{Run: b.evaluateApart}}
 }
 
-func (b *bed) evaluateApart(ctx context.Context, c apart.Call) ([]byte, error) {
+func (b *fixture) evaluateApart(ctx context.Context, c apart.Call) ([]byte, error) {
 	b.calls++
 	return b.pool.Call(ctx, sandbox.Call{Function: b.function, Input: c.Input, Asks: c.Asks, Limits: sandbox.Limits{Questions: c.Questions}})
 }

@@ -16,7 +16,7 @@ func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string))
 	if err := unmarshal(input, &o); err != nil {
 		return nil, fmt.Errorf("reading what to build: %w", err)
 	}
-	made, err := safely(o.source(newAsked(ask, note)), note)
+	made, err := safely(o.source(newRemoteFiles(ask, note)), note)
 	out := outcome{}
 	if err == nil {
 		note("what is built")

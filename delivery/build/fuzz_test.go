@@ -24,9 +24,9 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		told := &answers{}
-		told.keep(errLater)
-		made, err := told.made(text)
+		answering := &answers{}
+		answering.keep(errLater)
+		made, err := answering.made(text)
 		if err != nil && made.Objects != nil {
 			t.Errorf("objects and %v", err)
 		}
@@ -48,12 +48,12 @@ func FuzzOrder(f *testing.F) {
 	f.Add(text, []byte{askFile, 'a'})
 	f.Add([]byte{0xa0}, []byte{askFolder, '.'})
 	f.Fuzz(func(t *testing.T, text, question []byte) {
-		told := &answers{files: source.Files}
-		out, err := Evaluate(text, func(q []byte) ([]byte, error) { return told.answer(t.Context(), q) }, func(string) {})
+		answering := &answers{files: source.Files}
+		out, err := Evaluate(text, func(q []byte) ([]byte, error) { return answering.answer(t.Context(), q) }, func(string) {})
 		if err == nil && len(out) == 0 {
 			t.Error("no answer")
 		}
-		if answer, err := told.answer(t.Context(), question); err == nil && len(answer) == 0 {
+		if answer, err := answering.answer(t.Context(), question); err == nil && len(answer) == 0 {
 			t.Error("no answer to a question")
 		}
 		always := func([]byte) ([]byte, error) { return question, nil }

@@ -189,7 +189,7 @@ var bigText = strings.Repeat("x", 1_000_000)
 
 // TestHostileSources: each ends with words about it or within the limits, and the heap of this process stays flat.
 func TestHostileSources(t *testing.T) {
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	var worst uint64
 	for name, tc := range hostile() {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +225,7 @@ func tooMuch() Source {
 // TestALimitIsToldOnce: a source that was over a limit is not evaluated again before it changes or somebody asks for it, neither by
 // the next operator.
 func TestALimitIsToldOnce(t *testing.T) {
-	b := newBed(t, sandbox.Limits{Memory: 32 << 20})
+	b := newFixture(t, sandbox.Limits{Memory: 32 << 20})
 	request := requestOf(tooMuch(), "input")
 	const want = "app/y.yaml takes more than the limit of memory, 32 MiB; it is not tried again before the app or its source changes"
 	refused := func(when string, calls int) {
@@ -262,7 +262,7 @@ func TestALimitIsToldOnce(t *testing.T) {
 
 // TestAnotherVersionThatReadsTheSame is not evaluated again either.
 func TestAnotherVersionThatReadsTheSame(t *testing.T) {
-	b := newBed(t, sandbox.Limits{Memory: 32 << 20})
+	b := newFixture(t, sandbox.Limits{Memory: 32 << 20})
 	files := "files\n"
 	request := requestOf(tooMuch(), "input")
 	request.Reads = func() (string, error) { return strconv.Quote(files), nil }
@@ -291,7 +291,7 @@ func TestAnotherVersionThatReadsTheSame(t *testing.T) {
 
 // TestTheOperatorThatEndedThreeTimes during a build has it left alone.
 func TestTheOperatorThatEndedThreeTimes(t *testing.T) {
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	request := requestOf(git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{}), "input")
 	for range 3 {
 		if err := b.Trials.Begin(web, "input of commit"); err != nil {
@@ -309,7 +309,7 @@ func TestTheOperatorThatEndedThreeTimes(t *testing.T) {
 
 // TestTheEndOfABuild: nobody's wish for it ends the process, and nothing is held against the source.
 func TestTheEndOfABuild(t *testing.T) {
-	b := newBed(t, sandbox.Limits{Wall: time.Second})
+	b := newFixture(t, sandbox.Limits{Wall: time.Second})
 	request := requestOf(git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{}), "input")
 	b.function = stuck
 	newer := errors.New("there is a newer commit")
@@ -330,7 +330,7 @@ func TestTheEndOfABuild(t *testing.T) {
 
 // TestKilledProcesses: whoever kills them at any time, builds go on with one retry, and nothing is held against their sources.
 func TestKilledProcesses(t *testing.T) {
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	source := git(map[string]string{
 		"app/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: n-\nlabels: [{pairs: {a: b}, includeSelectors: true}]\n", "app/a.yaml": objects(100, "a: b"),
 	}, v1alpha1.Build{})
@@ -387,7 +387,7 @@ func (k killing) ReadFile(name string) ([]byte, error) {
 
 // TestWhatAKilledProcessReadDoesNotCount: files of 40 MiB are within the limit of 64 MiB, however often they had to be read.
 func TestWhatAKilledProcessReadDoesNotCount(t *testing.T) {
-	b := newBed(t, sandbox.Limits{Memory: 1 << 30})
+	b := newFixture(t, sandbox.Limits{Memory: 1 << 30})
 	pad := "# " + strings.Repeat("x", 1_000_000) + "\n"
 	source := git(folderOf(42, func(i int) string { return pad + manifest(fmt.Sprint("a", i)) }), v1alpha1.Build{})
 	files, ok := source.Files.(fstest.MapFS)

@@ -31,7 +31,7 @@ type memos struct {
 	clock int64
 }
 
-// memo is what was answered about a source: about its input and its files, which the identity, or what was read of them, tells from any
+// memo is the answer about a source, for its input and its files, which the identity, or what was read of them, distinguishes from any
 // others.
 type memo struct {
 	tenant, input, identity, reads string

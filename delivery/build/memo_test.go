@@ -37,7 +37,7 @@ func evaluations(t *testing.T, p *sandbox.Pool) (calls float64) {
 
 // TestTheSameSourceIsEvaluatedOnce, and another one or one that somebody asks for again.
 func TestTheSameSourceIsEvaluatedOnce(t *testing.T) {
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	files := "files"
 	good := git(map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: n-\n", "app/a.yaml": manifest("a")}, v1alpha1.Build{})
 	request := requestOf(good, "input")
@@ -84,7 +84,7 @@ func TestTheSameSourceIsEvaluatedOnce(t *testing.T) {
 
 // TestWhatIsRememberedIsWhatWasMade: objects, decrypted values and the class of an error; and the objects are the caller's to change.
 func TestWhatIsRememberedIsWhatWasMade(t *testing.T) {
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	for name, source := range sources(t) {
 		t.Run(name, func(t *testing.T) {
 			request := requestOf(source, name)
@@ -114,7 +114,7 @@ func TestWhatIsRememberedIsWhatWasMade(t *testing.T) {
 
 // TestWhatASecretMadeReadableIsNotRemembered: it is evaluated again each time.
 func TestWhatASecretMadeReadableIsNotRemembered(t *testing.T) {
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	source := Source{Files: repository(map[string]string{"app/a.yaml": padded("a")}), Git: &v1alpha1.GitSource{Path: "app"}}
 	keys, variables := source, source
 	keys.Keys = &Keys{Secret: "keys", Data: map[string][]byte{"age.agekey": []byte(testkeys.Age(testkeys.First))}}
@@ -138,7 +138,7 @@ func TestWhatASecretMadeReadableIsNotRemembered(t *testing.T) {
 
 // TestErrorsOfFilesAreNotRemembered: the store may have the file the next time.
 func TestErrorsOfFilesAreNotRemembered(t *testing.T) {
-	b := newBed(t, sandbox.Limits{})
+	b := newFixture(t, sandbox.Limits{})
 	files := repository(map[string]string{"app/lost.yaml": padded("a")})
 	source := Source{Files: failing{files}, Git: &v1alpha1.GitSource{Path: "app"}}
 	if _, err := b.Build(t.Context(), requestOf(source, "input")); !errors.Is(err, errLater) {

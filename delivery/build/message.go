@@ -28,7 +28,7 @@ type order struct {
 	Limits    budget.App
 }
 
-// heldVariable is a Variable whose error stayed here.
+// heldVariable is a Variable whose error stays in the operator.
 type heldVariable struct {
 	Kind, Name string
 	Data       map[string][]byte
@@ -50,15 +50,15 @@ type failure struct {
 	Classes []int
 	// Exceeded is the limit of a *budget.Exceeded, by name; "" of any other.
 	Exceeded string
-	// Kept are the numbers of errors, counted from 1, that the process was told and that it passes on.
+	// Kept are the numbers of errors, counted from 1, that the process received and passes on.
 	Kept []int
 }
 
-// classes are what errors are told apart by.
+// classes are the errors that errors.Is finds again on the other side.
 var classes = []error{render.ErrTooLarge, yamlcheck.ErrTooLarge, render.ErrMissing, fs.ErrNotExist, decrypt.ErrKeys, decrypt.ErrDamaged}
 
-// ErrUnfit is wrapped by errors that say nothing about the source: the process that evaluates could not be started, was killed by
-// somebody, or the operator is stopping. Another try may do.
+// ErrUnfit is wrapped by errors that are not about the source: the process that evaluates could not be started, was
+// killed, or the operator is stopping. Another try may succeed.
 var ErrUnfit = errors.New("evaluating the manifests")
 
 // unfit is the ErrUnfit of an error, unless it is about the source.
@@ -86,20 +86,20 @@ func failureOf(err error) *failure {
 	return f
 }
 
-// told is a failure as an error again.
-type told struct {
+// sentError is a failure in the process that received it.
+type sentError struct {
 	text string
-	// number is that of the error in the process that told it, 0 where it is not known.
+	// number of the error in the process that sent it, 0 where it is not known.
 	number  int
 	classes []error
 }
 
-func (e *told) Error() string   { return e.text }
-func (e *told) Unwrap() []error { return e.classes }
+func (e *sentError) Error() string   { return e.text }
+func (e *sentError) Unwrap() []error { return e.classes }
 
 // error is nil for nil.
-func (f *failure) error() *told {
-	t := &told{text: f.Text}
+func (f *failure) error() *sentError {
+	t := &sentError{text: f.Text}
 	for _, i := range f.Classes {
 		if i >= 0 && i < len(classes) {
 			t.classes = append(t.classes, classes[i])
@@ -116,7 +116,7 @@ func numbersIn(err error) (found []int) {
 	switch e := err.(type) { //nolint:errorlint // the whole tree is walked
 	case nil:
 		return nil
-	case *told:
+	case *sentError:
 		if e.number > 0 {
 			found = append(found, e.number)
 		}

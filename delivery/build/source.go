@@ -1,5 +1,5 @@
 // Package build makes objects of the folders and manifests of Git and Raw apps. What a tenant wrote is read, decrypted, built with
-// kustomize and parsed in a process of its own, which asks for each file that it wants; only a few plain KiB are read in this one.
+// kustomize and parsed in a process of its own, which requests each file that it needs; only a few plain KiB are read in this one.
 package build
 
 import (
@@ -54,11 +54,11 @@ type Made struct {
 	Objects []*unstructured.Unstructured
 	// Secrets are the values that it decrypted, also of one that failed.
 	Secrets []string
-	// Reads are what Request.Reads said of the files when it was built, where it was built before; else "".
+	// Reads are what Request.Reads returned for the files when it was built, where it was built before; else "".
 	Reads string
 }
 
-// make makes the objects in this process; stage is told what follows the reading of files.
+// make makes the objects in this process; stage gets the name of each step.
 func (s *Source) make(stage func(string)) (Made, error) {
 	var keys *decrypt.Keys
 	if s.Keys != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // CEL quotes values in its errors: the key that a map lacks, the text that is no number. An expression can put anything that it
-// may read there, and its error is told in a status that others read. So each error is worded anew, with nothing in it but
+// may read there, and its error is in a status that others read. So each error is worded anew, with nothing in it but
 // fixed words and what stands in the expression itself. CEL has no types for its errors, only texts.
 
 // fixed are errors of CEL that hold no value.
@@ -35,12 +35,12 @@ func (e *Expr) worded(err error) error {
 	case slices.Contains(fixed, text):
 		return errors.New(text)
 	}
-	for _, said := range []string{"no such key: ", "index out of bounds: ", "no such attribute"} {
-		if !strings.Contains(text, said) {
+	for _, prefix := range []string{"no such key: ", "index out of bounds: ", "no such attribute"} {
+		if !strings.Contains(text, prefix) {
 			continue
 		}
-		if name, ok := strings.CutPrefix(text, said); ok && e.literals[name] {
-			return fmt.Errorf("%w: %s%s", ErrMissing, said, name)
+		if name, ok := strings.CutPrefix(text, prefix); ok && e.literals[name] {
+			return fmt.Errorf("%w: %s%s", ErrMissing, prefix, name)
 		}
 		return ErrMissing
 	}
@@ -48,7 +48,7 @@ func (e *Expr) worded(err error) error {
 }
 
 // literalsOf lists the fields, keys and numbers by which an expression reads values. It is nil where the expression also reads by
-// what it computes: then nothing tells whether the key that a value lacks is the expression's own word.
+// what it computes: then it is not known whether the key that a value lacks is the expression's own word.
 func literalsOf(compiled *cel.Ast) map[string]bool {
 	found, computed := map[string]bool{}, false
 	ast.PreOrderVisit(compiled.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {

@@ -61,12 +61,12 @@ func TestNoErrorRepeatsWhatAnObjectHolds(t *testing.T) {
 			if err == nil {
 				t.Fatal("the expression does not fail, so this proves nothing")
 			}
-			told(t, err)
+			checkErrorText(t, err)
 		})
 	}
 }
 
-func told(t *testing.T, err error) {
+func checkErrorText(t *testing.T, err error) {
 	t.Helper()
 	for _, value := range []string{hidden, "4711", "47.11", "aGlkZGVu"} {
 		if strings.Contains(err.Error(), value) {
@@ -114,7 +114,7 @@ func FuzzTrue(f *testing.F) {
 			return
 		}
 		if _, err := e.True(t.Context(), map[string]any{"dep": confidential(), "self": map[string]any{}}); err != nil {
-			told(t, err)
+			checkErrorText(t, err)
 		}
 	})
 }

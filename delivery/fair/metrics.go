@@ -23,7 +23,7 @@ var (
 // Collectors are the metrics of all resources of this process.
 func Collectors() []prometheus.Collector { return []prometheus.Collector{waits, waiting, running} }
 
-// Waited tells that something waited for its turn at a resource whose owner keeps the places itself.
+// Waited records that something waited for its turn at a resource that keeps its places itself.
 func Waited(resource string, d time.Duration) { waits.WithLabelValues(resource).Observe(d.Seconds()) }
 
 // meter has the metrics of one resource.
@@ -38,7 +38,7 @@ func newMeter(resource string) meter {
 
 func (m meter) waited(d time.Duration) { m.wait.Observe(d.Seconds()) }
 
-func (m meter) tell(wait, run int) {
+func (m meter) set(wait, run int) {
 	m.waiting.Set(float64(wait))
 	m.running.Set(float64(run))
 }

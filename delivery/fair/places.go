@@ -36,7 +36,7 @@ type shares struct {
 
 // admits reports whether a tenant may take one more place: it has fewer than its bound, and fewer than are free. By the latter one
 // tenant never has more than half of the places, two have at most two thirds of them, and so on: whoever comes next finds one,
-// though nobody gives any back.
+// though none is given back.
 func (s *shares) admits(tenant string) bool {
 	weight, has := 1, s.of[tenant]
 	if s.Weight != nil {
@@ -71,7 +71,7 @@ type Places struct {
 	queue  Queue[*ticket]
 }
 
-// ticket is somebody who waits for a place.
+// ticket is a caller that waits for a place.
 type ticket struct {
 	tenant string
 	since  time.Time
@@ -99,7 +99,7 @@ func (p *Places) Begin(tenant string, begin func(leave func())) (cancel func() b
 	return func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		defer p.tell()
+		defer p.updateMetrics()
 		return p.queue.Remove(entry)
 	}, nil
 }
@@ -120,7 +120,7 @@ func (p *Places) Enter(ctx context.Context, tenant string) (leave func(), err er
 		return leave, nil
 	case <-ctx.Done():
 		if !cancel() {
-			(<-entered)() // The turn came at this moment.
+			(<-entered)() // The turn came just now.
 		}
 		return nil, ctx.Err()
 	}
@@ -142,7 +142,7 @@ func (p *Places) dispatch() (turns []*ticket) {
 		p.meter.waited(p.clock.Since(t.since))
 		turns = append(turns, t)
 	}
-	p.tell()
+	p.updateMetrics()
 	return turns
 }
 
@@ -159,7 +159,7 @@ func (p *Places) begin(turns []*ticket) {
 	}
 }
 
-func (p *Places) tell() { p.meter.tell(p.queue.Len(), p.shares.taken) }
+func (p *Places) updateMetrics() { p.meter.set(p.queue.Len(), p.shares.taken) }
 
 // Taken is how many places are taken.
 func (p *Places) Taken() int {

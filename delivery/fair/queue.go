@@ -10,7 +10,7 @@ import (
 // each other tenant, however many those have.
 //
 // The order is that of start-time fair queueing (Goyal, Vin, Cheng: Start-Time Fair Queueing, SIGCOMM 1996), in which each item costs
-// one turn, because nobody knows before what it will take. A tenant of whom nothing waits is forgotten as soon as it would gain no
+// one turn, because what it will take is not known before. A tenant of whom nothing waits is forgotten as soon as it would gain no
 // turn by that. The zero value is ready. Not safe for concurrent use.
 type Queue[T any] struct {
 	// Weight returns the weight of a tenant, at least 1. Nil: all weigh 1.
@@ -123,7 +123,7 @@ func (q *Queue[T]) forget(i int) {
 	q.order = slices.Delete(q.order, i, i+1)
 }
 
-// Remove takes an item out that nobody wants any more, and reports whether it waited.
+// Remove takes out an item that is not wanted any more, and reports whether it waited.
 func (q *Queue[T]) Remove(e *Entry[T]) bool {
 	if e.flow == nil {
 		return false
@@ -139,7 +139,7 @@ func (q *Queue[T]) remove(e *Entry[T]) {
 	q.waiting--
 }
 
-// settle forgets all tenants once nothing waits: there is nobody whose turns they could take.
+// settle forgets all tenants once nothing waits: there is no tenant whose turns they could take.
 func (q *Queue[T]) settle() {
 	if q.waiting == 0 {
 		q.tenants, q.order, q.now, q.last = nil, nil, 0, nil

@@ -12,10 +12,10 @@ import (
 // ErrPreempted is the cause with which the context of a run ends that gives its place up to others. The run begins anew later.
 var ErrPreempted = errors.New("others wait for the place")
 
-// Slices are places for work that may be ended and begun anew at no harm, such as an evaluation, and of which nobody knows before how
-// long it takes. Who waits has turns by tenant, in the order of Queue. No place stays free while somebody waits, so that one tenant may
-// have all of them; but what runs for longer than a slice is ended when somebody waits who has not run yet. It waits again, among those
-// that take long: all places but one are for these, and there nobody ends them. So whoever comes waits for a slice of each other
+// Slices are places for work that may be ended and begun anew at no harm, such as an evaluation, and of which it is not known before how
+// long it takes. Who waits has turns by tenant, in the order of Queue. No place stays free while work waits, so that one tenant may
+// have all of them; but what runs for longer than a slice is preempted when work waits that has not run yet. It waits again, among those
+// that take long: all places but one are for these, and there it is not preempted. So whoever comes waits for a slice of each other
 // tenant at most, and what takes long is done, too. Where there is only one place the two kinds alternate, and a run that takes long is
 // waited for. A slice is of time, or of processor time where a run says what it uses, see Uses. Safe for concurrent use.
 type Slices struct {
@@ -31,7 +31,7 @@ type Slices struct {
 	running     map[*sliced]bool
 	// lastLong: the run that began last was one of long.
 	lastLong bool
-	// timer wakes when the next slice is over, while somebody waits for that.
+	// timer wakes when the next slice is over, while work waits for that.
 	timer clock.Timer
 }
 
@@ -41,7 +41,7 @@ type sliced struct {
 	// since is when it began to wait, or to run.
 	since time.Time
 	long  bool
-	// kept: it is not to be ended. preempted: it was told to end.
+	// kept: it is not to be preempted. preempted: its context was canceled.
 	kept, preempted bool
 	// used is the processor time that it has used; nil: its slice is of time.
 	used  func() time.Duration
@@ -103,7 +103,7 @@ func (s *Slices) Run(ctx context.Context, tenant string, work func(context.Conte
 	}
 }
 
-// once waits for a turn and calls work, and returns whether that was told to end.
+// once waits for a turn and calls work, and returns whether that was preempted.
 func (s *Slices) once(ctx context.Context, tenant string, long bool, work func(context.Context) error) (preempted bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -138,7 +138,7 @@ func (s *Slices) queue(long bool) *Queue[*sliced] {
 	return &s.fresh
 }
 
-// leave gives the place back, and returns whether the run was told to.
+// leave gives the place back, and returns whether the run was preempted.
 func (s *Slices) leave(r *sliced) (preempted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,10 +163,10 @@ func (s *Slices) dispatch() {
 		close(r.begun)
 	}
 	s.preempt()
-	s.meter.tell(s.fresh.Len()+s.long.Len(), len(s.running))
+	s.meter.set(s.fresh.Len()+s.long.Len(), len(s.running))
 }
 
-// next takes the run out whose turn it is; nil when nobody waits.
+// next takes the run out whose turn it is; nil when none waits.
 func (s *Slices) next() *sliced {
 	take := func(string, *sliced) Verdict { return Take }
 	first := s.kept() < s.mayKeep()
@@ -180,7 +180,7 @@ func (s *Slices) next() *sliced {
 	return r
 }
 
-// mayKeep is how many runs nobody may end.
+// mayKeep is how many runs may not be preempted.
 func (s *Slices) mayKeep() int { return max(1, s.places-1) }
 
 func (s *Slices) kept() (n int) {

@@ -79,7 +79,7 @@ func (q *WorkQueue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
 		q.add(key, ptr.Deref(o.Priority, 0), now, after)
 	}
 	q.arm(now)
-	q.tell()
+	q.updateMetrics()
 }
 
 func (q *WorkQueue[T]) add(key T, priority int, now time.Time, after time.Duration) {
@@ -137,7 +137,7 @@ func (q *WorkQueue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
 			q.busy[w.key] = w.tenant
 			q.shares.take(w.tenant)
 			q.meter.waited(q.clock.Since(w.since))
-			q.tell()
+			q.updateMetrics()
 			if q.queue.Len() > 0 {
 				q.more.Signal() // Who gave a place back woke one; there may be turns for more.
 			}
@@ -169,7 +169,7 @@ func (q *WorkQueue[T]) Done(key T) {
 		q.enqueue(w)
 	}
 	q.more.Signal()
-	q.tell()
+	q.updateMetrics()
 }
 
 // arm sets the timer to when the next delay ends.
@@ -203,10 +203,10 @@ func (q *WorkQueue[T]) due() {
 		q.ready(w, now)
 	}
 	q.arm(now)
-	q.tell()
+	q.updateMetrics()
 }
 
-func (q *WorkQueue[T]) tell() { q.meter.tell(q.queue.Len(), q.shares.taken) }
+func (q *WorkQueue[T]) updateMetrics() { q.meter.set(q.queue.Len(), q.shares.taken) }
 
 // Get implements workqueue.TypedInterface.
 func (q *WorkQueue[T]) Get() (key T, shutdown bool) {

@@ -10,18 +10,18 @@ import (
 	"github.com/kubeop/kubeop/delivery/expr"
 )
 
-// Checks judge by expressions the kinds that an app names, and remember what they said of each object in its last version.
-// They are for one look at a time. Nil knows no kind.
+// Checks judge the kinds that an app names by expressions, and cache the verdict on the last version of each object. They are not safe
+// for concurrent use. Nil has no expressions.
 type Checks struct {
 	kinds map[schema.GroupKind]*expr.Check
-	said  map[Ref]said
+	cache map[Ref]cachedVerdict
 }
 
-// maxSaid is how many objects are remembered; of more each is read again.
-const maxSaid = 5000
+// maxCached is how many verdicts are cached; when there are more, the cache is emptied.
+const maxCached = 5000
 
-// said is a judgment of one version of an object.
-type said struct {
+// cachedVerdict is the verdict on one version of an object.
+type cachedVerdict struct {
 	version string
 	state   state
 	why     string
@@ -29,7 +29,7 @@ type said struct {
 
 // NewChecks compiles the expressions. Of several for one kind the last counts. An error names the place.
 func NewChecks(specs []kustomize.CustomHealthCheck) (*Checks, error) {
-	c := &Checks{kinds: map[schema.GroupKind]*expr.Check{}, said: map[Ref]said{}}
+	c := &Checks{kinds: map[schema.GroupKind]*expr.Check{}, cache: map[Ref]cachedVerdict{}}
 	for i := range specs {
 		check, err := expr.NewCheck(&specs[i])
 		if err != nil {
@@ -47,11 +47,11 @@ func (c *Checks) of(kind schema.GroupKind) *expr.Check {
 	return c.kinds[kind]
 }
 
-// last returns what was said of an object in the version that the watch shows, or in one since.
-func (c *Checks) last(ref Ref, version string) (said, bool) {
-	last, ok := c.said[ref.plain()]
+// cached returns the verdict on an object if it is about the version that the watch shows, or a newer one.
+func (c *Checks) cached(ref Ref, version string) (cachedVerdict, bool) {
+	last, ok := c.cache[ref.plain()]
 	if !ok || version == "" {
-		return said{}, false
+		return cachedVerdict{}, false
 	}
 	order, err := resourceversion.CompareResourceVersion(last.version, version)
 	return last, err == nil && order >= 0

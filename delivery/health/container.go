@@ -12,7 +12,7 @@ import (
 // shortRun is the run after which the kubelet forgets earlier crashes; a container that ended sooner is in a loop.
 const shortRun = 10 * time.Minute
 
-// harmless are reasons of a waiting container that only say it is on its way.
+// harmless are reasons of a waiting container that is only on its way.
 var harmless = map[string]bool{"": true, "ContainerCreating": true, "PodInitializing": true}
 
 // ended returns how the run ended that a container in trouble is to be judged by, and whether that was the run before the
@@ -57,8 +57,8 @@ func (e Explainer) crashCause(ctx context.Context, s suspect) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if said := events.killing(end.StartedAt.Time); said != "" {
-			return "is restarted: " + e.saying(said), nil
+		if reported := events.killing(end.StartedAt.Time); reported != "" {
+			return "is restarted: " + e.stableText(reported), nil
 		}
 	}
 	words := e.lastWords(end.Message)
@@ -68,7 +68,7 @@ func (e Explainer) crashCause(ctx context.Context, s suspect) (string, error) {
 	return strings.TrimSuffix(exit(end)+": "+words, ": "), nil
 }
 
-// stoppable are the exit codes of a container that was told to stop: it obeyed, or died of SIGTERM or SIGKILL.
+// stoppable are the exit codes of a container that was asked to stop: it stopped, or died of SIGTERM or SIGKILL.
 var stoppable = map[int32]bool{0: true, 137: true, 143: true}
 
 func exit(end *corev1.ContainerStateTerminated) string {
@@ -90,12 +90,12 @@ func (e Explainer) blockedCause(ctx context.Context, s suspect) (string, error) 
 	case "CrashLoopBackOff":
 		return "ends again and again", nil
 	case "CreateContainerConfigError":
-		return "lacks configuration: " + e.saying(message), nil
+		return "lacks configuration: " + e.stableText(message), nil
 	}
-	return strings.TrimSuffix("cannot be started: "+reason+": "+e.saying(message), ": "), nil
+	return strings.TrimSuffix("cannot be started: "+reason+": "+e.stableText(message), ": "), nil
 }
 
-// pullCause takes the kubelet's reason from what it says while it tries and while it waits. Before Kubernetes 1.32 it does
+// pullCause takes the reason from the kubelet's messages while it pulls and while it waits. Before Kubernetes 1.32 it does
 // not repeat the reason while it waits, but an event has it.
 func (e Explainer) pullCause(ctx context.Context, s suspect, message string) (string, error) {
 	if _, cause, ok := strings.Cut(message, "ErrImagePull: "); ok {
@@ -106,16 +106,16 @@ func (e Explainer) pullCause(ctx context.Context, s suspect, message string) (st
 		if err != nil {
 			return "", err
 		}
-		said := events.latest(func(e corev1.Event) bool {
+		failed := events.latest(func(e corev1.Event) bool {
 			return e.Reason == "Failed" && strings.HasPrefix(e.Message, "Failed to pull image")
 		})
 		message = ""
-		if said != nil {
-			_, message, _ = strings.Cut(said.Message, `": `)
+		if failed != nil {
+			_, message, _ = strings.Cut(failed.Message, `": `)
 		}
 	}
 	if _, desc, ok := strings.Cut(message, " desc = "); ok && strings.HasPrefix(message, "rpc error: ") {
 		message = desc
 	}
-	return strings.TrimSuffix(fmt.Sprintf("waits for the image %s, which cannot be pulled: %s", s.container.Image, e.saying(message)), ": "), nil
+	return strings.TrimSuffix(fmt.Sprintf("waits for the image %s, which cannot be pulled: %s", s.container.Image, e.stableText(message)), ": "), nil
 }

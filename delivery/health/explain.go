@@ -22,8 +22,8 @@ type Explainer struct {
 	Mask func(string) string
 	// Late: the watch had time to show every Floor, so that an object that it does not show so is read.
 	Late bool
-	// Fate is what becomes of an object that was deleted, in words that follow that; "" says nothing.
-	Fate string
+	// AfterDeletion follows "was deleted" in the verdict on an object that is not there any more: what happens next.
+	AfterDeletion string
 	// Checks judge some kinds in the place of kstatus when objects are looked at. Nil: none.
 	Checks *Checks
 }
@@ -44,9 +44,9 @@ func (e Explainer) Explain(ctx context.Context, o *unstructured.Unstructured) st
 	if err != nil || f.state == healthy {
 		return ""
 	}
-	if f.object != nil && explicable(f.object) {
-		// Without the pods there is still what the object says of itself.
-		_ = e.enrich(ctx, f)
+	if f.object != nil && canExplain(f.object) {
+		// Without the pods there is still the status of the object.
+		_ = e.addCause(ctx, f)
 	}
 	return f.line()
 }
@@ -58,8 +58,8 @@ type cause struct {
 	stuck bool
 }
 
-// explicable reports whether there is somebody to ask about an object beside itself.
-func explicable(o *unstructured.Unstructured) bool {
+// canExplain reports whether pods or events may explain the state of an object.
+func canExplain(o *unstructured.Unstructured) bool {
 	if wanted, found, _ := unstructured.NestedInt64(o.Object, "spec", "replicas"); found && wanted == 0 {
 		return false
 	}
@@ -70,8 +70,8 @@ func explicable(o *unstructured.Unstructured) bool {
 	return false
 }
 
-// enrich adds the cause to what an object says of itself, or puts it in its place where that says only that it waits.
-func (e Explainer) enrich(ctx context.Context, f *finding) error {
+// addCause adds the cause to what is known from the status of an object, or replaces it where the status has only that it waits.
+func (e Explainer) addCause(ctx context.Context, f *finding) error {
 	found, err := e.cause(ctx, f.object)
 	if err != nil || found.why == "" {
 		return err
@@ -99,7 +99,7 @@ func (e Explainer) cause(ctx context.Context, o *unstructured.Unstructured) (cau
 	case "Service":
 		events, err := e.events(ctx, o)
 		if warning := events.warning(); warning != "" {
-			return cause{why: "no load balancer has been given to it yet: " + e.saying(warning)}, nil
+			return cause{why: "no load balancer has been given to it yet: " + e.stableText(warning)}, nil
 		}
 		return cause{}, err
 	}
@@ -107,14 +107,14 @@ func (e Explainer) cause(ctx context.Context, o *unstructured.Unstructured) (cau
 }
 
 // claimCause says why a claim has no volume. That a claim waits for its first pod, or that there is no storage class, is
-// told in normal events.
+// in events of type Normal.
 func (e Explainer) claimCause(ctx context.Context, o *unstructured.Unstructured) (cause, error) {
 	events, err := e.events(ctx, o)
 	if err != nil {
 		return cause{}, err
 	}
-	if said := events.first("ProvisioningFailed", "VolumeMismatch", "FailedBinding", "ExternalProvisioning", "WaitForPodScheduled"); said != "" {
-		return cause{why: "is not bound to a volume: " + e.saying(said)}, nil
+	if reported := events.first("ProvisioningFailed", "VolumeMismatch", "FailedBinding", "ExternalProvisioning", "WaitForPodScheduled"); reported != "" {
+		return cause{why: "is not bound to a volume: " + e.stableText(reported)}, nil
 	}
 	if events.first("WaitForFirstConsumer") != "" {
 		return cause{why: "is not bound to a volume: its storage class makes one for the first pod that uses it, and there is none"}, nil

@@ -9,7 +9,7 @@ import (
 )
 
 // Verdict is the health of a set of objects. Its lines are "Kind/name: why"; they quote what containers and controllers
-// wrote, hidden as far as Explainer.Mask hides it. The same situation has the same words at each look.
+// wrote, hidden as far as Explainer.Mask hides it. The same situation has the same words each time.
 type Verdict struct {
 	// Failed are the objects in trouble that waiting alone is not expected to mend: a crash, an image that is not there, a
 	// quota, a Job that failed.

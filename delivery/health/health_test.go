@@ -30,7 +30,7 @@ func listed(refs []Ref) []string {
 	return names
 }
 
-func TestRefsLeaveOutWhatIsWellByBeingThere(t *testing.T) {
+func TestRefsLeaveOutKindsWithoutAStatus(t *testing.T) {
 	got := Refs([]*unstructured.Unstructured{
 		object("v1", "Secret", ""), object("networking.k8s.io/v1", "Ingress", ""), object("v1", "Service", "ClusterIP"), object("v1", "Service", ""),
 		object("v1", "Service", "LoadBalancer"), object("serving.knative.dev/v1", "Service", ""), object("apps/v1", "Deployment", ""),

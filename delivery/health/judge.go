@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// state is what an object says of itself, in rising order of trouble.
+// state is the health of an object by its own status, in rising order of trouble.
 type state int
 
 const (
@@ -16,7 +16,7 @@ const (
 	waiting
 	// failed: waiting alone is not expected to mend it.
 	failed
-	// final: nobody tries any more.
+	// final: Kubernetes gave up.
 	final
 )
 
@@ -28,9 +28,9 @@ type judgment struct {
 	settled bool
 }
 
-// Lacks says in words what keeps an object from being healthy by its own status; "" when it is. They may quote what
+// WhyUnhealthy is what keeps an object from being healthy by its own status, on one line, and "" when it is healthy. It may quote what
 // controllers wrote.
-func Lacks(o *unstructured.Unstructured) (string, error) {
+func WhyUnhealthy(o *unstructured.Unstructured) (string, error) {
 	found, err := judge(o)
 	if err != nil || found.state == healthy {
 		return "", err
@@ -84,7 +84,7 @@ func reasonOf(result *status.Result) string {
 	return result.Conditions[0].Reason
 }
 
-// words say what kstatus counts. The counts change with each pod that comes, and with them the message.
+// words put into words what kstatus counts. The counts change with each pod that comes, and with them the message.
 var words = map[string]string{
 	"LessReplicas":             "not all of its pods are made yet",
 	"LessLabelled":             "not all of its pods are made yet",
@@ -107,8 +107,8 @@ func inWords(o *unstructured.Unstructured, reason, message string) string {
 	if paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused"); paused {
 		return "is paused (spec.paused)"
 	}
-	if said, ok := words[reason]; ok {
-		return said
+	if text, ok := words[reason]; ok {
+		return text
 	}
 	return message
 }

@@ -26,7 +26,7 @@ func (e Explainer) LastLines(ctx context.Context, job *unstructured.Unstructured
 	}
 	var lines []string
 	for _, line := range strings.Split(strings.ReplaceAll(e.masked(text), "\r", "\n"), "\n") {
-		if line = short(oneLine(line)); line != "" {
+		if line = shortened(oneLine(line)); line != "" {
 			lines = append(lines, line)
 		}
 	}

@@ -19,8 +19,8 @@ const (
 	logLines = 20
 	// logBytes holds 20 long lines: the API server cuts at the end, where the last words are.
 	logBytes = 64 << 10
-	// logPatience bounds a node that does not answer.
-	logPatience = 5 * time.Second
+	// logTimeout bounds a node that does not answer.
+	logTimeout = 5 * time.Second
 )
 
 // LogsOf returns Logs that read with the connection of config, at most 20 lines and 64 KiB within 5 seconds.
@@ -30,7 +30,7 @@ func LogsOf(config *rest.Config) (Logs, error) {
 		return nil, fmt.Errorf("making the client of logs: %w", err)
 	}
 	return func(ctx context.Context, namespace, pod, container string, previous bool) (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, logPatience)
+		ctx, cancel := context.WithTimeout(ctx, logTimeout)
 		defer cancel()
 		options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: new(int64(logLines)), LimitBytes: new(int64(logBytes))}
 		stream, err := core.Pods(namespace).GetLogs(pod, options).Stream(ctx)
@@ -42,12 +42,12 @@ func LogsOf(config *rest.Config) (Logs, error) {
 		if err != nil {
 			return "", fmt.Errorf("reading the log of pod %s: %w", pod, err)
 		}
-		return untorn(string(text)), nil
+		return dropCutLine(string(text)), nil
 	}, nil
 }
 
-// untorn drops a last line that the limit cut, unless it is all there is.
-func untorn(text string) string {
+// dropCutLine drops a last line that the limit cut, unless it is all there is.
+func dropCutLine(text string) string {
 	whole := strings.LastIndexByte(text, '\n')
 	if len(text) < logBytes || whole < 0 {
 		return text

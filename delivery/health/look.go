@@ -16,7 +16,7 @@ import (
 // What it returns is only read. Pod templates, annotations and others' managed fields may be missing from it.
 type Object func(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (object *unstructured.Unstructured, known bool, err error)
 
-// maxExplained is how many objects a look asks about, which bounds its requests: at most a list of pods, a list of events
+// maxExplained is how many objects a look explains, which bounds its requests: at most a list of pods, a list of events
 // and a log for each. A verdict names no more than three in any case.
 const maxExplained = 3
 
@@ -49,16 +49,16 @@ func Look(ctx context.Context, e Explainer, object Object, refs []Ref) (Verdict,
 	return v, nil
 }
 
-// explain asks what is wrong with the objects that are not healthy, those first that Kubernetes gave up on.
+// explain finds out what is wrong with the objects that are not healthy, first with those that Kubernetes gave up on.
 func (e Explainer) explain(ctx context.Context, found []*finding) error {
-	asked := 0
+	explained := 0
 	for _, turn := range []state{final, waiting} {
 		for _, f := range found {
-			if f.state != turn || f.object == nil || !explicable(f.object) || asked == maxExplained {
+			if f.state != turn || f.object == nil || !canExplain(f.object) || explained == maxExplained {
 				continue
 			}
-			asked++
-			if err := e.enrich(ctx, f); err != nil {
+			explained++
+			if err := e.addCause(ctx, f); err != nil {
 				return fmt.Errorf("asking why %s is not healthy: %w", f.ref, err)
 			}
 		}
@@ -66,7 +66,7 @@ func (e Explainer) explain(ctx context.Context, found []*finding) error {
 	return nil
 }
 
-// look reads one object, from the watch if that knows it, and judges it by what it says of itself.
+// look reads one object, from the watch if that knows it, and judges it by its status.
 func (e Explainer) look(ctx context.Context, object Object, ref Ref) (*finding, error) {
 	live, known, err := seen(ctx, object, ref)
 	if err != nil {
@@ -103,24 +103,24 @@ func (e Explainer) checked(ctx context.Context, ref Ref, check *expr.Check, held
 	if held != nil {
 		version = held.GetResourceVersion()
 	}
-	if last, ok := e.Checks.last(ref, version); ok {
+	if last, ok := e.Checks.cached(ref, version); ok {
 		return &finding{ref: ref, state: last.state, why: last.why}, nil
 	}
 	whole, err := e.read(ctx, ref)
 	if whole == nil || err != nil {
 		return e.gone(ref), err
 	}
-	now := said{version: whole.GetResourceVersion()}
-	now.state, now.why = e.say(ctx, check, whole)
-	if len(e.Checks.said) >= maxSaid {
-		clear(e.Checks.said) // Objects come and go with commits.
+	now := cachedVerdict{version: whole.GetResourceVersion()}
+	now.state, now.why = e.judgeByExpression(ctx, check, whole)
+	if len(e.Checks.cache) >= maxCached {
+		clear(e.Checks.cache) // Objects come and go with commits.
 	}
-	e.Checks.said[ref.plain()] = now
+	e.Checks.cache[ref.plain()] = now
 	return &finding{ref: ref, state: now.state, why: now.why}, nil
 }
 
-// say words what the expressions say of an object.
-func (e Explainer) say(ctx context.Context, check *expr.Check, whole *unstructured.Unstructured) (state, string) {
+// judgeByExpression evaluates the expressions for an object, and puts the result into words.
+func (e Explainer) judgeByExpression(ctx context.Context, check *expr.Check, whole *unstructured.Unstructured) (state, string) {
 	if whole.GetDeletionTimestamp() != nil {
 		return waiting, "is being deleted"
 	}
@@ -136,7 +136,7 @@ func (e Explainer) say(ctx context.Context, check *expr.Check, whole *unstructur
 	return waiting, "is in progress, as healthCheckExprs say" + e.readyMessage(whole)
 }
 
-// readyMessage is what the object's own condition Ready says, if anything.
+// readyMessage is the message of the object's own condition Ready, "" without one.
 func (e Explainer) readyMessage(o *unstructured.Unstructured) string {
 	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, item := range all {

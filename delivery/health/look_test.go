@@ -36,13 +36,13 @@ func TestLook(t *testing.T) {
 	shared := service(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
 	const unseen = "Deployment/web: its last change has not been seen yet"
 	cases := map[string]struct {
-		watched []client.Object
-		unwatch bool
-		late    bool
-		live    []client.Object
-		ref     Ref
-		want    Verdict
-		asked   string
+		watched  []client.Object
+		unwatch  bool
+		waitsFor bool
+		live     []client.Object
+		ref      Ref
+		want     Verdict
+		asked    string
 	}{
 		"held in an older version":                {watched: []client.Object{well}, ref: floored(well, "101"), want: Verdict{Pending: []string{unseen}}},
 		"held in an older version of less digits": {watched: []client.Object{well}, ref: floored(well, "1000"), want: Verdict{Pending: []string{unseen}}},
@@ -53,11 +53,11 @@ func TestLook(t *testing.T) {
 		"not held, and not there":                 {ref: refTo(well), want: Verdict{Waiting: []string{"Deployment/web: was deleted"}}, asked: "Get:1"},
 		"not held, and well without its labels":   {live: []client.Object{well}, ref: refTo(well), asked: "Get:1"},
 		"not held, and ill without its labels":    {live: []client.Object{ill}, ref: refTo(well), want: Verdict{Waiting: []string{"Deployment/web: not all of its pods are available yet"}}, asked: "Get:1 PodList:1"},
-		"deleted after it was written":            {late: true, ref: floored(well, "100"), want: Verdict{Waiting: []string{"Deployment/web: was deleted, and is put back"}}, asked: "Get:1"},
-		"held in an older version for long":       {late: true, watched: []client.Object{well}, live: []client.Object{ill}, ref: floored(well, "101"), want: Verdict{Waiting: []string{"Deployment/web: not all of its pods are available yet"}}, asked: "Get:1 PodList:1"},
-		"held in the very version, for long":      {late: true, watched: []client.Object{well}, ref: floored(well, "100")},
+		"deleted after it was written":            {waitsFor: true, ref: floored(well, "100"), want: Verdict{Waiting: []string{"Deployment/web: was deleted, and is put back"}}, asked: "Get:1"},
+		"held in an older version for long":       {waitsFor: true, watched: []client.Object{well}, live: []client.Object{ill}, ref: floored(well, "101"), want: Verdict{Waiting: []string{"Deployment/web: not all of its pods are available yet"}}, asked: "Get:1 PodList:1"},
+		"held in the very version, for long":      {waitsFor: true, watched: []client.Object{well}, ref: floored(well, "100")},
 		"a Service that is not held":              {ref: plain, want: Verdict{Waiting: []string{"Service/web: was deleted"}}, asked: "Get:1"},
-		"a Service that was deleted":              {late: true, ref: Ref{Kind: plain.Kind, Key: plain.Key, Floor: "100", unsure: true}, want: Verdict{Waiting: []string{"Service/web: was deleted, and is put back"}}, asked: "Get:1"},
+		"a Service that was deleted":              {waitsFor: true, ref: Ref{Kind: plain.Kind, Key: plain.Key, Floor: "100", unsure: true}, want: Verdict{Waiting: []string{"Service/web: was deleted, and is put back"}}, asked: "Get:1"},
 		"not held, a Job":                         {ref: refTo(job())},
 		"not watched":                             {unwatch: true, live: []client.Object{well}, ref: floored(well, "101"), asked: "Get:1"},
 		"not watched, and not there":              {unwatch: true, ref: refTo(well), want: Verdict{Waiting: []string{"Deployment/web: was deleted"}}, asked: "Get:1"},
@@ -75,8 +75,8 @@ func TestLook(t *testing.T) {
 				object = blind
 			}
 			explainer := w.explainer(t)
-			if explainer.Late = c.late; c.late {
-				explainer.Fate = ", and is put back"
+			if explainer.Late = c.waitsFor; c.waitsFor {
+				explainer.AfterDeletion = ", and is put back"
 			}
 			got, err := Look(t.Context(), explainer, object, []Ref{c.ref})
 			if err != nil {
@@ -100,7 +100,7 @@ func TestLookWithoutAWatchReads(t *testing.T) {
 	}
 }
 
-func TestWhatIsWell(t *testing.T) {
+func TestHealthyObjects(t *testing.T) {
 	running := pod(corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}, named("web", 0))
 	cases := map[string]client.Object{
 		"a Job that completed":           job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}),
@@ -124,7 +124,7 @@ func TestWhatIsWell(t *testing.T) {
 	}
 }
 
-func TestLookAsksAboutThreeAtMost(t *testing.T) {
+func TestLookExplainsThreeObjectsAtMost(t *testing.T) {
 	var objects []client.Object
 	var refs []Ref
 	for i := range 5 {
@@ -177,7 +177,7 @@ func TestLookFails(t *testing.T) {
 	}
 }
 
-func TestWhatTheDeployerMayNotListGoesUnsaid(t *testing.T) {
+func TestWhatTheDeployerMayNotListIsLeftOut(t *testing.T) {
 	for _, what := range []string{"PodList", "EventList"} {
 		w := &world{objects: []client.Object{pod(waitingFor("ContainerCreating", ""))}, fails: map[string]error{what: forbidden}}
 		v, err := Look(t.Context(), w.explainer(t), watch(t, deployment()), []Ref{refTo(deployment())})

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// trouble is what a pod's own status says of what is wrong with it, the worst first.
+// trouble is what is wrong with a pod by its own status, the worst first.
 type trouble int
 
 const (
@@ -33,7 +33,7 @@ const (
 // suspect is a pod that may be why something is not healthy.
 type suspect struct {
 	pod *corev1.Pod
-	// kind of the object that the pod is asked about for.
+	// kind of the object that the pod belongs to.
 	kind      string
 	trouble   trouble
 	container *corev1.ContainerStatus
@@ -68,7 +68,7 @@ func (s suspect) examined() suspect {
 		s.trouble = blocked
 		return s
 	}
-	s.trouble, s.container = s.late()
+	s.trouble, s.container = s.waitsFor()
 	return s
 }
 
@@ -85,8 +85,8 @@ func (s suspect) crashed() *corev1.ContainerStatus {
 	return find(status.ContainerStatuses, s.endsWrongly)
 }
 
-// late says what a pod in which nothing went wrong waits for.
-func (s suspect) late() (trouble, *corev1.ContainerStatus) {
+// waitsFor is what a pod waits for in which nothing went wrong.
+func (s suspect) waitsFor() (trouble, *corev1.ContainerStatus) {
 	status := &s.pod.Status
 	initial := find(status.InitContainerStatuses, s.initializes)
 	running := find(status.ContainerStatuses, func(c *corev1.ContainerStatus) bool { return c.State.Running != nil && !c.Ready })
@@ -134,16 +134,16 @@ func (e Explainer) podCause(ctx context.Context, s suspect) (cause, error) {
 	switch s.trouble {
 	case crashing:
 		why, err := e.crashCause(ctx, s)
-		return cause{s.say(why), true}, err
+		return cause{s.describe(why), true}, err
 	case blocked:
 		why, err := e.blockedCause(ctx, s)
-		return cause{s.say(why), true}, err
+		return cause{s.describe(why), true}, err
 	case lost:
-		return cause{s.say(e.lostCause(s.pod)), true}, nil
+		return cause{s.describe(e.lostCause(s.pod)), true}, nil
 	case unscheduled:
-		return cause{why: s.say("is not scheduled" + e.unscheduled(s.pod))}, nil
+		return cause{why: s.describe("is not scheduled" + e.unscheduled(s.pod))}, nil
 	case initializing:
-		return cause{why: s.say(fmt.Sprintf("waits for its init container %s to end", s.container.Name))}, nil
+		return cause{why: s.describe(fmt.Sprintf("waits for its init container %s to end", s.container.Name))}, nil
 	case unready, starting:
 		return e.eventCause(ctx, s)
 	}
@@ -165,13 +165,13 @@ func (e Explainer) unscheduled(pod *corev1.Pod) string {
 		if c.Type == corev1.PodScheduled && c.Message != "" {
 			// What follows is about pods that might have to go for this one.
 			message, _, _ := strings.Cut(c.Message, " preemption: ")
-			return ": " + e.saying(message)
+			return ": " + e.stableText(message)
 		}
 	}
 	return ""
 }
 
-// eventCause says what only events tell: which probe fails, or which volume is not there.
+// eventCause finds what only events report: which probe fails, or which volume is not there.
 func (e Explainer) eventCause(ctx context.Context, s suspect) (cause, error) {
 	events, err := e.events(ctx, s.pod)
 	if err != nil {
@@ -179,27 +179,27 @@ func (e Explainer) eventCause(ctx context.Context, s suspect) (cause, error) {
 	}
 	if s.trouble == unready {
 		why := "runs and is not ready yet"
-		if said := events.first("Unhealthy"); said != "" {
-			why = "runs and is not ready: " + e.saying(said)
+		if reported := events.first("Unhealthy"); reported != "" {
+			why = "runs and is not ready: " + e.stableText(reported)
 		}
-		return cause{why: s.say(why)}, nil
+		return cause{why: s.describe(why)}, nil
 	}
-	// The kubelet sums up after a while that some volumes are missing; which and why it said before.
+	// The kubelet sums up after a while that some volumes are missing; its earlier events name which, and why.
 	detailed := slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return strings.HasPrefix(e.Message, "Unable to attach or mount") })
 	for _, known := range []eventList{detailed, events} {
-		if said := known.first("FailedAttachVolume", "FailedMount"); said != "" {
-			return cause{why: s.say("waits for a volume: " + e.saying(said))}, nil
+		if reported := known.first("FailedAttachVolume", "FailedMount"); reported != "" {
+			return cause{why: s.describe("waits for a volume: " + e.stableText(reported))}, nil
 		}
 	}
-	if said := events.warning(); said != "" {
-		return cause{why: s.say("does not start: " + e.saying(said))}, nil
+	if reported := events.warning(); reported != "" {
+		return cause{why: s.describe("does not start: " + e.stableText(reported))}, nil
 	}
 	return cause{}, nil
 }
 
-// say puts the pod before what is wrong with it, by name where the name lasts as long as the trouble, and the container
+// describe puts the pod before what is wrong with it, by name where the name lasts as long as the trouble, and the container
 // where there are several.
-func (s suspect) say(why string) string {
+func (s suspect) describe(why string) string {
 	subject := ""
 	switch s.kind {
 	case "Pod":

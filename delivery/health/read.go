@@ -13,7 +13,7 @@ import (
 // finding is what one object looks like.
 type finding struct {
 	ref    Ref
-	object *unstructured.Unstructured // nil when there is none to ask about
+	object *unstructured.Unstructured // nil when there is nothing to explain
 	state  state
 	why    string
 	pends  bool
@@ -40,7 +40,7 @@ func (e Explainer) gone(ref Ref) *finding {
 	if ref.Kind.GroupKind() == jobs {
 		return &finding{ref: ref}
 	}
-	return &finding{ref: ref, state: waiting, why: "was deleted" + e.Fate}
+	return &finding{ref: ref, state: waiting, why: "was deleted" + e.AfterDeletion}
 }
 
 func (e Explainer) judged(ref Ref, live *unstructured.Unstructured) (*finding, error) {

@@ -16,7 +16,7 @@ var (
 	jobs     = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
-// Refs names the objects that there is more to say of than that they are there: by their kind, or because there are
+// Refs names the objects whose health is more than that they are there: by their kind, or because there are
 // expressions for it.
 func Refs(objects []*unstructured.Unstructured, checks *Checks) []Ref {
 	var refs []Ref
@@ -55,9 +55,9 @@ func WithoutJobs(refs []Ref) []Ref {
 	return slices.DeleteFunc(slices.Clone(refs), func(r Ref) bool { return r.Kind.GroupKind() == jobs })
 }
 
-// inert are kinds whose presence is all there is to their health; reading them would tell nothing. Many Ingress
+// withoutStatus are kinds whose presence is all there is to their health; there is nothing to read. Many Ingress
 // controllers never write a status.
-var inert = map[schema.GroupKind]bool{
+var withoutStatus = map[schema.GroupKind]bool{
 	{Kind: "ConfigMap"}: true, {Kind: "Secret"}: true, {Kind: "ServiceAccount"}: true,
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:        true,
 	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: true,
@@ -66,4 +66,4 @@ var inert = map[schema.GroupKind]bool{
 }
 
 // HasStatus reports whether there is more to the health of a kind than that an object is there.
-func HasStatus(kind schema.GroupVersionKind) bool { return !inert[kind.GroupKind()] }
+func HasStatus(kind schema.GroupVersionKind) bool { return !withoutStatus[kind.GroupKind()] }

@@ -6,22 +6,24 @@ import (
 	"unicode"
 )
 
-// maxText is how many characters of what others wrote are told.
+// maxText is how many characters of what others wrote are shown.
 const maxText = 300
 
-// text returns what somebody else wrote on one line, without what must not be shown and without control characters. It is
+// text returns what others wrote on one line, without what must not be shown and without control characters. It is
 // masked before it is cut: half a secret is not recognized.
-func (e Explainer) text(written string) string { return short(oneLine(e.masked(written))) }
+func (e Explainer) text(written string) string { return shortened(oneLine(e.masked(written))) }
 
-// saying is text without what is different each time the same is said.
-func (e Explainer) saying(written string) string { return short(steady(oneLine(e.masked(written)))) }
+// stableText is text without what differs each time the same is reported.
+func (e Explainer) stableText(written string) string {
+	return shortened(withoutVolatile(oneLine(e.masked(written))))
+}
 
-// lastWords returns the last line that says something.
+// lastWords returns the last line that is not empty.
 func (e Explainer) lastWords(written string) string {
 	lines := strings.Split(strings.ReplaceAll(e.masked(written), "\r", "\n"), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
-		if line := steady(oneLine(lines[i])); line != "" {
-			return short(line)
+		if line := withoutVolatile(oneLine(lines[i])); line != "" {
+			return shortened(line)
 		}
 	}
 	return ""
@@ -50,7 +52,7 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-func short(s string) string {
+func shortened(s string) string {
 	characters := []rune(s)
 	if len(characters) <= maxText {
 		return s
@@ -58,9 +60,9 @@ func short(s string) string {
 	return strings.TrimSpace(string(characters[:maxText-1])) + "…"
 }
 
-// fleeting is what differs between two tellings of the same: times, in the forms that loggers write; the header of klog
+// volatile is what differs between two reports of the same: times, in the forms that loggers write; the header of klog
 // with its process; seconds since 1970; random identifiers; addresses in memory; the port a connection came from.
-var fleeting = regexp.MustCompile(strings.Join([]string{
+var volatile = regexp.MustCompile(strings.Join([]string{
 	`\b[IWEF]\d{4} \d{2}:\d{2}:\d{2}\.\d+ +\d+ `,
 	`\b\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?: ?(?:Z\b|UTC\b|[+-]\d{2}:?\d{2}\b))?`,
 	`\b\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\b`,
@@ -74,8 +76,8 @@ var fleeting = regexp.MustCompile(strings.Join([]string{
 // leading is what remains of a time at the beginning of a line.
 var leading = regexp.MustCompile(`^(?:[\[(]?…[\])]?[ :|,-]*)+`)
 
-func steady(s string) string {
-	return leading.ReplaceAllString(fleeting.ReplaceAllStringFunc(s, func(found string) string {
+func withoutVolatile(s string) string {
+	return leading.ReplaceAllString(volatile.ReplaceAllStringFunc(s, func(found string) string {
 		if strings.HasSuffix(found, "->") {
 			return "->"
 		}

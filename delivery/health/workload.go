@@ -20,7 +20,7 @@ const maxPods = 100
 
 // workloadCause says what keeps a workload's pods from being made, or what is wrong with one of them.
 func (e Explainer) workloadCause(ctx context.Context, o *unstructured.Unstructured) (cause, error) {
-	// A Deployment and a ReplicaSet say in a condition what other kinds only say in events.
+	// A Deployment and a ReplicaSet have in a condition what other kinds report in events only.
 	if why, ok := condition(o, string(appsv1.DeploymentReplicaFailure)); ok {
 		return e.refused(why), nil
 	}
@@ -49,7 +49,7 @@ var attempt = regexp.MustCompile(`^(?:Error creating: |create Pod \S+ in \S+ \S+
 
 // refused says why the API server refuses pods: quota, Pod Security, an admission policy or webhook, a missing account.
 func (e Explainer) refused(why string) cause {
-	return cause{why: "its pods are refused: " + e.saying(attempt.ReplaceAllString(why, "")), stuck: true}
+	return cause{why: "its pods are refused: " + e.stableText(attempt.ReplaceAllString(why, "")), stuck: true}
 }
 
 func (e Explainer) podsOf(ctx context.Context, o *unstructured.Unstructured) ([]corev1.Pod, error) {
@@ -92,7 +92,7 @@ func lacksPods(o *unstructured.Unstructured, pods []corev1.Pod) bool {
 	return int64(len(pods)) < wanted
 }
 
-// worst returns the pod in the deepest trouble of those made for the last change: a pod from before says nothing of it.
+// worst returns the pod in the deepest trouble of those made for the last change: an older pod is no sign of what it does.
 // Of equals it is the oldest, so that looks agree; of a Job's it is the last, which is its last attempt.
 func worst(o *unstructured.Unstructured, pods []corev1.Pod) suspect {
 	present := generationOf(o, pods)
@@ -110,7 +110,7 @@ func worst(o *unstructured.Unstructured, pods []corev1.Pod) suspect {
 	return found
 }
 
-// generationOf returns a function that tells the pods made for the workload's last change from older ones.
+// generationOf returns a function that reports whether a pod was made for the workload's last change.
 func generationOf(o *unstructured.Unstructured, pods []corev1.Pod) func(*corev1.Pod) bool {
 	switch o.GetKind() {
 	case "Deployment":

@@ -1,5 +1,5 @@
 // Package journal records what is about to be made in the cluster before it is made, so that a process that is killed in
-// the middle leaves nothing behind that nobody knows of.
+// the middle leaves nothing behind that no record names.
 //
 // The journal is one ConfigMap in the operator's namespace. It has a key for each owner of which the status does not tell
 // everything yet, so at most for what is under way. What is recorded at about the same time is written with one request: where
@@ -39,8 +39,8 @@ const (
 	pace = 200 * time.Millisecond
 	// linger is how long what is forgotten waits for something to be written with. It is needless there, but not wrong.
 	linger = 2 * time.Second
-	// patience is how long one write may take.
-	patience = 10 * time.Second
+	// writeTimeout is how long one write may take.
+	writeTimeout = 10 * time.Second
 	// maxEntries is how many objects of one owner are recorded, and maxSize how many bytes in all: a ConfigMap may have 1 MiB.
 	maxEntries = 100
 	maxSize    = 512 << 10
@@ -60,7 +60,7 @@ type Journal struct {
 	records map[types.UID]string
 	changed map[types.UID]bool
 	size    int
-	// next is what is written next; nil while nobody waits for it.
+	// next is what is written next; nil while no caller waits for it.
 	next *batch
 	// timer begins the next write; nil while none is due. began is when the last one did, and writing while it lasts.
 	timer   *time.Timer
@@ -75,7 +75,7 @@ type batch struct {
 	err  error
 }
 
-// New returns the journal of the operator in a namespace. The client must read past caches; now tells the time.
+// New returns the journal of the operator in a namespace. The client must read past caches; now returns the time.
 func New(c client.Client, namespace string, now func() time.Time) *Journal {
 	return &Journal{client: c, namespace: namespace, now: now, records: map[types.UID]string{}, changed: map[types.UID]bool{}}
 }
@@ -104,7 +104,7 @@ func (j *Journal) Record(ctx context.Context, owner types.UID, entries []v1alpha
 	}
 }
 
-// Forget drops what is recorded of an owner, as its status tells all of it or nothing of it is there any more.
+// Forget drops what is recorded of an owner, because its status has all of it or nothing of it is there any more.
 func (j *Journal) Forget(owner types.UID) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -181,7 +181,7 @@ func (j *Journal) write() {
 	}
 	j.mu.Unlock()
 
-	// Many wait for it: what ails the API server for a moment is not to fail all of them.
+	// Many wait for it: a short failure of the API server is not to fail all of them.
 	err := retry.OnError(retry.DefaultBackoff, passing, func() error { return j.send(some, all) })
 
 	j.mu.Lock()
@@ -207,7 +207,7 @@ func passing(err error) bool {
 
 // send writes the keys that changed, or all where there is no ConfigMap yet.
 func (j *Journal) send(some map[string]any, all map[string]string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	content := map[string]any{"data": some}
 	if j.version != "" {
@@ -227,7 +227,7 @@ func (j *Journal) send(some map[string]any, all map[string]string) error {
 		there.ResourceVersion = fresh.ResourceVersion
 	}
 	if apierrors.IsConflict(err) {
-		// A write that was given up arrived, or somebody else wrote. The next try writes over it.
+		// A write that was given up arrived, or another process wrote. The next try writes over it.
 		if looked := j.client.Get(ctx, client.ObjectKeyFromObject(there), there); client.IgnoreNotFound(looked) == nil {
 			j.version = there.ResourceVersion
 		}
@@ -251,7 +251,7 @@ func (j *Journal) load(ctx context.Context) error {
 	if j.loaded {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	left := &corev1.ConfigMap{}
 	err := j.client.Get(ctx, client.ObjectKey{Namespace: j.namespace, Name: Name}, left)
@@ -277,7 +277,7 @@ func format(entries []v1alpha1.InventoryEntry) string {
 	return strings.Join(slices.Compact(lines), "")
 }
 
-// parse reads what format wrote. A line that somebody else put there, and that is none, is passed over.
+// parse reads what format wrote. A line of any other form is skipped.
 func parse(record string) []v1alpha1.InventoryEntry {
 	var entries []v1alpha1.InventoryEntry
 	for line := range strings.Lines(record) {

@@ -76,7 +76,7 @@ func (d *Discovery) Start(ctx context.Context) error {
 	return nil
 }
 
-func (d *Discovery) tell() {
+func (d *Discovery) notify() {
 	select {
 	case d.changed <- struct{}{}:
 	default:
@@ -85,12 +85,12 @@ func (d *Discovery) tell() {
 
 func (d *Discovery) follow(ctx context.Context, resource schema.GroupVersionResource) {
 	var failed bool
-	into := newRows(func(string, map[string]string) { d.tell() })
+	into := newRows(func(string, map[string]string) { d.notify() })
 	go func() {
 		select {
 		case <-ctx.Done():
 		case <-into.synced:
-			d.tell()
+			d.notify()
 		}
 	}()
 	follow(ctx, d.client.Resource(resource), into, func(err error) {

@@ -19,10 +19,10 @@ import (
 
 var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
-// refusedLists is how many lists have to fail before callers hear of it: one, in the two ways in which it is tried.
+// refusedLists is how many lists have to fail before callers get the error: one, in the two ways in which it is tried.
 const refusedLists = 2
 
-// passesWithin is how long lists may fail for a reason that passes by itself before callers hear of it.
+// passesWithin is how long lists may fail for a reason that passes by itself before callers get the error.
 const passesWithin = 5 * time.Second
 
 // kindWatch is the watch of one kind.
@@ -36,14 +36,14 @@ type kindWatch struct {
 	gone chan struct{}
 }
 
-// Begin starts the watches of kinds before anybody looks.
+// Begin starts the watches of kinds before the first look at them.
 func (w *Watch) Begin(kinds ...schema.GroupVersionKind) {
 	for _, kind := range kinds {
-		_, _ = w.started(kind) // Whoever looks is told.
+		_, _ = w.started(kind) // A look at the kind returns the error.
 	}
 }
 
-// Follow starts the watch of a kind, so that subscribers hear of its objects, and is nil once it is in step.
+// Follow starts the watch of a kind, so that subscribers get its events, and is nil once it is in step.
 func (w *Watch) Follow(kind schema.GroupVersionKind) error {
 	_, err := w.follow(kind)
 	return err
@@ -76,7 +76,7 @@ func (w *Watch) started(kind schema.GroupVersionKind) (*kindWatch, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if watched = w.kinds[kind]; watched == nil { // Else somebody was faster.
+	if watched = w.kinds[kind]; watched == nil { // Else another call was faster.
 		watched = &kindWatch{firstList: newFirstList(kind.Kind, w.clock.Now()), gone: make(chan struct{})}
 		w.kinds[kind] = watched
 		go w.begin(kind, watched)
@@ -112,7 +112,7 @@ func (w *Watch) begin(kind schema.GroupVersionKind, watched *kindWatch) {
 	}
 }
 
-// subscribe has the informer of a kind tell all who want to hear of it, and waits for its first list.
+// subscribe adds all subscribers to the informer of a kind, and waits for its first list.
 func (w *Watch) subscribe(ctx context.Context, kind schema.GroupVersionKind, watched *kindWatch) error {
 	if allowed, err := w.allowed(ctx, kind); !allowed || err != nil {
 		return err
@@ -139,36 +139,36 @@ func (w *Watch) subscribe(ctx context.Context, kind schema.GroupVersionKind, wat
 	}
 }
 
-// awaits reports whether the first list of a kind is waited for.
-func (w *Watch) awaits(kind schema.GroupVersionKind) bool {
+// awaitsList reports whether the first list of a kind is waited for.
+func (w *Watch) awaitsList(kind schema.GroupVersionKind) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	watched := w.kinds[kind]
 	return watched != nil && !watched.isOver()
 }
 
-// heard takes in how a first list went. That it succeeded is told when the informer has it.
-func (w *Watch) heard(kind schema.GroupVersionKind, err error) {
-	if err == nil || !w.awaits(kind) {
+// listAnswered records how a first list went. Its success counts when the informer has it.
+func (w *Watch) listAnswered(kind schema.GroupVersionKind, err error) {
+	if err == nil || !w.awaitsList(kind) {
 		return
 	}
 	w.mu.Lock()
-	watched, tell := w.kinds[kind], false
+	watched, failed := w.kinds[kind], false
 	switch {
 	case watched == nil:
 	case passes(err):
-		tell = w.clock.Since(watched.since) > passesWithin
+		failed = w.clock.Since(watched.since) > passesWithin
 	default:
 		watched.refused++
-		tell = watched.refused >= refusedLists
+		failed = watched.refused >= refusedLists
 	}
 	w.mu.Unlock()
-	if tell {
+	if failed {
 		watched.fail(err)
 	}
 }
 
-// Refresh gives up the watches of kinds that are no longer served, which would be tried for ever, and asks anew about
+// Refresh gives up the watches of kinds that are no longer served, which would be tried for ever, and checks again the
 // kinds that the operator could not watch. It is for after a change of what the API server serves.
 func (w *Watch) Refresh(ctx context.Context) error {
 	w.mu.Lock()
@@ -202,7 +202,7 @@ func (w *Watch) giveUp(kind schema.GroupVersionKind, watched *kindWatch) {
 	}
 }
 
-// allowed asks the API server, once a kind, whether the operator may watch it in all namespaces. An informer that may not
+// allowed checks with the API server, once for each kind, whether the operator may watch it in all namespaces. An informer that may not
 // would try for ever.
 func (w *Watch) allowed(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	mapping, err := w.direct.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
@@ -228,7 +228,7 @@ func (w *Watch) whole(kind schema.GroupVersionKind) bool {
 	return w.hasStatus(kind) && kind != corev1.SchemeGroupVersion.WithKind("Pod")
 }
 
-// form returns what a cache is asked with for a kind, always the same: another form would be another informer. Kubernetes' own
+// form returns the object by which a cache is asked for a kind, always the same: another form would be another informer. Kubernetes' own
 // kinds come as Protobuf, which the API server has encoded for Kubernetes' controllers already; without what is newer than the
 // Kubernetes that this is built with.
 func (w *Watch) form(kind schema.GroupVersionKind) client.Object {

@@ -17,20 +17,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// Lists is how a Watch learns what the API server answers to the first lists of its cache, which else only the log would tell.
+// Lists is how a Watch learns what the API server answers to the first lists of its cache, which else only the log would have.
 type Lists struct {
 	clock clock.Clock
-	// awaits says whether the first list of a kind is waited for, and heard is called with how one went.
-	awaits func(kind schema.GroupVersionKind) bool
-	heard  func(kind schema.GroupVersionKind, err error)
+	// awaitsList reports whether the first list of a kind is waited for; listAnswered is called with how one went.
+	awaitsList   func(kind schema.GroupVersionKind) bool
+	listAnswered func(kind schema.GroupVersionKind, err error)
 }
 
-// NewLists returns Lists for one cache, and the Watch over it, which tell the time by the clock.
+// NewLists returns Lists for one cache, and the Watch over it, which take the time from the clock.
 func NewLists(c clock.Clock) *Lists {
-	return &Lists{clock: c, awaits: func(schema.GroupVersionKind) bool { return false }, heard: func(schema.GroupVersionKind, error) {}}
+	return &Lists{clock: c, awaitsList: func(schema.GroupVersionKind) bool { return false }, listAnswered: func(schema.GroupVersionKind, error) {}}
 }
 
-// Of returns the options of a cache that tells of its lists.
+// Of returns the options of a cache that reports how its lists went.
 func (l *Lists) Of(o cache.Options) cache.Options {
 	o.NewInformer = l.newInformer
 	return o
@@ -38,45 +38,45 @@ func (l *Lists) Of(o cache.Options) cache.Options {
 
 func (l *Lists) newInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, by toolscache.Indexers) toolscache.SharedIndexInformer {
 	if lists, ok := from.(*toolscache.ListWatch); ok {
-		from = l.listening(lists, o.GetObjectKind().GroupVersionKind())
+		from = l.observing(lists, o.GetObjectKind().GroupVersionKind())
 	}
 	return toolscache.NewSharedIndexInformer(from, o, resync, by)
 }
 
-// listening tells of the answers. A reflector asks for a list in two ways: as a watch that begins with what there is, where an error
-// comes as an event, and as a list. It may go on with the former for ever, whose error seldom says what is wrong; so the latter is
-// asked for beside it.
-func (l *Lists) listening(from *toolscache.ListWatch, kind schema.GroupVersionKind) *toolscache.ListWatch {
-	told := *from
-	told.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+// observing reports the answers. A reflector asks for a list in two ways: as a watch that begins with what there is, where an error
+// comes as an event, and as a list. It may go on with the former for ever, whose error seldom names the cause; so the latter is
+// requested beside it.
+func (l *Lists) observing(from *toolscache.ListWatch, kind schema.GroupVersionKind) *toolscache.ListWatch {
+	observed := *from
+	observed.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		list, err := from.ListWithContext(ctx, o)
-		l.heard(kind, err)
+		l.listAnswered(kind, err)
 		return list, err
 	}
 	var asking atomic.Bool
-	told.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	observed.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		events, err := from.WatchWithContext(ctx, o)
 		if err != nil {
-			l.heard(kind, err)
+			l.listAnswered(kind, err)
 			return events, err
 		}
-		if o.SendInitialEvents == nil || !*o.SendInitialEvents || !l.awaits(kind) {
+		if o.SendInitialEvents == nil || !*o.SendInitialEvents || !l.awaitsList(kind) {
 			return events, nil
 		}
 		return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
-			if e.Type == watch.Error && l.awaits(kind) && asking.CompareAndSwap(false, true) {
+			if e.Type == watch.Error && l.awaitsList(kind) && asking.CompareAndSwap(false, true) {
 				go func() {
 					defer asking.Store(false)
-					_, _ = told.ListWithContextFunc(ctx, metav1.ListOptions{Limit: 1})
+					_, _ = observed.ListWithContextFunc(ctx, metav1.ListOptions{Limit: 1})
 				}()
 			}
 			return e, true
 		}), nil
 	}
-	return &told
+	return &observed
 }
 
-// passes reports whether a list failed because of the API server's state, or of the way to it, and not of what was asked for.
+// passes reports whether a list failed because of the API server's state, or of the way to it, and not of what was requested.
 func passes(err error) bool {
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||

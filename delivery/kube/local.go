@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// refusals is how many times in a row the API server may refuse a first list before callers hear of it. By retries, and since
+// refusals is how many times in a row the API server may refuse a first list before callers get the error. By retries, and since
 // a list is tried in two ways each time, that is in the first second or two, in which a new deployer's rights come into force.
 const refusals = 8
 
@@ -30,7 +30,7 @@ var local = map[string]schema.GroupVersionResource{
 }
 
 // LocalWatch knows the metadata of Secrets, ConfigMaps and, where they are served, the sources of Flux in the namespaces of projects, each namespace by the eyes of its
-// deployer: the operator itself may not see Secrets. A kind is watched in a namespace from the first time it is asked for
+// deployer: the operator itself may not see Secrets. A kind is watched in a namespace from the first look at it
 // until Forget. It is one watch request and as much memory as its metadata without annotations needs, packed.
 //
 // No look waits: until the first list is there it is an *Unready, which says why where the API server keeps refusing it, and can wake
@@ -55,7 +55,7 @@ type place struct{ namespace, kind string }
 func (p place) String() string { return p.kind + "s of namespace " + p.namespace + " as its deployer" }
 
 // NewLocalWatch returns a LocalWatch over the operator's own connection and its HTTP client, whose connections all
-// namespaces share. It tells the time by the clock.
+// namespaces share. It takes the time from the clock.
 func NewLocalWatch(config *rest.Config, shared *http.Client, log logr.Logger, c clock.PassiveClock) *LocalWatch {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // A watch is one request in minutes, but there may be a thousand of them to start.
@@ -64,7 +64,7 @@ func NewLocalWatch(config *rest.Config, shared *http.Client, log logr.Logger, c 
 
 // OnChange has f called for each object that is added, changed or removed after the first list of its kind in its
 // namespace, with its labels; of what is gone, the last ones. An object whose labels now name another release or app is
-// told of with those it had, too. f is called once for every change the API server tells of and must not block: bursts
+// reported with those it had, too. f is called once for every change that the API server sends and must not block: bursts
 // are for a queue to even out. It is called before the first look.
 func (w *LocalWatch) OnChange(f func(namespace, kind, name string, labels map[string]string)) {
 	w.onChange = append(w.onChange, f)

@@ -44,14 +44,14 @@ func (p patient) Version(ctx context.Context, namespace, kind, name string) (ver
 	return version, err
 }
 
-// heard collects what a LocalWatch tells of.
-type heard struct {
+// changes collects what a LocalWatch reports.
+type changes struct {
 	mu    sync.Mutex
 	calls []string
 }
 
-func listen(w patient) *heard {
-	h := &heard{}
+func listen(w patient) *changes {
+	h := &changes{}
 	w.OnChange(func(_, kind, name string, labels map[string]string) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -60,7 +60,7 @@ func listen(w patient) *heard {
 	return h
 }
 
-func (h *heard) all() []string {
+func (h *changes) all() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.calls)
@@ -88,8 +88,8 @@ func TestARefusedNamespaceIsToldAtOnceAndMends(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	if asked := l.requests.Load() - before; asked > 4 {
-		t.Errorf("100 looks at a namespace that is refused made %d requests", asked)
+	if made := l.requests.Load() - before; made > 4 {
+		t.Errorf("100 looks at a namespace that is refused made %d requests", made)
 	}
 	grant(t, namespace)
 	eventually(t, "the watch comes about", func() bool {
@@ -97,7 +97,7 @@ func TestARefusedNamespaceIsToldAtOnceAndMends(t *testing.T) {
 		return err == nil
 	})
 	if log.String() != "" {
-		t.Errorf("logged what the callers were told:\n%s", log)
+		t.Errorf("logged what the callers got as an error:\n%s", log)
 	}
 }
 
@@ -119,8 +119,8 @@ func TestRightsRevokedLater(t *testing.T) {
 	})
 	before := l.requests.Load()
 	time.Sleep(3 * time.Second)
-	if asked := l.requests.Load() - before; asked > 12 {
-		t.Errorf("asked %d times in 3s for what it is refused", asked)
+	if made := l.requests.Load() - before; made > 12 {
+		t.Errorf("asked %d times in 3s for what it is refused", made)
 	}
 	records, err := w.Records(t.Context(), namespace, "web")
 	if err != nil || len(records) != 1 {
@@ -132,7 +132,7 @@ func TestRightsRevokedLater(t *testing.T) {
 
 	secret(t, namespace, "sh.helm.release.v1.web.v2", "owner", "helm", "name", "web", "paas.kubeop.io/app", "shop")
 	grant(t, namespace)
-	eventually(t, "what happened meanwhile is told", func() bool { return len(h.all()) == 1 })
+	eventually(t, "what happened meanwhile is reported", func() bool { return len(h.all()) == 1 })
 	if diff := cmp.Diff([]string{"Secret/sh.helm.release.v1.web.v2 shop"}, h.all()); diff != "" {
 		t.Error(diff)
 	}
@@ -184,7 +184,7 @@ func TestADeletedNamespace(t *testing.T) {
 	if err := admin(t).CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Secret's end is told", func() bool { return slices.Contains(h.all(), "Secret/sh.helm.release.v1.web.v1 shop") })
+	eventually(t, "the deletion of the Secret is reported", func() bool { return slices.Contains(h.all(), "Secret/sh.helm.release.v1.web.v1 shop") })
 	if records, err := w.Records(t.Context(), namespace, "web"); err != nil || len(records) != 0 {
 		t.Errorf("got %v, %v", records, err)
 	}
@@ -192,8 +192,8 @@ func TestADeletedNamespace(t *testing.T) {
 	before := l.requests.Load()
 	l.cut()
 	time.Sleep(time.Second)
-	if asked := l.requests.Load() - before; asked != 0 || log.String() != "" {
-		t.Errorf("after Forget: %d requests, log %q", asked, log)
+	if made := l.requests.Load() - before; made != 0 || log.String() != "" {
+		t.Errorf("after Forget: %d requests, log %q", made, log)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestABurst(t *testing.T) {
 		version, err := w.Version(t.Context(), namespace, "Secret", "values")
 		return err == nil && version == last
 	})
-	eventually(t, "each change is told", func() bool { return len(h.all()) == 100 })
+	eventually(t, "each change is reported", func() bool { return len(h.all()) == 100 })
 }
 
 func TestLocalWatch(t *testing.T) {
@@ -313,7 +313,7 @@ func TestLocalWatch(t *testing.T) {
 		t.Errorf("got %q, %v", version, err)
 	}
 	if calls := h.all(); len(calls) > 1 { // kube-root-ca.crt may come late
-		t.Errorf("told of what was there: %v", calls)
+		t.Errorf("reported what was there: %v", calls)
 	}
 }
 
@@ -336,7 +336,7 @@ func TestWhatChangesHandsIsToldToBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"Secret/" + name + " shop", "Secret/" + name + " shop", "Secret/" + name + " store", "Secret/" + name + " store"}
-	eventually(t, "all is told", func() bool { return len(h.all()) >= len(want) })
+	eventually(t, "all changes are reported", func() bool { return len(h.all()) >= len(want) })
 	if diff := cmp.Diff(want, h.all()); diff != "" {
 		t.Error(diff)
 	}

@@ -19,7 +19,7 @@ type Mapper struct {
 	served resources
 
 	mu    sync.RWMutex
-	found map[asked]*meta.RESTMapping
+	found map[kindVersion]*meta.RESTMapping
 	lacks map[schema.GroupVersionKind][]string
 }
 
@@ -43,19 +43,19 @@ func (e *MisspelledKindError) Error() string {
 // Unwrap lets meta.IsNoMatchError find the error.
 func (e *MisspelledKindError) Unwrap() error { return e.NoKindMatchError }
 
-// asked is a kind and the version of it that is wanted.
-type asked struct {
+// kindVersion is a kind and the version of it that is wanted.
+type kindVersion struct {
 	kind    schema.GroupKind
 	version string
 }
 
 var _ meta.ResettableRESTMapper = (*Mapper)(nil)
 
-// NewMapper returns a Mapper that asks when it is asked.
+// NewMapper returns a Mapper that requests what it is asked for the first time.
 func NewMapper(served discovery.CachedDiscoveryInterface) *Mapper {
 	return &Mapper{
 		ResettableRESTMapper: restmapper.NewDeferredDiscoveryRESTMapper(served), served: served,
-		found: map[asked]*meta.RESTMapping{}, lacks: map[schema.GroupVersionKind][]string{},
+		found: map[kindVersion]*meta.RESTMapping{}, lacks: map[schema.GroupVersionKind][]string{},
 	}
 }
 
@@ -64,7 +64,7 @@ func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	if len(versions) != 1 {
 		return m.exactly(kind, versions...)
 	}
-	key := asked{kind, versions[0]}
+	key := kindVersion{kind, versions[0]}
 	m.mu.RLock()
 	known, memory := m.found[key], m.found
 	m.mu.RUnlock()
@@ -77,7 +77,7 @@ func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	memory[key] = mapping // Of a reset in between it is nobody's memory any more.
+	memory[key] = mapping // After a reset in between it is the old memory, which is not used any more.
 	return mapping, nil
 }
 
@@ -119,5 +119,5 @@ func (m *Mapper) Reset() {
 	m.ResettableRESTMapper.Reset()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.found, m.lacks = map[asked]*meta.RESTMapping{}, map[schema.GroupVersionKind][]string{}
+	m.found, m.lacks = map[kindVersion]*meta.RESTMapping{}, map[schema.GroupVersionKind][]string{}
 }

@@ -42,7 +42,7 @@ func (c *counted) ServerResourcesForGroupVersion(string) (*metav1.APIResourceLis
 
 func TestMapper(t *testing.T) {
 	below := &counted{scope: meta.RESTScopeNamespace}
-	m := &Mapper{ResettableRESTMapper: below, served: below, found: map[asked]*meta.RESTMapping{}}
+	m := &Mapper{ResettableRESTMapper: below, served: below, found: map[kindVersion]*meta.RESTMapping{}}
 	scope := func(kind string, versions ...string) meta.RESTScopeName {
 		t.Helper()
 		mapping, err := m.RESTMapping(schema.GroupKind{Kind: kind}, versions...)

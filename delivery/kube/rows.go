@@ -10,8 +10,8 @@ import (
 
 // rows is what one watch knows: the objects of a kind in one place, by name, by release and by app. A reflector fills it.
 type rows struct {
-	// changed hears of all that is added, changed or removed after the first list, with the labels. What changes hands is
-	// told of twice: with the labels it had, and with those it has.
+	// changed is called for all that is added, changed or removed after the first list, with the labels. What changes its labels is
+	// reported twice: with the labels it had, and with those it has.
 	changed func(name string, labels map[string]string)
 	// synced is closed once the first list is here.
 	synced chan struct{}
@@ -85,7 +85,7 @@ func (s *rows) put(object any) error {
 	s.mu.Lock()
 	c := s.set(r)
 	s.mu.Unlock()
-	s.tell(c)
+	s.notify(c)
 	return nil
 }
 
@@ -98,7 +98,7 @@ func (s *rows) Delete(object any) error {
 	s.mu.Lock()
 	c := s.drop(r.name)
 	s.mu.Unlock()
-	s.tell(c)
+	s.notify(c)
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (s *rows) Replace(objects []any, _ string) error {
 		return nil
 	}
 	for _, c := range changes {
-		s.tell(c)
+		s.notify(c)
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func remove(index map[string][]*row, key string, r *row) {
 	}
 }
 
-func (s *rows) tell(c change) {
+func (s *rows) notify(c change) {
 	var had, has map[string]string
 	if c.was != nil {
 		had = c.was.labels()

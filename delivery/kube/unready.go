@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Unready means that a watch cannot tell yet what there is: its first list has not arrived. Looks do not wait for that; who looked
+// Unready means that a watch does not know yet what there is: its first list has not arrived. Looks do not wait for that; who looked
 // can be woken.
 type Unready struct {
 	// What is watched, such as "ConfigMap".
@@ -32,10 +32,10 @@ func (u *Unready) Error() string {
 // Unwrap returns why the API server does not list it.
 func (u *Unready) Unwrap() error { return u.Err }
 
-// Unlisted reports whether the objects can only be asked for one by one.
+// Unlisted reports whether the objects can only be read one by one.
 func (u *Unready) Unlisted() bool { return u.Err != nil }
 
-// Wake has f called once, on another goroutine, when the watch can tell what there is; and, where Err is nil, also when the list fails.
+// Wake has f called once, on another goroutine, when the watch knows what there is; and, where Err is nil, also when the list fails.
 // Of several calls with the same key the last counts. f must not block.
 func (u *Unready) Wake(key any, f func()) {
 	if u.list != nil && !u.list.wake(key, u.Err != nil, f) {
@@ -43,7 +43,7 @@ func (u *Unready) Wake(key any, f func()) {
 	}
 }
 
-// Await calls look again whenever the watch that it lacked can tell what there is, until look fails otherwise or succeeds. It is for
+// Await calls look again whenever the watch that it lacked knows what there is, until look fails otherwise or succeeds. It is for
 // what no reconcile worker does.
 func Await(ctx context.Context, look func() error) error {
 	for {
@@ -69,7 +69,7 @@ type firstList struct {
 	since time.Time
 
 	mu sync.Mutex
-	// over: the list is here, or nobody tries any more.
+	// over: the list is here, or it is not tried any more.
 	over    bool
 	err     error
 	waiting map[any]func()

@@ -45,11 +45,11 @@ func TestNoLookWaitsForAFirstList(t *testing.T) {
 	case <-time.After(200 * time.Millisecond):
 	}
 	o.silent.Store(false)
-	o.cut() // What was asked is asked again.
+	o.cut() // The request is sent again.
 	select {
 	case <-woken:
 	case <-time.After(60 * time.Second):
-		t.Fatal("nobody is woken when the list is there")
+		t.Fatal("Wake is not called when the list is there")
 	}
 	if err := o.look(t, configMaps); err != nil {
 		t.Errorf("when the list is there: %v", err)
@@ -62,33 +62,33 @@ func TestAKindThatCannotBeListed(t *testing.T) {
 	o := newOperator(t)
 	o.answer("/api/v1/configmaps", http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":500,"reason":"InternalError",
 		"message":"conversion webhook for example.com/v1, Kind=Widget failed"}`)
-	var told error
-	eventually(t, "it is told", func() bool {
-		told = o.look(t, configMaps)
+	var observed error
+	eventually(t, "the error is returned", func() bool {
+		observed = o.look(t, configMaps)
 		var unready *Unready
-		return errors.As(told, &unready) && unready.Unlisted()
+		return errors.As(observed, &unready) && unready.Unlisted()
 	})
-	if !apierrors.IsInternalError(told) || !strings.Contains(told.Error(), "watching ConfigMap: the API server does not list it: ") ||
-		!strings.Contains(told.Error(), "conversion webhook for example.com/v1, Kind=Widget failed") {
-		t.Errorf("got %v", told)
+	if !apierrors.IsInternalError(observed) || !strings.Contains(observed.Error(), "watching ConfigMap: the API server does not list it: ") ||
+		!strings.Contains(observed.Error(), "conversion webhook for example.com/v1, Kind=Widget failed") {
+		t.Errorf("got %v", observed)
 	}
 	var unready *Unready
-	errors.As(told, &unready)
+	errors.As(observed, &unready)
 	woken := make(chan struct{})
 	unready.Wake("app", func() { close(woken) })
 	o.answer("", 0, "")
 	select {
 	case <-woken:
 	case <-time.After(60 * time.Second):
-		t.Fatal("nobody is woken when the list is there")
+		t.Fatal("Wake is not called when the list is there")
 	}
 	if err := o.look(t, configMaps); err != nil {
 		t.Errorf("when the list is there: %v", err)
 	}
 }
 
-// TestAnAPIServerThatIsAwayIsNoReasonToTell has it be unavailable for a while: nobody is told that a kind cannot be listed.
-func TestAnAPIServerThatIsAwayIsNoReasonToTell(t *testing.T) {
+// An API server that is unavailable for a while is no failure of a kind.
+func TestAnAPIServerThatIsAwayIsNoFailureOfAKind(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	o.answer("/api/v1/configmaps", http.StatusServiceUnavailable, "away")

@@ -20,8 +20,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Watch knows every object that carries a tenant's label, kind by kind; a kind is watched from the first time it is asked
-// for. Of kinds whose health has a status it holds what health is judged by, of others the metadata.
+// Watch knows every object that carries a tenant's label, kind by kind; a kind is watched from the first look at
+// it. Of kinds whose health has a status it holds what health is judged by, of others the metadata.
 //
 // No look waits: until the first list of its kind is there it is an *Unready, which can wake who looked.
 type Watch struct {
@@ -37,16 +37,16 @@ type Watch struct {
 }
 
 // NewWatch returns a Watch over objects, a cache that is limited to labelled objects, whose transform is Hold and whose options are of
-// the lists, and own, whose cache holds the kinds of this API anyway. The direct client asks which kinds the operator may watch; hasStatus
-// says of which kinds to hold more than metadata. Pods are never among them: nobody applies them, and there are many.
+// the lists, and own, whose cache holds the kinds of this API anyway. The direct client finds out which kinds the operator may watch; hasStatus
+// reports of which kinds to hold more than metadata. Pods are never among them: apps do not hold them, and there are many.
 func NewWatch(lists *Lists, objects cache.Cache, own client.Reader, direct client.Client, hasStatus func(schema.GroupVersionKind) bool) *Watch {
 	w := &Watch{objects: objects, own: own, direct: direct, hasStatus: hasStatus, clock: lists.clock, kinds: map[schema.GroupVersionKind]*kindWatch{}}
-	lists.awaits, lists.heard = w.awaits, w.heard
+	lists.awaitsList, lists.listAnswered = w.awaitsList, w.listAnswered
 	return w
 }
 
 // OnKind calls f once for each kind that is watched, before the first look at it, so that a controller can subscribe to its
-// informer: whoever subscribes later is told of what is there as if it were new, and of no change before. The events' objects have
+// informer: whoever subscribes later gets what is there as if it were new, and no change before. The events' objects have
 // metadata and nothing else to rely on.
 func (w *Watch) OnKind(f func(kind schema.GroupVersionKind, informer cache.Informer) error) {
 	w.onKind = append(w.onKind, f)
@@ -161,7 +161,7 @@ func (w *Watch) Namespace(ctx context.Context, name string) (metav1.Object, erro
 	return live, err
 }
 
-// TenantOf returns the tenant to whom a namespace belongs by its label; "" where that is nobody, or not known yet.
+// TenantOf returns the tenant to whom a namespace belongs by its label; "" where it belongs to none, or that is not known yet.
 func (w *Watch) TenantOf(namespace string) string {
 	w.mu.Lock()
 	namespaces := w.kinds[namespaceKind]

@@ -13,7 +13,7 @@ import (
 
 const rbacGroup = rbacv1.GroupName
 
-// foreignSubject: the RoleBinding gives rights in the project to somebody outside of it. Kubernetes' groups of service
+// foreignSubject: the RoleBinding gives rights in the project to a subject outside of it. Kubernetes' groups of service
 // accounts and users count as outside: they hold everybody.
 func foreignSubject(object *unstructured.Unstructured, namespace string) string {
 	kind := object.GroupVersionKind()

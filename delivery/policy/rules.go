@@ -10,8 +10,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// rules are asked in this order about every object that lives in a namespace. Each answers with why the object is
-// refused, or with nothing.
+// rules are checked in this order for every object that lives in a namespace. Each returns why the object is refused, or
+// nothing.
 var rules = []struct {
 	name   string
 	broken func(object *unstructured.Unstructured, namespace string) string

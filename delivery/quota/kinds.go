@@ -88,7 +88,7 @@ type Kinds struct {
 	since map[schema.GroupResource]time.Time
 }
 
-// List returns the kinds, sorted, as they are or were within the last second: thousands of projects ask at once. They are not for
+// List returns the kinds, sorted, as they are or were within the last second: thousands of projects call it at once. They are not for
 // the caller to change.
 func (k *Kinds) List(ctx context.Context) ([]schema.GroupResource, error) {
 	k.mu.Lock()
@@ -106,7 +106,7 @@ func (k *Kinds) List(ctx context.Context) ([]schema.GroupResource, error) {
 
 func (k *Kinds) list(ctx context.Context, now time.Time) ([]schema.GroupResource, error) {
 	role := &rbacv1.ClusterRole{}
-	// Without the role nobody can create anything; it is on its way.
+	// Without the role no account can create anything; the chart is about to install it.
 	if err := k.Roles.Get(ctx, client.ObjectKey{Name: v1alpha1.Deployer}, role); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading ClusterRole %s: %w", v1alpha1.Deployer, err)
 	}

@@ -21,7 +21,7 @@ const Name = "kubeop"
 const usualPods = 50
 
 // fixed are the defaults that do not grow with the number of pods. Load balancers and node ports are taken from what tenants
-// share, so nobody has any.
+// share, so no project has any.
 var fixed = corev1.ResourceList{
 	corev1.ResourceRequestsCPU:           resource.MustParse("4"),
 	corev1.ResourceRequestsMemory:        resource.MustParse("8Gi"),
@@ -40,16 +40,16 @@ var perUsualPods = corev1.ResourceList{
 
 // Of returns a project's quota: what it asks for, the defaults for the rest, and nothing beyond what the administrators allow the
 // tenant's projects. An error names what the project asks for in excess. The objects of each of the kinds are counted.
-func Of(asked, allowed corev1.ResourceList, kinds []schema.GroupResource) (corev1.ResourceList, error) {
+func Of(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (corev1.ResourceList, error) {
 	bounds := over(defaults(kinds, allowed), allowed)
 	hard := maps.Clone(bounds)
-	for name, amount := range defaults(kinds, asked) {
+	for name, amount := range defaults(kinds, requested) {
 		if bound := bounds[name]; amount.Cmp(bound) < 0 {
 			hard[name] = amount
 		}
 	}
 	var excess []string
-	for name, amount := range asked {
+	for name, amount := range requested {
 		bound, ok := bounds[name]
 		switch {
 		case !ok:
@@ -80,11 +80,11 @@ func Home(set corev1.ResourceList, kinds []schema.GroupResource) corev1.Resource
 	return over(hard, set)
 }
 
-// defaults returns what holds for a project where nobody says anything else, given what was said: by administrators, or by the
+// defaults returns the quota of a project where nothing else is set. given is what was set: by administrators, or by the
 // project.
-func defaults(kinds []schema.GroupResource, said corev1.ResourceList) corev1.ResourceList {
+func defaults(kinds []schema.GroupResource, given corev1.ResourceList) corev1.ResourceList {
 	all := maps.Clone(fixed)
-	pods, ok := said[corev1.ResourcePods]
+	pods, ok := given[corev1.ResourcePods]
 	if !ok {
 		pods = *resource.NewQuantity(usualPods, resource.DecimalSI)
 		all[corev1.ResourcePods] = pods
@@ -95,14 +95,14 @@ func defaults(kinds []schema.GroupResource, said corev1.ResourceList) corev1.Res
 		all[name] = amount
 	}
 	for _, kind := range kinds {
-		all[nameOf(kind)] = countOf(kind, times, said)
+		all[nameOf(kind)] = countOf(kind, times, given)
 	}
 	return all
 }
 
 // countOf returns how many objects of a kind a project has by default. Kubernetes has older names for some counts: whoever set one
 // of them to more than the default meant that many.
-func countOf(kind schema.GroupResource, times int64, said corev1.ResourceList) resource.Quantity {
+func countOf(kind schema.GroupResource, times int64, given corev1.ResourceList) resource.Quantity {
 	count := otherObjects * times
 	if known, ok := usual[kind]; ok {
 		count = known.count
@@ -111,7 +111,7 @@ func countOf(kind schema.GroupResource, times int64, said corev1.ResourceList) r
 		}
 	}
 	if kind.Group == "" {
-		if older, ok := said[corev1.ResourceName(kind.Resource)]; ok {
+		if older, ok := given[corev1.ResourceName(kind.Resource)]; ok {
 			count = max(count, older.Value())
 		}
 	}

@@ -25,50 +25,50 @@ var some = []schema.GroupResource{
 
 func TestOf(t *testing.T) {
 	cases := map[string]struct {
-		asked, allowed, want map[string]string
-		excess               []string
+		requested, allowed, want map[string]string
+		excess                   []string
 	}{
 		"nothing asked": {want: map[string]string{
 			"pods": "50", "services.nodeports": "0", "requests.cpu": "4", "count/services": "100", "count/pods": "300", "count/configmaps": "500",
 			"count/deployments.apps": "60", "count/queues.example.com": "100", "requests.ephemeral-storage": "100Gi", "limits.ephemeral-storage": "2000Gi",
 		}},
-		"less asked":                   {asked: map[string]string{"pods": "5"}, want: map[string]string{"pods": "5", "requests.cpu": "4", "count/services": "100"}},
-		"more asked than the default":  {asked: map[string]string{"pods": "51"}, excess: []string{"pods 51, of which 50 is allowed", "Tenant"}},
+		"less asked":                   {requested: map[string]string{"pods": "5"}, want: map[string]string{"pods": "5", "requests.cpu": "4", "count/services": "100"}},
+		"more asked than the default":  {requested: map[string]string{"pods": "51"}, excess: []string{"pods 51, of which 50 is allowed", "Tenant"}},
 		"more allowed, not asked":      {allowed: map[string]string{"pods": "500"}, want: map[string]string{"pods": "50", "count/services": "100"}},
-		"more allowed and asked":       {asked: map[string]string{"pods": "100"}, allowed: map[string]string{"pods": "500"}, want: map[string]string{"pods": "100"}},
+		"more allowed and asked":       {requested: map[string]string{"pods": "100"}, allowed: map[string]string{"pods": "500"}, want: map[string]string{"pods": "100"}},
 		"less allowed than by default": {allowed: map[string]string{"pods": "10"}, want: map[string]string{"pods": "10", "count/services": "100"}},
-		"something else":               {asked: map[string]string{"requests.example.com/gpu": "1"}, excess: []string{"requests.example.com/gpu 1, of which nothing is allowed"}},
+		"something else":               {requested: map[string]string{"requests.example.com/gpu": "1"}, excess: []string{"requests.example.com/gpu 1, of which nothing is allowed"}},
 		"something else, allowed": {
-			asked: map[string]string{"count/plans.example.com": "1"}, allowed: map[string]string{"count/plans.example.com": "2"},
+			requested: map[string]string{"count/plans.example.com": "1"}, allowed: map[string]string{"count/plans.example.com": "2"},
 			want: map[string]string{"count/plans.example.com": "1"},
 		},
-		"two in excess": {asked: map[string]string{"pods": "1k", "services.nodeports": "1"}, excess: []string{"pods 1k", "services.nodeports 1"}},
+		"two in excess": {requested: map[string]string{"pods": "1k", "services.nodeports": "1"}, excess: []string{"pods 1k", "services.nodeports 1"}},
 
-		"a count in excess":           {asked: map[string]string{"count/jobs.batch": "201"}, excess: []string{"count/jobs.batch 201, of which 200 is allowed"}},
-		"a count below the default":   {asked: map[string]string{"count/jobs.batch": "3"}, want: map[string]string{"count/jobs.batch": "3"}},
-		"a count that is allowed":     {asked: map[string]string{"count/jobs.batch": "3000"}, allowed: map[string]string{"count/jobs.batch": "3000"}, want: map[string]string{"count/jobs.batch": "3000"}},
+		"a count in excess":           {requested: map[string]string{"count/jobs.batch": "201"}, excess: []string{"count/jobs.batch 201, of which 200 is allowed"}},
+		"a count below the default":   {requested: map[string]string{"count/jobs.batch": "3"}, want: map[string]string{"count/jobs.batch": "3"}},
+		"a count that is allowed":     {requested: map[string]string{"count/jobs.batch": "3000"}, allowed: map[string]string{"count/jobs.batch": "3000"}, want: map[string]string{"count/jobs.batch": "3000"}},
 		"a count that is cut":         {allowed: map[string]string{"count/jobs.batch": "7"}, want: map[string]string{"count/jobs.batch": "7"}},
 		"more allowed than the count": {allowed: map[string]string{"count/jobs.batch": "3000"}, want: map[string]string{"count/jobs.batch": "200"}},
-		"many pods": {asked: map[string]string{"pods": "120"}, allowed: map[string]string{"pods": "1000"}, want: map[string]string{
+		"many pods": {requested: map[string]string{"pods": "120"}, allowed: map[string]string{"pods": "1000"}, want: map[string]string{
 			"count/pods": "900", "count/deployments.apps": "180", "count/queues.example.com": "300", "count/configmaps": "500", "limits.ephemeral-storage": "6000Gi",
 		}},
 		"many pods, and a count in excess of what goes with them": {
-			asked: map[string]string{"pods": "50", "count/services": "2001"}, allowed: map[string]string{"pods": "1000"}, excess: []string{"count/services 2001, of which 2k is allowed"},
+			requested: map[string]string{"pods": "50", "count/services": "2001"}, allowed: map[string]string{"pods": "1000"}, excess: []string{"count/services 2001, of which 2k is allowed"},
 		},
 		"an older name": {
-			asked: map[string]string{"persistentvolumeclaims": "300"}, allowed: map[string]string{"persistentvolumeclaims": "700"},
+			requested: map[string]string{"persistentvolumeclaims": "300"}, allowed: map[string]string{"persistentvolumeclaims": "700"},
 			want: map[string]string{"persistentvolumeclaims": "300", "count/persistentvolumeclaims": "300"},
 		},
 		"an older name, allowed only": {
 			allowed: map[string]string{"services": "700"}, want: map[string]string{"services": "700", "count/services": "100"},
 		},
 		"an older name for less": {
-			asked: map[string]string{"services": "3"}, allowed: map[string]string{"services": "30"}, want: map[string]string{"services": "3", "count/services": "100"},
+			requested: map[string]string{"services": "3"}, allowed: map[string]string{"services": "30"}, want: map[string]string{"services": "3", "count/services": "100"},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Of(list(c.asked), list(c.allowed), some)
+			got, err := Of(list(c.requested), list(c.allowed), some)
 			if (err != nil) != (len(c.excess) > 0) {
 				t.Fatalf("got %v", err)
 			}

@@ -1,7 +1,7 @@
 // Package render is what those that make objects of an app's source have in common: how files of the source are read, and what they look
 // up. Each kind of source is a package below: workload (of an image), kustomize, manifests, substitute, and values for a chart. They are pure: they read
 // only what they are given, open no connection, run no program, and give the same result for the same input. What an app may have is
-// decided in delivery/policy, and whose it is in delivery/own.
+// decided in delivery/policy, and which app owns it in delivery/own.
 package render
 
 import (

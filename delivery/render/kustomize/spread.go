@@ -258,5 +258,5 @@ func meet(a, b string) bool {
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
-// isName tells a name from what selects several: nothing or a regular expression.
+// isName reports whether a selector is a name. Else it selects several: it is empty or a regular expression.
 func isName(selector string) bool { return plainName.MatchString(selector) }

@@ -139,7 +139,7 @@ func suspicious(data []byte) int {
 	return count
 }
 
-// sizeOfPatches is the size of the patch files of a kustomization. One that is not there is kustomize's to tell.
+// sizeOfPatches is the size of the patch files of a kustomization. Kustomize reports one that is not there.
 func (t *tree) sizeOfPatches(name string, k *types.Kustomization) int {
 	size := 0
 	for _, use := range uses(&types.Kustomization{Patches: k.Patches, PatchesJson6902: k.PatchesJson6902, PatchesStrategicMerge: k.PatchesStrategicMerge}) {

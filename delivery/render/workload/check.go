@@ -36,7 +36,7 @@ func (i *image) checkProbes() error {
 	return nil
 }
 
-// checkPorts wants each port of the container once: server-side apply tells them apart by number and protocol.
+// checkPorts wants each port of the container once: server-side apply identifies them by number and protocol.
 func (i *image) checkPorts() error {
 	for n, p := range i.Ports {
 		for _, other := range i.Ports[:n] {

@@ -70,7 +70,7 @@ func Render(app *v1alpha1.App, settings Settings) ([]*unstructured.Unstructured,
 	return append(objects, i.routes()...), nil
 }
 
-// plain converts a typed object, without what typed objects always carry and nobody wrote.
+// plain converts a typed object, without the empty fields that typed objects always have.
 func plain(o runtime.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

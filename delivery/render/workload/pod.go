@@ -153,7 +153,7 @@ func probePort(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) intstr.IntOrString
 	return intstr.FromString(ports[0].Name)
 }
 
-// checkProbe makes sure that a probe has a port to ask, which the API server does not look at.
+// checkProbe makes sure that a probe has a port, which the API server does not check.
 func checkProbe(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) error {
 	if p == nil || len(p.Command) > 0 {
 		return nil
@@ -173,7 +173,7 @@ func checkProbe(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) error {
 
 func isTCP(p v1alpha1.ImagePort) bool { return protocolOf(p) == corev1.ProtocolTCP }
 
-// protocolOf is written out although TCP is the default: server-side apply tells ports apart by it.
+// protocolOf is written out although TCP is the default: server-side apply identifies ports by it.
 func protocolOf(p v1alpha1.ImagePort) corev1.Protocol {
 	if p.Protocol == "" {
 		return corev1.ProtocolTCP

@@ -74,7 +74,7 @@ func (i *image) strategy() appsv1.DeploymentStrategy {
 	return rolling(i.Strategy.MaxSurge, i.Strategy.MaxUnavailable)
 }
 
-// rolling names what Kubernetes would fill in. What the API server fills in belongs to nobody and stays when the app gets a
+// rolling names what Kubernetes would fill in. What the API server fills in has no field manager and stays when the app gets a
 // volume later, and a Deployment that has it must not be of type Recreate.
 func rolling(surge, unavailable *intstr.IntOrString) appsv1.DeploymentStrategy {
 	quarter := intstr.FromString("25%")
@@ -127,7 +127,7 @@ func (i *image) autoscaler() *autoscalingv2.HorizontalPodAutoscaler {
 	return h
 }
 
-// budget lets a node be emptied, one pod at a time. Pods that are not ready protect nobody, and must not hold it up.
+// budget lets a node be emptied, one pod at a time. Pods that are not ready do not serve, and must not hold it up.
 func (i *image) budget() *policyv1.PodDisruptionBudget {
 	one, always := intstr.FromInt32(1), policyv1.AlwaysAllow
 	return &policyv1.PodDisruptionBudget{

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// bed is Builders whose builds end when a test says so.
-type bed struct {
+// fixture is Builders whose builds end when a test says so.
+type fixture struct {
 	Builders[string]
 	t *testing.T
 
@@ -20,8 +20,8 @@ type bed struct {
 	woken map[string]int
 }
 
-func newBed(t *testing.T) *bed {
-	b := &bed{t: t, open: map[string]chan error{}, woken: map[string]int{}}
+func newFixture(t *testing.T) *fixture {
+	b := &fixture{t: t, open: map[string]chan error{}, woken: map[string]int{}}
 	t.Cleanup(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -33,7 +33,7 @@ func newBed(t *testing.T) *bed {
 }
 
 // do asks for a build of "tenant/name", which goes on until end.
-func (b *bed) do(key, input string) (string, error) {
+func (b *fixture) do(key, input string) (string, error) {
 	b.t.Helper()
 	tenant, _, _ := strings.Cut(key, "/")
 	began := time.Now()
@@ -52,13 +52,13 @@ func (b *bed) do(key, input string) (string, error) {
 			b.woken[key]++
 		},
 	})
-	if took := time.Since(began); took > 10*moment {
+	if took := time.Since(began); took > 10*shortWait {
 		b.t.Errorf("asking for %s took %s", key, took)
 	}
 	return made, err
 }
 
-func (b *bed) wants(key, input string, want error) {
+func (b *fixture) wants(key, input string, want error) {
 	b.t.Helper()
 	if _, err := b.do(key, input); !errors.Is(err, want) {
 		b.t.Fatalf("%s of %s: got %v, want %v", key, input, err, want)
@@ -66,7 +66,7 @@ func (b *bed) wants(key, input string, want error) {
 }
 
 // end has a build end that has begun, or begins soon.
-func (b *bed) end(key string, err error) {
+func (b *fixture) end(key string, err error) {
 	b.t.Helper()
 	var end chan error
 	b.eventually(key+" began", func() bool {
@@ -77,12 +77,12 @@ func (b *bed) end(key string, err error) {
 	end <- err
 }
 
-func (b *bed) wokenFor(key string, n int) {
+func (b *fixture) wokenFor(key string, n int) {
 	b.t.Helper()
 	b.eventually(key+" is woken", func() bool { return b.woken[key] >= n })
 }
 
-func (b *bed) eventually(what string, is func() bool) {
+func (b *fixture) eventually(what string, is func() bool) {
 	b.t.Helper()
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		b.mu.Lock()
@@ -98,7 +98,7 @@ func (b *bed) eventually(what string, is func() bool) {
 }
 
 // isIdle checks that nothing is left of what was built.
-func (b *bed) isIdle() {
+func (b *fixture) isIdle() {
 	b.t.Helper()
 	b.eventually("all places are given back", func() bool { return b.places.Taken() == 0 })
 	b.Builders.mu.Lock()
@@ -108,8 +108,8 @@ func (b *bed) isIdle() {
 	}
 }
 
-func TestABuildOfAMomentIsWaitedFor(t *testing.T) {
-	b := newBed(t)
+func TestAShortBuildIsWaitedFor(t *testing.T) {
+	b := newFixture(t)
 	made, err := b.Do(Task[string]{Key: "a", Tenant: "a", Within: time.Hour, Run: func(context.Context) (string, error) { return "made", nil }})
 	if made != "made" || err != nil {
 		t.Errorf("got %q, %v", made, err)
@@ -121,8 +121,8 @@ func TestABuildOfAMomentIsWaitedFor(t *testing.T) {
 	b.isIdle()
 }
 
-func TestALongBuildWakesWhoAsked(t *testing.T) {
-	b := newBed(t)
+func TestALongBuildWakesItsCaller(t *testing.T) {
+	b := newFixture(t)
 	b.wants("a/1", "x", ErrUnfinished)
 	b.wants("a/1", "x", ErrUnfinished)
 	b.end("a/1", nil)
@@ -137,7 +137,7 @@ func TestALongBuildWakesWhoAsked(t *testing.T) {
 }
 
 func TestBuildsWaitForTheirTurn(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.wants("a/1", "x", ErrUnfinished)
 	b.wants("a/2", "x", ErrUnfinished)
 	_, err := b.do("a/3", "x")
@@ -161,8 +161,8 @@ func TestBuildsWaitForTheirTurn(t *testing.T) {
 	b.isIdle()
 }
 
-func TestAnOutcomeOfAnotherInputIsOfNoUse(t *testing.T) {
-	b := newBed(t)
+func TestTheOutcomeOfAnotherInputIsDropped(t *testing.T) {
+	b := newFixture(t)
 	b.wants("a/1", "old", ErrUnfinished)
 	_, err := b.do("a/1", "new")
 	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "an earlier version") {
@@ -186,10 +186,10 @@ func TestAnOutcomeOfAnotherInputIsOfNoUse(t *testing.T) {
 }
 
 func TestABuildThatTakesTooLong(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	ended, release := make(chan struct{}), make(chan struct{})
 	task := Task[string]{
-		Key: "a", Tenant: "a", Within: 2 * moment, Wake: func() { close(ended) },
+		Key: "a", Tenant: "a", Within: 2 * shortWait, Wake: func() { close(ended) },
 		Run: func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			<-release
@@ -216,10 +216,10 @@ func TestABuildThatTakesTooLong(t *testing.T) {
 
 // TestABuildThatEndsWithItsTime is told to have taken too long, once.
 func TestABuildThatEndsWithItsTime(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	woken := make(chan struct{})
 	task := Task[string]{
-		Key: "a", Tenant: "a", Within: 2 * moment, Wake: func() { close(woken) },
+		Key: "a", Tenant: "a", Within: 2 * shortWait, Wake: func() { close(woken) },
 		Run: func(ctx context.Context) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
@@ -239,7 +239,7 @@ func TestABuildThatEndsWithItsTime(t *testing.T) {
 
 // TestTenantsWhoseBuildsNeverEndLeavePlaces has three tenants begin all they can.
 func TestTenantsWhoseBuildsNeverEndLeavePlaces(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	for i := range 10 {
 		for _, tenant := range []string{"one", "two", "three"} {
 			if _, err := b.do(fmt.Sprint(tenant, "/", i), "x"); !errors.Is(err, ErrUnfinished) && !errors.Is(err, ErrBusy) {
@@ -256,7 +256,7 @@ func TestTenantsWhoseBuildsNeverEndLeavePlaces(t *testing.T) {
 }
 
 func TestABuildThatPanics(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	_, err := b.Do(Task[string]{Key: "a", Tenant: "a", Within: time.Hour, Run: func(context.Context) (string, error) { panic("hunter22") }})
 	if err == nil || strings.Contains(err.Error(), "hunter22") {
 		t.Errorf("got %v", err)

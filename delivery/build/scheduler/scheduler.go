@@ -19,9 +19,9 @@ import (
 var buildBounds = fair.Bounds{Places: 8, PerTenant: 2}
 
 const (
-	// moment is how long Do waits for a build that began at once: nearly all end within it.
-	moment = 100 * time.Millisecond
-	// unclaimedFor is how long the outcome of a build is kept for who was woken for it.
+	// shortWait is how long Do waits for a build that began at once: nearly all end within that.
+	shortWait = 100 * time.Millisecond
+	// unclaimedFor is how long the outcome of a build is kept until its caller comes back.
 	unclaimedFor = time.Minute
 )
 
@@ -36,14 +36,13 @@ var (
 
 // Task is one build.
 type Task[T any] struct {
-	// Key is for whom it is made: of one key there is one build at a time. Input tells what it is made of from any other: the outcome
-	// of another input is of no use.
+	// Key of the app: there is one build of a key at a time. Input identifies what it is made of: the outcome of another input is dropped.
 	Key, Input string
-	// Tenant whose share of the places it takes.
+	// Tenant of whose places it takes one.
 	Tenant string
 	// Within is the longest that it may take.
 	Within time.Duration
-	// Run makes it. It must not touch what the caller goes on using. Its context ends when nobody wants the build any more, or its time
+	// Run makes it. It must not touch what the caller goes on using. Its context ends when the build is not wanted any more, or its time
 	// is over.
 	Run func(context.Context) (T, error)
 	// Wake is called when Do is worth another call, after it was ErrBusy or ErrUnfinished. It must not block.
@@ -63,7 +62,7 @@ type Builders[T any] struct {
 	of map[string]*building[T]
 }
 
-// building is a build that waits, runs, or has ended and was not asked for since. The Builders' lock guards what changes.
+// building is a build that waits, runs, or has ended and whose outcome was not fetched yet. The Builders' lock guards what changes.
 type building[T any] struct {
 	Task[T]
 	ctx  context.Context
@@ -71,8 +70,8 @@ type building[T any] struct {
 	// cancel has it not begin, and reports whether it had not.
 	cancel func() bool
 	begun  atomic.Bool
-	// attended: a Do waits for it. late: its time is over, and told: a Do said so. unwanted: another input is asked for.
-	attended, late, told, unwanted bool
+	// awaited: a Do waits for it. late: its time is over; reported: a Do returned that. unwanted: another input was requested.
+	awaited, late, reported, unwanted bool
 	// ended is closed when it has, with these.
 	ended chan struct{}
 	value T
@@ -88,8 +87,8 @@ func (b *Builders[T]) prepare() {
 	})
 }
 
-// Do returns what a build made, if it was begun by an earlier call and has ended, or ends within a moment. Else it is ErrBusy or
-// ErrUnfinished, and Wake is called when that has changed: nobody waits for a turn, nor longer than a moment for a build. One that
+// Do returns what a build made, if it was begun by an earlier call and has ended, or ends within 100 ms. Else it is ErrBusy or
+// ErrUnfinished, and Wake is called when that has changed: Do never waits for a turn, nor longer than 100 ms for a build. One that
 // takes longer than it may is an ErrTimeout; it keeps its place until it ends, which is at once where it heeds its context.
 func (b *Builders[T]) Do(wanted Task[T]) (T, error) {
 	b.prepare()
@@ -99,9 +98,9 @@ func (b *Builders[T]) Do(wanted Task[T]) (T, error) {
 	if err != nil {
 		return *new(T), err
 	}
-	if at.attended && at.begun.Load() {
+	if at.awaited && at.begun.Load() {
 		b.mu.Unlock()
-		timer := time.NewTimer(moment)
+		timer := time.NewTimer(shortWait)
 		select {
 		case <-at.ended:
 		case <-timer.C:
@@ -109,7 +108,7 @@ func (b *Builders[T]) Do(wanted Task[T]) (T, error) {
 		timer.Stop()
 		b.mu.Lock()
 	}
-	at.attended = false
+	at.awaited = false
 	return b.outcome(at)
 }
 
@@ -129,7 +128,7 @@ func (b *Builders[T]) take(wanted Task[T]) (*building[T], error) {
 			return nil, fmt.Errorf("waits until the build of an earlier version ends: %w", ErrBusy)
 		}
 	}
-	at := &building[T]{Task: wanted, ended: make(chan struct{}), attended: true}
+	at := &building[T]{Task: wanted, ended: make(chan struct{}), awaited: true}
 	at.ctx, at.stop = context.WithCancel(context.Background())
 	b.of[wanted.Key] = at
 	cancel, err := b.places.Begin(wanted.Tenant, func(leave func()) {
@@ -151,7 +150,7 @@ func (b *Builders[T]) outcome(at *building[T]) (none T, err error) {
 		b.drop(at)
 		return none, fmt.Errorf("building the manifests %w: make what is built smaller, or spec.timeout longer", ErrTimeout)
 	case at.late:
-		at.told = true
+		at.reported = true
 		return none, fmt.Errorf("building the manifests %w, and until it ends it takes one of the tenant's %d places: make what is built smaller, or spec.timeout longer",
 			ErrTimeout, buildBounds.PerTenant)
 	case at.over():
@@ -163,10 +162,10 @@ func (b *Builders[T]) outcome(at *building[T]) (none T, err error) {
 	return none, fmt.Errorf("waits for its turn: %d builds run at once, %d of a tenant: %w", buildBounds.Places, buildBounds.PerTenant, ErrBusy)
 }
 
-// run makes a build, tells who was not there any more that it has ended, and keeps its outcome for them for a while.
+// run makes a build, wakes a caller that has returned, and keeps the outcome for it for a while.
 func (b *Builders[T]) run(at *building[T], leave func()) {
 	timer := time.AfterFunc(at.Within, func() { b.overtime(at) })
-	value, err := safely(at.ctx, at.Run)
+	value, err := recovered(at.ctx, at.Run)
 	timer.Stop()
 	leave()
 	b.mu.Lock()
@@ -174,10 +173,10 @@ func (b *Builders[T]) run(at *building[T], leave func()) {
 	at.value, at.err = value, err
 	close(at.ended)
 	switch {
-	case b.of[at.Key] != at || at.attended:
+	case b.of[at.Key] != at || at.awaited:
 		return
-	case at.told, at.unwanted:
-		b.drop(at) // Of the late only who asks for something else meanwhile is woken: the same would be late again.
+	case at.reported, at.unwanted:
+		b.drop(at) // A late build wakes only a caller with another input: the same would be late again.
 	default:
 		time.AfterFunc(unclaimedFor, func() {
 			b.mu.Lock()
@@ -199,7 +198,7 @@ func (b *Builders[T]) overtime(at *building[T]) {
 	}
 	at.late = true
 	at.stop()
-	if !at.attended && !at.unwanted {
+	if !at.awaited && !at.unwanted {
 		go at.Wake()
 	}
 }
@@ -231,8 +230,8 @@ func (b *Builders[T]) Forget(key string) {
 	}
 }
 
-// safely keeps a panic that strange manifests cause from ending the process.
-func safely[T any](ctx context.Context, build func(context.Context) (T, error)) (made T, err error) {
+// recovered keeps a panic that strange manifests cause from ending the process.
+func recovered[T any](ctx context.Context, build func(context.Context) (T, error)) (made T, err error) {
 	defer func() {
 		if recover() != nil {
 			err = errors.New("these manifests cannot be built") // What it panicked with may hold a secret.

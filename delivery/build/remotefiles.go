@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 )
 
-// What a process may ask about a path: what there is, what a file holds, what a folder holds.
+// What a process may request of a path: its description, the content of a file, the list of a folder.
 const (
 	askInfo byte = iota + 1
 	askFile
@@ -24,7 +24,7 @@ const content byte = 0
 type reply struct {
 	Info    *info
 	Entries []info
-	// Files are some of the Entries, as if they were asked about.
+	// Files are some of the Entries with their content.
 	Files []reply
 	Err   *failure
 	// Data is what a file holds, if HasData.
@@ -63,8 +63,8 @@ func (i *info) Sys() any { return nil }
 // Info is refused: of one in a list the size is not known.
 func (i *info) Info() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
 
-// asked are the files of a process that has none: it asks for each.
-type asked struct {
+// remoteFiles are the files of a source in the process that evaluates it: it asks the operator for each.
+type remoteFiles struct {
 	ask  func([]byte) ([]byte, error)
 	note func(string)
 	// infos are what is known of paths: the folders on the way to a file are looked at for each. lists are those of folders.
@@ -74,16 +74,16 @@ type asked struct {
 }
 
 var (
-	_ fs.ReadFileFS = (*asked)(nil)
-	_ fs.ReadDirFS  = (*asked)(nil)
-	_ fs.StatFS     = (*asked)(nil)
+	_ fs.ReadFileFS = (*remoteFiles)(nil)
+	_ fs.ReadDirFS  = (*remoteFiles)(nil)
+	_ fs.StatFS     = (*remoteFiles)(nil)
 )
 
-func newAsked(ask func([]byte) ([]byte, error), note func(string)) *asked {
-	return &asked{ask: ask, note: note, infos: map[string]*reply{}, lists: map[string]*reply{}}
+func newRemoteFiles(ask func([]byte) ([]byte, error), note func(string)) *remoteFiles {
+	return &remoteFiles{ask: ask, note: note, infos: map[string]*reply{}, lists: map[string]*reply{}}
 }
 
-func (a *asked) question(about byte, op, name string) (*reply, error) {
+func (a *remoteFiles) question(about byte, op, name string) (*reply, error) {
 	answer, err := a.ask(append([]byte{about}, name...))
 	if err != nil {
 		return nil, &fs.PathError{Op: op, Path: name, Err: err}
@@ -99,12 +99,12 @@ func (a *asked) question(about byte, op, name string) (*reply, error) {
 }
 
 // Open is refused: files are read as a whole.
-func (a *asked) Open(name string) (fs.File, error) {
+func (a *remoteFiles) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }
 
 // Stat describes a file, and a link itself instead of what it points to.
-func (a *asked) Stat(name string) (fs.FileInfo, error) {
+func (a *remoteFiles) Stat(name string) (fs.FileInfo, error) {
 	r, known := a.infos[name]
 	if !known {
 		var err error
@@ -120,7 +120,7 @@ func (a *asked) Stat(name string) (fs.FileInfo, error) {
 }
 
 // ReadFile notes the file as what is being read, or what is built with it.
-func (a *asked) ReadFile(name string) ([]byte, error) {
+func (a *remoteFiles) ReadFile(name string) ([]byte, error) {
 	if a.builds == "" && slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name)) {
 		a.builds = path.Dir(name)
 	}
@@ -130,7 +130,7 @@ func (a *asked) ReadFile(name string) ([]byte, error) {
 		a.note(name)
 	}
 	if known := a.infos[name]; known != nil && known.HasData {
-		known.HasData = false // It is held once only, and asked for where it is read again.
+		known.HasData = false // It is kept for one read only.
 		data := known.Data
 		known.Data = nil
 		return data, nil
@@ -146,7 +146,7 @@ func (a *asked) ReadFile(name string) ([]byte, error) {
 }
 
 // ReadDir lists a folder.
-func (a *asked) ReadDir(name string) ([]fs.DirEntry, error) {
+func (a *remoteFiles) ReadDir(name string) ([]fs.DirEntry, error) {
 	r, known := a.lists[name]
 	if !known {
 		var err error
