@@ -140,7 +140,7 @@ func (n *team) resourceVersions() map[string]string {
 }
 
 // TestAnAppThatWaitsIsQuiet delivers a Deployment that never gets a pod here, beside a Secret, a kind that is not watched.
-// The app waits without writing, and its patience runs from the first look.
+// The app waits without writing, and its timeout runs from the first look.
 func TestAnAppThatWaitsIsQuiet(t *testing.T) {
 	n := newTeam(t, "patient")
 	files := shopFiles("shop")

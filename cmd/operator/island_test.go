@@ -30,8 +30,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
-// patience is for what a busy machine delays, and a watch that has to begin anew.
-const patience = 4 * time.Minute
+// convergeTimeout is for what a busy machine delays, and a watch that has to begin anew.
+const convergeTimeout = 4 * time.Minute
 
 const (
 	islandTenant = "isle"
@@ -215,7 +215,7 @@ func revisionOf(name, commit string) string {
 // eventually looks until it finds nothing amiss.
 func (i *island) eventually(what string, look func() error) {
 	i.t.Helper()
-	ctx, cancel := context.WithTimeout(i.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(i.t.Context(), convergeTimeout)
 	defer cancel()
 	for {
 		err := look()
@@ -224,7 +224,7 @@ func (i *island) eventually(what string, look func() error) {
 		}
 		select {
 		case <-ctx.Done():
-			i.t.Fatalf("%s: not within %s: %v", what, patience, err)
+			i.t.Fatalf("%s: not within %s: %v", what, convergeTimeout, err)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

@@ -81,7 +81,7 @@ func TestObjectsThatOutlastTheirDefinitionAreReleased(t *testing.T) {
 // endsWithoutDefinitions starts another operator, which says what is missing and ends, so that its Deployment starts it again.
 func (i *island) endsWithoutDefinitions() {
 	i.t.Helper()
-	ctx, cancel := context.WithTimeout(i.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(i.t.Context(), convergeTimeout)
 	defer cancel()
 	started := i.killed.command(i.settings()...)
 	other := exec.CommandContext(ctx, started.Path)

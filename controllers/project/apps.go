@@ -8,10 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/namespace"
@@ -49,24 +49,13 @@ func (r *Reconciler) removeApps(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) removeApp(ctx context.Context, s *scope, app *v1alpha1.App) error {
-	if finalizer.Forced(s.project) && app.DeletionTimestamp != nil && !finalizer.Forced(app) {
-		before := app.DeepCopy()
-		metav1.SetMetaDataAnnotation(&app.ObjectMeta, v1alpha1.ForceRemovalAnnotation, app.Name)
-		if err := r.Client.Patch(ctx, app, client.MergeFrom(before)); err != nil {
-			return client.IgnoreNotFound(err)
+	return home.DeleteChild(ctx, r.Client, s.project, app, func() bool {
+		if s.project.Spec.DeletionPolicy != v1alpha1.DeletionOrphan || app.Spec.DeletionPolicy == v1alpha1.AppDeletionOrphan {
+			return false
 		}
-	}
-	if s.project.Spec.DeletionPolicy == v1alpha1.DeletionOrphan && app.Spec.DeletionPolicy != v1alpha1.AppDeletionOrphan {
-		before := app.DeepCopy()
 		app.Spec.DeletionPolicy = v1alpha1.AppDeletionOrphan
-		if err := r.Client.Patch(ctx, app, client.MergeFrom(before)); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-	}
-	if !app.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	return client.IgnoreNotFound(r.Client.Delete(ctx, app))
+		return true
+	})
 }
 
 // killLate ends pods at once that an app waits for though the project was deleted longer ago than a pod may take to end.

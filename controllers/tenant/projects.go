@@ -9,12 +9,11 @@ import (
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/home"
 	"github.com/kubeop/kubeop/controllers/step"
-	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
@@ -43,24 +42,11 @@ func (r *Reconciler) removeProjects(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) removeProject(ctx context.Context, s *scope, project *v1alpha1.Project) error {
-	if finalizer.Forced(s.tenant) && project.DeletionTimestamp != nil && !finalizer.Forced(project) {
-		before := project.DeepCopy()
-		metav1.SetMetaDataAnnotation(&project.ObjectMeta, v1alpha1.ForceRemovalAnnotation, project.Name)
-		if err := r.Client.Patch(ctx, project, client.MergeFrom(before)); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-	}
-	if want := policyOf(s.tenant); project.Spec.DeletionPolicy != want {
-		before := project.DeepCopy()
-		project.Spec.DeletionPolicy = want
-		if err := r.Client.Patch(ctx, project, client.MergeFrom(before)); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-	}
-	if !project.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	return client.IgnoreNotFound(r.Client.Delete(ctx, project))
+	return home.DeleteChild(ctx, r.Client, s.tenant, project, func() bool {
+		had := project.Spec.DeletionPolicy
+		project.Spec.DeletionPolicy = policyOf(s.tenant)
+		return had != project.Spec.DeletionPolicy
+	})
 }
 
 func policyOf(tenant *v1alpha1.Tenant) v1alpha1.DeletionPolicy {

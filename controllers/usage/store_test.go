@@ -126,7 +126,7 @@ func (w *world) wakes() func(want ...string) {
 	go func() { _ = w.store.Start(w.t.Context()) }()
 	return func(want ...string) {
 		w.t.Helper()
-		for range 200 { // It begins to wait when it hears, at the latest in a moment.
+		for range 200 { // It begins to wait shortly after the change.
 			if w.clock.HasWaiters() {
 				break
 			}
@@ -134,12 +134,12 @@ func (w *world) wakes() func(want ...string) {
 		}
 		w.clock.Step(gather)
 		var got []string
-		for patience := time.After(300 * time.Millisecond); ; {
+		for limit := time.After(300 * time.Millisecond); ; {
 			select {
 			case tenant := <-woken:
 				got = append(got, tenant)
 				continue
-			case <-patience:
+			case <-limit:
 			}
 			break
 		}

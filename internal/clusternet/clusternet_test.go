@@ -24,7 +24,7 @@ var env *testenv.Env
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// TestNetworksOfACluster learns them as the operator's account, and hears of a node that joins, moves and leaves.
+// TestNetworksOfACluster learns them as the operator's account, and is notified of a node that joins, moves and leaves.
 func TestNetworksOfACluster(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -84,7 +84,7 @@ func TestNetworksOfACluster(t *testing.T) {
 	if err := admin.Status().Patch(ctx, joined, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	heard(t, changes, "a node joins")
+	awaitChange(t, changes, "a node joins")
 	is(t, n, "203.0.113.9", ofNode)
 	if except, all, err := n.Except(ctx, netip.MustParsePrefix("203.0.113.77/24")); err != nil || all || !slices.Equal(except, prefixes("203.0.113.9/32")) {
 		t.Errorf("of its network %v is left out, %t, %v", except, all, err)
@@ -97,7 +97,7 @@ func TestNetworksOfACluster(t *testing.T) {
 	if err := admin.Delete(ctx, joined); err != nil {
 		t.Fatal(err)
 	}
-	heard(t, changes, "it leaves")
+	awaitChange(t, changes, "it leaves")
 	is(t, n, "203.0.113.9", "")
 	if len(changes) > 0 {
 		t.Error("what was no change of networks is told as one")
@@ -117,7 +117,7 @@ func is(t *testing.T, n *Networks, address, want string) {
 	t.Errorf("%s is %q, %v, want %q", address, got, err, want)
 }
 
-func heard(t *testing.T, changes chan struct{}, what string) {
+func awaitChange(t *testing.T, changes chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-changes:

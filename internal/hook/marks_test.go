@@ -109,7 +109,7 @@ func TestWaitingSourcesAreBounded(t *testing.T) {
 	}
 }
 
-// TestACallIsAnswered503WhileTheAPIServerIsAway: the caller hears of it, and the next call is not kept from trying.
+// TestACallIsAnswered503WhileTheAPIServerIsAway: the caller gets an error, and the next call is not kept from trying.
 func TestACallIsAnswered503WhileTheAPIServerIsAway(t *testing.T) {
 	s := newServer(t)
 	to := &patched{Client: s.Client, broken: true}
