@@ -13,8 +13,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestARoleThatNobodyHasHasNoBinding changes who owns a tenant, and looks into its home and into its project.
-func TestARoleThatNobodyHasHasNoBinding(t *testing.T) {
+// TestARoleWithoutOwnersHasNoBinding changes who owns a tenant, and looks into its home and into its project.
+func TestARoleWithoutOwnersHasNoBinding(t *testing.T) {
 	n := newTeam(t, "handed")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))

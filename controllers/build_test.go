@@ -112,9 +112,9 @@ func TestAGitAppIsBuilt(t *testing.T) {
 	n.tellsNothing(app)
 }
 
-// TestASecretIsNeverTold has the API server and kustomize fail on decrypted values and on variables from a Secret, which
+// TestASecretIsInNoStatusEventOrLog has the API server and kustomize fail on decrypted values and on variables from a Secret, which
 // they put into their messages, and looks for them in all that is told.
-func TestASecretIsNeverTold(t *testing.T) {
+func TestASecretIsInNoStatusEventOrLog(t *testing.T) {
 	n := newTeam(t, "discreet")
 	const variable = "apiVersion: v1\nkind: Service\nmetadata: {name: other}\nspec: {clusterIP: '${ADDRESS}', ports: [{port: 80}]}\n"
 	source := n.gitApp(map[string]string{"secret.yaml": encryptedFile(t, "sops-secret.yaml"), "service.yaml": encryptedFile(t, "sops-service.yaml")},

@@ -141,9 +141,9 @@ func TestWhatIsTakenBackIsGone(t *testing.T) {
 	})
 }
 
-// TestADeletionThatHangsKeepsNoRights takes cluster-scoped kinds off a Tenant's list while an object holds up the deletion of
+// TestAHangingDeletionKeepsNoRights takes cluster-scoped kinds off a Tenant's list while an object holds up the deletion of
 // its project.
-func TestADeletionThatHangsKeepsNoRights(t *testing.T) {
+func TestAHangingDeletionKeepsNoRights(t *testing.T) {
 	n := newTeam(t, "grasping")
 	n.platformRole("priorities", "cluster-kinds", "scheduling.k8s.io", "priorityclasses")
 	n.platformRole("ingresses", "cluster-kinds", "networking.k8s.io", "ingressclasses")

@@ -14,9 +14,9 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// TestARefusedVersionIsToldByItsAppAndProject pushes a wrong app.yaml, then a wrong project.yaml: the one it is about says so
+// TestARefusedVersionIsReportedByItsAppAndProject pushes a wrong app.yaml, then a wrong project.yaml: the one it is about says so
 // beside what runs, the others say nothing, and a commit about something else writes nothing.
-func TestARefusedVersionIsToldByItsAppAndProject(t *testing.T) {
+func TestARefusedVersionIsReportedByItsAppAndProject(t *testing.T) {
 	n := newTeam(t, "outdated")
 	const file, project = "projects/shop/apps/web/app.yaml", "projects/shop/project.yaml"
 	n.push(shopFiles("shop", "web", "api"))

@@ -43,7 +43,7 @@ func (n *team) delete(objects ...client.Object) {
 	}
 }
 
-func TestDriftOfManifestsIsTold(t *testing.T) {
+func TestDriftOfManifestsIsReported(t *testing.T) {
 	n := newTeam(t, "drifttold")
 	const secret = "{apiVersion: v1, kind: Secret, metadata: {name: key}, stringData: {key: first}}"
 	app := n.applied("web", n.drifting("{mode: Warn}", plain("one"), plain("gone"), secret))
@@ -80,8 +80,8 @@ func TestDriftOfManifestsIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleAddIsTold adds fields with kubectl, which others may add without a word.
-func TestWhatPeopleAddIsTold(t *testing.T) {
+// TestFieldsThatPeopleAddAreReported adds fields with kubectl, which others may add without a word.
+func TestFieldsThatPeopleAddAreReported(t *testing.T) {
 	n := newTeam(t, "additions")
 	const secret = "{apiVersion: v1, kind: Secret, metadata: {name: key}, stringData: {key: first}}"
 	app := n.applied("web", n.drifting("{mode: Warn}", plain("one"), secret))

@@ -115,7 +115,7 @@ func TestAnEmptiedTreeIsHeldUntilConfirmed(t *testing.T) {
 	n.gone(n.app("shop", "web"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kubeop-emptied-shop"}})
 }
 
-func TestAWrongPasswordIsToldButNeverShown(t *testing.T) {
+func TestAWrongPasswordIsReportedButNotShown(t *testing.T) {
 	n := newTeam(t, "secretive")
 	const wrong = "wr0ng-pa$$-w%rd"
 	n.push(shopFiles("shop", "web"))

@@ -14,9 +14,9 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
-// TestAMissingHookSecretIsTold: without the key every report of a push is refused, which nothing else shows. What is delivered stays
+// TestAMissingHookSecretIsReported: without the key every report of a push is refused, which nothing else shows. What is delivered stays
 // ready.
-func TestAMissingHookSecretIsTold(t *testing.T) {
+func TestAMissingHookSecretIsReported(t *testing.T) {
 	n := newTeam(t, "unhooked")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.repository(), n.app("shop", "web"))

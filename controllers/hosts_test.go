@@ -18,9 +18,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestBadHostsDelayNobody pushes to a repository on a healthy host, by itself and beside 60 repositories whose hosts accept and never
+// TestBadHostsDelayNoOtherTenant pushes to a repository on a healthy host, by itself and beside 60 repositories whose hosts accept and never
 // answer and 60 whose hosts refuse.
-func TestBadHostsDelayNobody(t *testing.T) {
+func TestBadHostsDelayNoOtherTenant(t *testing.T) {
 	const bad, pushes = 60, 20
 	n := newTeam(t, "healthy")
 	n.push(shopFiles("shop", "web"))

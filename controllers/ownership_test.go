@@ -16,9 +16,9 @@ func fixedApp(value, more string) map[string]string {
 		"    - {apiVersion: v1, kind: ConfigMap, metadata: {name: fixed}, immutable: true, data: {value: " + value + "}}\n")["app.yaml"]}
 }
 
-// TestWhatStandsInTheWay has an app find somebody else's object in the place of its own, and then change what cannot be
+// TestForeignObjectsInTheWayAreNamed has an app find somebody else's object in the place of its own, and then change what cannot be
 // changed. Each time it says what to set, stops, and goes on once that is set.
-func TestWhatStandsInTheWay(t *testing.T) {
+func TestForeignObjectsInTheWayAreNamed(t *testing.T) {
 	n := newTeam(t, "standing")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))

@@ -56,8 +56,8 @@ func crd(name string) *unstructured.Unstructured {
 	return d
 }
 
-// TestADeletionPastGitNamesWhatGoes has an administrator delete what holds other people's data, one by one and all at once.
-func TestADeletionPastGitNamesWhatGoes(t *testing.T) {
+// TestADeletionPastGitNamesWhatItDeletes has an administrator delete what holds other people's data, one by one and all at once.
+func TestADeletionPastGitNamesWhatItDeletes(t *testing.T) {
 	n := newTeam(t, "guardian")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
@@ -188,8 +188,8 @@ func TestOnlyTheOperatorSaysWhatIsSafe(t *testing.T) {
 	n.denied(func() error { return n.admin.Create(t.Context(), forged, client.DryRunAll) }, retainedMark)
 }
 
-// TestANamespaceThatGoesTakesItsProjectsAlong: Kubernetes' own controller empties it, and deletes Projects nowhere else.
-func TestANamespaceThatGoesTakesItsProjectsAlong(t *testing.T) {
+// TestADeletedHomeNamespaceDeletesItsProjects: Kubernetes' own controller empties it, and deletes Projects nowhere else.
+func TestADeletedHomeNamespaceDeletesItsProjects(t *testing.T) {
 	n := newTeam(t, "purposeful")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))

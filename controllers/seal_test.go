@@ -14,9 +14,9 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
-// TestStatusesTellNoPlainDigest: with one, whoever may read a status could try guesses of what a Secret holds. The key is put back when
+// TestStatusesHoldNoPlainDigest: with one, whoever may read a status could try guesses of what a Secret holds. The key is put back when
 // somebody deletes it.
-func TestStatusesTellNoPlainDigest(t *testing.T) {
+func TestStatusesHoldNoPlainDigest(t *testing.T) {
 	n := newTeam(t, "sealed")
 	files := shopFiles("shop", "web")
 	files["projects/shop/apps/chart/app.yaml"] = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: chart}\n" +

@@ -139,9 +139,9 @@ func (n *team) resourceVersions() map[string]string {
 	return versions
 }
 
-// TestAnAppThatWaitsIsQuiet delivers a Deployment that never gets a pod here, beside a Secret, a kind that is not watched.
+// TestAnAppThatWaitsWritesNothing delivers a Deployment that never gets a pod here, beside a Secret, a kind that is not watched.
 // The app waits without writing, and its timeout runs from the first look.
-func TestAnAppThatWaitsIsQuiet(t *testing.T) {
+func TestAnAppThatWaitsWritesNothing(t *testing.T) {
 	n := newTeam(t, "patient")
 	files := shopFiles("shop")
 	for file, content := range rawApp(

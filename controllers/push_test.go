@@ -72,7 +72,7 @@ func TestAPushIsDelivered(t *testing.T) {
 	n.gone(n.app("shop", "web"), config)
 }
 
-func TestWhatIsEditedByHandIsRepaired(t *testing.T) {
+func TestManualEditsAreCorrected(t *testing.T) {
 	n := newTeam(t, "hands")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
