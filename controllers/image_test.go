@@ -84,7 +84,7 @@ func TestRenderedImagesAreRestricted(t *testing.T) {
 	if err := client.IgnoreAlreadyExists(o.admin.Create(t.Context(), account)); err != nil {
 		t.Fatal(err)
 	}
-	files, err := filepath.Glob("../delivery/render/testdata/image/*.golden.yaml")
+	files, err := filepath.Glob("../delivery/render/workload/testdata/*.golden.yaml")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d golden files, %v", len(files), err)
 	}
