@@ -1,75 +1,12 @@
 package document
 
-import (
-	"bytes"
-	"regexp"
-	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
-
-// The YAML library offers what it found and where in the text of its error only.
-var (
-	parserMessage = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
-	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
-)
-
-// countedFromZero are the messages of the library's grammar, whose lines count from 0; those of its scanner count from
-// 1. TestBrokenYAMLNamesTheLine holds this for the version in go.mod.
-var countedFromZero = map[string]bool{
-	"did not find expected <document start>": true,
-	"did not find expected node content":     true,
-	"did not find expected '-' indicator":    true,
-	"did not find expected key":              true,
-	"did not find expected ',' or ']'":       true,
-	"did not find expected ',' or '}'":       true,
-}
+import "github.com/kubeop/kubeop/delivery/yamlcheck"
 
 // broken reports text that is not YAML.
 func (d *Document) broken(err error, data []byte) {
-	m := parserMessage.FindStringSubmatch(err.Error())
-	if m == nil {
-		d.Add(0, "broken YAML: %s", err)
-		return
+	line, why, ok := yamlcheck.Position(data, err)
+	if !ok {
+		why = err.Error()
 	}
-	message := m[2]
-	line, err := strconv.Atoi(m[1])
-	switch {
-	case err != nil:
-		line = search(message, data)
-	case countedFromZero[message]:
-		line++
-	}
-	// What is missing at the end of the file is found beyond it.
-	last := lineAt(data, len(bytes.TrimSuffix(data, []byte("\n"))))
-	d.Add(min(line, last), "broken YAML: %s", message)
-}
-
-// search finds the line of an error that comes without one. The library leaves it out for the first line, for an
-// alias without anchor, and for characters that YAML does not allow.
-func search(message string, data []byte) int {
-	if m := unknownAnchor.FindStringSubmatch(message); m != nil {
-		return lineAt(data, bytes.Index(data, []byte("*"+m[1])))
-	}
-	if strings.Contains(message, "UTF-8") || strings.Contains(message, "control character") {
-		return lineAt(data, unreadable(data))
-	}
-	return 1
-}
-
-// unreadable returns the offset of the first byte that is not text, or -1.
-func unreadable(data []byte) int {
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		if (r == utf8.RuneError && size == 1) || (unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t') {
-			return i
-		}
-		i += size
-	}
-	return -1
-}
-
-func lineAt(data []byte, offset int) int {
-	return 1 + bytes.Count(data[:max(offset, 0)], []byte("\n"))
+	d.Add(line, "broken YAML: %s", why)
 }

@@ -107,7 +107,7 @@ func TestValuesErrors(t *testing.T) {
 		"file outside":         {`{valuesFiles: [../x.yaml]}`, `valuesFiles: path "../x.yaml" must be relative and stay inside the app's folder`, nil},
 		"file of a list":       {`{valuesFiles: [list.yaml]}`, `list.yaml: values must be a mapping, such as "replicas: 2"`, nil},
 		"broken file":          {`{valuesFiles: [broken.yaml]}`, "broken.yaml:2: broken YAML: mapping values are not allowed in this context", nil},
-		"file of two anchors":  {`{valuesFiles: [anchor.yaml]}`, "anchor.yaml:1: broken YAML: unknown anchor 'x' referenced", nil},
+		"file of two anchors":  {`{valuesFiles: [anchor.yaml]}`, "anchor.yaml:2: broken YAML: unknown anchor 'x' referenced", nil},
 		"file not closed":      {`{valuesFiles: [open.yaml]}`, "open.yaml:2: broken YAML: did not find expected ',' or ']'", nil},
 		"file with bad indent": {`{valuesFiles: [indent.yaml]}`, "indent.yaml:4: broken YAML: did not find expected key", nil},
 		"file with a tab":      {`{valuesFiles: [tab.yaml]}`, "tab.yaml:1: broken YAML: found character that cannot start any token", nil},

@@ -1,0 +1,74 @@
+package yamlcheck
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The YAML library offers what it found and where in the text of its error only.
+var (
+	parserMessage = regexp.MustCompile(`yaml: (?:line (\d+): )?([^\n]*)`)
+	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+)
+
+// countedFromZero are the messages of the library's grammar, whose lines count from 0; those of its scanner count from
+// 1. TestBrokenYAMLNamesTheLine of gitops/document holds this for the version in go.mod.
+var countedFromZero = map[string]bool{
+	"did not find expected <document start>": true,
+	"did not find expected node content":     true,
+	"did not find expected '-' indicator":    true,
+	"did not find expected key":              true,
+	"did not find expected ',' or ']'":       true,
+	"did not find expected ',' or '}'":       true,
+}
+
+// Position finds the line of a text, counted from 1, at which an error of the parser is, and what is wrong there. ok is false for any
+// other error.
+func Position(data []byte, err error) (line int, why string, ok bool) {
+	m := parserMessage.FindStringSubmatch(err.Error())
+	if m == nil {
+		return 0, "", false
+	}
+	why = m[2]
+	line, err = strconv.Atoi(m[1])
+	switch {
+	case err != nil:
+		line = search(why, data)
+	case countedFromZero[why]:
+		line++
+	}
+	// What is missing at the end of the file is found beyond it.
+	return min(line, lineAt(data, len(bytes.TrimSuffix(data, []byte("\n"))))), why, true
+}
+
+// search finds the line of an error that comes without one. The library leaves it out for the first line, for an
+// alias without anchor, and for characters that YAML does not allow.
+func search(message string, data []byte) int {
+	if m := unknownAnchor.FindStringSubmatch(message); m != nil {
+		return lineAt(data, bytes.Index(data, []byte("*"+m[1])))
+	}
+	if strings.Contains(message, "UTF-8") || strings.Contains(message, "control character") {
+		return lineAt(data, unreadable(data))
+	}
+	return 1
+}
+
+// unreadable returns the offset of the first byte that is not text, or -1.
+func unreadable(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if (r == utf8.RuneError && size == 1) || (unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t') {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+func lineAt(data []byte, offset int) int {
+	return 1 + bytes.Count(data[:max(offset, 0)], []byte("\n"))
+}
