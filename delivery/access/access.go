@@ -13,7 +13,7 @@ const rbacGroup = "rbac.authorization.k8s.io"
 var roles = []string{"view", "edit", "admin"}
 
 // Bindings binds the owners to their roles in a namespace: one binding for each role that an owner has. It also returns the
-// bindings of the roles that nobody has, which must not be there.
+// bindings of the roles that have no subject, which must not be there.
 func Bindings(namespace string, labels map[string]string, owners []v1alpha1.Owner) (wanted, unwanted []any) {
 	for _, role := range roles {
 		binding := bind(namespace, "kubeop-"+role, labels)

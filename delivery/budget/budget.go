@@ -1,5 +1,5 @@
-// Package budget says how much one tenant may make the platform keep and work on, in plain numbers. Who counts is handed a Limits
-// and returns an Exceeded for what is over one.
+// Package budget says how much one tenant may make the platform keep and work on, in plain numbers. Those that count get a Limits
+// and return an Exceeded for what is over one.
 package budget
 
 import (
@@ -30,7 +30,7 @@ type Limits struct {
 // their manifests, as they are read and as they are rendered.
 type App struct{ Objects, Bytes, Values int64 }
 
-// Default are the limits of a tenant of whom nobody said anything.
+// Default are the limits of a tenant for which none are set.
 func Default() Limits {
 	return Limits{
 		Projects: 50, Apps: 500, TreeBytes: 8 << 20,
@@ -71,7 +71,7 @@ type Exceeded struct {
 	Field Field
 	// What is too much, for people: "project.yaml and app.yaml files of tenant acme".
 	What string
-	// Is and Limit are numbers, or bytes. Is may be the first number that was over the limit: nobody counts on from there.
+	// Is and Limit are numbers, or bytes. Is may be the first number that was over the limit: counting ends there.
 	Is, Limit int64
 }
 

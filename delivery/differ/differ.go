@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Bounds of what is told about one object.
+// Bounds of what is reported about one object.
 const (
 	maxChanges     = 20
 	maxChangeValue = 100

@@ -1,6 +1,6 @@
 // Package flow writes the FlowSchemas by which the API server gives each tenant its own turn (API Priority and Fairness, KEP-1040).
 //
-// A FlowSchema names service accounts by their namespace, without patterns, so that there is no way to tell tenants' accounts from
+// A FlowSchema names service accounts by their namespace, without patterns, so that there is no way to distinguish tenants' accounts from
 // others by one for all. Each tenant has two: a flow is a FlowSchema, so that all accounts of a tenant wait in line together,
 // however many there are.
 package flow

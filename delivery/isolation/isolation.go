@@ -47,7 +47,7 @@ func Policy(namespace string, labels map[string]string, rules Rules) *networking
 	return networking.NetworkPolicy(name, namespace).WithLabels(labels).WithSpec(spec)
 }
 
-// dns lets pods ask the cluster's DNS, which runs in kube-system everywhere.
+// dns lets pods query the cluster's DNS, which runs in kube-system everywhere.
 func dns() *networking.NetworkPolicyEgressRuleApplyConfiguration {
 	rule := networking.NetworkPolicyEgressRule().WithTo(inNamespace("kube-system"))
 	for _, protocol := range []corev1.Protocol{corev1.ProtocolUDP, corev1.ProtocolTCP} {

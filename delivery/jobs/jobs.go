@@ -1,5 +1,5 @@
 // Package jobs makes the Jobs that run the hooks of apps, and reads how they ended. What a Job runs for is in its name, so
-// that it is made once, however often it is asked for.
+// that it is made once, however often it is requested.
 package jobs
 
 import (
@@ -67,7 +67,7 @@ func InputOf(delivered, phase string, hook *v1alpha1.Hook) (string, error) {
 	return sum(delivered, phase, string(text))[:16], nil
 }
 
-// Sealed is an input as a status and a Job tell it: what is delivered may hold Secrets. One that an earlier version told as it is, is
+// Sealed is an input as a status and a Job record it: what is delivered may hold Secrets. One that an earlier version recorded in clear is
 // sealed, too.
 func Sealed(input string, seal digest.Seal) string {
 	first, again, repeated := strings.Cut(input, ".")
@@ -77,7 +77,7 @@ func Sealed(input string, seal digest.Seal) string {
 	return first
 }
 
-// Again names another run for the same input, which somebody asked for by a word.
+// Again names another run for the same input, which was requested by an annotation.
 func Again(input, word string) string { return input + "." + sum(word)[:8] }
 
 // Digest of anything that JSON can hold.
@@ -182,7 +182,7 @@ func (r *Run) Is(job *unstructured.Unstructured) bool {
 		job.GetLabels()[v1alpha1.HookLabel] == r.Label() && job.GetLabels()[v1alpha1.AppLabel] == r.App.Name
 }
 
-// Ended tells how a Job ended, and why it failed.
+// Ended reports how a Job ended, and why it failed.
 func Ended(job *unstructured.Unstructured) (ended, failed bool, why string) {
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
 	for _, each := range conditions {

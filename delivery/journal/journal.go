@@ -1,7 +1,7 @@
 // Package journal records what is about to be made in the cluster before it is made, so that a process that is killed in
 // the middle leaves nothing behind that no record names.
 //
-// The journal is one ConfigMap in the operator's namespace. It has a key for each owner of which the status does not tell
+// The journal is one ConfigMap in the operator's namespace. It has a key for each owner whose status does not have
 // everything yet, so at most for what is under way. What is recorded at about the same time is written with one request: where
 // each owner wrote its own status for that, a thousand apps that are installed would take a thousand requests more.
 package journal

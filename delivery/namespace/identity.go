@@ -13,7 +13,7 @@ import (
 
 // Identity returns a digest of who a Tenant is, beyond its name and the UID that a restored backup changes: the repository it
 // is bound to or, without one, its folder in the platform repository and the set of its owners. Who has the repository, or
-// who the owners are, is the same tenant then. It is "" for a Tenant that has neither, of which nothing tells who it is.
+// who the owners are, is the same tenant then. It is "" for a Tenant that has neither, which has no lasting identity.
 func Identity(tenant *v1alpha1.Tenant) string {
 	var parts []string
 	switch bound := tenant.Spec.Repository; {

@@ -48,7 +48,7 @@ type Owner struct {
 	Labels map[string]string
 	// Tenant is the UID of the Tenant object: another tenant that is later given the same name gets nothing of the first.
 	Tenant types.UID
-	// Identity says who the tenant is whatever its UID; "" where nothing does.
+	// Identity of the tenant, which outlasts its UID; "" without one.
 	Identity string
 }
 
@@ -131,8 +131,8 @@ func read(ctx context.Context, reader client.Reader, name string) (*corev1.Names
 	return ns, nil
 }
 
-// owns reports whether the namespace is the owner's. A label that somebody took away is put back later, so it counts as
-// there where the other fields are still kubeop's; one that somebody else set does not.
+// owns reports whether the namespace is the owner's. A label that was removed is put back later, so it counts as
+// there where the other fields are still kubeop's; one that another field manager set does not.
 func owns(owner map[string]string, ns *corev1.Namespace) bool {
 	for label, value := range owner {
 		is, set := ns.Labels[label]

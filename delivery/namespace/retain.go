@@ -20,11 +20,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/pvc"
 )
 
-// ClosedQuota is the name of the ResourceQuota that keeps everybody from making pods and claims in a namespace that is on its
-// way out: what nobody looked at must not go with it.
+// ClosedQuota is the name of the ResourceQuota that allows no new pods and claims in a namespace that is about to be deleted: claims
+// that were not looked at must not be deleted with it.
 const ClosedQuota = "kubeop-closed"
 
-// Close keeps everybody from making pods and claims in the namespace, and reports whether they could until now.
+// Close allows no new pods and claims in the namespace, and reports whether they were allowed until now.
 func Close(ctx context.Context, c client.Client, name string, labels map[string]string) (closed bool, err error) {
 	none := resource.MustParse("0")
 	quota := core.ResourceQuota(ClosedQuota, name).WithLabels(labels).WithSpec(core.ResourceQuotaSpec().
@@ -49,7 +49,7 @@ func Open(ctx context.Context, c client.Client, name string) error {
 	return nil
 }
 
-// Lock takes everybody's access to the namespace, the deployer's too. Quota and network isolation stay.
+// Lock removes all access to the namespace, the deployer's too. Quota and network isolation stay.
 func Lock(ctx context.Context, c client.Client, name string) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: v1alpha1.Deployer}}
 	if err := c.Delete(ctx, account); client.IgnoreNotFound(err) != nil {

@@ -13,9 +13,9 @@ import (
 // https://helm.sh/docs/howto/charts_tips_and_tricks/#tell-helm-not-to-uninstall-a-resource
 const resourcePolicy = "helm.sh/resource-policy"
 
-// Retain has claims outlive what makes them. Claims carry the App's own policy, which is asked for when the App is gone; of a
+// Retain has claims outlive what makes them. Claims carry the App's own policy, which is read when the App is gone; of a
 // release they are kept by Helm; and StatefulSets keep theirs when they are deleted or scaled down, whatever they say: Kubernetes
-// would delete those without anybody's confirmation. It returns the StatefulSets that said otherwise.
+// would delete those without a confirmation. It returns the StatefulSets that had another policy.
 func Retain(objects []*unstructured.Unstructured, app *v1alpha1.App) (changed []string) {
 	for _, o := range objects {
 		switch o.GroupVersionKind().GroupKind() {

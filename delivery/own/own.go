@@ -1,4 +1,4 @@
-// Package own marks objects as an app's: the one change between what a source says and what is applied.
+// Package own marks objects as an app's: the one change between what is rendered and what is applied.
 package own
 
 import (
@@ -33,7 +33,7 @@ func (o Owner) Stamp(objects []*unstructured.Unstructured) {
 	}
 }
 
-// templates says where a kind keeps its pod template. Only templates that can be changed are here. A Job's cannot: to
+// templates are the paths of the pod templates of kinds. Only templates that can be changed are here. A Job's cannot: to
 // label the Jobs of a release that is adopted would make its next upgrade fail for good. Labels of a template are none
 // of the selector's, so adopting a workload restarts its pods once and changes nothing else.
 var templates = map[schema.GroupKind][]string{

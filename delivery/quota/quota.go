@@ -1,5 +1,5 @@
 // Package quota says how much a project, and the home namespace of a tenant, may hold: what is declared, and defaults for the
-// rest. Beside what pods ask for it counts the objects of every kind that the tenant's accounts can create, which keeps one
+// rest. Beside the requests of pods it counts the objects of every kind that the tenant's accounts can create, which keeps one
 // tenant from filling the API server's store.
 package quota
 
@@ -32,14 +32,14 @@ var fixed = corev1.ResourceList{
 }
 
 // perUsualPods are the defaults for the usual number of pods. The sum of limits is larger than a node's disk on purpose: it bounds
-// what pods may ask for, and no pod is to be refused for what its containers are given by default.
+// what pods may request, and no pod is to be refused for what its containers are given by default.
 var perUsualPods = corev1.ResourceList{
 	corev1.ResourceRequestsEphemeralStorage: resource.MustParse("100Gi"),
 	corev1.ResourceLimitsEphemeralStorage:   resource.MustParse("2000Gi"),
 }
 
-// Of returns a project's quota: what it asks for, the defaults for the rest, and nothing beyond what the administrators allow the
-// tenant's projects. An error names what the project asks for in excess. The objects of each of the kinds are counted.
+// Of returns a project's quota: what it requests, the defaults for the rest, and nothing beyond what the administrators allow the
+// tenant's projects. An error names what the project requests in excess. The objects of each of the kinds are counted.
 func Of(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (corev1.ResourceList, error) {
 	bounds := over(defaults(kinds, allowed), allowed)
 	hard := maps.Clone(bounds)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// MaxLost is how often the operator may end while it evaluates an input. A restart says nothing about an input, several do.
+// MaxLost is how often the operator may end while it evaluates an input. One restart is no sign that an input is at fault, several are.
 const MaxLost = 3
 
 // Refused says why an input is not evaluated again before it changes.

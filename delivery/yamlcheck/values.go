@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// MaxValues is how many mappings, lists and scalars YAML or JSON text can hold at most, aliases not followed: whoever reads text of a
-// tenant asks before a parser builds them, each of some hundred bytes. It counts the characters that can begin one, and leaves out block
+// MaxValues is how many mappings, lists and scalars YAML or JSON text can hold at most, aliases not followed: check it before a parser
+// builds them, each of some hundred bytes. It counts the characters that can begin one, and leaves out block
 // scalars, where manifests have files and programs, as far as it is sure that a parser takes them for such. So it is up to some three
 // times too high, and never too low.
 func MaxValues(text []byte) int64 {
@@ -31,7 +31,7 @@ func byLines(text []byte) int64 {
 }
 
 const (
-	// cheap is a number of values that nobody needs to know more exactly.
+	// cheap is a number of values that need not be known more exactly.
 	cheap = 10_000
 	// perDocument are the document and what it holds, if that is a scalar.
 	perDocument = 3

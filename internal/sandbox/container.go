@@ -48,19 +48,19 @@ func containerAt(folder string) container {
 }
 
 // missing says what of the container does not protect the operator from what is evaluated.
-func (c container) missing() (told []string) {
+func (c container) missing() (missing []string) {
 	switch c.version {
 	case 0:
-		told = append(told, "cgroup v2 (what limits this container's memory is not known, and is not compared with what the processes take)")
+		missing = append(missing, "cgroup v2 (what limits this container's memory is not known, and is not compared with what the processes take)")
 	case 1:
-		told = append(told, "cgroup v2 (version 1 is there: the kernel's own memory for the processes may not count to the container's limit)")
+		missing = append(missing, "cgroup v2 (version 1 is there: the kernel's own memory for the processes may not count to the container's limit)")
 	}
 	if c.version > 0 && c.memory == 0 {
-		told = append(told, "a limit of the container's memory (the processes and the operator may take the node's)")
+		missing = append(missing, "a limit of the container's memory (the processes and the operator may take the node's)")
 	}
 	if c.together {
-		told = append(told, "an end of single processes when memory is short (the container has memory.oom.group: "+
+		missing = append(missing, "an end of single processes when memory is short (the container has memory.oom.group: "+
 			"the kernel ends the operator with them; the kubelet's singleProcessOOMKill changes that)")
 	}
-	return told
+	return missing
 }

@@ -41,9 +41,9 @@ type Pool struct {
 	idle   []*process
 	all    map[*process]bool
 	closed bool
-	// told is what was said last to confine the processes; failed is why the last one could not be started.
-	told   *string
-	failed error
+	// reported is what confines the processes, as it was logged last; failed is why the last one could not be started.
+	reported *string
+	failed   error
 }
 
 // New returns a Pool. Nothing is started before Start or the first call.
@@ -106,7 +106,7 @@ func (p *Pool) tried(ctx context.Context, c Call) ([]byte, error) {
 		if begun == 2 {
 			return out, err
 		}
-		start = p.launch // One that waits may have been killed at the same moment.
+		start = p.launch // One that waits may have been killed meanwhile.
 	}
 }
 
@@ -168,7 +168,7 @@ func (p *Pool) launch(ctx context.Context) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx) // Nobody waits for it any more; that says nothing of the next.
+		return nil, context.Cause(ctx) // No call waits for it any more; the next may succeed.
 	}
 	if p.failed = err; err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (p *Pool) launch(ctx context.Context) (*process, error) {
 // Ready is a check of readiness: an error before the first process could be started, and while none can be.
 func (p *Pool) Ready(r *http.Request) error {
 	p.mu.Lock()
-	begun, failed := p.told != nil, p.failed
+	begun, failed := p.reported != nil, p.failed
 	p.mu.Unlock()
 	switch {
 	case failed != nil:
@@ -233,7 +233,7 @@ func (p *Pool) discard(b *process) {
 	p.mu.Unlock()
 	if spare {
 		go func() {
-			if fresh, err := p.launch(context.Background()); err == nil { // The next call tells the error.
+			if fresh, err := p.launch(context.Background()); err == nil { // The next call returns the error.
 				p.put(fresh)
 			}
 		}()

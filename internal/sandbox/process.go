@@ -18,7 +18,7 @@ const look = 20 * time.Millisecond
 type running struct {
 	*process
 	limits Limits
-	// ask is nil where nobody answers.
+	// ask is nil where questions are not answered.
 	ask Ask
 	// asking is true while the parent answers a question: that time is not the call's.
 	asking    atomic.Bool
@@ -146,16 +146,16 @@ var (
 // why is the reason for which a process ended, beside the error of talking to it.
 func (r *running) why(err error) error {
 	var limit *LimitError
-	cause, said := r.causeOf(), r.stderr.String()
+	cause, stderr := r.causeOf(), r.stderr.String()
 	switch {
 	case errors.As(err, &limit), errors.As(cause, &limit):
 	case errors.Is(err, errTooLong):
 		limit = &LimitError{Limit: "output", Value: bytesOf(int64(r.limits.Output))}
 	case cause != nil:
 		return cause
-	case containsAny(said, stackOverflow):
+	case containsAny(stderr, stackOverflow):
 		limit = &LimitError{Limit: "stack", Value: bytesOf(maxStack)}
-	case containsAny(said, outOfMemory):
+	case containsAny(stderr, outOfMemory):
 		limit = &LimitError{Limit: "memory", Value: bytesOf(r.limits.Memory)}
 	case errors.Is(err, errProtocol):
 		return err

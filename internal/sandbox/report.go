@@ -12,40 +12,40 @@ import (
 // changes. The pool is locked.
 func (p *Pool) report(active []string) {
 	confined := strings.Join(append([]string{"rlimits"}, active...), ", ")
-	if p.told != nil && *p.told == confined {
+	if p.reported != nil && *p.reported == confined {
 		return
 	}
-	p.told = &confined
+	p.reported = &confined
 	l := p.opts.Limits
 	p.opts.Log.Info("Evaluating what tenants wrote in processes of their own", "processes", p.opts.Processes,
 		"memory", bytesOf(l.Memory), "cpu", l.CPU.String(), "wall", l.Wall.String(), "output", bytesOf(int64(l.Output)),
 		"confinedBy", confined, "notActive", strings.Join(p.missing(active), "; "))
 }
 
-// missing says what does not protect, and which limits contradict each other or those of the container.
-func (p *Pool) missing(active []string) (told []string) {
+// missing lists what does not protect, and which limits contradict each other or those of the container.
+func (p *Pool) missing(active []string) (found []string) {
 	for _, name := range []string{namespaces, withLock, withFilter} {
 		if !slices.Contains(active, name) {
-			told = append(told, name+" ("+without[name]+")")
+			found = append(found, name+" ("+without[name]+")")
 		}
 	}
 	if !slices.Contains(active, withLock) && !slices.Contains(active, withFilter) {
-		told = append(told, "neither of the two (a process can read the operator's files and connect to whatever the operator can)")
+		found = append(found, "neither of the two (a process can read the operator's files and connect to whatever the operator can)")
 	}
 	in, l, processes := containerAt(p.cgroup), p.opts.Limits, p.opts.Processes
-	told = append(told, in.missing()...)
+	found = append(found, in.missing()...)
 	if all := int64(processes) * l.Memory; in.memory > 0 && all+ownMemory > in.memory {
-		told = append(told, fmt.Sprintf("the container's limit of memory, %s, is less than %d processes of %s and the operator take: "+
+		found = append(found, fmt.Sprintf("the container's limit of memory, %s, is less than %d processes of %s and the operator take: "+
 			"what is evaluated can end the operator", bytesOf(in.memory), processes, bytesOf(l.Memory)))
 	}
 	if processors := runtime.GOMAXPROCS(0); time.Duration(processes)*l.CPU > time.Duration(processors)*l.Wall {
-		told = append(told, fmt.Sprintf("%d processes have %d processors between them: what takes less than the limit of processor time, %s, "+
+		found = append(found, fmt.Sprintf("%d processes have %d processors between them: what takes less than the limit of processor time, %s, "+
 			"can be over the limit of time, %s, because of what others evaluate", processes, processors, l.CPU, l.Wall))
 	}
 	if processes == 1 {
-		told = append(told, "there is one process: while it evaluates what takes long, all tenants wait")
+		found = append(found, "there is one process: while it evaluates what takes long, all tenants wait")
 	}
-	return told
+	return found
 }
 
 // ownMemory is what the operator takes beside the processes.

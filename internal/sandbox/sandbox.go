@@ -14,8 +14,8 @@ import (
 // Command is the argument that makes the binary such a process: "operator evaluate <bytes of memory>".
 const Command = "evaluate"
 
-// Function is what a process can be told to do. Ask puts a question to the parent; note says what is being evaluated, such as
-// the name of a file, so that a limit can be told with the place.
+// Function is what a process can do. Ask puts a question to the parent; note says what is being evaluated, such as
+// the name of a file, so that an error about a limit can name the place.
 type Function func(input []byte, ask func([]byte) ([]byte, error), note func(place string)) ([]byte, error)
 
 // Limits of one call. Zero stands for the default.
@@ -109,7 +109,7 @@ type Call struct {
 	Asks func() Ask
 	// Limits of this call. Default of each: that of the pool, which Memory always is.
 	Limits Limits
-	// Usage tells what the call has used so far. Nil: nobody asks.
+	// Usage receives what the call has used so far. Nil: it is not needed.
 	Usage *Usage
 }
 

@@ -85,7 +85,7 @@ func start(ctx context.Context, command []string, memory int64, own bool) (*proc
 	return p, nil
 }
 
-// whyNotReady is a *CrashError when somebody killed the process.
+// whyNotReady is a *CrashError when the process was killed.
 func (p *process) whyNotReady(err error) error {
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() && p.causeOf() == nil && (err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
