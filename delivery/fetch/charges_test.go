@@ -17,8 +17,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestSmallFilesAreNotForFree fetches charts of a few bytes.
-func TestSmallFilesAreNotForFree(t *testing.T) {
+// TestSmallFilesCountAsWholeBlocks fetches charts of a few bytes.
+func TestSmallFilesCountAsWholeBlocks(t *testing.T) {
 	server := sources.ServeHelm(t)
 	var versions []string
 	for n := range 30 {
@@ -70,8 +70,8 @@ func (s *Stores) keep(t *testing.T, tenant string, size int) string {
 	return path
 }
 
-// TestRoomIsFoundWithoutLooking has a download below the limits look at no file.
-func TestRoomIsFoundWithoutLooking(t *testing.T) {
+// TestDownloadsBelowTheLimitScanNoFiles has a download below the limits look at no file.
+func TestDownloadsBelowTheLimitScanNoFiles(t *testing.T) {
 	stores, later := storesOf(t.TempDir(), 100*limit.KiB)
 	gone := stores.keep(t, "acme", 90)
 	if err := os.Remove(gone); err != nil {
@@ -93,7 +93,7 @@ func TestRoomIsFoundWithoutLooking(t *testing.T) {
 	sources.WantError(t, stores.disk.Check(t.Context(), "acme"), nil, "")
 }
 
-func TestTenantsTogetherLeaveRoom(t *testing.T) {
+func TestAllTenantsTogetherAreBounded(t *testing.T) {
 	stores, later := storesOf(t.TempDir(), limit.GiB)
 	stores.disk.Limits.Total = 600 * limit.KiB
 	check := func(tenant string) error { return stores.disk.Check(t.Context(), tenant) }
@@ -115,8 +115,8 @@ func TestTenantsTogetherLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestPacksCountForWhoBroughtThem fetches what others brought, also before a restart.
-func TestPacksCountForWhoBroughtThem(t *testing.T) {
+// TestPacksCountForTheTenantThatFetchedThem fetches what others brought, also before a restart.
+func TestPacksCountForTheTenantThatFetchedThem(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", sources.Noise(1, 60*limit.KiB))
 	repo.Push("first")

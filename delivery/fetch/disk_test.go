@@ -112,7 +112,7 @@ func TestStoresShareADisk(t *testing.T) {
 	sources.WantError(t, fetches["charts"](stores, "acme", 0), nil, "")
 	sources.WantError(t, fetches["artifacts"](stores, "acme", 0), failure.ErrTooLarge, "150 KiB")
 
-	endless := stores.disk.Room(t.Context(), "other", io.NopCloser(sources.Zeros{}))
+	endless := stores.disk.Meter(t.Context(), "other", io.NopCloser(sources.Zeros{}))
 	if n, err := io.Copy(io.Discard, endless); n > limit.MiB || !errors.Is(err, failure.ErrTooLarge) {
 		t.Errorf("%d bytes came, and then %v", n, err)
 	}
@@ -121,8 +121,8 @@ func TestStoresShareADisk(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadIsNotRemoved holds a commit of a source that nobody asked for in a long time.
-func TestWhatIsReadIsNotRemoved(t *testing.T) {
+// TestACommitInUseIsNotRemoved holds a commit of a source that nobody asked for in a long time.
+func TestACommitInUseIsNotRemoved(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "text")
 	repo.Push("first")

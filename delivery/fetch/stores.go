@@ -16,8 +16,8 @@ import (
 )
 
 // Stores are what the operator keeps on one disk, of which the sources of each tenant may take 2 GiB, see Limit, and 20,000 files. For more, what
-// nobody used for an hour goes, and where that is not enough a fetch for the tenant that has to download is ErrTooLarge. All together
-// may take 3 GiB; for more, what nobody used goes, too, and a fetch for a tenant with more than an even share fails until there is room.
+// was not used for an hour goes, and where that is not enough a fetch for the tenant that has to download is ErrTooLarge. All together
+// may take 3 GiB; for more, what was not used goes, too, and a fetch for a tenant with more than an even share fails until there is space.
 type Stores struct {
 	Git       *git.Store
 	Charts    *chart.Store
@@ -26,7 +26,7 @@ type Stores struct {
 	disk *disk.Disk
 }
 
-// NewStores keeps the stores in folders of dir. hosts are those of artifact.NewStore; now tells the time.
+// NewStores keeps the stores in folders of dir. hosts are those of artifact.NewStore; now returns the time.
 func NewStores(dir string, network *transport.Network, now func() time.Time, hosts ...string) *Stores {
 	s := &Stores{
 		Git:       git.NewStore(filepath.Join(dir, "git"), network),

@@ -23,13 +23,13 @@ type Flux struct {
 	Revision, Digest string
 	// Namespace of the source. The path of the URL is that of its artifacts, "/<kind>/<namespace>/…".
 	Namespace string
-	// Tenant on whose behalf it is fetched, whose room on disk it takes.
+	// Tenant on whose behalf it is fetched, on whose part of the disk it counts.
 	Tenant string
 }
 
 // Download fetches the archive of a Flux source unless it is on disk. It is fetched without credentials, from the hosts of
 // the store alone and below the source's own namespace: whoever may write the status of an object writes the URL, and Flux
-// hands the artifacts of all namespaces to anybody.
+// serves the artifacts of all namespaces to everyone.
 //
 // Errors: ErrNotFound, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *Store) Download(ctx context.Context, src Flux) (Artifact, error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// OCI is an artifact of manifests in a registry, as somebody.
+// OCI is an artifact of manifests in a registry, with credentials.
 type OCI struct {
 	// URL is oci://host/path, without tag and credentials.
 	URL string
@@ -31,11 +31,11 @@ type OCI struct {
 	Insecure bool
 	// Auth is sent to the registry only, or the host that checks it for the registry.
 	Auth transport.Auth
-	// Tenant on whose behalf it is fetched, whose room on disk it takes.
+	// Tenant on whose behalf it is fetched, on whose part of the disk it counts.
 	Tenant string
 }
 
-// tagged is the manifest that a tag names at this moment.
+// tagged is the manifest that a tag names now.
 type tagged struct{ tag, digest string }
 
 func (t tagged) revision() string {
@@ -45,7 +45,7 @@ func (t tagged) revision() string {
 	return failure.Printable(t.tag) + "@" + t.digest
 }
 
-// Fetch finds what src means at this moment, and downloads it unless it is on disk. The registry is asked with one request
+// Fetch finds what src means now, and downloads it unless it is on disk. The registry is asked with one request
 // as long as nothing changed, and with none for a digest that is on disk; those who ask the same at the same time share the
 // answer. The time it may take is that of ctx; a registry that is silent ends it sooner (see limits).
 //

@@ -55,7 +55,7 @@ type Store struct {
 	finds    singleflight.Group[tagged]
 
 	mu sync.Mutex
-	// open are the artifacts that somebody reads.
+	// open are the artifacts that are being read.
 	open map[string]weak.Pointer[unpackedFiles]
 }
 
@@ -77,7 +77,7 @@ func artifactPath(folder, digest string) string {
 	return filepath.Join(folder, strings.TrimPrefix(digest, "sha256:")+artifactEnd)
 }
 
-// unpackedFiles are the files of an artifact. The file they are read from is closed when nobody holds them any more.
+// unpackedFiles are the files of an artifact. The file they are read from is closed when they are garbage collected.
 type unpackedFiles struct{ zip *zip.Reader }
 
 // Open implements fs.FS.
@@ -115,7 +115,7 @@ func (s *Store) Files(a Artifact) (fs.FS, error) {
 	return nil, fmt.Errorf("reading the artifact: %w", err)
 }
 
-// forgetUnread drops the entries of artifacts that nobody reads any more.
+// forgetUnread drops the entries of artifacts that are not read any more.
 func (s *Store) forgetUnread() {
 	for path, held := range s.open {
 		if held.Value() == nil {
@@ -151,7 +151,7 @@ func (s *Store) keep(ctx context.Context, a archived) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	body = s.Disk.Room(ctx, a.tenant, body)
+	body = s.Disk.Meter(ctx, a.tenant, body)
 	defer body.Close()
 	file, err := disk.CreateIn(a.folder)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *Store) receive(file *os.File, body io.Reader, digest string) error {
 		return err
 	}
 	if "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest {
-		// Which it has instead is not told: with it, somebody who may not see the artifact could ask for it.
+		// The message leaves out the digest that it has: whoever may not see the artifact could request it by that.
 		return failure.New(failure.ErrServer, "the artifact has another digest than the %s that is expected", failure.Printable(digest))
 	}
 	if unpacked != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// unpacking is an archive of manifests that is being read: a tar within gzip, by somebody nobody has to trust. It is
+// unpacking is an archive of manifests that is being read: a tar within gzip, which is untrusted. It is
 // written as a zip file, because of that a part can be read without the rest, and nothing is ever laid out on the disk
 // under a name that the archive chose. Memory is that of the names.
 type unpacking struct {

@@ -32,7 +32,7 @@ type Ask struct {
 	Asker types.NamespacedName
 	// Key is the source; those who ask with the same key share the answers.
 	Key string
-	// Version tells a spec and credentials from others: what is under way for another version of the same source, whose answer would
+	// Version identifies a spec and credentials: what is under way for another version of the same source, whose answer would
 	// be of no use, ends.
 	Version string
 	// Cause has the source asked anew, where it is not "": nothing but what was answered for the same cause does, and a good
@@ -132,7 +132,7 @@ func (a *Answers[T]) Get(ask Ask, prepare func() (Fetcher[T], error)) (T, error)
 	return value, a.ask(ask, cause, fetcher)
 }
 
-// look returns what is known, or joins who asks already.
+// look returns what is known, or joins the question that is under way.
 func (a *Answers[T]) look(ask *Ask, cause string, maxAge time.Duration) (value T, done bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,7 +163,7 @@ func (a *Answers[T]) ask(ask Ask, cause string, fetcher Fetcher[T]) error {
 	a.mu.Lock()
 	k := a.memory.of(ask.Key, ask.Question)
 	r := &run{ask: ask, cause: cause, since: a.clock.Now(), waiting: map[types.NamespacedName]waiter{ask.Asker: {cause, ask.Timeout}}}
-	if k.run != nil { // Somebody was faster.
+	if k.run != nil { // Another caller was faster.
 		k.run.waiting[ask.Asker] = waiter{cause, ask.Timeout}
 		defer a.mu.Unlock()
 		return &Unanswered{k.run.since}
@@ -186,8 +186,8 @@ func (a *Answers[T]) ask(ask Ask, cause string, fetcher Fetcher[T]) error {
 			value, err = fetcher(ctx)
 			return err
 		},
-		Done: func(err error) { a.take(ask.Key, r, value, err) },
-		Room: func() { a.Wake(ask.Asker) },
+		Done:  func(err error) { a.take(ask.Key, r, value, err) },
+		Retry: func() { a.Wake(ask.Asker) },
 	})
 	if err != nil {
 		cancel = func() {}
@@ -199,7 +199,7 @@ func (a *Answers[T]) ask(ask Ask, cause string, fetcher Fetcher[T]) error {
 	return a.notAsked(ask.Key, r, err)
 }
 
-// notAsked takes in that the pool did not take a question, and tells who asked what that means.
+// notAsked records that the pool did not take a question, and returns what that means to the caller.
 func (a *Answers[T]) notAsked(key string, r *run, err error) error {
 	err = explained(err, r.ask.Tenant)
 	a.mu.Lock()
@@ -237,7 +237,7 @@ func (a *Answers[T]) take(key string, r *run, value T, err error) {
 	k := a.memory.known[key]
 	if k == nil || k.run != r {
 		a.mu.Unlock()
-		a.wake(r) // Nobody wants it; who came late asks anew.
+		a.wake(r) // The question was dropped meanwhile; those who joined it late ask anew.
 		return
 	}
 	k.run = nil

@@ -198,7 +198,7 @@ func TestRecentLast(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyAsksForIsForgotten(t *testing.T) {
+func TestUnusedAnswersAreForgotten(t *testing.T) {
 	s := newSource(t, recent)
 	for i := range 100 {
 		_, _ = s.ask(fmt.Sprint("gone-", i), Question{MaxAge: time.Minute})
@@ -375,16 +375,16 @@ func TestSharedAsksOnceAtATime(t *testing.T) {
 	}
 }
 
-// TestOneWithLittleTimeSpeaksForNobodyElse has two ask, of whom the first gives up before the second would.
-func TestOneWithLittleTimeSpeaksForNobodyElse(t *testing.T) {
+// TestATimeoutOfOneCallerIsNotTheAnswerForOthers has two ask, of whom the first gives up before the second would.
+func TestATimeoutOfOneCallerIsNotTheAnswerForOthers(t *testing.T) {
 	s := newSource(t, shared)
 	s.held = make(chan struct{})
 	ask := func(name string, timeout time.Duration) Ask {
 		return Ask{Asker: asker(name), Key: "git", Question: Question{MaxAge: time.Hour}, Timeout: timeout}
 	}
-	hurried, patient := ask("hurried", time.Second), ask("patient", time.Minute)
+	hurried, watchedReader := ask("hurried", time.Second), ask("watchedReader", time.Minute)
 	_, _ = s.Get(hurried, s.prepare)
-	_, _ = s.Get(patient, s.prepare)
+	_, _ = s.Get(watchedReader, s.prepare)
 	for s.asked.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
@@ -395,7 +395,7 @@ func TestOneWithLittleTimeSpeaksForNobodyElse(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	close(s.held)
-	if got, err := s.get(patient); got != 2 || err != nil {
+	if got, err := s.get(watchedReader); got != 2 || err != nil {
 		t.Errorf("another gets %d and %v", got, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
-// unused is how long an answer that nobody asks for is remembered, at least.
+// unused is how long an unused answer is remembered, at least.
 const unused = time.Hour
 
 // memory is what sources last answered. It remembers failures too: an app whose pods crash wakes all the time, and each time would
@@ -59,7 +59,7 @@ func (m *memory[T]) of(key string, q Question) *known[T] {
 	return k
 }
 
-// sweep forgets what nobody has asked for in a long time.
+// sweep forgets what was not used in a long time.
 func (m *memory[T]) sweep() {
 	now := m.now()
 	if now.Sub(m.swept) < time.Minute {
@@ -88,7 +88,7 @@ func (k *known[T]) good(now time.Time, cause string, q Question, value T) (was T
 	return was, follows
 }
 
-// failed takes in a failure. What says nothing of the source is not remembered. A host that is not asked at the moment has failed as
+// failed takes in a failure. What says nothing of the source is not remembered. A host whose circuit breaker is open has failed as
 // it did before.
 func (k *known[T]) failed(now time.Time, cause string, q Question, err error) {
 	if errors.Is(err, failure.ErrBusy) || errors.Is(err, context.Canceled) {

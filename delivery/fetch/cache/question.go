@@ -41,7 +41,7 @@ func QuestionOf(o Scheduled) Question {
 	return q
 }
 
-// cause is what tells the question from another about the same source.
+// cause identifies the question among those about the same source.
 func (q Question) cause() string {
 	return fmt.Sprintf("%d %q %s %s", q.Generation, q.Request, q.MaxAge, q.Retry)
 }

@@ -34,7 +34,7 @@ func (s *Store) archive(ctx context.Context, r request, v index.Version, get fun
 		if err != nil {
 			return "", err
 		}
-		body = s.Disk.Room(ctx, r.Tenant, body)
+		body = s.Disk.Meter(ctx, r.Tenant, body)
 		defer body.Close()
 		return s.keep(r.folder, expected, body)
 	}

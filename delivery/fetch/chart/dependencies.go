@@ -87,7 +87,7 @@ func (c Folder) Lacks() (string, error) {
 }
 
 // Dependencies fetches what the chart lists in Chart.yaml and does not have in charts/, as "helm dependency build" would:
-// the versions are those of Chart.lock; without one, the newest that Chart.yaml allows at this moment. Every repository is
+// the versions are those of Chart.lock; without one, the newest that Chart.yaml allows now. Every repository is
 // asked each time. What lies in a folder of the same repository is named, not copied: see Overlay.
 //
 // Errors: those of Fetch.

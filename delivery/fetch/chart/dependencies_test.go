@@ -313,7 +313,7 @@ func TestOverlay(t *testing.T) {
 	sources.WantError(t, err, failure.ErrNotFound, "")
 }
 
-func TestOverlayOfAPathAsPeopleWriteIt(t *testing.T) {
+func TestOverlayCleansThePath(t *testing.T) {
 	root := commitFolder(t, map[string]string{"deploy/chart/Chart.yaml": "name: app"})
 	want, err := root.Digest("deploy/chart")
 	if err != nil {

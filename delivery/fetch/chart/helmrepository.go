@@ -23,7 +23,7 @@ type helmRepository struct {
 	http *http.Client
 	auth transport.Auth
 	file string
-	// idle is set when nobody asked for it since the last sweep; asked is when somebody last did, by the store's logical clock.
+	// idle is set when it was not used since the last sweep; asked is when it last was, by the store's logical clock.
 	// Store.mu guards them.
 	idle  bool
 	asked int64
@@ -32,7 +32,7 @@ type helmRepository struct {
 	chosen *lru.Cache[wish, index.Version]
 }
 
-// wish is a version of a chart that somebody asked for.
+// wish is a version, or a range of versions, of a chart that was requested.
 type wish struct{ chart, version string }
 
 // rememberedWishes bounds the memory of one repository. Not the lists of versions are kept, which are long, but what was
@@ -42,7 +42,7 @@ const rememberedWishes = 1024
 // rememberedIndexes bounds the repositories that are remembered. Of one that is forgotten the index is still on disk.
 const rememberedIndexes = 1024
 
-// forgetOldest drops the repository that nobody asked for the longest time. Who is asking it goes on with what it has.
+// forgetOldest drops the least recently used repository. Fetches under way go on with what they have.
 func (s *Store) forgetOldest() {
 	var oldest string
 	for folder, known := range s.indexes {
@@ -61,8 +61,8 @@ func (s *Store) fromIndex(ctx context.Context, r request) (Archive, error) {
 		return Archive{}, err
 	}
 	if _, err := s.refreshes.Do(ctx, r.folder, r.arrived, func() (struct{}, error) {
-		room := func(body io.ReadCloser) io.ReadCloser { return s.Disk.Room(ctx, r.Tenant, body) }
-		return struct{}{}, known.refresh(ctx, r.base, s.limits, room)
+		meter := func(body io.ReadCloser) io.ReadCloser { return s.Disk.Meter(ctx, r.Tenant, body) }
+		return struct{}{}, known.refresh(ctx, r.base, s.limits, meter)
 	}); err != nil {
 		return Archive{}, err
 	}
@@ -150,7 +150,7 @@ func (s *Store) helmRepository(r request) (*helmRepository, error) {
 const indexFile = "index.zip"
 
 // refresh downloads the index unless it is as it was.
-func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits limits, room func(io.ReadCloser) io.ReadCloser) error {
+func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits limits, meter func(io.ReadCloser) io.ReadCloser) error {
 	at := *base
 	at.Path, at.RawPath = strings.TrimSuffix(at.Path, "/")+"/index.yaml", ""
 	kept, conditions := index.StampOf(i.file), http.Header{}
@@ -164,7 +164,7 @@ func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits limi
 	if err != nil {
 		return err
 	}
-	res.Body = room(res.Body)
+	res.Body = meter(res.Body)
 	defer res.Body.Close()
 	switch {
 	case res.StatusCode == http.StatusNotModified && len(conditions) > 0:

@@ -226,7 +226,7 @@ func (o *Overlaid) folder(name string) (fs.FileInfo, error) {
 	return named{about, path.Base(name)}, err
 }
 
-// named is a file or folder under another name than it has, which nobody may change.
+// named is a file or folder under another name than it has, and read-only.
 type named struct {
 	fs.FileInfo
 	name string

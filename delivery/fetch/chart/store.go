@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// Source is a Helm chart in a repository, as somebody.
+// Source is a Helm chart in a repository, with credentials.
 type Source struct {
 	// Repository is the https:// or http:// URL of a Helm repository, or the oci:// URL of the path in a registry
 	// below which the chart is.
@@ -37,7 +37,7 @@ type Source struct {
 	Insecure bool
 	// Auth is sent to the host of Repository only; a registry may name another host that checks it (its token service).
 	Auth transport.Auth
-	// Tenant on whose behalf it is fetched, whose room on disk it takes.
+	// Tenant on whose behalf it is fetched, on whose part of the disk it counts.
 	Tenant string
 }
 
@@ -179,7 +179,7 @@ func (s *Store) forget(folder string) {
 	}
 }
 
-// Tidy drops the repositories that nobody asked since it was last called: those that never answered have nothing to be swept.
+// Tidy drops the repositories that were not used since it was last called: those that never answered have nothing to be swept.
 func (s *Store) Tidy() {
 	s.Folder.Tidy()
 	s.mu.Lock()

@@ -16,8 +16,8 @@ const (
 	// blockSize is what the smallest file takes, in bytes; each takes as much again for its name and its inode, so that many small
 	// ones are not for free.
 	blockSize = 4 * limit.KiB
-	// nobody is whom files count for that an earlier process left and that were not asked for since.
-	nobody = ""
+	// unowned is the tenant of files that an earlier process left and that were not used since.
+	unowned = ""
 )
 
 // charges are what is kept on disk, and for whom. The sums are kept up to date by those who say what came; what went is
@@ -38,7 +38,7 @@ type share struct {
 	kept, coming int64
 }
 
-// count counts a file for a tenant, and for nobody else.
+// count counts a file for a tenant, and no longer for the one before.
 func (c *charges) count(tenant, path string) {
 	size, known := charge(path)
 	c.mu.Lock()
@@ -120,9 +120,9 @@ func (c *charges) take(tenant string) (files int, bytes int64) {
 
 // most is the tenant with most.
 func (c *charges) most() string {
-	most := nobody
+	most := unowned
 	for tenant, share := range c.shares {
-		if _, bytes := c.take(most); tenant != nobody && (most == nobody || share.kept+share.coming > bytes) {
+		if _, bytes := c.take(most); tenant != unowned && (most == unowned || share.kept+share.coming > bytes) {
 			most = tenant
 		}
 	}
@@ -153,7 +153,7 @@ func (c *charges) owned() map[string]bool {
 	c.mu.Unlock()
 	owned := map[string]bool{}
 	for path, tenant := range owner {
-		for ; tenant != nobody && !owned[path]; path = filepath.Dir(path) {
+		for ; tenant != unowned && !owned[path]; path = filepath.Dir(path) {
 			owned[path] = true
 		}
 	}

@@ -1,4 +1,5 @@
-// Package disk has what is fetched share a disk: what is there for whom, how much each may have, and what goes because nobody uses it.
+// Package disk has the stores share a disk: which file counts for which tenant, how much each may have, and the garbage collection of
+// what is not used.
 package disk
 
 import (
@@ -21,13 +22,13 @@ const (
 	maxTenantDisk = 2 * limit.GiB
 	// maxTenantFiles bounds the files of one tenant: what is not used is looked for file by file.
 	maxTenantFiles = 20_000
-	// maxDisk bounds, in bytes, what tenants with more than an even share of it may add to. When a sixth more is there, nobody may:
+	// maxDisk bounds, in bytes, what tenants with more than an even share of it may add to. When a sixth more is there, no tenant may:
 	// the chart's volume holds 4 GiB, and a fuller one would cost the operator its pod.
 	maxDisk = 3 * limit.GiB
-	// unusedFor is how long is kept what nobody asks for. It is longer than the interval of most apps, which ask anew each time;
+	// unusedFor is how long an unused file is kept. It is longer than the interval of most apps, which ask anew each time;
 	// an app that finds its source gone fetches it again, see Has.
 	unusedFor = 7 * 24 * time.Hour
-	// IdleFor is how long is kept what nobody asks for, when the room is needed, or when nobody asked for it since the process
+	// IdleFor is how long an unused file is kept when the space is needed, or when it was not used since the process
 	// started.
 	IdleFor = time.Hour
 	// clearEvery is the least time between two looks for what a tenant does not use.
@@ -35,7 +36,7 @@ const (
 )
 
 // Disk is what the stores share, and each tenant may take a part of. What is in a store counts for one tenant: a chart or an artifact
-// for the one that asked for it last, a pack for the one whose fetch brought it; what a restart found, for nobody until then. So no
+// for the one that asked for it last, a pack for the one whose fetch brought it; what a restart found, for no tenant until then. So no
 // tenant can make another pay for what it does not use itself. A nil Disk has no limit.
 type Disk struct {
 	charges
@@ -68,11 +69,11 @@ func New(now func() time.Time, stores ...Store) *Disk {
 	}
 }
 
-// Find counts for nobody what an earlier process left.
+// Find counts what an earlier process left, for no tenant.
 func (d *Disk) Find(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
-			d.count(nobody, path)
+			d.count(unowned, path)
 		}
 		return nil // What cannot be read cannot be counted.
 	})
@@ -82,7 +83,7 @@ func (d *Disk) Find(dir string) {
 type Store interface {
 	// Kept is what is there, in pieces that go as a whole.
 	Kept() ([]string, error)
-	// Clear removes the piece that a path is of, if it is of this store and nobody used it for that long.
+	// Clear removes the piece that a path is of, if it is of this store and was not used for that long.
 	Clear(ctx context.Context, path string, now time.Time, unused time.Duration) error
 	// Tidy drops what is held in memory of what is not there or was not used since it was last called.
 	Tidy()
@@ -98,8 +99,8 @@ func (d *Disk) Claim(tenant string, paths ...string) {
 	}
 }
 
-// Room returns what is downloaded for a tenant in a form that ends with ErrTooLarge when the tenant has no room left for it.
-func (d *Disk) Room(ctx context.Context, tenant string, from io.ReadCloser) io.ReadCloser {
+// Meter counts what is downloaded for a tenant, and ends it with ErrTooLarge when the tenant is over its part of the disk.
+func (d *Disk) Meter(ctx context.Context, tenant string, from io.ReadCloser) io.ReadCloser {
 	if d == nil || tenant == "" {
 		return from
 	}
@@ -123,7 +124,7 @@ func (d *Disk) tight(tenant string) []string {
 		of = append(of, tenant)
 	}
 	if d.sum > d.Limits.Total {
-		of = append(of, nobody, d.most())
+		of = append(of, unowned, d.most())
 	}
 	return of
 }
@@ -176,7 +177,7 @@ func (d *Disk) refusal(tenant string) error {
 	return nil
 }
 
-// Sweep removes from the stores what nobody uses any more.
+// Sweep removes from the stores what is not used any more.
 func (d *Disk) Sweep(ctx context.Context) error {
 	now, owned := d.now(), d.owned()
 	var failures []error

@@ -18,7 +18,7 @@ const Temporary = "tmp-*"
 // triesToCreate is how often a folder may go between its making and the first file in it.
 const triesToCreate = 100
 
-// CreateIn creates a Temporary file in a folder that comes into being with it. It may be gone again at any moment while nothing is in
+// CreateIn creates a Temporary file in a folder that comes into being with it. The folder may be removed again at any time while nothing is in
 // it, see Discard.
 func CreateIn(folder string) (*os.File, error) {
 	for tries := 1; ; tries++ {

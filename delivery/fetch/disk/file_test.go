@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestAFolderThatGoesMeanwhileIsMadeAgain: the last failure takes it away while the next download begins.
-func TestAFolderThatGoesMeanwhileIsMadeAgain(t *testing.T) {
+// TestCreateInSurvivesTheRemovalOfItsFolder: the last failure takes it away while the next download begins.
+func TestCreateInSurvivesTheRemovalOfItsFolder(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "source")
 	first, err := CreateIn(folder)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/keymutex"
 )
 
-// Usage is what was used since the last sweep. In memory, because a write for each use would cost more than it tells; a
+// Usage is what was used since the last sweep. In memory, because a write for each use would cost too much; a
 // crash loses an hour of it at most.
 type Usage struct {
 	mu   sync.Mutex
@@ -78,7 +78,7 @@ type Folder struct {
 	// Locks are held by who makes a file, or removes it.
 	Locks keymutex.Mutexes
 	Used  Usage
-	// Emptied is told of a source of which nothing is left; it may be nil.
+	// Emptied is called with the folder of a source of which nothing is left; it may be nil.
 	Emptied func(folder string)
 
 	tidied sync.Once

@@ -90,7 +90,7 @@ func Printable(text string) string {
 	return text
 }
 
-// ErrNotReady means that there is nothing to fetch yet: what is fetched has to be made by somebody else first.
+// ErrNotReady means that there is nothing to fetch yet: another controller has to make it first.
 var ErrNotReady = errors.New("not ready")
 
 // ErrSlow is a fetch that a limit of time ended; the next one may be faster.

@@ -233,8 +233,8 @@ func TestFolderLimits(t *testing.T) {
 	}
 }
 
-// TestWhatIsTooLargeIsAProblemOfItsOwn: the error names file or folder, and everything beside it is read.
-func TestWhatIsTooLargeIsAProblemOfItsOwn(t *testing.T) {
+// TestTooLargeErrorsNameTheFileOrFolder: the error names file or folder, and everything beside it is read.
+func TestTooLargeErrorsNameTheFileOrFolder(t *testing.T) {
 	root := commitFolder(t, func(l *Limits) { *l = Limits{File: 1024, Files: 25, Depth: 6} }, func(r *sources.GitRepo) {
 		r.Write("apps/web/app.yaml", "x")
 		r.Write("apps/web/large", strings.Repeat("x", 1025))

@@ -156,7 +156,7 @@ type filtered struct {
 	steps int
 }
 
-// tried is a path as a folder or as something else.
+// tried is a path, as a folder or as something else.
 type tried struct {
 	path   string
 	folder bool
@@ -210,7 +210,7 @@ func (f *filtered) excluded(of tried) (bool, error) {
 	return out, nil
 }
 
-// seen is nil for what is not left out.
+// seen is an error for what is left out.
 func (f *filtered) seen(op, name string) error {
 	if !fs.ValidPath(name) {
 		return PathError(op, name, fs.ErrInvalid)

@@ -15,21 +15,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// Reads are the paths of a Folder that somebody asked about, in order. Of a folder that was listed, a "/" at its end, all that is
+// Reads are the paths of a Folder that were read, in order. Of a folder that was listed, a "/" at its end, all that is
 // in it counts, at any depth; of one that was only passed through, that it is one.
 type Reads []string
 
-// What is remembered of one reading: how many paths, and how long they are together. One that asks about more has asked about
+// What is remembered of one reading: how many paths, and how long they are together. One that reads more has read
 // everything.
 const (
 	maxReads     = 200
 	maxReadBytes = 16 << 10
 )
 
-// everything are the Reads of who listed the root.
+// everything are the Reads of a reader that listed the root.
 var everything = Reads{"./"}
 
-// DigestOf is a digest of the answers to reads. Two folders for which it is the same are the same to whoever asks only that,
+// DigestOf is a digest of the answers to reads. Two folders for which it is the same are the same to a reader of only that,
 // also where the answer is that nothing is there.
 func (f *Folder) DigestOf(reads Reads) (string, error) {
 	var answers strings.Builder
@@ -63,12 +63,12 @@ func (f *Folder) answer(read string) (string, error) {
 	return fmt.Sprintf("%s %s", entry.Mode, entry.Hash), nil
 }
 
-// Reading is a Folder that remembers what is asked of it. It is safe for concurrent use.
+// Reading is a Folder that remembers what is read of it. It is safe for concurrent use.
 type Reading struct {
 	folder *Folder
 
 	mu sync.Mutex
-	// asked are the paths that were asked about, and listed the folders of which all counts.
+	// asked are the paths that were read, and listed the folders of which all counts.
 	asked, listed map[string]struct{}
 	// bytes is how long they are.
 	bytes int
@@ -86,8 +86,7 @@ func (f *Folder) Reading() *Reading {
 	return &Reading{folder: own, asked: map[string]struct{}{}, listed: map[string]struct{}{}}
 }
 
-// Done is what was asked, and the digest of the answers. Of whoever asked about more than 200 paths, or of more than 16 KiB, it is
-// everything.
+// Done returns what was read, and the digest of the answers. Of more than 200 paths, or more than 16 KiB of them, it is everything.
 func (r *Reading) Done() (Reads, string, error) {
 	reads := r.reads()
 	digest, err := r.folder.DigestOf(reads)

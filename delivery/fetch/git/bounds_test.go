@@ -19,8 +19,8 @@ import (
 // loopback is the Network of tests, whose servers are on this machine.
 var loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
-// TestRepositoriesThatNobodyHoldsAreForgotten without a sweep.
-func TestRepositoriesThatNobodyHoldsAreForgotten(t *testing.T) {
+// TestUnusedRepositoriesAreForgotten without a sweep.
+func TestUnusedRepositoriesAreForgotten(t *testing.T) {
 	s := NewStore(t.TempDir(), loopback)
 	held := s.repository(Source{URL: "https://git.example.com/held"})
 	for i := range 3 * maxUnheld {

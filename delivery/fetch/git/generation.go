@@ -23,7 +23,7 @@ type generation struct {
 	dir       string
 	limits    limits
 	unpacking *packs
-	// of is what it is a generation of, which is not removed while somebody reads from it.
+	// of keeps the repository alive, which is not removed while one of its generations is being read.
 	of *repository
 	// damaged is set when an object that has to be there cannot be read; the next fetch then starts a fresh store.
 	damaged atomic.Bool

@@ -18,7 +18,7 @@ import (
 // one after the other, and to open a pack costs more than to read from it; after a start all stores are read from within seconds.
 const idle = 100 * time.Millisecond
 
-// objects is what a generation reads from. It outlives one that nobody reads from any more by as long as its packs stay open.
+// objects is what a generation reads from. It outlives its generation by as long as the packs stay open.
 type objects struct {
 	// mu guards what follows, the rest of the generation, and every read: go-git's storage is not made for concurrent use.
 	mu      sync.Mutex
@@ -28,7 +28,7 @@ type objects struct {
 	rest *time.Timer
 }
 
-// close closes the packs and lets go of what was read: there may be thousands of stores that nobody reads from. Packs are only
+// close closes the packs and lets go of what was read: there may be thousands of unused stores. Packs are only
 // read from, so nothing can be lost.
 func (o *objects) close() {
 	if o.rest != nil {

@@ -50,8 +50,8 @@ func (e *elsewhere) run(ctx context.Context, c apart.Call) ([]byte, error) {
 	return answer, err
 }
 
-// TestALargeCommitIsReadElsewhere, a small one at once, and what builds on the one before is whole. Git itself looks at the packs.
-func TestALargeCommitIsReadElsewhere(t *testing.T) {
+// TestALargePackIsReadInAnotherProcess, a small one at once, and what builds on the one before is whole. Git itself looks at the packs.
+func TestALargePackIsReadInAnotherProcess(t *testing.T) {
 	repo, process := sources.NewGitRepo(t), &elsewhere{}
 	store := NewStore(t.TempDir(), loopback)
 	store.unpacking.Apart.Run = process.run
@@ -128,9 +128,9 @@ func smallRepo(t *testing.T) *sources.GitServer {
 	return sources.ServeGit(t, repo, httptest.NewServer)
 }
 
-// TestPacksThatInflateDelayNobodyElse has the apps and Repositories of three tenants fetch, again and again, small packs that inflate to
+// TestPacksThatInflateDoNotDelayOtherTenants has the apps and Repositories of three tenants fetch, again and again, small packs that inflate to
 // 480 MiB, and another tenant fetch a small one and one of 2 MiB meanwhile.
-func TestPacksThatInflateDelayNobodyElse(t *testing.T) {
+func TestPacksThatInflateDoNotDelayOtherTenants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}

@@ -92,7 +92,7 @@ var errRefused = errors.New("refused by the server")
 // packOf reads the answer up to where the pack begins and returns the pack. Closing it closes the answer.
 func (r *remote) packOf(answer io.ReadCloser, request *packp.UploadPackRequest) (io.ReadCloser, error) {
 	response := packp.NewUploadPackResponse(request)
-	answer = r.room(answer)
+	answer = r.meter(answer)
 	bounded := readCloser{limit.NewReader(answer, r.limits.pack, failure.TooLarge("the commit's pack", r.limits.pack)), answer}
 	if err := response.Decode(bounded); err != nil {
 		_ = answer.Close()

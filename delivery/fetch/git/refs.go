@@ -20,7 +20,7 @@ const (
 	tagRefs    = "refs/tags/"
 )
 
-// target is what a GitRepositoryRef means at this moment.
+// target is what a GitRepositoryRef means now.
 type target struct {
 	// label is the part of a revision before the "@"; empty for a commit without a branch.
 	label string

@@ -29,8 +29,8 @@ type remote struct {
 	limits limits
 	// network is the way to the server.
 	network *transport.Network
-	// room holds what is received to the tenant's part of the disk.
-	room func(io.ReadCloser) io.ReadCloser
+	// meter counts what is received on the tenant's part of the disk.
+	meter func(io.ReadCloser) io.ReadCloser
 	// scratch is a folder for temporary files.
 	scratch string
 	// http is nil for SSH.

@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// repository is what was fetched from one URL as somebody. On disk it is a row of numbered folders, of which the
+// repository is what was fetched from one URL with one set of credentials. On disk it is a row of numbered folders, of which the
 // highest is in use:
 //
 //	<dir>/7/objects/pack/pack-….{pack,idx}   a bare object store
@@ -95,7 +95,7 @@ func (r *repository) openGeneration(name string) (*generation, error) {
 	return g, err
 }
 
-// packs are the files that the room is taken by.
+// packs are the files that count on the disk.
 func (r *repository) packs() []string {
 	packs, _ := filepath.Glob(filepath.Join(r.dir, "*", packFolder, "pack-*"))
 	return packs
@@ -164,7 +164,7 @@ func (r *repository) folder(treeHash string) (*folder.Folder, error) {
 }
 
 // renew fetches into a fresh generation and puts it in use. The one before it stays to be looked in, the one before that
-// goes when nobody reads from it any more.
+// is removed when it is not read any more.
 func (r *repository) renew(ctx context.Context, refs session, o order) (err error) {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return disk.Failed(r.dir, err)

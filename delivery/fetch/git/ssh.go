@@ -93,8 +93,8 @@ func (s *sshSession) start() (err error) {
 	if s.stdout, err = s.run.StdoutPipe(); err != nil {
 		return fmt.Errorf("opening a session: %w", err)
 	}
-	said := &limit.Beginning{Max: 4 * limit.KiB}
-	s.run.Stderr = said
+	stderr := &limit.Beginning{Max: 4 * limit.KiB}
+	s.run.Stderr = stderr
 	if err := s.run.Start("git-upload-pack " + shellQuote(s.url.Path)); err != nil {
 		return fmt.Errorf("running git-upload-pack: %w", err)
 	}
@@ -112,7 +112,7 @@ func (s *sshSession) start() (err error) {
 	var exit *ssh.ExitError
 	if errors.As(s.run.Wait(), &exit) {
 		return failure.New(failure.ErrNotFound, "the server does not serve this repository to the key of the Secret; it says: %s",
-			failure.Printable(s.auth.Redact(string(said.Bytes()))))
+			failure.Printable(s.auth.Redact(string(stderr.Bytes()))))
 	}
 	return err
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// Source is a Git repository at a ref, as somebody.
+// Source is a Git repository at a ref, with credentials.
 type Source struct {
 	// URL is https://host/path, http://host/path or ssh://user@host/path, without credentials.
 	URL string
@@ -37,7 +37,7 @@ type Source struct {
 	Ref *sourcev1.GitRepositoryRef
 	// Auth is sent to the host of URL only.
 	Auth transport.Auth
-	// Tenant on whose behalf it is fetched, whose room on disk it takes.
+	// Tenant on whose behalf it is fetched, on whose part of the disk it counts.
 	Tenant string
 	// WithTag fetches the annotated tag that names the commit, too, for Commit.Verify.
 	WithTag bool
@@ -96,8 +96,8 @@ type Store struct {
 	unpacking *packs
 
 	mu sync.Mutex
-	// repositories are those of which somebody holds a commit or a folder, and some of which nobody does any more. On disk there
-	// may be more. When there are crowded, those that nobody holds are dropped.
+	// repositories are those of which a commit or a folder is in use, and some that are garbage by now. On disk there
+	// may be more. When there are crowded, the garbage is dropped.
 	repositories map[string]weak.Pointer[repository]
 	crowded      int
 }
@@ -121,7 +121,7 @@ func (s *Store) Unpack(reader pack.Reader) { s.unpacking.Reader = reader }
 // called before the first fetch.
 func (s *Store) LimitPacks(of func(name string) int64) { s.unpacking.limitOf = of }
 
-// Fetch reads the commit src means at this moment. It always lists the remote's refs, with the credentials of src; it
+// Fetch reads the commit that src means now. It always lists the remote's refs, with the credentials of src; it
 // transfers the commit, without its history, only when it is not in the store. The time it may take is that of ctx; a
 // server that is silent ends it sooner (see limits).
 //
@@ -191,7 +191,7 @@ func (s *Store) fetch(ctx context.Context, repo *repository, from *remote, src S
 func (s *Store) way(ctx context.Context, repo *repository, src Source) (*remote, error) {
 	from, err := repo.remote(src)
 	if err == nil {
-		from.room = func(pack io.ReadCloser) io.ReadCloser { return s.Disk.Room(ctx, src.Tenant, pack) }
+		from.meter = func(pack io.ReadCloser) io.ReadCloser { return s.Disk.Meter(ctx, src.Tenant, pack) }
 	}
 	return from, err
 }
@@ -221,10 +221,10 @@ func (s *Store) repository(src Source) *repository {
 	return repo
 }
 
-// maxUnheld is how many entries of sources are kept at least before those are dropped that nobody holds.
+// maxUnheld is how many repositories are remembered before those that are not in use are dropped.
 const maxUnheld = 4096
 
-// forgetUnheld drops the sources of which nobody holds anything. It is called again when there are twice as many.
+// forgetUnheld drops the repositories that are not in use. It is called again when there are twice as many.
 func (s *Store) forgetUnheld() {
 	maps.DeleteFunc(s.repositories, func(_ string, held weak.Pointer[repository]) bool { return held.Value() == nil })
 	s.crowded = max(maxUnheld, 2*len(s.repositories))
@@ -239,7 +239,7 @@ func (s *Store) Kept() ([]string, error) {
 	return sources, nil
 }
 
-// Clear removes the store of a source that was not asked for in that time and that nobody reads from.
+// Clear removes the store of a source that was not used in that time and is not being read.
 func (s *Store) Clear(_ context.Context, path string, now time.Time, unused time.Duration) error {
 	below, ours := strings.CutPrefix(path, s.dir+string(filepath.Separator))
 	if !ours {
@@ -259,7 +259,7 @@ func (s *Store) Clear(_ context.Context, path string, now time.Time, unused time
 	return disk.Present(os.RemoveAll(source))
 }
 
-// Tidy forgets the sources of which nobody holds anything.
+// Tidy forgets the repositories that are not in use.
 func (s *Store) Tidy() {
 	s.Used.Tidy()
 	s.mu.Lock()
@@ -340,10 +340,10 @@ func (r *repository) bringHistory(ctx context.Context, wanted target, open func(
 }
 
 // final says whether a fresh store would not help. A network error is not final: one more try costs little, and it
-// cannot be told from a server that stumbles over what we claim to have.
+// looks like a server that fails because of the commits that we claim to have.
 func final(ctx context.Context, err error) bool {
 	if errors.Is(err, disk.Err) {
-		// A folder somebody deleted is as good as a damaged one.
+		// A folder that was deleted is like a damaged one.
 		return !errors.Is(err, fs.ErrNotExist)
 	}
 	return ctx.Err() != nil || errors.Is(err, failure.ErrTooLarge) || errors.Is(err, failure.ErrAuthentication) ||

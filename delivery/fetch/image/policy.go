@@ -29,7 +29,7 @@ type tagChooser struct {
 	parse func(text string) (tagRank, bool)
 	// lowest chooses the lowest in place of the highest.
 	lowest bool
-	// wants says what the policy takes, for a message; policy tells it from others.
+	// wants says what the policy takes, for a message; policy identifies it.
 	wants, policy string
 }
 

@@ -86,7 +86,7 @@ func TestChoosingEndsWithItsTime(t *testing.T) {
 }
 
 // The worst pattern that is allowed, over as many tags as are, must not hold a worker for long.
-func TestTheWorstPatternIsBearable(t *testing.T) {
+func TestTheMostExpensivePatternIsBounded(t *testing.T) {
 	chooser, err := newTagChooser(&v1alpha1.ImagePolicy{
 		Alphabetical: v1alpha1.TagsAscending, FilterTags: &v1alpha1.TagFilter{Pattern: "(a|aa|a?){20}x"},
 	})

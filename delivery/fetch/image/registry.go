@@ -30,7 +30,7 @@ func (s *Store) open(ask *tagAsk) (*imageRepository, error) {
 // hub is the registry of images that name none.
 const hub = "docker.io"
 
-// split tells the registry from the name as container runtimes do: what comes before the first slash is a registry when
+// split separates the registry from the name as container runtimes do: what comes before the first slash is a registry when
 // it looks like a host.
 func split(name string) (host, repository string) {
 	first, rest, found := strings.Cut(name, "/")
@@ -89,7 +89,7 @@ func (r *imageRepository) tags(ctx context.Context) ([]string, int, error) {
 	return all, size, r.explain(err, "repository "+failure.Printable(r.Reference.Repository))
 }
 
-// explain words an error for somebody who has pull secrets.
+// explain words an error for the owner of pull secrets.
 func (r *imageRepository) explain(err error, what string) error {
 	var (
 		ours   *failure.Error

@@ -27,7 +27,7 @@ const (
 	policyInterval = 5 * time.Minute
 )
 
-// Repository is one of images, as somebody.
+// Repository is one of images, with credentials.
 type Repository struct {
 	// Name of the repository as container runtimes read it, without tag and digest: "registry/name", or a name of the Docker
 	// Hub.
@@ -66,7 +66,7 @@ type Store struct {
 	lists map[string]*tagLists
 }
 
-// tagList is what a registry said of one repository.
+// tagList is what a registry answered about one repository.
 type tagList struct {
 	at   time.Time
 	tags []string
@@ -78,7 +78,7 @@ type tagList struct {
 	refused map[string]error
 }
 
-// NewStore makes a store that reaches registries over the network, tells the time by now and speaks to the plain registries
+// NewStore makes a store that reaches registries over the network, takes the time from now and speaks to the plain registries
 // without TLS. Patterns that cost much are held against tags apart.
 func NewStore(network *transport.Network, now func() time.Time, plain []string, apart apart.Runner) *Store {
 	s := &Store{network: network, now: now, plain: plain, apart: apart, limits: transport.DefaultTimeouts(), lists: map[string]*tagLists{}}
@@ -110,7 +110,7 @@ func (s *Store) Known(image Repository, p *v1alpha1.ImagePolicy) (Chosen, bool) 
 }
 
 // Choose returns the image that the policy wants, with the digest that its tag has now. The registry is asked when what it
-// said is older than the policy's interval; anew asks it in any case. The time it may take is that of ctx.
+// answered is older than the policy's interval; anew asks it in any case. The time it may take is that of ctx.
 //
 // Errors: ErrNoTag, ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient. They do not name the
 // repository.
@@ -136,7 +136,7 @@ type tagAsk struct {
 	// name is how the app writes the repository, host and path are how it is asked, and by whom.
 	name, host, path string
 	auth             transport.Auth
-	// key tells the list of tags from others: by the repository, the credentials, the tenant, and how long it serves.
+	// key identifies the list of tags: by the repository, the credentials, the tenant, and how long it serves.
 	key, tenant string
 	every       time.Duration
 	arrived     int64
@@ -224,7 +224,7 @@ func (s *Store) tag(ctx context.Context, ask *tagAsk, list *tagList) (string, er
 // have others ask more often.
 func (s *Store) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
 	lists := s.of(ask.tenant)
-	// One after the other, so that who comes second finds what the first was told.
+	// One after the other, so that the second caller finds the answer to the first.
 	return s.asks.Do(ctx, ask.key, ask.arrived, func() (*tagList, error) {
 		if ask.anew {
 			lists.forget(ask.key)

@@ -165,8 +165,8 @@ func TestChooseAsksOncePerInterval(t *testing.T) {
 	}
 }
 
-// TestARegistryIsNotFailedByOneWithLittleTime: apps of many tenants share what a public registry answers.
-func TestARegistryIsNotFailedByOneWithLittleTime(t *testing.T) {
+// TestATimeoutOfTheCallerIsNoFailureOfTheRegistry: apps of many tenants share what a public registry answers.
+func TestATimeoutOfTheCallerIsNoFailureOfTheRegistry(t *testing.T) {
 	b := newTagBench(t, "1.0.0")
 	hurried, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -342,8 +342,8 @@ func TestTagListsHeldAreBounded(t *testing.T) {
 	}
 }
 
-// TestEmptyTagListsAreHeldToo has tags nowhere, and lists that are too old to serve.
-func TestEmptyTagListsAreHeldToo(t *testing.T) {
+// TestEmptyTagListsCountToo has tags nowhere, and lists that are too old to serve.
+func TestEmptyTagListsCountToo(t *testing.T) {
 	now := time.Now()
 	s := NewStore(loopback, func() time.Time { return now }, nil, apart.Runner{})
 	hold := func(tenant, key string, size int) {
@@ -417,8 +417,8 @@ func (overLimit) Error() string {
 // OverLimit implements apart.OverLimit.
 func (overLimit) OverLimit() {}
 
-// TestADearPatternIsHeldAgainstTagsApart, a cheap one at once. What was over a limit is not tried again with the same tags.
-func TestADearPatternIsHeldAgainstTagsApart(t *testing.T) {
+// TestAnExpensivePatternIsEvaluatedInAnotherProcess, a cheap one at once. What was over a limit is not tried again with the same tags.
+func TestAnExpensivePatternIsEvaluatedInAnotherProcess(t *testing.T) {
 	var tags []string
 	for n := range 900 {
 		tags = append(tags, fmt.Sprintf("1.0.%d-%s", n, strings.Repeat("a", 100)))

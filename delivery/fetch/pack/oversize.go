@@ -19,7 +19,7 @@ import (
 // maxNamed bounds, in bytes, the file whose name is looked for: its content has to be read for that.
 const maxNamed = 2 << 30
 
-// oversized says which file of a commit is too large, as far as that can be told without what is refused: a pack names nothing
+// oversized says which file of a commit is too large, as far as that shows without what is refused: a pack names nothing
 // by its path, so the file's hash is made from its content and looked up in the folders of the pack.
 func oversized(pack io.ReadSeeker, big *packfile.ObjectHeader, scanner *packfile.Scanner, max int64) error {
 	unnamed := failure.New(failure.ErrTooLarge, "an object of %s in the commit is larger than the limit of %s", failure.Size(big.Length), failure.Size(max))

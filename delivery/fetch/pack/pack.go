@@ -1,4 +1,4 @@
-// Package pack reads Git packs that nobody has to trust. What a pack claims is checked before anything is in memory because of it, and
+// Package pack reads Git packs, which are untrusted. What a pack claims is checked before anything is in memory because of it, and
 // each object gets the name by which an index finds it. A few bytes can stand for gigabytes, so it is done in a process of its own;
 // see Reader.
 package pack

@@ -84,8 +84,8 @@ func (r *Reader) evaluate(ctx context.Context, p Pack, store Store) (*Contents, 
 	err = r.Apart.InTurn(ctx, p.Tenant, func(ctx context.Context) (err error) {
 		answer, err = r.Apart.Do(ctx, apart.Call{
 			Name: Function, Function: Evaluate, Tenant: p.Tenant, Input: [][]byte{input}, CPU: p.Limits.CPU(), Questions: Questions, Asks: func() apart.Ask {
-				told := answers{pack: p, store: store}
-				return func(_ context.Context, question []byte) ([]byte, error) { return told.answer(question) }
+				replies := answers{pack: p, store: store}
+				return func(_ context.Context, question []byte) ([]byte, error) { return replies.answer(question) }
 			},
 		})
 		return err

@@ -14,7 +14,7 @@ const (
 	// firstRest follows, and doubles each time up to lastRest.
 	firstRest = 5 * time.Second
 	lastRest  = 5 * time.Minute
-	// probePause is the least between two probes that somebody asks for.
+	// probePause is the least between two probes that a person or a push requests.
 	probePause = time.Second
 	// maxHosts bounds the hosts remembered for one tenant, maxShared those of all Repositories, and maxGroups the tenants.
 	maxHosts  = 256
@@ -37,18 +37,18 @@ func (e *OpenError) Error() string {
 // State is that of the circuit breaker of a host.
 type State string
 
-// Closed lets tasks through, Open none but what somebody asks for, now and then; Probing has one of them under way.
+// Closed lets tasks through, Open none but, now and then, one that was requested; Probing has one of them under way.
 const (
 	Closed  State = "closed"
 	Open    State = "open"
 	Probing State = "probing"
 )
 
-// hosts are what is known of hosts: what apps of one tenant meet says nothing to another, whose name for the host, or whose
-// sources there, may be better. Repositories, which administrators bind, share it.
+// hosts are the circuit breakers of hosts, by group and host. Failures of one tenant's apps do not count for another tenant, which may have a
+// better name for the host, or better sources there. Repositories, which administrators bind, share it.
 type hosts map[string]map[string]*host
 
-// group is with whom a task shares what is known of its host.
+// group is what tasks have in common that share circuit breakers.
 func group(t *Task) string {
 	if t.Priority == App {
 		return "tenant " + t.Tenant
@@ -78,7 +78,7 @@ func (all hosts) of(t *Task) *host {
 	return known[t.Host]
 }
 
-// dropGroup forgets the tenant of whose hosts none was asked for the longest time.
+// dropGroup forgets the tenant that asked any host the longest time ago.
 func (all hosts) dropGroup() {
 	var name string
 	var oldest time.Time
@@ -179,7 +179,7 @@ func (h *host) learn(r *running, reach Reach, now time.Time) {
 	}
 	h.proven = false
 	if r.Host == "" {
-		return // Several were asked, and nobody knows which of them is silent.
+		return // Several were asked, and it is unknown which of them gave no answer.
 	}
 	if reach == Unconnected {
 		h.refused++

@@ -1,6 +1,6 @@
 package pool
 
-// The lanes: the platform's own slot, tasks at hosts that answered last time, and tasks of which nobody knows.
+// The lanes: the platform's own slot, tasks at hosts that answered last time, and tasks at hosts that are unknown or did not.
 const (
 	reserved = iota
 	proven
@@ -33,7 +33,7 @@ func (l *lane) leave(t *Task) {
 	}
 }
 
-// admission is what to do with a task at this moment.
+// admission is what to do with a task now.
 type admission int
 
 const (

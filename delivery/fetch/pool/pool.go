@@ -1,7 +1,7 @@
 // Package pool runs fetches apart from the workers that want them. A worker submits a task and goes on with other objects; the
 // task is run when there is a slot for it, and calls back. Slots are counted in all, for each host and for each tenant, and a
 // circuit breaker keeps hosts that give no answer from being asked all the time: so a host that hangs, or a tenant that names many
-// of them, delays nobody else.
+// of them, delays no other.
 package pool
 
 import (
@@ -18,12 +18,12 @@ import (
 
 // Task is one fetch.
 type Task struct {
-	// Source tells what is fetched from other sources of its host. Host is "name:port", or "" where several are asked.
+	// Source identifies what is fetched among the sources of its host. Host is "name:port", or "" where several are asked.
 	Source, Host string
 	// Tenant on whose behalf it is fetched.
 	Tenant   string
 	Priority Priority
-	// Asked means that somebody waits for it: a person, a push, a new spec.
+	// Asked means that it was requested by a person, a push or a new spec.
 	Asked bool
 	// Timeout bounds Run, from its start.
 	Timeout time.Duration
@@ -31,14 +31,14 @@ type Task struct {
 	Run func(context.Context) error
 	// Done is called once with what Run returned, or with why it was not run: an *OpenError or ErrCanceled.
 	Done func(error)
-	// Room is called after Submit was ErrFull, when it may be tried again; nil has nobody told. Of the same Source it is called once.
-	Room func()
+	// Retry, which may be nil, is called after Submit was ErrFull, when it may be tried again; once for each Source.
+	Retry func()
 }
 
 var (
 	// ErrFull means that the tenant has as many tasks waiting as it may.
 	ErrFull = errors.New("too many fetches wait")
-	// ErrCanceled means that nobody wants the task any more.
+	// ErrCanceled means that the task was canceled.
 	ErrCanceled = errors.New("nobody waits for it any more")
 	// ErrTimeout is the cause of a context that ended with the timeout of its task.
 	ErrTimeout = errors.New("timeout")
@@ -47,7 +47,7 @@ var (
 // Reach is how far a task came to its host.
 type Reach int
 
-// Answered means that the host said something, be it an error. Silent means that it could be connected to and gave no answer;
+// Answered means that the host answered, be it with an error. Silent means that it could be connected to and gave no answer;
 // Unconnected, that it could not.
 const (
 	Answered Reach = iota
@@ -108,7 +108,7 @@ type Pool struct {
 	stopped bool
 }
 
-// New returns a pool that tells the time by the clock.
+// New returns a pool that takes the time from the clock.
 func New(o Options, c clock.WithDelayedExecution) *Pool {
 	o = o.withDefaults()
 	p := &Pool{
@@ -133,7 +133,7 @@ type running struct {
 }
 
 // Submit has a task run when there is a slot for it, and returns without waiting for that. cancel has the task end, waiting or
-// under way. It is ErrFull, or an *OpenError where the host is not asked at the moment; Done is not called then.
+// under way. It is ErrFull, or an *OpenError where the host's circuit breaker is open; Done is not called then.
 func (p *Pool) Submit(t Task) (cancel func(), err error) {
 	p.mu.Lock()
 	switch {
@@ -159,20 +159,20 @@ func (p *Pool) Submit(t Task) (cancel func(), err error) {
 
 func (p *Pool) cancel(t *Task) {
 	p.mu.Lock()
-	waited, room := p.queue.remove(t), func() {}
+	waited, retry := p.queue.remove(t), func() {}
 	for r := range p.running {
 		if r.Task == t {
 			r.end(ErrCanceled)
 		}
 	}
 	if waited {
-		room = p.full.next(t.Tenant)
+		retry = p.full.next(t.Tenant)
 	}
 	p.mu.Unlock()
 	if waited {
 		t.Done(ErrCanceled)
 	}
-	room()
+	retry()
 }
 
 // Start implements manager.Runnable: when the context ends, so do the tasks.
@@ -188,12 +188,12 @@ func (p *Pool) Start(ctx context.Context) error {
 	return nil
 }
 
-// dispatch starts what there are slots for. The function that it returns tells those whose host is not asked any more, and those for
-// whom there is room; it is to be called without the lock.
+// dispatch starts what there are slots for. The function that it returns reports to tasks whose host's circuit breaker opened, and to
+// those that may try again; it is to be called without the lock.
 func (p *Pool) dispatch() func() {
 	var refused []*Task
 	var because []error
-	var rooms []func()
+	var retries []func()
 	p.queue.each(func(t *Task) fair.Verdict {
 		if p.tenants[t.Tenant] >= p.PerTenant {
 			return fair.SkipTenant
@@ -202,11 +202,11 @@ func (p *Pool) dispatch() func() {
 		case start:
 			fair.Waited("fetches", p.clock.Since(p.queue.forget(t)))
 			p.run(t)
-			rooms = append(rooms, p.full.next(t.Tenant))
+			retries = append(retries, p.full.next(t.Tenant))
 			return fair.Take
 		case refuse:
 			p.queue.forget(t)
-			rooms = append(rooms, p.full.next(t.Tenant))
+			retries = append(retries, p.full.next(t.Tenant))
 			refused = append(refused, t)
 			because = append(because, p.hosts.of(t).refusal(t.Host))
 			return fair.Drop
@@ -217,8 +217,8 @@ func (p *Pool) dispatch() func() {
 		for i, t := range refused {
 			t.Done(because[i])
 		}
-		for _, room := range rooms {
-			room()
+		for _, retry := range retries {
+			retry()
 		}
 	}
 }

@@ -194,8 +194,8 @@ func TestOneTenantThatNamesManyHosts(t *testing.T) {
 	b.wantBegun("m0", "m1", "a")
 }
 
-// TestWhoFoundNoRoomIsTold has tasks be refused because too many wait, and wants them told one by one when there is room.
-func TestWhoFoundNoRoomIsTold(t *testing.T) {
+// TestARefusedTaskMayTryAgain has tasks be refused because too many wait, and wants them told one by one when there is room.
+func TestARefusedTaskMayTryAgain(t *testing.T) {
 	b := newBed(t, Options{PerTenant: 1, Waiting: 1})
 	b.submit(b.task("runs", "host", "mallory"))
 	canceled := b.submit(b.task("waits", "host", "mallory"))
@@ -203,7 +203,7 @@ func TestWhoFoundNoRoomIsTold(t *testing.T) {
 	refuse := func(name, tenant string) {
 		t.Helper()
 		task := b.task(name, "host", tenant)
-		task.Room = func() { told <- name }
+		task.Retry = func() { told <- name }
 		if _, err := b.Submit(task); !errors.Is(err, ErrFull) {
 			t.Fatalf("submitting %s: %v", name, err)
 		}
@@ -245,7 +245,7 @@ func TestSlotsOfAHost(t *testing.T) {
 	b.wantBegun("r0", "r1", "elsewhere", "platform", "r2")
 }
 
-func TestWhoGoesFirst(t *testing.T) {
+func TestTasksRunByPriority(t *testing.T) {
 	b := newBed(t, Options{Trials: 1, PerHost: 100})
 	b.submit(of(Repository, b.task("first", "host0", "x")))
 	b.wantBegun("first")
@@ -323,7 +323,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-func TestOneSilentSourceSaysNothingOfItsHost(t *testing.T) {
+func TestOneSourceWithoutAnswerDoesNotOpenTheBreaker(t *testing.T) {
 	b := newBed(t, Options{})
 	for i := range 2 * tries {
 		name := fmt.Sprint("same", i)
@@ -341,7 +341,7 @@ func TestOneSilentSourceSaysNothingOfItsHost(t *testing.T) {
 	}
 }
 
-func TestAHostThatAnsweredOthersIsWell(t *testing.T) {
+func TestAFailureBeforeALaterAnswerDoesNotCount(t *testing.T) {
 	b := newBed(t, Options{PerTenant: 10})
 	for i := range tries {
 		b.submit(b.task(fmt.Sprint("hangs", i), "host", "acme"))

@@ -1,6 +1,6 @@
 package pool
 
-// Priority is for whom a task is run; the smaller goes first. Within each, what somebody asks for goes before what is only looked
+// Priority is for whom a task is run; the smaller goes first. Within each, what was requested goes before what is only looked
 // at again because its interval is over.
 type Priority int
 

@@ -12,7 +12,7 @@ import (
 
 // Group has callers who ask the same question share an answer, and never gives anybody an old one: they wait for each other, and a caller
 // who finds that the question was asked after he arrived takes that answer, be it good or bad. So a thousand apps of one repository that
-// wake together ask it once. Nothing is kept when nobody waits. Clock has to be set; the rest of the zero value is ready to use.
+// wake together ask it once. Nothing is kept when no caller waits. Clock has to be set; the rest of the zero value is ready to use.
 type Group[T any] struct {
 	// Clock is logical: it orders arrivals and questions. Groups whose callers arrive once for several questions have the same.
 	Clock *atomic.Int64

@@ -201,7 +201,7 @@ func (a Auth) ForHost(place string) (Auth, string, error) {
 	}
 }
 
-// Digest names the pair of URL and credentials, so that nobody reads from a store filled with other credentials.
+// Digest names the pair of URL and credentials, so that no source reads from a store filled with other credentials.
 func (a Auth) Digest(url string) string {
 	hash := sha256.New()
 	for _, part := range [][]byte{

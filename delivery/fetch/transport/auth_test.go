@@ -113,7 +113,7 @@ func TestAuthForHost(t *testing.T) {
 	}
 }
 
-func TestDigestTellsSourcesApart(t *testing.T) {
+func TestDigestDiffersBySource(t *testing.T) {
 	seen := map[string]string{}
 	for name, key := range map[string]string{
 		"anonymous": Auth{}.Digest("https://h/a"), "other url": Auth{}.Digest("https://h/b"),

@@ -29,7 +29,7 @@ const AllowedAddresses = "ALLOWED_ADDRESSES"
 // Refused are the addresses that package reserved lists, those of this machine's interfaces, what Cluster says is the cluster's own, and
 // the services that Own names. Safe for concurrent use; a nil Network allows nothing more.
 type Network struct {
-	// Allowed may be reached whatever else is said of them.
+	// Allowed may be reached whatever else is configured.
 	Allowed []netip.Prefix
 	// Named are hosts, as name:port, that administrators name in settings: they are reached although they are in the cluster or in a
 	// private network.

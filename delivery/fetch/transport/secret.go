@@ -12,7 +12,7 @@ import (
 )
 
 // ReadAuth reads the credentials a secretRef names, which may be nil. A Secret that does not exist is a transient error:
-// it may be created a moment after what names it.
+// it may be created just after what names it.
 func ReadAuth(ctx context.Context, reader client.Reader, namespace string, ref *v1alpha1.LocalSecretReference) (Auth, error) {
 	if ref == nil {
 		return Auth{}, nil

@@ -93,23 +93,23 @@ func (w *Watchdog) body(res *http.Response) {
 	res.Body = struct {
 		io.Reader
 		io.Closer
-	}{&patient{r: res.Body, wait: w.more}, res.Body}
+	}{&watchedReader{r: res.Body, wait: w.more}, res.Body}
 }
 
 // WatchReader watches each read of an answer that has no head of its own: its first bytes count as that.
 func (w *Watchdog) WatchReader(r io.Reader) io.Reader {
-	return &patient{r: r, wait: w.AwaitAnswer, then: w.more}
+	return &watchedReader{r: r, wait: w.AwaitAnswer, then: w.more}
 }
 
-// patient waits for each read as long as it may. The time counts only while somebody reads.
-type patient struct {
+// watchedReader bounds how long each read takes. The time between reads does not count.
+type watchedReader struct {
 	r    io.Reader
 	wait func() func()
 	// then takes the place of wait after the first bytes, where it is set.
 	then func() func()
 }
 
-func (p *patient) Read(b []byte) (int, error) {
+func (p *watchedReader) Read(b []byte) (int, error) {
 	done := p.wait()
 	defer done()
 	n, err := p.r.Read(b)

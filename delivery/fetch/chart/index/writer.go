@@ -12,12 +12,12 @@ import (
 )
 
 // writer makes a Helm repository's index.yaml on disk, taken apart: a zip file in which each chart has an entry with its
-// lines, as a list in YAML. So one chart is found without reading the others, the whole takes a tenth of the room, and
+// lines, as a list in YAML. So one chart is found without reading the others, the whole takes a tenth of the space, and
 // what a full disk or a power cut left shows by its checksums.
 type writer struct {
 	file *os.File
 	zip  *zip.Writer
-	// part is the chart in hand, nil before the first and for one that nobody can ask for.
+	// part is the current chart, nil before the first and for one with an impossible name.
 	part   io.Writer
 	charts int
 }
@@ -31,7 +31,7 @@ type Stamp struct {
 // maxStamp is what fits into a zip file's comment, in bytes.
 const maxStamp = 60 * limit.KiB
 
-// begin makes room for a chart.
+// begin begins a chart.
 func (s *writer) begin(chart string) error {
 	s.part = nil
 	if !IsName(chart) {
@@ -45,7 +45,7 @@ func (s *writer) begin(chart string) error {
 	return err
 }
 
-// line adds a line to the chart in hand.
+// line adds a line to the current chart.
 func (s *writer) line(line []byte) error {
 	if s.part == nil {
 		return nil
@@ -57,7 +57,7 @@ func (s *writer) line(line []byte) error {
 	return err
 }
 
-// entry adds a version to the chart in hand; JSON is YAML.
+// entry adds a version to the current chart; JSON is YAML.
 func (s *writer) entry(entry indexEntry) error {
 	entry.URLs = first(entry.URLs)
 	size := len(entry.Version) + len(entry.Digest)
