@@ -46,7 +46,7 @@ func (k *publicKeys) verifySSH(s signed) error {
 		return unknownKey(id)
 	case signature.Namespace != sshNamespace:
 		return failure.New(failure.ErrSignature, "has a signature by key %s that was made for %q and not for Git", id, failure.Printable(signature.Namespace))
-	case signature.Signature.Format == ssh.InsecureKeyAlgoDSA: // The library verifies it.
+	case signature.Signature.Format == "ssh-dss": // The library verifies DSA.
 		return failure.New(failure.ErrSignature, "has a signature by key %s with SHA-1, which can be forged: sign it with a newer OpenSSH", id)
 	}
 	if err := sshsig.Verify(bytes.NewReader(s.content), signature, signature.PublicKey, signature.HashAlgorithm, sshNamespace); err != nil {
