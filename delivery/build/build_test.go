@@ -117,8 +117,8 @@ func sources(t *testing.T) map[string]Source {
 	}
 }
 
-// TestTheLimitsOfAnAppHoldApart: an error of another process is still told apart by its kind.
-func TestTheLimitsOfAnAppHoldApart(t *testing.T) {
+// TestTheLimitsOfAnAppHoldInAnotherProcess: an error of another process is still told apart by its kind.
+func TestTheLimitsOfAnAppHoldInAnotherProcess(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	source := git(map[string]string{"app/a.yaml": padded("a"), "app/b.yaml": padded("b")}, v1alpha1.Build{})
 	source.Limits = budget.App{Objects: 1, Bytes: 1 << 20, Values: 1000}
@@ -132,8 +132,8 @@ func TestTheLimitsOfAnAppHoldApart(t *testing.T) {
 	}
 }
 
-// TestMadeApartAsHere: what another process makes, and what it says, is what is made here.
-func TestMadeApartAsHere(t *testing.T) {
+// TestAnotherProcessMakesTheSame: what another process makes, and what it says, is what is made here.
+func TestAnotherProcessMakesTheSame(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	for name, s := range sources(t) {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func asSent(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.
 }
 
 // TestAFewPlainKibibytesAreReadHere, and nothing else is.
-func TestAFewPlainKibibytesAreReadHere(t *testing.T) {
+func TestSmallManifestsAreReadInThisProcess(t *testing.T) {
 	inline := func(m string) Source {
 		return Source{Raw: &v1alpha1.RawSource{Manifests: []runtime.RawExtension{{Raw: []byte(m)}}}}
 	}
@@ -243,8 +243,7 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// TestWhatThePoolSaysIsNotTheSources: only a limit is.
-func TestWhatThePoolSaysIsNotTheSources(t *testing.T) {
+func TestErrorsOfThePoolAreErrUnfit(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	source := git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{})
 	b.function = "nothing"

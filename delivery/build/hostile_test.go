@@ -222,9 +222,8 @@ func tooMuch() Source {
 	return git(map[string]string{"app/y.yaml": manifest("y") + lists, "app/z.yaml": manifest("z") + lists}, v1alpha1.Build{})
 }
 
-// TestALimitIsToldOnce: a source that was over a limit is not evaluated again before it changes or somebody asks for it, neither by
-// the next operator.
-func TestALimitIsToldOnce(t *testing.T) {
+// A source that was over a limit is not evaluated again before it changes or is requested anew, also not by the next operator.
+func TestASourceOverALimitIsNotEvaluatedAgain(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{Memory: 32 << 20})
 	request := requestOf(tooMuch(), "input")
 	const want = "app/y.yaml takes more than the limit of memory, 32 MiB; it is not tried again before the app or its source changes"
@@ -289,8 +288,8 @@ func TestAnotherVersionThatReadsTheSame(t *testing.T) {
 	}
 }
 
-// TestTheOperatorThatEndedThreeTimes during a build has it left alone.
-func TestTheOperatorThatEndedThreeTimes(t *testing.T) {
+// TestAnInputThatEndedTheOperatorThreeTimesIsRefused during a build has it left alone.
+func TestAnInputThatEndedTheOperatorThreeTimesIsRefused(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	request := requestOf(git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{}), "input")
 	for range 3 {
@@ -436,8 +435,8 @@ type panicking struct{ failing }
 
 func (panicking) Lstat(string) (os.FileInfo, error) { panic("hunter22") }
 
-// TestQuestionsThatAreNone are refused, whatever a process asks.
-func TestQuestionsThatAreNone(t *testing.T) {
+// TestUnknownQuestionsAreRefused are refused, whatever a process asks.
+func TestUnknownQuestionsAreRefused(t *testing.T) {
 	a := &answers{files: repository(map[string]string{"app/a.yaml": "a"})}
 	for _, question := range []string{"", "\x00app", "\x09app"} {
 		if _, err := a.answer(t.Context(), []byte(question)); !errors.Is(err, errQuestion) {

@@ -82,8 +82,8 @@ func TestTheSameSourceIsEvaluatedOnce(t *testing.T) {
 	}
 }
 
-// TestWhatIsRememberedIsWhatWasMade: objects, decrypted values and the class of an error; and the objects are the caller's to change.
-func TestWhatIsRememberedIsWhatWasMade(t *testing.T) {
+// TestMemosEqualWhatWasMade: objects, decrypted values and the class of an error; and the objects are the caller's to change.
+func TestMemosEqualWhatWasMade(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	for name, source := range sources(t) {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestWhatIsRememberedIsWhatWasMade(t *testing.T) {
 	}
 }
 
-// TestWhatASecretMadeReadableIsNotRemembered: it is evaluated again each time.
-func TestWhatASecretMadeReadableIsNotRemembered(t *testing.T) {
+// TestDecryptedObjectsAreNotRemembered: it is evaluated again each time.
+func TestDecryptedObjectsAreNotRemembered(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	source := Source{Files: repository(map[string]string{"app/a.yaml": padded("a")}), Git: &v1alpha1.GitSource{Path: "app"}}
 	keys, variables := source, source

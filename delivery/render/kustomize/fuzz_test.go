@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/rendering"
 )
 
-func FuzzDir(f *testing.F) {
+func FuzzFolder(f *testing.F) {
 	x := []byte(rendering.ConfigMap("x"))
 	f.Add("a.yaml", []byte(rendering.ConfigMap("a")), x)
 	f.Add("a.json", []byte(`{"apiVersion": "v1", "kind": "List", "items": [{}]}`), x)

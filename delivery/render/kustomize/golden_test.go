@@ -64,8 +64,8 @@ const (
 	shopObject      = "apiVersion: example.com/v1\nkind: Shop\nmetadata: {name: main}\nspec: {config: {name: host}}\n"
 )
 
-// TestDirEqualsKustomize: what is built is what kustomize builds, to the order of the objects.
-func TestDirEqualsKustomize(t *testing.T) {
+// TestObjectsEqualThoseOfKustomize: what is built is what kustomize builds, to the order of the objects.
+func TestObjectsEqualThoseOfKustomize(t *testing.T) {
 	files := map[string]string{
 		"app/service.yaml": serviceManifest, "app/host.yaml": hostManifest, "app/two.yaml": twoNamespaces, "app/shop.yaml": shopObject,
 		"app/crd.json": crdManifest, "app/a.env": "A=1\nB=two words\n# no\n", "app/logo.bin": "\x00\x01\xff", "app/note.txt": "one\ntwo\n",

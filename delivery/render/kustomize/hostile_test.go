@@ -45,8 +45,8 @@ func manyObjects(n int, data string) string {
 	return out.String()
 }
 
-// TestHostileFolders: each is refused by a limit that the message names, and the heap stays flat.
-func TestHostileFolders(t *testing.T) {
+// TestHostileFoldersAreRefusedInBoundedMemory: each is refused by a limit that the message names, and the heap stays flat.
+func TestHostileFoldersAreRefusedInBoundedMemory(t *testing.T) {
 	const mebibyte = 1 << 20
 	text := strings.Repeat("x", 900_000)
 	config := rendering.ConfigMap("a") + "data: {k0: " + text[:100_000] + ", k1: y}\n"
@@ -93,8 +93,8 @@ func TestHostileFolders(t *testing.T) {
 	}
 }
 
-// TestLargeButHonest: what people write is far from the limits.
-func TestLargeButHonest(t *testing.T) {
+// TestLargeOrdinaryFoldersAreBuilt: what people write is far from the limits.
+func TestLargeOrdinaryFoldersAreBuilt(t *testing.T) {
 	var replacements strings.Builder
 	for i := range 12 {
 		fmt.Fprintf(&replacements, "- source: {kind: ConfigMap, name: host, fieldPath: data.host}\n  targets:\n  - {select: {kind: Deployment}, fieldPaths: [metadata.annotations.a%d], options: {create: true}}\n  - {select: {kind: Deployment}, fieldPaths: ['spec.template.spec.containers.*.image']}\n", i)

@@ -69,7 +69,7 @@ func built(files fs.FS, path string, with *v1alpha1.Build) ([]*unstructured.Unst
 	return build.Folder(files, path, with, budget.App{})
 }
 
-func TestDirKustomize(t *testing.T) {
+func TestBuild(t *testing.T) {
 	for name, path := range map[string]string{
 		"base":                               "base",
 		"overlay":                            "stage",
@@ -85,7 +85,7 @@ func TestDirKustomize(t *testing.T) {
 	}
 }
 
-func TestDirKustomizeErrors(t *testing.T) {
+func TestBuildErrors(t *testing.T) {
 	link := &fstest.MapFile{Data: []byte("../base"), Mode: fs.ModeSymlink}
 	long, aliases := strings.Repeat("x", 2000), strings.Repeat("*a, ", 1000)
 	tests := map[string]struct {
@@ -158,7 +158,7 @@ func TestDirKustomizeErrors(t *testing.T) {
 }
 
 // Every field that kustomize loads from must refuse what kustomize would fetch, before anything is fetched.
-func TestDirRefusesRemote(t *testing.T) {
+func TestRemoteBasesAndFilesAreRefused(t *testing.T) {
 	called := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { called <- r.URL.Path }))
 	defer server.Close()
@@ -218,7 +218,7 @@ func TestDirRefusesRemote(t *testing.T) {
 	}
 }
 
-func TestDirKustomizeTakesPatchesThatMentionURLs(t *testing.T) {
+func TestPatchesMayMentionURLs(t *testing.T) {
 	files := with(map[string]string{"app/kustomization.yaml": `
 resources: [../base]
 patchesStrategicMerge:
@@ -235,7 +235,7 @@ configMapGenerator:
 	}
 }
 
-func TestDirRefusesTwoKustomizations(t *testing.T) {
+func TestTwoKustomizationsInAFolderAreRefused(t *testing.T) {
 	_, err := folder(with(map[string]string{"base/kustomization.yml": "resources: [deployment.yaml]"}), "base")
 	if err == nil || !strings.Contains(err.Error(), "multiple kustomization files under: /repository/base") {
 		t.Errorf("got %v, want two kustomizations refused", err)
@@ -243,7 +243,7 @@ func TestDirRefusesTwoKustomizations(t *testing.T) {
 }
 
 // Each level uses the one below twice, so the objects double level by level.
-func TestDirStopsDoublingBases(t *testing.T) {
+func TestBasesThatDoubleEachOtherAreRefused(t *testing.T) {
 	files := map[string]string{"0/kustomization.yaml": "resources: [a.yaml]", "0/a.yaml": rendering.ConfigMap("a")}
 	for level := 1; level <= 30; level++ {
 		files[fmt.Sprintf("%d/kustomization.yaml", level)] = "resources: [left, right]"
@@ -256,7 +256,7 @@ func TestDirStopsDoublingBases(t *testing.T) {
 	}
 }
 
-func TestDirKustomizeLimits(t *testing.T) {
+func TestBuildLimits(t *testing.T) {
 	many := strings.Repeat(rendering.ConfigMap("a")+"---\n", 1000)
 	items := "apiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n", 1000+1)
 	generators := "configMapGenerator:\n" + strings.Repeat("- {name: a, literals: [x=y]}\n", 1000+1)
@@ -295,7 +295,7 @@ func generated(n int) map[string]string {
 	return files
 }
 
-func TestDirBuildsAtTheSameTime(t *testing.T) {
+func TestBuildsRunAtTheSameTime(t *testing.T) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -309,7 +309,7 @@ func TestDirBuildsAtTheSameTime(t *testing.T) {
 	group.Wait()
 }
 
-func BenchmarkDirKustomize(b *testing.B) {
+func BenchmarkBuild(b *testing.B) {
 	files := with(nil)
 	for b.Loop() {
 		if _, err := folder(files, "deep/er"); err != nil {

@@ -25,8 +25,8 @@ func deployments(name string) *kustomize.Selector {
 	return &kustomize.Selector{Kind: "Deployment", Name: name}
 }
 
-// TestBuildOnTop compares with kustomize itself, run on a disk over the same folder.
-func TestBuildOnTop(t *testing.T) {
+// TestBuildWith compares with kustomize itself, run on a disk over the same folder.
+func TestBuildWith(t *testing.T) {
 	plain := map[string]string{"plain/b/deployment.yaml": deploymentManifest, "plain/a.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}`}
 	all := v1alpha1.Build{
 		Patches:    []kustomize.Patch{{Patch: replicasPatch}, {Patch: portPatch, Target: deployments("sh.*")}},
@@ -63,7 +63,7 @@ func TestBuildOnTop(t *testing.T) {
 	}
 }
 
-func TestBuildOnTopErrors(t *testing.T) {
+func TestBuildWithErrors(t *testing.T) {
 	aliases := "{a: &a " + strings.Repeat("x", 2000) + ", b: [" + strings.Repeat("*a, ", 1000) + "]}"
 	patch := func(text string, target *kustomize.Selector) v1alpha1.Build {
 		return v1alpha1.Build{Patches: []kustomize.Patch{{Patch: replicasPatch}, {Patch: text, Target: target}, {Patch: replicasPatch}}}
@@ -102,8 +102,8 @@ func TestBuildOnTopErrors(t *testing.T) {
 	}
 }
 
-// TestHiddenCopiesCount has patches whose operations copy are not written as such: each would double what the one before made.
-func TestHiddenCopiesCount(t *testing.T) {
+// TestCopyOperationsAreCountedHoweverTheyAreWritten has patches whose operations copy are not written as such: each would double what the one before made.
+func TestCopyOperationsAreCountedHoweverTheyAreWritten(t *testing.T) {
 	for name, op := range map[string]string{
 		"plain": `"op": "copy"`, "an escaped value": `"op": "c\u006fpy"`, "an escaped key": `"\u006fp": "copy"`, "a tag": `op: !!str copy`,
 		"an anchor": `op: &a copy`, "an explicit key": `? op : copy`,

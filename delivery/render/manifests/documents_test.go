@@ -20,7 +20,7 @@ func parse(text string) ([]*unstructured.Unstructured, error) {
 	return Folder(fstest.MapFS{"a.yaml": {Data: []byte(text)}}, ".", budget.App{})
 }
 
-func TestParse(t *testing.T) {
+func TestDocuments(t *testing.T) {
 	const a, b = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}`
 	tests := map[string]struct {
 		in   string
@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseKeepsValues(t *testing.T) {
+func TestValuesKeepTheirTypes(t *testing.T) {
 	got, err := parse("apiVersion: v1\nkind: X\nmetadata: {name: a, uid: u, creationTimestamp: null, labels: null, namespace: null}\nspec: {big: 12345678901, yes: yes, float: 1.5, empty: {}}\n")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestParseKeepsValues(t *testing.T) {
 	}
 }
 
-func TestParseErrors(t *testing.T) {
+func TestDocumentErrors(t *testing.T) {
 	tests := map[string]struct{ in, want string }{
 		"not YAML": {"---\n\na: b\nb: c\n  d: e\n", "a.yaml:3: yaml: line 5: mapping values are not allowed in this context"},
 		"no kind":  {"apiVersion: v1\n", "a.yaml:1: kind is missing"},
@@ -90,7 +90,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-func TestParseRefusesAliasBombs(t *testing.T) {
+func TestAliasBombsAreRefused(t *testing.T) {
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c <= 'z'; c++ {
 		before := string(c - 1)
@@ -117,7 +117,7 @@ func TestParseRefusesAliasBombs(t *testing.T) {
 	}
 }
 
-func TestParseLimits(t *testing.T) {
+func TestDocumentLimits(t *testing.T) {
 	var text strings.Builder
 	most := int(budget.Default().App.Objects)
 	for i := range most {

@@ -8,7 +8,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/rendering"
 )
 
-func FuzzParse(f *testing.F) {
+func FuzzDocuments(f *testing.F) {
 	for _, seed := range []string{
 		"", "---\n---\n", rendering.ConfigMap("a") + "---\n" + rendering.ConfigMap("b"), "--- {apiVersion: v1, kind: List, items: [{}]}\n...\n# Source: x\n",
 		"a: &a [*a]", "a: &a b\nc: *a\n", "\ufeff%YAML 1.2\n---\n- 1", "{apiVersion: v1, kind: AList, items: [{metadata: {name: a}}]}",

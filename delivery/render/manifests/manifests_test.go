@@ -25,7 +25,7 @@ func folder(files fs.FS, path string) ([]*unstructured.Unstructured, error) {
 	return Folder(files, clean, budget.App{})
 }
 
-func TestDirPlain(t *testing.T) {
+func TestFolder(t *testing.T) {
 	files := rendering.Repository(map[string]string{
 		"app/b.yaml":          rendering.ConfigMap("b1") + "---\n" + rendering.ConfigMap("b2"),
 		"app/a/c.yml":         rendering.ConfigMap("c"),
@@ -58,7 +58,7 @@ func TestDirPlain(t *testing.T) {
 	}
 }
 
-func TestDirErrors(t *testing.T) {
+func TestFolderErrors(t *testing.T) {
 	noObject := "apiVersion and kind are missing: not a Kubernetes object"
 	tests := map[string]struct {
 		files map[string]string
@@ -102,7 +102,7 @@ func TestDirErrors(t *testing.T) {
 	}
 }
 
-func TestDirTellsObjectsApart(t *testing.T) {
+func TestObjectsDifferByGroupKindNamespaceAndName(t *testing.T) {
 	files := rendering.Repository(map[string]string{
 		"a.yaml": rendering.ConfigMap("a") + "  namespace: x\n",
 		"b.yaml": rendering.ConfigMap("a") + "  namespace: z\n",
@@ -115,7 +115,7 @@ func TestDirTellsObjectsApart(t *testing.T) {
 	}
 }
 
-func TestDirRefusesLinksAndSubmodules(t *testing.T) {
+func TestLinksAndSubmodulesAreRefused(t *testing.T) {
 	link := &fstest.MapFile{Data: []byte("../secret"), Mode: fs.ModeSymlink}
 	submodule := &fstest.MapFile{Mode: fs.ModeIrregular}
 	const isLink = ": is a symbolic link; only files and folders of the repository are read"
@@ -153,7 +153,7 @@ func (o odd) IsDir() bool                           { return true }
 func (o odd) Type() fs.FileMode                     { return fs.ModeDir }
 func (o odd) Info() (fs.FileInfo, error)            { return nil, fs.ErrInvalid }
 
-func TestDirRefusesNamesThatLoop(t *testing.T) {
+func TestNamesThatLoopAreRefused(t *testing.T) {
 	for name, want := range map[string]string{
 		".":   `app: holds a file with a name that no file can have: "."`,
 		"":    `app: holds a file with a name that no file can have: ""`,
@@ -171,7 +171,7 @@ func TestDirRefusesNamesThatLoop(t *testing.T) {
 	}
 }
 
-func TestDirLimits(t *testing.T) {
+func TestFolderLimits(t *testing.T) {
 	large := rendering.Repository(map[string]string{"app/a.yaml": rendering.ConfigMap("a") + strings.Repeat("#", render.MaxFileBytes)})
 	_, err := folder(large, "app")
 	rendering.WantError(t, err, fmt.Sprintf("app/a.yaml: has %d bytes; a file may have 1048576: too large", len(large["app/a.yaml"].Data)))

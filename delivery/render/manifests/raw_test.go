@@ -57,7 +57,7 @@ func TestRaw(t *testing.T) {
 		})
 	}
 }
-func TestTooManyInlineManifests(t *testing.T) {
+func TestTooManyInlineManifestsAreRefused(t *testing.T) {
 	app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{}}}
 	for i := range 257 {
 		app.Spec.Raw.Manifests = append(app.Spec.Raw.Manifests, runtime.RawExtension{Raw: fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "o%d"}}`, i)})

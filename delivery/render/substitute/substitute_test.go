@@ -32,7 +32,7 @@ func substituted(t *testing.T, text string, with v1alpha1.Build, data map[string
 	})
 }
 
-func TestSubstitute(t *testing.T) {
+func TestVariables(t *testing.T) {
 	values := v1alpha1.Build{
 		Substitute:     map[string]string{"NAME": "web", "PORT": "80", "QUOTED": `"80"`, "ON": "true", "EMPTY": "", "BOTH": "spec", "LINES": "a\nb: c"},
 		SubstituteFrom: []v1alpha1.SubstituteReference{{Kind: "ConfigMap", Name: "one"}, {Kind: "Secret", Name: "two"}, {Kind: "Secret", Name: "none", Optional: true}},
@@ -86,7 +86,7 @@ func TestSubstitute(t *testing.T) {
 	}
 }
 
-func TestSubstituteLeavesAlone(t *testing.T) {
+func TestTextWithoutVariablesIsLeftAlone(t *testing.T) {
 	const in = "data: {a: '${NAME}'}\n"
 	values := v1alpha1.Build{Substitute: map[string]string{"NAME": "web"}}
 	tests := map[string]struct {
@@ -111,7 +111,7 @@ func TestSubstituteLeavesAlone(t *testing.T) {
 	}
 }
 
-func TestSubstituteErrors(t *testing.T) {
+func TestVariableErrors(t *testing.T) {
 	no := false
 	big := v1alpha1.Build{Substitute: map[string]string{"BIG": strings.Repeat("x", 200_000)}}
 	some := v1alpha1.Build{Substitute: map[string]string{"NAME": "web"}}
@@ -149,7 +149,7 @@ func TestSubstituteErrors(t *testing.T) {
 	}
 }
 
-func FuzzSubstitute(f *testing.F) {
+func FuzzVariables(f *testing.F) {
 	for _, seed := range []string{"${A}", "$${A}", "${A:=${B:-x}}", "${", "${A:", "${A:={}}", "$$$${A}"} {
 		f.Add(seed)
 	}

@@ -59,7 +59,7 @@ var appFolder = rendering.Repository(map[string]string{
 	"bomb.yaml":    "a: &a " + strings.Repeat("x", 2000) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]",
 })
 
-func TestValues(t *testing.T) {
+func TestMerge(t *testing.T) {
 	tests := map[string]struct{ helm, want string }{
 		"nothing":                       {`{}`, `{}`},
 		"one file":                      {`{valuesFiles: [values.yaml]}`, `{a: {x: file, z: file}, list: [1, 2], replicas: 3}`},
@@ -97,7 +97,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestValuesErrors(t *testing.T) {
+func TestMergeErrors(t *testing.T) {
 	const notMapping = "the content is not a YAML mapping"
 	tests := map[string]struct {
 		helm, want string
@@ -141,8 +141,8 @@ func TestValuesErrors(t *testing.T) {
 	}
 }
 
-// TestValuesOfManyEntries are refused before any is built, be they of a file or of a Secret.
-func TestValuesOfManyEntries(t *testing.T) {
+// TestManyEntriesAreRefusedBeforeTheyAreBuilt are refused before any is built, be they of a file or of a Secret.
+func TestManyEntriesAreRefusedBeforeTheyAreBuilt(t *testing.T) {
 	for name, text := range map[string]string{
 		"lists":          "a: [" + strings.Repeat("[],", 340_000) + "]",
 		"nested lists":   "a: " + strings.Repeat("[", 340_000),
@@ -177,7 +177,7 @@ func TestValuesOfManyEntries(t *testing.T) {
 	}
 }
 
-func TestValuesWithoutAFolder(t *testing.T) {
+func TestMergeWithoutAFolder(t *testing.T) {
 	_, err := Merge(helm(t, `{valuesFiles: [a.yaml]}`), nil, lookup)
 	rendering.WantError(t, err, "valuesFiles: a.yaml: the app has no folder")
 	got, err := Merge(helm(t, `{values: {a: 1}}`), nil, nil)

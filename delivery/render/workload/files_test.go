@@ -77,7 +77,7 @@ func TestConfigFilesThatJustFit(t *testing.T) {
 }
 
 // The digest changes with every content and name, so that the pods do.
-func TestConfigDigest(t *testing.T) {
+func TestConfigDigestChangesWithTheFiles(t *testing.T) {
 	seen := map[string]string{}
 	for name, content := range map[string]map[string]string{
 		"base": {"conf/a": "1", "conf/b": "2"}, "content": {"conf/a": "1", "conf/b": "3"}, "name": {"conf/a": "1", "conf/c": "2"},
@@ -105,7 +105,7 @@ func TestTheAppsOwnFileIsNoConfig(t *testing.T) {
 }
 
 // A Job's name follows what it says and nothing else.
-func TestJobName(t *testing.T) {
+func TestJobNameChangesWithTheSpec(t *testing.T) {
 	const manifest = `{metadata: {name: migrate}, spec: {image: {reference: a:1, %s}}}`
 	nameOf := func(more string, settings Settings) string {
 		objects, err := Render(rendering.App(t, fmt.Sprintf(manifest, more)), settings)

@@ -12,7 +12,7 @@ import (
 )
 
 // Each testdata/<case>.app.yaml is an App, with its folder in <case>.files; <case>.golden.yaml is what it becomes.
-func TestImage(t *testing.T) {
+func TestRender(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.app.yaml")
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -45,7 +45,7 @@ func isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-func TestImageAlwaysRendersTheSame(t *testing.T) {
+func TestRenderIsDeterministic(t *testing.T) {
 	manifest, err := os.ReadFile("testdata/full.app.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestImageAlwaysRendersTheSame(t *testing.T) {
 	}
 }
 
-func TestImageHasNoEmptyFields(t *testing.T) {
+func TestObjectsHaveNoEmptyFields(t *testing.T) {
 	for _, manifest := range []string{
 		`{metadata: {name: web}, spec: {type: Image, image: {reference: nginx}}}`,
 		`{metadata: {name: web}, spec: {type: Image, host: a.example.com, image: {reference: nginx, ports: [{name: http, port: 80}]}}}`,
@@ -99,7 +99,7 @@ func noEmpty(t *testing.T, path string, value any) {
 	}
 }
 
-func TestImageErrors(t *testing.T) {
+func TestRenderErrors(t *testing.T) {
 	tests := map[string]struct{ app, want string }{
 		"another type": {`{spec: {type: Raw}}`, "spec.image is missing"},
 		"probe without a port": {`{spec: {image: {reference: a, probes: {liveness: {path: /}}}}}`,
