@@ -4,20 +4,21 @@ import (
 	"sync"
 
 	"github.com/kubeop/kubeop/controllers/app/references"
+	"github.com/kubeop/kubeop/delivery/lru"
 )
 
-// maxContents bounds, in bytes, how much of ConfigMaps and Secrets is remembered.
-const maxContents = 8 << 20
+const (
+	// maxContents bounds, in bytes, how much of ConfigMaps and Secrets is remembered.
+	maxContents = 8 << 20
+	// contentCost is about what an object takes beside what it holds, so that empty ones count.
+	contentCost = 512
+)
 
-// contentCost is about what an object takes beside what it holds, so that empty ones count.
-const contentCost = 512
-
-// contents remembers what ConfigMaps and Secrets hold, each in the one version that was read, so that values are not read again while the
-// watch shows that version.
+// contents remember what ConfigMaps and Secrets hold, each in the one version that was read, so that values are not read again while the watch
+// shows that version.
 type contents struct {
 	mu   sync.Mutex
-	held map[references.Object]content
-	size int
+	held *lru.Cache[references.Object, content]
 }
 
 type content struct {
@@ -28,27 +29,27 @@ type content struct {
 func (c *contents) get(ref references.Object, version string) (map[string][]byte, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known, ok := c.held[ref]
+	if c.held == nil {
+		return nil, false
+	}
+	known, ok := c.held.Get(ref)
 	return known.data, ok && known.version == version
 }
 
-// put remembers an object. When there is too much, everything else is forgotten: it is read again when it is needed.
 func (c *contents) put(ref references.Object, version string, data map[string][]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if before, known := c.held[ref]; known {
-		c.size -= sizeOf(before.data)
+	if c.held == nil {
+		c.held = lru.New[references.Object](maxContents, content.size)
 	}
-	if c.size += sizeOf(data); c.held == nil || c.size > maxContents {
-		c.held, c.size = map[references.Object]content{}, sizeOf(data)
-	}
-	c.held[ref] = content{version: version, data: data}
+	c.held.Add(ref, content{version: version, data: data})
 }
 
-func sizeOf(data map[string][]byte) int {
-	size := contentCost
-	for k, v := range data {
-		size += len(k) + len(v)
+// size is about how many bytes the content takes.
+func (c content) size() int64 {
+	size := int64(contentCost)
+	for k, v := range c.data {
+		size += int64(len(k) + len(v))
 	}
 	return size
 }

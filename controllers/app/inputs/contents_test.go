@@ -23,7 +23,7 @@ func TestContentsAreBounded(t *testing.T) {
 	big := map[string][]byte{"k": make([]byte, maxContents/4)}
 	for i := range 20 {
 		c.put(references.Object{Namespace: "a", Kind: Secret, Name: string(rune('a' + i))}, "1", big)
-		if held := len(c.held) * (maxContents / 4); held > maxContents {
+		if held := c.held.Weight(); held > maxContents {
 			t.Fatalf("%d bytes are held", held)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 
+	"github.com/kubeop/kubeop/delivery/lru"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
@@ -20,17 +21,16 @@ const maxCachedBytes = 32 << 20
 
 // Cache are the parsed charts used last. Nobody changes them.
 type Cache struct {
-	mu    sync.Mutex
-	known map[string]*parsedChart
-	clock int64
+	mu sync.Mutex
+	// reading are those that are being parsed, by digest.
+	reading map[string]*reading
+	parsed  *lru.Cache[string, *chart.Chart]
 }
 
-type parsedChart struct {
+type reading struct {
 	once  sync.Once
 	chart *chart.Chart
 	err   error
-	bytes int64
-	used  int64
 }
 
 // Open returns the parsed chart, which is the caller's to change, as the SDK does, and the values in its values files.
@@ -47,87 +47,78 @@ func (s *Cache) Open(c Chart, valuesFiles []string) (*chart.Chart, map[string]an
 	return copyOf(parsed), values, nil
 }
 
-// get reads a chart unless it is known. Who asks for one that is just being read waits for it.
+// get reads a chart unless it is known. A caller waits for one that is being read.
 func (s *Cache) get(c Chart) (*chart.Chart, error) {
 	if c.Digest == "" {
 		return c.Load()
 	}
-	p := s.entry(c.Digest)
-	p.once.Do(func() {
-		defer fault.Recovered("loading the chart", &p.err)
-		p.chart, p.err = c.Load()
+	known, r := s.known(c.Digest)
+	if known != nil {
+		return known, nil
+	}
+	r.once.Do(func() {
+		defer fault.Recovered("loading the chart", &r.err)
+		r.chart, r.err = c.Load()
 	})
-	s.settle(c.Digest, p)
-	return p.chart, p.err
+	s.keep(c.Digest, r)
+	return r.chart, r.err
 }
 
 // Files of a chart, which nobody changes: as they were read if the chart is known.
 func (s *Cache) Files(c Chart) ([]*loader.BufferedFile, error) {
 	s.mu.Lock()
-	p := s.known[c.Digest]
-	known := p != nil && p.bytes > 0 // What is being read has no size yet.
+	known, ok := s.charts().Get(c.Digest)
 	s.mu.Unlock()
-	if !known {
+	if !ok {
 		return c.Read()
 	}
-	out := make([]*loader.BufferedFile, 0, len(p.chart.Raw))
-	for _, f := range p.chart.Raw {
+	out := make([]*loader.BufferedFile, 0, len(known.Raw))
+	for _, f := range known.Raw {
 		out = append(out, &loader.BufferedFile{Name: f.Name, Data: f.Data})
 	}
 	return out, nil
 }
 
-func (s *Cache) entry(digest string) *parsedChart {
+// known returns a chart that was parsed, or the reading of it that all callers share.
+func (s *Cache) known(digest string) (*chart.Chart, *reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known == nil {
-		s.known = map[string]*parsedChart{}
+	if c, ok := s.charts().Get(digest); ok {
+		return c, nil
 	}
-	p, ok := s.known[digest]
-	if !ok {
-		p = &parsedChart{}
-		s.known[digest] = p
+	r := s.reading[digest]
+	if r == nil {
+		r = &reading{}
+		if s.reading == nil {
+			s.reading = map[string]*reading{}
+		}
+		s.reading[digest] = r
 	}
-	s.clock++
-	p.used = s.clock
-	return p
+	return nil, r
 }
 
-// settle forgets a chart that could not be read, and those used longest ago when there are too many.
-func (s *Cache) settle(digest string, p *parsedChart) {
+// keep keeps what was read. A chart that could not be read is read again.
+func (s *Cache) keep(digest string, r *reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.err != nil {
-		if s.known[digest] == p {
-			delete(s.known, digest)
-		}
-		return
+	if s.reading[digest] != r {
+		return // Another caller kept it.
 	}
-	p.bytes = weight(p.chart)
-	for s.total() > maxCachedBytes && len(s.known) > 1 {
-		s.dropOldest()
+	delete(s.reading, digest)
+	if r.err == nil {
+		s.charts().Add(digest, r.chart)
 	}
 }
 
-func (s *Cache) total() int64 {
-	var sum int64
-	for _, p := range s.known {
-		sum += p.bytes
+// charts is called with the lock held.
+func (s *Cache) charts() *lru.Cache[string, *chart.Chart] {
+	if s.parsed == nil {
+		s.parsed = lru.New[string](maxCachedBytes, weight)
 	}
-	return sum
+	return s.parsed
 }
 
-func (s *Cache) dropOldest() {
-	oldest := ""
-	for digest, p := range s.known {
-		if oldest == "" || p.used < s.known[oldest].used {
-			oldest = digest
-		}
-	}
-	delete(s.known, oldest)
-}
-
-// chartCost is about what a chart takes beside the bytes of its files, so that tiny ones are not for free.
+// chartCost is about what a chart takes beside the bytes of its files, so that tiny ones count.
 const chartCost = 16 << 10
 
 func weight(c *chart.Chart) int64 {

@@ -181,25 +181,26 @@ func TestTheCacheIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if total := e.total(); total > maxCachedBytes || total < maxCachedBytes/2 {
+	if total := e.parsed.Weight(); total > maxCachedBytes || total < maxCachedBytes/2 {
 		t.Errorf("%d bytes are kept", total)
 	}
-	if e.known["11"] == nil || e.known["0"] != nil {
-		t.Error("not the oldest went")
+	_, newest := e.parsed.Get("11")
+	if _, oldest := e.parsed.Get("0"); !newest || oldest || len(e.reading) > 0 {
+		t.Errorf("the newest is kept: %t, the oldest: %t; %d are being read", newest, oldest, len(e.reading))
 	}
 }
 
-// TestTinyChartsAreNotForFree: there may be any number of them.
-func TestTinyChartsAreNotForFree(t *testing.T) {
+// TestATinyChartCounts: there may be any number of them.
+func TestATinyChartCounts(t *testing.T) {
 	s := &Cache{}
 	const limit = maxCachedBytes / chartCost
 	for i := range 2 * limit {
 		digest := fmt.Sprint(i)
-		p := s.entry(digest)
-		p.chart = &chart.Chart{}
-		s.settle(digest, p)
+		_, r := s.known(digest)
+		r.chart = &chart.Chart{}
+		s.keep(digest, r)
 	}
-	if n := len(s.known); n > limit {
+	if n := s.parsed.Len(); n > limit {
 		t.Errorf("%d charts are kept, want at most %d", n, limit)
 	}
 }
