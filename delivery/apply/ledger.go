@@ -102,7 +102,7 @@ func (l *Ledger) Withdraw(ctx context.Context, owner map[string]string, objects 
 	return l.Remove(ctx, owner, entries...)
 }
 
-// Join returns what is now recorded.
+// Inventory returns what is now recorded.
 func (l *Ledger) Inventory() v1alpha1.Inventory {
 	return inventory.Join(l.made, inventory.Without(l.recorded, l.made))
 }

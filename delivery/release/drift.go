@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubeop/kubeop/delivery/mask"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/delivery/differ"
@@ -42,11 +44,11 @@ func (e *Engine) Drift(ctx context.Context, req Request, suspects []cluster.Ref,
 	}
 	want, err := e.suspected(ctx, req, conn, suspects)
 	if err != nil {
-		return nil, fault.Brief(fault.Plain(err, req.Sensitive))
+		return nil, fault.Brief(fault.Plain(err, mask.Of(req.Sensitive)))
 	}
 	conn.Client.Terms.App = decide.LabelValue(req.App.Name)
 	found, err := conn.Client.Differences(ctx, want, cluster.Comparison{Ignore: ignore, Correct: correct, Sensitive: req.Sensitive})
-	return found, fault.Brief(fault.Plain(err, req.Sensitive))
+	return found, fault.Brief(fault.Plain(err, mask.Of(req.Sensitive)))
 }
 
 // suspected returns the suspects as the deployed revision has them.

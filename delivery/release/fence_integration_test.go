@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/release/fence"
+
 	helm "helm.sh/helm/v3/pkg/release"
 
-	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -237,7 +238,7 @@ func (t *team) resume(first *Engine, p *pause, r Request) {
 	}
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
-	if slot.last.Err != nil && !errors.Is(slot.last.Err, fault.ErrFenced) {
+	if slot.last.Err != nil && !errors.Is(slot.last.Err, fence.ErrFenced) {
 		t.Logf("it ended with %v", slot.last.Err)
 	}
 }

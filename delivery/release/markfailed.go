@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+
+	"github.com/kubeop/kubeop/delivery/mask"
 
 	helm "helm.sh/helm/v3/pkg/release"
 
@@ -50,7 +53,40 @@ func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done 
 	if _, err := store.Replace(ctx, rel, last.Version); err != nil {
 		return false, fmt.Errorf("marking revision %d as failed: %w", last.Number, err)
 	}
-	p.slot.cause = decide.Attempt{Trial: p.want.Trial, Err: fault.Brief(fault.Plain(errors.New(why), req.Sensitive)), At: p.want.Now}
+	p.slot.cause = decide.Attempt{Trial: p.want.Trial, Err: fault.Brief(fault.Plain(errors.New(why), mask.Of(req.Sensitive))), At: p.want.Now}
 	p.slot.last = p.slot.cause
 	return true, nil
+}
+
+// interrupted marks the pending revision as failed, so that Helm lets the next action begin. It loses its digests: an
+// action that was interrupted says nothing about its input, which is tried again at once.
+func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
+	conn, err := p.engine.dial(p.request)
+	if err != nil {
+		return err
+	}
+	store := p.engine.records(conn, p.request, &p.slot.memory)
+	rel, meta, err := store.Read(ctx, r.Number)
+	if err != nil {
+		return err
+	}
+	if meta.ResourceVersion != r.Version {
+		store.Found(meta)
+		return fmt.Errorf("%w: revision %d has just been written", fault.ErrLocked, r.Number)
+	}
+	holder := r.Holder
+	if holder == "" {
+		holder = "its holder"
+	}
+	rel.SetStatus(helm.StatusFailed, fmt.Sprintf("Interrupted: %s stopped while it was %s", holder, r.Status))
+	if !r.Ours { // it is now
+		rel.Labels = notOurs(rel.Labels)
+		rel.Labels[decide.AppLabel], rel.Labels[decide.RevisionLabel] = p.want.App, strconv.Itoa(r.Number)
+	}
+	delete(rel.Labels, decide.DigestLabel)
+	delete(rel.Labels, decide.TrialLabel)
+	if _, err := store.Replace(ctx, rel, r.Version); err != nil {
+		return fmt.Errorf("unlocking revision %d: %w", r.Number, err)
+	}
+	return nil
 }

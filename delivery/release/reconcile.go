@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubeop/kubeop/delivery/mask"
+
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
-
-// defaultRetries of an input before it is given up.
-const defaultRetries = 1
 
 // Reconcile sees how the release is and, if it is not as requested, starts what brings it there. It never waits for an
 // action; one that waits for objects on behalf of another input is told to end. An error means that nothing could be found
@@ -51,7 +50,7 @@ func (e *Engine) whole(ctx context.Context, req Request) (Outcome, error) {
 func (e *Engine) reconcile(ctx context.Context, req Request) (Outcome, error) {
 	p, release, err := e.enterSlot(req)
 	if errors.Is(err, fault.ErrRender) {
-		return Outcome{Failed: fault.Brief(fault.Mask(err, req.Sensitive)), Accepted: req.Asked != ""}, nil
+		return Outcome{Failed: fault.Brief(fault.Mask(err, mask.Of(req.Sensitive))), Accepted: req.Asked != ""}, nil
 	}
 	if err != nil {
 		return Outcome{}, err
@@ -64,59 +63,6 @@ func (e *Engine) reconcile(ctx context.Context, req Request) (Outcome, error) {
 		return Outcome{Running: true, Queued: !p.slot.working, Action: string(p.slot.action), Why: p.slot.why}, nil
 	}
 	return p.run(ctx)
-}
-
-// pass is one look at a release whose slot is free.
-type pass struct {
-	engine  *Engine
-	slot    *slot
-	request Request
-	want    decide.Want
-}
-
-// enterSlot begins a pass; release ends it.
-func (e *Engine) enterSlot(req Request) (p *pass, release func(), err error) {
-	if err := req.check(); err != nil {
-		return nil, nil, err
-	}
-	digest, trial, err := req.digests()
-	if err != nil {
-		return nil, nil, err
-	}
-	slot := e.slot(req.key())
-	slot.mu.Lock()
-	return e.pass(slot, req, digest, trial), slot.mu.Unlock, nil
-}
-
-// pass is made with the slot locked.
-func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
-	req.seal = e.opts.Seal
-	retries := defaultRetries
-	if n := req.Actions.Remediation.Retries; n != nil {
-		retries = int(*n)
-	}
-	alive := e.opts.HolderAlive
-	if slot.fenced {
-		// Whoever took the release from this process is alive.
-		alive = func(string) bool { return true }
-	}
-	return &pass{engine: e, slot: slot, request: req, want: decide.Want{
-		App:         decide.LabelValue(req.App.Name),
-		Holder:      e.opts.Holder,
-		Digest:      digest,
-		Trial:       trial,
-		HolderAlive: alive,
-		Now:         e.opts.Now(),
-		Timeout:     req.longest(),
-		Retry:       req.Retry,
-		Retries:     retries,
-		Strategy:    req.Actions.Remediation.Strategy,
-		Force:       req.Force,
-		Reset:       req.Reset,
-		Proven:      req.proven,
-		Trusts:      slot.memory.Trusts,
-		Last:        slot.last,
-	}}
 }
 
 func (p *pass) run(ctx context.Context) (Outcome, error) {
@@ -183,16 +129,4 @@ func (p *pass) vacate(ctx context.Context, s decide.State) error {
 		return nil
 	}
 	return p.purge(ctx, s)
-}
-
-func (p *pass) start(ctx context.Context, j job) (Outcome, error) {
-	j.tenant = p.request.Tenant
-	if p.want.Force || p.want.Reset {
-		j.asked = decide.LabelValue(p.request.Asked)
-	}
-	err := p.engine.start(ctx, p.slot, p.request.App, j)
-	if err != nil && !errors.Is(err, errInLine) {
-		return Outcome{}, err
-	}
-	return Outcome{Running: true, Queued: err != nil, Action: string(j.act), Why: j.why}, nil
 }

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	"github.com/kubeop/kubeop/delivery/mask"
 
 	"helm.sh/helm/v3/pkg/kube"
 	helm "helm.sh/helm/v3/pkg/release"
@@ -18,6 +21,87 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
+
+// Outcome is what Reconcile found.
+type Outcome struct {
+	// Running is true while an action is queued or under way, Action being what it does, such as "upgrading", and Why why,
+	// where that is not plain: revisions made by hand, another name. Notify follows. Accepted is set beside it; nothing else is. Why is
+	// also set beside Failed when somebody has made a revision by hand since.
+	Running bool
+	// Queued: it still waits for a worker.
+	Queued bool
+	Action string
+	Why    string
+	// Ended is when this process last ended an action on the release, and Why then why that was begun, while none is under way.
+	Ended time.Time
+	// Accepted: what Request.Asked stands for was done. A revision tells of it, or there was nothing to do, or it failed because
+	// of the input before it came to a revision.
+	Accepted bool
+	// Release is the newest revision.
+	Release Info
+	// Deployed is the number of the newest deployed revision, zero when there is none, and Content the digest of what it
+	// holds and when the release was installed; empty when kubeop did not make it.
+	Deployed int
+	Content  string
+	// Installed: that revision was made by an install, which is kept even when it does not become healthy: there is nothing to
+	// return to.
+	Installed bool
+	// Objects of that revision, with their namespace; hooks are not among them. Nil when Request.Known and KnownContent are of
+	// that revision.
+	Objects []cluster.Applied
+	// Shared are the cluster-scoped objects of that revision, known and unknown as Objects are. An upgrade deletes those that left
+	// the chart, but for definitions and what the user may not delete any more: what a caller recorded before and does not
+	// find here may still be there.
+	Shared []cluster.Shared
+	// Failed is why the last attempt at this input failed: ErrRender, *NotAllowed, or anything else. Nil: the release is
+	// deployed with this input.
+	Failed error
+	// World: the failure says nothing about the input, which is tried again for ever.
+	World bool
+	// Held: this input failed too often and is not tried again until it changes, or Force or Reset asks for it.
+	Held bool
+	// Stuck: the input failed too often and there is no earlier good revision to return to, so that it is tried on.
+	Stuck bool
+	// Remediation is what was done, or is being tried, about the failed input; nil for nothing.
+	Remediation *Remediation
+	// Attempts counts the failures in a row at this input, or of its remediation.
+	Attempts int
+	// RetryAt is when Reconcile will try again; zero when it will not.
+	RetryAt time.Time
+	// Log holds Helm's last lines about the failed action, or the API server's warnings about the one that made Objects, at
+	// most ten, masked. Only the process that ran it has them.
+	Log []string
+	// Test is how the tests of the newest revision ended, "Succeeded" or "Failed", or empty; TestWhy why they failed.
+	Test, TestWhy string
+	// History holds the revisions whose records were at hand since the last Outcome, newest first, and Revisions the status
+	// of every revision there is. A snapshot of a revision that is not in Revisions is of the past.
+	History   []v1alpha1.ReleaseSnapshot
+	Revisions map[int]string
+}
+
+// Remediation is what follows an input that failed too often.
+type Remediation struct {
+	// Kind is what was done.
+	Kind v1alpha1.RemediationStrategy
+	// To is the revision that a rollback returned to.
+	To int
+	// Err is why it failed, nil when it succeeded. It is tried again at Outcome.RetryAt.
+	Err error
+}
+
+// Info describes a revision of a release.
+type Info struct {
+	Name     string
+	Revision int
+	// Status is Helm's word for it, such as "deployed".
+	Status string
+	// Chart is "name-version". It and AppVersion are empty when the revision's record was not read: a snapshot of it was in
+	// an earlier Outcome's History.
+	Chart      string
+	AppVersion string
+	// Digest of the input it was made from; empty when kubeop did not make it.
+	Digest string
+}
 
 // report tells how the release is.
 func (p *pass) report(ctx context.Context, s decide.State, d decide.Decision) (Outcome, error) {
@@ -187,7 +271,7 @@ func (p *pass) recall(ctx context.Context, r *decide.Revision) (decide.Attempt, 
 	if err != nil {
 		return a, err
 	}
-	a.Err, a.World, a.At = fault.Brief(fault.Plain(errors.New(rel.Info.Description), p.request.Sensitive)), r.Fault == decide.FaultWorld, r.Since
+	a.Err, a.World, a.At = fault.Brief(fault.Plain(errors.New(rel.Info.Description), mask.Of(p.request.Sensitive))), r.Fault == decide.FaultWorld, r.Since
 	return a, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/kubeop/kubeop/delivery/mask"
+
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart"
 	helm "helm.sh/helm/v3/pkg/release"
@@ -47,69 +49,6 @@ type session struct {
 	records *records.Driver
 	fence   *fence.Fence
 	log     lines
-}
-
-// open prepares an action. It may have waited for a worker: check says whether the release is still as it was.
-func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*session, error) {
-	s := &session{ctx: ctx, pass: p, plan: plan, idle: at.idle, gate: manifest.NewGate(p.request.Admit, p.request.Refused, p.request.PostRenderers, p.request.CommonMetadata)}
-	s.fence = fence.New(p.engine.opts.Now, s.look)
-	req := p.request
-	req.fence = s.fence
-	var err error
-	if s.conn, err = p.engine.dial(req); err != nil {
-		return nil, err
-	}
-	if s.state, err = p.engine.index(ctx, p.request); err != nil {
-		return nil, err
-	}
-	s.records = records.NewDriver(ctx, p.engine.records(s.conn, p.request, &p.slot.memory), s.fence, s.state)
-	s.records.Asks = records.Asks{Create: s.beforeCreate, Weigh: s.weigh, Later: s.later, Proven: p.want.Proven}
-	if s.config, err = s.conn.Configuration(s.records); err != nil {
-		return nil, err
-	}
-	s.config.Log = s.logf
-	s.setTerms(at)
-	return s, nil
-}
-
-// setTerms tells the client how this action is done.
-func (s *session) setTerms(at *place) {
-	c := s.conn.Client
-	how := s.how()
-	c.Log = s.logf
-	c.Terms = cluster.Terms{Idle: at.idle, Superseded: s.pass.slot.superseded, Force: how.Force, Timeout: s.within(how.Timeout), App: s.pass.want.App, Lenient: how.DisableOpenAPIValidation}
-	c.Terms.TakeOwnership = how.TakeOwnership && (s.plan.Act == decide.Install || s.plan.Act == decide.Upgrade)
-	last := s.state.Last()
-	if last == nil {
-		return
-	}
-	c.Terms.Wary = last.Status == helm.StatusFailed && (s.plan.Act == decide.Rollback || s.state.Deployed() == nil)
-	// What a failed attempt left is not what the deployed revision says.
-	changes := s.plan.Act == decide.Upgrade || s.plan.Act == decide.Uninstall
-	if changes && last.Status == helm.StatusDeployed && s.pass.request.knows(last) {
-		c.Terms.Unmoved = s.pass.request.Unmoved
-	}
-}
-
-// setRan tells the client the hooks that the revisions at hand ran.
-func (s *session) setRan() error {
-	c := s.conn.Client
-	c.Terms.Ran = map[manifest.Identity]bool{}
-	for _, h := range s.records.Revisions() {
-		for _, hook := range h.Hooks {
-			if hook.LastRun.StartedAt.IsZero() {
-				continue
-			}
-			docs, err := manifest.Parse(hook.Manifest)
-			if err != nil {
-				return fmt.Errorf("reading the hooks of revision %d: %w", h.Version, err)
-			}
-			for _, u := range manifest.Objects(docs) {
-				c.Terms.Ran[c.Release.Identify(u)] = true
-			}
-		}
-	}
-	return nil
 }
 
 // how the action is to be done.
@@ -166,7 +105,7 @@ func (s *session) revision(number int) *helm.Release { return s.records.Revision
 func (s *session) end(err error) result {
 	switch {
 	case s.fence.IsShut():
-		return result{err: fault.ErrFenced, world: true}
+		return result{err: fence.ErrFenced, world: true}
 	case errors.Is(err, records.ErrAgain):
 		return result{}
 	}
@@ -177,7 +116,7 @@ func (s *session) end(err error) result {
 	if err == nil {
 		return result{stored: true}
 	}
-	failure := s.gate.Classify(s.explained(err), s.pass.request.Sensitive)
+	failure := s.gate.Classify(s.explained(err), mask.Of(s.pass.request.Sensitive))
 	return result{err: failure, world: s.worlds(err, failure), log: s.log.of(true, s.pass.request.Sensitive)}
 }
 
@@ -241,7 +180,20 @@ func (l *lines) of(failed bool, sensitive []string) []string {
 	}
 	out := make([]string, len(said))
 	for i, line := range said {
-		out[i] = fault.Brief(fault.Plain(errors.New(line), sensitive)).Error()
+		out[i] = fault.Brief(fault.Plain(errors.New(line), mask.Of(sensitive))).Error()
+	}
+	return out
+}
+
+// needed are the revisions whose payloads an install or upgrade works on: what is deployed, and what the last attempt may
+// have left.
+func (s *session) needed() []int {
+	var out []int
+	if deployed := s.state.Deployed(); deployed != nil {
+		out = append(out, deployed.Number)
+	}
+	if last := s.state.Last(); last != nil && (last.Status == helm.StatusFailed || s.plan.Act == decide.Upgrade) {
+		out = append(out, last.Number)
 	}
 	return out
 }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/release/fence"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/delivery/release/cluster"
@@ -214,5 +216,5 @@ func (s *slot) finish(e *Engine, j job, r result) {
 	if j.act != decide.Probe {
 		s.ended = conclusion{why: j.why, at: a.At}
 	}
-	s.fenced = errors.Is(r.err, fault.ErrFenced)
+	s.fenced = errors.Is(r.err, fence.ErrFenced)
 }

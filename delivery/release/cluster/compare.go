@@ -113,7 +113,7 @@ const maxMoves = 5
 // ErrMoved says that others write an object again and again.
 var ErrMoved = errors.New("it changes all the time, so it could not be compared")
 
-// compare compares an object with what is there, or fails with errMoved.
+// compare compares an object with what is there, or fails with ErrMoved.
 func (l *look) compare(ch *change, want, live *unstructured.Unstructured) (*Difference, error) {
 	if app := l.client.anotherApp(live); app != "" {
 		return nil, &foreign{object: nameOf(ch.info), app: app}

@@ -3,9 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
 
-	helm "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +47,18 @@ func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured
 	return err
 }
 
+// Live returns what is there, nil for nothing.
+func Live(info *resource.Info) (*unstructured.Unstructured, error) {
+	o, err := helper(asking(kube.ResourceList{info})[0]).Get(info.Namespace, info.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading: %w", err)
+	}
+	return unstructuredOf(o)
+}
+
 // takesClaims fails if claims that hold data would go with an object.
 func (c *Client) takesClaims(live *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
 	if policy == metav1.DeletePropagationOrphan || !garbage.MayOwnClaims(live.GroupVersionKind().GroupKind()) {
@@ -69,11 +80,6 @@ func ownsData(live *unstructured.Unstructured, owned map[types.UID][]string) err
 	return nil
 }
 
-func isClaim(u *unstructured.Unstructured) bool {
-	kind := u.GroupVersionKind()
-	return kind.Group == "" && kind.Kind == "PersistentVolumeClaim"
-}
-
 // holdsData is whether a live object is a claim that holds data. What cannot be read as one does.
 func holdsData(live *unstructured.Unstructured) bool {
 	if !isClaim(live) {
@@ -88,42 +94,4 @@ func holdsData(live *unstructured.Unstructured) bool {
 func stays(object runtime.Object) bool {
 	live, err := unstructuredOf(object)
 	return err == nil && holdsData(live) && !terminating(live)
-}
-
-// GuardData fails if an object of the revisions that goes, because the manifest to come has it no more, owns claims that hold data. It is
-// asked before anything is done, hooks included: deleteLive would stop half-way. Owned is asked only where there is such an object.
-func (o Objects) GuardData(revisions []*helm.Release, text string, owned func() (map[types.UID][]string, error)) error {
-	goes, err := o.without(revisions, []string{text})
-	if err != nil {
-		return err
-	}
-	goes = slices.DeleteFunc(goes, func(u *unstructured.Unstructured) bool {
-		return kept(u) || !garbage.MayOwnClaims(u.GroupVersionKind().GroupKind())
-	})
-	if len(goes) == 0 {
-		return nil
-	}
-	claims, err := owned()
-	if err != nil {
-		return fmt.Errorf("looking for claims that would go with objects of the release: %w", err)
-	}
-	for _, u := range goes {
-		if len(claims) > 0 && err == nil {
-			err = o.inTheWay(u, claims)
-		}
-	}
-	return err
-}
-
-// inTheWay fails if the object that the cluster has owns claims.
-func (o Objects) inTheWay(u *unstructured.Unstructured, owned map[types.UID][]string) error {
-	info, err := o.live(u)
-	if info == nil || err != nil {
-		return err
-	}
-	live, err := unstructuredOf(info.Object)
-	if err != nil || kept(live) {
-		return err
-	}
-	return ownsData(live, owned)
 }

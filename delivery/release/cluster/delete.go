@@ -8,7 +8,6 @@ import (
 	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
@@ -60,18 +59,6 @@ func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagatio
 		return nil
 	}
 	return c.deleteLive(info, live, policy)
-}
-
-// Live returns what is there, nil for nothing.
-func Live(info *resource.Info) (*unstructured.Unstructured, error) {
-	o, err := helper(asking(kube.ResourceList{info})[0]).Get(info.Namespace, info.Name)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading: %w", err)
-	}
-	return unstructuredOf(o)
 }
 
 // Delete deletes hooks, whatever has their name unless it is another app's, or nobody's and in no namespace, and what the

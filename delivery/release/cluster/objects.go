@@ -3,7 +3,8 @@ package cluster
 import (
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/kubeop/kubeop/delivery/garbage"
 
 	"helm.sh/helm/v3/pkg/kube"
 	helm "helm.sh/helm/v3/pkg/release"
@@ -17,27 +18,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
-
-// Metadata by which Helm knows the objects of a release.
-const (
-	ManagedByLabel      = "app.kubernetes.io/managed-by"
-	ManagedByHelm       = "Helm"
-	NameAnnotation      = "meta.helm.sh/release-name"
-	NamespaceAnnotation = "meta.helm.sh/release-namespace"
-)
-
-// Objects are the objects of a release in the cluster.
-type Objects struct {
-	Client  *Client
-	Release types.NamespacedName
-	// App is the value of its app's label.
-	App string
-}
-
-// Identify returns the identity of an object of a manifest of the release.
-func (o Objects) Identify(u *unstructured.Unstructured) manifest.Identity {
-	return manifest.Identify(u, o.Release.Namespace)
-}
 
 // RemoveLeftovers deletes the objects of the revisions that no manifest of keep has.
 func (o Objects) RemoveLeftovers(revisions []*helm.Release, keep []string) error {
@@ -147,52 +127,40 @@ func (o Objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 	return info, err
 }
 
-func (o Objects) owns(object any) bool {
-	m, err := meta.Accessor(object)
+// GuardData fails if an object of the revisions that goes, because the manifest to come has it no more, owns claims that hold data. It is
+// asked before anything is done, hooks included: deleteLive would stop half-way. Owned is asked only where there is such an object.
+func (o Objects) GuardData(revisions []*helm.Release, text string, owned func() (map[types.UID][]string, error)) error {
+	goes, err := o.without(revisions, []string{text})
 	if err != nil {
-		return false
+		return err
 	}
-	return m.GetAnnotations()[NameAnnotation] == o.Release.Name &&
-		m.GetAnnotations()[NamespaceAnnotation] == o.Release.Namespace
-}
-
-// Claim marks an object as Helm does when it applies it.
-func (o Objects) Claim(u *unstructured.Unstructured) {
-	labels, annotations := u.GetLabels(), u.GetAnnotations()
-	if labels == nil {
-		labels = map[string]string{}
+	goes = slices.DeleteFunc(goes, func(u *unstructured.Unstructured) bool {
+		return kept(u) || !garbage.MayOwnClaims(u.GroupVersionKind().GroupKind())
+	})
+	if len(goes) == 0 {
+		return nil
 	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	labels[ManagedByLabel] = ManagedByHelm
-	annotations[NameAnnotation], annotations[NamespaceAnnotation] = o.Release.Name, o.Release.Namespace
-	u.SetLabels(labels)
-	u.SetAnnotations(annotations)
-}
-
-// kept is whether a chart wants the object to outlive its release.
-func kept(object any) bool {
-	m, err := meta.Accessor(object)
+	claims, err := owned()
 	if err != nil {
-		return false
+		return fmt.Errorf("looking for claims that would go with objects of the release: %w", err)
 	}
-	return strings.EqualFold(strings.TrimSpace(m.GetAnnotations()[kube.ResourcePolicyAnno]), kube.KeepPolicy)
+	for _, u := range goes {
+		if len(claims) > 0 && err == nil {
+			err = o.inTheWay(u, claims)
+		}
+	}
+	return err
 }
 
-// Applied is an object of a revision: its name, for many are held until somebody asks.
-type Applied struct {
-	Ref
-	// Live is what the API server answered when the action that made the revision wrote it: UID, resourceVersion and
-	// managedFields. Else nil.
-	Live metav1.Object
-}
-
-// AppliedAs tells of an object what the API server answered, which may be nothing.
-func AppliedAs(u, live *unstructured.Unstructured) Applied {
-	a := Applied{Ref: Ref{u.GroupVersionKind(), u.GetNamespace(), u.GetName()}}
-	if live != nil {
-		a.Live = &metav1.ObjectMeta{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), ManagedFields: live.GetManagedFields()}
+// inTheWay fails if the object that the cluster has owns claims.
+func (o Objects) inTheWay(u *unstructured.Unstructured, owned map[types.UID][]string) error {
+	info, err := o.live(u)
+	if info == nil || err != nil {
+		return err
 	}
-	return a
+	live, err := unstructuredOf(info.Object)
+	if err != nil || kept(live) {
+		return err
+	}
+	return ownsData(live, owned)
 }

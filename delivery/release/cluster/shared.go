@@ -3,18 +3,12 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"slices"
 
-	"helm.sh/helm/v3/pkg/kube"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
-
-	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
 // Shared is a cluster-scoped object of a revision.
@@ -22,14 +16,6 @@ type Shared struct {
 	Ref
 	// Kept: its manifest has a policy by which it outlives the release.
 	Kept bool
-}
-
-// ownsShared reports whether a cluster-scoped object is this release's: it carries the release's annotations and the labels of its
-// app. One without such labels is the administrators', also where they put it in the place of the release's.
-func (o Objects) ownsShared(live *unstructured.Unstructured) bool {
-	labels := live.GetLabels()
-	home := v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
-	return o.owns(live) && labels[decide.AppLabel] == o.App && home == o.Release.Namespace
 }
 
 // liveShared returns a cluster-scoped object as the cluster has it; nil when it is not there or not the release's to delete.
@@ -116,18 +102,4 @@ func (e *untouchable) Unwrap() error { return e.err }
 func isDefinition(info *resource.Info) bool {
 	kind := info.Mapping.GroupVersionKind
 	return kind.Group == apiextensionsv1.GroupName && kind.Kind == "CustomResourceDefinition"
-}
-
-// webhooksFirst has what asks admission webhooks deleted before the Services that answer it, or nothing could be written meanwhile.
-// Helm's own order does not know these kinds. The rest stays as it is.
-func webhooksFirst(list kube.ResourceList) kube.ResourceList {
-	rank := func(info *resource.Info) int {
-		if info.Mapping.GroupVersionKind.Group == admissionregistrationv1.GroupName {
-			return 0
-		}
-		return 1
-	}
-	sorted := slices.Clone(list)
-	slices.SortStableFunc(sorted, func(a, b *resource.Info) int { return rank(a) - rank(b) })
-	return sorted
 }

@@ -2,22 +2,14 @@ package cluster
 
 import (
 	"fmt"
-	"sync"
 
 	"helm.sh/helm/v3/pkg/kube"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
-
-// atOnce is how many objects of one kind are worked on at once.
-const atOnce = 4
 
 // Create creates the objects, one kind after the other. What is there already is adopted if it is the release's, as it is
 // when an earlier attempt left it or the chart wants it kept, or if the terms say so.
@@ -120,158 +112,4 @@ func (c *Client) carryOut(list kube.ResourceList, changes []*change) error {
 		}
 	}
 	return fault.Join(errs...)
-}
-
-// each runs f on the infos, kind after kind, and returns an error for each that failed.
-func each(list kube.ResourceList, f func(*resource.Info) error) []error {
-	var errs []error
-	for _, batch := range byKind(list) {
-		failed := make([]error, len(batch))
-		places := make(chan struct{}, atOnce)
-		var all sync.WaitGroup
-		for i, info := range batch {
-			places <- struct{}{}
-			all.Go(func() {
-				defer func() { <-places }()
-				failed[i] = named(info, guarded(info, f))
-			})
-		}
-		all.Wait()
-		errs = append(errs, failed...)
-	}
-	return errs
-}
-
-func guarded(info *resource.Info, f func(*resource.Info) error) (err error) {
-	defer fault.Recovered("working on "+nameOf(info), &err)
-	return f(info)
-}
-
-// byKind splits a list where the kind changes.
-func byKind(list kube.ResourceList) []kube.ResourceList {
-	var batches []kube.ResourceList
-	for i, info := range list {
-		if i == 0 || info.Mapping.GroupVersionKind.Kind != list[i-1].Mapping.GroupVersionKind.Kind {
-			batches = append(batches, nil)
-		}
-		last := len(batches) - 1
-		batches[last] = append(batches[last], info)
-	}
-	return batches
-}
-
-// change is what becomes of one object.
-type change struct {
-	client *Client
-	info   *resource.Info
-	// want is the object as it should be, before as the manifest before had it; nil when it had it not.
-	want, before *unstructured.Unstructured
-	// phase is the action's name in the app's spec, for messages.
-	phase string
-	// live is the API server's answer to what was sent.
-	live          *unstructured.Unstructured
-	done, created bool
-}
-
-func (ch *change) carryOut() error {
-	err := ch.update()
-	ch.done = err == nil
-	return err
-}
-
-func (ch *change) update() error {
-	if ch.before == nil {
-		return ch.create()
-	}
-	sameVersion := ch.before.GetAPIVersion() == ch.want.GetAPIVersion()
-	if unmoved := ch.client.Terms.Unmoved; sameVersion && unmoved != nil && unmoved(ch.before) {
-		if sameMeaning(ch.before, ch.want) {
-			return nil
-		}
-		return ch.merge(ch.before, ch.before)
-	}
-	live, err := ch.get()
-	if apierrors.IsNotFound(err) {
-		return ch.create()
-	}
-	if err != nil {
-		return fmt.Errorf("reading: %w", err)
-	}
-	switch {
-	case ch.client.hookLeft(live):
-		return ch.remake(live)
-	case ch.client.Terms.Wary && !ch.client.mayTake(live), ch.client.anotherApp(live) != "":
-		kind := ch.info.Mapping.Resource.GroupResource()
-		return ch.foreign(live, apierrors.NewAlreadyExists(kind, ch.info.Name))
-	}
-	if !sameVersion {
-		// Nothing says which fields of another version are which; what left the chart in the same step stays.
-		return ch.merge(ch.want, live)
-	}
-	return ch.merge(ch.before, live)
-}
-
-func (ch *change) get() (*unstructured.Unstructured, error) {
-	o, err := helper(ch.info).Get(ch.info.Namespace, ch.info.Name)
-	if err != nil {
-		return nil, err
-	}
-	return unstructuredOf(o)
-}
-
-// merge sends what differs. An object that is being deleted would take the change and be gone.
-func (ch *change) merge(before, live *unstructured.Unstructured) error {
-	if terminating(live) {
-		return &fault.Terminating{Objects: []string{nameOf(ch.info)}}
-	}
-	p, err := threeWay(before, leaveScaled(before, ch.want, live), live)
-	if err != nil {
-		return fmt.Errorf("comparing: %w", err)
-	}
-	if p.empty() {
-		return nil
-	}
-	o, err := ch.helper().Patch(ch.info.Namespace, ch.info.Name, p.kind, p.data, nil)
-	switch {
-	case apierrors.IsNotFound(err):
-		return ch.create()
-	case apierrors.IsInvalid(err) && ch.client.Terms.Force:
-		return ch.replace(err)
-	case err != nil:
-		return err
-	}
-	return ch.answered(o)
-}
-
-func (ch *change) helper() *resource.Helper {
-	if ch.client.Terms.Lenient {
-		return helper(ch.info).WithFieldValidation(metav1.FieldValidationIgnore)
-	}
-	return helper(ch.info).WithFieldValidation(metav1.FieldValidationWarn)
-}
-
-func (ch *change) create() error {
-	var o runtime.Object
-	err := quota.Create(func() (err error) {
-		o, err = ch.helper().Create(ch.info.Namespace, true, ch.want)
-		return err
-	})
-	if apierrors.IsAlreadyExists(err) {
-		return ch.adopt(err)
-	}
-	if err != nil {
-		return err
-	}
-	ch.created = true
-	return ch.answered(o)
-}
-
-// answered lets Helm see the object as it is.
-func (ch *change) answered(o runtime.Object) error {
-	live, err := unstructuredOf(o)
-	if err != nil {
-		return err
-	}
-	ch.live = live
-	return ch.info.Refresh(o, true)
 }

@@ -125,11 +125,6 @@ func ready(u *unstructured.Unstructured, jobs bool) (bool, string, error) {
 	return result.Status == status.CurrentStatus, result.Message, nil
 }
 
-func isKind(u *unstructured.Unstructured, group, kind string) bool {
-	gk := u.GroupVersionKind().GroupKind()
-	return gk.Group == group && gk.Kind == kind
-}
-
 // WatchUntilReady waits for hooks: Jobs until they have completed, Pods until they have succeeded; other kinds are done
 // once they are there. One that was deleted meanwhile is taken for done, as Helm does.
 func (c *Client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {

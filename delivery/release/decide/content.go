@@ -8,8 +8,6 @@ import (
 	"time"
 
 	helm "helm.sh/helm/v3/pkg/release"
-
-	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // Content is the digest of what a revision holds: whose it is, when that was first installed, chart, values, manifest and
@@ -37,11 +35,11 @@ func Content(rel *helm.Release) (string, error) {
 	for range 2 {
 		text, err := json.Marshal(held)
 		if err != nil {
-			return "", fault.Render(fmt.Errorf("reading the values: %w", err))
+			return "", fmt.Errorf("reading the values: %w", err)
 		}
 		held.Config = nil
 		if err := json.Unmarshal(text, &held); err != nil {
-			return "", fault.Render(fmt.Errorf("reading the values: %w", err))
+			return "", fmt.Errorf("reading the values: %w", err)
 		}
 	}
 	text, err := json.Marshal(held)
@@ -63,7 +61,7 @@ func Genuine(rel *helm.Release) bool {
 	return err == nil && text == mark
 }
 
-// CheckGenuine is errAltered for a revision that is not.
+// CheckGenuine returns an ErrAltered for a revision that is not.
 func CheckGenuine(rel *helm.Release) error {
 	if Genuine(rel) {
 		return nil

@@ -125,11 +125,6 @@ func Chart(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([
 	return pack(out)
 }
 
-// failedWith is the answer that there is an error.
-func failedWith(err error) *Output {
-	return &Output{Error: err.Error(), Render: errors.Is(err, fault.ErrRender), TooLarge: errors.Is(err, fault.ErrTooLarge)}
-}
-
 func (in *Input) run(ask func([]byte) ([]byte, error), note func(string)) (out *Output, err error) {
 	defer fault.Recovered("evaluating the chart", &err)
 	c, err := charts.Parse(in.Files, note)

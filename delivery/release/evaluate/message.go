@@ -96,3 +96,8 @@ func Unpack(answer []byte, out *Output) error {
 	}
 	return unmarshal(text, out)
 }
+
+// failedWith is the answer that there is an error.
+func failedWith(err error) *Output {
+	return &Output{Error: err.Error(), Render: errors.Is(err, fault.ErrRender), TooLarge: errors.Is(err, fault.ErrTooLarge)}
+}

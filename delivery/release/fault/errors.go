@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-
-	"github.com/kubeop/kubeop/delivery/mask"
 )
 
 var (
@@ -23,8 +21,6 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrSuperseded says that a newer input ended the waiting for objects to be ready.
 	ErrSuperseded = errors.New("a newer version ended the wait")
-	// ErrFenced says that another process took the release over: the action writes no more.
-	ErrFenced = errors.New("another process took the release over")
 	// ErrDraining says that the engine starts no more actions.
 	ErrDraining = errors.New("the operator is stopping")
 )
@@ -84,12 +80,12 @@ func Render(err error) error {
 	return fmt.Errorf("%w: %w", ErrRender, err)
 }
 
-// Mask returns err, or if its text holds a sensitive string, an error with the text masked and nothing to unwrap.
-func Mask(err error, sensitive []string) error {
+// Mask returns err, or if hide changes its text, an error with the hidden text and nothing to unwrap.
+func Mask(err error, hide func(string) string) error {
 	if err == nil {
 		return nil
 	}
-	text := mask.Of(sensitive)(err.Error())
+	text := hide(err.Error())
 	if text == err.Error() {
 		return err
 	}
@@ -120,8 +116,8 @@ func Brief(err error) error {
 }
 
 // Plain is masked, on one line: Helm lists errors of several objects below each other.
-func Plain(err error, sensitive []string) error {
-	err = Mask(err, sensitive)
+func Plain(err error, hide func(string) string) error {
+	err = Mask(err, hide)
 	if err == nil || !strings.Contains(err.Error(), "\n") {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/kubeop/kubeop/delivery/mask"
 )
 
 func TestMasked(t *testing.T) {
@@ -22,15 +24,15 @@ func TestMasked(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := Mask(test.err, test.sensitive); got.Error() != test.want {
+			if got := Mask(test.err, mask.Of(test.sensitive)); got.Error() != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
-	if !errors.Is(Mask(cause, []string{"other"}), cause) {
+	if !errors.Is(Mask(cause, mask.Of([]string{"other"})), cause) {
 		t.Error("an error with nothing to hide was replaced")
 	}
-	if Mask(nil, []string{"x"}) != nil {
+	if Mask(nil, mask.Of([]string{"x"})) != nil {
 		t.Error("no error became one")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,9 +14,10 @@ import (
 	"time"
 
 	"helm.sh/helm/v3/pkg/storage"
-
-	"github.com/kubeop/kubeop/delivery/release/fault"
 )
+
+// ErrFenced says that another process took the release over: the action writes no more.
+var ErrFenced = errors.New("another process took the release over")
 
 // trust is how long an action believes that the release is its own after it last saw so. A process whose leadership ended
 // while it was stopped has been silent for longer.
@@ -74,7 +76,7 @@ func (f *Fence) pass(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return fault.ErrFenced
+		return ErrFenced
 	}
 	if f.record == "" || f.now().Sub(f.seen) < trust {
 		return nil
@@ -85,7 +87,7 @@ func (f *Fence) pass(ctx context.Context) error {
 	}
 	if version != f.version {
 		f.closed = true
-		return fault.ErrFenced
+		return ErrFenced
 	}
 	f.seen = f.now()
 	return nil
@@ -106,7 +108,7 @@ func (f fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if strings.Contains(r.URL.Path, "/secrets/"+storage.HelmStorageType+".") {
 		if f.IsShut() {
-			return nil, fault.ErrFenced
+			return nil, ErrFenced
 		}
 		return f.next.RoundTrip(r)
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // answers is an API server that answers everything with the text.
@@ -39,13 +37,13 @@ func TestFence(t *testing.T) {
 		"before there is a record": {func(f *Fence, _ *time.Time) { f.record = "" }, http.MethodPost, object, "9", nil, 0, nil},
 		"a moment after":           {nil, http.MethodPatch, object, "9", nil, 0, nil},
 		"silent for long":          {silent, http.MethodPatch, object, "1", nil, 1, nil},
-		"silent, and taken over":   {silent, http.MethodPatch, object, "9", nil, 1, fault.ErrFenced},
-		"silent, and removed":      {silent, http.MethodDelete, object, "", nil, 1, fault.ErrFenced},
+		"silent, and taken over":   {silent, http.MethodPatch, object, "9", nil, 1, ErrFenced},
+		"silent, and removed":      {silent, http.MethodDelete, object, "", nil, 1, ErrFenced},
 		"silent, and cut off":      {silent, http.MethodPost, object, "", gone, 1, gone},
 		"reading is free":          {silent, http.MethodGet, object, "9", nil, 0, nil},
 		"records guard themselves": {silent, http.MethodPut, ownRecord, "9", nil, 0, nil},
-		"closed for objects":       {func(f *Fence, _ *time.Time) { f.Shut() }, http.MethodPost, object, "1", nil, 0, fault.ErrFenced},
-		"closed for records":       {func(f *Fence, _ *time.Time) { f.Shut() }, http.MethodPut, ownRecord, "1", nil, 0, fault.ErrFenced},
+		"closed for objects":       {func(f *Fence, _ *time.Time) { f.Shut() }, http.MethodPost, object, "1", nil, 0, ErrFenced},
+		"closed for records":       {func(f *Fence, _ *time.Time) { f.Shut() }, http.MethodPut, ownRecord, "1", nil, 0, ErrFenced},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +60,7 @@ func TestFence(t *testing.T) {
 			if !errors.Is(err, test.want) || looks != test.looks {
 				t.Errorf("got %v after %d looks, want %v after %d", err, looks, test.want, test.looks)
 			}
-			if closed := errors.Is(test.want, fault.ErrFenced); f.IsShut() != closed {
+			if closed := errors.Is(test.want, ErrFenced); f.IsShut() != closed {
 				t.Errorf("closed is %v", f.IsShut())
 			}
 		})

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/kubeop/kubeop/delivery/mask"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -30,7 +32,7 @@ func TestBadInputReadsWell(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := (&Gate{}).Classify(errors.New(test.err), nil)
+			got := (&Gate{}).Classify(errors.New(test.err), mask.Of(nil))
 			if !errors.Is(got, fault.ErrRender) || got.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", got, test.want)
 			}
@@ -42,7 +44,7 @@ func TestTooLarge(t *testing.T) {
 	if err := fault.Render(ErrNodes); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
 		t.Errorf("the nodes: %v", err)
 	}
-	got := (&Gate{Rendered: true, Storage: tooLargeForASecret()}).Classify(errors.New("no"), nil)
+	got := (&Gate{Rendered: true, Storage: tooLargeForASecret()}).Classify(errors.New("no"), mask.Of(nil))
 	if !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) {
 		t.Errorf("the record: %v", got)
 	}

@@ -164,19 +164,19 @@ const lookupFailed = "error calling lookup"
 // ErrTooLargeToRecord is the one reason for which the API server finds a well-formed record invalid.
 var ErrTooLargeToRecord = fault.TooLarge("chart, values and manifests do not fit into a Secret, 1 MiB compressed; leave files out with .helmignore")
 
-// Classify turns the error of a failed action into the caller's classes.
-func (g *Gate) Classify(err error, sensitive []string) error {
+// Classify turns the error of a failed action into the classes of package fault. Hide masks secrets in its text.
+func (g *Gate) Classify(err error, hide func(string) string) error {
 	if err != nil && g.failed != nil {
 		err = g.failed
 	}
 	refused := &fault.NotAllowed{Err: g.Refused}
-	switch text := fault.Plain(err, sensitive); {
+	switch text := fault.Plain(err, hide); {
 	case err == nil:
 		return nil
 	case g.Unjudged != nil:
-		return fault.Plain(g.Unjudged, sensitive)
+		return fault.Plain(g.Unjudged, hide)
 	case g.Refused != nil, errors.As(err, &refused):
-		return &fault.NotAllowed{Err: fault.Mask(refused.Err, sensitive)}
+		return &fault.NotAllowed{Err: fault.Mask(refused.Err, hide)}
 	case apierrors.IsInvalid(g.Storage) || apierrors.IsRequestEntityTooLargeError(g.Storage):
 		return fault.Render(ErrTooLargeToRecord)
 	case errors.Is(text, fault.ErrRender):

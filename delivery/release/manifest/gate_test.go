@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubeop/kubeop/delivery/mask"
+
 	"github.com/fluxcd/pkg/apis/kustomize"
 	"github.com/google/go-cmp/cmp"
 	helm "helm.sh/helm/v3/pkg/release"
@@ -212,7 +214,7 @@ func TestClassify(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := test.gate.Classify(test.err, []string{"hunter22"})
+			got := test.gate.Classify(test.err, mask.Of([]string{"hunter22"}))
 			if errors.Is(got, fault.ErrRender) != test.render || errors.As(got, new(*fault.NotAllowed)) != test.denied {
 				t.Errorf("got %#v", got)
 			}
@@ -227,7 +229,7 @@ func TestClassify(t *testing.T) {
 func TestClassifyDropsWhatHelmAdds(t *testing.T) {
 	g := NewGate(stamping, nil, nil, nil)
 	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n- text\n"))
-	got := g.Classify(fmt.Errorf("error while running post render on files: %w", err), nil)
+	got := g.Classify(fmt.Errorf("error while running post render on files: %w", err), mask.Of(nil))
 	const want = "rendering the chart: web/templates/a.yaml: it is not an object"
 	if !errors.Is(got, fault.ErrRender) || got.Error() != want {
 		t.Errorf("got %v, want %s", got, want)
@@ -237,7 +239,7 @@ func TestClassifyDropsWhatHelmAdds(t *testing.T) {
 func TestGateRefusesAliasesThatBlowUp(t *testing.T) {
 	g := NewGate(anything, nil, nil, nil)
 	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n" + configMap + aliasBomb))
-	if got := g.Classify(err, nil); !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) || !strings.Contains(got.Error(), "web/templates/a.yaml: ") {
+	if got := g.Classify(err, mask.Of(nil)); !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) || !strings.Contains(got.Error(), "web/templates/a.yaml: ") {
 		t.Errorf("manifest: %v", got)
 	}
 	if err := g.PassHooks([]*helm.Hook{{Manifest: configMap + aliasBomb}}); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
@@ -289,7 +291,7 @@ func TestWhatAdmissionCannotJudgeIsNoRefusal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewGate(func([]*unstructured.Unstructured) error { return test.err }, test.refused, nil, nil)
 			_, err := g.Run(bytes.NewBufferString(configMap))
-			err = g.Classify(err, nil)
+			err = g.Classify(err, mask.Of(nil))
 			if refused := errors.As(err, new(*fault.NotAllowed)); refused == test.world || (g.Unjudged != nil) != test.world {
 				t.Errorf("got %v", err)
 			}

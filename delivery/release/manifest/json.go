@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
@@ -107,24 +106,6 @@ func unreadable(templates map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// Written is what a document holds that is JSON in the one form in which this package writes it, below comments. Any other is for a reader
-// of YAML.
-func Written(text []byte) (content any, ok bool) {
-	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("---\n"))) // The reader of documents leaves the first line there.
-	for bytes.HasPrefix(text, []byte("#")) {
-		comment, below, _ := bytes.Cut(text, []byte("\n"))
-		if bytes.ContainsFunc(comment, endsComment) {
-			return nil, false
-		}
-		text = bytes.TrimSpace(below)
-	}
-	if !bytes.HasPrefix(text, []byte("{")) || json.Unmarshal(text, &content) != nil {
-		return nil, false
-	}
-	again, err := json.Marshal(content)
-	return content, err == nil && bytes.Equal(again, text)
 }
 
 // NotesFile is whether Helm takes a template for notes, which are no YAML.

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -211,4 +212,22 @@ func Identify(u *unstructured.Unstructured, namespace string) Identity {
 // IdentityOf returns the identity of what is named so.
 func IdentityOf(kind schema.GroupKind, namespace, name string) Identity {
 	return Identity{kind.Group, kind.Kind, namespace, name}
+}
+
+// Written is what a document holds that is JSON in the one form in which this package writes it, below comments. Any other is for a reader
+// of YAML.
+func Written(text []byte) (content any, ok bool) {
+	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("---\n"))) // The reader of documents leaves the first line there.
+	for bytes.HasPrefix(text, []byte("#")) {
+		comment, below, _ := bytes.Cut(text, []byte("\n"))
+		if bytes.ContainsFunc(comment, endsComment) {
+			return nil, false
+		}
+		text = bytes.TrimSpace(below)
+	}
+	if !bytes.HasPrefix(text, []byte("{")) || json.Unmarshal(text, &content) != nil {
+		return nil, false
+	}
+	again, err := json.Marshal(content)
+	return content, err == nil && bytes.Equal(again, text)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubeop/kubeop/delivery/mask"
+
 	"github.com/fluxcd/pkg/apis/kustomize"
 	helm "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -180,7 +182,7 @@ func TestCommonMetadata(t *testing.T) {
 		{Annotations: map[string]string{"x." + v1alpha1.Group + "/y": "z"}},
 	} {
 		g := NewGate(anything, nil, nil, common)
-		if _, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err == nil || !errors.As(g.Classify(err, nil), new(*fault.NotAllowed)) {
+		if _, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err == nil || !errors.As(g.Classify(err, mask.Of(nil)), new(*fault.NotAllowed)) {
 			t.Errorf("%v was let through: %v", common, err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
-	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
@@ -241,7 +240,7 @@ func (r *Driver) guard(meta *metav1.ObjectMeta) {
 
 func (r *Driver) note(err error) error {
 	r.Broken = err
-	if errors.Is(err, fault.ErrFenced) {
+	if errors.Is(err, fence.ErrFenced) {
 		r.fence.Shut()
 	}
 	return err

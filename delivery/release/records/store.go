@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubeop/kubeop/delivery/release/fence"
+
 	helm "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
@@ -97,7 +99,7 @@ func (s Store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.R
 		return err
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, fault.ErrFenced)
+		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, fence.ErrFenced)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, err)
@@ -116,7 +118,7 @@ func (s Store) Replace(ctx context.Context, rel *helm.Release, version string) (
 	secret.ResourceVersion = version
 	put, err := s.client.Update(ctx, secret, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, fault.ErrFenced)
+		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, fence.ErrFenced)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("recording revision %d: %w", rel.Version, err)
@@ -132,7 +134,7 @@ func (s Store) remove(ctx context.Context, number int, version string) error {
 	err := s.client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
 	switch {
 	case apierrors.IsConflict(err):
-		return fault.ErrFenced
+		return fence.ErrFenced
 	case err != nil && !apierrors.IsNotFound(err):
 		return err
 	}

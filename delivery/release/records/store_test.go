@@ -23,7 +23,6 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
-	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
@@ -124,10 +123,10 @@ func TestATakenNumberIsFenced(t *testing.T) {
 	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall), nil); !errors.Is(err, fault.ErrFenced) {
+	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusPendingInstall), nil); !errors.Is(err, fence.ErrFenced) {
 		t.Errorf("got %v, want ErrFenced", err)
 	}
-	if _, err := storeOn(client).Replace(t.Context(), recorded(2, helm.StatusFailed), "1"); !errors.Is(err, fault.ErrFenced) {
+	if _, err := storeOn(client).Replace(t.Context(), recorded(2, helm.StatusFailed), "1"); !errors.Is(err, fence.ErrFenced) {
 		t.Errorf("a record that is gone: got %v, want ErrFenced", err)
 	}
 }

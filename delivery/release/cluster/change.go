@@ -8,12 +8,129 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
+
+// change is what becomes of one object.
+type change struct {
+	client *Client
+	info   *resource.Info
+	// want is the object as it should be, before as the manifest before had it; nil when it had it not.
+	want, before *unstructured.Unstructured
+	// phase is the action's name in the app's spec, for messages.
+	phase string
+	// live is the API server's answer to what was sent.
+	live          *unstructured.Unstructured
+	done, created bool
+}
+
+func (ch *change) carryOut() error {
+	err := ch.update()
+	ch.done = err == nil
+	return err
+}
+
+func (ch *change) update() error {
+	if ch.before == nil {
+		return ch.create()
+	}
+	sameVersion := ch.before.GetAPIVersion() == ch.want.GetAPIVersion()
+	if unmoved := ch.client.Terms.Unmoved; sameVersion && unmoved != nil && unmoved(ch.before) {
+		if sameMeaning(ch.before, ch.want) {
+			return nil
+		}
+		return ch.merge(ch.before, ch.before)
+	}
+	live, err := ch.get()
+	if apierrors.IsNotFound(err) {
+		return ch.create()
+	}
+	if err != nil {
+		return fmt.Errorf("reading: %w", err)
+	}
+	switch {
+	case ch.client.hookLeft(live):
+		return ch.remake(live)
+	case ch.client.Terms.Wary && !ch.client.mayTake(live), ch.client.anotherApp(live) != "":
+		kind := ch.info.Mapping.Resource.GroupResource()
+		return ch.foreign(live, apierrors.NewAlreadyExists(kind, ch.info.Name))
+	}
+	if !sameVersion {
+		// Nothing says which fields of another version are which; what left the chart in the same step stays.
+		return ch.merge(ch.want, live)
+	}
+	return ch.merge(ch.before, live)
+}
+
+func (ch *change) get() (*unstructured.Unstructured, error) {
+	o, err := helper(ch.info).Get(ch.info.Namespace, ch.info.Name)
+	if err != nil {
+		return nil, err
+	}
+	return unstructuredOf(o)
+}
+
+// merge sends what differs. An object that is being deleted would take the change and be gone.
+func (ch *change) merge(before, live *unstructured.Unstructured) error {
+	if terminating(live) {
+		return &fault.Terminating{Objects: []string{nameOf(ch.info)}}
+	}
+	p, err := threeWay(before, leaveScaled(before, ch.want, live), live)
+	if err != nil {
+		return fmt.Errorf("comparing: %w", err)
+	}
+	if p.empty() {
+		return nil
+	}
+	o, err := ch.helper().Patch(ch.info.Namespace, ch.info.Name, p.kind, p.data, nil)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ch.create()
+	case apierrors.IsInvalid(err) && ch.client.Terms.Force:
+		return ch.replace(err)
+	case err != nil:
+		return err
+	}
+	return ch.answered(o)
+}
+
+func (ch *change) helper() *resource.Helper {
+	if ch.client.Terms.Lenient {
+		return helper(ch.info).WithFieldValidation(metav1.FieldValidationIgnore)
+	}
+	return helper(ch.info).WithFieldValidation(metav1.FieldValidationWarn)
+}
+
+func (ch *change) create() error {
+	var o runtime.Object
+	err := quota.Create(func() (err error) {
+		o, err = ch.helper().Create(ch.info.Namespace, true, ch.want)
+		return err
+	})
+	if apierrors.IsAlreadyExists(err) {
+		return ch.adopt(err)
+	}
+	if err != nil {
+		return err
+	}
+	ch.created = true
+	return ch.answered(o)
+}
+
+// answered lets Helm see the object as it is.
+func (ch *change) answered(o runtime.Object) error {
+	live, err := unstructuredOf(o)
+	if err != nil {
+		return err
+	}
+	ch.live = live
+	return ch.info.Refresh(o, true)
+}
 
 // adopt changes an object that is there already. What it has beyond the manifest stays: nothing says that this release
 // put it there.
@@ -51,33 +168,6 @@ func (ch *change) reuse(exists error) error {
 	return ch.answered(live)
 }
 
-// mayTake is whether this action may change an object that is there. What the whole cluster shares is another tenant's or the
-// administrators', so takeOwnership does not take it over.
-func (c *Client) mayTake(live *unstructured.Unstructured) bool {
-	if c.anotherApp(live) != "" {
-		return false
-	}
-	return c.Release.owns(live) || c.Terms.TakeOwnership && live.GetNamespace() != ""
-}
-
-// anotherApp names the app that kubeop has marked an object as, if it is not this one. Only kubeop sets that mark; no
-// takeOwnership and no hook's deletion goes past it. Of what is in no namespace an app of the same name may be another
-// project's.
-func (c *Client) anotherApp(live *unstructured.Unstructured) string {
-	labels := live.GetLabels()
-	home := v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
-	if labels[decide.AppLabel] == c.Terms.App && (live.GetNamespace() != "" || home == c.Release.Release.Namespace) {
-		return ""
-	}
-	return labels[decide.AppLabel]
-}
-
-// hookLeft is whether an object is what a hook of an earlier revision left: Helm does not mark it, but kubeop labels it.
-func (c *Client) hookLeft(live *unstructured.Unstructured) bool {
-	unmarked := live.GetAnnotations()[NameAnnotation] == ""
-	return unmarked && c.Terms.Ran[c.Release.Identify(live)] && live.GetLabels()[decide.AppLabel] == c.Terms.App && c.anotherApp(live) == ""
-}
-
 // remake deletes an object and creates what is wanted in its place; of a claim that holds data it makes what is wanted.
 func (ch *change) remake(live *unstructured.Unstructured) error {
 	if holdsData(live) {
@@ -89,31 +179,9 @@ func (ch *change) remake(live *unstructured.Unstructured) error {
 	return ch.create()
 }
 
-// foreign is an object that exists and is not the release's, or another app's.
-type foreign struct {
-	object, phase, app string
-	// shared: it is in no namespace.
-	shared bool
-	err    error
-}
-
 func (ch *change) foreign(live *unstructured.Unstructured, err error) error {
 	return &foreign{object: nameOf(ch.info), phase: ch.phase, app: ch.client.anotherApp(live), shared: live.GetNamespace() == "", err: err}
 }
-
-// notTaken is what there is to say of a cluster-scoped object that this release did not make.
-const notTaken = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over: ask them to remove it, or to annotate it as this release's"
-
-func (e *foreign) Error() string {
-	if e.app != "" {
-		return fmt.Sprintf("%s exists and belongs to app %s; delete it, or take the label %s off if there is no such app", e.object, e.app, decide.AppLabel)
-	}
-	if e.shared {
-		return fmt.Sprintf("%s exists and does not belong to this release; %s", e.object, notTaken)
-	}
-	return fmt.Sprintf("%s exists and does not belong to this release; delete it, or set %s.takeOwnership", e.object, e.phase)
-}
-func (e *foreign) Unwrap() error { return e.err }
 
 // replace deletes an object that refuses a change and makes it anew. An object that the API server would refuse anew is
 // left: asked to create it, without doing so, the server names what is wrong with it before it finds that it exists. A

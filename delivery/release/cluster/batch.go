@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"slices"
+	"sync"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubeop/kubeop/delivery/release/fault"
+)
+
+// atOnce is how many objects of one kind are worked on at once.
+const atOnce = 4
+
+// each runs f on the infos, kind after kind, and returns an error for each that failed.
+func each(list kube.ResourceList, f func(*resource.Info) error) []error {
+	var errs []error
+	for _, batch := range byKind(list) {
+		failed := make([]error, len(batch))
+		places := make(chan struct{}, atOnce)
+		var all sync.WaitGroup
+		for i, info := range batch {
+			places <- struct{}{}
+			all.Go(func() {
+				defer func() { <-places }()
+				failed[i] = named(info, guarded(info, f))
+			})
+		}
+		all.Wait()
+		errs = append(errs, failed...)
+	}
+	return errs
+}
+
+func guarded(info *resource.Info, f func(*resource.Info) error) (err error) {
+	defer fault.Recovered("working on "+nameOf(info), &err)
+	return f(info)
+}
+
+// byKind splits a list where the kind changes.
+func byKind(list kube.ResourceList) []kube.ResourceList {
+	var batches []kube.ResourceList
+	for i, info := range list {
+		if i == 0 || info.Mapping.GroupVersionKind.Kind != list[i-1].Mapping.GroupVersionKind.Kind {
+			batches = append(batches, nil)
+		}
+		last := len(batches) - 1
+		batches[last] = append(batches[last], info)
+	}
+	return batches
+}
+
+// webhooksFirst has what asks admission webhooks deleted before the Services that answer it, or nothing could be written meanwhile.
+// Helm's own order does not know these kinds. The rest stays as it is.
+func webhooksFirst(list kube.ResourceList) kube.ResourceList {
+	rank := func(info *resource.Info) int {
+		if info.Mapping.GroupVersionKind.Group == admissionregistrationv1.GroupName {
+			return 0
+		}
+		return 1
+	}
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b *resource.Info) int { return rank(a) - rank(b) })
+	return sorted
+}

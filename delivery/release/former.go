@@ -1,0 +1,69 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+)
+
+// former names the app's releases of other names than the request's, except those that are uninstalled and of which no more
+// than the history is kept.
+func (e *Engine) former(ctx context.Context, req Request) ([]string, error) {
+	if e.opts.Releases == nil {
+		return nil, nil
+	}
+	names, err := e.opts.Releases(ctx, req.Namespace, decide.LabelValue(req.App.Name))
+	if err != nil {
+		return nil, fmt.Errorf("looking for former releases of app %s: %w", req.App.Name, err)
+	}
+	var out []string
+	for _, name := range names {
+		if name == req.Name {
+			continue
+		}
+		former, err := e.isFormer(ctx, req.named(name))
+		if err != nil {
+			return nil, err
+		}
+		if former {
+			out = append(out, name)
+		}
+	}
+	return out, nil
+}
+
+// isFormer is whether a release is the app's, which Helm's labels alone do not say, as Helm carries them on to what people
+// release, and something may be left to do about it. While this process uninstalls it that is not known.
+func (e *Engine) isFormer(ctx context.Context, req Request) (bool, error) {
+	s, err := e.index(ctx, req)
+	if err != nil {
+		return false, err
+	}
+	last := s.Last()
+	if last == nil {
+		return true, nil
+	}
+	if !last.Ours || last.App != decide.LabelValue(req.App.Name) {
+		return false, nil
+	}
+	if !req.Actions.Uninstall.KeepHistory || last.Status != helm.StatusUninstalled {
+		return true, nil
+	}
+	slot := e.slot(req.key())
+	slot.mu.Lock()
+	defer slot.mu.Unlock()
+	return slot.action != decide.Settled || slot.last.Act == decide.Uninstall, nil
+}
+
+// named is the request for another release of the app.
+func (r *Request) named(name string) Request {
+	other := *r
+	other.Name = name
+	if name != r.Name {
+		other.Known, other.KnownContent, other.Unmoved = 0, "", nil
+	}
+	return other
+}

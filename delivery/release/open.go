@@ -1,0 +1,245 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	helm "helm.sh/helm/v3/pkg/release"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/fence"
+	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/release/records"
+)
+
+// open prepares an action. It may have waited for a worker: check says whether the release is still as it was.
+func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*session, error) {
+	s := &session{ctx: ctx, pass: p, plan: plan, idle: at.idle, gate: manifest.NewGate(p.request.Admit, p.request.Refused, p.request.PostRenderers, p.request.CommonMetadata)}
+	s.fence = fence.New(p.engine.opts.Now, s.look)
+	req := p.request
+	req.fence = s.fence
+	var err error
+	if s.conn, err = p.engine.dial(req); err != nil {
+		return nil, err
+	}
+	if s.state, err = p.engine.index(ctx, p.request); err != nil {
+		return nil, err
+	}
+	s.records = records.NewDriver(ctx, p.engine.records(s.conn, p.request, &p.slot.memory), s.fence, s.state)
+	s.records.Asks = records.Asks{Create: s.beforeCreate, Weigh: s.weigh, Later: s.later, Proven: p.want.Proven}
+	if s.config, err = s.conn.Configuration(s.records); err != nil {
+		return nil, err
+	}
+	s.config.Log = s.logf
+	s.setTerms(at)
+	return s, nil
+}
+
+// setTerms tells the client how this action is done.
+func (s *session) setTerms(at *place) {
+	c := s.conn.Client
+	how := s.how()
+	c.Log = s.logf
+	c.Terms = cluster.Terms{Idle: at.idle, Superseded: s.pass.slot.superseded, Force: how.Force, Timeout: s.within(how.Timeout), App: s.pass.want.App, Lenient: how.DisableOpenAPIValidation}
+	c.Terms.TakeOwnership = how.TakeOwnership && (s.plan.Act == decide.Install || s.plan.Act == decide.Upgrade)
+	last := s.state.Last()
+	if last == nil {
+		return
+	}
+	c.Terms.Wary = last.Status == helm.StatusFailed && (s.plan.Act == decide.Rollback || s.state.Deployed() == nil)
+	// What a failed attempt left is not what the deployed revision says.
+	changes := s.plan.Act == decide.Upgrade || s.plan.Act == decide.Uninstall
+	if changes && last.Status == helm.StatusDeployed && s.pass.request.knows(last) {
+		c.Terms.Unmoved = s.pass.request.Unmoved
+	}
+}
+
+// setRan tells the client the hooks that the revisions at hand ran.
+func (s *session) setRan() error {
+	c := s.conn.Client
+	c.Terms.Ran = map[manifest.Identity]bool{}
+	for _, h := range s.records.Revisions() {
+		for _, hook := range h.Hooks {
+			if hook.LastRun.StartedAt.IsZero() {
+				continue
+			}
+			docs, err := manifest.Parse(hook.Manifest)
+			if err != nil {
+				return fmt.Errorf("reading the hooks of revision %d: %w", h.Version, err)
+			}
+			for _, u := range manifest.Objects(docs) {
+				c.Terms.Ran[c.Release.Identify(u)] = true
+			}
+		}
+	}
+	return nil
+}
+
+// beforeCreate stands between rendering and the first write. Once it has passed, the revision is recorded as ours.
+func (s *session) beforeCreate(rel *helm.Release) error {
+	if s.plan.Act == decide.Rollback {
+		if err := s.readmit(rel); err != nil {
+			return err
+		}
+	}
+	if s.plain != nil {
+		rel.Chart = s.chart // What helm shows of the release is what was released.
+	}
+	if err := s.gate.PassHooks(rel.Hooks); err != nil {
+		return err
+	}
+	if err := s.guardData(rel.Manifest); err != nil {
+		return err
+	}
+	if err := fault.Join(s.setRan(), s.removeLeftovers(rel.Manifest)); err != nil {
+		return err
+	}
+	surplus := s.state.Surplus(maxHistory-1, s.pass.want.Proven, s.pass.want.Trusts)
+	if err := s.records.Drop(s.ctx, surplus); err != nil {
+		return err
+	}
+	return s.mark(rel)
+}
+
+// weigh asks whether the manifests of a new revision, and as many records of its size as are kept, are too much.
+func (s *session) weigh(rel *helm.Release, record int) error {
+	if s.plan.Act == decide.Rollback || s.pass.request.Weigh == nil {
+		return nil
+	}
+	bytes := int64(maxHistory) * int64(record)
+	for _, hook := range rel.Hooks {
+		bytes += int64(len(hook.Manifest))
+	}
+	size, err := sizeOf(rel.Manifest)
+	if err != nil {
+		return err
+	}
+	bytes += size
+	s.gate.Refused = s.pass.request.Weigh(bytes)
+	return s.gate.Refused
+}
+
+// sizeOf is budget.Size of the objects of a manifest, without reading those of which none can be large.
+func sizeOf(text string) (int64, error) {
+	if len(text) <= budget.PlainTemplate {
+		return int64(len(text)), nil
+	}
+	docs, err := manifest.Parse(text)
+	if err != nil {
+		return 0, fmt.Errorf("reading what was rendered: %w", err)
+	}
+	return budget.Size(manifest.Objects(docs)), nil
+}
+
+// mark labels a new revision as ours.
+func (s *session) mark(rel *helm.Release) error {
+	text, err := decide.Content(rel)
+	if err != nil {
+		return fault.Render(err)
+	}
+	labels := notOurs(rel.Labels)
+	labels[decide.AppLabel] = s.pass.want.App
+	labels[decide.HolderLabel] = s.pass.want.Holder
+	labels[decide.RevisionLabel] = strconv.Itoa(rel.Version)
+	labels[decide.ContentLabel] = text
+	labels[decide.AttemptLabel] = strconv.Itoa(s.plan.Attempts + 1)
+	labels[decide.DigestLabel], labels[decide.TrialLabel] = s.pass.want.Digest, s.pass.want.Trial
+	if s.pass.request.Asked != "" {
+		labels[decide.AskedLabel] = decide.LabelValue(s.pass.request.Asked)
+	}
+	if s.plan.Blame > 0 {
+		labels[decide.BlameLabel] = strconv.Itoa(s.plan.Blame)
+	}
+	switch s.plan.Act {
+	case decide.Install:
+		labels[decide.ActionLabel] = decide.ActionInstall
+	case decide.Rollback:
+		target := rel.Labels
+		labels[decide.DigestLabel], labels[decide.TrialLabel] = target[decide.DigestLabel], target[decide.TrialLabel]
+		labels[decide.ActionLabel], labels[decide.ToLabel], labels[decide.HeldLabel] = decide.ActionRollback, strconv.Itoa(s.plan.To), s.pass.want.Trial
+	}
+	rel.Labels = labels
+	return nil
+}
+
+// notOurs returns the labels that are not kubeop's.
+func notOurs(labels map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range labels {
+		if !strings.HasPrefix(k, v1alpha1.Group+"/") {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// removeLeftovers deletes what the last attempt made, if it failed, and neither the deployed revision nor the new manifest
+// has: Helm compares only with the deployed revision and would leave it behind. Earlier attempts' leftovers went when the
+// last one began.
+func (s *session) removeLeftovers(manifest string) error {
+	last := s.state.Last()
+	if last == nil || last.Status != helm.StatusFailed {
+		return nil
+	}
+	keep := []string{manifest}
+	if deployed := s.state.Deployed(); deployed != nil {
+		keep = append(keep, s.revision(deployed.Number).Manifest)
+	}
+	return s.objects().RemoveLeftovers([]*helm.Release{s.revision(last.Number)}, keep)
+}
+
+// readmit has the objects of an earlier revision pass the gate once more. What the app changes after rendering is in them
+// already; what kubeop puts on them is taken off, as it would be refused.
+func (s *session) readmit(rel *helm.Release) error {
+	s.gate.AsChanged()
+	bare, err := unstamped(rel.Manifest)
+	if err != nil {
+		return err
+	}
+	if rel.Manifest, err = s.gate.Pass(bare); err != nil {
+		return err
+	}
+	hooks := make([]*helm.Hook, len(rel.Hooks))
+	for i, h := range rel.Hooks {
+		own := *h // the earlier revision keeps its own
+		own.LastRun = helm.HookExecution{}
+		if own.Manifest, err = unstamped(h.Manifest); err != nil {
+			return err
+		}
+		hooks[i] = &own
+	}
+	rel.Hooks = hooks
+	return nil
+}
+
+// unstamped is a manifest without the labels of kubeop, on objects and on the templates in them.
+func unstamped(text string) (string, error) {
+	docs, err := manifest.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	for _, u := range manifest.Objects(docs) {
+		unstamp(u.Object)
+	}
+	return manifest.Write(docs)
+}
+
+func unstamp(node map[string]any) {
+	if metadata, ok := node["metadata"].(map[string]any); ok {
+		if labels, ok := metadata["labels"].(map[string]any); ok {
+			maps.DeleteFunc(labels, func(k string, _ any) bool { return strings.HasPrefix(k, v1alpha1.Group+"/") })
+		}
+	}
+	for _, child := range node {
+		if inner, ok := child.(map[string]any); ok {
+			unstamp(inner)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package release
+
+import (
+	"context"
+	"errors"
+
+	"github.com/kubeop/kubeop/delivery/release/decide"
+)
+
+// defaultRetries of an input before it is given up.
+const defaultRetries = 1
+
+// pass is one look at a release whose slot is free.
+type pass struct {
+	engine  *Engine
+	slot    *slot
+	request Request
+	want    decide.Want
+}
+
+// enterSlot begins a pass; release ends it.
+func (e *Engine) enterSlot(req Request) (p *pass, release func(), err error) {
+	if err := req.check(); err != nil {
+		return nil, nil, err
+	}
+	digest, trial, err := req.digests()
+	if err != nil {
+		return nil, nil, err
+	}
+	slot := e.slot(req.key())
+	slot.mu.Lock()
+	return e.pass(slot, req, digest, trial), slot.mu.Unlock, nil
+}
+
+// pass is made with the slot locked.
+func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
+	req.seal = e.opts.Seal
+	retries := defaultRetries
+	if n := req.Actions.Remediation.Retries; n != nil {
+		retries = int(*n)
+	}
+	alive := e.opts.HolderAlive
+	if slot.fenced {
+		// Whoever took the release from this process is alive.
+		alive = func(string) bool { return true }
+	}
+	return &pass{engine: e, slot: slot, request: req, want: decide.Want{
+		App:         decide.LabelValue(req.App.Name),
+		Holder:      e.opts.Holder,
+		Digest:      digest,
+		Trial:       trial,
+		HolderAlive: alive,
+		Now:         e.opts.Now(),
+		Timeout:     req.longest(),
+		Retry:       req.Retry,
+		Retries:     retries,
+		Strategy:    req.Actions.Remediation.Strategy,
+		Force:       req.Force,
+		Reset:       req.Reset,
+		Proven:      req.proven,
+		Trusts:      slot.memory.Trusts,
+		Last:        slot.last,
+	}}
+}
+
+func (p *pass) start(ctx context.Context, j job) (Outcome, error) {
+	j.tenant = p.request.Tenant
+	if p.want.Force || p.want.Reset {
+		j.asked = decide.LabelValue(p.request.Asked)
+	}
+	err := p.engine.start(ctx, p.slot, p.request.App, j)
+	if err != nil && !errors.Is(err, errInLine) {
+		return Outcome{}, err
+	}
+	return Outcome{Running: true, Queued: err != nil, Action: string(j.act), Why: j.why}, nil
+}

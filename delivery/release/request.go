@@ -1,0 +1,168 @@
+package release
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/digest"
+	"github.com/kubeop/kubeop/delivery/release/charts"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
+	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/fence"
+)
+
+// Request is a release as it should be. The Engine keeps it until the action it starts has ended; it must not be changed.
+type Request struct {
+	// App is the object the release belongs to; Notify gets it. No two apps share a release.
+	App types.NamespacedName
+	// Tenant whose share of the workers and of evaluations its actions take, in whatever namespace. Empty: the
+	// App's namespace has a share of its own.
+	Tenant string
+	// Name and Namespace of the release. Its records are Secrets of that namespace.
+	Name, Namespace string
+	// User is impersonated for everything, such as "system:serviceaccount:team:kubeop-deployer".
+	User string
+	// Chart and Values to release. Values are merged over those of ChartValuesFiles, and these over the chart's own.
+	Chart  charts.Chart
+	Values map[string]any
+	// ChartValuesFiles are files of the chart, merged in order.
+	ChartValuesFiles []string
+	// PostRenderers change what was rendered, hooks included, in order; CommonMetadata is then put on it; then Admit sees it.
+	PostRenderers  []v1alpha1.PostRenderer
+	CommonMetadata *v1alpha1.CommonMetadata
+	// Actions say how it is installed, upgraded, tested, mended and uninstalled. A change of them alone makes no revision,
+	// but an input that failed or is held is tried again when its install, upgrade or tests are to be done otherwise.
+	Actions v1alpha1.HelmActions
+	// Ignore names fields that others may change: a change of theirs is no drift.
+	Ignore []v1alpha1.IgnoreRule
+	// Timeout of the action's hooks, each, where Actions name none. Default 5 minutes.
+	Timeout time.Duration
+	// Admit checks the rendered objects and stamps them in place: first all manifests, then all hooks, Lists flattened. Its
+	// error stops the action before anything is written and comes back in a *NotAllowed. It is called while the action
+	// runs, after Reconcile has returned.
+	Admit func([]*unstructured.Unstructured) error
+	// Refused says that an error of Admit is a refusal, for which only another input helps. Any other is the world's: the
+	// attempt is made again. Nil: all are refusals but those of the network and of an API server that is away.
+	Refused func(error) bool
+	// Weigh is asked before a revision is recorded, but for one of a rollback, with the size of its manifests and of as many records as are
+	// kept, in bytes. Its error is a refusal, as one of Admit is. Nil: all sizes are let through.
+	Weigh func(bytes int64) error
+	// Allowance tells what Admit and Weigh let through, where that is up to more than the input: what failed is tried again with another one.
+	Allowance string
+	// Retry is the pause after so many failed attempts (1 or more) at this very input. Nil: it is not tried again.
+	Retry func(attempts int) time.Duration
+	// Proven says that the revision Known was seen healthy and, where that is asked for, its tests succeeded: a rollback may
+	// return to it. To one of which that was not said before it was superseded, none does.
+	Proven bool
+	// Force upgrades a release that is settled or held. Reset counts the failures of this input as none and lifts its hold.
+	// Set them until Outcome.Accepted says so. Asked identifies the request and is required then: what was accepted once is
+	// not done again, also not by another process.
+	Force, Reset bool
+	Asked        string
+	// Known is the deployed revision whose objects the caller has recorded, and KnownContent the Outcome.Content it came
+	// with, without which the number may be that of another installation; zero for none.
+	Known        int
+	KnownContent string
+	// Unmoved reports that the live object is for certain as the engine last left it. Nil: nothing is known.
+	Unmoved func(*unstructured.Unstructured) bool
+	// Owned names, for each object of the namespace that owns claims with data, those claims, as they are now. Kubernetes would delete
+	// them with the object, so that no action deletes it. Once somebody confirmed that they go, it names none.
+	Owned func(context.Context) (map[types.UID][]string, error)
+	// Sensitive strings, such as values taken from Secrets, are masked in every error.
+	Sensitive []string
+
+	// fence goes round every request of an action, seal is that of the Options.
+	fence *fence.Fence
+	seal  digest.Seal
+}
+
+func (r *Request) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
+}
+
+// knows is whether the caller has recorded this very revision.
+func (r *Request) knows(v *decide.Revision) bool {
+	return v.Number == r.Known && r.seal.Of(v.Content) == r.KnownContent
+}
+
+// proven is whether the caller saw this very revision to be good.
+func (r *Request) proven(v *decide.Revision) bool { return r.Proven && r.knows(v) }
+
+func (r *Request) timeout() time.Duration {
+	if r.Timeout <= 0 {
+		return cluster.DefaultTimeout
+	}
+	return r.Timeout
+}
+
+// longest is the longest that an action may take between two signs of life.
+func (r *Request) longest() time.Duration {
+	longest := r.timeout()
+	a := r.Actions
+	for _, own := range []*metav1.Duration{a.Install.Timeout, a.Upgrade.Timeout, a.Uninstall.Timeout, a.Test.Timeout} {
+		if own != nil {
+			longest = max(longest, own.Duration)
+		}
+	}
+	return longest
+}
+
+// check holds what would else fail dangerously: without a user the operator itself would act.
+func (r *Request) check() error {
+	switch {
+	case r.Name == "" || r.Namespace == "":
+		return errors.New("the release has no name or namespace")
+	case r.User == "":
+		return errors.New("the release has no user to impersonate")
+	case r.Owned == nil:
+		return errors.New("the release does not know what owns claims")
+	case r.Admit == nil:
+		return errors.New("the release has no admission")
+	case (r.Force || r.Reset) && r.Asked == "":
+		return errors.New("the release is to be forced or reset, and Asked does not say for which request")
+	}
+	return nil
+}
+
+// renderVersion is part of every digest. Raise it when the same input makes other objects than before.
+const renderVersion = 2
+
+// digests name the input of a release, of which equal ones need no action, and the trial: the input and how it is to be
+// installed, upgraded and tested, and what is let through, of which one that failed is worth no second look.
+func (r *Request) digests() (digest, trial string, err error) {
+	if r.Chart.Digest == "" {
+		return "", "", errors.New("the chart has no digest")
+	}
+	values := r.Values
+	if values == nil {
+		values = map[string]any{}
+	}
+	input, err := json.Marshal(struct {
+		Render      int
+		Chart, Name string
+		Values      map[string]any
+		Files       []string                 `json:",omitempty"`
+		Renderers   []v1alpha1.PostRenderer  `json:",omitempty"`
+		Common      *v1alpha1.CommonMetadata `json:",omitempty"`
+	}{renderVersion, r.Chart.Digest, r.Name, values, r.ChartValuesFiles, r.PostRenderers, r.CommonMetadata})
+	if err != nil {
+		return "", "", fault.Render(fmt.Errorf("reading the values: %w", err))
+	}
+	digest = decide.Digest(input)
+	how, err := json.Marshal(v1alpha1.HelmActions{
+		Wait: r.Actions.Wait, Install: r.Actions.Install, Upgrade: r.Actions.Upgrade, Test: r.Actions.Test,
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("reading the actions: %w", err)
+	}
+	return digest, decide.Digest(append([]byte(digest+r.Allowance), how...)), nil
+}
