@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,5 +49,12 @@ func TestByKind(t *testing.T) {
 	want := [][]string{{"Secret/a", "Secret/b"}, {"ConfigMap/c"}, {"Secret/d"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestUnaskedGetIsNotFound pins how an info's Get finds nothing: building the request fails with a 404, and none is sent.
+func TestUnaskedGetIsNotFound(t *testing.T) {
+	if err := (unasked{}).Get().Resource("pods").Name("web").Do(t.Context()).Error(); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, want a 404", err)
 	}
 }
