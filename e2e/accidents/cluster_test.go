@@ -23,14 +23,14 @@ var retained = []string{"paas.kubeop.io/retained", "store-data"}
 // purposeAccidents were confirmed, or marked, and are regretted afterwards. They concern nobody else's deletions.
 var purposeAccidents = []accident{
 	{
-		slip: "a project is removed, and the deletion confirmed", on: own,
-		fate: "its apps go; the namespace stays with the claim", mend: "`git revert`: the claim is mounted again",
+		slip: "a project is removed, and its deletion is confirmed", on: own,
+		fate: "its apps are deleted; the namespace stays with the claim", mend: "`git revert`: the claim is mounted again",
 		says: retained, place: output("get namespace $ns -o yaml"), back: revert, gone: true,
 		do: all(remove("$r"), confirm, projectGone),
 	},
 	{
-		slip: "a confirmation for a shorter list is used for a longer one", on: own,
-		fate: "the longer list is held and asked for anew", mend: "`git revert`",
+		slip: "the confirmation of a shorter list is used for a longer one", on: own,
+		fate: "the longer list is held and needs a new confirmation", mend: "`git revert`",
 		says: append(held, "$ns/store-data"), place: repository, back: revert,
 		do: func(s *scene) {
 			removeNotes(s)
@@ -43,8 +43,8 @@ var purposeAccidents = []accident{
 		},
 	},
 	{
-		slip: "apps are removed and confirmed, brought back, and removed again", on: own,
-		fate: "the second removal is held as the first was", mend: "`git revert`",
+		slip: "apps are removed with a confirmation, restored, and removed again", on: own,
+		fate: "the second removal is held like the first", mend: "`git revert`",
 		says: append(held, "note3"), place: repository, back: revert,
 		do: func(s *scene) {
 			removeNotes(s)
@@ -57,20 +57,20 @@ var purposeAccidents = []accident{
 		},
 	},
 	{
-		slip: "`kubectl delete tenant` with its mark, while Git has it", on: own,
-		fate: "it is declared again and takes its namespaces back", mend: "by itself",
+		slip: "`kubectl delete tenant` with its annotation, while Git declares it", on: own,
+		fate: "it is declared again and gets its namespaces back", mend: "by itself",
 		says: []string{"Succeeded", "NamespaceAdopted"}, place: each(tenantStatus, events), back: none, gone: true, newPods: true,
 		do: all(kubectl("annotate tenant $t --overwrite paas.kubeop.io/allow-deletion=$t"), kubectl("delete tenant $t --wait=false")),
 	},
 	{
-		slip: "`kubectl delete project` with its mark, while Git has it", on: own,
-		fate: "it is declared again and takes its namespace back", mend: "by itself",
+		slip: "`kubectl delete project` with its annotation, while Git declares it", on: own,
+		fate: "it is declared again and gets its namespace back", mend: "by itself",
 		says: []string{"Succeeded", "NamespaceAdopted"}, place: each(project, events), back: none, gone: true, newPods: true,
 		do: all(kubectl("annotate project shop -n $home --overwrite paas.kubeop.io/allow-deletion=shop"), kubectl("delete project shop -n $home --wait=false")),
 	},
 	{
-		slip: "`kubectl delete namespace` of a project, with its mark, while Git has it", on: own,
-		fate: "it is made again, with a new claim; the volume of the old one stays", mend: "the volume is handed to the new claim (docs/data.md)",
+		slip: "`kubectl delete namespace` of a project, with its annotation, while Git declares it", on: own,
+		fate: "it is created again, with a new claim; the volume of the old one stays", mend: "the volume is given to the new claim (docs/data.md)",
 		says: []string{"VolumesRetained", "Succeeded"}, place: each(events, project), newPods: true, newClaims: true,
 		do: all(allowNamespace, kubectl("delete namespace $ns --timeout=60s")),
 		back: func(s *scene) {
@@ -82,8 +82,8 @@ var purposeAccidents = []accident{
 		},
 	},
 	{
-		slip: "the IngressClass and the webhook of a Helm app are left behind by its removal", on: own,
-		fate: "they go with the app", mend: "not needed",
+		slip: "a Helm app with an IngressClass and a webhook is removed", on: own,
+		fate: "they are deleted with the app", mend: "not needed",
 		says: []string{"Succeeded"}, place: repository, back: none,
 		do: func(s *scene) {
 			s.commit("Deliver a class", func() {
@@ -119,14 +119,14 @@ webhooks:
 // confirmedAccidents confirm deletions of the platform repository, where other accidents would be confirmed with them.
 var confirmedAccidents = []accident{
 	{
-		slip: "a tenant is removed from the platform repository, and the deletion confirmed", on: inPlatform,
-		fate: "its apps go; the namespaces stay with their claims", mend: "`git revert`: the tenant has its namespaces again",
+		slip: "a tenant is removed from the platform repository, and its deletion is confirmed", on: inPlatform,
+		fate: "its apps are deleted; the namespaces stay with their claims", mend: "`git revert`: the tenant gets its namespaces back",
 		says: retained, place: output("get namespace $ns -o yaml"), back: revert, gone: true,
 		do: all(remove("tenants/$t"), confirm, projectGone),
 	},
 	{
-		slip: "tenant.yaml of a tenant with a repository of its own is removed, and the deletion confirmed", on: own,
-		fate: "its apps go; the namespaces stay with their claims", mend: "`git revert`: the tenant has its namespaces again",
+		slip: "tenant.yaml of a tenant with a repository of its own is removed, and the deletion is confirmed", on: own,
+		fate: "its apps are deleted; the namespaces stay with their claims", mend: "`git revert`: the tenant gets its namespaces back",
 		says: retained, place: output("get namespace $ns -o yaml"), back: revertTenant, gone: true,
 		do: func(s *scene) {
 			s.inRoot("Remove "+s.tenant, func() { s.must(root.Remove(s.expand("tenants/$t"))) })
@@ -139,8 +139,8 @@ var confirmedAccidents = []accident{
 // clusterAccidents happen to everybody at once.
 var clusterAccidents = []accident{
 	{
-		slip: "`kubectl delete repository platform`, and an app removed before it is back", on: inPlatform,
-		fate: "it is declared again; pushes go on, and the app goes", mend: "by itself",
+		slip: "`kubectl delete repository platform`, and an app is removed before the Repository exists again", on: inPlatform,
+		fate: "it is declared again; pushes continue, and the app is deleted", mend: "by itself",
 		says: []string{"Succeeded"}, place: platformRepository, back: revert,
 		do: all(kubectl("delete repository platform --wait=false"), func(s *scene) {
 			s.commit("Edit note0, remove note1", func() {
@@ -152,7 +152,7 @@ var clusterAccidents = []accident{
 		}),
 	},
 	{
-		slip: "the operator is killed while a push is delivered", on: own, fate: "it goes on when it is back", mend: "by itself",
+		slip: "the operator is killed while a push is delivered", on: own, fate: "it continues after the restart", mend: "by itself",
 		says: []string{"Succeeded", "killed"}, place: each(repository, noteText("note0")), back: revert,
 		do: all(edit("$r/apps/note0/app.yaml", "hello", "killed"), killOperator),
 	},
@@ -167,16 +167,16 @@ var clusterAccidents = []accident{
 		back: all(reappear, ask),
 	},
 	{
-		slip: "a project is removed while the operator is down", on: own, fate: "held when it is back", mend: "`git revert`",
+		slip: "a project is removed while the operator is down", on: own, fate: "held when it runs again", mend: "`git revert`",
 		says: append(held, "$ns/store-data"), place: repository, back: revert,
 		do: all(operatorDown, remove("$r"), operatorUp),
 	},
 	{
-		slip: "the Git hosts of thirty tenants hang", on: own, fate: "the others' pushes are applied as ever; the Repositories of the thirty say it", mend: "not needed",
+		slip: "the Git hosts of thirty tenants hang", on: own, fate: "the pushes of others are applied as usual; the Repositories of the thirty report it", mend: "not needed",
 		says: []string{"it has not answered", "quick"}, place: each(hanging, noteText("note0")), do: hangingHosts, back: all(healHosts, revert),
 	},
 	{
-		slip: "the API server hangs for a minute", on: own, fate: "the operator goes on afterwards, without a restart", mend: "by itself",
+		slip: "the API server hangs for a minute", on: own, fate: "the operator continues afterwards, without a restart", mend: "by itself",
 		says: []string{"Succeeded"}, place: repository, back: none,
 		do: func(s *scene) {
 			before := restarts(s)
@@ -187,26 +187,26 @@ var clusterAccidents = []accident{
 		},
 	},
 	{
-		slip: "`kubectl delete crd apps.paas.kubeop.io`, with its mark", on: own,
-		fate: "every workload runs on", mend: "`kubectl apply` of the chart's CRDs: everything is taken back, no pod restarts",
+		slip: "`kubectl delete crd apps.paas.kubeop.io`, with its annotation", on: own,
+		fate: "every workload keeps running", mend: "`kubectl apply` of the chart's CRDs: everything is managed again, no pod restarts",
 		says: []string{"LeftRunning", "CustomResourceDefinition apps.paas.kubeop.io is being deleted"}, place: events,
 		do: deleteCRDs("apps"), back: applyCRDs,
 	},
 	{
-		slip: "`kubectl delete crd tenants.paas.kubeop.io`, with its mark", on: own,
-		fate: "every namespace and workload stays", mend: "`kubectl apply` of the chart's CRDs: everything is taken back, no pod restarts",
+		slip: "`kubectl delete crd tenants.paas.kubeop.io`, with its annotation", on: own,
+		fate: "every namespace and workload stays", mend: "`kubectl apply` of the chart's CRDs: everything is managed again, no pod restarts",
 		says: []string{"LeftRunning", "CustomResourceDefinition tenants.paas.kubeop.io is being deleted"}, place: events,
 		do: deleteCRDs("tenants"), back: applyCRDs,
 	},
 	{
-		slip: "all of kubeop's CRDs are deleted, with their marks", on: inPlatform,
-		fate: "every workload runs on", mend: "`kubectl apply` of the chart's CRDs: everything is taken back, no pod restarts",
+		slip: "all of kubeop's CRDs are deleted, with their annotations", on: inPlatform,
+		fate: "every workload keeps running", mend: "`kubectl apply` of the chart's CRDs: everything is managed again, no pod restarts",
 		says: []string{"LeftRunning", "is being deleted"}, place: events,
 		do: deleteCRDs("tenants", "repositories", "projects", "apps"), back: applyCRDs,
 	},
 	{
 		slip: "`helm uninstall kubeop`", on: own,
-		fate: "every workload runs on", mend: "`helm install`: everything is taken back, no pod restarts",
+		fate: "every workload keeps running", mend: "`helm install`: everything is managed again, no pod restarts",
 		says: []string{"store"}, place: output("get deployment -n $ns -o name"),
 		do: func(s *scene) {
 			_, err := platform.Helm(s.t.Context(), "uninstall", "kubeop", "--namespace", "kubeop-system", "--wait", "--timeout", "2m")

@@ -19,7 +19,7 @@ var gitAccidents = []accident{
 	},
 	{
 		slip: "tenant.yaml of a tenant with a repository of its own is removed", on: own,
-		fate: "held: nothing of the tenant goes, its repository is followed on", mend: "`git revert`",
+		fate: "held: nothing of the tenant is deleted, and kubeop still follows its repository", mend: "`git revert`",
 		says: append(held, "Tenant $t", "$ns/store-data"), place: platformRepository,
 		do: func(s *scene) {
 			s.inRoot("Remove "+s.tenant, func() { s.must(root.Remove(s.expand("tenants/$t"))) })
@@ -27,8 +27,8 @@ var gitAccidents = []accident{
 		back: revertTenant,
 	},
 	{
-		slip: "tenant.yaml is removed, the projects beside it stay", on: inPlatform,
-		fate: "the tenant and all it has stay as they were", mend: "`git revert`",
+		slip: "tenant.yaml is removed, and the projects beside it stay", on: inPlatform,
+		fate: "the tenant and everything it has stay unchanged", mend: "`git revert`",
 		says: []string{"tenants/$t", "tenant.yaml"}, do: remove("tenants/$t/tenant.yaml"), place: platformRepository, back: revert,
 	},
 	{
@@ -52,35 +52,35 @@ var gitAccidents = []accident{
 		fate: "held", mend: "`git revert`", says: append(held, "$ns/store-data"), do: remove("projects"), place: repository, back: revert,
 	},
 	{
-		slip: "kubeop.yaml is removed with all the rest", on: own,
+		slip: "kubeop.yaml is removed with everything else", on: own,
 		fate: "nothing of the commit is applied", mend: "`git revert`",
 		says: []string{"kubeop.yaml"}, do: remove("projects", "kubeop.yaml"), place: repository, back: revert,
 	},
 	{
-		slip: "project.yaml is removed, the apps beside it stay", on: own,
-		fate: "the project stays as it was", mend: "`git revert`",
+		slip: "project.yaml is removed, and the apps beside it stay", on: own,
+		fate: "the project stays unchanged", mend: "`git revert`",
 		says: []string{"projects/shop", "project.yaml"}, do: remove("$r/project.yaml"), place: repository, back: revert,
 	},
 	{
 		slip: "the folder of a project is renamed", on: own,
-		fate: "the old project is held, with its data; the new one begins empty", mend: "`git revert`, and the new one's removal confirmed",
+		fate: "the deletion of the old project is held, with its data; the new one starts empty", mend: "`git revert`, and the removal of the new one is confirmed",
 		says: append(held, "$ns/store-data"), place: repository, back: all(revert, confirm),
 		do: all(move("projects/shop", "projects/store"), edit("projects/store/project.yaml", "shop", "store")), newPods: true,
 	},
 	{
 		slip: "an app with a volume is removed", on: own,
-		fate: "its pods go; the claim and what is in it stay", mend: "`git revert`: the app mounts its claim again",
+		fate: "its pods are deleted; the claim and its data stay", mend: "`git revert`: the app mounts its claim again",
 		says: []string{"Kept", "PersistentVolumeClaim/store-data"}, do: remove("$r/apps/store"), place: events, back: revert, gone: true,
 	},
 	{
 		slip: "an app with a volume is renamed", on: own,
-		fate: "the new app says that it begins empty; the old claim stays", mend: "`movedFrom`, or `git revert`",
+		fate: "the new app says that it starts empty; the old claim stays", mend: "`movedFrom`, or `git revert`",
 		says: []string{"movedFrom", "store"}, place: app("depot"), back: revert, gone: true,
 		do: renameStore(""),
 	},
 	{
-		slip: "an app with a volume is renamed, and nobody looks at what it says", on: own,
-		fate: "the new app runs on an empty claim beside the old one", mend: "`movedFrom`: it mounts the claim of before",
+		slip: "an app with a volume is renamed, and its warning is ignored", on: own,
+		fate: "the new app runs with an empty claim beside the old one", mend: "`movedFrom`: it mounts the former claim",
 		says: []string{"movedFrom: {app: store}"}, place: app("depot"), gone: true,
 		do: all(renameStore(""), func(s *scene) { s.says(output("get pvc depot-data -n $ns"), []string{"Bound"}) }),
 		back: all(renameStore("  movedFrom: {app: store}\n"), func(s *scene) {
@@ -90,7 +90,7 @@ var gitAccidents = []accident{
 	},
 	{
 		slip: "an app with a volume is moved to another project", on: own,
-		fate: "its data stays in the old project; the new app begins empty", mend: "`git revert`, and the new project's removal confirmed",
+		fate: "its data stays in the old project; the new app starts empty", mend: "`git revert`, and the removal of the new project is confirmed",
 		says: []string{"StartedEmpty", "claim store-data starts empty here", "$ns"}, place: appIn("other", "store"), back: all(revert, confirm), gone: true,
 		do: func(s *scene) {
 			s.commit("Move store", func() {
@@ -102,25 +102,25 @@ var gitAccidents = []accident{
 	},
 	{
 		slip: "the volume is removed from app.yaml", on: own,
-		fate: "the pod is made anew without it; the claim stays", mend: "`git revert`",
+		fate: "the pod is replaced by one without it; the claim stays", mend: "`git revert`",
 		says: []string{"PersistentVolumeClaim store-data: holds data"}, place: app("store"), back: revert, newPods: true,
 		do: all(edit("$r/apps/store/app.yaml", "    volumes: [{name: data, mountPath: /data, size: 1Mi}]\n", ""),
 			edit("$r/apps/store/app.yaml", "    env: [{name: STARTS, value: /data/starts}]\n", "")),
 	},
 	{
-		slip: "the volume is given another name", on: own,
-		fate: "a new claim is made; the old one stays", mend: "`git revert`",
+		slip: "the volume is renamed", on: own,
+		fate: "a new claim is created; the old one stays", mend: "`git revert`",
 		says: []string{"PersistentVolumeClaim store-data: holds data"}, place: app("store"), back: revert, newPods: true,
 		do: edit("$r/apps/store/app.yaml", "name: data, mountPath", "name: files, mountPath"),
 	},
 	{
 		slip: "the volume is made smaller", on: own,
-		fate: "the API server refuses it; the app runs on as it was", mend: "`git revert`",
+		fate: "the API server refuses it; the app continues unchanged", mend: "`git revert`",
 		says: []string{"store-data"}, place: app("store"), back: revert,
 		do: edit("$r/apps/store/app.yaml", "size: 1Mi", "size: 512Ki"),
 	},
 	{
-		slip: "removed by one commit and brought back by the next, pushed at once", on: own,
+		slip: "one commit removes an app and the next restores it, both in one push", on: own,
 		fate: "nothing", mend: "not needed", says: []string{"Succeeded"}, place: repository, back: none,
 		do: func(s *scene) {
 			s.must(s.repo.Remove("projects"))
@@ -139,14 +139,14 @@ var gitAccidents = []accident{
 		}),
 	},
 	{
-		slip: "a deletion is confirmed with the wrong word", on: own,
+		slip: "a deletion is confirmed with a wrong token", on: own,
 		fate: "it stays held", mend: "`git revert`",
 		says: append(held, "$ns/store-data"), place: repository, back: revert,
 		do: all(remove("$r"), kubectl("annotate repository $t --overwrite paas.kubeop.io/confirm-deletions=yes")),
 	},
 	{
-		slip: "the tree of somebody else is pushed", on: own,
-		fate: "held: it shares nothing with what is applied", mend: "`git revert`",
+		slip: "the tree of another repository is pushed", on: own,
+		fate: "held: the tree declares nothing of what is applied", mend: "`git revert`",
 		says: append(held, "$ns/store-data"), place: repository, back: revert, newPods: true,
 		do: func(s *scene) {
 			s.commit("Another's tree", func() {
@@ -157,7 +157,7 @@ var gitAccidents = []accident{
 	},
 	{
 		slip: "force-push to an older commit", on: own,
-		fate: "held: nothing of it is applied", mend: "the commit is pushed again, or let in by `paas.kubeop.io/confirm-history`",
+		fate: "held: nothing of it is applied", mend: "the commit is pushed again, or accepted by `paas.kubeop.io/confirm-history`",
 		says: []string{"HistoryRewritten", "paas.kubeop.io/confirm-history="}, place: repository,
 		do: func(s *scene) {
 			s.commit("One more", func() { s.must(s.repo.Write("README.md", []byte(s.tenant))) })
@@ -167,7 +167,7 @@ var gitAccidents = []accident{
 		back: func(s *scene) { forcePush(s, "main") },
 	},
 	{
-		slip: "force-push of a history that has nothing to do with it", on: own,
+		slip: "force-push of an unrelated history", on: own,
 		fate: "held: nothing of it is applied", mend: "force-push of the right one, or `paas.kubeop.io/confirm-history`",
 		says: []string{"HistoryRewritten", "paas.kubeop.io/confirm-history="}, place: repository,
 		do: func(s *scene) {
@@ -187,8 +187,8 @@ var gitAccidents = []accident{
 		},
 	},
 	{
-		slip: "force-push to an older commit, let in on purpose", on: own,
-		fate: "once confirmed the older commit is applied", mend: "the next push goes on from there",
+		slip: "force-push to an older commit, confirmed on purpose", on: own,
+		fate: "once confirmed the older commit is applied", mend: "the next push continues from there",
 		says: []string{"HistoryRewritten"}, place: repository,
 		do: func(s *scene) {
 			s.commit("Say more", func() {
@@ -206,7 +206,7 @@ var gitAccidents = []accident{
 	},
 	{
 		slip: "the branch is removed on the Git host", on: own,
-		fate: "what runs stays; the Repository says that the branch is not there", mend: "the branch is pushed again",
+		fate: "what runs stays; the Repository says that the branch does not exist", mend: "the branch is pushed again",
 		says: []string{"SourceNotFound", "main"}, place: repository,
 		do: func(s *scene) {
 			deleteBranch(s)

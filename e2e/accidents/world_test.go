@@ -18,7 +18,7 @@ const ofNamespace = "serviceaccounts,roles,rolebindings,resourcequotas,limitrang
 var worldAccidents = []accident{
 	{
 		slip: "a namespace is deleted, and restored by a tool that drops UIDs and owners", on: own,
-		fate: "everything in it is taken back, the claim with its volume", mend: "by itself",
+		fate: "everything in it is managed again, the claim with its volume", mend: "by itself",
 		says: []string{"Succeeded"}, place: each(project, app("store")), back: ask, newPods: true, newClaims: true,
 		do: func(s *scene) {
 			allowNamespace(s)
@@ -37,7 +37,7 @@ var worldAccidents = []accident{
 	},
 	{
 		slip: "all Tenants, Projects, Apps and Repositories are lost, and restored from a backup older than Git", on: own,
-		fate: "every namespace is its tenant's again, though that has another UID, and Git's newest commit is applied", mend: "by itself",
+		fate: "every namespace belongs to its tenant again, although the tenant has another UID, and Git's newest commit is applied", mend: "by itself",
 		says: []string{"NamespaceAdopted", "Succeeded", "after the backup"}, place: each(events, tenantStatus, app("store"), noteText("note0")), back: all(revert, ask),
 		do: func(s *scene) {
 			operatorDown(s)
@@ -52,7 +52,7 @@ var worldAccidents = []accident{
 	clockJumps("50 minutes back", -50*time.Minute), // An hour back the certificates of this new cluster would not be valid yet.
 	{
 		slip: "etcd is restored from a snapshot older than Git", on: own,
-		fate: "the operator ends, and the next one brings the cluster to what Git says", mend: "by itself",
+		fate: "the operator ends, and the next one applies what Git declares", mend: "by itself",
 		says: []string{"the cluster went back in time", "Kubernetes was restored from a backup"}, back: all(revert, ask),
 		place: output("logs deployment/kubeop -n kubeop-system --previous"),
 		do: func(s *scene) {
@@ -82,7 +82,7 @@ var worldAccidents = []accident{
 func clockJumps(slip string, off time.Duration) accident {
 	return accident{
 		slip: "the operator's clock jumps " + slip, on: own,
-		fate: "pushes are applied as ever, and the operator goes on without a restart", mend: "the clock is set right, which is a jump the other way",
+		fate: "pushes are applied as usual, and the operator continues without a restart", mend: "the clock is corrected, which is a jump in the other direction",
 		says: []string{"Succeeded", "by another clock"}, place: each(repository, noteText("note0")),
 		do: func(s *scene) {
 			before := restarts(s)

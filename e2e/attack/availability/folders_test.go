@@ -88,7 +88,7 @@ func manyFiles(n int) map[string]string {
 var built = box{"kustomize and SOPS", []attack{
 	{name: "replacements that double a text 40 times", key: "doubling", push: kustomized(chain(40), nil),
 		wants: told("RenderFailed", "replacements may make more than")},
-	{name: "variables of a text into 200,000 places", key: "vars", wants: told("RenderFailed", "vars may make more than"),
+	{name: "a variable with a text in 200,000 places", key: "vars", wants: told("RenderFailed", "vars may make more than"),
 		push: kustomized("", map[string]string{
 			"b.yaml":             configMap("b") + "data: {k: '" + strings.Repeat("$(A)", 200_000) + "'}\n",
 			"kustomization.yaml": "resources: [a.yaml, b.yaml]\nvars: [{name: A, objref: {apiVersion: v1, kind: ConfigMap, name: a}, fieldref: {fieldpath: data.k0}}]\n",
@@ -105,16 +105,16 @@ var built = box{"kustomize and SOPS", []attack{
 	{name: "a list of 500,000 in a manifest", key: "million",
 		push:  kustomized("", map[string]string{"a.yaml": configMap("a") + "data: {a: [" + strings.Repeat("a,", 500_000) + "]}"}),
 		wants: told("RenderFailed", "a.yaml")},
-	{name: "90,000 brackets inside each other", key: "deep",
+	{name: "90,000 nested brackets", key: "deep",
 		push:  kustomized("", map[string]string{"a.yaml": configMap("a") + "data: {a: " + strings.Repeat("[", 90_000) + "}"}),
 		wants: told("RenderFailed", "a.yaml")},
 	{name: "YAML of ten billion words by aliases", key: "laughs", push: kustomized("", map[string]string{"a.yaml": laughs(10)}),
 		wants: told("RenderFailed", "a.yaml")},
-	{name: "30 kustomizations each of which takes the next twice", key: "bases", push: folder(doubled(30)), wants: told("RenderFailed", "")},
-	{name: "kustomizations that take each other", key: "ring", push: folder(map[string]string{
+	{name: "30 kustomizations, each of which includes the next twice", key: "bases", push: folder(doubled(30)), wants: told("RenderFailed", "")},
+	{name: "kustomizations that include each other", key: "ring", push: folder(map[string]string{
 		"kustomization.yaml": "resources: [b]\n", "b/kustomization.yaml": "resources: [..]\n"}), wants: told("RenderFailed", "kustomize")},
 	{name: "20,001 files", key: "crowded", push: folder(manyFiles(20_001)), wants: told("", "files and folders")},
-	{name: "a variable of 100 KB into 10,000 places", key: "substitute", wants: told("RenderFailed", "variable"),
+	{name: "a variable of 100 KB in 10,000 places", key: "substitute", wants: told("RenderFailed", "variable"),
 		push: folder(map[string]string{"a.yaml": configMap("a") + "data: {a: '" + strings.Repeat("${V}", 10_000) + "'}\n"},
 			", substitute: {V: "+strings.Repeat("x", 100_000)+"}")},
 	{name: "a SOPS file for 2,000 keys, in 20 copies", key: "sops", wants: told("DecryptionFailed", ""),

@@ -51,7 +51,7 @@ func (r *report) write() error {
 func (r *report) markdown() string {
 	var out strings.Builder
 	head := []string{"#", "finding", "what is attacked", "with what", "another's p99, one attacker", "three", "operator, MiB", "restarts",
-		"CPU of boxes, s", "told after, s", "gone after, s", ""}
+		"CPU of processes, s", "reported after, s", "removed after, s", ""}
 	fmt.Fprintf(&out, "| %s |\n%s|\n", strings.Join(head, " | "), strings.Repeat("|---", len(head)))
 	n := 0
 	for _, x := range boxed {

@@ -71,12 +71,12 @@ func slowBodies(ctx context.Context, _ *site) error {
 
 // requested are attacks by what is asked of the API server and of the operator's doors.
 var requested = box{"the API server and the push hook", []attack{
-	{id: "C4", name: "a kind in lower case, in many apps that try again each second", key: "service",
+	{id: "C4", name: "a kind in lower case, in many apps that retry each second", key: "service",
 		wants: []want{{of: "App", name: "service-0", says: "did you mean Service?"}}, push: apps(number(50, 150), func(n int) string {
 			const spec = "  {type: Raw, retryInterval: 1s, raw: {manifests: [{apiVersion: v1, kind: service, metadata: {name: s%d}, spec: {ports: [{port: 80}]}}]}}\n"
 			return fmt.Sprintf(spec, n)
 		})},
-	{id: "H5", name: "a PriorityClass that is for administrators", key: "priority", ready: administrators, push: pod("priorityClassName: administrators"),
+	{id: "H5", name: "a PriorityClass for administrators", key: "priority", ready: administrators, push: pod("priorityClassName: administrators"),
 		wants: told("", "priorit")},
 	{id: "M4", name: "a pod that takes 30 years to end", key: "grace", push: pod("terminationGracePeriodSeconds: 1000000000"),
 		wants: told("", "terminationGracePeriodSeconds")},
@@ -85,11 +85,11 @@ var requested = box{"the API server and the push hook", []attack{
 		push: source("  type: Raw\n  dependsOn: [{apiVersion: v1, kind: secret, name: git, readyExpr: \"dep.data.password == 'x'\"}]\n" +
 			"  raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}\n")},
 	{id: "M2", name: "slow bodies at another tenant's push hook", key: "bodies", does: slowBodies},
-	{name: "kinds that no API server knows, in many apps that try again each second", key: "unknown",
+	{name: "unknown kinds in many apps that retry each second", key: "unknown",
 		wants: []want{{of: "App", name: "unknown-0", says: "Thing"}}, push: apps(number(30, 100), func(n int) string {
 			return fmt.Sprintf("  {type: Raw, retryInterval: 1s, raw: {manifests: [{apiVersion: example%d.com/v1, kind: Thing, metadata: {name: t}}]}}\n", n)
 		})},
-	{name: "an app past the quota, tried each second", key: "quota", wants: told("", "quota"), push: func(s *site) files {
+	{name: "an app above the quota, retried each second", key: "quota", wants: told("", "quota"), push: func(s *site) files {
 		var services strings.Builder
 		for n := range 110 {
 			fmt.Fprintf(&services, "    - {apiVersion: v1, kind: Service, metadata: {name: q%d}, spec: {ports: [{port: 80}]}}\n", n)

@@ -76,7 +76,7 @@ var fetchedAndJudged = box{"packs, artifacts, indexes, registries, CEL", []attac
 		wants: told("InvalidSource", "")},
 	{name: "a Git server that redirects to itself", key: "loop", push: source("  {type: Git, git: {url: 'http://$host/loop/a'}}\n"),
 		wants: told("", "redirect")},
-	{name: "many apps on a host that says nothing", key: "hangs", alone: true, wants: []want{{of: "App", name: "hangs-0", says: "asked"}},
+	{name: "many apps on a host that never answers", key: "hangs", alone: true, wants: []want{{of: "App", name: "hangs-0", says: "asked"}},
 		push: apps(number(30, 100), func(n int) string {
 			return fmt.Sprintf("  {type: Git, git: {url: 'http://$silent/hangs/%d'}}\n", n)
 		})},
@@ -88,7 +88,7 @@ var fetchedAndJudged = box{"packs, artifacts, indexes, registries, CEL", []attac
 		push: source("  {type: Helm, helm: {repository: 'http://$host/versions', chart: web, version: '>=2'}}\n"), wants: told("", "")},
 	{name: "an index that never ends", key: "noend", push: source("  {type: Helm, helm: {repository: 'http://$silent/endless', chart: web}}\n"),
 		wants: told("", "index")},
-	{name: "many indexes that drip", key: "drips", alone: true, wants: []want{{of: "App", name: "drips-0", reason: "Progressing"}},
+	{name: "many indexes that arrive very slowly", key: "drips", alone: true, wants: []want{{of: "App", name: "drips-0", reason: "Progressing"}},
 		push: apps(number(20, 50), func(n int) string {
 			return fmt.Sprintf("  {type: Helm, helm: {repository: 'http://$silent/drips', chart: web, version: 1.0.%d}}\n", n)
 		})},
@@ -102,7 +102,7 @@ var fetchedAndJudged = box{"packs, artifacts, indexes, registries, CEL", []attac
 		wants: told("", "tags")},
 	{name: "an image whose list of tags never ends", key: "pages",
 		push: source("  {type: Image, image: {reference: $host/pages, policy: {alphabetical: Ascending}}}\n"), wants: told("", "pages")},
-	{name: "a pattern that is slow, over 40,000 tags", key: "pattern",
+	{name: "a slow pattern over 40,000 tags", key: "pattern",
 		push:  source("  {type: Image, image: {reference: $host/pattern, policy: {alphabetical: Ascending, filterTags: {pattern: '^(a|aa|aaa)*(a|b){1,9}c$'}}}}\n"),
 		wants: told("", "")},
 	{name: "an expression of ten to the power of eight", key: "power", push: judged(nestedIn(8, "1") + ".size() == 0"),

@@ -63,8 +63,8 @@ func number(few, many int) int {
 
 // trees are attacks by what is read of a commit, and by values.
 var trees = box{"trees and values", []attack{
-	{id: "C3", name: "an app of manifests of 1 MB, hundreds of them", key: "megabytes", push: manifests(number(300, 1500)), wants: told("TooLarge", "appBytes")},
-	{id: "C3", name: "suspended apps of 900 KB, hundreds of them", key: "suspended", wants: refused(""), push: apps(number(200, 1000), func(int) string {
+	{id: "C3", name: "an app of hundreds of manifests of 1 MB", key: "megabytes", push: manifests(number(300, 1500)), wants: told("TooLarge", "appBytes")},
+	{id: "C3", name: "hundreds of suspended apps of 900 KB", key: "suspended", wants: refused(""), push: apps(number(200, 1000), func(int) string {
 		return "  {type: Raw, suspend: true, raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: " +
 			strings.Repeat("x", 900_000) + "}}]}}\n"
 	})},
@@ -79,7 +79,7 @@ var trees = box{"trees and values", []attack{
 		push: appFile("spec:\n  type: Raw\n  raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: " +
 			strings.Repeat("x", 3_000_000) + "}}]}\n"),
 		wants: refused("large")},
-	{name: "an app.yaml of 900,000 brackets inside each other", key: "brackets", push: appFile("spec: " + strings.Repeat("[", 900_000) + "\n"),
+	{name: "an app.yaml of 900,000 nested brackets", key: "brackets", push: appFile("spec: " + strings.Repeat("[", 900_000) + "\n"),
 		wants: refused("brackets/app.yaml")},
 	{name: "an app.yaml of 300,000 empty lists", key: "empty", push: appFile("spec: [" + strings.Repeat("[],", 300_000) + "[]]\n"),
 		wants: refused("empty/app.yaml")},
@@ -99,12 +99,12 @@ var trees = box{"trees and values", []attack{
 			all[s.folder()+"/v.yaml"] = []byte(laughs(10))
 			return all
 		}},
-	{name: "8 apps that depend on each other in a ring", key: "circle", wants: refused("circle-"), push: func(s *site) files {
+	{name: "a dependency cycle of 8 apps", key: "circle", wants: refused("circle-"), push: func(s *site) files {
 		return apps(8, func(n int) string {
 			return strings.Replace(small(n), "type: Raw", fmt.Sprintf("type: Raw, dependsOn: [{name: circle-%d}]", (n+1)%8), 1)
 		})(s)
 	}},
-	{name: "10,000 files that are no YAML", key: "wrong", alone: true, wants: refused("projects/evil"), push: func(s *site) files {
+	{name: "10,000 files that are not YAML", key: "wrong", alone: true, wants: refused("projects/evil"), push: func(s *site) files {
 		all := files{}
 		for n := range 10_000 {
 			all[fmt.Sprintf("projects/evil/wrong/%d.yaml", n)] = []byte("a: b: c\n")
@@ -121,9 +121,9 @@ var trees = box{"trees and values", []attack{
 		}
 		return raw(of)(s)
 	}},
-	{name: "hundreds of small apps that come and go", key: "many",
+	{name: "hundreds of small apps that are created and deleted", key: "many",
 		wants: []want{{of: "App", name: "many-0", reason: "Succeeded"}, {of: "Repository", says: "apps"}}, push: apps(number(100, 500), small)},
-	{name: "apps that ask for the same object, again each second", key: "quarrel", alone: true,
+	{name: "apps that request the same object each second", key: "quarrel", alone: true,
 		wants: []want{{of: "App", name: "quarrel-1", says: "belongs to"}, {of: "App", name: "quarrel-2", says: "belongs to"}},
 		push: apps(number(30, 300), func(int) string {
 			return "  {type: Raw, retryInterval: 1s, raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}]}}\n"
