@@ -15,9 +15,15 @@ COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 STAMP   := -X github.com/kubeop/kubeop/internal/version.Version=$(VERSION) -X github.com/kubeop/kubeop/internal/version.Commit=$(COMMIT)
 GO      := go build -trimpath
 CRDS    := charts/kubeop/crds
+# The folders whose structure is held by hack/measure.
+CODE    := api cmd controllers delivery gitops internal
 # Extra flags of every `go test`, for example TESTFLAGS='-v -run Quota'.
 TESTFLAGS ?=
 FUZZTIME  ?= 20s
+# RACE=1 runs the tests with Go's race detector, which needs a C compiler and takes about five times as long.
+RACE ?=
+# The packages whose tests `make test` runs.
+PACKAGES ?= ./...
 # Flags of `make bench` and `make bench-scale`, for example BENCHFLAGS='-n 500 -json out.json'; BENCHFLAGS=-help lists them.
 BENCHFLAGS ?=
 # What `make run` and the tests need: the cluster binary, with helm, operator and hello beside it.
@@ -47,9 +53,9 @@ generate: $(BIN)/controller-gen ## write the deepcopy functions and the CRDs fro
 	$(BIN)/controller-gen object crd paths=./api/... output:crd:dir=$(CRDS)
 
 ##@ Before a commit
-test: prerequisites $(addprefix $(BIN)/,cluster helm) ## run the unit tests, the fuzz seeds and the integration tests against a real API server
-	go test -trimpath -timeout 20m $(TESTFLAGS) ./...
-	go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...
+test: prerequisites $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## run the unit, fuzz-seed and integration tests against a real API server; RACE=1 with the race detector
+	$(if $(RACE),CGO_ENABLED=1 go test -race -timeout 60m,go test -timeout 20m) -trimpath $(TESTFLAGS) $(PACKAGES)
+	$(if $(RACE),,go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...)
 
 e2e: prerequisites $(STAGE) ## run the user stories and the accidents on clusters of their own, the operator installed by its chart
 	go test -trimpath -tags e2e -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./e2e ./e2e/accidents
@@ -72,6 +78,7 @@ verify: prerequisites $(BIN)/controller-gen $(BIN)/helm lint ## check formatting
 	@diff -r $(CRDS) .build/verify -x '*.go' && diff api/v1alpha1/zz_generated.deepcopy.go .build/verify/zz_generated.deepcopy.go || { echo "run make generate"; exit 1; }
 	@$(BIN)/helm lint --strict --quiet charts/kubeop
 	@go mod tidy -diff || { echo "run go mod tidy"; exit 1; }
+	@go run ./hack/measure check github.com/kubeop/kubeop hack/measure/allowed.txt $(addprefix ./,$(addsuffix /...,$(CODE)))
 
 lint: $(BIN)/golangci-lint ## hold the house rules (.golangci.yml)
 	@GOFLAGS="$$(go env GOFLAGS) -trimpath" $(BIN)/golangci-lint run ./...
@@ -103,6 +110,10 @@ prerequisites: # say what is missing before something fails for it
 	@for tool in go git; do command -v $$tool >/dev/null || { echo "$$tool is missing: on Debian, apt-get install git and take Go from https://go.dev/dl"; exit 1; }; done
 	@go list -f '{{.GoVersion}}' -m >/dev/null || { echo "kubeop needs Go 1.26 or newer; this is $$(go env GOVERSION)"; exit 1; }
 
+compiler: # the race detector is a C library
+	@command -v gcc >/dev/null || { [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev; } || { echo "gcc is missing: apt-get install gcc libc6-dev"; exit 1; }
+
 $(BIN)/cluster: $(shell find e2e/cluster -type f -not -name '*_test.go' -not -name '*.md' 2>/dev/null)
 	@echo "Building Kubernetes from its Go modules. The first time takes 6 to 8 minutes on two cores, later seconds."
 	@cd e2e/cluster && $(GO) -v -ldflags "$$(cat ldflags)" -o $@ . 2>&1 | awk -v about=3100 -f ../../hack/progress.awk
@@ -113,4 +124,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test e2e attack property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites
+.PHONY: help run run-clean build generate test e2e attack property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler

@@ -38,6 +38,24 @@ func (p *patched) Patch(ctx context.Context, o client.Object, patch client.Patch
 	return p.Client.Patch(ctx, o, patch, options...)
 }
 
+// len is how many patches were made.
+func (p *patched) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.seen)
+}
+
+// step lets the pause between two marks pass, once the first of them has begun it.
+func step(t *testing.T, clock *clocktesting.FakeClock) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !clock.HasWaiters(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no pause begins")
+		}
+	}
+	clock.Step(markPause)
+}
+
 // count waits until so many patches were made, and fails on more.
 func (p *patched) count(t *testing.T, want int) []string {
 	t.Helper()
@@ -72,7 +90,7 @@ func TestPushesInQuickSuccessionChangeTheRepositoryOnce(t *testing.T) {
 	to.count(t, 1)
 	first := requestedAt(t, s)
 	for want := 2; want <= 3; want++ {
-		clock.Step(markPause)
+		step(t, clock)
 		to.count(t, want)
 	}
 	if again := requestedAt(t, s); again == first {

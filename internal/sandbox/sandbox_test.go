@@ -142,6 +142,9 @@ func testPool(t *testing.T, limits Limits) *Pool {
 var small = Limits{Memory: 192 << 20, CPU: 300 * time.Millisecond, Output: 1 << 20, Questions: 3}
 
 func TestLimits(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector's runtime takes more memory than a confined process may have")
+	}
 	p := testPool(t, small)
 	tests := map[string]struct{ function, limit, place string }{
 		"one large allocation":  {"memory", "memory", "values.yaml"},
