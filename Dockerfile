@@ -1,4 +1,4 @@
-# The operator's image: one static binary, certificates, no shell, not root.
+# The operator's image: two static binaries, of which the operator starts the other one to decrypt, certificates, no shell, not root.
 # docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=v0.1.0 -t <registry>/kubeop/operator:v0.1.0 .
 FROM --platform=$BUILDPLATFORM golang:1.26.8 AS build
 WORKDIR /src
@@ -9,10 +9,11 @@ ARG TARGETOS TARGETARCH VERSION=dev COMMIT=unknown
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -o /out/operator -ldflags "-s -w \
       -X github.com/kubeop/kubeop/internal/version.Version=$VERSION -X github.com/kubeop/kubeop/internal/version.Commit=$COMMIT" \
-    ./cmd/operator
+    ./cmd/operator && \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -o /out/decrypt -ldflags "-s -w" ./cmd/decrypt
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /out/operator /operator
+COPY --from=build /out/operator /out/decrypt /
 USER 65532:65532
 ENTRYPOINT ["/operator"]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -68,6 +69,11 @@ func (s *sources) networksLearned(*http.Request) error {
 		return errors.New("the cluster's networks are not known yet: may the operator list and watch nodes, servicecidrs and the endpointslice default/kubernetes?")
 	}
 	return nil
+}
+
+// keyService returns a client for a service that keeps keys of apps, which tenants name as they name sources.
+func (s *sources) keyService(origin *url.URL, ca []byte) (*http.Client, error) {
+	return transport.NewClient(s.network, transport.Auth{CA: ca}, origin)
 }
 
 // named are the hosts that settings name.

@@ -28,6 +28,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/build"
+	"github.com/kubeop/kubeop/delivery/decrypt/sops"
 	"github.com/kubeop/kubeop/delivery/fetch/image"
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 	"github.com/kubeop/kubeop/delivery/release/evaluate"
@@ -44,7 +45,7 @@ var (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
-		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{build.Function: build.Evaluate, pack.Function: pack.Evaluate, image.Function: image.Evaluate}))
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{build.Function: build.Evaluate, build.Decrypts: build.Decrypting(sops.New), pack.Function: pack.Evaluate, image.Function: image.Evaluate}))
 	}
 	testenv.Main(m, &env)
 }
@@ -69,7 +70,7 @@ func evaluates() func(context.Context, apart.Call) ([]byte, error) {
 			return packs.Call(ctx, call)
 		case evaluate.Function:
 			return apart.Runner{}.Do(ctx, c)
-		case build.Function:
+		case build.Function, build.Decrypts:
 			n, _ := built.LoadOrStore(c.Tenant, &atomic.Int64{})
 			n.(*atomic.Int64).Add(1)
 		}

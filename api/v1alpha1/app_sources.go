@@ -152,8 +152,8 @@ type Decryption struct {
 	// Provider of the encryption.
 	// +kubebuilder:validation:Enum=sops
 	Provider string `json:"provider"`
-	// SecretRef names a Secret in the app's namespace with the private keys: each key *.agekey age identities, each key
-	// *.asc an OpenPGP key.
+	// SecretRef names a Secret in the app's namespace with private keys, each key *.agekey age identities, each key *.asc an
+	// OpenPGP key, or with credentials for key services: sops.aws-kms, sops.gcp-kms, sops.azure-kv, sops.vault-token.
 	SecretRef LocalSecretReference `json:"secretRef"`
 }
 

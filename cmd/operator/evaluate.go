@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,11 +22,31 @@ import (
 // wallPerCPU is how many times its processor time the reading of a pack may take.
 const wallPerCPU = 3
 
+// decrypts is the program for apps with keys, beside this one. It links SOPS' library, see cmd/decrypt.
+const decrypts = "decrypt"
+
+// programs are those of functions that this one does not have, by the functions' names.
+func programs() (map[string]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the operator's own program: %w", err)
+	}
+	path := filepath.Join(filepath.Dir(self), decrypts)
+	if _, err := os.Stat(path); err != nil {
+		ctrl.Log.Error(err, "Finding the program that decrypts, without which apps with decryption cannot be built")
+	}
+	return map[string]string{build.Decrypts: path}, nil
+}
+
 // functions are those of the processes, by name.
 var functions = map[string]sandbox.Function{evaluate.Function: evaluate.Chart, build.Function: build.Evaluate, pack.Function: pack.Evaluate, image.Function: image.Evaluate}
 
 // evaluation has charts, the folders and manifests of apps, Git packs, and patterns for tags evaluated in processes of their own.
-func evaluation(c *config.Operator) controllers.Evaluation {
+func evaluation(c *config.Operator) (controllers.Evaluation, error) {
+	other, err := programs()
+	if err != nil {
+		return controllers.Evaluation{}, err
+	}
 	limits := sandbox.Limits{Memory: c.EvaluateMemoryMiB << 20, CPU: c.EvaluateCPU, Wall: c.EvaluateTimeout}
 	pool := sandbox.New(sandbox.Options{Processes: c.EvaluateProcesses, Limits: limits, Log: ctrl.Log.WithName("sandbox")})
 	// Under other limits what was over one is tried again.
@@ -40,7 +61,7 @@ func evaluation(c *config.Operator) controllers.Evaluation {
 			if call.CPU > c.EvaluateCPU {
 				own.CPU, own.Wall = call.CPU, max(c.EvaluateTimeout, wallPerCPU*call.CPU)
 			}
-			return pool.Call(ctx, sandbox.Call{Function: call.Name, Input: call.Input, Asks: call.Asks, Limits: own, Usage: usage})
+			return pool.Call(ctx, sandbox.Call{Function: call.Name, Program: other[call.Name], Input: call.Input, Asks: call.Asks, Limits: own, Usage: usage})
 		},
-	}
+	}, nil
 }

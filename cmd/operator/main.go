@@ -57,7 +57,9 @@ func run(ctx context.Context) error {
 	if settings.Hook, err = listenForHook(c, free); err != nil {
 		return err
 	}
-	settings.Evaluation = evaluation(c)
+	if settings.Evaluation, err = evaluation(c); err != nil {
+		return err
+	}
 	if err := controllers.Setup(mgr, settings); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ func TestWhatAFailedBuildIsCalled(t *testing.T) {
 		"a missing variable object":  {about(render.ErrMissing), step.Fail(v1alpha1.ValuesFailedReason, about(render.ErrMissing))},
 		"the API server's fault":     {about(inputs.ErrReading), step.Fail(v1alpha1.ValuesFailedReason, about(inputs.ErrReading))},
 		"the wrong keys":             {about(decrypt.ErrKeys), step.Stop(v1alpha1.DecryptionFailedReason, about(decrypt.ErrKeys))},
+		"a silent key service":       {about(decrypt.ErrService), step.Fail(v1alpha1.DecryptionFailedReason, about(decrypt.ErrService))},
 		"a damaged file":             {about(decrypt.ErrDamaged), step.Stop(v1alpha1.DecryptionFailedReason, about(decrypt.ErrDamaged))},
 		"a killed process":           {about(build.ErrUnfit), step.Fail(v1alpha1.RenderFailedReason, about(build.ErrUnfit))},
 		"a limit":                    {about(render.ErrTooLarge), step.Stop(v1alpha1.RenderFailedReason, about(render.ErrTooLarge))},

@@ -27,13 +27,15 @@ var errQuestion = errors.New("the question is none of this operator's")
 // answers are those to a process that asks about the files of one build. The errors among them are kept.
 type answers struct {
 	files fs.FS
-	kept  []error
-	bytes int64
+	// service asks services that keep keys. Nil: the build has no keys.
+	service func(ctx context.Context, request []byte) ([]byte, error)
+	kept    []error
+	bytes   int64
 }
 
 // again are answers to another process that is given the same order.
 func (a *answers) again() *answers {
-	return &answers{files: a.files, kept: slices.Clone(a.kept), bytes: a.bytes}
+	return &answers{files: a.files, service: a.service, kept: slices.Clone(a.kept), bytes: a.bytes}
 }
 
 // keep numbers an error; it is nil for nil.
@@ -47,7 +49,10 @@ func (a *answers) keep(err error) *failure {
 }
 
 // answer answers one question.
-func (a *answers) answer(_ context.Context, question []byte) ([]byte, error) {
+func (a *answers) answer(ctx context.Context, question []byte) ([]byte, error) {
+	if len(question) > 0 && question[0] == askService && a.service != nil {
+		return a.service(ctx, question[1:])
+	}
 	if len(question) == 0 || a.files == nil {
 		return nil, errQuestion
 	}

@@ -27,7 +27,7 @@ func BenchmarkBuild(b *testing.B) {
 	} {
 		b.Run(name+"/here", func(b *testing.B) {
 			for b.Loop() {
-				if _, err := source.make(func(string) {}); err != nil {
+				if _, err := source.make(func(string) {}, opened); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/decrypt/service"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
@@ -17,6 +19,10 @@ import (
 type Builder struct {
 	// Apart has manifests built.
 	Apart apart.Runner
+	// Services reaches the services that keep keys, for sources whose Secret has credentials for them. Required where there are keys.
+	Services service.Client
+	// Clock is the time. Required where there are keys.
+	Clock func() time.Time
 	// Trials remember the sources that were over a limit: they are not evaluated again before they change. Required.
 	Trials *trials.Trials
 	Log    logr.Logger
@@ -133,10 +139,14 @@ func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 	var answer []byte
 	err := b.Apart.InTurn(ctx, req.Tenant, func(ctx context.Context) error {
 		began := &answers{files: req.Source.Files} // An attempt that was preempted does not count.
+		name := Function
+		if keys := req.Source.Keys; keys != nil {
+			name, began.service = Decrypts, service.NewProxy(b.Services, keys.Data, b.Clock).Do
+		}
 		answering = began
 		input, err := marshal(orderOf(&req.Source, began.keep))
 		if err == nil {
-			answer, err = b.Apart.Do(ctx, apart.Call{Name: Function, Function: Evaluate, Tenant: req.Tenant, Input: [][]byte{input}, Questions: Questions, Asks: func() apart.Ask {
+			answer, err = b.Apart.Do(ctx, apart.Call{Name: name, Function: Evaluate, Tenant: req.Tenant, Input: [][]byte{input}, Questions: Questions, Asks: func() apart.Ask {
 				answering = began.again()
 				return answering.answer
 			}})

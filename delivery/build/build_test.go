@@ -42,7 +42,7 @@ func (f failing) ReadDir(n string) ([]fs.DirEntry, error) { return f.MapFS.ReadD
 
 func encryptedFile(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../decrypt/testdata/" + name)
+	text, err := os.ReadFile("../decrypt/sops/testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestAnotherProcessMakesTheSame(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	for name, s := range sources(t) {
 		t.Run(name, func(t *testing.T) {
-			want, wants := s.make(func(string) {})
+			want, wants := s.make(func(string) {}, opened)
 			before := b.calls
 			got, err := b.Build(t.Context(), requestOf(s, name))
 			if here := name == "no folder" || name == "one too large"; b.calls != before+1 && !here {
@@ -218,7 +218,7 @@ func TestSmallManifestsAreReadInThisProcess(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			want, wants := tc.source.make(func(string) {})
+			want, wants := tc.source.make(func(string) {}, opened)
 			got, small, err := tc.source.Small()
 			if small == tc.apart {
 				t.Errorf("small is %t", small)

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/decrypt"
+	"github.com/kubeop/kubeop/delivery/decrypt/sops"
 	"github.com/kubeop/kubeop/delivery/trials"
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
@@ -23,7 +26,7 @@ const stuck = "stuck"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
-		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{Function: Evaluate, stuck: neverEnds}))
+		os.Exit(sandbox.Serve(os.Args[2:], map[string]sandbox.Function{Function: Evaluate, Decrypts: Decrypting(sops.New), stuck: neverEnds}))
 	}
 	os.Exit(m.Run())
 }
@@ -38,7 +41,7 @@ type fixture struct {
 	*Builder
 	t    testing.TB
 	pool *sandbox.Pool
-	// function is what the processes are to do, and calls how often they were told to.
+	// function is what the processes are to do instead of what they are told, where it is set, and calls how often they were told to.
 	function string
 	calls    int
 	dir      string
@@ -48,20 +51,23 @@ func newFixture(t testing.TB, limits sandbox.Limits) *fixture {
 	t.Helper()
 	pool := sandbox.New(sandbox.Options{Processes: 1, Limits: limits, Log: logr.Discard()})
 	t.Cleanup(pool.Close)
-	b := &fixture{t: t, pool: pool, function: Function, dir: t.TempDir()}
+	b := &fixture{t: t, pool: pool, dir: t.TempDir()}
 	b.restart()
 	return b
 }
 
 // restart has another operator go on.
 func (b *fixture) restart() {
-	b.Builder = &Builder{Trials: trials.New(b.dir, "these files"), Apart: apart.Runner{Run: b.evaluateApart}}
+	b.Builder = &Builder{Trials: trials.New(b.dir, "these files"), Apart: apart.Runner{Run: b.evaluateApart}, Clock: time.Now}
 }
 
 func (b *fixture) evaluateApart(ctx context.Context, c apart.Call) ([]byte, error) {
 	b.calls++
-	return b.pool.Call(ctx, sandbox.Call{Function: b.function, Input: c.Input, Asks: c.Asks, Limits: sandbox.Limits{Questions: c.Questions}})
+	return b.pool.Call(ctx, sandbox.Call{Function: cmp.Or(b.function, c.Name), Input: c.Input, Asks: c.Asks, Limits: sandbox.Limits{Questions: c.Questions}})
 }
+
+// opened is what a process that decrypts makes of keys, but for services.
+func opened(k *Keys) (decrypt.Decrypter, error) { return sops.New(k.Secret, k.Data, nil) }
 
 var web = types.NamespacedName{Namespace: "team", Name: "web"}
 

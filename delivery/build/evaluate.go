@@ -3,20 +3,42 @@ package build
 import (
 	"errors"
 	"fmt"
+
+	"github.com/kubeop/kubeop/delivery/apart"
+	"github.com/kubeop/kubeop/delivery/decrypt"
+	"github.com/kubeop/kubeop/delivery/decrypt/service"
 )
 
-// Function is the name of Evaluate.
-const Function = "build"
+// The names of the functions in other processes: Evaluate builds, and what Decrypting returns builds what has keys. That one is in
+// another program.
+const (
+	Function = "build"
+	Decrypts = "decrypt"
+)
 
-// Evaluate makes the objects of a source: it is the function of the process in which what tenants wrote is read. Ask answers what it
-// wants to know of files, note takes what is being read. What is wrong with the source is in the answer; an error says that the input
-// is none of this package's.
+// Evaluate makes the objects of a source without keys: it is the function of the process in which what tenants wrote is read. Ask answers
+// what it wants to know of files, note takes what is being read. What is wrong with the source is in the answer; an error says that the
+// input is none of this package's.
 func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
+	return evaluate(input, ask, note, func(*Keys) (decrypt.Decrypter, error) { return nil, errProgram })
+}
+
+var errProgram = errors.New("this program decrypts nothing")
+
+// Decrypting returns an Evaluate that decrypts with what open makes.
+func Decrypting(open Opener) apart.Function {
+	return func(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
+		through := service.Transport{Ask: func(request []byte) ([]byte, error) { return ask(append([]byte{askService}, request...)) }}
+		return evaluate(input, ask, note, func(k *Keys) (decrypt.Decrypter, error) { return open(k.Secret, k.Data, through) })
+	}
+}
+
+func evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string), open func(*Keys) (decrypt.Decrypter, error)) ([]byte, error) {
 	var o order
 	if err := unmarshal(input, &o); err != nil {
 		return nil, fmt.Errorf("reading what to build: %w", err)
 	}
-	made, err := safely(o.source(newRemoteFiles(ask, note)), note)
+	made, err := safely(o.source(newRemoteFiles(ask, note)), note, open)
 	out := outcome{}
 	if err == nil {
 		note("what is built")
@@ -33,11 +55,11 @@ func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string))
 }
 
 // safely makes an error of a panic that strange manifests cause. What it panicked with may hold a secret.
-func safely(s *Source, note func(string)) (made Made, err error) {
+func safely(s *Source, note func(string), open func(*Keys) (decrypt.Decrypter, error)) (made Made, err error) {
 	defer func() {
 		if recover() != nil {
 			made, err = Made{}, errors.New("these manifests cannot be built")
 		}
 	}()
-	return s.make(note)
+	return s.make(note, open)
 }

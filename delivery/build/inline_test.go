@@ -34,11 +34,11 @@ func inlineManifest(t *testing.T, name string) []runtime.RawExtension {
 }
 
 func TestInlineManifestsAreDecrypted(t *testing.T) {
-	keys, err := decrypt.ReadKeys("keys", map[string][]byte{"x.agekey": []byte(testkeys.Age(testkeys.First))})
+	decrypter, err := opened(keys(testkeys.First))
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := decrypt.Open(nil, keys)
+	files := decrypt.Open(nil, decrypter)
 	manifests := inlineManifest(t, "sorted.json")
 	if err := decryptInline(files, manifests); err != nil {
 		t.Fatal(err)

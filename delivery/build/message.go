@@ -55,7 +55,7 @@ type failure struct {
 }
 
 // classes are the errors that errors.Is finds again on the other side.
-var classes = []error{render.ErrTooLarge, yamlcheck.ErrTooLarge, render.ErrMissing, fs.ErrNotExist, decrypt.ErrKeys, decrypt.ErrDamaged}
+var classes = []error{render.ErrTooLarge, yamlcheck.ErrTooLarge, render.ErrMissing, fs.ErrNotExist, decrypt.ErrKeys, decrypt.ErrDamaged, decrypt.ErrService}
 
 // ErrUnfit is wrapped by errors that are not about the source: the process that evaluates could not be started, was
 // killed, or the operator is stopping. Another try may succeed.

@@ -10,11 +10,13 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 )
 
-// What a process may request of a path: its description, the content of a file, the list of a folder.
+// What a process may request of a path: its description, the content of a file, the list of a folder. And it may have a
+// service asked that keeps keys.
 const (
 	askInfo byte = iota + 1
 	askFile
 	askFolder
+	askService
 )
 
 // content is the first byte of an answer that is a file's content; any other answer is a reply.

@@ -39,7 +39,7 @@ func (s *Source) Small() (made Made, did bool, err error) {
 	if s.Files != nil {
 		plain.Files = of
 	}
-	made, err = safely(&plain, func(string) {})
+	made, err = safely(&plain, func(string) {}, nil)
 	if of.over {
 		return Made{}, false, nil
 	}

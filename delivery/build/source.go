@@ -4,6 +4,7 @@ package build
 
 import (
 	"io/fs"
+	"net/http"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,17 +59,20 @@ type Made struct {
 	Reads string
 }
 
-// make makes the objects in this process; stage gets the name of each step.
-func (s *Source) make(stage func(string)) (Made, error) {
-	var keys *decrypt.Keys
+// Opener makes a Decrypter of the keys in the data of a Secret of that name. Services that keep keys are reached by the RoundTripper alone.
+type Opener = func(secret string, data map[string][]byte, through http.RoundTripper) (decrypt.Decrypter, error)
+
+// make makes the objects in this process; stage gets the name of each step. Files are decrypted by what open makes.
+func (s *Source) make(stage func(string), open func(*Keys) (decrypt.Decrypter, error)) (Made, error) {
+	var decrypter decrypt.Decrypter
 	if s.Keys != nil {
 		stage("reading the keys of Secret " + s.Keys.Secret)
 		var err error
-		if keys, err = decrypt.ReadKeys(s.Keys.Secret, s.Keys.Data); err != nil {
+		if decrypter, err = open(s.Keys); err != nil {
 			return Made{}, err
 		}
 	}
-	files := decrypt.Open(s.Files, keys)
+	files := decrypt.Open(s.Files, decrypter)
 	objects, err := s.objects(files, stage)
 	return Made{Objects: objects, Secrets: files.Secrets()}, err
 }

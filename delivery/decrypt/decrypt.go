@@ -1,19 +1,12 @@
-// Package decrypt reads files that SOPS encrypted (https://github.com/getsops/sops), with the age and OpenPGP keys it is
-// handed and nothing else: what a file says of KMS, Vault or other services is not looked at. It is an implementation of
-// its own, because each store of SOPS' library links the clients of five clouds.
-//
-// Every value is AES-256-GCM, bound to its place in the file; the file as a whole is bound by its MAC, which is always
-// verified. No error ever holds a decrypted value or a key.
+// Package decrypt reads the files of a repository of which SOPS encrypted some (https://github.com/getsops/sops). It knows which files
+// those are; decrypting one is a Decrypter's, of which package sops makes one with SOPS' library. Nothing here links that library: it
+// brings the clients of five clouds.
 package decrypt
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"regexp"
-	"strings"
 )
 
 var (
@@ -21,34 +14,19 @@ var (
 	ErrKeys = errors.New("cannot be decrypted")
 	// ErrDamaged is wrapped by errors that say a file was changed after it was encrypted, or cannot be read.
 	ErrDamaged = errors.New("damaged")
+	// ErrService is wrapped by errors of a service that keeps keys, such as AWS KMS: it gave no answer, or refused. Another try may do.
+	ErrService = errors.New("no key service decrypted it")
 )
 
-// Limits of what a file may make the operator do.
-const (
-	// maxDepth is how deep mappings and lists may hold each other in an encrypted file.
-	maxDepth = 100
-	// maxRecipients is how many keys of one kind a file may be encrypted for, in all its key groups together.
-	maxRecipients = 64
-	// maxGroups is how many key groups a file may have.
-	maxGroups = 64
-	// maxKeys is how many private keys a Secret may hold: each is tried on each data key.
-	maxKeys = 64
-	// maxTries is how often a private key is tried for all files of one app together: each key on each encrypted form of a data
-	// key that it may fit. A file holds several of these for each recipient, if its author wants.
-	maxTries = 5000
-	// maxINILines is how many lines an INI file may have: the library looks through all keys of a section for each new one.
-	maxINILines = 10_000
-	// maxRegex is the length in bytes of a regular expression that says what is encrypted. Compiled it takes hundreds of times
-	// as much memory.
-	maxRegex = 1024
-)
+// Decrypter decrypts a file that SOPS encrypted, and returns the values that were encrypted in it. Its errors wrap ErrKeys, ErrDamaged or
+// ErrService, do not name the file, and hold neither a decrypted value nor a key.
+type Decrypter func(in Format, data []byte) (plain []byte, secrets []string, err error)
 
 // Files is a repository whose encrypted files are read decrypted. The sizes of files are those of the encrypted ones,
 // which are larger. It is for one reading at a time.
 type Files struct {
 	files   fs.FS
-	keys    *Keys
-	tries   int
+	decrypt Decrypter
 	secrets []string
 }
 
@@ -58,9 +36,9 @@ var (
 	_ fs.StatFS     = (*Files)(nil)
 )
 
-// Open returns the files decrypted with the keys. Without keys, reading a file that is encrypted is an error: applied as it
+// Open returns the files decrypted. Without a Decrypter, reading a file that is encrypted is an error: applied as it
 // is, it would overwrite what works with ciphertext.
-func Open(files fs.FS, keys *Keys) *Files { return &Files{files: files, keys: keys} }
+func Open(files fs.FS, decrypt Decrypter) *Files { return &Files{files: files, decrypt: decrypt} }
 
 // Secrets are the values that were decrypted so far.
 func (f *Files) Secrets() []string { return f.secrets }
@@ -77,7 +55,7 @@ func (f *Files) ReadFile(name string) ([]byte, error) {
 
 // Manifest decrypts an object as JSON, which errors call name.
 func (f *Files) Manifest(name string, data []byte) ([]byte, error) {
-	plain, err := f.decrypted(jsonFormat, data)
+	plain, err := f.decrypted(JSON, data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -95,86 +73,14 @@ func (f *Files) Stat(name string) (fs.FileInfo, error) { return fs.Lstat(f.files
 // ReadDir lists a folder.
 func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(f.files, name) }
 
-func (f *Files) decrypted(in format, data []byte) ([]byte, error) {
-	if !mayBeEncrypted(data) {
+func (f *Files) decrypted(in Format, data []byte) ([]byte, error) {
+	if !encrypted(in, data) {
 		return data, nil
 	}
-	documents, about, err := in.read(data)
-	if about == nil && (err == nil || !claimed.Match(data)) {
-		return data, nil // Whoever reads it says what is wrong.
-	}
-	if f.keys == nil {
+	if f.decrypt == nil {
 		return nil, fmt.Errorf("is encrypted with SOPS, and the app has no decryption: set decryption.secretRef: %w", ErrKeys)
 	}
-	if errors.Is(err, ErrDamaged) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("is encrypted with SOPS, but not as a file of its extension, or was changed since: %w", ErrDamaged)
-	}
-	plain, err := f.open(documents, about)
-	if err != nil {
-		return nil, err
-	}
-	text, err := in.emit(plain)
-	if err != nil {
-		return nil, fmt.Errorf("writing what was decrypted: %w", err)
-	}
-	return text, nil
-}
-
-// mayBeEncrypted is a quick look: the MAC of an encrypted file is itself encrypted.
-func mayBeEncrypted(data []byte) bool {
-	return bytes.Contains(data, []byte(`sops`)) && bytes.Contains(data, []byte(opening))
-}
-
-// claimed finds the metadata of SOPS in any format.
-var claimed = regexp.MustCompile(`(?m)^(sops:|sops_mac=|\[sops\]|[\s{]*"sops"\s*:)`)
-
-// open decrypts the documents of a file and verifies its MAC.
-func (f *Files) open(documents []mapping, about *metadata) ([]mapping, error) {
-	rule, err := about.rule()
-	if err != nil {
-		return nil, err
-	}
-	key, err := f.dataKey(about)
-	if err != nil {
-		return nil, err
-	}
-	o := newOpener(key, rule, about.macOnlyEncrypted())
-	for i, document := range documents {
-		plain, err := o.mapping(document, nil, false)
-		if err != nil {
-			return nil, err
-		}
-		documents[i] = plain
-	}
-	if err := o.verify(about); err != nil {
-		return nil, err
-	}
-	f.secrets = append(f.secrets, o.secrets...)
-	return documents, nil
-}
-
-// try counts tries, and says whether they may be made.
-func (f *Files) try(n int) bool {
-	f.tries = min(f.tries+n, maxTries+1)
-	return f.tries <= maxTries
-}
-
-// formatOf is the format of a file by its extension. An .ini file may also have been encrypted as one value.
-func formatOf(name string, data []byte) format {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".yaml", ".yml":
-		return yamlFormat
-	case ".json":
-		return jsonFormat
-	case ".env":
-		return envFormat
-	case ".ini":
-		if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-			return iniFormat
-		}
-	}
-	return binaryFormat
+	plain, secrets, err := f.decrypt(in, data)
+	f.secrets = append(f.secrets, secrets...)
+	return plain, err
 }

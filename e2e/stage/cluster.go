@@ -79,8 +79,9 @@ func (s *Stage) clusterDir() string { return s.Path("cluster") }
 
 // PushImage makes an image of a static binary, pushes it as name:tag to the cluster's registry and returns the reference
 // to use in a pod.
-func (s *Stage) PushImage(ctx context.Context, name, binary string) (string, error) {
-	out, err := run(ctx, nil, s.bin.cluster, "image", "push", "--dir", s.clusterDir(), "--name", name, binary)
+func (s *Stage) PushImage(ctx context.Context, name string, binaries ...string) (string, error) {
+	args := append([]string{"image", "push", "--dir", s.clusterDir(), "--name", name}, binaries...)
+	out, err := run(ctx, nil, s.bin.cluster, args...)
 	if err != nil {
 		return "", err
 	}

@@ -24,7 +24,7 @@ const hookPort = ":9292"
 // the chart, as "name=value". The Git server keeps the address of the first installation's hook, so a later one gets the same.
 func (s *Stage) Install(ctx context.Context, set ...string) error {
 	s.inPods = true
-	image, err := s.PushImage(ctx, "kubeop/operator:stage", s.bin.operator)
+	image, err := s.PushImage(ctx, "kubeop/operator:stage", s.bin.operator, s.bin.decrypt)
 	if err != nil {
 		return err
 	}

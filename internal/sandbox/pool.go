@@ -63,7 +63,7 @@ func New(o Options) *Pool {
 
 // Start has a process ready, which says what confines it, and ends all when ctx ends.
 func (p *Pool) Start(ctx context.Context) error {
-	b, err := p.take(ctx)
+	b, err := p.take(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -110,8 +110,8 @@ func (p *Pool) tried(ctx context.Context, c Call) ([]byte, error) {
 	}
 }
 
-func (p *Pool) once(ctx context.Context, c Call, start func(context.Context) (*process, error)) ([]byte, error) {
-	b, err := start(ctx)
+func (p *Pool) once(ctx context.Context, c Call, start func(context.Context, string) (*process, error)) ([]byte, error) {
+	b, err := start(ctx, c.Program)
 	if err != nil {
 		return nil, err
 	}
@@ -128,15 +128,15 @@ func (p *Pool) once(ctx context.Context, c Call, start func(context.Context) (*p
 	return out, err
 }
 
-// take returns a process that waits, or a new one.
-func (p *Pool) take(ctx context.Context) (*process, error) {
+// take returns a process of the program that waits, or a new one. "" is the pool's program.
+func (p *Pool) take(ctx context.Context, program string) (*process, error) {
 	for {
-		b, err := p.waiting()
+		b, err := p.waiting(program)
 		if err != nil {
 			return nil, err
 		}
 		if b == nil {
-			return p.launch(ctx)
+			return p.launch(ctx, program)
 		}
 		if !b.hasEnded() {
 			return b, nil
@@ -145,25 +145,41 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 	}
 }
 
-func (p *Pool) waiting() (*process, error) {
+// waiting returns a process of the program that waits; nil where none does. Then one of another program makes room for it: idle ones take
+// memory too, and there are never more than Processes.
+func (p *Pool) waiting(program string) (*process, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.closed {
+		p.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if len(p.idle) == 0 {
-		return nil, nil
+	for i, b := range slices.Backward(p.idle) {
+		if b.program == program {
+			p.idle = slices.Delete(p.idle, i, i+1)
+			p.mu.Unlock()
+			return b, nil
+		}
 	}
-	b := p.idle[len(p.idle)-1]
-	p.idle = p.idle[:len(p.idle)-1]
-	return b, nil
+	var other *process
+	if len(p.idle) > 0 && len(p.all) >= p.opts.Processes {
+		other, p.idle = p.idle[0], p.idle[1:]
+	}
+	p.mu.Unlock()
+	if other != nil {
+		p.drop(other)
+	}
+	return nil, nil
 }
 
 // launch starts a process, in namespaces of its own where the system lets it, which may change.
-func (p *Pool) launch(ctx context.Context) (*process, error) {
-	b, err := start(ctx, p.opts.Program, p.opts.Limits.Memory, true)
+func (p *Pool) launch(ctx context.Context, program string) (*process, error) {
+	command := p.opts.Program
+	if program != "" {
+		command = []string{program, Command}
+	}
+	b, err := start(ctx, command, p.opts.Limits.Memory, true)
 	if errors.As(err, new(*spawnError)) {
-		b, err = start(ctx, p.opts.Program, p.opts.Limits.Memory, false)
+		b, err = start(ctx, command, p.opts.Limits.Memory, false)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,6 +193,7 @@ func (p *Pool) launch(ctx context.Context) (*process, error) {
 		b.end()
 		return nil, ErrClosed
 	}
+	b.program = program
 	p.report(b.active)
 	p.all[b] = true
 	p.metrics.processes.Set(float64(len(p.all)))
@@ -190,7 +207,7 @@ func (p *Pool) Ready(r *http.Request) error {
 	p.mu.Unlock()
 	switch {
 	case failed != nil:
-		b, err := p.take(r.Context())
+		b, err := p.take(r.Context(), "")
 		if err != nil {
 			return err
 		}
@@ -233,7 +250,7 @@ func (p *Pool) discard(b *process) {
 	p.mu.Unlock()
 	if spare {
 		go func() {
-			if fresh, err := p.launch(context.Background()); err == nil { // The next call returns the error.
+			if fresh, err := p.launch(context.Background(), b.program); err == nil { // The next call returns the error.
 				p.put(fresh)
 			}
 		}()

@@ -1,4 +1,4 @@
-// Package sandbox evaluates what tenants wrote in worker processes of the operator's own binary: without environment, files,
+// Package sandbox evaluates what tenants wrote in worker processes of the operator's own binary, or of one beside it: without environment, files,
 // network or other programs, and within limits of memory, processor time, time and output. A process that is over a limit
 // ends, and nothing else does. What can be called is registered by name; see Serve for the process and Pool for its parent.
 package sandbox
@@ -102,6 +102,8 @@ type Ask = func(ctx context.Context, question []byte) ([]byte, error)
 type Call struct {
 	// Function is the registered name.
 	Function string
+	// Program is that of the process that knows the function, with its path, where that is another one than the pool's.
+	Program string
 	// Input is what the function is given, in pieces that are sent one after the other.
 	Input [][]byte
 	// Asks makes who answers the questions of one process, one at a time. It is called for each process that is given the call: what was

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 // leaveBehind starts a process, says its ID and waits to be killed.
 func leaveBehind() {
-	b, err := New(Options{}).take(context.Background())
+	b, err := New(Options{}).take(context.Background(), "")
 	if err == nil {
 		fmt.Println(b.cmd.Process.Pid)
 		select {}
@@ -90,6 +90,40 @@ var hostile = map[string]Function{
 		return out, err
 	},
 	"reach": reach,
+}
+
+// TestProcessesOfTwoProgramsShareThePlaces: each is used again, and there are never more of them than the pool may have.
+func TestProcessesOfTwoProgramsShareThePlaces(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for processes, starts := range map[int]int{1: 6, 2: 2} {
+		p := New(Options{Processes: processes, Log: logr.Discard()})
+		started := map[int]bool{}
+		for range 3 {
+			for _, program := range []string{"", self} {
+				if _, err := p.Call(t.Context(), Call{Function: "echo", Program: program}); err != nil {
+					t.Fatal(err)
+				}
+				if len(p.all) > processes || len(p.idle) != len(p.all) {
+					t.Errorf("%d processes, %d of them idle, where %d may be", len(p.all), len(p.idle), processes)
+				}
+				for b := range p.all {
+					started[b.cmd.Process.Pid] = true
+				}
+			}
+		}
+		if len(started) != starts {
+			t.Errorf("with %d processes %d were started, want %d", processes, len(started), starts)
+		}
+		p.Close()
+	}
+	p := New(Options{Processes: 1, Log: logr.Discard()})
+	defer p.Close()
+	if _, err := p.Call(t.Context(), Call{Function: "echo", Program: self + " that is not there"}); err == nil || !strings.Contains(err.Error(), "starting a process that evaluates") {
+		t.Errorf("a program that is not there: %v", err)
+	}
 }
 
 // deep calls itself until the stack is used up.
@@ -380,7 +414,7 @@ func BenchmarkStart(b *testing.B) {
 	p := New(Options{Processes: 1})
 	defer p.Close()
 	for b.Loop() {
-		process, err := p.launch(context.Background())
+		process, err := p.launch(context.Background(), "")
 		if err != nil {
 			b.Fatal(err)
 		}

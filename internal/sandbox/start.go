@@ -31,11 +31,13 @@ func (e *spawnError) Unwrap() error { return e.error }
 
 // process is a worker as its parent sees it.
 type process struct {
-	cmd    *exec.Cmd
-	in     *os.File
-	out    *bufio.Reader
-	pipe   *os.File
-	stderr head
+	cmd *exec.Cmd
+	// program is that of its Call.
+	program string
+	in      *os.File
+	out     *bufio.Reader
+	pipe    *os.File
+	stderr  head
 	// active is what confines it.
 	active []string
 	// ended is closed when it has ended and been waited for.

@@ -18,8 +18,8 @@ func newImage(open opener) *cobra.Command {
 func newImagePush(open opener) *cobra.Command {
 	var name string
 	command := &cobra.Command{
-		Use: "push --name REPOSITORY:TAG BINARY", Args: cobra.ExactArgs(1),
-		Short: "Make an image of a static binary, push it and print the reference to use in a pod",
+		Use: "push --name REPOSITORY:TAG BINARY [MORE]...", Args: cobra.MinimumNArgs(1),
+		Short: "Make an image of a static binary, with more beside it, push it and print the reference to use in a pod",
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, state, err := open.running()
 			if err != nil {
@@ -28,7 +28,7 @@ func newImagePush(open opener) *cobra.Command {
 			if state.Registry == nil {
 				return errors.New("this cluster runs no registry: start it with \"cluster up --registry\"")
 			}
-			reference, err := image.Push(state.Registry.Host, name, args[0])
+			reference, err := image.Push(state.Registry.Host, name, args[0], args[1:]...)
 			if err != nil {
 				return err
 			}

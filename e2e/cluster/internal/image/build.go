@@ -30,22 +30,24 @@ type file struct {
 	content []byte
 }
 
-// FromBinary returns a one-layer image whose entrypoint is the binary. The binary must be static, since there is
-// nothing beside it but an empty /tmp and the host's certificate authorities.
-func FromBinary(path string) (v1.Image, error) {
-	if err := CheckStatic(path); err != nil {
-		return nil, err
-	}
-	binary, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading the binary: %w", err)
-	}
-	entrypoint := "/" + filepath.Base(path)
+// FromBinary returns a one-layer image whose entrypoint is the binary, with others beside it. They must be static, since there is
+// nothing else but an empty /tmp and the host's certificate authorities.
+func FromBinary(path string, others ...string) (v1.Image, error) {
 	files := []file{
 		{name: "tmp/", mode: 0o1777},
 		{name: "etc/passwd", mode: 0o644, content: fmt.Appendf(nil, "nonroot:x:%d:%[1]d::/tmp:/none\n", user)},
-		{name: entrypoint[1:], mode: 0o755, content: binary},
 	}
+	for _, path := range append([]string{path}, others...) {
+		if err := CheckStatic(path); err != nil {
+			return nil, err
+		}
+		binary, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading the binary: %w", err)
+		}
+		files = append(files, file{name: filepath.Base(path), mode: 0o755, content: binary})
+	}
+	entrypoint := "/" + filepath.Base(path)
 	// Without authorities on the host the image has none either, and only https from inside it fails.
 	if certificates, err := os.ReadFile(hostCertificates); err == nil {
 		files = append(files, file{name: hostCertificates[1:], mode: 0o644, content: certificates})

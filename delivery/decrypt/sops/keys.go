@@ -1,4 +1,4 @@
-package decrypt
+package sops
 
 import (
 	"bytes"
@@ -10,9 +10,11 @@ import (
 	"strings"
 
 	"filippo.io/age"
-	agearmor "filippo.io/age/armor"
 	"github.com/ProtonMail/go-crypto/openpgp"
 	pgparmor "github.com/ProtonMail/go-crypto/openpgp/armor"
+	sopsage "github.com/getsops/sops/v3/age"
+
+	"github.com/kubeop/kubeop/delivery/decrypt"
 )
 
 // keyBytes is the length of a file's data key; partBytes that of a part of one, a byte for each of the key's and the point
@@ -23,34 +25,36 @@ const (
 	maxEncBytes = 16 << 10
 )
 
-// Keys are the private keys of one Secret.
-type Keys struct {
+// keys are the private keys of one Secret.
+type keys struct {
 	secret     string
 	identities []age.Identity
 	ring       openpgp.EntityList
 }
 
-// ReadKeys reads the private keys in the data of a Secret of that name: each key *.agekey holds age identities, one a line,
-// each key *.asc armored OpenPGP keys without a passphrase. Other keys are left alone. It is an ErrKeys when one cannot be
-// read or there is none.
-func ReadKeys(secret string, data map[string][]byte) (*Keys, error) {
-	k := &Keys{secret: secret}
+func (k *keys) count() int { return len(k.identities) + len(k.ring) }
+
+// readKeys reads the private keys in the data of a Secret of that name: each key *.agekey holds age identities, one a line,
+// each key *.asc armored OpenPGP keys without a passphrase. Other keys are left alone.
+func readKeys(secret string, data map[string][]byte) (*keys, error) {
+	k := &keys{secret: secret}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		if why := k.read(name, data[name]); why != "" {
-			return nil, fmt.Errorf("key %s of Secret %s %s: %w", name, secret, why, ErrKeys)
+			return nil, wrongKey(secret, name, why)
 		}
 	}
-	switch n := len(k.identities) + len(k.ring); {
-	case n == 0:
-		return nil, fmt.Errorf("the Secret %s has no key *.agekey or *.asc: what it should decrypt: %w", secret, ErrKeys)
-	case n > maxKeys:
-		return nil, fmt.Errorf("the Secret %s holds %d keys; it may hold %d: what it should decrypt: %w", secret, n, maxKeys, ErrKeys)
+	if n := k.count(); n > maxKeys {
+		return nil, fmt.Errorf("the Secret %s holds %d keys; it may hold %d: what it should decrypt: %w", secret, n, maxKeys, decrypt.ErrKeys)
 	}
 	return k, nil
 }
 
+func wrongKey(secret, name, why string) error {
+	return fmt.Errorf("key %s of Secret %s %s: %w", name, secret, why, decrypt.ErrKeys)
+}
+
 // read adds the keys in one key of the Secret and says what is wrong with them. What the parsers say may quote them.
-func (k *Keys) read(name string, content []byte) string {
+func (k *keys) read(name string, content []byte) string {
 	switch {
 	case strings.HasSuffix(name, ".agekey"):
 		identities, err := age.ParseIdentities(bytes.NewReader(content))
@@ -68,7 +72,7 @@ func (k *Keys) read(name string, content []byte) string {
 	return ""
 }
 
-func (k *Keys) addRing(ring openpgp.EntityList) string {
+func (k *keys) addRing(ring openpgp.EntityList) string {
 	for _, entity := range ring {
 		if entity.PrivateKey == nil {
 			return "holds a public OpenPGP key; it takes the private one"
@@ -83,25 +87,27 @@ func (k *Keys) addRing(ring openpgp.EntityList) string {
 	return ""
 }
 
-// age decrypts a data key for age; nil when that does not work. Each key is tried on each stanza.
-func (k *Keys) age(enc string, try func(int) bool) []byte {
+// errNone says that no private key at hand decrypts a data key.
+var errNone = errors.New("no key decrypts it")
+
+// age decrypts a data key for age. Without identities the library would look for some.
+func (k *keys) age(enc string, try func(int) bool) ([]byte, error) {
 	if len(k.identities) == 0 || len(enc) > maxEncBytes {
-		return nil
+		return nil, errNone
 	}
-	counted := make([]age.Identity, 0, len(k.identities))
+	var counted sopsage.ParsedIdentities
 	for _, identity := range k.identities {
 		counted = append(counted, countedIdentity{identity, try})
 	}
-	in, err := age.Decrypt(agearmor.NewReader(strings.NewReader(enc)), counted...)
-	if err != nil {
-		return nil
-	}
-	return short(in)
+	key := &sopsage.MasterKey{EncryptedKey: enc}
+	counted.ApplyToMasterKey(key)
+	return key.Decrypt()
 }
 
 // errTried ends decryption when no more may be tried.
 var errTried = errors.New("tried too often")
 
+// countedIdentity is tried on each stanza.
 type countedIdentity struct {
 	age.Identity
 	try func(int) bool
@@ -115,20 +121,21 @@ func (c countedIdentity) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	return c.Identity.Unwrap(stanzas)
 }
 
-// pgp decrypts a data key for OpenPGP; nil when that does not work. A key is tried where its ID is named, and where none is.
-func (k *Keys) pgp(enc string, try func(int) bool) []byte {
+// pgp decrypts a data key for OpenPGP. A key is tried where its ID is named, and where none is. The library's own way needs a keyring on
+// disk, or GnuPG.
+func (k *keys) pgp(enc string, try func(int) bool) ([]byte, error) {
 	if len(k.ring) == 0 || len(enc) > maxEncBytes {
-		return nil
+		return nil, errNone
 	}
 	block, err := pgparmor.Decode(strings.NewReader(enc))
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	message, err := openpgp.ReadMessage(block.Body, countedRing{k.ring, try}, nil, nil)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return short(message.UnverifiedBody)
+	return io.ReadAll(io.LimitReader(message.UnverifiedBody, partBytes+1))
 }
 
 // countedRing hands out keys to be tried, as many as may be.
@@ -150,13 +157,4 @@ func (r countedRing) counted(keys []openpgp.Key) []openpgp.Key {
 		return nil
 	}
 	return keys
-}
-
-// short reads a data key or a part of one, and a byte more where a message goes on.
-func short(in io.Reader) []byte {
-	key, err := io.ReadAll(io.LimitReader(in, partBytes+1))
-	if err != nil {
-		return nil
-	}
-	return key
 }

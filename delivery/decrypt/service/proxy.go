@@ -1,0 +1,136 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Client makes a client for an origin, which trusts these certificate authorities, in PEM, besides the system's. It decides which
+// addresses may be reached.
+type Client func(origin *url.URL, ca []byte) (*http.Client, error)
+
+// Proxy makes the requests of one app's process.
+type Proxy struct {
+	client   Client
+	data     map[string][]byte
+	requests int
+	left     time.Duration
+	now      func() time.Time
+}
+
+// NewProxy returns a Proxy for the services of which the data of a Secret has credentials. now is the clock.
+func NewProxy(client Client, data map[string][]byte, now func() time.Time) *Proxy {
+	return &Proxy{client: client, data: data, left: maxTime, now: now}
+}
+
+// Do makes a request of Transport.
+func (p *Proxy) Do(ctx context.Context, question []byte) ([]byte, error) {
+	if p.requests++; p.requests > maxRequests {
+		return nil, fmt.Errorf("to decrypt the files of an app, key services may be asked %d times", maxRequests)
+	}
+	if p.left <= 0 {
+		return nil, fmt.Errorf("the key services of the app together took more than %s", maxTime)
+	}
+	if len(question) > maxRequestBytes {
+		return nil, errors.New("the request is too long")
+	}
+	var asked request
+	if err := unmarshal(question, &asked); err != nil {
+		return nil, fmt.Errorf("reading a request: %w", err)
+	}
+	to, err := p.allowed(asked.Method, asked.URL)
+	if err != nil {
+		return nil, err
+	}
+	began := p.now()
+	answer, err := p.do(ctx, &asked, to)
+	if p.left -= p.now().Sub(began); err != nil {
+		return nil, fmt.Errorf("asking %s: %w", to.Host, err)
+	}
+	return marshal(answer)
+}
+
+func (p *Proxy) do(ctx context.Context, asked *request, to *url.URL) (*response, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.left, fmt.Errorf("it gave no answer in time: key services have %s for all files of an app", maxTime))
+	defer cancel()
+	client, err := p.client(&url.URL{Scheme: to.Scheme, Host: to.Host}, p.data[CA])
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	request, err := http.NewRequestWithContext(ctx, asked.Method, to.String(), bytes.NewReader(asked.Body))
+	if err != nil {
+		return nil, errors.New("the URL cannot be requested")
+	}
+	request.Header = asked.Header
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, reason(ctx, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode/100 == 3 {
+		return nil, errors.New("it redirects, which is not followed")
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes+1))
+	switch {
+	case err != nil:
+		return nil, reason(ctx, err)
+	case len(body) > maxAnswerBytes:
+		return nil, errors.New("its answer is too long")
+	}
+	return &response{Status: answer.StatusCode, Header: answer.Header, Body: body}, nil
+}
+
+// reason is the error without the method and URL, which the caller names, or why the time is over.
+func reason(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.As(err, new(x509.UnknownAuthorityError)) {
+		return errors.New("its certificate is signed by an unknown authority: add the authority as " + CA + " to the Secret")
+	}
+	if about := (*url.Error)(nil); errors.As(err, &about) {
+		return about.Err
+	}
+	return err
+}
+
+// hosts are those of services whose credentials are in a key of the Secret.
+var hosts = map[string]*regexp.Regexp{
+	AWS:   regexp.MustCompile(`^(kms|sts)\.[a-z0-9-]+\.amazonaws\.(com|com\.cn|eu)$`),
+	GCP:   regexp.MustCompile(`^(cloudkms|oauth2)\.googleapis\.com$`),
+	Azure: regexp.MustCompile(`^([a-z0-9-]+\.(vault|managedhsm)\.(azure\.net|azure\.cn|usgovcloudapi\.net)|login\.(microsoftonline\.com|microsoftonline\.us|chinacloudapi\.cn|partner\.microsoftonline\.cn))$`),
+}
+
+// ofVault is what Vault is asked: to decrypt.
+var ofVault = regexp.MustCompile(`^/v1/[A-Za-z0-9_./-]+/decrypt/[A-Za-z0-9_.-]+$`)
+
+// allowed returns where a request goes, if that is a service for which there are credentials.
+func (p *Proxy) allowed(method, text string) (*url.URL, error) {
+	to, err := url.Parse(text)
+	if err != nil || to.Scheme != "https" || to.User != nil || to.Host == "" {
+		return nil, errors.New("a key service is asked at https:// only")
+	}
+	for key, host := range hosts {
+		if len(p.data[key]) > 0 && host.MatchString(to.Host) {
+			return to, nil
+		}
+	}
+	if len(p.data[Vault]) == 0 || method != http.MethodPut || !ofVault.MatchString(to.Path) || strings.Contains(to.Path, "..") || to.RawQuery != "" {
+		return nil, fmt.Errorf("%.100s is no key service for which the Secret has credentials", to.Host)
+	}
+	if only := strings.TrimSpace(string(p.data[VaultAddress])); only != "" && strings.TrimSuffix(only, "/") != to.Scheme+"://"+to.Host {
+		return nil, fmt.Errorf("%.100s is another Vault than %s of the Secret names", to.Host, VaultAddress)
+	}
+	return to, nil
+}

@@ -1,0 +1,146 @@
+package sops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	sopslib "github.com/getsops/sops/v3"
+	"github.com/getsops/sops/v3/keyservice"
+	"google.golang.org/grpc"
+
+	"github.com/kubeop/kubeop/delivery/decrypt"
+)
+
+// attempt decrypts the data key of one file, or its parts, with whatever key at hand fits. It is the library's KeyServiceClient.
+type attempt struct {
+	*decrypter
+	// size is that of a data key or a part of one, in bytes.
+	size int
+	// why says, by what describe calls a key, why it could not be used; open are those that were.
+	why  map[string]string
+	open map[string]bool
+	// failed: a service for which there are credentials did not decrypt.
+	failed bool
+}
+
+var errSize = errors.New("what it decrypts is no data key")
+
+// Decrypt implements keyservice.KeyServiceClient.
+func (a *attempt) Decrypt(ctx context.Context, r *keyservice.DecryptRequest, _ ...grpc.CallOption) (*keyservice.DecryptResponse, error) {
+	plain, err := a.plain(ctx, r)
+	if err == nil && len(plain) != a.size {
+		err = errSize
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.open[describe(r.Key)] = true
+	return &keyservice.DecryptResponse{Plaintext: plain}, nil
+}
+
+func (a *attempt) plain(ctx context.Context, r *keyservice.DecryptRequest) ([]byte, error) {
+	enc := string(r.Ciphertext)
+	switch r.Key.KeyType.(type) {
+	case *keyservice.Key_AgeKey:
+		return a.keys.age(enc, a.try)
+	case *keyservice.Key_PgpKey:
+		return a.keys.pgp(enc, a.try)
+	}
+	plain, err := a.services.decrypt(ctx, r.Key, enc)
+	if err == nil && len(plain) == a.size {
+		return plain, nil
+	}
+	if err == nil {
+		err = errSize
+	}
+	a.failed = a.failed || !errors.Is(err, errNoCredentials)
+	a.why[describe(r.Key)] = err.Error()
+	return nil, err
+}
+
+// Encrypt implements keyservice.KeyServiceClient.
+func (*attempt) Encrypt(context.Context, *keyservice.EncryptRequest, ...grpc.CallOption) (*keyservice.EncryptResponse, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// try counts tries, and says whether they may be made.
+func (d *decrypter) try(n int) bool {
+	d.tries = min(d.tries+n, maxTries+1)
+	return d.tries <= maxTries
+}
+
+// explain says why the data key could not be decrypted. A service may decrypt it another time.
+func (a *attempt) explain(about *sopslib.Metadata) error {
+	if a.tries > maxTries {
+		return fmt.Errorf("to decrypt the files of an app, keys may be tried %d times together, each key of the Secret on each recipient of each file: use fewer of them: %w", maxTries, decrypt.ErrKeys)
+	}
+	class := decrypt.ErrKeys
+	if a.failed {
+		class = decrypt.ErrService
+	}
+	groups := about.KeyGroups
+	if len(groups) == 1 {
+		return fmt.Errorf("no key in Secret %s decrypts it; it is encrypted for %s: %w", a.keys.secret, a.recipients(groups[0]), class)
+	}
+	var locked []string
+	for i, group := range groups {
+		if !a.opened(group) {
+			locked = append(locked, fmt.Sprintf("group %d for %s", i+1, a.recipients(group)))
+		}
+	}
+	parts := len(groups) - len(locked)
+	if parts >= about.ShamirThreshold {
+		return fmt.Errorf("its key groups do not hold different parts of one key: %w", decrypt.ErrDamaged)
+	}
+	return fmt.Errorf("the keys in Secret %s decrypt %d of its %d key groups, and it takes %d: add a key of another: %s: %w",
+		a.keys.secret, parts, len(groups), about.ShamirThreshold, strings.Join(locked, "; "), class)
+}
+
+func (a *attempt) opened(group sopslib.KeyGroup) bool {
+	for _, key := range group {
+		if of := keyservice.KeyFromMasterKey(key); a.open[describe(&of)] {
+			return true
+		}
+	}
+	return false
+}
+
+// recipients are the keys of a group, for people.
+func (a *attempt) recipients(group sopslib.KeyGroup) string {
+	if len(group) == 0 {
+		return "no key"
+	}
+	var all []string
+	for _, key := range group {
+		of := keyservice.KeyFromMasterKey(key)
+		called := describe(&of)
+		if why := a.why[called]; why != "" {
+			called += " (" + why + ")"
+		}
+		all = append(all, called)
+	}
+	return strings.Join(all, ", ")
+}
+
+// describe calls a key by its kind and name.
+func describe(key *keyservice.Key) string {
+	switch k := key.KeyType.(type) {
+	case *keyservice.Key_AgeKey:
+		return fmt.Sprintf("age %.100q", k.AgeKey.Recipient)
+	case *keyservice.Key_PgpKey:
+		return fmt.Sprintf("OpenPGP %.100q", k.PgpKey.Fingerprint)
+	case *keyservice.Key_KmsKey:
+		return fmt.Sprintf("AWS KMS %.200q", k.KmsKey.Arn)
+	case *keyservice.Key_GcpKmsKey:
+		return fmt.Sprintf("GCP KMS %.200q", k.GcpKmsKey.ResourceId)
+	case *keyservice.Key_AzureKeyvaultKey:
+		return fmt.Sprintf("Azure Key Vault %.200q", k.AzureKeyvaultKey.VaultUrl+"/keys/"+k.AzureKeyvaultKey.Name)
+	case *keyservice.Key_VaultKey:
+		return fmt.Sprintf("Vault %.200q", k.VaultKey.VaultAddress+"/v1/"+k.VaultKey.EnginePath+"/keys/"+k.VaultKey.KeyName)
+	case *keyservice.Key_HckmsKey:
+		return fmt.Sprintf("Huawei Cloud KMS %.100q", k.HckmsKey.KeyId)
+	}
+	return "a key of an unknown kind"
+}

@@ -1,0 +1,171 @@
+// Package sops decrypts files with SOPS' own library (github.com/getsops/sops), with the keys that it is given as data and nothing else:
+// not with those of its environment, of files, of a home directory or of a metadata service. It belongs into a process of its own, see
+// cmd/decrypt: the library links the clients of five clouds.
+//
+// What the library does not bound is bounded here before it sees a file: how deep it is, how many recipients and key groups it has, how
+// often a key is tried. A value that should be encrypted and is not is refused with its place.
+package sops
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	sopslib "github.com/getsops/sops/v3"
+	"github.com/getsops/sops/v3/aes"
+	"github.com/getsops/sops/v3/keyservice"
+
+	"github.com/kubeop/kubeop/delivery/decrypt"
+)
+
+// Limits of what a file may make the process do.
+const (
+	// maxDepth is how deep mappings and lists may hold each other in an encrypted file.
+	maxDepth = 100
+	// maxRecipients is how many keys of one kind a file may be encrypted for, in all its key groups together.
+	maxRecipients = 64
+	// maxGroups is how many key groups a file may have.
+	maxGroups = 64
+	// maxKeys is how many private keys a Secret may hold: each is tried on each data key.
+	maxKeys = 64
+	// maxTries is how often a private key is tried for all files of one app together: each key on each encrypted form of a data
+	// key that it may fit. A file holds several of these for each recipient, if its author wants.
+	maxTries = 5000
+	// maxINILines is how many lines an INI file may have: the library looks through all keys of a section for each new one.
+	maxINILines = 10_000
+	// maxRegex is the length in bytes of a regular expression that says what is encrypted. Compiled it takes hundreds of times
+	// as much memory.
+	maxRegex = 1024
+)
+
+// decrypter decrypts the files of one app.
+type decrypter struct {
+	keys     *keys
+	services *services
+	tries    int
+}
+
+// New returns a Decrypter with the keys and credentials in the data of a Secret of that name, for the files of one app. Services that keep
+// keys are reached by the RoundTripper alone. It is a decrypt.ErrKeys when a key cannot be read or there is none.
+func New(secret string, data map[string][]byte, through http.RoundTripper) (decrypt.Decrypter, error) {
+	d, err := newDecrypter(secret, data, through)
+	if err != nil {
+		return nil, err
+	}
+	return d.decrypt, nil
+}
+
+func newDecrypter(secret string, data map[string][]byte, through http.RoundTripper) (*decrypter, error) {
+	keys, err := readKeys(secret, data)
+	if err != nil {
+		return nil, err
+	}
+	services, err := readServices(secret, data, through)
+	if err != nil {
+		return nil, err
+	}
+	if keys.count() == 0 && services.none() {
+		return nil, fmt.Errorf("the Secret %s has no key *.agekey or *.asc, and no credentials of a service (%s): what it should decrypt: %w",
+			secret, strings.Join(credentialKeys, ", "), decrypt.ErrKeys)
+	}
+	return &decrypter{keys: keys, services: services}, nil
+}
+
+// decrypt is a decrypt.Decrypter. A panic of the library about a strange file is an error of the file.
+func (d *decrypter) decrypt(in decrypt.Format, data []byte) (plain []byte, secrets []string, err error) {
+	defer func() {
+		if recover() != nil {
+			plain, secrets, err = nil, nil, errShape
+		}
+	}()
+	return d.decryptFile(in, data)
+}
+
+func (d *decrypter) decryptFile(in decrypt.Format, data []byte) ([]byte, []string, error) {
+	tree, err := load(in, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkMetadata(&tree.Metadata); err != nil {
+		return nil, nil, err
+	}
+	key, err := d.dataKey(&tree.Metadata)
+	if err != nil {
+		return nil, nil, err
+	}
+	cipher := &recorder{Cipher: aes.NewCipher()}
+	if err := decryptTree(tree, key, cipher); err != nil {
+		return nil, nil, err
+	}
+	plain, err := emit(in, tree.Branches)
+	return plain, cipher.secrets, err
+}
+
+// dataKey decrypts the key of a file with the keys at hand.
+func (d *decrypter) dataKey(about *sopslib.Metadata) ([]byte, error) {
+	size := keyBytes
+	if len(about.KeyGroups) > 1 {
+		size = partBytes
+	}
+	tried := &attempt{decrypter: d, size: size, why: map[string]string{}, open: map[string]bool{}}
+	key, err := about.GetDataKeyWithKeyServices([]keyservice.KeyServiceClient{tried}, sopslib.DefaultDecryptionOrder)
+	if err == nil && len(key) == keyBytes {
+		return key, nil
+	}
+	return nil, tried.explain(about)
+}
+
+// decryptTree decrypts the values of a file in place and verifies its MAC.
+func decryptTree(tree *sopslib.Tree, key []byte, cipher *recorder) error {
+	// The library's encryption walks over the same values as its decryption, and tells the place of each.
+	copied, unencrypted := *tree, &finder{}
+	copied.Branches = nil
+	for _, branch := range tree.Branches {
+		copied.Branches = append(copied.Branches, clone(branch).(sopslib.TreeBranch))
+	}
+	if _, err := copied.Encrypt(key, unencrypted); err != nil {
+		return firstOf(unencrypted.err, errShape)
+	}
+	mac, err := tree.Decrypt(key, cipher)
+	if err != nil {
+		return firstOf(cipher.err, errShape)
+	}
+	secrets := cipher.secrets
+	want, err := cipher.Decrypt(tree.Metadata.MessageAuthenticationCode, key, tree.Metadata.LastModified.Format(time.RFC3339))
+	cipher.secrets = secrets
+	if err != nil {
+		return fmt.Errorf("its MAC was changed or moved after it was encrypted: %w", decrypt.ErrDamaged)
+	}
+	if want != mac || mac == "" {
+		return fmt.Errorf("its MAC is not that of its values: something was added, removed or moved after it was encrypted: %w", decrypt.ErrDamaged)
+	}
+	return nil
+}
+
+// clone copies mappings and lists.
+func clone(value any) any {
+	switch v := value.(type) {
+	case sopslib.TreeBranch:
+		branch := slices.Clone(v)
+		for i := range branch {
+			branch[i].Value = clone(branch[i].Value)
+		}
+		return branch
+	case []any:
+		list := slices.Clone(v)
+		for i := range list {
+			list[i] = clone(list[i])
+		}
+		return list
+	}
+	return value
+}
+
+func firstOf(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
