@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,9 +135,9 @@ func TestRedirectsAndLongAnswersAreRefused(t *testing.T) {
 }
 
 func TestTheRequestsAndTheTimeOfAnAppAreBounded(t *testing.T) {
-	now := time.Unix(0, 0)
-	at, data, client := vaultAt(t, true, func(http.ResponseWriter, *http.Request) { now = now.Add(maxTime / 4) })
-	slow := NewProxy(client, data, func() time.Time { return now })
+	var passed atomic.Int64
+	at, data, client := vaultAt(t, true, func(http.ResponseWriter, *http.Request) { passed.Add(int64(maxTime / 4)) })
+	slow := NewProxy(client, data, func() time.Time { return time.Unix(0, passed.Load()) })
 	for range 4 {
 		if _, err := put(slow, at); err != nil {
 			t.Fatal(err)
