@@ -24,6 +24,10 @@ FUZZTIME  ?= 20s
 RACE ?=
 # The packages whose tests `make test` runs.
 PACKAGES ?= ./...
+# Those of `make race`: no API server, and memory that goroutines share.
+RACE_PACKAGES := $(addprefix ./,controllers/app/... controllers/refusal controllers/step controllers/usage delivery/build/... delivery/fair \
+  delivery/fetch/cache delivery/fetch/disk delivery/fetch/keymutex delivery/fetch/pool delivery/fetch/singleflight delivery/journal delivery/lru \
+  delivery/release/charts delivery/release/pool delivery/trials gitops/... internal/...)
 # Flags of `make bench` and `make bench-scale`, for example BENCHFLAGS='-n 500 -json out.json'; BENCHFLAGS=-help lists them.
 BENCHFLAGS ?=
 # What `make run` and the tests need: the cluster binary, with helm, operator and hello beside it.
@@ -57,6 +61,9 @@ generate: $(BIN)/controller-gen ## write the deepcopy functions and the CRDs fro
 test: prerequisites $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## run the unit, fuzz-seed and integration tests against a real API server; RACE=1 with the race detector
 	$(if $(RACE),CGO_ENABLED=1 go test -race -timeout 60m,go test -timeout 20m) -trimpath $(TESTFLAGS) $(PACKAGES)
 	$(if $(RACE),,go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...)
+
+race: prerequisites compiler ## run the tests of what goroutines share with the race detector, which is the part of `make test RACE=1` that CI has time for
+	CGO_ENABLED=1 go test -race -trimpath -timeout 20m $(TESTFLAGS) $(RACE_PACKAGES)
 
 e2e: prerequisites $(STAGE) ## run the user stories and the accidents on clusters of their own, the operator installed by its chart
 	go test -trimpath -tags e2e -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./e2e ./e2e/accidents
@@ -125,4 +132,4 @@ $(BIN)/%: hack/tools/go.mod
 	@echo "Building $* from hack/tools. The first time takes a minute or two."
 	@cd hack/tools && $(GO) -ldflags "$(LDFLAGS)" -o $@ $$(go list -f '{{.ImportPath}}' tool | grep '/$*$$') && touch $@
 
-.PHONY: help run run-clean build generate test e2e attack property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler
+.PHONY: help run run-clean build generate test race e2e attack property bench bench-scale verify lint fuzz measure cluster-up cluster-down image chart tools prerequisites compiler
