@@ -119,7 +119,7 @@ func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 		current: r.refusals.Notes(v1alpha1.AppKind, app), unhealthySince: app.Status.UnhealthySince,
 	}
 	if since := s.unhealthySince; since != nil && since.Time.Before(s.writes.At()) {
-		s.unhealthySince = nil // That says nothing of what was written since.
+		s.unhealthySince = nil // It is about objects that were written again since.
 	}
 	return s
 }
@@ -140,7 +140,7 @@ type act struct {
 	do        func(context.Context, *scope) error
 }
 
-// applicable are the steps of the acts that apply to the App. An App whose source is not at hand is only looked at.
+// applicable returns the steps that apply to the App. Of an App whose source is not at hand, only the health is checked.
 func (s *scope) applicable(acts ...act) []step.Step {
 	var steps []step.Step
 	last := len(acts) - 1

@@ -116,7 +116,7 @@ func (a *assessor) look(ctx context.Context, s *scope) (health.Verdict, error) {
 	return health.Look(ctx, explainer, a.watch.Object, refs)
 }
 
-// afterDeletion says what becomes of an object that a person deleted.
+// afterDeletion describes what happens to an object that a person deleted.
 func afterDeletion(spec *v1alpha1.AppSpec) string {
 	until := "its manifest changes"
 	if spec.Helm != nil {
@@ -128,8 +128,8 @@ func afterDeletion(spec *v1alpha1.AppSpec) string {
 	return ", and is put back"
 }
 
-// actionOf returns how the deployed revision was made. Where the engine was not called, because the chart is not at hand, the status says which it
-// is.
+// actionOf returns how the deployed revision was made. Where the engine was not called, because the chart is not at hand, the status
+// tells.
 func actionOf(s *scope) *v1alpha1.HelmAction {
 	spec := s.App.Spec.Helm
 	installed := s.recordedRevision().revision <= 1

@@ -98,7 +98,7 @@ func underWay(name string, outcome release.Outcome) error {
 	return fmt.Errorf("%s release %s", outcome.Action, name)
 }
 
-// request says what the release should be.
+// request describes the wanted release.
 func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 	// An action that runs on keeps the request, while the status patch decodes into the App.
 	app := s.App.DeepCopy()
@@ -143,7 +143,7 @@ func retryAfter(app *v1alpha1.App, attempts int) time.Duration {
 	return backoff.Pause(attempts)
 }
 
-// owned returns a function that names what owns claims with data, as it is when it is called.
+// owned returns a function that lists the objects that own claims with data at the time of the call.
 func owned(s *scope) func(context.Context) (map[types.UID][]string, error) {
 	reader, namespace := s.Client, s.App.Namespace
 	return func(ctx context.Context) (map[types.UID][]string, error) {
@@ -151,7 +151,7 @@ func owned(s *scope) func(context.Context) (map[types.UID][]string, error) {
 	}
 }
 
-// unmoved returns a function that says whether an object is for certain as Helm left it. It is called while an action runs, if at all.
+// unmoved returns a function that reports whether an object surely did not change since Helm wrote it. Actions call it while they run.
 func (r *releaser) unmoved(ctx context.Context, s *scope) func(*unstructured.Unstructured) bool {
 	entries, reader := record.Namespaced(s.recordedEntries()), s.Client
 	still := sync.OnceValue(func() map[string]bool {

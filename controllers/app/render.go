@@ -93,7 +93,7 @@ func valuesOf(s *scope, lookup render.Lookup) (map[string]any, error) {
 	return values.Merge(s.App.Spec.Helm, s.found.Folder, lookup)
 }
 
-// renderOutcome tells what only a change of the source can help from what may mend itself.
+// renderOutcome separates errors that need a change of the source from those that may pass.
 func renderOutcome(err error) error {
 	switch {
 	case step.Ended(err):

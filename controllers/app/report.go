@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// releaseError tells what stands in the way of a release from what may pass.
+// releaseError turns an error of the engine into the outcome of the step.
 func releaseError(err error) error {
 	switch {
 	case errors.Is(err, fault.ErrLocked):
@@ -35,7 +35,7 @@ func releaseError(err error) error {
 	return err
 }
 
-// failed tells a chart that cannot succeed from an attempt that will be made again.
+// failed separates charts that cannot succeed from attempts that are repeated.
 func (r *releaser) failed(s *scope, outcome release.Outcome) error {
 	s.Settled() // The next try begins quietly again.
 	pause := max(outcome.RetryAt.Sub(s.Now()), 100*time.Millisecond)
@@ -71,7 +71,7 @@ func failureReason(outcome release.Outcome) string {
 	return v1alpha1.UpgradeFailedReason
 }
 
-// held says what became of an input that is not tried again.
+// held describes what happened to an input that is not tried again.
 func held(outcome release.Outcome) error {
 	done := "left as it is"
 	if m := outcome.Remediation; m != nil && m.Kind == v1alpha1.RemediationRollback {

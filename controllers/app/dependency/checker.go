@@ -58,7 +58,7 @@ type readiness struct {
 	watched bool
 }
 
-// Await waits for what the App depends on. What it delivered before stays as it is meanwhile.
+// Await waits for the App's dependencies. What the App delivered before does not change meanwhile.
 func (c *Checker) Await(ctx context.Context, s *subject.Subject) error {
 	on := s.App.Spec.DependsOn
 	c.dependents.Set(s.Key(), dependenciesOf(s.App, s.Owner.Tenant, s.Owner.Project))
@@ -236,8 +236,8 @@ func (c *Checker) checkOwn(ctx context.Context, s *subject.Subject, key client.O
 	return now, err
 }
 
-// notReady says why an App or Project is not ready with what it is declared to be now: its spec and, of an App, its folder. The Repository
-// declares the Apps of a commit after those they depend on, so that is at least what this App's commit says.
+// notReady returns why an App or Project is not ready with its present spec and, of an App, its present folder; "" when it is. The Repository
+// declares an App after those that it depends on, so their specs are at least those of this App's commit.
 func notReady(on step.Object) string {
 	now := conditions.Get(on, v1alpha1.ReadyCondition)
 	app, _ := on.(*v1alpha1.App)

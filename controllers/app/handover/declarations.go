@@ -36,7 +36,7 @@ type declaration struct {
 	objects []uint64
 }
 
-// input is what an App is made from, as far as the App itself says.
+// input identifies what an App is made from, as far as its own object tells.
 type input struct {
 	uid        string
 	generation int64
@@ -77,7 +77,7 @@ type Pass struct {
 }
 
 // note takes down what a pass found the App to declare. A pass that did not get to its source, because it waits for a dependency, declares
-// nothing; one whose source is broken declares what it did before. It reports whether that is news.
+// nothing; one whose source is broken declares what it did before. It reports whether the declaration changed.
 func (d *declarations) note(p Pass) (news bool) {
 	app := p.App
 	broken := conditions.IsFalse(app, v1alpha1.DependenciesReadyCondition) || conditions.IsFalse(app, v1alpha1.SourceReadyCondition) ||
@@ -100,7 +100,7 @@ func (d *declarations) note(p Pass) (news bool) {
 	switch {
 	case rendered:
 		now.objects = hashesOfObjects(p.Objects)
-	case !known: // After a restart nothing else says what it declared.
+	case !known: // After a restart only the inventory shows what it declared.
 		now.objects = hashesOfEntries(p.Recorded)
 	}
 	d.projects[app.Namespace][app.Name] = now
@@ -206,7 +206,7 @@ func (d declaration) declares(id inventory.ObjectID) bool {
 	return found
 }
 
-// hashOf stands for an object of a project. Its namespace is the project's.
+// hashOf identifies an object within its project's namespace.
 func hashOf(id inventory.ObjectID) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id.Group + "/" + id.Kind + "/" + id.Name)) // It never fails.

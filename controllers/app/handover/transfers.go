@@ -145,7 +145,7 @@ func (f *Search) Wanted(ctx context.Context, id inventory.ObjectID) (string, err
 
 // siblings are the other Apps of a project.
 type siblings struct {
-	// declared is what they declare, by name; late says whose declaration is missing, "" for nobody's.
+	// declared holds their declarations, by name; late names an App whose declaration is missing, "" for none.
 	declared map[string]declaration
 	late     string
 }
@@ -153,7 +153,7 @@ type siblings struct {
 func (f *Search) siblings(ctx context.Context) (siblings, error) {
 	t, s := f.transfers, f.subject
 	t.declarations.await(s.App.Namespace, s.App.Name, true) // What is declared from now on is news.
-	// What a commit declares is there before its repository says so: whoever is read afterwards is as the commit has it.
+	// A Repository reports a commit after it declared the commit's Apps: Apps that are read from here on are those of the commit.
 	found := siblings{declared: map[string]declaration{}, late: t.Syncing(ctx, s)}
 	apps := &metav1.PartialObjectMetadataList{}
 	apps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("AppList"))
@@ -207,24 +207,24 @@ func (f *Search) add(ctx context.Context, found *siblings, now *metav1.PartialOb
 
 // declared returns what a sibling declares as far as is known, and how long it may still take to declare what it is made from now. Until it
 // has, what it is recorded to have made counts too.
-func (f *Search) declared(sibling *v1alpha1.App, made v1alpha1.Inventory) (said declaration, left time.Duration) {
+func (f *Search) declared(sibling *v1alpha1.App, made v1alpha1.Inventory) (last declaration, left time.Duration) {
 	t, waits := f.transfers, f.transfers.waiting.Of(f.subject.App)
-	said, known := t.declarations.of(sibling.Namespace, sibling.Name)
-	behind := !sibling.Spec.Suspend && f.behind(sibling, said)
+	last, known := t.declarations.of(sibling.Namespace, sibling.Name)
+	behind := !sibling.Spec.Suspend && f.behind(sibling, last)
 	if behind || !known { // A suspended App keeps what it has.
-		said.objects = append(hashesOfEntries(made.Entries), said.objects...)
-		slices.Sort(said.objects)
+		last.objects = append(hashesOfEntries(made.Entries), last.objects...)
+		slices.Sort(last.objects)
 	}
 	switch now := inputOf(sibling); {
 	case !behind:
-		return said, 0
+		return last, 0
 	case t.declarations.waitsForTurn(sibling): // Its time begins when it has its turn.
 		delete(waits.undeclared, sibling.Name)
-		return said, siblingTime
-	case said.input == now || f.subject.App.DeletionTimestamp != nil: // There is another limit.
-		return said, siblingTime
+		return last, siblingTime
+	case last.input == now || f.subject.App.DeletionTimestamp != nil: // There is another limit.
+		return last, siblingTime
 	default:
-		return said, siblingTime - waits.undeclaredFor(sibling.Name, now, f.subject.Now())
+		return last, siblingTime - waits.undeclaredFor(sibling.Name, now, f.subject.Now())
 	}
 }
 
@@ -242,7 +242,7 @@ func (f *Search) behind(sibling *v1alpha1.App, was declaration) bool {
 	return f.transfers.declarations.waitsForTurn(sibling) || f.subject.Now().Sub(left) < sibling.Spec.Every()*11/10+time.Minute
 }
 
-// Syncing says that the repository may not have declared yet all that its commit does, or "".
+// Syncing says that the Repository may still be declaring the Apps of its commit; "" where it is not.
 func (t *Transfers) Syncing(ctx context.Context, s *subject.Subject) string {
 	repository := &v1alpha1.Repository{}
 	name := s.App.Labels[v1alpha1.RepositoryLabel]
@@ -261,8 +261,8 @@ func (t *Transfers) Syncing(ctx context.Context, s *subject.Subject) string {
 // declaredAt is since when the App is made from what it is made from now.
 func (t *Transfers) declaredAt(s *subject.Subject) time.Time { return t.waiting.Of(s.App).declaredAt }
 
-// Yields returns a function that says whether the App whose label an object carries has given it up: it looked at what it is made from now,
-// and that does not declare the object. What belongs to an App that is gone belongs to nobody.
+// Yields returns a function that reports whether the App in an object's label has given the object up: that App has reconciled its present
+// source, and the source does not declare the object. An object of an App that is gone has no owner.
 func (t *Transfers) Yields(ctx context.Context, s *subject.Subject) func(inventory.ObjectID, string) bool {
 	return func(id inventory.ObjectID, owner string) bool {
 		other := &v1alpha1.App{}

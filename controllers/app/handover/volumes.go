@@ -104,7 +104,7 @@ func (t *Volumes) mounted(ctx context.Context, s *subject.Subject) error {
 	return nil
 }
 
-// movedFrom waits until the App is gone whose claims this one goes on with.
+// movedFrom waits until the former App is gone, whose claims this App takes over.
 func (t *Volumes) movedFrom(ctx context.Context, s *subject.Subject) (empty string, err error) {
 	from := s.App.Spec.MovedFrom.App
 	former := &v1alpha1.App{}

@@ -56,8 +56,8 @@ func (h Held) Record(status *v1alpha1.AppStatus) {
 	status.Held, status.HeldToken = h.Objects[:min(len(h.Objects), maxHeld)], h.Token
 }
 
-// Summary says for Ready's message how many objects that left the source, or the chart, wait for confirmation, or stay whatever is confirmed;
-// "" for none.
+// Summary is the part of Ready's message about objects that left the source, or the chart, and wait for confirmation or are retained; "" for
+// none.
 func (h Held) Summary(app *v1alpha1.App, left string) string {
 	switch n := len(h.Objects); n {
 	case 0:

@@ -36,16 +36,16 @@ type Set struct {
 	// Revision is that of the source: a confirmation is good for one revision and one list.
 	Revision string
 	Stale    []v1alpha1.InventoryEntry
-	// Wanted says which other App takes an object over.
+	// Wanted returns which other App takes an object over, "" for none.
 	Wanted func(context.Context, inventory.ObjectID) (string, error)
-	// Left says what the objects left, such as "the source"; Kept why some are let go of.
+	// Left names what the objects left, such as "the source". Kept is why some are kept without an owner.
 	Left, Kept string
 	// Claims: objects of the set may be claims, or own some.
 	Claims bool
 }
 
 // Prune deletes a set. What is protected is held, and goes only when a person confirmed the very list of what is held, at this revision. An error
-// of package step says that some objects are still being deleted; Removed is right then, too.
+// of package step means that some objects are still being deleted; Removed is valid then, too.
 func (p *Pruner) Prune(ctx context.Context, s *subject.Subject, set Set) (garbage.Removed, error) {
 	p.HoldNothing(s.App)
 	removal := garbage.Removal{
@@ -110,7 +110,7 @@ func (p *Pruner) ReportKept(ctx context.Context, app *v1alpha1.App, kept []v1alp
 	ctrl.LoggerFrom(ctx).Info("Objects are kept", "objects", inventory.Names(kept), "why", why)
 }
 
-// Forbidden says what helps where an object may not be deleted; further is one more way out.
+// Forbidden adds to an error about an object that may not be deleted who can help; further is one more way out.
 func Forbidden(err error, further string) error {
 	if !apierrors.IsForbidden(err) {
 		return err

@@ -99,7 +99,7 @@ func (f *Fetcher) download(ctx context.Context, p *pass, kind schema.GroupVersio
 	}, nil
 }
 
-// notReady says what a Flux source lacks; its events wake the App.
+// notReady is an error that names what a Flux source lacks; events of the source wake the App.
 func notReady(format string, args ...any) error {
 	return &absent{fmt.Sprintf(format, args...)}
 }

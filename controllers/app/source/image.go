@@ -66,7 +66,7 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// trusts reports whether the registry need not be asked: the process has just begun, and the status says what was chosen for
+// trustsImage reports whether the registry need not be asked: the process has just started, and the status has a choice for
 // the present spec. After an interval it is asked as always.
 func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
 	m := &p.asked.image
@@ -130,7 +130,7 @@ func (f *Fetcher) choose(ctx context.Context, p *pass, repository image.Reposito
 // keepsLast reports whether an error is of the registry or the way to it, and not that no tag is what the policy wants.
 func keepsLast(err error) bool { return !errors.Is(err, failure.ErrNoTag) }
 
-// choiceOf returns the status of a choice, and has a new one told.
+// choiceOf returns the status of a choice, and notes a new choice for an event.
 func (p *pass) choiceOf(chosen image.Chosen, now time.Time) *v1alpha1.ImageStatus {
 	was := p.App.Status.Image
 	if was != nil && was.Reference == chosen.Reference {

@@ -22,8 +22,8 @@ type stale struct {
 	waits bool
 }
 
-// end says how the step of the source ends. A source that cannot be asked takes nothing from what runs: SourceReady reports it, beside a Ready
-// that goes by what was delivered.
+// end returns how the step of the source ends. A source that cannot be reached does not affect what runs: SourceReady reports it, and Ready
+// depends on what was delivered.
 func (f *Fetcher) end(p *pass, err error) error {
 	switch {
 	case err == nil && p.found.stale.err == nil:
@@ -76,7 +76,7 @@ func delivered(app *v1alpha1.App) bool {
 		(!usesFolder(&app.Spec) || app.Status.ObservedTree == app.Annotations[v1alpha1.TreeAnnotation])
 }
 
-// outcomeOf tells faults of the source that only a change can mend from those that time mends.
+// outcomeOf separates faults of the source that need a change from those that may pass.
 func outcomeOf(err error) error {
 	reason, final := verdict.Of(err)
 	switch {

@@ -41,7 +41,7 @@ func (p *pushes) note(tenant, url, what string) {
 	p.last[tenant].Add(url, what)
 }
 
-// of returns what tells the last push to a repository from the one before, "" when there was none.
+// of returns a text that changes with each push to a repository; "" when there was none.
 func (p *pushes) of(tenant, url string) string {
 	url = normalized(url)
 	p.mu.Lock()

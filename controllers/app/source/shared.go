@@ -75,7 +75,7 @@ func (p *pass) commonCause(q cache.Question) string {
 	return p.App.Annotations[v1alpha1.RevisionAnnotation] + " " + q.Request
 }
 
-// isNew reports whether the App asks something that it did not before. After a restart its status says what was asked.
+// isNew reports whether the App has a new question. After a restart, its status has the last one.
 func (p *pass) isNew(q cache.Question) bool {
 	if (p.asked.question != cache.Question{}) {
 		return p.asked.question != q

@@ -1,5 +1,5 @@
-// Package subject is what every step of an App's Reconcile knows of the App: whose it is, who acts for it, within which limits, what no
-// message may show, and when to look again.
+// Package subject has what every step of an App's Reconcile knows of the App: its owner, its deployer's client, its limits, what no message
+// may show, and when to reconcile again.
 package subject
 
 import (
