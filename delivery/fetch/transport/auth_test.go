@@ -1,13 +1,23 @@
 package transport
 
 import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -110,6 +120,193 @@ func TestAuthForHost(t *testing.T) {
 				t.Errorf("%v %q\n%s", err, refresh, diff)
 			}
 		})
+	}
+}
+
+func TestForHostTakesTheLongestPlaceAndOnlyWholeSegments(t *testing.T) {
+	config := []byte(`{"auths":{
+		"r.example":{"username":"host"},
+		"https://R.example/team/":{"username":"team"},
+		"r.example/team/app":{"username":"app"},
+		"r.example/bare":{"registrytoken":"t"}}}`)
+	for place, want := range map[string]Auth{
+		"r.example/team/app/web": {Username: "app"}, "r.example/team/app": {Username: "app"}, "r.example/team/apple": {Username: "team"},
+		"r.example/team": {Username: "team"}, "r.example/teams": {Username: "host"}, "R.EXAMPLE/x": {Username: "host"},
+		"r.example/bare/web": {BearerToken: "t"}, "r.example:443/team": {}, "example/team": {},
+	} {
+		got, _, err := Auth{DockerConfig: config}.ForHost(place)
+		want.DockerConfig = config
+		if diff := cmp.Diff(want, got, cmp.Transformer("fields", authFields)); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", place, err, diff)
+		}
+	}
+	if _, _, err := (Auth{DockerConfig: []byte("x")}).ForHost("r.example"); !errors.Is(err, failure.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestADockerConfigIsReadByHost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want map[string]dockerEntry
+		says string
+	}{
+		"empty":           {"{}", map[string]dockerEntry{}, ""},
+		"auth wins":       {`{"auths":{"h":{"auth":"Ym90OmE6Yg==","username":"x","password":"y"}}}`, map[string]dockerEntry{"h": {Auth: "Ym90OmE6Yg==", Username: "bot", Password: "a:b"}}, ""},
+		"zeros at an end": {`{"auths":{"h":{"auth":"Ym90OmEAAA=="}}}`, map[string]dockerEntry{"h": {Auth: "Ym90OmEAAA==", Username: "bot", Password: "a"}}, ""},
+		"Docker Hub":      {`{"auths":{"https://index.docker.io/v1/":{"username":"x"}}}`, map[string]dockerEntry{"registry-1.docker.io": {Username: "x"}}, ""},
+		"Docker Hub, new": {`{"auths":{"docker.io":{"username":"x"}}}`, map[string]dockerEntry{"registry-1.docker.io": {Username: "x"}}, ""},
+		"version 2":       {`{"auths":{"http://H:5000/v2/":{"username":"x"}}}`, map[string]dockerEntry{"h:5000": {Username: "x"}}, ""},
+		"v1 in a path":    {`{"auths":{"h/v1/app":{"username":"x"}}}`, map[string]dockerEntry{"h/v1/app": {Username: "x"}}, ""},
+		"no colon":        {`{"auths":{"h":{"auth":"Ym90"}}}`, nil, `auth of "h" is not base64 of user:password`},
+		"a list":          {`[]`, nil, "is not the JSON of a Docker configuration"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseDockerConfig([]byte(tc.text))
+			if tc.says != "" {
+				sources.WantError(t, err, failure.ErrInvalid, tc.says)
+				return
+			}
+			if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
+				t.Errorf("%v\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// clientCertificate is one with its key, both in PEM.
+func clientCertificate(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	made, err := x509.CreateCertificate(rand.Reader, about, about, secret.Public(), secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+func TestTheKeysOfASecretThatBelongTogether(t *testing.T) {
+	certificate, key := clientCertificate(t)
+	other, _ := clientCertificate(t)
+	_, secret, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKeyWithPassphrase(secret, "", []byte("hunter2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encrypted := pem.EncodeToMemory(block)
+	_, plain := sources.NewSSHKey(t)
+	for name, tc := range map[string]struct {
+		auth Auth
+		says string
+	}{
+		"a certificate and its key":     {Auth{Certificate: certificate, PrivateKey: key}, ""},
+		"a certificate alone":           {Auth{Certificate: certificate}, "the Secret holds tls.crt but no tls.key: add it"},
+		"a key alone":                   {Auth{PrivateKey: key}, "the Secret holds tls.key but no tls.crt: add it"},
+		"the key of another":            {Auth{Certificate: other, PrivateKey: key}, "tls.crt and tls.key of the Secret are not a certificate and its private key"},
+		"an authority":                  {Auth{CA: certificate}, ""},
+		"an SSH key":                    {Auth{Identity: plain}, ""},
+		"an SSH key and who it is of":   {Auth{Identity: plain, Username: "git"}, ""},
+		"an SSH key and a token":        {Auth{Identity: plain, Username: "git", BearerToken: "t"}, ""},
+		"an encrypted SSH key":          {Auth{Identity: encrypted, Passphrase: []byte("hunter2")}, ""},
+		"encrypted, without passphrase": {Auth{Identity: encrypted}, "identity of the Secret is encrypted: add its passphrase as password"},
+		"encrypted, another passphrase": {Auth{Identity: encrypted, Passphrase: []byte("hunter3")}, "password of the Secret does not decrypt identity"},
+		"a password without a user":     {Auth{Password: "p"}, ""},
+		"a token and a password":        {Auth{Password: "p", BearerToken: "t"}, "both bearerToken and username or password"},
+		"a zero byte":                   {Auth{BearerToken: "a\x00"}, "bearerToken of the Secret holds a line break"},
+		"a line break in the name":      {Auth{Username: "a\r", Password: "p"}, "username of the Secret holds a line break"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tc.auth.Check()
+			if tc.says == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			sources.WantError(t, err, failure.ErrInvalid, tc.says)
+		})
+	}
+}
+
+func TestAPasswordBesideAnIdentityIsItsPassphrase(t *testing.T) {
+	_, plain := sources.NewSSHKey(t)
+	got, err := AuthFromSecret(map[string][]byte{"identity": plain, "password": []byte("p")})
+	if err != nil || string(got.Passphrase) != "p" {
+		t.Errorf("%v: passphrase %q", err, got.Passphrase)
+	}
+	got, err = AuthFromSecret(map[string][]byte{"username": []byte("u"), "password": []byte("p")})
+	if err != nil || got.Passphrase != nil {
+		t.Errorf("%v: passphrase %q", err, got.Passphrase)
+	}
+}
+
+func TestRedactTakesOutEveryFormOfASecret(t *testing.T) {
+	auth := Auth{Username: "bot", Password: "a b/c+d", BearerToken: "t0ken", Passphrase: []byte("phrase")}
+	for name, tc := range map[string]struct{ text, want string }{
+		"as it is":            {"no a b/c+d here", "no *** here"},
+		"in a query":          {"?p=a+b%2Fc%2Bd&x", "?p=***&x"},
+		"in a path":           {"/a%20b%2Fc+d/x", "/***/x"},
+		"in base64":           {"got YSBiL2MrZA==", "got ***"},
+		"as basic":            {"Basic Ym90OmEgYi9jK2Q=", "Basic ***"},
+		"a token":             {"Bearer t0ken, Bearer t0ken", "Bearer ***, Bearer ***"},
+		"a passphrase":        {"phrase", "***"},
+		"the name of a user":  {"user bot", "user bot"},
+		"nothing of a secret": {"no such tag", "no such tag"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := auth.Redact(tc.text); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+	if got := (Auth{Password: "ab", BearerToken: "abc"}).Redact("abc"); got != "***" {
+		t.Errorf("a secret within a secret leaves %q", got)
+	}
+	if got := (Auth{}).Redact("text"); got != "text" {
+		t.Errorf("without a secret: %q", got)
+	}
+}
+
+func TestTheSecretIsNamedWhereItMayBeTheCause(t *testing.T) {
+	named := Auth{Secret: "team/git"}
+	for name, tc := range map[string]struct {
+		auth Auth
+		err  error
+		want string
+	}{
+		"credentials":   {named, failure.New(failure.ErrAuthentication, "x"), "x; the credentials are those of Secret team/git"},
+		"not found":     {named, failure.New(failure.ErrNotFound, "x"), "x; the credentials are those of Secret team/git"},
+		"another cause": {named, failure.New(failure.ErrServer, "x"), "x"},
+		"no Secret":     {Auth{}, failure.New(failure.ErrAuthentication, "x"), "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.auth.NameSecret(tc.err); got.Error() != tc.want || !errors.Is(got, errors.Unwrap(tc.err)) && !errors.Is(got, tc.err) {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	if err := named.NameSecret(nil); err != nil {
+		t.Errorf("no error became %v", err)
+	}
+}
+
+func TestOtherHostsKnowNoCredentialsOfTheOrigin(t *testing.T) {
+	all := Auth{Username: "u", Password: "p", BearerToken: "t", Identity: []byte("i"), Passphrase: []byte("ph"), KnownHosts: []byte("k"), CA: []byte("ca"),
+		Certificate: []byte("c"), PrivateKey: []byte("pk"), DockerConfig: []byte("d"), Secret: "s"}
+	want := Auth{CA: []byte("ca"), DockerConfig: []byte("d")}
+	if diff := cmp.Diff(want, all.ForOtherHosts(), cmp.Transformer("fields", authFields)); diff != "" {
+		t.Error(diff)
 	}
 }
 

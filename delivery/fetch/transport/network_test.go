@@ -116,3 +116,63 @@ func TestAProxyIsTheAdministrators(t *testing.T) {
 		t.Errorf("without a proxy the dialer decides, got %v", err)
 	}
 }
+
+// TestDialChecksTheAddressThatIsDialed: a nil Network allows nothing more, and no connection is made before the check.
+func TestDialChecksTheAddressThatIsDialed(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	at := listener.Addr().String()
+	_, port, _ := net.SplitHostPort(at)
+	for name, tc := range map[string]struct {
+		network *Network
+		to      string
+		says    string
+	}{
+		"nil":                {nil, at, "127.0.0.1 is a loopback address, which no source may reach"},
+		"none allowed":       {&Network{}, at, "127.0.0.1 is a loopback address"},
+		"another is allowed": {&Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}}, at, "127.0.0.1 is a loopback address"},
+		"allowed":            {loopback, at, ""},
+		"a name is allowed":  {loopback, net.JoinHostPort("localhost", port), ""},
+		"a name is not":      {&Network{}, net.JoinHostPort("localhost", port), "localhost leads to 127.0.0.1, a loopback address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := tc.network.Dial(t.Context(), "tcp4", tc.to)
+			if tc.says == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = conn.Close()
+				return
+			}
+			if conn != nil || !errors.Is(err, failure.ErrInvalid) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestHostsOfAdministratorsAreNotTheOperators keeps the addresses of the operator itself refused.
+func TestHostsOfAdministratorsAreNotTheOperators(t *testing.T) {
+	node := func(context.Context, netip.Addr) (string, error) { return "the address of a node", nil }
+	network := (&Network{
+		Allowed: []netip.Prefix{netip.MustParsePrefix("169.254.1.0/24")}, Own: []string{"203.0.113.9", "::ffff:203.0.113.8"}, Cluster: node,
+	}).IntoCluster()
+	for ip, refused := range map[string]bool{"203.0.113.9": true, "203.0.113.8": true, "203.0.113.7": false, "169.254.1.1": false, "169.254.2.1": true} {
+		if err := network.check(t.Context(), "x:443", ip+":443"); (err != nil) != refused {
+			t.Errorf("%s: %v", ip, err)
+		}
+	}
+	if (*Network)(nil).IntoCluster() != nil {
+		t.Error("no network became one")
+	}
+}
+
+func TestAnAddressThatCannotBeReadIsRefused(t *testing.T) {
+	everything := &Network{Allowed: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}
+	if err := everything.check(t.Context(), "x:443", "x:443"); err == nil || errors.Is(err, failure.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+}

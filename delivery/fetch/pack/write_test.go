@@ -1,0 +1,156 @@
+package pack
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestChecksum(t *testing.T) {
+	whole := packWith(blob(t, "a"))
+	flipped := bytes.Clone(whole)
+	flipped[12] ^= 1
+	for name, tc := range map[string]struct {
+		pack []byte
+		ok   bool
+	}{
+		"whole": {whole, true}, "nothing but its head": {packOf(0, nil), true}, "flipped": {flipped, false}, "cut off": {whole[:len(whole)-1], false},
+		"more at the end": {append(bytes.Clone(whole), 0), false}, "empty": {nil, false}, "less than a checksum": {[]byte("PACK"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := bytes.NewReader(tc.pack)
+			_, _ = from.Seek(3, 0)
+			sum, size, err := Checksum(from)
+			if (err == nil) != tc.ok || size != int64(len(tc.pack)) {
+				t.Fatalf("size %d of %d, %v", size, len(tc.pack), err)
+			}
+			if tc.ok && !bytes.HasSuffix(tc.pack, sum[:]) {
+				t.Errorf("got %s", sum)
+			}
+		})
+	}
+}
+
+// TestAppendWritesWhatGitReads has sizes at the boundaries of the groups of bits in which they are written.
+func TestAppendWritesWhatGitReads(t *testing.T) {
+	for _, size := range []int{0, 1, 15, 16, 127, 128, 2047, 2048, 1<<18 - 1, 1 << 18} {
+		content := strings.Repeat("x", size)
+		scanner := packfile.NewScanner(bytes.NewReader(packWith(plain(t, plumbing.TagObject, content))))
+		if _, _, err := scanner.Header(); err != nil {
+			t.Fatal(err)
+		}
+		header, err := scanner.NextObjectHeader()
+		if err != nil || header.Length != int64(size) || header.Type != plumbing.TagObject {
+			t.Errorf("%d bytes: %+v, %v", size, header, err)
+			continue
+		}
+		var got bytes.Buffer
+		if _, _, err := scanner.NextObject(&got); err != nil || got.String() != content {
+			t.Errorf("%d bytes: %d came back, %v", size, got.Len(), err)
+		}
+	}
+}
+
+// packFile is a pack on disk.
+func packFile(t *testing.T, pack []byte) *os.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pack")
+	if err := os.WriteFile(path, pack, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+func TestACompletedPackCanBeReadWithoutTheStore(t *testing.T) {
+	store := oneObject{[]byte("base")}
+	file := packFile(t, packWith(blob(t, "a"), toName(t, blobName("base"), suffixed("base", "d"))))
+	contents, err := Read(file, usual, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := Complete(file, contents, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _, err := Checksum(file)
+	if err != nil || found != sum {
+		t.Errorf("the file ends with %s, returned was %s; %v", found, sum, err)
+	}
+	got, err := Read(file, usual, oneObject{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(contents.Objects, got.Objects); diff != "" || len(got.Objects) != 3 || len(got.Bases) != 0 {
+		t.Errorf("bases %v\n%s", got.Bases, diff)
+	}
+}
+
+func TestAPackThatNeedsNothingStaysAsItIs(t *testing.T) {
+	pack := packWith(blob(t, "a"))
+	file := packFile(t, pack)
+	contents, err := Read(file, usual, oneObject{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Complete(file, contents, oneObject{}); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadFile(file.Name()); err != nil || !bytes.Equal(left, pack) {
+		t.Errorf("it has %d bytes, had %d; %v", len(left), len(pack), err)
+	}
+}
+
+func TestABaseThatIsGoneIsNoFaultOfTheFile(t *testing.T) {
+	file := packFile(t, packWith(blob(t, "a")))
+	_, err := Complete(file, &Contents{Bases: []plumbing.Hash{blobName("gone")}}, oneObject{[]byte("base")})
+	if !errors.Is(err, ErrBase) || !errors.Is(err, plumbing.ErrObjectNotFound) {
+		t.Errorf("got %v", err)
+	}
+	_ = file.Close()
+	if _, err := Complete(file, &Contents{}, oneObject{}); err == nil || errors.Is(err, ErrBase) {
+		t.Errorf("of a closed file: %v", err)
+	}
+}
+
+func TestTheIndexFindsEachObject(t *testing.T) {
+	pack := packWith(blob(t, "a"), blob(t, "b"), blob(t, "c"))
+	contents, err := Read(bytes.NewReader(pack), usual, oneObject{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, _, err := Checksum(bytes.NewReader(pack))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := Index(contents.Objects, sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := idxfile.NewMemoryIndex()
+	if err := idxfile.NewDecoder(bytes.NewReader(encoded)).Decode(index); err != nil {
+		t.Fatal(err)
+	}
+	if count, err := index.Count(); count != 3 || err != nil || index.PackfileChecksum != sum {
+		t.Errorf("%d objects of pack %x, want 3 of %s; %v", count, index.PackfileChecksum, sum, err)
+	}
+	for _, want := range contents.Objects {
+		offset, err := index.FindOffset(want.Hash)
+		crc, crcErr := index.FindCRC32(want.Hash)
+		if offset != int64(want.Offset) || crc != want.CRC32 || err != nil || crcErr != nil {
+			t.Errorf("%s: at %d with %d, want %+v; %v, %v", want.Hash, offset, crc, want, err, crcErr)
+		}
+	}
+}

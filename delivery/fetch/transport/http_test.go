@@ -1,0 +1,175 @@
+package transport
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
+)
+
+func TestStatusError(t *testing.T) {
+	known, anonymous := Auth{Username: "bot", Password: "hunter2"}, Auth{}
+	for name, tc := range map[string]struct {
+		status int
+		auth   Auth
+		kind   error
+		says   string
+	}{
+		"401, anonymous":   {401, anonymous, failure.ErrAuthentication, "h.example has no chart at this URL, or it needs credentials (401)"},
+		"401, credentials": {401, known, failure.ErrAuthentication, "h.example rejected the credentials of the Secret"},
+		"403, anonymous":   {403, anonymous, failure.ErrAuthentication, "h.example denies access (403)"},
+		"404, anonymous":   {404, anonymous, failure.ErrNotFound, "there is no chart at this URL, or it needs credentials (404)"},
+		"404, credentials": {404, known, failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it (404)"},
+		"410":              {410, known, failure.ErrNotFound, "may not see it (410)"},
+		"429":              {429, known, failure.ErrServer, "h.example answered 429 Too Many Requests"},
+		"500":              {500, known, failure.ErrServer, "h.example answered 500 Internal Server Error"},
+		"an odd success":   {204, known, failure.ErrServer, "h.example answered 204 No Content"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := &http.Response{StatusCode: tc.status, Request: &http.Request{URL: &url.URL{Scheme: "https", Host: "h.example", Path: "/private"}}}
+			err := StatusError(res, tc.auth, "chart")
+			sources.WantError(t, err, tc.kind, tc.says)
+			for _, kind := range []error{failure.ErrAuthentication, failure.ErrNotFound, failure.ErrUnavailable} {
+				if is, want := errors.Is(err, kind), errors.Is(tc.kind, kind); is != want {
+					t.Errorf("it is %q: %v", kind, is)
+				}
+			}
+		})
+	}
+}
+
+func TestGetBody(t *testing.T) {
+	server := record(t, httptest.NewServer)
+	server.answer = func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/partial" {
+			w.WriteHeader(http.StatusPartialContent)
+		}
+		_, _ = io.WriteString(w, "text")
+	}
+	client, err := NewClient(loopback, Auth{}, server.origin(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := GetBody(t.Context(), client, Auth{}, server.mustParse("/whole"), "chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(body); string(text) != "text" || err != nil {
+		t.Errorf("got %q, %v", text, err)
+	}
+	_ = body.Close()
+	_, err = GetBody(t.Context(), client, Auth{}, server.mustParse("/partial"), "chart")
+	sources.WantError(t, err, failure.ErrServer, "206 Partial Content")
+}
+
+func TestGetExplainsWhatTheCertificateOfAServerIsNot(t *testing.T) {
+	server := record(t, httptest.NewTLSServer)
+	trusted := Auth{CA: sources.Certificate(server.Server)}
+	byName := server.mustParse("/")
+	byName.Host = "localhost:" + byName.Port()
+	for name, tc := range map[string]struct {
+		at   *url.URL
+		auth Auth
+		kind error
+		says string
+	}{
+		"trusted":         {server.mustParse("/"), trusted, nil, ""},
+		"not trusted":     {server.mustParse("/"), Auth{}, failure.ErrAuthentication, "the certificate of " + server.origin(t).Host + " is signed by an unknown authority: add the authority as ca.crt"},
+		"of another name": {byName, trusted, failure.ErrAuthentication, "the certificate of " + byName.Host + " is for another name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, err := NewClient(loopback, tc.auth, tc.at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = GetBody(t.Context(), client, tc.auth, tc.at, "chart")
+			sources.WantError(t, err, tc.kind, tc.says)
+			if tc.kind == nil && err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAServerThatWantsAClientCertificateSaysSo(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
+	server.StartTLS()
+	defer server.Close()
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := NewClient(loopback, Auth{CA: sources.Certificate(server)}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Get(t.Context(), client, at, nil)
+	sources.WantError(t, err, failure.ErrAuthentication, at.Host+" ended the TLS handshake (tls: certificate required): give it a client certificate it accepts")
+}
+
+func TestRequestErrorKeepsAKindAndHidesTheURL(t *testing.T) {
+	secret := "https://h.example/a?token=hunter2" //nolint:gosec // no credentials
+	ours := failure.New(failure.ErrInvalid, "not followed")
+	if err := RequestError(&url.Error{Op: "Get", URL: secret, Err: ours}, "h.example"); err != ours { //nolint:errorlint // not wrapped
+		t.Errorf("got %v", err)
+	}
+	cause := errors.New("connection refused")
+	err := RequestError(fmt.Errorf("fetching: %w", &url.Error{Op: "Get", URL: secret, Err: cause}), "h.example")
+	if err.Error() != "unavailable: h.example gives no answer: connection refused" || !errors.Is(err, cause) || !errors.Is(err, failure.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSafeURL(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://bot:hunter2@h.example:8443/a/b.git?token=hunter2#hunter2": "https://h.example:8443/a/b.git",
+		"https://hunter2@h.example/":                                       "https://h.example/",
+		"git@h.example:hunter2":                                            "the repository",
+		"hunter2":                                                          "the repository",
+		"https://%zz":                                                      "the repository",
+	} {
+		if got := SafeURL(raw); got != want {
+			t.Errorf("%s: got %s", raw, got)
+		}
+	}
+}
+
+func TestSameOrigin(t *testing.T) {
+	for name, tc := range map[string]struct {
+		a, b string
+		want bool
+	}{
+		"the same":                    {"https://h.example/a", "https://h.example/b", true},
+		"upper case":                  {"https://h.example/", "https://H.EXAMPLE/", true},
+		"the port of https":           {"https://h.example/", "https://h.example:443/", true},
+		"the port of http":            {"http://h.example/", "http://h.example:80/", true},
+		"the port of the other":       {"http://h.example/", "http://h.example:443/", false},
+		"another port":                {"https://h.example/", "https://h.example:8443/", false},
+		"another scheme":              {"https://h.example/", "http://h.example/", false},
+		"another scheme, same port":   {"https://h.example:80/", "http://h.example:80/", false},
+		"a host that begins the same": {"https://h.example/", "https://h.example.evil/", false},
+		"a user that looks like it":   {"https://h.example/", "https://h.example@evil.example/", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err := url.Parse(tc.a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := url.Parse(tc.b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := SameOrigin(a, b); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}

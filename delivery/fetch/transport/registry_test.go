@@ -1,0 +1,128 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/internal/testenv/sources"
+)
+
+func TestOpenRegistryRefusesWhatCannotBeUsed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		at   string
+		auth Auth
+		says string
+	}{
+		"a name in upper case": {"r.example/Web", Auth{}, "r.example/Web is not the name of a repository in an OCI registry"},
+		"no path":              {"r.example", Auth{}, "is not the name of a repository"},
+		"Docker's config":      {"r.example/web", Auth{DockerConfig: []byte("hunter2")}, ".dockerconfigjson of the Secret"},
+		"an authority":         {"r.example/web", Auth{CA: []byte("hunter2")}, "ca.crt of the Secret"},
+		"a client certificate": {"r.example/web", Auth{Certificate: []byte("hunter2")}, "no tls.key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := OpenRegistry(nil, tc.at, false, tc.auth)
+			sources.WantError(t, err, failure.ErrInvalid, tc.says)
+			sources.WantNoSecret(t, err, "hunter2")
+		})
+	}
+}
+
+// TestARegistryGetsTheCredentialsItAsksFor has Docker's configuration hold those of a path of it.
+func TestARegistryGetsTheCredentialsItAsksFor(t *testing.T) {
+	server := sources.ServeOCI(t, httptest.NewServer)
+	digest := server.PushArtifact(t, "1.0", "application/x", []byte("archive"))
+	server.Allow, server.Challenge = sources.Basic("bot", "hunter2"), `Basic realm="r"`
+	host := server.Listener.Addr().String()
+	config := func(key, password string) []byte {
+		return fmt.Appendf(nil, `{"auths":{%q:{"username":"bot","password":%q},%q:{"username":"bot","password":"of the host"}}}`, key, password, host)
+	}
+	for name, tc := range map[string]struct {
+		auth Auth
+		kind error
+		says string
+	}{
+		"by name":          {Auth{Username: "bot", Password: "hunter2"}, nil, ""},
+		"by path":          {Auth{DockerConfig: config(host+"/charts/web", "hunter2")}, nil, ""},
+		"by folder":        {Auth{DockerConfig: config("http://"+host+"/charts", "hunter2")}, nil, ""},
+		"of another path":  {Auth{DockerConfig: config(host+"/charts/other", "hunter2")}, failure.ErrAuthentication, "rejected the credentials"},
+		"of a longer name": {Auth{DockerConfig: config(host+"/chart", "hunter2")}, failure.ErrAuthentication, "rejected the credentials"},
+		"none":             {Auth{}, failure.ErrAuthentication, host + " has no artifact at this URL, or it needs credentials"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry, err := OpenRegistry(loopback, host+"/charts/web", true, tc.auth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer registry.Close()
+			if want := tc.auth.Anonymous() && tc.auth.DockerConfig == nil; registry.Anonymous() != want {
+				t.Errorf("anonymous is %v", registry.Anonymous())
+			}
+			found, err := registry.Resolve(t.Context(), "1.0")
+			if err == nil && found.Digest.String() != digest {
+				t.Errorf("got %s, want %s", found.Digest, digest)
+			}
+			sources.WantError(t, registry.Failed(err, "artifact"), tc.kind, tc.says)
+		})
+	}
+}
+
+func TestARefreshTokenIsNotAnonymous(t *testing.T) {
+	registry, err := OpenRegistry(nil, "r.example/web", false, Auth{DockerConfig: []byte(`{"auths":{"r.example":{"identitytoken":"hunter2"}}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if registry.Anonymous() || registry.PlainHTTP {
+		t.Errorf("anonymous %v, without TLS %v", registry.Anonymous(), registry.PlainHTTP)
+	}
+}
+
+func TestRegistryFailed(t *testing.T) {
+	answer := func(status int) error {
+		return fmt.Errorf("resolving: %w", &errcode.ErrorResponse{Method: http.MethodGet, StatusCode: status, URL: &url.URL{Scheme: "https", Host: "r.example", Path: "/hunter2"},
+			Errors: errcode.Errors{{Message: "hunter2"}}})
+	}
+	signed := &url.Error{Op: "Get", URL: "https://s.example/?sig=hunter2", Err: errors.New("connection refused")}
+	for name, tc := range map[string]struct {
+		err  error
+		kind error
+		says string
+	}{
+		"rejected":               {answer(401), failure.ErrAuthentication, "r.example rejected the credentials of the Secret"},
+		"not there":              {answer(404), failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it (404)"},
+		"broken":                 {answer(502), failure.ErrServer, "r.example answered 502 Bad Gateway"},
+		"credentials are wanted": {fmt.Errorf("x: %w", auth.ErrBasicCredentialNotFound), failure.ErrAuthentication, "r.example has no chart at this URL, or it needs credentials"},
+		"no such tag":            {fmt.Errorf("x: %w", errdef.ErrNotFound), failure.ErrNotFound, "there is no chart at this URL, or the credentials may not see it"},
+		"no connection":          {fmt.Errorf("x: %w", signed), failure.ErrUnavailable, "r.example gives no answer: connection refused"},
+		"an answer of no sense":  {fmt.Errorf("https://s.example/?sig=hunter2: %w", errors.New("no digest\nfor hunter2")), failure.ErrServer, "r.example answers what cannot be used: no digest for ***"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry, err := OpenRegistry(nil, "r.example/web", false, Auth{Username: "bot", Password: "hunter2"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := registry.Failed(tc.err, "chart")
+			sources.WantError(t, got, tc.kind, tc.says)
+			if strings.Contains(fmt.Sprint(got), "hunter2") {
+				t.Errorf("the message repeats what the server said: %v", got)
+			}
+			registry.tokens.withheld, registry.tokens.realm = true, &url.URL{Host: "auth.example"}
+			got = registry.Failed(tc.err, "chart")
+			if withheld := strings.Contains(got.Error(), "TOKEN_SERVICES"); withheld != (name == "rejected" || name == "not there") {
+				t.Errorf("while credentials are withheld: %v", got)
+			}
+		})
+	}
+	if err := (&Registry{}).Failed(nil, "chart"); err != nil {
+		t.Errorf("no error became %v", err)
+	}
+}
