@@ -1,0 +1,271 @@
+package project
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/isolation"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
+)
+
+func reaching(ranges ...string) *v1alpha1.Tenant {
+	return acme(func(t *v1alpha1.Tenant) { t.Spec.Egress = ranges })
+}
+
+func TestEgressLeavesOutWhatIsTheClustersOwn(t *testing.T) {
+	node := netip.MustParsePrefix("10.0.1.5/32")
+	for name, c := range map[string]struct {
+		egress []string
+		err    error
+		want   []isolation.Range
+		closed []string
+		fails  string
+	}{
+		"none":                 {},
+		"nothing of it":        {egress: []string{"203.0.113.0/24"}, want: []isolation.Range{{CIDR: "203.0.113.0/24"}}},
+		"a part of it":         {egress: []string{"10.0.0.0/8"}, want: []isolation.Range{{CIDR: "10.0.0.0/8", Except: []string{"10.0.1.5/32"}}}},
+		"all of it":            {egress: []string{"10.96.0.0/12", "203.0.113.0/24"}, want: []isolation.Range{{CIDR: "203.0.113.0/24"}}, closed: []string{"10.96.0.0/12"}},
+		"no range":             {egress: []string{"10.0.0.0/33"}, fails: `reading egress "10.0.0.0/33" of tenant acme: `},
+		"networks are unknown": {egress: []string{"10.0.0.0/8"}, err: errAway, fails: errAway.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.networks.except = map[string][]netip.Prefix{"10.0.0.0/8": {node}}
+			b.networks.all, b.networks.err = map[string]bool{"10.96.0.0/12": true}, c.err
+			s := b.with(shop(), reaching(c.egress...))
+			s.closed = []string{"of before"}
+			got, err := b.egress(t.Context(), s)
+			if (err != nil) != (c.fails != "") || (err != nil && !strings.HasPrefix(err.Error(), c.fails)) {
+				t.Fatalf("got %v, want %s", err, c.fails)
+			}
+			if err != nil {
+				return
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(c.closed, s.closed); diff != "" {
+				t.Errorf("closed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func amounts(list corev1.ResourceList) map[string]string {
+	all := map[string]string{}
+	for name, amount := range list {
+		all[string(name)] = amount.String()
+	}
+	return all
+}
+
+func TestGuardBoundsANamespace(t *testing.T) {
+	project := shop(func(p *v1alpha1.Project) {
+		p.Spec.Quota = corev1.ResourceList{"requests.cpu": resource.MustParse("3")}
+		p.Spec.Limits.Default = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+		p.Spec.Limits.DefaultRequest = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m")}
+	})
+	b := newBench(t)
+	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(project, reaching("203.0.113.0/24")))); got != "done" {
+		t.Fatalf("got %q", got)
+	}
+	meta := metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName}
+	quota, limits := &corev1.ResourceQuota{ObjectMeta: meta}, &corev1.LimitRange{ObjectMeta: meta}
+	priority := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName + "-priority"}}
+	if !b.get(quota) || !b.get(limits) || !b.get(priority) {
+		t.Fatal("not all is there")
+	}
+	hard := amounts(quota.Spec.Hard)
+	if hard["requests.cpu"] != "3" || hard["count/pods"] == "" || hard["count/configmaps"] == "" {
+		t.Errorf("the quota is %v", hard)
+	}
+	item := limits.Spec.Limits[0]
+	if diff := cmp.Diff(map[string]string{"memory": "1Gi", "ephemeral-storage": "10Gi"}, amounts(item.Default)); diff != "" {
+		t.Errorf("default limits (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"cpu": "5m", "memory": "64Mi", "ephemeral-storage": "64Mi"}, amounts(item.DefaultRequest)); diff != "" {
+		t.Errorf("default requests (-want +got):\n%s", diff)
+	}
+	if item.Type != corev1.LimitTypeContainer {
+		t.Errorf("limits are of a %s", item.Type)
+	}
+	if diff := cmp.Diff(map[string]string{"pods": "0"}, amounts(priority.Spec.Hard)); diff != "" {
+		t.Errorf("pods of the system's priorities (-want +got):\n%s", diff)
+	}
+	expression := priority.Spec.ScopeSelector.MatchExpressions[0]
+	if diff := cmp.Diff([]string{"system-node-critical", "system-cluster-critical"}, expression.Values); diff != "" || expression.Operator != corev1.ScopeSelectorOpIn {
+		t.Errorf("%s (-want +got):\n%s", expression.Operator, diff)
+	}
+	policies := &networkingv1.NetworkPolicyList{}
+	if err := b.api.List(t.Context(), policies, client.InNamespace(shopNamespace)); err != nil || len(policies.Items) != 1 {
+		t.Fatalf("%d network policies, %v", len(policies.Items), err)
+	}
+	if !slices.ContainsFunc(policies.Items[0].Spec.Egress, func(rule networkingv1.NetworkPolicyEgressRule) bool {
+		return len(rule.To) > 0 && rule.To[0].IPBlock != nil && rule.To[0].IPBlock.CIDR == "203.0.113.0/24"
+	}) {
+		t.Errorf("egress is %v", policies.Items[0].Spec.Egress)
+	}
+	if over(defaultLimits, item.Default); len(defaultLimits) != 2 || defaultLimits.Memory().String() != "256Mi" {
+		t.Errorf("the defaults of all projects became %v", amounts(defaultLimits))
+	}
+}
+
+func TestGuardStopsWhereOnlyPeopleCanHelp(t *testing.T) {
+	b := newBench(t)
+	larger := shop(func(p *v1alpha1.Project) { p.Spec.Quota = corev1.ResourceList{"requests.cpu": resource.MustParse("9")} })
+	tenant := acme(func(a *v1alpha1.Tenant) { a.Spec.Quota = corev1.ResourceList{"requests.cpu": resource.MustParse("4")} })
+	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(larger, tenant))); !strings.HasPrefix(got, "stopped QuotaExceeded: ") {
+		t.Errorf("a quota above the tenant's: %q", got)
+	}
+	theirs := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: guardName}}
+	b = newBench(t, theirs)
+	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(shop(), acme()))); !strings.HasPrefix(got, "stopped ApplyFailed: ") {
+		t.Errorf("limits of others: %q", got)
+	}
+	b = newBench(t)
+	b.networks.err = errAway
+	if got := steptest.Outcome(t, b.guard(t.Context(), b.with(shop(), reaching("10.0.0.0/8")))); got != "failed Failed: the API server is away" {
+		t.Errorf("networks that are not known: %q", got)
+	}
+}
+
+func TestTheNamespaceIsHeldToTheTenantsPodSecurity(t *testing.T) {
+	for level, want := range map[string]string{"": "restricted", "baseline": "baseline"} {
+		b := newBench(t)
+		tenant := acme(func(a *v1alpha1.Tenant) { a.Spec.PodSecurity, a.Spec.PriorityClasses = level, []string{"high"} })
+		if err := b.makeNamespace(t.Context(), b.with(shop(), tenant)); err != nil {
+			t.Fatal(err)
+		}
+		ns := namespaceOf("")
+		if !b.get(ns) || ns.Labels["pod-security.kubernetes.io/enforce"] != want || ns.Annotations[v1alpha1.PriorityClassesAnnotation] != "high" || ns.Annotations[v1alpha1.TenantUIDAnnotation] != "uid-1" {
+			t.Errorf("of level %q the namespace is %v, %v", level, ns.Labels, ns.Annotations)
+		}
+	}
+}
+
+func TestTheSummaryNamesWhatIsClosedAndLowered(t *testing.T) {
+	b := newBench(t)
+	s := b.with(shop(), acme())
+	for _, c := range []struct {
+		closed  []string
+		lowered bool
+		want    string
+	}{
+		{want: "Apps live in namespace kubeop-acme-shop"},
+		{closed: []string{"10.0.0.0/16", "fd00::/8"}, want: "Apps live in namespace kubeop-acme-shop; the egress of tenant acme to 10.0.0.0/16, fd00::/8 is not let through, because all of it is the cluster's own"},
+		{lowered: true, want: "Apps live in namespace kubeop-acme-shop; its quota lets fewer objects be made than usual, because those of tenant acme are near spec.limits.storeBytes of the Tenant"},
+	} {
+		s.closed, s.lowered = c.closed, c.lowered
+		if got := s.Summary(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// woken collects what is added to a queue.
+type woken struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	names chan string
+}
+
+func newWoken() *woken { return &woken{names: make(chan string, 20)} }
+
+func (w *woken) Add(r reconcile.Request) { w.names <- r.String() }
+func (w *woken) AddAfter(r reconcile.Request, after time.Duration) {
+	w.names <- r.String() + " after " + after.String()
+}
+
+// all returns so many names, sorted.
+func (w *woken) all(n int) []string {
+	var names []string
+	for range n {
+		names = append(names, <-w.names)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func labelled(o client.Object, tenant, project, app string) client.Object {
+	labels := map[string]string{}
+	for label, value := range map[string]string{v1alpha1.TenantLabel: tenant, v1alpha1.ProjectLabel: project, v1alpha1.AppLabel: app} {
+		if value != "" {
+			labels[label] = value
+		}
+	}
+	o.SetLabels(labels)
+	return o
+}
+
+func TestAnObjectWakesTheProjectItWasMadeForWhereItsLabelsFit(t *testing.T) {
+	in := func(namespace, name string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	want := []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: "kubeop-acme", Name: "shop"}}}
+	for name, c := range map[string]struct {
+		object client.Object
+		want   []reconcile.Request
+	}{
+		"in the project's namespace":     {labelled(in(shopNamespace, "kubeop"), "acme", "shop", ""), want},
+		"the namespace itself":           {labelled(in("", shopNamespace), "acme", "shop", ""), want},
+		"its rights in the cluster":      {labelled(in("", "kubeop-cluster-acme-shop"), "acme", "shop", ""), want},
+		"another object of the cluster":  {labelled(in("", "something"), "acme", "shop", ""), nil},
+		"of an app":                      {labelled(in(shopNamespace, "web"), "acme", "shop", "web"), nil},
+		"in the namespace of another":    {labelled(in("kubeop-rival-shop", "kubeop"), "acme", "shop", ""), nil},
+		"labels of a tenant alone":       {labelled(in("kubeop-acme", "kubeop"), "acme", "", ""), nil},
+		"labels of a project alone":      {labelled(in("kubeop--shop", "kubeop"), "", "shop", ""), nil},
+		"labels that name nobody at all": {in(shopNamespace, "kubeop"), nil},
+	} {
+		if diff := cmp.Diff(c.want, madeFor(t.Context(), c.object)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestAppsThatComeAndGoWakeTheirProject(t *testing.T) {
+	queue := newWoken()
+	app := labelled(appOf(shopNamespace, "web"), "acme", "shop", "")
+	counting.Create(t.Context(), event.CreateEvent{Object: app}, queue)
+	counting.Delete(t.Context(), event.DeleteEvent{Object: app}, queue)
+	if counting.UpdateFunc != nil {
+		t.Error("a change of an app wakes its project, too")
+	}
+	if diff := cmp.Diff([]string{"kubeop-acme/shop after 1s", "kubeop-acme/shop after 1s"}, queue.all(2)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestATenantsProjectsAndOnlyTheseAreWoken(t *testing.T) {
+	blog, rivals := shop(func(p *v1alpha1.Project) { p.Name = "blog" }), shop(func(p *v1alpha1.Project) { p.Namespace = "kubeop-rival" })
+	b := newBench(t, acme(), shop(), blog, rivals)
+	queue := newWoken()
+	if err := b.onNetworks().Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	b.networks.change()
+	if diff := cmp.Diff([]string{"kubeop-acme/blog", "kubeop-acme/shop", "kubeop-rival/shop"}, queue.all(3)); diff != "" {
+		t.Errorf("by other networks (-want +got):\n%s", diff)
+	}
+	var names []string
+	for _, request := range b.projectsOf(context.Background(), acme()) {
+		names = append(names, request.String())
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff([]string{"kubeop-acme/blog", "kubeop-acme/shop"}, names); diff != "" {
+		t.Errorf("by the tenant (-want +got):\n%s", diff)
+	}
+}
