@@ -20,7 +20,8 @@ CODE    := api cmd controllers delivery gitops internal
 # Extra flags of every `go test`, for example TESTFLAGS='-v -run Quota'.
 TESTFLAGS ?=
 FUZZTIME  ?= 20s
-# RACE=1 runs the tests with Go's race detector, which needs a C compiler and takes about five times as long.
+# RACE=1 runs the tests with Go's race detector, which needs a C compiler and takes about five times as long; -short leaves out what measures
+# confined processes, in which it cannot run.
 RACE ?=
 # The packages whose tests `make test` runs.
 PACKAGES ?= ./...
@@ -59,11 +60,11 @@ generate: $(BIN)/controller-gen ## write the deepcopy functions and the CRDs fro
 
 ##@ Before a commit
 test: prerequisites $(addprefix $(BIN)/,cluster helm) $(if $(RACE),compiler) ## run the unit, fuzz-seed and integration tests against a real API server; RACE=1 with the race detector
-	$(if $(RACE),CGO_ENABLED=1 go test -race -timeout 60m,go test -timeout 20m) -trimpath $(TESTFLAGS) $(PACKAGES)
+	$(if $(RACE),CGO_ENABLED=1 go test -race -short -timeout 60m,go test -timeout 20m) -trimpath $(TESTFLAGS) $(PACKAGES)
 	$(if $(RACE),,go test -C e2e/cluster -trimpath $(TESTFLAGS) ./...)
 
 race: prerequisites compiler ## run the tests of what goroutines share with the race detector, which is the part of `make test RACE=1` that CI has time for
-	CGO_ENABLED=1 go test -race -trimpath -timeout 20m $(TESTFLAGS) $(RACE_PACKAGES)
+	CGO_ENABLED=1 go test -race -short -trimpath -timeout 20m $(TESTFLAGS) $(RACE_PACKAGES)
 
 e2e: prerequisites $(STAGE) ## run the user stories and the accidents on clusters of their own, the operator installed by its chart
 	go test -trimpath -tags e2e -count 1 -p 1 -timeout 30m $(TESTFLAGS) ./e2e ./e2e/accidents

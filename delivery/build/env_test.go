@@ -49,6 +49,9 @@ type fixture struct {
 
 func newFixture(t testing.TB, limits sandbox.Limits) *fixture {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it evaluates in confined processes, in which the race detector cannot run")
+	}
 	pool := sandbox.New(sandbox.Options{Processes: 1, Limits: limits, Log: logr.Discard()})
 	t.Cleanup(pool.Close)
 	b := &fixture{t: t, pool: pool, dir: t.TempDir()}

@@ -102,7 +102,7 @@ func processOf(p *Pool) int {
 // TestInAContainer: where the chart runs it, as no root, without new privileges, namespaces or files that can be written, all limits
 // hold, nothing is in reach, and the line at the start says what is missing.
 func TestInAContainer(t *testing.T) {
-	if raceDetector {
+	if testing.Short() {
 		t.Skip("the race detector's runtime starts threads that a confined process may not start")
 	}
 	cmd := exec.Command("/proc/self/exe", contained, "127.0.0.1:1")

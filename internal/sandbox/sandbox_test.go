@@ -176,7 +176,7 @@ func testPool(t *testing.T, limits Limits) *Pool {
 var small = Limits{Memory: 192 << 20, CPU: 300 * time.Millisecond, Output: 1 << 20, Questions: 3}
 
 func TestLimits(t *testing.T) {
-	if raceDetector {
+	if testing.Short() {
 		t.Skip("the race detector's runtime takes more memory than a confined process may have")
 	}
 	p := testPool(t, small)
