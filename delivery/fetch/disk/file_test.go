@@ -2,11 +2,16 @@ package disk
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 // TestCreateInSurvivesTheRemovalOfItsFolder: the last failure takes it away while the next download begins.
@@ -55,5 +60,69 @@ func TestCreateInSurvivesTheRemovalOfItsFolder(t *testing.T) {
 	<-done
 	if failures > 0 {
 		t.Errorf("%d of 200 files could not be made beside somebody who removes the folder again and again", failures)
+	}
+}
+
+func TestAFolderThatCannotBeMadeIsAFailureAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := CreateIn(filepath.Join(file, "folder"))
+	if err == nil || !strings.HasPrefix(err.Error(), "writing below "+file) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDiscardKeepsWhatWasRenamed(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "source")
+	file, err := CreateIn(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := filepath.Join(folder, "whole")
+	if err := os.Rename(file.Name(), whole); err != nil {
+		t.Fatal(err)
+	}
+	Discard(file)
+	if !isThere(t, whole) {
+		t.Error("the file went")
+	}
+	if err := file.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("it is not closed: %v", err)
+	}
+}
+
+func TestAFailedWriteSaysWhenTheDiskIsFull(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		says string
+	}{
+		"full":  {&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, "no space left below /data: free some or give the operator a larger volume: "},
+		"quota": {syscall.EDQUOT, "no space left below /data"},
+		"other": {syscall.EIO, "writing below /data: input/output error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := Writing("/data", tc.err); !strings.HasPrefix(err.Error(), tc.says) || !errors.Is(err, tc.err) || errors.Is(err, Err) {
+				t.Errorf("got %v", err)
+			}
+			if err := Failed("/data", tc.err); !errors.Is(err, Err) || !errors.Is(err, tc.err) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAFailedDownloadIsOfTheDiskOrOfTheServer(t *testing.T) {
+	ours := failure.New(failure.ErrTooLarge, "too large")
+	if err := DownloadFailed("a chart", "/data", ours); err != ours { //nolint:errorlint // not wrapped
+		t.Errorf("an error that is explained: %v", err)
+	}
+	local := &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+	if err := DownloadFailed("a chart", "/data", local); errors.Is(err, failure.ErrUnavailable) || !strings.HasPrefix(err.Error(), "no space left below /data") {
+		t.Errorf("a full disk: %v", err)
+	}
+	if err := DownloadFailed("a chart", "/data", io.ErrUnexpectedEOF); !errors.Is(err, failure.ErrUnavailable) || err.Error() != "unavailable: downloading a chart: unexpected EOF" {
+		t.Errorf("a connection that broke: %v", err)
 	}
 }
