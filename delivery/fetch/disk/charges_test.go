@@ -290,6 +290,18 @@ func TestWhatATenantDoesNotUseGoesWhenItNeedsTheSpace(t *testing.T) {
 	if len(store.cleared) != 2 {
 		t.Errorf("it looks again at once: %v", store.cleared)
 	}
+	later(1)
+	_ = d.Check(t.Context(), "acme")
+	if len(store.cleared) != 4 {
+		t.Errorf("it does not look again after %s: %v", clearEvery, store.cleared)
+	}
+	if err := d.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_ = d.Check(t.Context(), "acme")
+	if len(store.cleared) != 6 {
+		t.Errorf("it does not look again after a sweep: %v", store.cleared)
+	}
 	later(IdleFor)
 	if err := d.Check(t.Context(), "acme"); err != nil {
 		t.Errorf("what it did not use made no room: %v", err)
