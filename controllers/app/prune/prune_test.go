@@ -1,0 +1,398 @@
+package prune
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/own"
+)
+
+const shop = "kubeop-acme-shop"
+
+// bench is a Pruner of the app "web" of project "shop" of tenant "acme", before a fake API server.
+type bench struct {
+	*Pruner
+	t      *testing.T
+	api    client.WithWatch
+	s      *subject.Subject
+	events *events.FakeRecorder
+}
+
+// webApp is the app that the tests prune for.
+func webApp() *v1alpha1.App {
+	return &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "web"}}
+}
+
+func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects ...client.Object) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, app)...).WithStatusSubresource(app).Build()
+	b := &bench{t: t, api: api, events: events.NewFakeRecorder(10)}
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(app), app); err != nil {
+		t.Fatal(err)
+	}
+	faulty := interceptor.NewClient(api, faults)
+	b.Pruner = &Pruner{Client: faulty, Direct: api, Events: b.events, Live: unwatched}
+	b.s = (&subject.Subjects{Clock: testclock.NewFakePassiveClock(time.Unix(1_000_000, 0))}).Of(app)
+	b.s.Owner, b.s.Client = own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}, faulty
+	return b
+}
+
+// unwatched is a watch that watches nothing: each object is read from the API server.
+func unwatched(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+	return nil, false, nil
+}
+
+// labelled gives an object the labels of an app of project "shop".
+func labelled(o client.Object, app string, annotations ...string) client.Object {
+	o.SetNamespace(shop)
+	o.SetUID(types.UID(o.GetName()))
+	o.SetLabels(map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", v1alpha1.AppLabel: app})
+	if len(annotations) > 0 {
+		o.SetAnnotations(map[string]string{annotations[0]: annotations[1]})
+	}
+	return o
+}
+
+func configMap(name string) client.Object {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func boundClaim(name string) client.Object {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+}
+
+func entry(kind, name string) v1alpha1.InventoryEntry {
+	return v1alpha1.InventoryEntry{ID: shop + "_" + name + "__" + kind, Version: "v1"}
+}
+
+// has reports whether the API server still has an object.
+func (b *bench) has(o client.Object, name string) bool {
+	b.t.Helper()
+	err := b.api.Get(b.t.Context(), client.ObjectKey{Namespace: shop, Name: name}, o)
+	if client.IgnoreNotFound(err) != nil {
+		b.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// confirm has a person annotate the app.
+func (b *bench) confirm(value string) {
+	b.t.Helper()
+	b.s.App.SetAnnotations(map[string]string{v1alpha1.ConfirmAnnotation: value, "a": "b"})
+	if err := b.api.Update(b.t.Context(), b.s.App); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) confirmation() (string, bool) {
+	b.t.Helper()
+	app := &v1alpha1.App{}
+	if err := b.api.Get(b.t.Context(), b.s.Key(), app); err != nil {
+		b.t.Fatal(err)
+	}
+	value, there := app.Annotations[v1alpha1.ConfirmAnnotation]
+	return value, there
+}
+
+func set(entries ...v1alpha1.InventoryEntry) Set {
+	return Set{Revision: "one", Stale: entries, Left: "the source", Kept: "is annotated"}
+}
+
+func TestOnlyObjectsOfTheAppAreDeleted(t *testing.T) {
+	otherTenant := labelled(configMap("tenant"), "web")
+	otherTenant.GetLabels()[v1alpha1.TenantLabel] = "beta"
+	b := newBench(t, webApp(), interceptor.Funcs{}, labelled(configMap("own"), "web"), labelled(configMap("moved"), "api"), otherTenant)
+	removed, err := b.Prune(t.Context(), b.s, set(entry("ConfigMap", "own"), entry("ConfigMap", "moved"), entry("ConfigMap", "tenant"), entry("ConfigMap", "absent")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.has(&corev1.ConfigMap{}, "own") {
+		t.Error("the app's own object is still there")
+	}
+	if !b.has(&corev1.ConfigMap{}, "moved") || !b.has(&corev1.ConfigMap{}, "tenant") {
+		t.Error("an object of another owner was deleted")
+	}
+	if len(removed.Left) != 0 {
+		t.Errorf("still recorded: %v", removed.Left)
+	}
+}
+
+func TestProtectedObjectsGoOnlyWithTheConfirmationOfTheirList(t *testing.T) {
+	entries := []v1alpha1.InventoryEntry{entry("ConfigMap", "a"), entry("ConfigMap", "b")}
+	cases := map[string]struct {
+		confirmation string
+		deleted      bool
+	}{
+		"nothing is confirmed":                  {"", false},
+		"the list is confirmed":                 {token("one", entries, false), true},
+		"the list of another revision":          {token("two", entries, false), false},
+		"a shorter list":                        {token("one", entries[:1], false), false},
+		"all, as for the removal of the app":    {v1alpha1.ConfirmAll, false},
+		"the list with claims that are to stay": {token("one", entries, true), false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, webApp(), interceptor.Funcs{},
+				labelled(configMap("a"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm), labelled(configMap("b"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm))
+			b.confirm(c.confirmation)
+			removed, err := b.Prune(t.Context(), b.s, set(entries...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gone := !b.has(&corev1.ConfigMap{}, "a") && !b.has(&corev1.ConfigMap{}, "b"); gone != c.deleted {
+				t.Errorf("deleted: %t", gone)
+			}
+			if _, there := b.confirmation(); there == c.deleted {
+				t.Errorf("the confirmation is still there: %t", there)
+			}
+			held, left := b.Held(b.s.App), len(removed.Left)
+			if c.deleted && (left != 0 || len(removed.Held) != 0 || len(held.Objects) != 0 || held.Token != "") {
+				t.Errorf("after the deletion %d are recorded, held are %v", left, held)
+			}
+			if !c.deleted && (left != 2 || len(removed.Held) != 2 || held.Token != token("one", entries, false)) {
+				t.Errorf("%d are recorded, held are %v", left, held)
+			}
+		})
+	}
+}
+
+func TestNothingIsDeletedUnlessTheConfirmationCouldBeTakenOff(t *testing.T) {
+	cases := map[string]func(*bench){
+		"the API server refuses": func(b *bench) {
+			b.Client = interceptor.NewClient(b.api, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return errors.New("down")
+			}})
+		},
+		"the app was changed meanwhile": func(b *bench) {
+			now := b.s.App.DeepCopy()
+			now.Annotations["a"] = "c"
+			if err := b.api.Update(b.t.Context(), now); err != nil {
+				b.t.Fatal(err)
+			}
+		},
+	}
+	for name, fault := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, webApp(), interceptor.Funcs{}, labelled(configMap("a"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm))
+			b.confirm(token("one", []v1alpha1.InventoryEntry{entry("ConfigMap", "a")}, false))
+			fault(b)
+			removed, err := b.Prune(t.Context(), b.s, set(entry("ConfigMap", "a")))
+			if err == nil || !strings.Contains(err.Error(), "deleting what left the source: removing the confirmation") {
+				t.Errorf("error %v", err)
+			}
+			if !b.has(&corev1.ConfigMap{}, "a") || len(removed.Left) != 1 {
+				t.Errorf("the object was deleted; recorded are %v", removed.Left)
+			}
+		})
+	}
+}
+
+// TestAConfirmedDeletionKeepsTheRestRecorded has one object wait for its finalizer, one for a sibling, and one fail.
+func TestAConfirmedDeletionKeepsTheRestRecorded(t *testing.T) {
+	blocked := labelled(configMap("blocked"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm)
+	blocked.SetFinalizers([]string{"example.com/wait"})
+	b := newBench(t, webApp(), interceptor.Funcs{}, blocked, labelled(configMap("free"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm),
+		labelled(configMap("wanted"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm), labelled(configMap("early"), "web"))
+	entries := []v1alpha1.InventoryEntry{entry("ConfigMap", "blocked"), entry("ConfigMap", "early"), entry("ConfigMap", "free"), entry("ConfigMap", "wanted")}
+	b.confirm(token("one", []v1alpha1.InventoryEntry{entries[0], entries[2], entries[3]}, false))
+	what := set(entries...)
+	what.Wanted = func(_ context.Context, id inventory.ObjectID) (string, error) {
+		return map[string]string{"wanted": "app api", "early": "app worker"}[id.Name], nil
+	}
+	removed, err := b.Prune(t.Context(), b.s, what)
+	if !step.Waits(err) || !strings.Contains(err.Error(), "waits for ConfigMap/blocked, which the finalizer example.com/wait holds") {
+		t.Errorf("error %v", err)
+	}
+	if b.has(&corev1.ConfigMap{}, "free") || !b.has(&corev1.ConfigMap{}, "wanted") || !b.has(&corev1.ConfigMap{}, "early") {
+		t.Error("the wrong objects are gone")
+	}
+	var left []string
+	for _, e := range removed.Left {
+		left = append(left, e.ID)
+	}
+	if diff := cmp.Diff([]string{entries[1].ID, entries[0].ID, entries[3].ID}, left, cmp.Transformer("sorted", sorted)); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"ConfigMap/early for app worker", "ConfigMap/wanted for app api"}, removed.Wanted); diff != "" {
+		t.Errorf("left for others (-want +got):\n%s", diff)
+	}
+	if len(removed.Leaving) != 1 || len(removed.Held) != 0 {
+		t.Errorf("leaving %v, held %v", removed.Leaving, removed.Held)
+	}
+}
+
+func sorted(all []string) map[string]bool {
+	is := map[string]bool{}
+	for _, s := range all {
+		is[s] = true
+	}
+	return is
+}
+
+func TestClaimsStayUnderThePolicyRetainEvenWhenConfirmed(t *testing.T) {
+	for policy, deleted := range map[v1alpha1.ClaimDeletionPolicy]bool{v1alpha1.ClaimRetain: false, "": false, v1alpha1.ClaimDelete: true} {
+		t.Run("policy "+string(policy), func(t *testing.T) {
+			app := webApp()
+			app.Spec.ClaimDeletionPolicy = policy
+			b := newBench(t, app, interceptor.Funcs{}, labelled(boundClaim("data"), "web"))
+			entries := []v1alpha1.InventoryEntry{entry("PersistentVolumeClaim", "data")}
+			b.confirm(token("one", entries, !deleted))
+			what := set(entries...)
+			what.Claims = true
+			if _, err := b.Prune(t.Context(), b.s, what); err != nil {
+				t.Fatal(err)
+			}
+			if gone := !b.has(&corev1.PersistentVolumeClaim{}, "data"); gone != deleted {
+				t.Errorf("deleted: %t", gone)
+			}
+			held := b.Held(b.s.App)
+			if want := map[bool]int{true: 0, false: 1}[deleted]; held.Retained != want || len(held.Objects) != want {
+				t.Errorf("held %v", held)
+			}
+		})
+	}
+}
+
+func TestNothingIsDeletedWhileThePolicyOfClaimsIsNotKnown(t *testing.T) {
+	b := newBench(t, webApp(), interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		if _, ok := o.(*v1alpha1.Tenant); ok {
+			return errors.New("down")
+		}
+		return c.Get(ctx, key, o, opts...)
+	}}, labelled(configMap("own"), "web"))
+	what := set(entry("ConfigMap", "own"))
+	what.Claims = true
+	removed, err := b.Prune(t.Context(), b.s, what)
+	if err == nil || err.Error() != "reading tenant acme: down" {
+		t.Errorf("error %v", err)
+	}
+	if !b.has(&corev1.ConfigMap{}, "own") || len(removed.Left) != 1 {
+		t.Errorf("it was deleted; recorded are %v", removed.Left)
+	}
+}
+
+func TestObjectsThatAreNeverDeletedAreReportedOnce(t *testing.T) {
+	b := newBench(t, webApp(), interceptor.Funcs{}, labelled(configMap("kept"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneDisabled))
+	removed, err := b.Prune(t.Context(), b.s, set(entry("ConfigMap", "kept")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !b.has(&corev1.ConfigMap{}, "kept") || len(removed.Left) != 0 || len(removed.Kept) != 1 {
+		t.Errorf("recorded %v, kept %v", removed.Left, removed.Kept)
+	}
+	const want = "Normal " + v1alpha1.KeptReason + " left ConfigMap/kept, which is annotated: kubeop no longer looks after them"
+	if got := <-b.events.Events; got != want {
+		t.Errorf("event %q", got)
+	}
+	b.ReportKept(t.Context(), b.s.App, nil, "is annotated")
+	if len(b.events.Events) != 0 {
+		t.Error("nothing was kept, and there is an event")
+	}
+}
+
+func TestAFailedDeletionIsTriedAgainAndStaysRecorded(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "own", errors.New("no"))
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"the API server fails": {errors.New("down"), "deleting what left the source: ConfigMap/own: down"},
+		"it is forbidden":      {forbidden, "ask the administrators to delete it, or to let the project do so: what is cluster-scoped by spec.clusterKinds of the Tenant"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, webApp(), interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.err }},
+				labelled(configMap("own"), "web"))
+			removed, err := b.Prune(t.Context(), b.s, set(entry("ConfigMap", "own")))
+			if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, c.err) || step.Waits(err) {
+				t.Errorf("error %v", err)
+			}
+			if len(removed.Left) != 1 {
+				t.Errorf("recorded %v", removed.Left)
+			}
+		})
+	}
+}
+
+func TestOnlyAForbiddenDeletionIsSaidToNeedAdministrators(t *testing.T) {
+	other, forbidden := errors.New("down"), apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "a", errors.New("no"))
+	if got := Forbidden(other, ", or more"); got != other {
+		t.Errorf("got %v", got)
+	}
+	if got := Forbidden(nil, ""); got != nil {
+		t.Errorf("got %v", got)
+	}
+	if got := Forbidden(forbidden, ", or more"); !errors.Is(got, forbidden) || !strings.HasSuffix(got.Error(), "of the Tenant, or more") {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAwaitGoneNamesWhatIsBeingDeleted(t *testing.T) {
+	s := newBench(t, webApp(), interceptor.Funcs{}).s
+	if err := AwaitGone(s, v1alpha1.ProgressingReason, nil); err != nil {
+		t.Errorf("it waits for nothing: %v", err)
+	}
+	err := AwaitGone(s, v1alpha1.ProgressingReason, []string{"a", "b"})
+	if !step.Waits(err) || err.Error() != "waits for a; b to be gone" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestTheOperatorLooksAtClusterScopedObjectsThatTheDeployerMayNotSee lets the deployer see nothing.
+func TestTheOperatorLooksAtClusterScopedObjectsThatTheDeployerMayNotSee(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, "a", errors.New("no"))
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "any"}, "a")
+	cases := map[string]struct {
+		namespace          string
+		deployer, operator error
+		want               error
+	}{
+		"the deployer sees it":                        {"", nil, errors.New("not asked"), nil},
+		"the deployer fails otherwise":                {"", missing, nil, missing},
+		"the operator sees it":                        {"", forbidden, nil, nil},
+		"the operator sees that it is gone":           {"", forbidden, missing, missing},
+		"the operator may not see it either":          {"", forbidden, forbidden, forbidden},
+		"objects of a namespace are the deployer's":   {shop, forbidden, nil, forbidden},
+		"a namespaced object that the deployer finds": {shop, nil, missing, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			answers := func(err error) client.WithWatch {
+				return interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+					Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+						return err
+					},
+				})
+			}
+			p := &Pruner{Direct: answers(c.operator)}
+			got := p.Sees(&subject.Subject{Client: answers(c.deployer)}).Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "a"}, &corev1.ConfigMap{})
+			if got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
