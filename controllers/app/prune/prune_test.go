@@ -181,6 +181,20 @@ func TestProtectedObjectsGoOnlyWithTheConfirmationOfTheirList(t *testing.T) {
 	}
 }
 
+// TestWithoutARevisionNothingConfirms: the token is empty then, as is the annotation of an app that has none.
+func TestWithoutARevisionNothingConfirms(t *testing.T) {
+	b := newBench(t, webApp(), interceptor.Funcs{}, labelled(configMap("a"), "web", v1alpha1.PruneAnnotation, v1alpha1.PruneConfirm))
+	what := set(entry("ConfigMap", "a"))
+	what.Revision = ""
+	removed, err := b.Prune(t.Context(), b.s, what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !b.has(&corev1.ConfigMap{}, "a") || len(removed.Held) != 1 {
+		t.Errorf("it was deleted; held are %v", removed.Held)
+	}
+}
+
 func TestNothingIsDeletedUnlessTheConfirmationCouldBeTakenOff(t *testing.T) {
 	cases := map[string]func(*bench){
 		"the API server refuses": func(b *bench) {
@@ -306,8 +320,13 @@ func TestObjectsThatAreNeverDeletedAreReportedOnce(t *testing.T) {
 		t.Errorf("recorded %v, kept %v", removed.Left, removed.Kept)
 	}
 	const want = "Normal " + v1alpha1.KeptReason + " left ConfigMap/kept, which is annotated: kubeop no longer looks after them"
-	if got := <-b.events.Events; got != want {
-		t.Errorf("event %q", got)
+	select {
+	case got := <-b.events.Events:
+		if got != want {
+			t.Errorf("event %q", got)
+		}
+	default:
+		t.Error("there is no event")
 	}
 	b.ReportKept(t.Context(), b.s.App, nil, "is annotated")
 	if len(b.events.Events) != 0 {
