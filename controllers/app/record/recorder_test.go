@@ -1,12 +1,16 @@
 package record
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/journal"
@@ -63,5 +67,54 @@ func TestWhatWasWrittenBeforeStillCounts(t *testing.T) {
 	}
 	if late := now.Add(watchLag + 2*time.Second); !w.Shown(late) || w.Recent(late) != nil {
 		t.Error("what a watch had the time to show still counts")
+	}
+}
+
+// TestWhatTheNextPassGoesOnFrom follows a pass that its status does not report.
+func TestWhatTheNextPassGoesOnFrom(t *testing.T) {
+	made := v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{{ID: "kubeop-a-b_made__ConfigMap", Version: "v1"}}}
+	reported := v1alpha1.InventoryEntry{ID: "kubeop-a-b_reported__ConfigMap", Version: "v1"}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.App)
+		then   func(*Recorder, *v1alpha1.App)
+		want   string
+	}{
+		"a pass that was not reported":        {func(*v1alpha1.App) {}, func(*Recorder, *v1alpha1.App) {}, made.Entries[0].ID},
+		"its App is being removed":            {func(*v1alpha1.App) {}, (*Recorder).Drop, reported.ID},
+		"its App is gone":                     {func(*v1alpha1.App) {}, (*Recorder).Forget, reported.ID},
+		"a suspended App":                     {func(a *v1alpha1.App) { a.Spec.Suspend = true }, func(*Recorder, *v1alpha1.App) {}, reported.ID},
+		"a Helm App, which its release knows": {func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{} }, func(*Recorder, *v1alpha1.App) {}, reported.ID},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
+			app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{reported}
+			c.change(app)
+			r := &Recorder{Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", time.Now)}
+			r.Keep(app, made, false)
+			c.then(r, app)
+			got, err := r.Load(t.Context(), app)
+			if err != nil || len(got.Entries) != 1 || got.Entries[0].ID != c.want {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestALoadThatFailsSaysSo: what the journal has is not known then, and nothing may be deleted from it.
+func TestALoadThatFailsSaysSo(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
+	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: "kubeop-a-b_reported__ConfigMap", Version: "v1"}}
+	api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("down")
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("down")
+		},
+	})
+	r := &Recorder{Journal: journal.New(api, "kubeop-system", time.Now)}
+	got, err := r.Load(t.Context(), app)
+	if err == nil || len(got.Entries) != 1 {
+		t.Errorf("got %v, %v", got, err)
 	}
 }

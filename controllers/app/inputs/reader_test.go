@@ -1,0 +1,199 @@
+package inputs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/delivery/render"
+)
+
+// bench is a Reader before a fake API server whose reads are counted, and the subject of an App.
+type bench struct {
+	*Reader
+	s     *subject.Subject
+	reads int
+	// version is what the watch shows; failure is how each read ends.
+	version string
+	failure error
+}
+
+func newBench(objects ...client.Object) *bench {
+	b := &bench{version: "1"}
+	b.Reader = &Reader{Version: func(context.Context, string, string, string) (string, error) { return b.version, nil }}
+	b.s = (&subject.Subjects{}).Of(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web"}})
+	b.s.Client = interceptor.NewClient(fake.NewClientBuilder().WithObjects(objects...).Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			b.reads++
+			if b.failure != nil {
+				return b.failure
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	return b
+}
+
+func meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func TestWhatASecretHoldsIsReadOncePerVersionAndHiddenEachTime(t *testing.T) {
+	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"password": []byte("hunter22")}})
+	for range 2 {
+		data, err := b.Data(t.Context(), b.s, Secret, "db")
+		if err != nil || string(data["password"]) != "hunter22" {
+			t.Fatalf("got %s, %v", data, err)
+		}
+		if !slices.Contains(b.s.Sensitive(), "hunter22") {
+			t.Error("it is not hidden")
+		}
+		b.s = &subject.Subject{App: b.s.App, Client: b.s.Client} // The next Reconcile.
+	}
+	if b.reads != 1 {
+		t.Errorf("it was read %d times in one version", b.reads)
+	}
+	b.version = "2"
+	if _, err := b.Data(t.Context(), b.s, Secret, "db"); err != nil || b.reads != 2 {
+		t.Errorf("a new version was not read: %d reads, %v", b.reads, err)
+	}
+}
+
+func TestAConfigMapHoldsTextsAndBytesAndHidesNothing(t *testing.T) {
+	b := newBench(&corev1.ConfigMap{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string]string{"a": "text"}, BinaryData: map[string][]byte{"b": {0xff}}})
+	data, err := b.Data(t.Context(), b.s, ConfigMap, "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string][]byte{"a": []byte("text"), "b": {0xff}}, data); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(b.s.Sensitive()) != 0 {
+		t.Errorf("hidden are %q", b.s.Sensitive())
+	}
+}
+
+func TestASecretAndAConfigMapOfOneNameAreTwo(t *testing.T) {
+	b := newBench(&corev1.ConfigMap{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string]string{"a": "config"}},
+		&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("secret")}})
+	for kind, want := range map[string]string{ConfigMap: "config", Secret: "secret"} {
+		if data, err := b.Data(t.Context(), b.s, kind, "db"); err != nil || string(data["a"]) != want {
+			t.Errorf("the %s has %s, %v", kind, data, err)
+		}
+	}
+}
+
+func TestAppsOfOtherNamespacesShareNoContent(t *testing.T) {
+	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("theirs")}})
+	if _, err := b.Data(t.Context(), b.s, Secret, "db"); err != nil {
+		t.Fatal(err)
+	}
+	b.s.App.Namespace = "kubeop-other-b"
+	if data, err := b.Data(t.Context(), b.s, Secret, "db"); !errors.Is(err, render.ErrMissing) {
+		t.Errorf("another tenant got %s, %v", data, err)
+	}
+}
+
+func TestErrorsOfReadsAreToldFromMissingObjects(t *testing.T) {
+	down := errors.New("down")
+	cases := map[string]struct {
+		change  func(*bench)
+		missing bool
+		want    string
+	}{
+		"the watch shows none": {func(b *bench) { b.version = "" }, true, ""},
+		"it is gone since":     {func(*bench) {}, true, ""},
+		"the watch fails": {func(b *bench) {
+			b.Version = func(context.Context, string, string, string) (string, error) { return "1", down }
+		}, false, "reading from the API server: Secret db: down"},
+		"the API server fails": {func(b *bench) { b.failure = down }, false, "reading from the API server: Secret db: down"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			c.change(b)
+			_, err := b.Lookup(t.Context(), b.s)(Secret, "db")
+			if errors.Is(err, render.ErrMissing) != c.missing || errors.Is(err, ErrReading) == c.missing {
+				t.Fatalf("error %v", err)
+			}
+			if !c.missing && (err.Error() != c.want || !errors.Is(err, down)) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestAFailedReadIsNotRemembered(t *testing.T) {
+	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("b")}})
+	b.failure = errors.New("down")
+	if _, err := b.Data(t.Context(), b.s, Secret, "db"); err == nil {
+		t.Fatal("there is no error")
+	}
+	b.failure = nil
+	if data, err := b.Data(t.Context(), b.s, Secret, "db"); err != nil || string(data["a"]) != "b" {
+		t.Errorf("got %s, %v", data, err)
+	}
+}
+
+func TestHideSecretReadsPastTheCache(t *testing.T) {
+	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"a": []byte("hunter22")}})
+	for range 2 {
+		if err := b.HideSecret(t.Context(), b.s, "db"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.reads != 2 || !slices.Contains(b.s.Sensitive(), "hunter22") {
+		t.Errorf("%d reads; hidden are %q", b.reads, b.s.Sensitive())
+	}
+	if err := b.HideSecret(t.Context(), b.s, "absent"); err != nil {
+		t.Errorf("one that does not exist: %v", err)
+	}
+	b.failure = errors.New("down")
+	if err := b.HideSecret(t.Context(), b.s, "db"); err == nil || err.Error() != "reading Secret db: down" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSecretsReadsEachOncePerVersion has two apps of a project log in with one Secret.
+func TestSecretsReadsEachOncePerVersion(t *testing.T) {
+	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "login"), Data: map[string][]byte{"a": []byte("b")}})
+	reader, key := b.Secrets(b.s), client.ObjectKey{Namespace: "kubeop-a-b", Name: "login"}
+	get := func() *corev1.Secret {
+		t.Helper()
+		secret := &corev1.Secret{}
+		if err := reader.Get(t.Context(), key, secret); err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	first := get()
+	b.version = first.ResourceVersion
+	again := get()
+	if b.reads != 1 {
+		t.Errorf("%d reads", b.reads)
+	}
+	if again.Namespace != key.Namespace || again.Name != key.Name || again.ResourceVersion != b.version || string(again.Data["a"]) != "b" {
+		t.Errorf("the second read has %+v", again)
+	}
+	b.version = "another"
+	if get(); b.reads != 2 {
+		t.Errorf("%d reads after a change", b.reads)
+	}
+	b.version = "" // The watch shows none: what was read before is not to be used.
+	if get(); b.reads != 3 {
+		t.Errorf("%d reads when the watch shows none", b.reads)
+	}
+	if err := reader.Get(t.Context(), key, &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil || b.reads != 4 {
+		t.Errorf("what is no Secret: %v after %d reads", err, b.reads)
+	}
+}
