@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// GitSource delivers the manifests of a folder: built with kustomize when it holds a kustomization.yaml, else every
-// .yaml, .yml and .json file below it.
+// GitSource delivers the manifests of a folder. A folder with a kustomization.yaml is built with kustomize. Otherwise every .yaml,
+// .yml and .json file in the folder and its subfolders is delivered.
 // +kubebuilder:validation:XValidation:rule="(has(self.url) ? 1 : 0) + (has(self.sourceRef) ? 1 : 0) + (has(self.oci) ? 1 : 0) == 1",message="exactly one of url, sourceRef and oci must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.url) || !(has(self.ref) || has(self.secretRef) || has(self.verify))",message="ref, secretRef and verify belong to url; sourceRef and oci have their own"
 type GitSource struct {
@@ -16,7 +16,7 @@ type GitSource struct {
 	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
 	// +optional
 	URL string `json:"url,omitempty"`
-	// Ref to follow. Default: the branch the remote's HEAD names.
+	// Ref to follow. Default: the default branch of the remote repository.
 	// +optional
 	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
 	// Path of the folder. Default: the root.
@@ -24,18 +24,18 @@ type GitSource struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
 	// +optional
 	Path string `json:"path,omitempty"`
-	// SecretRef names a Secret in the app's namespace with the credentials: username and password, bearerToken, or
-	// identity with known_hosts (SSH); ca.crt adds a certificate authority.
+	// SecretRef names a Secret in the app's namespace with the credentials: username and password, bearerToken, or identity and
+	// known_hosts (SSH). ca.crt adds a certificate authority.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
-	// Verify delivers only commits or tags that one of the given keys has signed.
+	// Verify accepts only commits or tags that are signed by one of the given keys.
 	// +optional
 	Verify *GitVerification `json:"verify,omitempty"`
-	// Ignore leaves out files, as .gitignore does, whose syntax it has. Default: none but what starts with a dot.
+	// Ignore excludes files, in the syntax of .gitignore. Default: only files whose names start with a dot are excluded.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Ignore string `json:"ignore,omitempty"`
-	// SourceRef takes the manifests from a Flux source in the app's namespace, where those kinds are served.
+	// SourceRef takes the manifests from a Flux source in the app's namespace. It works only where Flux's source kinds are installed.
 	// +optional
 	SourceRef *FluxSourceReference `json:"sourceRef,omitempty"`
 	// OCI takes the manifests from an artifact in a registry, such as `flux push artifact` writes.
@@ -45,15 +45,15 @@ type GitSource struct {
 	Build `json:",inline"`
 }
 
-// GitVerification says who must have signed.
+// GitVerification defines what must be signed, and by which keys.
 type GitVerification struct {
-	// Mode says what must be signed: the commit, the annotated tag that ref.tag names, or both. Default HEAD.
+	// Mode defines what must be signed: the commit, the annotated tag that ref.tag names, or both. Default HEAD.
 	// +kubebuilder:validation:Enum=HEAD;Tag;TagAndHEAD
 	// +kubebuilder:default=HEAD
 	// +optional
 	Mode sourcev1.GitVerificationMode `json:"mode,omitempty"`
-	// SecretRef names a Secret in the app's namespace, or in the operator's for a Repository, with the public keys: each key *.asc an armored OpenPGP key, each key
-	// *.pub SSH public keys as in authorized_keys.
+	// SecretRef names a Secret with the public keys, in the app's namespace or, for a Repository, in the operator's. Each key *.asc is
+	// an armored OpenPGP key. Each key *.pub lists SSH public keys, as authorized_keys does.
 	SecretRef LocalSecretReference `json:"secretRef"`
 }
 
@@ -68,8 +68,8 @@ type FluxSourceReference struct {
 	Name string `json:"name"`
 }
 
-// OCISource is an artifact in a registry. Without tag, semver and digest it is the tag latest; digest goes before semver,
-// and that before tag.
+// OCISource is an artifact in a registry. digest takes precedence over semver, and semver over tag. Without all three, the tag is
+// latest.
 type OCISource struct {
 	// URL of the artifact, without a tag, such as "oci://registry.example.com/manifests/web".
 	// +kubebuilder:validation:MaxLength=2048
@@ -79,7 +79,7 @@ type OCISource struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Tag string `json:"tag,omitempty"`
-	// SemVer chooses the highest tag in a range of versions.
+	// SemVer chooses the highest tag in a version range.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	SemVer string `json:"semver,omitempty"`
@@ -87,8 +87,8 @@ type OCISource struct {
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// SecretRef names a Secret of type kubernetes.io/dockerconfigjson, or with username and password, in the app's namespace;
-	// ca.crt adds a certificate authority.
+	// SecretRef names a Secret in the app's namespace: of type kubernetes.io/dockerconfigjson, or with username and password. ca.crt
+	// adds a certificate authority.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 	// Insecure allows a registry without TLS. Default false.
@@ -96,9 +96,9 @@ type OCISource struct {
 	Insecure bool `json:"insecure,omitempty"`
 }
 
-// Build is what is done to the manifests of a folder: decrypted, built with kustomize, substituted.
+// Build defines how the manifests of a folder are decrypted, built with kustomize and substituted.
 type Build struct {
-	// Patches change objects, by strategic merge or JSON6902.
+	// Patches change objects by strategic merge or JSON 6902.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
@@ -114,18 +114,17 @@ type Build struct {
 	// +listType=atomic
 	// +optional
 	Components []string `json:"components,omitempty"`
-	// Substitute replaces ${name} in the built manifests. ${name:=default} gives a default, $${name} stays ${name}.
+	// Substitute replaces ${name} in the built manifests. ${name:=default} has a default. $${name} is written as ${name}.
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	Substitute map[string]string `json:"substitute,omitempty"`
-	// SubstituteFrom takes variables from ConfigMaps and Secrets of the app's namespace; later ones go before earlier ones,
-	// and substitute before all.
+	// SubstituteFrom takes variables from ConfigMaps and Secrets in the app's namespace. Later entries override earlier ones, and
+	// substitute overrides them all.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
 	SubstituteFrom []SubstituteReference `json:"substituteFrom,omitempty"`
-	// SubstituteStrict refuses variables that are nowhere set and have no default, instead of putting in nothing.
-	// Default true.
+	// SubstituteStrict rejects variables that have neither a value nor a default. If it is false, they become empty. Default true.
 	// +optional
 	SubstituteStrict *bool `json:"substituteStrict,omitempty"`
 	// Decryption decrypts the files.
@@ -142,22 +141,22 @@ type SubstituteReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// Optional goes on without the object. Default false.
+	// Optional ignores a missing object. Default false.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
 
-// Decryption is how files that SOPS encrypted are read.
+// Decryption defines how files that SOPS encrypted are decrypted.
 type Decryption struct {
 	// Provider of the encryption.
 	// +kubebuilder:validation:Enum=sops
 	Provider string `json:"provider"`
-	// SecretRef names a Secret in the app's namespace with private keys, each key *.agekey age identities, each key *.asc an
-	// OpenPGP key, or with credentials for key services: sops.aws-kms, sops.gcp-kms, sops.azure-kv, sops.vault-token.
+	// SecretRef names a Secret in the app's namespace with private keys or credentials. Each key *.agekey holds age identities, each key
+	// *.asc an OpenPGP key. Credentials for key services are sops.aws-kms, sops.gcp-kms, sops.azure-kv and sops.vault-token.
 	SecretRef LocalSecretReference `json:"secretRef"`
 }
 
-// RawSource delivers manifests as they are.
+// RawSource delivers manifests without a build.
 // +kubebuilder:validation:XValidation:rule="has(self.manifests) != has(self.path)",message="exactly one of manifests and path must be set"
 type RawSource struct {
 	// Manifests are the objects themselves.

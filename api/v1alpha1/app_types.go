@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AppType names the member of the spec that says what to deliver.
+// AppType is the type of an app, and so the source field that its spec sets.
 // +kubebuilder:validation:Enum=Image;Git;Helm;Raw
 type AppType string
 
@@ -16,7 +16,7 @@ const (
 	AppRaw   AppType = "Raw"
 )
 
-// AppSpec says what to deliver and how. Exactly the member that type names is set.
+// AppSpec defines what to deliver and how. Only the source field that type names is set.
 // +kubebuilder:validation:XValidation:rule="self.type == oldSelf.type",message="type is immutable: remove the app and add it again"
 // +kubebuilder:validation:XValidation:rule="has(self.image) == (self.type == 'Image')",message="image is required when type is Image, and only then"
 // +kubebuilder:validation:XValidation:rule="has(self.git) == (self.type == 'Git')",message="git is required when type is Git, and only then"
@@ -45,46 +45,46 @@ type AppSpec struct {
 	// Helm delivers a chart as a Helm release.
 	// +optional
 	Helm *HelmSource `json:"helm,omitempty"`
-	// Raw delivers manifests written here or beside app.yaml.
+	// Raw delivers manifests that are written here or in the app's folder.
 	// +optional
 	Raw *RawSource `json:"raw,omitempty"`
 
-	// Host is the name under which an Ingress serves the first port of an Image app; hosts says more.
+	// Host is the host name under which an Ingress serves the first port of an Image app. Use hosts for more than one, or for paths.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
 	// +optional
 	Host string `json:"host,omitempty"`
 
-	// Hosts are the names and paths under which an Ingress, or where the platform has a Gateway an HTTPRoute, serves an
-	// Image app.
+	// Hosts are the host names and paths under which an Image app is served. An Ingress serves them, or an HTTPRoute if the platform has
+	// a Gateway.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
 	Hosts []AppHost `json:"hosts,omitempty"`
 
-	// Prune deletes objects that left the source. Not for type Helm, whose upgrades always do. Default true.
+	// Prune deletes objects that left the source. It is not for type Helm: a Helm upgrade always deletes them. Default true.
 	// +optional
 	Prune *bool `json:"prune,omitempty"`
 
-	// DeletionPolicy says what becomes of the delivered objects when the app is deleted. Default Delete.
+	// DeletionPolicy defines what happens to the delivered objects when the app is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	// +optional
 	DeletionPolicy AppDeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// ClaimDeletionPolicy says what becomes of claims that hold data when the app is deleted: Retain or Delete. Default: the Project's.
+	// ClaimDeletionPolicy defines what happens to claims that hold data when the app is deleted: Retain or Delete. Default: the
+	// Project's policy.
 	// +optional
 	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
 
-	// MovedFrom has an Image app go on with the claims of an app of the project that is gone, such as itself under its former
-	// name. It stays as long as the app mounts them.
+	// MovedFrom lets an Image app use the claims of a deleted app of the same project, such as its own former name. Keep it for as long
+	// as the app mounts those claims.
 	// +optional
 	MovedFrom *MovedFrom `json:"movedFrom,omitempty"`
 
 	Delivery `json:",inline"`
 
-	// Timeout of one fetch, one apply or one Helm action, and the time the app has to become healthy, from 1s to 1h.
-	// Default 5m.
+	// Timeout of one fetch, one apply or one Helm action, and the time in which the app must become healthy. From 1s to 1h. Default 5m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be at least 1s and at most 1h"
@@ -95,19 +95,19 @@ type AppSpec struct {
 	Schedule `json:",inline"`
 }
 
-// MovedFrom names the app whose claims another goes on with.
+// MovedFrom names the app from which another app takes over claims.
 type MovedFrom struct {
-	// App after which the claims are named: those of its volumes are "<app>-<volume>". Volumes are told apart by their names.
+	// App whose name the claims have: the claim of a volume is "<app>-<volume>". A claim is matched by its volume's name.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=53
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	App string `json:"app"`
 }
 
-// Prunes reports whether objects that left the source are deleted.
+// Prunes reports whether the app deletes objects that left the source.
 func (s *AppSpec) Prunes() bool { return s.Prune == nil || *s.Prune }
 
-// DriftMode returns what is done about drift, or the default of the app's type.
+// DriftMode returns the drift mode of the spec, or the default of the app's type.
 func (s *AppSpec) DriftMode() DriftMode {
 	switch {
 	case s.Drift.Mode != "":
@@ -118,68 +118,66 @@ func (s *AppSpec) DriftMode() DriftMode {
 	return DriftCorrect
 }
 
-// AppStatus says what was delivered.
+// AppStatus reports what was delivered.
 type AppStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// ObservedTree is the Git tree hash of the app's folder that Ready, when it is True, speaks of, as observedGeneration is
-	// of the spec. Empty for an app that no repository declared.
+	// ObservedTree is the Git tree hash of the app's folder for which Ready is True. It is empty if no repository declared the app.
 	// +optional
 	ObservedTree string `json:"observedTree,omitempty"`
-	// LastAttemptedRevision is what was last worked on: the commit of a Git app's source, the version of a chart from a
-	// repository, and for all that comes with app.yaml itself (images, manifests, a chart beside it) the commit that
-	// declared the app, as "branch@sha1:<commit>", or "generation <n>" of an app that no repository declared.
+	// LastAttemptedRevision is the revision of the last attempt. For a Git source it is its commit, and for a chart from a repository
+	// its version. For everything in the app's own folder it is the commit that declared the app, as "branch@sha1:<commit>". For an app
+	// that no repository declared it is "generation <n>".
 	// +optional
 	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
-	// SourceDigest is the digest of what the attempted revision of an app or chart from Git is made from: of all that was read
-	// there. A later revision of the same digest is not told.
+	// SourceDigest is the digest of all content that the attempted revision of a Git source consists of. A later revision with the same
+	// digest causes no event.
 	// +optional
 	SourceDigest string `json:"sourceDigest,omitempty"`
-	// LastAppliedRevision is the revision that was last applied as a whole.
+	// LastAppliedRevision is the last revision that was applied completely.
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
-	// RenderedBytes is the size of what the app delivers, as spec.limits.renderedBytes of its Tenant counts it, in bytes.
+	// RenderedBytes is the size of what the app delivers, in bytes. It counts towards spec.limits.renderedBytes of the Tenant.
 	// +optional
 	RenderedBytes int64 `json:"renderedBytes,omitempty"`
-	// UnhealthySince is when the present input was first found unhealthy; the timeout counts from it.
+	// UnhealthySince is when the current input was first found unhealthy. The timeout starts then.
 	// +optional
 	UnhealthySince *metav1.Time `json:"unhealthySince,omitempty"`
 	// Release is the Helm release of a Helm app.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
-	// History lists the revisions of the release that Helm keeps, newest first.
+	// History lists the revisions of the release that Helm keeps, the newest first.
 	// +listType=atomic
 	// +optional
 	History []ReleaseSnapshot `json:"history,omitempty"`
-	// Failures counts the failed tries of the present input; zero once it succeeded.
+	// Failures counts the failed attempts of the current input. It is zero after a success.
 	// +optional
 	Failures int64 `json:"failures,omitempty"`
-	// NextRetryAt is when a failed input is tried again; unset when it is not, or at once.
+	// NextRetryAt is when a failed input is retried. It is unset if there is no retry, or if the retry is immediate.
 	// +optional
 	NextRetryAt *metav1.Time `json:"nextRetryAt,omitempty"`
-	// LastHandledForceAt is the last value of the annotation reconcile.fluxcd.io/forceAt that was acted on.
+	// LastHandledForceAt is the last handled value of the annotation reconcile.fluxcd.io/forceAt.
 	// +optional
 	LastHandledForceAt string `json:"lastHandledForceAt,omitempty"`
-	// LastHandledResetAt is the last value of the annotation reconcile.fluxcd.io/resetAt that was acted on.
+	// LastHandledResetAt is the last handled value of the annotation reconcile.fluxcd.io/resetAt.
 	// +optional
 	LastHandledResetAt string `json:"lastHandledResetAt,omitempty"`
-	// Image is what an image policy chose.
+	// Image is the image that the policy chose.
 	// +optional
 	Image *ImageStatus `json:"image,omitempty"`
-	// Hooks tells how the hooks of the present revision ended.
+	// Hooks are the results of the current revision's hooks.
 	// +listType=atomic
 	// +optional
 	Hooks []HookStatus `json:"hooks,omitempty"`
-	// RunningHook is the hook that is running, once that takes a while.
+	// RunningHook is the hook that is running. It is set only if the hook takes a while.
 	// +optional
 	RunningHook *RunningHook `json:"runningHook,omitempty"`
-	// Held are the objects that left the source and are not deleted before somebody confirms it, at most 20, as
-	// "<kind> <name>: why".
+	// Held are objects that left the source and wait for a confirmation of their deletion, as "<kind> <name>: why". At most 20.
 	// +listType=atomic
 	// +optional
 	Held []string `json:"held,omitempty"`
-	// HeldToken is what the annotation paas.kubeop.io/confirm-deletions has to be for them to go: it stands for this revision and
-	// this list, and for nothing else. The annotation is removed once it was used.
+	// HeldToken is the value that the annotation paas.kubeop.io/confirm-deletions needs to confirm the deletions. It is valid for this
+	// revision and this list only. kubeop removes the annotation after use.
 	// +optional
 	HeldToken string `json:"heldToken,omitempty"`
 	// Inventory lists the applied objects.
@@ -189,30 +187,30 @@ type AppStatus struct {
 
 // ImageStatus is the image that a policy chose.
 type ImageStatus struct {
-	// Reference that is delivered, with its digest: "registry/name:tag@sha256:…".
+	// Reference that is delivered, including its digest: "registry/name:tag@sha256:…".
 	Reference string `json:"reference"`
 	// Tag that the policy chose.
 	Tag string `json:"tag"`
-	// Previous is the reference that was delivered before this one; empty for the first.
+	// Previous is the reference that was delivered before this one. It is empty for the first.
 	// +optional
 	Previous string `json:"previous,omitempty"`
 	// Since is when this reference was chosen.
 	Since metav1.Time `json:"since"`
 }
 
-// HookStatus tells how a hook ended.
+// HookStatus is the result of a hook.
 type HookStatus struct {
-	// Phase is when it runs: pre or post.
+	// Phase in which the hook runs: pre or post.
 	Phase string `json:"phase"`
 	// Name of the hook.
 	Name string `json:"name"`
-	// Input stands for the revision it ran for: a digest of it under a key that only the operator has.
+	// Input identifies the revision the hook ran for: a digest of it under a key that only the operator has.
 	Input string `json:"input"`
 	// Result is Succeeded or Failed.
 	Result string `json:"result"`
-	// FinishedAt is when it ended.
+	// FinishedAt is when the hook ended.
 	FinishedAt metav1.Time `json:"finishedAt"`
-	// Message is why it failed, with the last lines of its log.
+	// Message is why the hook failed, with the last lines of its log.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -221,7 +219,7 @@ type HookStatus struct {
 type RunningHook struct {
 	// Job that runs the hook.
 	Job string `json:"job"`
-	// Message is why it does not end, as far as its pods say.
+	// Message is why the hook has not ended, as reported by its pods.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -234,18 +232,19 @@ type ReleaseStatus struct {
 	Revision int `json:"revision"`
 	// Status as Helm names it: deployed, failed, pending-upgrade and so on.
 	Status string `json:"status"`
-	// Deployed is the newest revision that is deployed; the inventory lists its objects. Zero when there is none.
+	// Deployed is the newest deployed revision, whose objects the inventory lists. Zero if there is none.
 	// +optional
 	Deployed int `json:"deployed,omitempty"`
-	// Content tells that revision from one of the same number after another installation: a digest of what it holds, as in the history.
+	// Content is a digest of what that revision holds, as in the history. It distinguishes revisions with the same number from different
+	// installations.
 	// +optional
 	Content string `json:"content,omitempty"`
-	// Proven: the deployed revision was seen healthy and, where tests are enabled, they succeeded. A rollback may return to it.
+	// Proven is true if the deployed revision was healthy and its tests, where enabled, succeeded. A rollback may return to it.
 	// +optional
 	Proven bool `json:"proven,omitempty"`
 	// Chart is the chart's name and version, as "name-1.2.3".
 	Chart string `json:"chart"`
-	// AppVersion is the version of what the chart deploys, as the chart says.
+	// AppVersion is the appVersion in the chart's Chart.yaml.
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
 }
@@ -260,21 +259,21 @@ type ReleaseSnapshot struct {
 	Chart string `json:"chart"`
 	// ChartVersion is the chart's version.
 	ChartVersion string `json:"chartVersion"`
-	// AppVersion is the version of what the chart deploys, as the chart says.
+	// AppVersion is the appVersion in the chart's Chart.yaml.
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
-	// ValuesDigest is a digest of the values given to the chart, as "hmac-sha256:<hex>" under a key that only the operator has: equal
-	// values of this installation have equal digests, and nobody can tell values by them.
+	// ValuesDigest is a digest of the values given to the chart, as "hmac-sha256:<hex>". Its key is known to the operator only. Equal
+	// values in this installation have equal digests, and a digest does not reveal its values.
 	ValuesDigest string `json:"valuesDigest"`
 	// FirstDeployed is when the release was first installed.
 	FirstDeployed metav1.Time `json:"firstDeployed"`
-	// LastDeployed is when this revision was made.
+	// LastDeployed is when this revision was deployed.
 	LastDeployed metav1.Time `json:"lastDeployed"`
-	// Test is how the chart's tests ended, Succeeded or Failed; empty when none ran.
+	// Test is the result of the chart's tests: Succeeded or Failed. It is empty if no test ran.
 	// +optional
 	Test string `json:"test,omitempty"`
-	// Digest of what the revision holds, as ValuesDigest is of the values: chart, values, manifests and hooks. A rollback goes only to
-	// a revision that still holds what it was recorded with.
+	// Digest of the revision's chart, values, manifests and hooks, made as ValuesDigest is. A rollback returns only to a revision that
+	// still has its recorded digest.
 	Digest string `json:"digest"`
 }
 

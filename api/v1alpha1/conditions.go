@@ -4,13 +4,13 @@ import "github.com/fluxcd/pkg/apis/meta"
 
 // Summary conditions of every kind.
 const (
-	// ReadyCondition is the summary: True when every step of the object succeeded for its present generation.
+	// ReadyCondition is the summary. It is True when every step succeeded for the object's current generation.
 	ReadyCondition = meta.ReadyCondition
-	// ReconcilingCondition is present, and True, while work is under way or will be tried again.
+	// ReconcilingCondition is present, and True, while work is in progress or will be retried.
 	ReconcilingCondition = meta.ReconcilingCondition
 	// StalledCondition is present, and True, when only a change of the object or its source can help.
 	StalledCondition = meta.StalledCondition
-	// NearSizeLimitCondition is present, and True, while the object comes near the size that the API server stores.
+	// NearSizeLimitCondition is present, and True, while the object's size is close to the API server's limit.
 	NearSizeLimitCondition = "NearSizeLimit"
 )
 
@@ -18,25 +18,26 @@ const (
 const (
 	// FetchedCondition: the commit the ref points to is in the local object store.
 	FetchedCondition = "Fetched"
-	// AcceptedCondition: the commit may follow the one that was accepted before it, by its history and its signature. While it is
-	// False, what was accepted before stays in force.
+	// AcceptedCondition: the commit's history and signature allow it to follow the last accepted commit. While it is False, the last
+	// accepted commit stays in force.
 	AcceptedCondition = "Accepted"
-	// SyncedCondition: the valid parts of the commit are the cluster's Tenants, Projects and Apps.
+	// SyncedCondition: the cluster's Tenants, Projects and Apps match the valid parts of the commit.
 	SyncedCondition = "Synced"
 	// TreeValidCondition: every file of the commit is valid.
 	TreeValidCondition = "TreeValid"
-	// HookClosedCondition is present, and True, while the Secret with the key of the push hook does not exist: pushes are found by
-	// polling only.
+	// HookClosedCondition is present, and True, while the Secret with the push hook's key does not exist. Only polling finds pushes
+	// then.
 	HookClosedCondition = "HookClosed"
 )
 
 // Steps of a Tenant and a Project, in order.
 const (
-	// NamespaceReadyCondition: the namespace exists, is ours, and is labelled.
+	// NamespaceReadyCondition: the namespace exists, belongs to this object and has its labels.
 	NamespaceReadyCondition = "NamespaceReady"
 	// AccessReadyCondition: roles and service accounts are bound.
 	AccessReadyCondition = "AccessReady"
-	// GuardrailsReadyCondition: quota, limits and network isolation of a Project are in place, or quota and fair shares of a Tenant.
+	// GuardrailsReadyCondition: a Project's quota, limits and network isolation are in place. For a Tenant: its quota and its flow
+	// schemas.
 	GuardrailsReadyCondition = "GuardrailsReady"
 	// RepositoryBoundCondition: the tenant's Repository is declared.
 	RepositoryBoundCondition = "RepositoryBound"
@@ -44,201 +45,200 @@ const (
 
 // Conditions of an App and a Project beside their steps.
 const (
-	// CurrentCondition is present, and False, while a newer commit has a version of the object that is refused; the message names
-	// commit, file and line. What runs is the last version that was valid, and Ready is about that.
+	// CurrentCondition is present, and False, while a newer commit has an invalid version of the object. The message names commit, file
+	// and line. The last valid version stays in force, and Ready is about that version.
 	CurrentCondition = "Current"
 )
 
 // Steps of the removal of a Tenant and a Project, in order.
 const (
-	// RepositoryUnboundCondition: the tenant's Repository is gone, so that nothing is declared again.
+	// RepositoryUnboundCondition: the tenant's Repository is deleted, so nothing creates the tenant's objects again.
 	RepositoryUnboundCondition = "RepositoryUnbound"
-	// ProjectsRemovedCondition: the tenant's projects are gone.
+	// ProjectsRemovedCondition: the tenant's projects are deleted.
 	ProjectsRemovedCondition = "ProjectsRemoved"
-	// AppsRemovedCondition: the project's apps are gone.
+	// AppsRemovedCondition: the project's apps are deleted.
 	AppsRemovedCondition = "AppsRemoved"
-	// NamespaceRemovedCondition: the namespace is gone with all that was in it.
+	// NamespaceRemovedCondition: the namespace and everything in it are deleted.
 	NamespaceRemovedCondition = "NamespaceRemoved"
 )
 
 // Steps of an App, in order.
 const (
-	// DependenciesReadyCondition: the app's project and what its dependsOn names, or the project's tenant, is there and
-	// ready.
+	// DependenciesReadyCondition: the app's project and every object in its dependsOn exist and are ready. For a Project: its tenant.
 	DependenciesReadyCondition = "DependenciesReady"
-	// SourceReadyCondition: the Git commit, the chart or the app's folder is at hand. False beside a true Ready, what was delivered runs on.
+	// SourceReadyCondition: the Git commit, the chart or the app's folder was fetched. If it is False and Ready is True, the app keeps
+	// running what was delivered last.
 	SourceReadyCondition = "SourceReady"
-	// RenderedCondition: the source became objects, or a chart with its values.
+	// RenderedCondition: objects were rendered from the source, or from the chart and its values.
 	RenderedCondition = "Rendered"
-	// AllowedCondition: every object is one the app may have.
+	// AllowedCondition: the app may have every one of its objects.
 	AllowedCondition = "Allowed"
-	// AppliedCondition: every object is in the cluster and what left the source is gone.
+	// AppliedCondition: every object is applied, and objects that left the source are deleted.
 	AppliedCondition = "Applied"
 	// ReleasedCondition: the Helm release is deployed with this chart and these values.
 	ReleasedCondition = "Released"
-	// HooksSucceededCondition is present where hooks are set: those before and after the present revision ran, and none that
-	// failed holds it. status.hooks tells of each.
+	// HooksSucceededCondition is present if the app has hooks. It is True when all hooks of the current revision have run and none that
+	// failed stops the delivery. status.hooks lists them.
 	HooksSucceededCondition = "HooksSucceeded"
-	// HealthyCondition: every object does what it is there for, by kstatus.
+	// HealthyCondition: every object is healthy by kstatus, or by healthCheckExprs.
 	HealthyCondition = "Healthy"
-	// TestSuccessCondition: the chart's tests succeeded on the newest revision.
+	// TestSuccessCondition: the chart's tests succeeded for the newest revision.
 	TestSuccessCondition = "TestSuccess"
-	// RemediatedCondition is present after an upgrade that kept failing: True when the release was rolled back or uninstalled
-	// for it. It goes when another input is released. An app that has it is not Ready.
+	// RemediatedCondition is present after repeated upgrade failures. It is True when the release was rolled back or uninstalled because
+	// of them. It is removed when a different input is released. An app that has it is not Ready.
 	RemediatedCondition = "Remediated"
-	// DriftedCondition is True while objects of the app are not as its source or release says; its message names the fields.
+	// DriftedCondition is True while objects of the app differ from its source or release. The message names the fields.
 	DriftedCondition = "Drifted"
-	// ImageKeptCondition is present, and True, while the registry could not be asked and the image that its policy chose last
-	// is delivered on.
+	// ImageKeptCondition is present, and True, while the registry does not answer. The app keeps the image that its policy chose last.
 	ImageKeptCondition = "ImageKept"
-	// StartedEmptyCondition is present, and True, while a volume of the app is a new, empty claim and one of the same name is left
-	// of an app that is gone; the message says which, and the lines to write to go on with it.
+	// StartedEmptyCondition is present, and True, while a new volume is empty although a deleted app left a claim for a volume of the
+	// same name. The message names the claim and the lines that would mount it.
 	StartedEmptyCondition = "StartedEmpty"
-	// RemovedCondition: everything the deleted app delivered is gone.
+	// RemovedCondition: everything that the deleted app delivered is removed.
 	RemovedCondition = "Removed"
 )
 
 // Reasons of all kinds.
 const (
-	// SucceededReason: the step or the object is done.
+	// SucceededReason: the step or the object is finished.
 	SucceededReason = meta.SucceededReason
-	// ProgressingReason: work is under way; nothing is wrong.
+	// ProgressingReason: work is in progress. Nothing is wrong.
 	ProgressingReason = meta.ProgressingReason
-	// WaitingForTurnReason: as many fetches wait, or builds are under way, as may at once; nothing is wrong. It goes on when its turn
-	// comes.
+	// WaitingForTurnReason: the maximum number of fetches or builds is running or waiting. Nothing is wrong. This one starts when it is
+	// its turn.
 	WaitingForTurnReason = "WaitingForTurn"
-	// ProgressingWithRetryReason: the last try failed; another follows.
+	// ProgressingWithRetryReason: the last attempt failed and will be retried.
 	ProgressingWithRetryReason = meta.ProgressingWithRetryReason
-	// FailedReason: the step failed in a way that has no reason of its own.
+	// FailedReason: the step failed, and no other reason describes the failure.
 	FailedReason = meta.FailedReason
-	// DependencyNotReadyReason: what the object lives in or depends on is not ready.
+	// DependencyNotReadyReason: the object's parent or one of its dependencies is not ready.
 	DependencyNotReadyReason = meta.DependencyNotReadyReason
-	// DeletingReason: what the object made is being removed; the message names what is left.
+	// DeletingReason: what the object created is being deleted. The message names what is left.
 	DeletingReason = "Deleting"
-	// AccessDeniedReason: the API server refused the operator or the project's deployer.
+	// AccessDeniedReason: the API server denied a request of the operator or of the project's deployer.
 	AccessDeniedReason = "AccessDenied"
-	// AuthenticationFailedReason: the source refused the credentials.
+	// AuthenticationFailedReason: the source rejected the credentials.
 	AuthenticationFailedReason = "AuthenticationFailed"
 	// SourceNotFoundReason: the repository, ref, path, chart or version does not exist.
 	SourceNotFoundReason = "SourceNotFound"
-	// InvalidSourceReason: the source's address or credentials are of no usable form.
+	// InvalidSourceReason: the source's address or credentials are malformed.
 	InvalidSourceReason = "InvalidSource"
-	// LeftRunningReason, of an event: the object went, and what it made was left running, because it was suspended, or because the
-	// deletion was not meant for it: its definition is being deleted, or it was deleted while kubeop was not installed.
+	// LeftRunningReason, of an event: the object was deleted and what it created keeps running. Either the object was suspended, its
+	// definition was being deleted, or it was deleted while kubeop was not installed.
 	LeftRunningReason = "LeftRunning"
-	// FetchFailedReason: the source could not be read; it is tried again.
+	// FetchFailedReason: the source could not be fetched. The fetch is retried.
 	FetchFailedReason = "FetchFailed"
 )
 
 // Reasons of a Repository.
 const (
-	// InvalidTreeReason: at least one file is wrong; the message says which, where and why.
+	// InvalidTreeReason: at least one file is invalid. The message says which file and line, and why.
 	InvalidTreeReason = "InvalidTree"
-	// HistoryRewrittenReason: the commit does not descend from the one that was accepted last, so it waits to be confirmed.
+	// HistoryRewrittenReason: the commit does not descend from the last accepted commit. It waits for confirmation.
 	HistoryRewrittenReason = "HistoryRewritten"
-	// DeletionHeldReason, of an event: the object stays though it is being deleted, because kubeop is being uninstalled.
+	// DeletionHeldReason, of an event: the object is being deleted, but stays because kubeop is being uninstalled.
 	DeletionHeldReason = "DeletionHeld"
-	// DeletionsHeldReason: the commit deletes so much that it waits to be confirmed.
+	// DeletionsHeldReason: the commit makes deletions that wait for confirmation.
 	DeletionsHeldReason = "DeletionsHeld"
-	// SecretMissingReason: a Secret that the spec names does not exist; the message says how to make it.
+	// SecretMissingReason: a Secret that the spec names does not exist. The message says how to create it.
 	SecretMissingReason = "SecretMissing"
-	// SyncFailedReason: the API server did not take some object; it is tried again.
+	// SyncFailedReason: the API server rejected an object. The sync is retried.
 	SyncFailedReason = "SyncFailed"
 )
 
 // Reasons of a Tenant and a Project.
 const (
-	// NamespaceTakenReason: the namespace exists and is not ours; kubeop never adopts one.
+	// NamespaceTakenReason: the namespace exists and belongs to another owner. kubeop never adopts such a namespace.
 	NamespaceTakenReason = "NamespaceTaken"
-	// NamespaceRetainedReason, of an event: the namespace was left because claims in it hold data; the message names them.
+	// NamespaceRetainedReason, of an event: the namespace was kept because claims in it hold data. The message names them.
 	NamespaceRetainedReason = "NamespaceRetained"
-	// NamespaceAdoptedReason, of an event: a namespace that an earlier object of the same tenant made is this one's again.
+	// NamespaceAdoptedReason, of an event: the object took back a namespace that an earlier object of the same tenant created.
 	NamespaceAdoptedReason = "NamespaceAdopted"
-	// RemovalForcedReason, of an event: what held a removal was ended. Pods did not end in time and were deleted without waiting for
-	// them, or administrators had finalizers taken off; the message says which.
+	// RemovalForcedReason, of an event: kubeop removed an obstacle to a deletion. It deleted pods that did not stop in time, or removed
+	// finalizers on an administrator's request. The message says which.
 	RemovalForcedReason = "RemovalForced"
-	// VolumesRetainedReason, of an event: somebody allowed the deletion of a namespace of a Tenant or Project, and the volumes of
-	// its claims will outlive it.
+	// VolumesRetainedReason, of an event: an annotation allows the deletion of a Tenant's or Project's namespace. The volumes of its
+	// claims will be kept.
 	VolumesRetainedReason = "VolumesRetained"
-	// QuotaExceededReason: a project asks for more than the tenant's projects may have.
+	// QuotaExceededReason: a project requests more than its tenant's quota allows.
 	QuotaExceededReason = "QuotaExceeded"
 )
 
 // Reasons of an App.
 const (
-	// InvalidExpressionReason: a CEL expression of the spec is wrong, or dependsOn names what no app may depend on.
+	// InvalidExpressionReason: a CEL expression in the spec is invalid, or dependsOn names an object that apps may not depend on.
 	InvalidExpressionReason = "InvalidExpression"
-	// PreHookFailedReason: a hook before the revision failed, and nothing of the revision was applied, unless its onFailure
-	// is Continue.
+	// PreHookFailedReason: a pre hook of the revision failed. Nothing of the revision was applied, unless the hook's onFailure is
+	// Continue.
 	PreHookFailedReason = "PreHookFailed"
-	// PostHookFailedReason: a hook after the revision failed. What was applied stays.
+	// PostHookFailedReason: a post hook of the revision failed. The applied objects stay.
 	PostHookFailedReason = "PostHookFailed"
-	// RenderFailedReason: the source does not make valid objects.
+	// RenderFailedReason: the source does not render to valid objects.
 	RenderFailedReason = "RenderFailed"
-	// DecryptionFailedReason: a file is encrypted and cannot be decrypted with the keys at hand, or was changed since.
+	// DecryptionFailedReason: the given keys cannot decrypt a file, or the file was changed after its encryption.
 	DecryptionFailedReason = "DecryptionFailed"
 	// ValuesFailedReason: a values file, or a ConfigMap or Secret with values or variables, is missing or is not YAML.
 	ValuesFailedReason = "ValuesFailed"
-	// NotAllowedReason: an object is cluster-scoped, foreign, or of kubeop's own API group.
+	// NotAllowedReason: an object is cluster-scoped, belongs to another owner, or is of kubeop's own API group.
 	NotAllowedReason = "NotAllowed"
-	// ApplyFailedReason: the API server did not take an object. Where that is because of what the object says, only a
-	// change helps; anything else is tried again.
+	// ApplyFailedReason: the API server rejected an object. If the object itself is invalid, only a change can help. Other failures are
+	// retried.
 	ApplyFailedReason = "ApplyFailed"
-	// PruneFailedReason: an object that left the source or the chart could not be deleted; it is tried again.
+	// PruneFailedReason: an object that left the source or the chart could not be deleted. The deletion is retried.
 	PruneFailedReason = "PruneFailed"
-	// ClaimsRetainedReason, of an event: StatefulSets are delivered with a persistentVolumeClaimRetentionPolicy of Retain, though
-	// their manifests have Kubernetes delete claims by itself.
+	// ClaimsRetainedReason, of an event: StatefulSets were applied with a persistentVolumeClaimRetentionPolicy of Retain. Their
+	// manifests would have let Kubernetes delete the claims.
 	ClaimsRetainedReason = "ClaimsRetained"
-	// ClaimLeftBehindReason: a claim is left of an app that is gone, and has the name of a volume of this one.
+	// ClaimLeftBehindReason: a deleted app left a claim for a volume that has the name of one of this app's volumes.
 	ClaimLeftBehindReason = "ClaimLeftBehind"
-	// StillDeclaredReason: movedFrom names an app that is still declared, and so has its claims.
+	// StillDeclaredReason: movedFrom names an app that is still declared and still owns its claims.
 	StillDeclaredReason = "StillDeclared"
 	// ClaimMissingReason: claimName names a claim that does not exist.
 	ClaimMissingReason = "ClaimMissing"
-	// ClaimsInTheWayReason: an object of the release is not deleted, and so the release not uninstalled or upgraded, because claims
-	// that hold data belong to it and would go.
+	// ClaimsInTheWayReason: claims that hold data belong to an object of the release. kubeop does not delete that object, so the release
+	// is not uninstalled or upgraded.
 	ClaimsInTheWayReason = "ClaimsInTheWay"
-	// KeptReason: objects that are protected from deletion were left where they are; kubeop has let go of them.
+	// KeptReason: objects that are protected from deletion were kept. kubeop no longer manages them.
 	KeptReason = "Kept"
-	// RetryingReason: the world stood in the way, such as an API server, a webhook or a quota; it is tried again for ever.
+	// RetryingReason: something outside the app failed, such as the API server, a webhook or a quota. kubeop retries without a limit.
 	RetryingReason = "Retrying"
-	// HeldReason: this input failed and is not tried again until it changes, or forceAt or resetAt asks for it.
+	// HeldReason: this input failed. It is not retried until it changes, or until forceAt or resetAt requests it.
 	HeldReason = "Held"
-	// VerificationFailedReason: the commit or tag is not signed by one of the keys of verify; what was delivered stays.
+	// VerificationFailedReason: none of the keys in verify signed the commit or tag. The app keeps what was delivered last.
 	VerificationFailedReason = "VerificationFailed"
-	// DigestMismatchReason: the chart is not the one that the digest in the spec names.
+	// DigestMismatchReason: the chart does not have the digest that the spec requires.
 	DigestMismatchReason = "DigestMismatch"
-	// TooLargeReason: the chart, the release it makes, or the object itself is too large.
+	// TooLargeReason: the chart, its release or the object itself is too large.
 	TooLargeReason = "TooLarge"
 	// TestFailedReason: a test of the chart failed.
 	TestFailedReason = "TestFailed"
-	// RollbackSucceededReason: the release was rolled back to the revision that the message names.
+	// RollbackSucceededReason: the release was rolled back to the revision in the message.
 	RollbackSucceededReason = "RollbackSucceeded"
-	// RollbackFailedReason: the rollback failed; it is tried again.
+	// RollbackFailedReason: the rollback failed. It is retried.
 	RollbackFailedReason = "RollbackFailed"
-	// UninstallSucceededReason: the release was uninstalled because its upgrade kept failing.
+	// UninstallSucceededReason: the release was uninstalled because its upgrade failed repeatedly.
 	UninstallSucceededReason = "UninstallSucceeded"
-	// DriftDetectedReason: others changed the app's objects; the message says what.
+	// DriftDetectedReason: others changed the app's objects. The message lists the changes.
 	DriftDetectedReason = "DriftDetected"
-	// DriftCorrectedReason: what others changed was put back; the message says what it was.
+	// DriftCorrectedReason: kubeop reverted changes that others made. The message lists them.
 	DriftCorrectedReason = "DriftCorrected"
-	// NoDriftDetectedReason: every object is as the source or the release says.
+	// NoDriftDetectedReason: every object matches the source or the release.
 	NoDriftDetectedReason = "NoDriftDetected"
-	// NotComparedReason: others changed the app's objects, and it is not known how: the API server refused to say what putting
-	// that back would change, or there are so many that they wait to be compared; the message says which.
+	// NotComparedReason: others changed the app's objects, but the changes are not known. Either the API server rejected the dry run, or
+	// many objects still wait for comparison. The message says which.
 	NotComparedReason = "NotCompared"
-	// InstallFailedReason: the first Helm install failed; it is tried again.
+	// InstallFailedReason: the first Helm install failed. It is retried.
 	InstallFailedReason = "InstallFailed"
-	// UpgradeFailedReason: the Helm upgrade failed; it is tried again.
+	// UpgradeFailedReason: the Helm upgrade failed. It is retried.
 	UpgradeFailedReason = "UpgradeFailed"
-	// ReleaseLockedReason: another Helm operation holds the release.
+	// ReleaseLockedReason: another Helm operation has locked the release.
 	ReleaseLockedReason = "ReleaseLocked"
-	// ReleaseTakenReason: the release belongs to another app, or to people.
+	// ReleaseTakenReason: the release belongs to another app, or was installed without kubeop.
 	ReleaseTakenReason = "ReleaseTaken"
-	// UninstallFailedReason: the Helm uninstallation failed; it is tried again.
+	// UninstallFailedReason: the Helm uninstall failed. It is retried.
 	UninstallFailedReason = "UninstallFailed"
-	// ImageChosenReason: an image policy chose another image; the message says which.
+	// ImageChosenReason: an image policy chose a different image. The message names it.
 	ImageChosenReason = "ImageChosen"
-	// UnhealthyReason: an object failed, or was not healthy within the timeout; the message says which and why.
+	// UnhealthyReason: an object failed, or did not become healthy within the timeout. The message says which and why.
 	UnhealthyReason = "Unhealthy"
 )

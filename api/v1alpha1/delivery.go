@@ -9,43 +9,43 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Delivery is how an app is brought into the cluster, whatever its type.
+// Delivery defines how an app is delivered to the cluster, for all types.
 type Delivery struct {
-	// DependsOn are objects that must be ready before the app is delivered. What depends on an app from the same repository
-	// waits until that app is ready with what the same commit says of it.
+	// DependsOn are objects that must be ready before the app is delivered. If a commit changes both an app and a dependency in the same
+	// repository, the app waits until the changed dependency is ready.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
-	// Hooks are Jobs that run before and after each new revision, once for each.
+	// Hooks are Jobs that run once before and once after each new revision.
 	// +optional
 	Hooks Hooks `json:"hooks,omitzero"`
-	// HealthCheckExprs say by CEL when objects of a kind are healthy, failed or under way, where kstatus does not know.
+	// HealthCheckExprs are CEL expressions that define when objects of a kind are healthy, failed or in progress. They are for kinds
+	// that kstatus does not know.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	HealthCheckExprs []kustomize.CustomHealthCheck `json:"healthCheckExprs,omitempty"`
-	// Drift is what becomes of changes that others make to what was delivered.
+	// Drift defines how the app reacts when others change its objects.
 	// +optional
 	Drift Drift `json:"drift,omitzero"`
-	// Force deletes and creates anew an object whose change the API server refuses because a field cannot be changed. What
-	// the object held is lost, and its pods stop. Not for type Helm, which has helm.upgrade.force. Default false: the app
-	// says which field it is.
+	// Force deletes and recreates an object if the API server rejects a change of an immutable field. The object's data is lost and its
+	// pods stop. It is not for type Helm, which has helm.upgrade.force. Default false: the app reports the field.
 	// +optional
 	Force bool `json:"force,omitempty"`
-	// TakeOwnership has the app take over objects that exist already and belong to nobody: to no app, no Helm release and
-	// no other kubeop object. What is cluster-scoped is the administrators' to hand over. Not for type Helm, which has
-	// helm.install.takeOwnership. Default false: the app says which object is in its way.
+	// TakeOwnership adopts existing objects that no app, Helm release or other kubeop object owns. Only administrators can hand over
+	// cluster-scoped objects. It is not for type Helm, which has helm.install.takeOwnership. Default false: the app reports the
+	// conflicting object.
 	// +optional
 	TakeOwnership bool `json:"takeOwnership,omitempty"`
 }
 
-// Dependency is an object that must be ready first: an App, by default of the same project, a Project of the same tenant,
-// or any other object in the namespace of one of the tenant's projects.
+// Dependency is an object that must be ready first. It is an App, a Project of the same tenant, or any other object in a namespace of
+// the tenant's projects. An App is in the same project unless project is set.
 // +kubebuilder:validation:XValidation:rule="has(self.apiVersion) || !has(self.kind) || self.kind in ['App', 'Project']",message="apiVersion is required unless kind is App or Project"
 // +kubebuilder:validation:XValidation:rule="!(has(self.kind) && self.kind == 'Project' && has(self.project))",message="project is not for kind Project: name is the project's"
 type Dependency struct {
-	// APIVersion of the object, such as "batch/v1". Default: kubeop's own, for the kinds App and Project.
+	// APIVersion of the object, such as "batch/v1". Default for the kinds App and Project: kubeop's own.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -62,27 +62,27 @@ type Dependency struct {
 	// +kubebuilder:validation:MaxLength=35
 	// +optional
 	Project string `json:"project,omitempty"`
-	// ReadyExpr is a CEL expression that is true when the object is ready; dep is the object, self the app without its
-	// status. It stands instead of the default: the object is ready by kstatus, and an App or Project by its condition Ready.
+	// ReadyExpr is a CEL expression that is true when the object is ready. dep is the object, and self is the app without its status.
+	// Default: an App or Project is ready by its condition Ready, other objects by kstatus.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	ReadyExpr string `json:"readyExpr,omitempty"`
 }
 
-// GroupVersionKind of the object, defaults filled in.
+// GroupVersionKind returns the object's kind, with defaults.
 func (d *Dependency) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(cmp.Or(d.APIVersion, GroupVersion.String()), cmp.Or(d.Kind, AppKind))
 }
 
-// Hooks are Jobs round the delivery of a revision.
+// Hooks are Jobs before and after the delivery of a revision.
 type Hooks struct {
-	// Pre run one after the other before anything of a new revision is applied. One that fails stops the delivery.
+	// Pre hooks run one after the other before anything of a new revision is applied. One that fails stops the delivery.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Pre []Hook `json:"pre,omitempty"`
-	// Post run one after the other once the revision is healthy.
+	// Post hooks run one after the other once the revision is healthy.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
@@ -90,14 +90,14 @@ type Hooks struct {
 	Post []Hook `json:"post,omitempty"`
 }
 
-// Hook is a Job of one container, which runs as restricted as an app of type Image.
+// Hook is a Job with one container. It has the same security restrictions as an app of type Image.
 type Hook struct {
-	// Name of the hook, which the Job and its messages carry.
+	// Name of the hook. It is part of the Job's name and of messages.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// Image to run. Default: the image of an app of type Image, at the revision that is delivered.
+	// Image to run. Default: the image of the delivered revision, for an app of type Image.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\s]+$`
 	// +optional
@@ -127,21 +127,21 @@ type Hook struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be at least 1s and at most 1h"
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// OnFailure says what follows when the Job fails: Stop holds the revision, which is not tried again until it changes or
-	// forceAt asks for it; Continue only tells of it. Default Stop.
+	// OnFailure defines what happens when the Job fails. Stop holds the revision: it is not retried until it changes or forceAt requests
+	// it. Continue only reports the failure. Default Stop.
 	// +kubebuilder:default=Stop
 	// +optional
 	OnFailure HookFailure `json:"onFailure,omitempty"`
 }
 
-// HookFailure says what follows a hook that failed.
+// HookFailure defines what happens after a hook failed.
 // +kubebuilder:validation:Enum=Stop;Continue
 type HookFailure string
 
 const (
 	// HookStop holds the revision.
 	HookStop HookFailure = "Stop"
-	// HookContinue goes on, and tells of it.
+	// HookContinue continues, and reports the failure.
 	HookContinue HookFailure = "Continue"
 )
 
@@ -151,41 +151,41 @@ const (
 	HookFailed    = "Failed"
 )
 
-// Drift is what becomes of changes that others make to the app's objects.
+// Drift defines how the app reacts when others change its objects.
 type Drift struct {
-	// Mode says whether such changes are undone, told in the condition Drifted, or not looked for. Default: Warn for type
-	// Helm, as people expect of releases, and Correct for all others.
+	// Mode defines whether such changes are reverted (Correct), reported in the condition Drifted (Warn), or ignored (Off). Default:
+	// Warn for type Helm, as users expect of releases, and Correct for all others.
 	// +optional
 	Mode DriftMode `json:"mode,omitempty"`
-	// Ignore names fields that others may change. What an autoscaler scales needs no mention.
+	// Ignore names fields that others may change. The replicas that an autoscaler sets are ignored without an entry.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Ignore []IgnoreRule `json:"ignore,omitempty"`
 }
 
-// DriftMode says what is done about drift.
+// DriftMode is the reaction to drift.
 // +kubebuilder:validation:Enum=Correct;Warn;Off
 type DriftMode string
 
 const (
-	// DriftCorrect puts back what was changed or deleted, object by object; it makes no revision of a release.
+	// DriftCorrect reverts changes and deletions, object by object. It creates no revision of a Helm release.
 	DriftCorrect DriftMode = "Correct"
-	// DriftWarn tells of it.
+	// DriftWarn reports drift.
 	DriftWarn DriftMode = "Warn"
-	// DriftOff does not look.
+	// DriftOff does not detect drift.
 	DriftOff DriftMode = "Off"
 )
 
-// IgnoreRule names fields of objects.
+// IgnoreRule names fields of objects in which drift is ignored.
 type IgnoreRule struct {
-	// Paths are JSON pointers (RFC 6901), such as "/spec/replicas"; "" or "/" is the whole object.
+	// Paths are JSON pointers (RFC 6901), such as "/spec/replicas". "" or "/" means the whole object.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +listType=atomic
 	Paths []string `json:"paths"`
-	// Target chooses the objects. Default: all.
+	// Target selects the objects. Default: all.
 	// +optional
 	Target *kustomize.Selector `json:"target,omitempty"`
 }

@@ -6,8 +6,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// HelmSource delivers a chart from a Helm repository, an OCI registry, a folder beside app.yaml, or a folder of another
-// Git repository, as a Helm release. The release and its records are in the project's namespace, always.
+// HelmSource delivers a chart as a Helm release. The chart comes from a Helm repository, an OCI registry, the app's folder or another
+// Git repository. The release and its records are always in the project's namespace.
 // +kubebuilder:validation:XValidation:rule="(has(self.repository) ? 1 : 0) + (has(self.path) ? 1 : 0) + (has(self.git) ? 1 : 0) == 1",message="exactly one of repository, git and path must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.chart) == has(self.repository)",message="chart is required with repository, and only then"
 // +kubebuilder:validation:XValidation:rule="!has(self.version) || has(self.repository)",message="version needs repository; a chart in a folder has the version its Chart.yaml says"
@@ -25,19 +25,19 @@ type HelmSource struct {
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`
 	// +optional
 	Chart string `json:"chart,omitempty"`
-	// Version is a version or a semver range; the newest that matches is taken. Default "*": the newest stable.
+	// Version is a version or a semver range. The newest matching version is used. Default "*": the newest stable version.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Digest pins the chart's archive, as "sha256:<hex>"; anything else is refused. Default: not pinned.
+	// Digest pins the chart's archive, as "sha256:<hex>". A different archive is rejected. Default: not pinned.
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	// +optional
 	Digest string `json:"digest,omitempty"`
-	// SecretRef names a Secret in the app's namespace with the repository's credentials: username and password,
-	// bearerToken, or .dockerconfigjson; ca.crt adds a certificate authority, tls.crt and tls.key are a client certificate.
+	// SecretRef names a Secret in the app's namespace with the repository's credentials: username and password, bearerToken, or
+	// .dockerconfigjson. ca.crt adds a certificate authority. tls.crt and tls.key are a client certificate.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
-	// Insecure allows an oci:// registry without TLS; an http:// repository says so in its URL. Default false.
+	// Insecure allows an oci:// registry without TLS. A Helm repository without TLS has an http:// URL instead. Default false.
 	// +optional
 	Insecure bool `json:"insecure,omitempty"`
 	// Path of a chart folder in the app's folder, such as "chart".
@@ -46,44 +46,44 @@ type HelmSource struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the app's folder"
 	// +optional
 	Path string `json:"path,omitempty"`
-	// Git takes the chart from a folder of a Git repository.
+	// Git is a folder of another Git repository that holds the chart.
 	// +optional
 	Git *ChartGitSource `json:"git,omitempty"`
-	// ReleaseName is the name of the release. When it changes, the former release is uninstalled and the new one
-	// installed; with install.takeOwnership the new one takes the objects over where they stand. Default: the app's name.
+	// ReleaseName is the name of the release. When it changes, the old release is uninstalled and the new one is installed. With
+	// install.takeOwnership the new release adopts the objects, and they are not recreated. Default: the app's name.
 	// +kubebuilder:validation:MaxLength=53
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +optional
 	ReleaseName string `json:"releaseName,omitempty"`
-	// Values override everything else.
+	// Values override the values of all other sources.
 	// +optional
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
-	// ChartValuesFiles are files of the chart itself, such as values-production.yaml, merged in order over its values.yaml.
+	// ChartValuesFiles are values files in the chart, such as values-production.yaml. They are merged in order over its values.yaml.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.all(f, !f.startsWith('/') && !f.split('/').exists(p, p == '..'))",message="chartValuesFiles must stay inside the chart"
 	// +listType=atomic
 	// +optional
 	ChartValuesFiles []string `json:"chartValuesFiles,omitempty"`
-	// ValuesFiles are files of the app's folder, merged in order over chartValuesFiles.
+	// ValuesFiles are values files in the app's folder. They are merged in order over chartValuesFiles.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self.all(f, !f.startsWith('/') && !f.split('/').exists(p, p == '..'))",message="valuesFiles must stay inside the app's folder"
 	// +listType=atomic
 	// +optional
 	ValuesFiles []string `json:"valuesFiles,omitempty"`
-	// ValuesFrom are ConfigMaps and Secrets of the app's namespace, merged in order over valuesFiles.
+	// ValuesFrom are ConfigMaps and Secrets in the app's namespace. They are merged in order over valuesFiles.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	ValuesFrom []ValuesReference `json:"valuesFrom,omitempty"`
 
-	// PostRenderers change what the chart rendered, hooks included, in this order, before it is checked and applied.
+	// PostRenderers change the rendered objects, including hooks, in this order. Then the objects are checked and applied.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
 	PostRenderers []PostRenderer `json:"postRenderers,omitempty"`
-	// CommonMetadata is put on every object of the chart, hooks included, over what the chart says.
+	// CommonMetadata is set on every object of the chart, including hooks. It overrides the chart's metadata.
 	// +optional
 	CommonMetadata *CommonMetadata `json:"commonMetadata,omitempty"`
 
@@ -103,11 +103,12 @@ type ValuesReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ValuesKey string `json:"valuesKey,omitempty"`
-	// TargetPath sets the key's content as one value at this path, such as "image.tag", instead of merging it as YAML.
+	// TargetPath is a path in the values, such as "image.tag". The key's content becomes the value at this path, instead of being merged
+	// as YAML.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	TargetPath string `json:"targetPath,omitempty"`
-	// Optional makes a missing object or key no error.
+	// Optional ignores a missing object or key. Default false.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
@@ -118,7 +119,7 @@ type ChartGitSource struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
 	URL string `json:"url"`
-	// Ref to follow. Default: the branch the remote's HEAD names.
+	// Ref to follow. Default: the default branch of the remote repository.
 	// +optional
 	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
 	// Path of the chart's folder. Default: the root.
@@ -126,20 +127,20 @@ type ChartGitSource struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
 	// +optional
 	Path string `json:"path,omitempty"`
-	// SecretRef names a Secret in the app's namespace with the credentials, as that of a Git app.
+	// SecretRef names a Secret in the app's namespace with the credentials, in the format of a Git app's secretRef.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 }
 
 // PostRenderer changes rendered objects.
 type PostRenderer struct {
-	// Kustomize changes them as a kustomization would.
+	// Kustomize changes the objects as a kustomization would.
 	Kustomize KustomizePostRenderer `json:"kustomize"`
 }
 
 // KustomizePostRenderer is the part of a kustomization that changes objects.
 type KustomizePostRenderer struct {
-	// Patches are strategic merge patches or JSON 6902 patches, each with the objects it is for.
+	// Patches are strategic merge or JSON 6902 patches, each with the objects it is for.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
@@ -151,13 +152,13 @@ type KustomizePostRenderer struct {
 	Images []kustomize.Image `json:"images,omitempty"`
 }
 
-// CommonMetadata is metadata of many objects.
+// CommonMetadata is metadata for many objects.
 type CommonMetadata struct {
-	// Labels to set. Those of kubeop's own group are refused.
+	// Labels to set. Labels of kubeop's own group are rejected.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations to set. Those of kubeop's own group are refused.
+	// Annotations to set. Annotations of kubeop's own group are rejected.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`

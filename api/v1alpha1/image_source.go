@@ -5,23 +5,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ImageSource runs a container image as a Deployment, with ports also as a Service; or as a CronJob or a Job.
+// ImageSource runs a container image as a Deployment, with a Service if it has ports, or as a CronJob or a Job.
 // +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscale))",message="set replicas or autoscale, not both"
 // +kubebuilder:validation:XValidation:rule="!(has(self.schedule) || has(self.job)) || !(has(self.ports) || has(self.replicas) || has(self.autoscale) || has(self.strategy))",message="ports, replicas, autoscale and strategy are for what runs all the time, not for schedule and job"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeZone) || has(self.schedule)",message="timeZone is for schedule"
 // +kubebuilder:validation:XValidation:rule="!has(self.policy) || !(self.reference.contains('@') || self.reference.split('/')[size(self.reference.split('/')) - 1].contains(':'))",message="with a policy, reference has no tag and no digest: the policy chooses them"
 // +kubebuilder:validation:XValidation:rule="has(self.ports) || !has(self.probes) || ((!has(self.probes.readiness) || has(self.probes.readiness.port) || has(self.probes.readiness.command)) && (!has(self.probes.liveness) || has(self.probes.liveness.port) || has(self.probes.liveness.command)) && (!has(self.probes.startup) || has(self.probes.startup.port) || has(self.probes.startup.command)))",message="a probe by path or tcp needs a port: set the probe's port, or image.ports"
 type ImageSource struct {
-	// Reference of the image, as "registry/name:tag" or "registry/name@sha256:…"; with a policy "registry/name" alone.
+	// Reference of the image, as "registry/name:tag" or "registry/name@sha256:…". With a policy it is "registry/name".
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[^\s]+$`
 	Reference string `json:"reference"`
-	// Policy chooses the tag among those that the registry has, and pins its digest. Without it the reference is used as it
-	// is written.
+	// Policy chooses one of the registry's tags and pins its digest. Without a policy the reference is used without a change.
 	// +optional
 	Policy *ImagePolicy `json:"policy,omitempty"`
-	// PullSecrets name Secrets of type kubernetes.io/dockerconfigjson in the app's namespace, for the registry.
+	// PullSecrets name Secrets of type kubernetes.io/dockerconfigjson in the app's namespace, with the registry's credentials.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
@@ -31,10 +30,10 @@ type ImageSource struct {
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Autoscale has a HorizontalPodAutoscaler choose the replicas.
+	// Autoscale lets a HorizontalPodAutoscaler set the replicas.
 	// +optional
 	Autoscale *Autoscale `json:"autoscale,omitempty"`
-	// Ports the container listens on; each becomes a port of the Service, where no two may be the same.
+	// Ports that the container listens on. Each one becomes a port of the Service, and no two Service ports may be the same.
 	// +kubebuilder:validation:XValidation:rule="!self.all(p, has(p.port)) || self.all(a, self.exists_one(b, (has(a.servicePort) ? a.servicePort : a.port) == (has(b.servicePort) ? b.servicePort : b.port) && a.protocol == b.protocol))",message="two of the ports are the same port of the Service; give them a different servicePort"
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -48,7 +47,7 @@ type ImageSource struct {
 	// +listMapKey=name
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitempty"`
-	// EnvFrom takes all keys of ConfigMaps and Secrets as environment variables.
+	// EnvFrom uses all keys of ConfigMaps and Secrets as environment variables.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
@@ -61,54 +60,54 @@ type ImageSource struct {
 	// +listType=atomic
 	// +optional
 	Args []string `json:"args,omitempty"`
-	// Resources of the container. Default: the project's limits.
+	// Resources of the container. Default: the project's spec.limits.
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitzero"`
-	// Probes of the container. Default: a TCP readiness probe of the first port.
+	// Probes of the container. Default: a TCP readiness probe on the first port.
 	// +optional
 	Probes Probes `json:"probes,omitzero"`
-	// ImagePullPolicy of the container. Default: the API server's (Always for the tag latest, else IfNotPresent).
+	// ImagePullPolicy of the container. Default: Always for the tag latest, otherwise IfNotPresent.
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	// +optional
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
-	// ConfigFiles are files beside app.yaml that the container sees; a change of one rolls the pods.
+	// ConfigFiles are files in the app's folder that are mounted into the container. If one changes, the pods are replaced.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=mountPath
 	// +optional
 	ConfigFiles []ImageFiles `json:"configFiles,omitempty"`
-	// SecretFiles are Secrets of the app's namespace whose keys the container sees as files.
+	// SecretFiles are Secrets in the app's namespace whose keys are mounted as files.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=mountPath
 	// +optional
 	SecretFiles []ImageSecretFiles `json:"secretFiles,omitempty"`
-	// Volumes keep data: with a size in a PersistentVolumeClaim, which outlives the app, with a claimName in one that exists,
-	// without either as long as the pod.
+	// Volumes hold data. With a size, the data is in a new PersistentVolumeClaim, which is kept after the app. With a claimName, it is
+	// in an existing claim. With neither, it is lost with the pod.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Volumes []ImageVolume `json:"volumes,omitempty"`
-	// Schedule runs the image as a CronJob, as in crontab(5): "0 3 * * *", or @daily and the like.
+	// Schedule runs the image as a CronJob. The format is that of crontab(5): "0 3 * * *", or @daily.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
-	// TimeZone of the schedule, such as "Europe/Berlin". Default: that of the cluster's controllers, mostly UTC.
+	// TimeZone of the schedule, such as "Europe/Berlin". Default: the time zone of the cluster's controller manager, usually UTC.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
-	// Job runs the image once for each revision, as a Job, or says how the Jobs of the schedule run.
+	// Job runs the image as a Job, once for each revision. With a schedule it configures the Jobs of the schedule.
 	// +optional
 	Job *ImageJob `json:"job,omitempty"`
-	// Strategy replaces old pods by new ones. Default RollingUpdate; Recreate where a volume can be mounted only once.
+	// Strategy defines how old pods are replaced. Default RollingUpdate, or Recreate if a volume can be mounted only once.
 	// +optional
 	Strategy *ImageStrategy `json:"strategy,omitempty"`
-	// Security is what the container may do beyond the defaults: no root, no capabilities, no more privileges.
+	// Security changes the container's defaults: no root user, no capabilities, no privilege escalation.
 	// +optional
 	Security ImageSecurity `json:"security,omitzero"`
-	// TerminationGracePeriodSeconds is how long a pod has to stop. Default 30.
+	// TerminationGracePeriodSeconds is how long a pod may take to stop. Default 30.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
 	// +optional
@@ -138,20 +137,20 @@ type ImagePort struct {
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 }
 
-// Probes are the container's probes, by HTTP path or as full probes.
+// Probes are the probes of the container.
 type Probes struct {
-	// Readiness decides whether the pod gets traffic.
+	// Readiness decides whether the pod receives traffic.
 	// +optional
 	Readiness *Probe `json:"readiness,omitempty"`
 	// Liveness decides whether the container is restarted.
 	// +optional
 	Liveness *Probe `json:"liveness,omitempty"`
-	// Startup holds the other probes back until it succeeds.
+	// Startup delays the other probes until it succeeds.
 	// +optional
 	Startup *Probe `json:"startup,omitempty"`
 }
 
-// Probe asks the container how it is; exactly one of path, tcp and command is set.
+// Probe is a check of the container. Exactly one of path, tcp and command is set.
 // +kubebuilder:validation:XValidation:rule="(has(self.path) ? 1 : 0) + (has(self.tcp) ? 1 : 0) + (has(self.command) ? 1 : 0) == 1",message="exactly one of path, tcp and command must be set"
 type Probe struct {
 	// Path to GET over HTTP.
@@ -174,7 +173,7 @@ type Probe struct {
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
-	// FailureThreshold is how many failures in a row count. Default 3.
+	// FailureThreshold is how many failures in a row make the probe fail. Default 3.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	FailureThreshold int32 `json:"failureThreshold,omitempty"`

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Every kind gives the step runner its schedule and the part of its status that all kinds share, with the conditions in it.
+// The step runner needs the schedule and the common status, including conditions, of every kind.
 
 func (o *Repository) GetSchedule() *Schedule               { return &o.Spec.Schedule }
 func (o *Repository) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }

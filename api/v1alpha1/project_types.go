@@ -5,26 +5,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ProjectSpec is what a tenant says about one of its projects. A project cannot be suspended: what administrators decide
-// about a tenant holds in its projects whatever the tenant writes.
+// ProjectSpec is a tenant's configuration of a project. A project cannot be suspended, so a tenant cannot stop the changes that
+// administrators make.
 type ProjectSpec struct {
-	// Quota is the most the project may use, as in a ResourceQuota, and no more than the tenant's spec.quota allows. What is
-	// not named keeps its default: requests.cpu 4, requests.memory 8Gi, limits.memory 16Gi, requests.storage 20Gi, pods 50,
-	// services.loadbalancers 0, services.nodeports 0, and for every 50 pods requests.ephemeral-storage 100Gi,
-	// limits.ephemeral-storage 2000Gi and a number of objects of each kind that apps may hold; see docs/spec/project.md.
+	// Quota is the maximum usage of the project, as in a ResourceQuota. It cannot exceed the tenant's spec.quota. Defaults: requests.cpu
+	// 4, requests.memory 8Gi, limits.memory 16Gi, requests.storage 20Gi, pods 50, services.loadbalancers 0, services.nodeports 0. For
+	// every 50 pods the defaults are requests.ephemeral-storage 100Gi, limits.ephemeral-storage 2000Gi, and a number of objects of each
+	// kind that apps may have. See docs/spec/project.md.
 	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
 
-	// Limits are given to containers that name none.
+	// Limits are the defaults for containers that set none.
 	// +optional
 	Limits ContainerLimits `json:"limits,omitzero"`
 
-	// DeletionPolicy says what becomes of the namespace and its apps when the project is deleted. Default Delete.
+	// DeletionPolicy defines what happens to the namespace and its apps when the project is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// ClaimDeletionPolicy says what becomes of claims that hold data when the project is deleted: Retain or Delete. Default: the Tenant's.
+	// ClaimDeletionPolicy defines what happens to claims that hold data when the project is deleted: Retain or Delete. Default: the
+	// Tenant's policy.
 	// +optional
 	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
 
@@ -41,7 +42,7 @@ type ContainerLimits struct {
 	DefaultRequest corev1.ResourceList `json:"defaultRequest,omitempty"`
 }
 
-// ProjectStatus says what was made for the project.
+// ProjectStatus reports what was created for the project.
 type ProjectStatus struct {
 	ReconcileStatus `json:",inline"`
 
@@ -51,7 +52,7 @@ type ProjectStatus struct {
 	// Apps counts the project's apps.
 	// +optional
 	Apps int `json:"apps,omitempty"`
-	// Inventory lists what was made for the project.
+	// Inventory lists the objects that were created for the project.
 	// +optional
 	Inventory Inventory `json:"inventory,omitzero"`
 }

@@ -5,14 +5,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RepositorySpec says which Git repository to watch and as whom.
+// RepositorySpec defines which Git repository to watch, and with which credentials.
 type RepositorySpec struct {
 	// URL to fetch from.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
 	URL string `json:"url"`
 
-	// Ref to follow. Default: the branch the remote's HEAD names.
+	// Ref to follow. Default: the default branch of the remote repository.
 	// +optional
 	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
 
@@ -22,30 +22,30 @@ type RepositorySpec struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// Tenant the repository belongs to: its own name. Only the repository named platform, which alone may hold Tenants,
-	// belongs to none.
+	// Tenant that owns the repository; it has the same name. Only the repository named platform has no tenant, and only it may declare
+	// Tenants.
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9]*$`
 	// +optional
 	Tenant string `json:"tenant,omitempty"`
 
-	// SecretRef names a Secret in the operator's namespace with the credentials: username and password, bearerToken, or
-	// identity with known_hosts (SSH); ca.crt adds a certificate authority.
+	// SecretRef names a Secret in the operator's namespace with the credentials: username and password, bearerToken, or identity and
+	// known_hosts (SSH). ca.crt adds a certificate authority.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
 
-	// HookSecretRef names a Secret in the operator's namespace whose key "token" signs calls of POST /hook/<name>.
-	// Without it the hook is closed and only polling finds pushes.
+	// HookSecretRef names a Secret in the operator's namespace. Its key "token" signs calls of POST /hook/<name>. Without it the hook
+	// rejects all calls and only polling finds pushes.
 	// +optional
 	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
 
-	// History says which commits may follow the one that was accepted last: FastForward, those that descend from it, or Any.
-	// One that may not is held until the annotation paas.kubeop.io/confirm-history names it. Default FastForward.
+	// History defines which commits may follow the last accepted commit: FastForward (its descendants) or Any. Other commits are held
+	// until the annotation paas.kubeop.io/confirm-history names them. Default FastForward.
 	// +kubebuilder:default=FastForward
 	// +optional
 	History HistoryPolicy `json:"history,omitempty"`
 
-	// Verify accepts only commits or tags that one of the given keys has signed; the Secret is in the operator's namespace.
+	// Verify accepts only commits or tags that are signed by one of the given keys. The Secret is in the operator's namespace.
 	// +optional
 	Verify *GitVerification `json:"verify,omitempty"`
 
@@ -60,50 +60,50 @@ type RepositorySpec struct {
 	Schedule `json:",inline"`
 }
 
-// HistoryPolicy says which commits of a repository may follow another.
+// HistoryPolicy defines which commits may follow the last accepted commit.
 // +kubebuilder:validation:Enum=FastForward;Any
 type HistoryPolicy string
 
 const (
-	// HistoryFastForward accepts commits that descend from the one before.
+	// HistoryFastForward accepts descendants of the last accepted commit.
 	HistoryFastForward HistoryPolicy = "FastForward"
-	// HistoryAny accepts every commit that the ref comes to.
+	// HistoryAny accepts every commit.
 	HistoryAny HistoryPolicy = "Any"
 )
 
-// RepositoryStatus says which commit was seen and what came of it.
+// RepositoryStatus reports the last commits and their results.
 type RepositoryStatus struct {
 	ReconcileStatus `json:",inline"`
 
 	// LastAttemptedRevision is the newest commit that was accepted, as "branch@sha1:<commit>".
 	// +optional
 	LastAttemptedRevision string `json:"lastAttemptedRevision,omitempty"`
-	// Source is the URL and the ref that LastAttemptedRevision was read from. A commit is compared with the one before it while
-	// they stay the same.
+	// Source is the URL and the ref from which LastAttemptedRevision was read. The history of a new commit is checked only while they
+	// stay the same.
 	// +optional
 	Source string `json:"source,omitempty"`
-	// LastAppliedRevision is the newest commit that was valid and synced as a whole.
+	// LastAppliedRevision is the newest commit that was valid and applied completely.
 	// +optional
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
-	// Problems are the errors of the last attempted commit, at most 20, as "file:line: why".
+	// Problems are the errors of the last attempted commit, as "file:line: why". At most 20.
 	// +listType=atomic
 	// +optional
 	Problems []string `json:"problems,omitempty"`
-	// Held are the deletions that wait for a confirmation, data first, at most 50, as "<kind> <namespace>/<name>: what goes".
-	// The condition Ready says who may confirm them, and how.
+	// Held are the deletions that wait for a confirmation, as "<kind> <namespace>/<name>: what would be deleted". Deletions of data come
+	// first. At most 50. The condition Ready says who may confirm them, and how.
 	// +listType=atomic
 	// +optional
 	Held []string `json:"held,omitempty"`
-	// HeldToken is what the annotation paas.kubeop.io/confirm-deletions has to be for them to go: it stands for this commit and
-	// this list, and for nothing else.
+	// HeldToken is the value that the annotation paas.kubeop.io/confirm-deletions needs to confirm the deletions. It is valid for this
+	// commit and this list only.
 	// +optional
 	HeldToken string `json:"heldToken,omitempty"`
-	// AppliedSource is where the last commit that was carried out as a whole came from: the URL, and after a "#" the path.
+	// AppliedSource is the source of the last commit that was applied completely: the URL, then "#" and the path if there is one.
 	// +optional
 	AppliedSource string `json:"appliedSource,omitempty"`
 }
 
-// Repository is a watched Git repository: the platform's, or one tenant's.
+// Repository is a watched Git repository of the platform or of one tenant.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"

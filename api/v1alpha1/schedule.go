@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pace is how often an object is worked on.
+// Pace defines how often an object is reconciled.
 type Pace struct {
-	// Interval between two looks at the source and the cluster when nothing reports a change. Default 10m, spread by 5%.
+	// Interval between two reconciliations when no event reports a change. Default 10m, with a jitter of 5%.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="interval must be at least 1s"
@@ -16,7 +16,7 @@ type Pace struct {
 	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`
 
-	// RetryInterval is the pause after a failure. Default: 1s, doubling up to 5m.
+	// RetryInterval is the pause after a failure. Default: 1s, doubled after each failure up to 5m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="retryInterval must be at least 1s"
@@ -24,22 +24,22 @@ type Pace struct {
 	RetryInterval *metav1.Duration `json:"retryInterval,omitempty"`
 }
 
-// Schedule is how often an object is worked on, and whether at all.
+// Schedule defines how often an object is reconciled, and whether it is suspended.
 type Schedule struct {
 	Pace `json:",inline"`
 
-	// Suspend stops all work on the object. When it is deleted while suspended, what it made stays.
+	// Suspend stops all reconciliation of the object. If it is deleted while suspended, the objects it created are kept.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// Every returns the interval, or its default where the API server did not set it.
+// Every returns the interval, or the default if the API server did not set one.
 func (s *Pace) Every() time.Duration { return orDefault(s.Interval, 10*time.Minute) }
 
-// Within returns the timeout, or its default where the API server did not set it.
+// Within returns the timeout, or the default if the API server did not set one.
 func (s *RepositorySpec) Within() time.Duration { return orDefault(s.Timeout, 5*time.Minute) }
 
-// Within returns the timeout, or its default where the API server did not set it.
+// Within returns the timeout, or the default if the API server did not set one.
 func (s *AppSpec) Within() time.Duration { return orDefault(s.Timeout, 5*time.Minute) }
 
 func orDefault(set metav1.Duration, otherwise time.Duration) time.Duration {

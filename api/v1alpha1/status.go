@@ -5,14 +5,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ReconcileStatus is what every kind reports alike.
+// ReconcileStatus is the status that all kinds share.
 type ReconcileStatus struct {
-	// ObservedGeneration is the last generation of the spec that was acted on; -1 before the first time.
+	// ObservedGeneration is the last generation of the spec that was reconciled. It is -1 before the first time.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions say how far the object came. Ready is the summary of the others; Reconciling and Stalled are present
-	// only while they are true.
+	// Conditions are the results of the steps. Ready is their summary. Reconciling and Stalled are present only while they are true.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -21,7 +20,7 @@ type ReconcileStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 }
 
-// Inventory lists the objects that were applied, so that what leaves the source can be deleted.
+// Inventory lists the applied objects, so that objects that leave the source can be deleted.
 type Inventory struct {
 	// Entries are sorted by ID.
 	// +optional
@@ -30,36 +29,36 @@ type Inventory struct {
 
 // InventoryEntry names one applied object.
 type InventoryEntry struct {
-	// ID is "<namespace>_<name>_<group>_<kind>", empty parts left empty, as Flux writes it.
+	// ID is "<namespace>_<name>_<group>_<kind>", as in Flux. Missing parts are empty.
 	ID string `json:"id"`
-	// Version is the API version the object was last applied with.
+	// Version is the API version with which the object was last applied.
 	Version string `json:"v"`
-	// Digest is the state the object was left in: the applied manifest, under a key that only the operator has, and the fields owned
-	// afterwards. When both still match, the object is neither read nor written.
+	// Digest of the last applied state: a keyed digest of the manifest, and the fields that kubeop owned afterwards. If both still
+	// match, the object is neither read nor written. Only the operator has the key.
 	// +optional
 	Digest string `json:"d,omitempty"`
-	// Policy is what the object's annotation paas.kubeop.io/prune said when it was applied: "c" for confirm, "d" for
-	// disabled, empty for none. Of a Secret, and of what no watch shows, it is "c" too once it was found to wait; "cl" is of an
-	// object that left its source and owns claims that hold data.
+	// Policy is the object's annotation paas.kubeop.io/prune when it was applied: "c" for confirm, "d" for disabled, empty for none. For
+	// a Secret, or an object that is not watched, it is also "c" after its deletion was held. "cl" means that the object left its source
+	// and owns claims that hold data.
 	// +optional
 	Policy PrunePolicy `json:"p,omitempty"`
-	// Stale says of a cluster-scoped object of a Helm release that it left the chart and may still be there.
+	// Stale marks a cluster-scoped object that left the chart of a Helm release and may still exist.
 	// +optional
 	Stale bool `json:"s,omitempty"`
 }
 
-// PrunePolicy says what protects an object from deletion, in one letter: the inventory may hold thousands.
+// PrunePolicy defines how an object is protected from deletion. Values are short because an inventory may hold thousands.
 // +kubebuilder:validation:Enum=c;cl;d
 type PrunePolicy string
 
-// The policies, the strictest last; that of an object without protection is "".
+// The policies, from weak to strict. An object without protection has "".
 const (
 	PolicyConfirm  PrunePolicy = "c"
 	PolicyClaims   PrunePolicy = "cl"
 	PolicyDisabled PrunePolicy = "d"
 )
 
-// LocalSecretReference names a Secret; the field that holds it says in which namespace.
+// LocalSecretReference names a Secret. The field that holds it defines the namespace.
 type LocalSecretReference struct {
 	// Name of the Secret.
 	// +kubebuilder:validation:MinLength=1
@@ -67,40 +66,39 @@ type LocalSecretReference struct {
 	Name string `json:"name"`
 }
 
-// DeletionPolicy says what happens to what an object made when the object is deleted.
+// DeletionPolicy defines what happens to the objects that a deleted object created.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
 
 const (
-	// DeletionDelete removes everything the object made and waits until it is gone.
+	// DeletionDelete deletes everything the object created and waits until it is gone.
 	DeletionDelete DeletionPolicy = "Delete"
-	// DeletionOrphan leaves everything running, unmanaged.
+	// DeletionOrphan keeps everything running, unmanaged.
 	DeletionOrphan DeletionPolicy = "Orphan"
 )
 
-// AppDeletionPolicy says what happens to what an app delivered when the app is deleted.
+// AppDeletionPolicy defines what happens to the objects that a deleted app delivered.
 // +kubebuilder:validation:Enum=Delete;Orphan;WaitForTermination
 type AppDeletionPolicy string
 
 const (
-	// AppDeletionDelete removes everything the app delivered and waits until those objects are gone. What holds data, such
-	// as a PersistentVolumeClaim, stays until somebody deletes it.
+	// AppDeletionDelete deletes everything the app delivered and waits until it is gone. Objects that hold data, such as a
+	// PersistentVolumeClaim, are kept.
 	AppDeletionDelete AppDeletionPolicy = "Delete"
-	// AppDeletionOrphan leaves everything running, unmanaged.
+	// AppDeletionOrphan keeps everything running, unmanaged.
 	AppDeletionOrphan AppDeletionPolicy = "Orphan"
-	// AppDeletionWaitForTermination is Delete, and waits also for what those objects own, pods above all.
+	// AppDeletionWaitForTermination is Delete, and also waits for dependents of those objects, such as pods.
 	AppDeletionWaitForTermination AppDeletionPolicy = "WaitForTermination"
 )
 
-// ClaimDeletionPolicy says what becomes of PersistentVolumeClaims that hold data when what they belong to is deleted: the
-// app, the project, the tenant or the namespace. The most specific policy that is set holds: the App's before the
-// Project's before the Tenant's; Retain where none is.
+// ClaimDeletionPolicy defines what happens to PersistentVolumeClaims that hold data when their app, project, tenant or namespace is
+// deleted. The App's policy overrides the Project's, which overrides the Tenant's. Default Retain.
 // +kubebuilder:validation:Enum=Retain;Delete
 type ClaimDeletionPolicy string
 
 const (
-	// ClaimRetain keeps the claim, its volume and the namespace it is in. A deletion never takes it along.
+	// ClaimRetain keeps the claim, its volume and its namespace. A deletion of their owner never deletes them.
 	ClaimRetain ClaimDeletionPolicy = "Retain"
-	// ClaimDelete deletes the claim once somebody has confirmed a deletion whose list names it.
+	// ClaimDelete deletes the claim after a confirmation of a list of deletions that names it.
 	ClaimDelete ClaimDeletionPolicy = "Delete"
 )

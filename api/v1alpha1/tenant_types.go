@@ -7,51 +7,51 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TenantSpec is what administrators decide about a tenant. It is read from the platform repository only.
+// TenantSpec is the administrators' configuration of a tenant. It is read from the platform repository only.
 type TenantSpec struct {
-	// Owners are the people and groups who may look into the tenant's namespaces.
+	// Owners are the users and groups that have access to the tenant's namespaces.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	Owners []Owner `json:"owners,omitempty"`
 
-	// Repository binds the tenant's own Git repository. Without it the tenant's projects live beside tenant.yaml.
+	// Repository is the tenant's own Git repository. Without it the tenant's projects are declared in the folder of tenant.yaml.
 	// +optional
 	Repository *TenantRepository `json:"repository,omitempty"`
 
-	// PodSecurity is the Pod Security level enforced in the tenant's projects. Default restricted.
+	// PodSecurity is the Pod Security level that is enforced in the tenant's projects. Default restricted.
 	// +kubebuilder:validation:Enum=restricted;baseline
 	// +kubebuilder:default=restricted
 	// +optional
 	PodSecurity string `json:"podSecurity,omitempty"`
 
-	// Quota is the most that each of the tenant's projects may ask for, as in a ResourceQuota. What is not named is bounded
-	// by the default of a project's quota.
+	// Quota is the maximum quota that each of the tenant's projects may request, as in a ResourceQuota. For other resources the maximum
+	// is the default of a project's quota.
 	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
 
-	// HomeQuota is the most that the tenant's home namespace holds, as in a ResourceQuota. What is not named keeps its default:
-	// count/secrets 100, and 50 objects of each other kind that apps may hold.
+	// HomeQuota is the quota of the tenant's home namespace, as in a ResourceQuota. Defaults: count/secrets 100, and 50 objects of each
+	// other kind that apps may have.
 	// +optional
 	HomeQuota corev1.ResourceList `json:"homeQuota,omitempty"`
 
-	// MaxObjectSize is the most that a ConfigMap or Secret may have which the tenant's people and the accounts of its apps write
-	// past Git; a workload may have half as much, any other object a quarter. What is delivered from Git is bounded elsewhere.
-	// The size is that of the object as text, with what the API server adds. Default 32Ki.
+	// MaxObjectSize is the maximum size of a ConfigMap or Secret that the tenant's users or its apps' accounts write outside Git. A
+	// workload may have half of it, any other object a quarter. Other limits apply to objects from Git. The size is that of the object
+	// as text, including what the API server adds. Default 32Ki.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('4Ki')) >= 0 && quantity(string(self)).compareTo(quantity('3Mi')) <= 0",message="maxObjectSize must be between 4Ki and 3Mi"
 	// +optional
 	MaxObjectSize *resource.Quantity `json:"maxObjectSize,omitempty"`
 
-	// MaxTerminationGracePeriod is the most that terminationGracePeriodSeconds of a pod may be, and how long pods are waited for
-	// when a project is deleted. Default 1h.
+	// MaxTerminationGracePeriod is the maximum terminationGracePeriodSeconds of a pod, and how long the deletion of a project waits for
+	// pods. Default 1h.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('168h')",message="maxTerminationGracePeriod must be between 30s and 168h"
 	// +optional
 	MaxTerminationGracePeriod *metav1.Duration `json:"maxTerminationGracePeriod,omitempty"`
 
-	// PriorityClasses are the names of the PriorityClasses that its pods may have: with a higher priority than others they push
-	// the pods of others off their nodes. Default: none but the one that the cluster gives to every pod without.
+	// PriorityClasses are the PriorityClasses that the tenant's pods may use. Pods with a higher priority can preempt pods of other
+	// tenants. Default: only the cluster's default class.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -68,10 +68,10 @@ type TenantSpec struct {
 	// +optional
 	Egress []string `json:"egress,omitempty"`
 
-	// ClusterKinds are cluster-scoped kinds that the tenant's apps may hold, each as "<Kind>.<group>", such as
-	// "CustomResourceDefinition.apiextensions.k8s.io". Every object of such a kind is everybody's: who gets one is trusted
-	// with the cluster. Kinds of RBAC, of the core group and of kubeop itself are never allowed. The operator can hand out
-	// only what a ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds gives it. Default: none.
+	// ClusterKinds are cluster-scoped kinds that the tenant's apps may have, each as "<Kind>.<group>", such as
+	// "CustomResourceDefinition.apiextensions.k8s.io". Objects of these kinds affect the whole cluster, so the tenant must be trusted
+	// with the cluster. Kinds of RBAC, of the core group and of kubeop itself are never allowed. The operator can grant only what a
+	// ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds gives it. Default: none.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=317
 	// +kubebuilder:validation:items:Pattern=`^[A-Z][A-Za-z0-9]*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -80,56 +80,56 @@ type TenantSpec struct {
 	// +optional
 	ClusterKinds []string `json:"clusterKinds,omitempty"`
 
-	// Weight is how many turns the tenant has for one of another's wherever tenants wait for the same thing: workers, fetches, builds,
-	// Helm actions. Default 1.
+	// Weight is the tenant's share wherever tenants wait for the same resource: workers, fetches, builds and Helm actions. A tenant with
+	// weight 2 gets twice the turns of one with weight 1. Default 1.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +kubebuilder:default=1
 	// +optional
 	Weight int32 `json:"weight,omitempty"`
 
-	// Limits are how much the tenant may declare, and how large its apps and sources may be. What is not set has the default that
-	// administrators give all tenants, tenantLimits in the values of the chart. See TenantLimits.
+	// Limits are how much the tenant may declare, and how large its apps and sources may be. Defaults: tenantLimits in the chart's
+	// values. See TenantLimits.
 	// +optional
 	Limits TenantLimits `json:"limits,omitzero"`
 
-	// DeletionPolicy says what becomes of the tenant's namespaces when the tenant is deleted. Default Delete.
+	// DeletionPolicy defines what happens to the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// ClaimDeletionPolicy says what becomes of claims that hold data when the tenant is deleted: Retain or Delete. Default: Retain.
+	// ClaimDeletionPolicy defines what happens to claims that hold data when the tenant is deleted: Retain or Delete. Default Retain.
 	// +optional
 	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
 
 	Schedule `json:",inline"`
 }
 
-// Owner is a person or group with a role in every namespace of a tenant.
+// Owner is a user or group with a role in every namespace of a tenant.
 type Owner struct {
 	// Kind of the subject, as the API server authenticates it.
 	// +kubebuilder:validation:Enum=User;Group
 	Kind string `json:"kind"`
-	// Name of the user or group. Names that start with "system:" belong to Kubernetes and are refused.
+	// Name of the user or group. Names that start with "system:" belong to Kubernetes and are rejected.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('system:')",message="names that start with system: belong to Kubernetes"
 	Name string `json:"name"`
-	// Role: view reads everything but Secrets; edit also execs, port-forwards and deletes pods; admin also keeps
-	// Secrets. Default view.
+	// Role of the owner. view reads everything except Secrets. edit can also exec into, port-forward to and delete pods. admin can also
+	// write Secrets. Default view.
 	// +kubebuilder:validation:Enum=view;edit;admin
 	// +kubebuilder:default=view
 	// +optional
 	Role string `json:"role,omitempty"`
 }
 
-// TenantRepository says where a tenant's own repository is. It becomes a Repository of the tenant's name.
+// TenantRepository is the tenant's own Git repository. kubeop creates a Repository with the tenant's name from it.
 type TenantRepository struct {
 	// URL to fetch from.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
 	URL string `json:"url"`
-	// Ref to follow. Default: the branch the remote's HEAD names.
+	// Ref to follow. Default: the default branch of the remote repository.
 	// +optional
 	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
 	// Path of the folder that holds kubeop.yaml. Default: the root.
@@ -137,18 +137,18 @@ type TenantRepository struct {
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
 	// +optional
 	Path string `json:"path,omitempty"`
-	// SecretRef names the credentials in the operator's namespace; see Repository.
+	// SecretRef names a Secret with the credentials in the operator's namespace. See Repository.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
-	// HookSecretRef names the push hook's key in the operator's namespace; see Repository.
+	// HookSecretRef names a Secret with the push hook's key in the operator's namespace. See Repository.
 	// +optional
 	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
-	// History says which commits may follow the one that was accepted last: FastForward, those that descend from it, or Any.
-	// One that may not is held until the annotation paas.kubeop.io/confirm-history names it. Default FastForward.
+	// History defines which commits may follow the last accepted commit: FastForward (its descendants) or Any. Other commits are held
+	// until the annotation paas.kubeop.io/confirm-history names them. Default FastForward.
 	// +kubebuilder:default=FastForward
 	// +optional
 	History HistoryPolicy `json:"history,omitempty"`
-	// Verify accepts only commits or tags that one of the given keys has signed; the Secret is in the operator's namespace.
+	// Verify accepts only commits or tags that are signed by one of the given keys. The Secret is in the operator's namespace.
 	// +optional
 	Verify *GitVerification `json:"verify,omitempty"`
 	// Interval between two polls. Default 10m.
@@ -160,22 +160,22 @@ type TenantRepository struct {
 	Interval metav1.Duration `json:"interval,omitzero"`
 }
 
-// TenantStatus says what was made for the tenant.
+// TenantStatus reports what was created for the tenant.
 type TenantStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// Namespace is the tenant's home, which holds its Projects.
+	// Namespace is the tenant's home namespace, which holds its Projects.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// Projects counts the tenant's projects.
 	// +optional
 	Projects int `json:"projects,omitempty"`
-	// Inventory lists what was made for the tenant.
+	// Inventory lists the objects that were created for the tenant.
 	// +optional
 	Inventory Inventory `json:"inventory,omitzero"`
 }
 
-// Tenant is a team: its people, its repository and the namespaces that are its own.
+// Tenant is a team with its users, its repository and its own namespaces.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"

@@ -1,4 +1,4 @@
-{{- /* The operator's configuration; internal/config says what each variable means. */ -}}
+{{- /* The operator's configuration; internal/config documents each variable. */ -}}
 {{- define "kubeop.env" -}}
 - {name: OPERATOR_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
 - {name: OPERATOR_DEPLOYMENT, value: {{ .Release.Name | quote }}}

@@ -1,6 +1,6 @@
-{{- /* The namespaced kinds an app may hold, with the verbs given as a JSON list; Secrets are left out because not
-everybody who may see the rest may see them. What is not here (quotas, limits, network policies, kubeop's own kinds,
-service account tokens, everything cluster-scoped) an app cannot hold. */ -}}
+{{- /* The namespaced kinds that an app may have, with the given JSON list of verbs. Secrets are not included, because not every
+role that may read the other kinds may read them. An app cannot have other kinds, such as quotas, limits, network policies,
+kubeop's own kinds, service account tokens and cluster-scoped kinds. */ -}}
 {{- define "kubeop.workloads" -}}
 - apiGroups: [""]
   resources: [configmaps, services, persistentvolumeclaims, serviceaccounts, pods]
@@ -31,7 +31,7 @@ service account tokens, everything cluster-scoped) an app cannot hold. */ -}}
   verbs: {{ . }}
 {{- end }}
 
-{{- /* What everybody with a role in a tenant sees: everything but Secrets. */ -}}
+{{- /* The read permissions of every role in a tenant: everything except Secrets. */ -}}
 {{- define "kubeop.view" -}}
 {{ include "kubeop.workloads" "[get, list, watch]" }}
 - apiGroups: [paas.kubeop.io]
@@ -54,8 +54,8 @@ service account tokens, everything cluster-scoped) an app cannot hold. */ -}}
   verbs: [get, list]
 {{- end }}
 
-{{- /* What an editor does beyond looking. Git stays the only way to change an app, so nothing here writes one; deleting
-a pod restarts it. */ -}}
+{{- /* The permissions of an editor, in addition to reading. Apps can be changed in Git only, so an editor cannot write them.
+Deleting a pod restarts it. */ -}}
 {{- define "kubeop.edit" -}}
 {{ include "kubeop.view" . }}
 - apiGroups: [""]
