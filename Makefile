@@ -43,7 +43,7 @@ HELM_LDFLAGS := -s -w -X helm.sh/helm/v3/internal/version.version=v3.22.0 \
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: prerequisites $(STAGE) ## bring everything up on nothing and ship an app by git push; ONCE=1 ends after the road
+run: prerequisites $(STAGE) ## bring everything up on nothing and ship an app by git push; ONCE=1 ends after the tour
 	@$(GO) -o $(BIN)/run ./hack/run && exec $(BIN)/run
 
 run-clean: ## remove what an interrupted `make run` left

@@ -19,8 +19,8 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// TestSourcesReachNothingOfTheCluster has apps fetch from another tenant's Service and pod, and from the API server by its address and by
-// its name.
+// TestSourcesReachNothingOfTheCluster checks that apps cannot fetch from another tenant's Service or pod, or from the API server by
+// address or name.
 func TestSourcesReachNothingOfTheCluster(t *testing.T) {
 	n := newTeam(t, "bridge")
 	service := &corev1.Service{}
@@ -44,11 +44,11 @@ func TestSourcesReachNothingOfTheCluster(t *testing.T) {
 	}
 	n.push("Look around")
 	for _, app := range []string{"service", "pod", "name", "api"} {
-		n.says(app, v1alpha1.InvalidSourceReason, "which no source may reach")
+		n.waitForReady(app, v1alpha1.InvalidSourceReason, "which no source may reach")
 	}
 }
 
-// TestMetricsNeedAnAccount asks for the metrics as nobody, and as an account that the chart's role is bound to.
+// TestMetricsNeedAnAccount reads the metrics without an account, and with one that has the chart's role.
 func TestMetricsNeedAnAccount(t *testing.T) {
 	service := &corev1.Service{}
 	must(t, platform.Client.Get(t.Context(), client.ObjectKey{Namespace: stage.Namespace, Name: "kubeop"}, service))

@@ -44,7 +44,7 @@ spec:
   selector: {app: {{ .Release.Name }}}
   ports: [{port: 80, targetPort: 8080}]
 `
-	// podTemplate is a pod of the sample image with arguments.
+	// podTemplate is a pod of the sample image with given arguments.
 	podTemplate = `{{- define "pod" -}}
 {{- $top := index . 0 -}}
 automountServiceAccountToken: false
@@ -57,7 +57,7 @@ containers:
   securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 {{- end -}}
 `
-	// hookTemplate asks the Service as soon as everything is installed: whoever does not wait for the pod fails.
+	// hookTemplate calls the Service right after the install. It fails unless Helm waited for the pod.
 	hookTemplate = `apiVersion: batch/v1
 kind: Job
 metadata: {name: {{ .Release.Name }}-greet, annotations: {helm.sh/hook: post-install}}
@@ -77,7 +77,7 @@ spec:
 `
 )
 
-// chart writes a Helm app with its chart, to be pushed; templates are by their files' names.
+// chart writes a Helm app with its chart. templates are by file name.
 func (n *team) chart(app, helm string, templates map[string]string) {
 	n.t.Helper()
 	folder := "projects/shop/apps/" + app + "/"
@@ -91,8 +91,8 @@ func (n *team) chart(app, helm string, templates map[string]string) {
 	}
 }
 
-// says waits until the app's Ready has a reason and a message with all parts, and returns the message.
-func (n *team) says(app, reason string, parts ...string) string {
+// waitForReady waits until the app's Ready has a reason and a message with all parts. It returns the message.
+func (n *team) waitForReady(app, reason string, parts ...string) string {
 	n.t.Helper()
 	var message string
 	until(n.t, app+" says why", func(ctx context.Context) error {
@@ -117,8 +117,7 @@ func (n *team) says(app, reason string, parts ...string) string {
 	return message
 }
 
-// asked asks an app's Service all the time until the function it returns is called, which returns what was not the answer
-// wanted.
+// asked calls an app's Service until the returned function is called, which returns the wrong answers.
 func (n *team) asked(app, want string) func() []string {
 	ctx, stop := context.WithCancel(n.t.Context())
 	var wrong []string
@@ -146,8 +145,8 @@ func (n *team) helm(args ...string) string {
 	return out
 }
 
-// TestHelmUpgradeThatCrashes is told with its pod, exit code and last words, rolled back, and held; visitors do not notice.
-// A fix is live soon, and what a person does with helm afterwards is brought back to what Git says.
+// TestHelmUpgradeThatCrashes checks that a crashing upgrade is reported with pod, exit code and last log lines, rolled back and
+// held. The Service answers all the time. A fix is applied soon, and a change made with helm is reverted to Git.
 func TestHelmUpgradeThatCrashes(t *testing.T) {
 	n := newTeam(t, "crashing")
 	const within = "upgrade: {timeout: 8s}, remediation: {retries: 0}, "
@@ -160,9 +159,9 @@ func TestHelmUpgradeThatCrashes(t *testing.T) {
 	n.chart("web", within+"values: {message: two, args: [-crash]}", nil)
 	pushed := time.Now()
 	n.push("Ship what crashes")
-	n.says("web", v1alpha1.UnhealthyReason, "Deployment/web", "exit code 1", "told to crash")
+	n.waitForReady("web", v1alpha1.UnhealthyReason, "Deployment/web", "exit code 1", "told to crash")
 	t.Logf("the crash was told %.1f s after the push", time.Since(pushed).Seconds())
-	n.says("web", v1alpha1.HeldReason, "Deployment/web", "not healthy within 8s", "exit code 1", "told to crash", "rolled back to revision 1")
+	n.waitForReady("web", v1alpha1.HeldReason, "Deployment/web", "not healthy within 8s", "exit code 1", "told to crash", "rolled back to revision 1")
 	if took := time.Since(pushed); took > 20*time.Second {
 		t.Errorf("it was rolled back after %s, with a timeout of 8 s", took)
 	}
@@ -204,7 +203,7 @@ func TestHelmUpgradeThatCrashes(t *testing.T) {
 	}
 }
 
-// TestHelmHookThatNeedsWhatWasInstalled has a Job after the install ask the app; only who waits for the pod succeeds.
+// TestHelmHookThatNeedsWhatWasInstalled runs a post-install Job that calls the app. It succeeds only with wait.
 func TestHelmHookThatNeedsWhatWasInstalled(t *testing.T) {
 	n := newTeam(t, "hooked")
 	hooks := map[string]string{"hook.yaml": hookTemplate}
@@ -215,11 +214,11 @@ func TestHelmHookThatNeedsWhatWasInstalled(t *testing.T) {
 	if got := kubectl(t, "get", "job", "web-greet", "-n", n.namespace(), "-o", "jsonpath={.status.succeeded}"); got != "1" {
 		t.Errorf("the hook succeeded %q times", got)
 	}
-	n.says("hasty", v1alpha1.InstallFailedReason, "Job/hasty-greet", "exit code 1", "connection refused")
+	n.waitForReady("hasty", v1alpha1.InstallFailedReason, "Job/hasty-greet", "exit code 1", "connection refused")
 	must(t, platform.Ready(t.Context(), &v1alpha1.App{}, n.namespace(), "web"))
 }
 
-// TestHelmTests runs a chart's tests: those that fail are told with the pod's last words, and the upgrade is taken back.
+// TestHelmTests runs a chart's tests. Failed tests are reported with the pod's last log lines, and the upgrade is rolled back.
 func TestHelmTests(t *testing.T) {
 	n := newTeam(t, "tested")
 	tests := map[string]string{"test.yaml": testTemplate}
@@ -235,7 +234,7 @@ func TestHelmTests(t *testing.T) {
 
 	n.chart("web", with+"values: {message: two, page: fail}", tests)
 	n.push("Ship what fails its test")
-	n.says("web", v1alpha1.HeldReason, "Pod/web-test", "exit code 1", "500 Internal Server Error", "rolled back to revision 1")
+	n.waitForReady("web", v1alpha1.HeldReason, "Pod/web-test", "exit code 1", "500 Internal Server Error", "rolled back to revision 1")
 	n.answers("web", "one")
 
 	n.chart("web", with+"values: {message: three}", tests)

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// hooked writes an Image app with one pre hook, whose fields beside name are given, to be pushed.
+// hooked writes an Image app with one pre hook that has the given fields.
 func (n *team) hooked(app, hook string) {
 	n.t.Helper()
 	n.write("projects/shop/apps/"+app+"/app.yaml", fmt.Sprintf(imageFile, app, image("v1"), app)+"  hooks:\n    pre:\n    - {name: migrate, "+hook+"}\n")
@@ -27,8 +27,8 @@ func (n *team) hookJobs(ctx context.Context, app string) ([]batchv1.Job, error) 
 	return list.Items, err
 }
 
-// TestAHookThatFailsSaysWhy has one hook fail in its own words, which hold a Secret that nobody is told, and one that does not
-// end in time, which is passed over.
+// TestAHookThatFailsSaysWhy runs two failing hooks. The message of the first is reported without its Secret. The second times out
+// and is ignored.
 func TestAHookThatFailsSaysWhy(t *testing.T) {
 	n := newTeam(t, "migrating")
 	const secret = "pa55-w0rd"
@@ -36,7 +36,7 @@ func TestAHookThatFailsSaysWhy(t *testing.T) {
 	n.hooked("web", `args: [-ask, "http://127.0.0.1:1/$(TOKEN)"], env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: db, key: token}}}]`)
 	n.hooked("slow", "args: [-work], timeout: 2s, onFailure: Continue")
 	n.push("Migrate what cannot be reached")
-	n.says("web", v1alpha1.PreHookFailedReason, "pre hook migrate failed", "exit code 1", `asking: Get "http://127.0.0.1:1/***"`, "connection refused")
+	n.waitForReady("web", v1alpha1.PreHookFailedReason, "pre hook migrate failed", "exit code 1", `asking: Get "http://127.0.0.1:1/***"`, "connection refused")
 	n.appReady("slow")
 	if got := kubectl(t, "get", "app", "slow", "-n", n.namespace(), "-o", "jsonpath={.status.hooks[0].message}"); !strings.Contains(got, "did not end within 2s and was stopped") {
 		t.Errorf("of the slow hook it says %q", got)

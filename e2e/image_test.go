@@ -19,7 +19,7 @@ import (
 
 const imagesProject = "kubeop-acme-images"
 
-// TestWhatAnImageMayBe looks at the examples of Image apps on real pods.
+// TestWhatAnImageMayBe checks the examples of Image apps on real pods.
 func TestWhatAnImageMayBe(t *testing.T) {
 	for _, app := range []string{"worker", "settings", "database", "scaled", "nightly", "migrate", "paths", "policy"} {
 		began := time.Now()
@@ -50,7 +50,7 @@ func TestWhatAnImageMayBe(t *testing.T) {
 	}
 }
 
-// pathOf asks for a page of an app.
+// pathOf gets a page of an app.
 func pathOf(t *testing.T, app, path, want string) {
 	t.Helper()
 	until(t, fmt.Sprintf("%s says %q at %s", app, want, path), func(ctx context.Context) error {
@@ -75,14 +75,14 @@ func edit(t *testing.T, name, old, now string) {
 	must(t, samples.Acme.Push(t.Context(), "Change "+name))
 }
 
-// TestAConfigFileRollsThePods changes a file beside app.yaml; the folder and the single file are where they are mounted.
+// TestAConfigFileRollsThePods changes a config file. The folder and the single file must be mounted.
 func TestAConfigFileRollsThePods(t *testing.T) {
 	pathOf(t, "settings", "/file", "good morning")
 	edit(t, "projects/images/apps/settings/conf/greeting.txt", "good morning", "good evening")
 	pathOf(t, "settings", "/file", "good evening")
 }
 
-// TestDataOutlivesThePod counts the starts in a volume; a new pod of another message finds those of the old.
+// TestDataOutlivesThePod counts the starts in a volume. A new pod must find those of the old pod.
 func TestDataOutlivesThePod(t *testing.T) {
 	pathOf(t, "database", "/starts", "1")
 	edit(t, "projects/images/apps/database/app.yaml", "hello from database", "hello again")
@@ -90,7 +90,7 @@ func TestDataOutlivesThePod(t *testing.T) {
 	pathOf(t, "database", "/starts", "2")
 }
 
-// TestAJobRunsOncePerRevision changes the Job's message: another Job runs, and the old one goes.
+// TestAJobRunsOncePerRevision changes the Job's message. A new Job must run, and the old one must be deleted.
 func TestAJobRunsOncePerRevision(t *testing.T) {
 	edit(t, "projects/images/apps/migrate/app.yaml", "hello from migrate", "migrated again")
 	until(t, "the other Job ran", func(ctx context.Context) error {
@@ -103,7 +103,7 @@ func TestAJobRunsOncePerRevision(t *testing.T) {
 	until(t, "migrate is ready", func(ctx context.Context) error { return platform.Ready(ctx, &v1alpha1.App{}, imagesProject, "migrate") })
 }
 
-// TestANewTagIsDeployed pushes a version to the registry and nothing to Git.
+// TestANewTagIsDeployed pushes an image to the registry and nothing to Git.
 func TestANewTagIsDeployed(t *testing.T) {
 	_, err := platform.PushHello(t.Context(), "1.1.0")
 	must(t, err)

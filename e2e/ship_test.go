@@ -14,7 +14,7 @@ import (
 
 const shop = "kubeop-acme-shop"
 
-// TestADeveloperShipsEachTypeOfApp looks at the sample tenant as a developer does.
+// TestADeveloperShipsEachTypeOfApp checks the sample tenant as a developer would.
 func TestADeveloperShipsEachTypeOfApp(t *testing.T) {
 	apps := []string{"web", "docs", "api", "tools"}
 	for _, app := range apps {
@@ -58,7 +58,8 @@ func TestAChangeIsLiveAfterThePush(t *testing.T) {
 	n.answers("web", "two")
 }
 
-// TestAnImageThatCannotBePulled names the app, the pod's trouble and the image; the neighbour is well; a fix heals it.
+// TestAnImageThatCannotBePulled checks that the message names the app, the pod's problem and the image. Another app stays healthy,
+// and a fix recovers the app.
 func TestAnImageThatCannotBePulled(t *testing.T) {
 	n := newTeam(t, "typo")
 	n.deliver("web", image("v1"), "web")
@@ -91,7 +92,7 @@ func TestAnImageThatCannotBePulled(t *testing.T) {
 	n.answers("web", "mended")
 }
 
-// TestAQuotaThatIsFullIsNamed asks for more than the project has.
+// TestAQuotaThatIsFullIsNamed requests more than the project's quota.
 func TestAQuotaThatIsFullIsNamed(t *testing.T) {
 	n := newTeam(t, "greedy")
 	n.deliver("web", image("v1"), "web")
@@ -108,7 +109,7 @@ func TestAQuotaThatIsFullIsNamed(t *testing.T) {
 	})
 }
 
-// TestOwnersSeeTheirOwn asks the API server what a tenant's people may do.
+// TestOwnersSeeTheirOwn checks the permissions of a tenant's owners with the API server.
 func TestOwnersSeeTheirOwn(t *testing.T) {
 	n := newTeam(t, "owners")
 	n.deliver("web", image("v1"), "web")

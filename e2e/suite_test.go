@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package e2e holds the user stories: what a platform team and its tenants do, on a cluster that runs real pods, with the
-// operator installed by its chart.
+// Package e2e tests the user stories of a platform team and its tenants. It uses a cluster with real pods and the operator
+// installed by its chart.
 package e2e
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// patience is how long one act may take on a busy machine; images are pulled and pods started within it.
-const patience = 2 * time.Minute
+// stepTimeout limits one step on a busy machine, including pulling images and starting pods.
+const stepTimeout = 2 * time.Minute
 
 var (
 	platform *stage.Stage
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runAll brings the platform up with the sample tenant, runs the stories and takes everything away again.
+// runAll starts the platform with the sample tenant, runs the stories and removes the platform.
 func runAll(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -64,7 +64,7 @@ func runAll(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// team is a tenant of its own for one story.
+// team is the tenant of one story.
 type team struct {
 	t    *testing.T
 	name string
@@ -100,7 +100,7 @@ spec:
 `
 )
 
-// newTeam makes a tenant with a repository of its own, declared in the platform repository, with the project shop.
+// newTeam creates a tenant with its own repository and the project shop. The platform repository declares it.
 func newTeam(t *testing.T, name string) *team {
 	t.Helper()
 	ctx := t.Context()
@@ -129,7 +129,7 @@ func (n *team) write(name, content string) {
 	must(n.t, n.Write(name, []byte(content)))
 }
 
-// deliver writes an Image app, to be pushed.
+// deliver writes an Image app.
 func (n *team) deliver(app, reference, message string) {
 	n.t.Helper()
 	n.write("projects/shop/apps/"+app+"/app.yaml", fmt.Sprintf(imageFile, app, reference, message))
@@ -152,7 +152,7 @@ func (n *team) appReady(name string) {
 	n.ready(&v1alpha1.App{}, n.namespace(), name)
 }
 
-// answers waits until an app's Service says something.
+// answers waits until an app's Service returns an expected answer.
 func (n *team) answers(app, want string) {
 	n.t.Helper()
 	answers(n.t, n.namespace(), app, want)
@@ -169,10 +169,10 @@ func answers(t *testing.T, namespace, app, want string) {
 	})
 }
 
-// until waits for something to become true; when it does not, the operator's log is shown.
+// until waits for a condition. If it times out, the operator's log is shown.
 func until(t *testing.T, what string, look func(context.Context) error) {
 	t.Helper()
-	if err := stage.Until(t.Context(), patience, what, look); err != nil {
+	if err := stage.Until(t.Context(), stepTimeout, what, look); err != nil {
 		t.Fatalf("%v\nthe operator's log ends:\n%s", err, platform.OperatorLog(context.WithoutCancel(t.Context())))
 	}
 }

@@ -20,7 +20,7 @@ metadata: {name: %s}
 spec: {type: Helm, helm: {path: chart}}
 `
 	chartFile = "apiVersion: v2\nname: small\nversion: 0.1.0\n"
-	// Enough objects for a kill to fall between two of them.
+	// Enough objects that the operator is killed between two of them.
 	templates = `{{- range $i := until 12 }}
 ---
 apiVersion: v1
@@ -40,8 +40,8 @@ func (n *team) release(app string, turn int) {
 	n.write(folder+"chart/templates/all.yaml", fmt.Sprintf(templates, turn))
 }
 
-// TestAKilledOperatorLosesNothing kills the operator at five moments of a delivery. Each time everything arrives, and no
-// release is installed twice.
+// TestAKilledOperatorLosesNothing kills the operator at five points of a delivery. Each time everything must be delivered, and no
+// release may be installed twice.
 func TestAKilledOperatorLosesNothing(t *testing.T) {
 	n := newTeam(t, "killed")
 	for turn, moment := range []time.Duration{50, 250, 500, 900, 1500} {
@@ -86,7 +86,7 @@ func (n *team) deployedOnce(name string) {
 	}
 }
 
-// TestATenantLeavesWithinAMinute removes a tenant from the platform repository, with all it has, and confirms it.
+// TestATenantLeavesWithinAMinute removes a tenant with all its objects from the platform repository and confirms the deletion.
 func TestATenantLeavesWithinAMinute(t *testing.T) {
 	n := newTeam(t, "leaver")
 	n.release("chart", 0)

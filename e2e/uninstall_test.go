@@ -18,8 +18,8 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// TestNeitherDefinitionsNorTheOperatorTakeAnythingAlong deletes kubeop's definitions on purpose, uninstalls kubeop, and brings
-// both back. No pod notices. It is the last story: the operator's Service, which the Git server calls, is another one afterwards.
+// TestNeitherDefinitionsNorTheOperatorTakeAnythingAlong deletes kubeop's CRDs on purpose, uninstalls kubeop, and reinstalls both.
+// No pod may restart. It is the last story, because the Git server cannot call the operator's new Service.
 func TestNeitherDefinitionsNorTheOperatorTakeAnythingAlong(t *testing.T) {
 	n := newTeam(t, "keeper")
 	n.deliver("web", image("v1"), "still here")
@@ -74,7 +74,7 @@ func TestNeitherDefinitionsNorTheOperatorTakeAnythingAlong(t *testing.T) {
 	n.answers("web", "and moving on")
 }
 
-// pods are the pods of the team, each with what would change if it were made or started again.
+// pods returns the team's pods, with the fields that change when one is recreated or restarted.
 func (n *team) pods() map[string]string {
 	n.t.Helper()
 	list := &corev1.PodList{}
@@ -103,7 +103,7 @@ func (n *team) unnoticed(when string, before map[string]string) {
 	n.answers("web", "still here")
 }
 
-// takenBack waits until the team's tenant and apps are declared and ready.
+// takenBack waits until the team's tenant and apps are declared and ready again.
 func (n *team) takenBack() {
 	n.t.Helper()
 	n.ready(&v1alpha1.Tenant{}, "", n.name)

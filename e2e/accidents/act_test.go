@@ -15,10 +15,10 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// act is something that somebody does to a tenant.
+// act is an action on a tenant.
 type act func(*scene)
 
-// all does one act after another.
+// all runs several acts in order.
 func all(acts ...act) act {
 	return func(s *scene) {
 		for _, do := range acts {
@@ -27,9 +27,9 @@ func all(acts ...act) act {
 	}
 }
 
-// Acts in the repository that the tenant pushes to; names and contents may hold $t, $ns and $r.
+// Acts in the repository that the tenant pushes to. Names and contents may contain $t, $ns and $r.
 
-// remove removes files or folders, in one commit.
+// remove deletes files or folders in one commit.
 func remove(names ...string) act {
 	return func(s *scene) {
 		s.commit("Remove "+strings.Join(names, ", "), func() {
@@ -47,7 +47,7 @@ func write(name, content string) act {
 	}
 }
 
-// edit replaces a text in a file.
+// edit replaces text in a file.
 func edit(name, old, now string) act {
 	return func(s *scene) {
 		s.commit("Edit "+name, func() {
@@ -61,7 +61,7 @@ func edit(name, old, now string) act {
 	}
 }
 
-// editTenant replaces a text in the tenant's file of the platform repository.
+// editTenant replaces text in the tenant's tenant.yaml in the platform repository.
 func editTenant(old, now string) act {
 	return func(s *scene) {
 		s.inRoot("Edit the tenant "+s.tenant, func() {
@@ -83,10 +83,10 @@ func move(from, to string) act {
 	}
 }
 
-// revert pushes the files as they were.
+// revert restores the files and pushes them.
 func revert(s *scene) { s.commit("Revert", s.restoreFiles) }
 
-// revertTenant pushes the tenant's file of the platform repository as it was.
+// revertTenant restores the tenant's tenant.yaml in the platform repository and pushes it.
 func revertTenant(s *scene) {
 	s.inRoot("Revert the tenant "+s.tenant, func() {
 		s.must(root.Write(s.expand("tenants/$t/tenant.yaml"), []byte(s.tenantFile)))
@@ -95,7 +95,7 @@ func revertTenant(s *scene) {
 
 // Acts with kubectl, as the administrator.
 
-// kubectl must succeed.
+// kubectl runs a command that must succeed.
 func kubectl(args string) act {
 	return func(s *scene) {
 		_, err := platform.Kubectl(s.t.Context(), words(s.expand(args))...)
@@ -103,7 +103,7 @@ func kubectl(args string) act {
 	}
 }
 
-// refused must not succeed; what it says is the scene's refusal.
+// refused runs a command that must fail. Its error becomes the scene's refusal.
 func refused(args string) act {
 	return func(s *scene) {
 		out, err := platform.Kubectl(s.t.Context(), words(s.expand(args))...)
@@ -114,7 +114,7 @@ func refused(args string) act {
 	}
 }
 
-// words splits a command; a word in single quotes may hold spaces.
+// words splits a command line. An argument in single quotes may contain spaces.
 func words(command string) []string {
 	var all []string
 	for i, part := range strings.Split(command, "'") {
@@ -127,25 +127,25 @@ func words(command string) []string {
 	return all
 }
 
-// none does nothing: the right act was the refusal, or a mending by itself.
+// none does nothing: kubeop refused the mistake, or recovered without help.
 func none(*scene) {}
 
-// ask has a Repository look now.
-func ask(s *scene) { askFor("repository " + s.repository())(s) }
+// requestReconcile requests a reconciliation of the tenant's Repository.
+func requestReconcile(s *scene) { requestReconcileOf("repository " + s.repository())(s) }
 
-func askFor(what string) act {
+func requestReconcileOf(what string) act {
 	return func(s *scene) {
 		kubectl("annotate " + what + " --overwrite reconcile.fluxcd.io/requestedAt=" + strconv.FormatInt(time.Now().UnixNano(), 10))(s)
 	}
 }
 
-// confirm does what the Repository's status says, once it says so.
+// confirm waits until deletions are held, and confirms them as the Repository's status says.
 func confirm(s *scene) {
 	s.t.Helper()
 	s.confirmIn(s.repository())
 }
 
-// confirmIn confirms what a Repository holds, and again where the list changed meanwhile, until nothing is held any more.
+// confirmIn confirms the deletions that a Repository holds until it holds none. The list may change meanwhile.
 func (s *scene) confirmIn(repository string) {
 	s.t.Helper()
 	asked := false

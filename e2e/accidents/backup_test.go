@@ -60,7 +60,7 @@ func (s *scene) restore(saved backup) {
 	}
 }
 
-// lose deletes objects so that nobody does anything about it: with the mark that allows it, and without finalizers.
+// lose deletes objects without any reaction: it sets the annotation that allows the deletion and removes finalizers.
 func (s *scene) lose(saved backup) {
 	s.t.Helper()
 	for _, o := range saved {

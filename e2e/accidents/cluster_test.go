@@ -20,60 +20,60 @@ func binding(s *scene) string { return fmt.Sprintf(bindingYAML, s.tenant, s.repo
 // retained are the words of a namespace that outlived its project because of its claims.
 var retained = []string{"paas.kubeop.io/retained", "store-data"}
 
-// purposeAccidents were confirmed, or marked, and are regretted afterwards. They concern nobody else's deletions.
+// purposeAccidents were confirmed or annotated on purpose and regretted later. They do not affect other tenants' deletions.
 var purposeAccidents = []accident{
 	{
-		slip: "a project is removed, and its deletion is confirmed", on: own,
-		fate: "its apps are deleted; the namespace stays with the claim", mend: "`git revert`: the claim is mounted again",
-		says: retained, place: output("get namespace $ns -o yaml"), back: revert, gone: true,
+		mistake: "a project is removed, and its deletion is confirmed", on: own,
+		outcome: "its apps are deleted; the namespace stays with the claim", recovery: "`git revert`: the claim is mounted again",
+		reports: retained, place: output("get namespace $ns -o yaml"), undo: revert, gone: true,
 		do: all(remove("$r"), confirm, projectGone),
 	},
 	{
-		slip: "the confirmation of a shorter list is used for a longer one", on: own,
-		fate: "the longer list is held and needs a new confirmation", mend: "`git revert`",
-		says: append(held, "$ns/store-data"), place: repository, back: revert,
+		mistake: "the confirmation of a shorter list is used for a longer one", on: own,
+		outcome: "the longer list is held and needs a new confirmation", recovery: "`git revert`",
+		reports: append(held, "$ns/store-data"), place: repository, undo: revert,
 		do: func(s *scene) {
 			removeNotes(s)
-			s.says(repository, held)
+			s.mustReport(repository, held)
 			before := &v1alpha1.Repository{}
 			s.must(platform.Client.Get(s.t.Context(), client.ObjectKey{Name: s.tenant}, before))
 			remove("$r")(s)
-			s.says(repository, []string{"$ns/store-data"})
+			s.mustReport(repository, []string{"$ns/store-data"})
 			s.must(platform.ConfirmAs(s.t.Context(), before))
 		},
 	},
 	{
-		slip: "apps are removed with a confirmation, restored, and removed again", on: own,
-		fate: "the second removal is held like the first", mend: "`git revert`",
-		says: append(held, "note3"), place: repository, back: revert,
+		mistake: "apps are removed with a confirmation, restored, and removed again", on: own,
+		outcome: "the second removal is held like the first", recovery: "`git revert`",
+		reports: append(held, "note3"), place: repository, undo: revert,
 		do: func(s *scene) {
 			removeNotes(s)
 			confirm(s)
-			s.says(output("get configmaps -n $ns --ignore-not-found note0 note3 -o name"), nil)
-			s.says(repository, []string{"Succeeded"})
+			s.mustReport(output("get configmaps -n $ns --ignore-not-found note0 note3 -o name"), nil)
+			s.mustReport(repository, []string{"Succeeded"})
 			revert(s)
-			s.says(output("get configmaps -n $ns -o name"), []string{"note3"})
+			s.mustReport(output("get configmaps -n $ns -o name"), []string{"note3"})
 			removeNotes(s)
 		},
 	},
 	{
-		slip: "`kubectl delete tenant` with its annotation, while Git declares it", on: own,
-		fate: "it is declared again and gets its namespaces back", mend: "by itself",
-		says: []string{"Succeeded", "NamespaceAdopted"}, place: each(tenantStatus, events), back: none, gone: true, newPods: true,
+		mistake: "`kubectl delete tenant` with its annotation, while Git declares it", on: own,
+		outcome: "it is declared again and gets its namespaces back", recovery: "by itself",
+		reports: []string{"Succeeded", "NamespaceAdopted"}, place: each(tenantStatus, events), undo: none, gone: true, newPods: true,
 		do: all(kubectl("annotate tenant $t --overwrite paas.kubeop.io/allow-deletion=$t"), kubectl("delete tenant $t --wait=false")),
 	},
 	{
-		slip: "`kubectl delete project` with its annotation, while Git declares it", on: own,
-		fate: "it is declared again and gets its namespace back", mend: "by itself",
-		says: []string{"Succeeded", "NamespaceAdopted"}, place: each(project, events), back: none, gone: true, newPods: true,
+		mistake: "`kubectl delete project` with its annotation, while Git declares it", on: own,
+		outcome: "it is declared again and gets its namespace back", recovery: "by itself",
+		reports: []string{"Succeeded", "NamespaceAdopted"}, place: each(project, events), undo: none, gone: true, newPods: true,
 		do: all(kubectl("annotate project shop -n $home --overwrite paas.kubeop.io/allow-deletion=shop"), kubectl("delete project shop -n $home --wait=false")),
 	},
 	{
-		slip: "`kubectl delete namespace` of a project, with its annotation, while Git declares it", on: own,
-		fate: "it is created again, with a new claim; the volume of the old one stays", mend: "the volume is given to the new claim (docs/data.md)",
-		says: []string{"VolumesRetained", "Succeeded"}, place: each(events, project), newPods: true, newClaims: true,
+		mistake: "`kubectl delete namespace` of a project, with its annotation, while Git declares it", on: own,
+		outcome: "it is created again, with a new claim; the volume of the old one stays", recovery: "the volume is given to the new claim (docs/data.md)",
+		reports: []string{"VolumesRetained", "Succeeded"}, place: each(events, project), newPods: true, newClaims: true,
 		do: all(allowNamespace, kubectl("delete namespace $ns --timeout=60s")),
-		back: func(s *scene) {
+		undo: func(s *scene) {
 			s.until("the new claim is bound", s.running)
 			s.release(s.volume())
 			kubectl("delete pvc store-data -n $ns --wait=false")(s)
@@ -82,9 +82,9 @@ var purposeAccidents = []accident{
 		},
 	},
 	{
-		slip: "a Helm app with an IngressClass and a webhook is removed", on: own,
-		fate: "they are deleted with the app", mend: "not needed",
-		says: []string{"Succeeded"}, place: repository, back: none,
+		mistake: "a Helm app with an IngressClass and a webhook is removed", on: own,
+		outcome: "they are deleted with the app", recovery: "not needed",
+		reports: []string{"Succeeded"}, place: repository, undo: none,
 		do: func(s *scene) {
 			s.commit("Deliver a class", func() {
 				s.must(s.repo.Write(s.expand("$r/apps/class/app.yaml"), []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: class}\nspec: {type: Helm, helm: {path: chart}}\n")))
@@ -92,7 +92,7 @@ var purposeAccidents = []accident{
 				s.must(s.repo.Write(s.expand("$r/apps/class/chart/templates/class.yaml"), []byte(s.expand(classYAML))))
 			})
 			made := output("get ingressclasses,validatingwebhookconfigurations -o name")
-			s.says(made, []string{"ingressclass.networking.k8s.io/$t-class", "validatingwebhookconfiguration.admissionregistration.k8s.io/$t-class"})
+			s.mustReport(made, []string{"ingressclass.networking.k8s.io/$t-class", "validatingwebhookconfiguration.admissionregistration.k8s.io/$t-class"})
 			revertFolder(s, "$r/apps/class")
 			s.silent(made, "$t-class")
 		},
@@ -119,15 +119,15 @@ webhooks:
 // confirmedAccidents confirm deletions of the platform repository, where other accidents would be confirmed with them.
 var confirmedAccidents = []accident{
 	{
-		slip: "a tenant is removed from the platform repository, and its deletion is confirmed", on: inPlatform,
-		fate: "its apps are deleted; the namespaces stay with their claims", mend: "`git revert`: the tenant gets its namespaces back",
-		says: retained, place: output("get namespace $ns -o yaml"), back: revert, gone: true,
+		mistake: "a tenant is removed from the platform repository, and its deletion is confirmed", on: inPlatform,
+		outcome: "its apps are deleted; the namespaces stay with their claims", recovery: "`git revert`: the tenant gets its namespaces back",
+		reports: retained, place: output("get namespace $ns -o yaml"), undo: revert, gone: true,
 		do: all(remove("tenants/$t"), confirm, projectGone),
 	},
 	{
-		slip: "tenant.yaml of a tenant with a repository of its own is removed, and the deletion is confirmed", on: own,
-		fate: "its apps are deleted; the namespaces stay with their claims", mend: "`git revert`: the tenant gets its namespaces back",
-		says: retained, place: output("get namespace $ns -o yaml"), back: revertTenant, gone: true,
+		mistake: "tenant.yaml of a tenant with a repository of its own is removed, and the deletion is confirmed", on: own,
+		outcome: "its apps are deleted; the namespaces stay with their claims", recovery: "`git revert`: the tenant gets its namespaces back",
+		reports: retained, place: output("get namespace $ns -o yaml"), undo: revertTenant, gone: true,
 		do: func(s *scene) {
 			s.inRoot("Remove "+s.tenant, func() { s.must(root.Remove(s.expand("tenants/$t"))) })
 			s.confirmIn("platform")
@@ -136,48 +136,48 @@ var confirmedAccidents = []accident{
 	},
 }
 
-// clusterAccidents happen to everybody at once.
+// clusterAccidents affect all tenants.
 var clusterAccidents = []accident{
 	{
-		slip: "`kubectl delete repository platform`, and an app is removed before the Repository exists again", on: inPlatform,
-		fate: "it is declared again; pushes continue, and the app is deleted", mend: "by itself",
-		says: []string{"Succeeded"}, place: platformRepository, back: revert,
+		mistake: "`kubectl delete repository platform`, and an app is removed before the Repository exists again", on: inPlatform,
+		outcome: "it is declared again; pushes continue, and the app is deleted", recovery: "by itself",
+		reports: []string{"Succeeded"}, place: platformRepository, undo: revert,
 		do: all(kubectl("delete repository platform --wait=false"), func(s *scene) {
 			s.commit("Edit note0, remove note1", func() {
 				s.must(root.Write(s.expand("$r/apps/note0/app.yaml"), []byte(strings.Replace(s.good[s.expand("$r/apps/note0/app.yaml")], "hello", "again", 1))))
 				s.must(root.Remove(s.expand("$r/apps/note1")))
 			})
-			s.says(noteText("note0"), []string{"again"})
+			s.mustReport(noteText("note0"), []string{"again"})
 			s.silent(output("get configmaps -n $ns -o name"), "note1")
 		}),
 	},
 	{
-		slip: "the operator is killed while a push is delivered", on: own, fate: "it continues after the restart", mend: "by itself",
-		says: []string{"Succeeded", "killed"}, place: each(repository, noteText("note0")), back: revert,
+		mistake: "the operator is killed while a push is delivered", on: own, outcome: "it continues after the restart", recovery: "by itself",
+		reports: []string{"Succeeded", "killed"}, place: each(repository, noteText("note0")), undo: revert,
 		do: all(edit("$r/apps/note0/app.yaml", "hello", "killed"), killOperator),
 	},
 	{
-		slip: "the operator's data is lost while the Git host is down", on: own,
-		fate: "what runs stays Ready, with SourceReady=False beside it", mend: "the Git host comes back",
-		says: []string{"Fetched", "False", "$t.git"}, place: repository,
-		do: all(vanish, killOperator, ask, func(s *scene) {
+		mistake: "the operator's data is lost while the Git host is down", on: own,
+		outcome: "what runs stays Ready, with SourceReady=False beside it", recovery: "the Git host comes back",
+		reports: []string{"Fetched", "False", "$t.git"}, place: repository,
+		do: all(vanish, killOperator, requestReconcile, func(s *scene) {
 			time.Sleep(10 * time.Second)
-			s.says(output(`get apps.paas.kubeop.io store -n $ns -o jsonpath={.status.conditions[?(@.type=="Ready")].status}`), []string{"True"})
+			s.mustReport(output(`get apps.paas.kubeop.io store -n $ns -o jsonpath={.status.conditions[?(@.type=="Ready")].status}`), []string{"True"})
 		}),
-		back: all(reappear, ask),
+		undo: all(reappear, requestReconcile),
 	},
 	{
-		slip: "a project is removed while the operator is down", on: own, fate: "held when it runs again", mend: "`git revert`",
-		says: append(held, "$ns/store-data"), place: repository, back: revert,
+		mistake: "a project is removed while the operator is down", on: own, outcome: "held when it runs again", recovery: "`git revert`",
+		reports: append(held, "$ns/store-data"), place: repository, undo: revert,
 		do: all(operatorDown, remove("$r"), operatorUp),
 	},
 	{
-		slip: "the Git hosts of thirty tenants hang", on: own, fate: "the pushes of others are applied as usual; the Repositories of the thirty report it", mend: "not needed",
-		says: []string{"it has not answered", "quick"}, place: each(hanging, noteText("note0")), do: hangingHosts, back: all(healHosts, revert),
+		mistake: "the Git hosts of thirty tenants hang", on: own, outcome: "the pushes of others are applied as usual; the Repositories of the thirty report it", recovery: "not needed",
+		reports: []string{"it has not answered", "quick"}, place: each(hanging, noteText("note0")), do: hangingHosts, undo: all(healHosts, revert),
 	},
 	{
-		slip: "the API server hangs for a minute", on: own, fate: "the operator continues afterwards, without a restart", mend: "by itself",
-		says: []string{"Succeeded"}, place: repository, back: none,
+		mistake: "the API server hangs for a minute", on: own, outcome: "the operator continues afterwards, without a restart", recovery: "by itself",
+		reports: []string{"Succeeded"}, place: repository, undo: none,
 		do: func(s *scene) {
 			before := restarts(s)
 			s.must(platform.FreezeAPIServer(s.t.Context(), time.Minute))
@@ -187,32 +187,32 @@ var clusterAccidents = []accident{
 		},
 	},
 	{
-		slip: "`kubectl delete crd apps.paas.kubeop.io`, with its annotation", on: own,
-		fate: "every workload keeps running", mend: "`kubectl apply` of the chart's CRDs: everything is managed again, no pod restarts",
-		says: []string{"LeftRunning", "CustomResourceDefinition apps.paas.kubeop.io is being deleted"}, place: events,
-		do: deleteCRDs("apps"), back: applyCRDs,
+		mistake: "`kubectl delete crd apps.paas.kubeop.io`, with its annotation", on: own,
+		outcome: "every workload keeps running", recovery: "`kubectl apply` of the chart's CRDs: everything is managed again, no pod restarts",
+		reports: []string{"LeftRunning", "CustomResourceDefinition apps.paas.kubeop.io is being deleted"}, place: events,
+		do: deleteCRDs("apps"), undo: applyCRDs,
 	},
 	{
-		slip: "`kubectl delete crd tenants.paas.kubeop.io`, with its annotation", on: own,
-		fate: "every namespace and workload stays", mend: "`kubectl apply` of the chart's CRDs: everything is managed again, no pod restarts",
-		says: []string{"LeftRunning", "CustomResourceDefinition tenants.paas.kubeop.io is being deleted"}, place: events,
-		do: deleteCRDs("tenants"), back: applyCRDs,
+		mistake: "`kubectl delete crd tenants.paas.kubeop.io`, with its annotation", on: own,
+		outcome: "every namespace and workload stays", recovery: "`kubectl apply` of the chart's CRDs: everything is managed again, no pod restarts",
+		reports: []string{"LeftRunning", "CustomResourceDefinition tenants.paas.kubeop.io is being deleted"}, place: events,
+		do: deleteCRDs("tenants"), undo: applyCRDs,
 	},
 	{
-		slip: "all of kubeop's CRDs are deleted, with their annotations", on: inPlatform,
-		fate: "every workload keeps running", mend: "`kubectl apply` of the chart's CRDs: everything is managed again, no pod restarts",
-		says: []string{"LeftRunning", "is being deleted"}, place: events,
-		do: deleteCRDs("tenants", "repositories", "projects", "apps"), back: applyCRDs,
+		mistake: "all of kubeop's CRDs are deleted, with their annotations", on: inPlatform,
+		outcome: "every workload keeps running", recovery: "`kubectl apply` of the chart's CRDs: everything is managed again, no pod restarts",
+		reports: []string{"LeftRunning", "is being deleted"}, place: events,
+		do: deleteCRDs("tenants", "repositories", "projects", "apps"), undo: applyCRDs,
 	},
 	{
-		slip: "`helm uninstall kubeop`", on: own,
-		fate: "every workload keeps running", mend: "`helm install`: everything is managed again, no pod restarts",
-		says: []string{"store"}, place: output("get deployment -n $ns -o name"),
+		mistake: "`helm uninstall kubeop`", on: own,
+		outcome: "every workload keeps running", recovery: "`helm install`: everything is managed again, no pod restarts",
+		reports: []string{"store"}, place: output("get deployment -n $ns -o name"),
 		do: func(s *scene) {
 			_, err := platform.Helm(s.t.Context(), "uninstall", "kubeop", "--namespace", "kubeop-system", "--wait", "--timeout", "2m")
 			s.must(err)
 		},
-		back: func(s *scene) { s.must(install(s.t.Context())) },
+		undo: func(s *scene) { s.must(install(s.t.Context())) },
 	},
 }
 
@@ -236,7 +236,7 @@ func operatorReady(s *scene) {
 	s.silent(output("get pods -n kubeop-system -l app.kubernetes.io/name=kubeop -o jsonpath={.items[*].metadata.deletionTimestamp}"), "T")
 }
 
-// restarts tells which pod the operator is and how often it was restarted.
+// restarts returns the operator's pod and how often it was restarted.
 func restarts(s *scene) string {
 	out, err := platform.Kubectl(s.t.Context(), "get", "pods", "-n", "kubeop-system", "-l", "app.kubernetes.io/name=kubeop",
 		"-o", "jsonpath={range .items[*]}{.metadata.uid} {.status.containerStatuses[*].restartCount}{end}")
@@ -279,7 +279,7 @@ const hosts = 30
 
 func hanging(s *scene) (string, error) { return status(s, &v1alpha1.Repository{}, "", "hang0") }
 
-// hangingHosts adds thirty tenants whose Git host accepts connections and says nothing, and times a push beside them.
+// hangingHosts adds thirty tenants whose Git host accepts connections but never answers, and measures a push of another tenant.
 func hangingHosts(s *scene) {
 	git, err := url.Parse(platform.GitURL())
 	s.must(err)
@@ -302,11 +302,11 @@ func hangingHosts(s *scene) {
 				"apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: %s}\nspec: {repository: {url: 'http://%s/%s.git'}}\n", name, listener.Addr(), name)))
 		}
 	})
-	s.says(output("get repositories -o name"), []string{"hang0", fmt.Sprintf("hang%d", hosts-1)})
+	s.mustReport(output("get repositories -o name"), []string{"hang0", fmt.Sprintf("hang%d", hosts-1)})
 	time.Sleep(2 * time.Second)
 	edit("$r/apps/note0/app.yaml", "hello", "quick")(s)
 	pushed := time.Now()
-	s.says(noteText("note0"), []string{"quick"})
+	s.mustReport(noteText("note0"), []string{"quick"})
 	s.t.Logf("a push beside thirty hanging hosts was applied after %.2f s", time.Since(pushed).Seconds())
 	if took := time.Since(pushed); took > 5*time.Second {
 		s.t.Errorf("it took %s", took)

@@ -11,17 +11,17 @@ import (
 )
 
 // bad is an accident in which app.yaml of the store is no good, and only that app is held.
-func bad(slip, content string, says ...string) accident {
+func bad(mistake, content string, reports ...string) accident {
 	return accident{
-		slip: slip, on: own, fate: "that app stays unchanged; the other apps continue", mend: "the file is corrected",
-		says: append([]string{"Current", "False", "apps/store/app.yaml"}, says...), place: app("store"), back: revert,
+		mistake: mistake, on: own, outcome: "that app stays unchanged; the other apps continue", recovery: "the file is corrected",
+		reports: append([]string{"Current", "False", "apps/store/app.yaml"}, reports...), place: app("store"), undo: revert,
 		do: all(func(s *scene) {
 			s.commit("Break store", func() {
 				s.must(s.repo.Write(s.expand("$r/apps/store/app.yaml"), []byte(content)))
 				s.must(s.repo.Write(s.expand("$r/apps/note0/app.yaml"), []byte(strings.Replace(s.good[s.expand("$r/apps/note0/app.yaml")], "hello", "still here", 1))))
 			})
 		}, func(s *scene) {
-			s.says(noteText("note0"), []string{"still here"})
+			s.mustReport(noteText("note0"), []string{"still here"})
 		}),
 	}
 }
@@ -41,9 +41,9 @@ var fileAccidents = []accident{
 	bad("app.yaml is of another kind", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: store}\n"),
 	bad("app.yaml has two documents", appHead+"spec: {type: Image, image: {reference: hello}}\n---\n"+appHead+"spec: {type: Raw}\n"),
 	{
-		slip: "app.yaml is removed, and the files beside it stay", on: own,
-		fate: "the app stays unchanged", mend: "`git revert`",
-		says: []string{"apps/store", "app.yaml"}, place: repository, back: revert,
+		mistake: "app.yaml is removed, and the files beside it stay", on: own,
+		outcome: "the app stays unchanged", recovery: "`git revert`",
+		reports: []string{"apps/store", "app.yaml"}, place: repository, undo: revert,
 		do: func(s *scene) {
 			s.commit("Remove app.yaml", func() {
 				s.must(s.repo.Remove(s.expand("$r/apps/store/app.yaml")))
@@ -52,9 +52,9 @@ var fileAccidents = []accident{
 		},
 	},
 	{
-		slip: "the folder of an app becomes a symbolic link", on: own,
-		fate: "the app stays unchanged", mend: "`git revert`",
-		says: []string{"apps/store"}, place: repository, back: revertLink,
+		mistake: "the folder of an app becomes a symbolic link", on: own,
+		outcome: "the app stays unchanged", recovery: "`git revert`",
+		reports: []string{"apps/store"}, place: repository, undo: revertLink,
 		do: func(s *scene) {
 			s.commit("Link store", func() {
 				s.must(s.repo.Remove(s.expand("$r/apps/store")))
@@ -63,21 +63,21 @@ var fileAccidents = []accident{
 		},
 	},
 	{
-		slip: "one app gets 60,000 files", on: own,
-		fate: "that app stays unchanged; the other apps continue", mend: "`git revert`",
-		says: []string{"Current", "False", "apps/note1"}, place: app("note1"), back: revert,
+		mistake: "one app gets 60,000 files", on: own,
+		outcome: "that app stays unchanged; the other apps continue", recovery: "`git revert`",
+		reports: []string{"Current", "False", "apps/note1"}, place: app("note1"), undo: revert,
 		do: func(s *scene) {
 			for n := range 60000 {
 				s.must(s.repo.Write(fmt.Sprintf("%s/apps/note1/many/%d/%d.txt", s.expand("$r"), n/1000, n), []byte("x")))
 			}
 			edit("$r/apps/note0/app.yaml", "hello", "beside many")(s)
-			s.says(noteText("note0"), []string{"beside many"})
+			s.mustReport(noteText("note0"), []string{"beside many"})
 		},
 	},
 	{
-		slip: "a script adds 300 apps", on: own,
-		fate: "they are created; the tenant's other apps continue", mend: "`git revert`, and their removal is confirmed",
-		says: []string{"Succeeded", "307 apps"}, place: repository, back: all(revert, confirm),
+		mistake: "a script adds 300 apps", on: own,
+		outcome: "they are created; the tenant's other apps continue", recovery: "`git revert`, and their removal is confirmed",
+		reports: []string{"Succeeded", "307 apps"}, place: repository, undo: all(revert, confirm),
 		do: func(s *scene) {
 			s.commit("Many apps", func() {
 				for n := range 300 {
@@ -88,87 +88,87 @@ var fileAccidents = []accident{
 		},
 	},
 	{
-		slip: "a manifest is larger than 1 MiB", on: own,
-		fate: "that app reports it; its objects keep running, and the other apps continue", mend: "`git revert`",
-		says: []string{"RenderFailed", "manifests/all.yaml", "a file may have 1048576"}, place: app("note1"), back: revert,
+		mistake: "a manifest is larger than 1 MiB", on: own,
+		outcome: "that app reports it; its objects keep running, and the other apps continue", recovery: "`git revert`",
+		reports: []string{"RenderFailed", "manifests/all.yaml", "a file may have 1048576"}, place: app("note1"), undo: revert,
 		do: func(s *scene) {
 			s.commit("A large ConfigMap", func() {
 				s.must(s.repo.Write(s.expand("$r/apps/note1/app.yaml"), []byte("apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: note1}\nspec: {type: Raw, raw: {path: manifests}}\n")))
 				s.must(s.repo.Write(s.expand("$r/apps/note1/manifests/all.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: note1}\ndata: {text: '"+strings.Repeat("x", 1<<20)+"'}\n")))
 			})
 			edit("$r/apps/note0/app.yaml", "hello", "beside a large one")(s)
-			s.says(noteText("note0"), []string{"beside a large one"})
+			s.mustReport(noteText("note0"), []string{"beside a large one"})
 		},
 	},
 	{
-		slip: "a typo in project.yaml", on: own,
-		fate: "the project and its apps stay unchanged", mend: "the file is corrected",
-		says: []string{"Current", "False", "projects/shop/project.yaml"}, place: project, back: revert,
+		mistake: "a typo in project.yaml", on: own,
+		outcome: "the project and its apps stay unchanged", recovery: "the file is corrected",
+		reports: []string{"Current", "False", "projects/shop/project.yaml"}, place: project, undo: revert,
 		do: write("$r/project.yaml", strings.Replace(projectYAML, "%s", "shop", 1)+"spec: {quotta: {}}\n"),
 	},
 	{
-		slip: "a typo in tenant.yaml", on: inPlatform,
-		fate: "the tenant stays unchanged; the others continue", mend: "the file is corrected",
-		says: []string{"tenants/$t/tenant.yaml"}, place: platformRepository, back: revert,
+		mistake: "a typo in tenant.yaml", on: inPlatform,
+		outcome: "the tenant stays unchanged; the others continue", recovery: "the file is corrected",
+		reports: []string{"tenants/$t/tenant.yaml"}, place: platformRepository, undo: revert,
 		do: editTenant("owners:", "ovners:"),
 	},
 	{
-		slip: "tenant.yaml is emptied", on: own,
-		fate: "the tenant stays unchanged", mend: "the file is corrected",
-		says: []string{"tenants/$t/tenant.yaml"}, place: platformRepository, back: revertTenant,
+		mistake: "tenant.yaml is emptied", on: own,
+		outcome: "the tenant stays unchanged", recovery: "the file is corrected",
+		reports: []string{"tenants/$t/tenant.yaml"}, place: platformRepository, undo: revertTenant,
 		do: func(s *scene) {
 			s.inRoot("Empty "+s.tenant, func() { s.must(root.Write(s.expand("tenants/$t/tenant.yaml"), nil)) })
 		},
 	},
 	{
-		slip: "tenant.yaml names another tenant", on: inPlatform,
-		fate: "the tenant stays unchanged", mend: "the file is corrected",
-		says: []string{"tenants/$t/tenant.yaml"}, place: platformRepository, back: revert,
+		mistake: "tenant.yaml names another tenant", on: inPlatform,
+		outcome: "the tenant stays unchanged", recovery: "the file is corrected",
+		reports: []string{"tenants/$t/tenant.yaml"}, place: platformRepository, undo: revert,
 		do: editTenant("name: $t}", "name: $tx}"),
 	},
 	{
-		slip: "a stray file in tenants/", on: inPlatform,
-		fate: "the Repository reports it; every tenant continues", mend: "the file is removed",
-		says: []string{"tenants/$t.yaml"}, place: platformRepository,
+		mistake: "a stray file in tenants/", on: inPlatform,
+		outcome: "the Repository reports it; every tenant continues", recovery: "the file is removed",
+		reports: []string{"tenants/$t.yaml"}, place: platformRepository,
 		do: all(func(s *scene) {
 			s.inRoot("Stray", func() { s.must(root.Write(s.expand("tenants/$t.yaml"), []byte("a: b\n"))) })
 		}, edit("$r/apps/note0/app.yaml", "hello", "beside a stray"), func(s *scene) {
-			s.says(noteText("note0"), []string{"beside a stray"})
+			s.mustReport(noteText("note0"), []string{"beside a stray"})
 		}),
-		back: all(revert, func(s *scene) {
+		undo: all(revert, func(s *scene) {
 			s.inRoot("No stray", func() { s.must(root.Remove(s.expand("tenants/$t.yaml"))) })
 		}),
 	},
 	{
-		slip: "a stray file in projects/", on: own,
-		fate: "the Repository reports it; the projects continue", mend: "the file is removed",
-		says: []string{"projects/notes.yaml"}, place: repository,
+		mistake: "a stray file in projects/", on: own,
+		outcome: "the Repository reports it; the projects continue", recovery: "the file is removed",
+		reports: []string{"projects/notes.yaml"}, place: repository,
 		do: all(write("projects/notes.yaml", "a: b\n"), edit("$r/apps/note0/app.yaml", "hello", "beside a stray"), func(s *scene) {
-			s.says(noteText("note0"), []string{"beside a stray"})
+			s.mustReport(noteText("note0"), []string{"beside a stray"})
 		}),
-		back: revert,
+		undo: revert,
 	},
 	{
-		slip: "kubeop.yaml names an unknown layout", on: own,
-		fate: "nothing of the commit is applied", mend: "the file is corrected",
-		says: []string{"kubeop.yaml"}, place: repository, back: revert, do: write("kubeop.yaml", "layout: v9\n"),
+		mistake: "kubeop.yaml names an unknown layout", on: own,
+		outcome: "nothing of the commit is applied", recovery: "the file is corrected",
+		reports: []string{"kubeop.yaml"}, place: repository, undo: revert, do: write("kubeop.yaml", "layout: v9\n"),
 	},
 	{
-		slip: "the type of an app is changed", on: own,
-		fate: "refused; the app continues unchanged", mend: "`git revert`",
-		says: []string{"store", "type"}, place: repository, back: revert,
+		mistake: "the type of an app is changed", on: own,
+		outcome: "refused; the app continues unchanged", recovery: "`git revert`",
+		reports: []string{"store", "type"}, place: repository, undo: revert,
 		do: write("$r/apps/store/app.yaml", fmt.Sprintf(noteYAML, "store")),
 	},
 	{
-		slip: "an image does not exist", on: own,
-		fate: "the app reports it; its claim stays", mend: "`git revert`",
-		says: []string{"hello:v9"}, place: app("store"), back: revert, gone: true, newPods: true,
+		mistake: "an image does not exist", on: own,
+		outcome: "the app reports it; its claim stays", recovery: "`git revert`",
+		reports: []string{"hello:v9"}, place: app("store"), undo: revert, gone: true, newPods: true,
 		do: edit("$r/apps/store/app.yaml", "hello:v1", "hello:v9"),
 	},
 	{
-		slip: "a quota is set below the present use", on: own,
-		fate: "what runs stays", mend: "`git revert`",
-		says: []string{"requests.storage"}, place: output("get resourcequota -n $ns -o yaml"), back: revert,
+		mistake: "a quota is set below the present use", on: own,
+		outcome: "what runs stays", recovery: "`git revert`",
+		reports: []string{"requests.storage"}, place: output("get resourcequota -n $ns -o yaml"), undo: revert,
 		do: write("$r/project.yaml", strings.Replace(projectYAML, "%s", "shop", 1)+"spec: {quota: {requests.storage: 100Ki}}\n"),
 	},
 }

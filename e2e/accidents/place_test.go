@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// where reads what a status, an event or kubectl says.
+// where reads the text of a status, an event or a kubectl command.
 type where func(*scene) (string, error)
 
 func refusal(s *scene) (string, error) { return s.refusal, nil }
@@ -44,7 +44,7 @@ func appIn(project, name string) where {
 	}
 }
 
-// each is what several places say together.
+// each joins the texts of several places.
 func each(places ...where) where {
 	return func(s *scene) (string, error) {
 		var all []string
@@ -59,7 +59,7 @@ func each(places ...where) where {
 	}
 }
 
-// events are what `kubectl describe` tells of the tenant's objects, as far as it happened since the accident began.
+// events are the events of the tenant's objects since the accident began.
 func events(s *scene) (string, error) {
 	list := &eventsv1.EventList{}
 	if err := platform.Client.List(s.t.Context(), list); err != nil {
@@ -86,7 +86,7 @@ func output(args string) where {
 	return func(s *scene) (string, error) { return platform.Kubectl(s.t.Context(), words(s.expand(args))...) }
 }
 
-// status is the status of an object as JSON, with its messages as they are; without the inventory, which names everything.
+// status is the status of an object as JSON, without HTML escapes. The inventory is left out because it names every object.
 func status(s *scene, o client.Object, namespace, name string) (string, error) {
 	if err := platform.Client.Get(s.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
 		return "", err
@@ -109,8 +109,8 @@ func status(s *scene, o client.Object, namespace, name string) (string, error) {
 	return out.String(), err
 }
 
-// says waits until a place says all words.
-func (s *scene) says(place where, wanted []string) {
+// mustReport waits until the text of a place contains all words.
+func (s *scene) mustReport(place where, wanted []string) {
 	s.t.Helper()
 	s.until("the status says it", func(context.Context) error {
 		text, err := place(s)
@@ -130,7 +130,7 @@ func (s *scene) says(place where, wanted []string) {
 	})
 }
 
-// untilText waits until a place says what a judge accepts.
+// untilText waits until judge accepts the text of a place.
 func (s *scene) untilText(what string, place where, judge func(string) bool) {
 	s.t.Helper()
 	s.until(what, func(context.Context) error {

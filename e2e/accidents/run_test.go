@@ -14,38 +14,38 @@ import (
 
 // accident is a row of the table.
 type accident struct {
-	// slip is what was done, fate what becomes of it, mend the right act that brings all back.
-	slip, fate, mend string
-	// says are words of what the status, or the refusal, says; may hold $t and $ns.
-	says []string
-	on   layout
-	// do is the slip; place is where the status is; back is the right act.
+	// mistake is what was done, outcome what must follow, and recovery what restores everything.
+	mistake, outcome, recovery string
+	// reports are words that the status or the refusal must contain. They may contain $t and $ns.
+	reports []string
+	on      layout
+	// do makes the mistake, place reads the status, and undo runs the recovery.
 	do    act
 	place where
-	back  act
-	// newPods lets pods be others than before. gone lets them be away between slip and right act, with everything but data.
+	undo  act
+	// newPods: the pods may be replaced. gone: everything except data may be missing between mistake and recovery.
 	newPods, gone bool
-	// newClaims lets claims be others on the same volumes, and be away between slip and right act.
+	// newClaims: the claims may be replaced on the same volumes, and may be missing between mistake and recovery.
 	newClaims bool
 }
 
-// result is what became of an accident.
+// result is the result of an accident.
 type result struct {
 	accident
 	took   time.Duration
 	passed bool
 }
 
-// workers is how many tenants have accidents at the same time, for each layout.
+// workers is how many tenants run accidents in parallel, for each layout.
 const workers = 3
 
-// TestAccidents does all of them: many at once with a tenant each, then those that concern the deletions of others too, one after
-// the other, and in the end those of the whole cluster.
+// TestAccidents runs all accidents: most in parallel on separate tenants, then those that affect other tenants' deletions, and last
+// those of the whole cluster.
 func TestAccidents(t *testing.T) {
 	groups := [][]accident{gitAccidents, fileAccidents, kubectlAccidents, sourceAccidents, purposeAccidents}
 	table := &table{}
-	t.Cleanup(func() { table.tell(t) })
-	cast := &cast{}
+	t.Cleanup(func() { table.print(t) })
+	tenantPool := &tenantPool{}
 	var parallel []accident
 	for _, g := range groups {
 		parallel = append(parallel, g...)
@@ -63,25 +63,25 @@ func TestAccidents(t *testing.T) {
 				t.Run(fmt.Sprintf("worker%d%d", l, w), func(t *testing.T) {
 					t.Parallel()
 					for a := range queue {
-						table.run(t, cast, a)
+						table.run(t, tenantPool, a)
 					}
 				})
 			}
 		}
 	})
 	for _, a := range slices.Concat(confirmedAccidents, clusterAccidents, worldAccidents) {
-		table.run(t, cast, a)
+		table.run(t, tenantPool, a)
 	}
 }
 
-// cast are the tenants that are free for an accident. One that had an accident which went wrong is not used again.
-type cast struct {
+// tenantPool holds the tenants that are free for an accident. A tenant whose accident failed is not used again.
+type tenantPool struct {
 	mu   sync.Mutex
 	free [2][]*scene
 	made int
 }
 
-func (c *cast) take(t *testing.T, l layout) *scene {
+func (c *tenantPool) take(t *testing.T, l layout) *scene {
 	t.Helper()
 	c.mu.Lock()
 	if n := len(c.free[l]); n > 0 {
@@ -96,27 +96,27 @@ func (c *cast) take(t *testing.T, l layout) *scene {
 	return newScene(t, name, l)
 }
 
-func (c *cast) give(s *scene) {
+func (c *tenantPool) give(s *scene) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.free[s.layout] = append(c.free[s.layout], s)
 }
 
-// table gathers what became of the accidents.
+// table collects the results.
 type table struct {
 	mu   sync.Mutex
 	rows []result
 }
 
-func (x *table) run(t *testing.T, c *cast, a accident) {
+func (x *table) run(t *testing.T, c *tenantPool, a accident) {
 	began := time.Now()
 	r := result{accident: a}
 	ran := false
-	r.passed = t.Run(strings.ReplaceAll(a.slip, "/", "|"), func(t *testing.T) {
+	r.passed = t.Run(strings.ReplaceAll(a.mistake, "/", "|"), func(t *testing.T) {
 		ran = true
 		s := c.take(t, a.on)
 		began = time.Now()
-		a.happen(s)
+		a.run(s)
 		c.give(s)
 	})
 	r.took = time.Since(began)
@@ -128,38 +128,38 @@ func (x *table) run(t *testing.T, c *cast, a accident) {
 	x.rows = append(x.rows, r)
 }
 
-// happen does the slip, looks at what is there and what is said, and brings all back.
-func (a accident) happen(s *scene) {
+// run makes the mistake, checks the objects and the status, and recovers.
+func (a accident) run(s *scene) {
 	s.t.Helper()
 	keep := keep{pods: !a.newPods && !a.gone, claims: !a.newClaims}
 	a.do(s)
-	s.says(a.place, a.says)
-	s.stands(keep, 4)
-	a.back(s)
-	s.settled()
+	s.mustReport(a.place, a.reports)
+	s.mustKeep(keep, 4)
+	a.undo(s)
+	s.waitUntilReady()
 	if a.newClaims {
 		s.until("the claim has its volume again", s.hasVolume)
 	}
-	s.stands(keep, 2)
-	s.before = s.stand()
+	s.mustKeep(keep, 2)
+	s.before = s.mustReadState()
 }
 
-// page is where the table is written down.
+// page is the file with the table.
 const page = "../../docs/accidents.md"
 
-// tell prints the table, and writes it into its page when asked to by ACCIDENTS=write.
-func (x *table) tell(t *testing.T) {
+// print logs the table. With ACCIDENTS=write it also writes the table into its page.
+func (x *table) print(t *testing.T) {
 	var out strings.Builder
 	passed := 0
 	for n, r := range x.rows {
-		what := "lost or not mended"
+		what := "lost or not recovered"
 		if r.passed {
 			what = "held"
 			passed++
 		}
-		fmt.Fprintf(&out, "%3d  %-20s %5.1f s  %s\n", n+1, what, r.took.Seconds(), r.slip)
+		fmt.Fprintf(&out, "%3d  %-20s %5.1f s  %s\n", n+1, what, r.took.Seconds(), r.mistake)
 	}
-	t.Logf("%d of %d accidents lost nothing and were mended:\n%s", passed, len(x.rows), out.String())
+	t.Logf("%d of %d accidents lost nothing and were recovered:\n%s", passed, len(x.rows), out.String())
 	if os.Getenv("ACCIDENTS") != "write" {
 		return
 	}
@@ -177,11 +177,11 @@ func (x *table) markdown() string {
 	var out strings.Builder
 	out.WriteString("| # | what was done | what happens | what the status says | what brings it back | result |\n|---|---|---|---|---|---|\n")
 	for n, r := range x.rows {
-		what := "**lost or not mended**"
+		what := "**lost or not recovered**"
 		if r.passed {
 			what = fmt.Sprintf("held, %.0f s", r.took.Seconds())
 		}
-		fmt.Fprintf(&out, "| %d | %s | %s | %s | %s | %s |\n", n+1, r.slip, r.fate, quote(r.says), r.mend, what)
+		fmt.Fprintf(&out, "| %d | %s | %s | %s | %s | %s |\n", n+1, r.mistake, r.outcome, quote(r.reports), r.recovery, what)
 	}
 	return out.String()
 }

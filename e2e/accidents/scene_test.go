@@ -21,33 +21,32 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// layout says where a tenant's projects are.
+// layout is where a tenant's projects are declared.
 type layout int
 
 const (
 	// own: in a repository of the tenant.
 	own layout = iota
-	// inPlatform: beside tenant.yaml in the platform repository.
+	// inPlatform: in the folder of tenant.yaml in the platform repository.
 	inPlatform
 )
 
-// scene is a tenant that an accident happens to. Its project shop has the app store, which has written into a volume, and
-// six small apps.
+// scene is the tenant of an accident. Its project shop has the app store, which has written to a volume, and six small apps.
 type scene struct {
 	t      *testing.T
 	tenant string
 	layout layout
-	// repo is what the tenant's people push to: its own repository, or the platform's.
+	// repo is the repository the tenant's users push to: its own or the platform's.
 	repo *stage.Repository
-	// good are the tenant's files as they should be, by path in repo; tenantFile is that of the platform repository.
+	// good are the tenant's correct files by path in repo. tenantFile is its correct tenant.yaml in the platform repository.
 	good       map[string]string
 	tenantFile string
-	// before is what must outlive the accident.
-	before standing
-	// refusal is what kubectl or git said to the last act that is refused; vars are what an accident has to remember.
+	// before is the state that the accident must not change.
+	before state
+	// refusal is the error of the last refused kubectl or git command. vars are values that an accident stores for later steps.
 	refusal string
 	vars    map[string]string
-	// began is when it did: earlier events are not about it.
+	// began is when the accident began. Earlier events are ignored.
 	began time.Time
 }
 
@@ -94,7 +93,7 @@ spec:
 // notes are the small apps.
 const notes = 6
 
-// newScene makes a tenant and waits until its app has written into its volume.
+// newScene creates a tenant and waits until its app has written to its volume.
 func newScene(t *testing.T, name string, l layout) *scene {
 	t.Helper()
 	s := &scene{t: t, tenant: name, layout: l, repo: root, good: map[string]string{}, vars: map[string]string{}, began: time.Now()}
@@ -122,13 +121,12 @@ func newScene(t *testing.T, name string, l layout) *scene {
 			s.restoreFiles()
 		}
 	})
-	s.settled()
-	s.before = s.stand()
+	s.waitUntilReady()
+	s.before = s.mustReadState()
 	return s
 }
 
-// expand replaces $t by the tenant, $home and $ns by its namespaces, and $r by the folder of the project shop in the
-// repository that the tenant pushes to.
+// expand replaces $t with the tenant, $home and $ns with its namespaces, and $r with the folder of the project shop in repo.
 func (s *scene) expand(text string) string {
 	folder := "projects/shop"
 	if s.layout == inPlatform {
@@ -175,7 +173,7 @@ func (s *scene) push(message string) {
 	s.must(s.repo.Push(s.t.Context(), message))
 }
 
-// restoreFiles makes the tenant's files what they should be, as the revert of what was pushed does.
+// restoreFiles restores the tenant's correct files.
 func (s *scene) restoreFiles() {
 	s.t.Helper()
 	if s.layout == inPlatform {
@@ -189,32 +187,32 @@ func (s *scene) restoreFiles() {
 	}
 }
 
-// standing is what must outlive an accident: claims with what is in them, namespaces, and pods.
-type standing struct {
-	// Claims are by "namespace/name".
+// state is what an accident must not change: claims with their data, and pods.
+type state struct {
+	// Claims by "namespace/name".
 	Claims map[string]claim
 	// Pods are the UIDs of running pods by "namespace/name".
 	Pods map[string]types.UID
 }
 
-// claim is a claim and the first line of the file that its pod writes at each start.
+// claim is a claim with the first line of the file to which its pod appends at each start.
 type claim struct {
 	UID    types.UID
 	Volume string
 	Word   string
 }
 
-// stand reads what is there now. Claims that are about to go are not.
-func (s *scene) stand() standing {
+// mustReadState reads the current state. It skips claims that are being deleted.
+func (s *scene) mustReadState() state {
 	s.t.Helper()
-	found, err := s.tryStand()
+	found, err := s.readState()
 	s.must(err)
 	return found
 }
 
-func (s *scene) tryStand() (standing, error) {
+func (s *scene) readState() (state, error) {
 	ctx := s.t.Context()
-	found := standing{Claims: map[string]claim{}, Pods: map[string]types.UID{}}
+	found := state{Claims: map[string]claim{}, Pods: map[string]types.UID{}}
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := platform.Client.List(ctx, claims); err != nil {
 		return found, err
@@ -246,7 +244,7 @@ func isReady(p *corev1.Pod) bool {
 	return false
 }
 
-// word is what the volume's pod wrote first, "" when that is not there.
+// word is the first line that a pod wrote to the volume, or "" if there is none.
 func word(volume string) string {
 	content, err := os.ReadFile(filepath.Join(platform.VolumeDir(volume), "starts"))
 	if err != nil {
@@ -256,12 +254,12 @@ func word(volume string) string {
 	return first
 }
 
-// keep says whether pods and claims have to be the very same ones as before an accident. The data has to be there anyway.
+// keep defines whether the same pods and claims must exist after an accident. The data must always exist.
 type keep struct{ pods, claims bool }
 
-// lost compares with what was there before the accident and says what is not there any more.
+// lost compares the state with that before the accident, and returns what is missing.
 func (s *scene) lost(keep keep) error {
-	now, err := s.tryStand()
+	now, err := s.readState()
 	if err != nil {
 		return err
 	}
@@ -284,8 +282,8 @@ func (s *scene) lost(keep keep) error {
 	return errors.Join(gone...)
 }
 
-// stands checks that nothing is lost, now and at further looks: what goes wrong does so soon.
-func (s *scene) stands(keep keep, looks int) {
+// mustKeep checks several times that nothing is lost, because a deletion may be delayed.
+func (s *scene) mustKeep(keep keep, looks int) {
 	s.t.Helper()
 	for n := range looks {
 		if n > 0 {
@@ -302,17 +300,17 @@ func (s *scene) stands(keep keep, looks int) {
 // volume is the volume of the store's claim, as before the accident.
 func (s *scene) volume() string { return s.before.Claims[s.namespace()+"/store-data"].Volume }
 
-// hasVolume looks whether the store's claim, be it another, is bound to the volume of before.
+// hasVolume checks that the store's claim, which may be new, is bound to the same volume as before.
 func (s *scene) hasVolume(context.Context) error {
-	now, err := s.tryStand()
+	now, err := s.readState()
 	if is := now.Claims[s.namespace()+"/store-data"].Volume; err == nil && is != s.volume() {
 		err = fmt.Errorf("the claim had volume %s and has %q", s.volume(), is)
 	}
 	return err
 }
 
-// settled waits until everything of the tenant is as Git says, and the store has written its word.
-func (s *scene) settled() {
+// waitUntilReady waits until all objects of the tenant match Git and the store has written to its volume.
+func (s *scene) waitUntilReady() {
 	s.t.Helper()
 	s.until("all is well", func(ctx context.Context) error {
 		for _, one := range []struct {
@@ -337,8 +335,8 @@ func (s *scene) settled() {
 	})
 }
 
-// synced looks whether what was pushed last was taken up, by the tenant's repository and by the platform's. That one is not ready
-// while another tenant's accident is not over.
+// synced checks that the tenant's and the platform's repository have processed the last push. The platform's repository may be not
+// Ready because of another tenant's accident.
 func (s *scene) synced(ctx context.Context) error {
 	if s.layout == own {
 		if err := platform.Ready(ctx, &v1alpha1.Repository{}, "", s.tenant); err != nil {
@@ -348,7 +346,7 @@ func (s *scene) synced(ctx context.Context) error {
 	return errors.Join(s.attempted(ctx, s.repository()), s.attempted(ctx, root.Name))
 }
 
-// attempted looks whether a Repository has seen what was pushed to it last for this tenant.
+// attempted checks that a Repository has processed this tenant's last push to it.
 func (s *scene) attempted(ctx context.Context, repository string) error {
 	clone, pushed := s.repo, "HEAD"
 	if repository == root.Name {
@@ -365,7 +363,7 @@ func (s *scene) attempted(ctx context.Context, repository string) error {
 	return nil
 }
 
-// running looks whether the store runs on its claim.
+// running checks that the store runs with its claim.
 func (s *scene) running(ctx context.Context) error {
 	c := &corev1.PersistentVolumeClaim{}
 	if err := platform.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: "store-data"}, c); err != nil {
@@ -374,22 +372,22 @@ func (s *scene) running(ctx context.Context) error {
 	if c.DeletionTimestamp != nil || word(c.Spec.VolumeName) == "" {
 		return errors.New("the store has written nothing")
 	}
-	now, err := s.tryStand()
+	now, err := s.readState()
 	if err == nil && len(now.Pods) == 0 {
 		err = errors.New("no pod of the store is ready")
 	}
 	return err
 }
 
-// until waits for something to become true; when it does not, the operator's log is shown.
+// until waits for a condition. If it times out, the operator's log is shown.
 func (s *scene) until(what string, look func(context.Context) error) {
 	s.t.Helper()
-	if err := stage.Until(s.t.Context(), patience, what, look); err != nil {
+	if err := stage.Until(s.t.Context(), stepTimeout, what, look); err != nil {
 		s.t.Fatalf("tenant %s: %v\nthe operator's log ends:\n%s", s.tenant, err, s.log())
 	}
 }
 
-// log is the end of the operator's log, as far as it is about this tenant.
+// log is the part of the operator's log that mentions this tenant.
 func (s *scene) log() string {
 	var mine []string
 	for line := range strings.Lines(platform.OperatorLog(context.WithoutCancel(s.t.Context()))) {
@@ -407,7 +405,7 @@ func (s *scene) must(err error) {
 	}
 }
 
-// clone copies what is known of the tenant for another test.
+// clone copies the scene for another test.
 func (s *scene) clone(t *testing.T) *scene {
 	c := *s
 	c.t, c.began = t, time.Now()

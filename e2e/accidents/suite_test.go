@@ -1,8 +1,8 @@
 //go:build e2e
 
-// Package accidents does to a running platform what people do by a slip, on real pods and real volumes. After each accident
-// the data and the workloads are there and the status says what happened and what to do; then the right act brings all back.
-// docs/accidents.md is its table.
+// Package accidents repeats mistakes of users and administrators on a running platform with real pods and volumes. After each
+// mistake, the data and the workloads must still exist, and the status must say what happened and what to do. Then the recovery
+// must restore everything. docs/accidents.md lists the results.
 package accidents
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// patience is how long one step may take on a busy machine.
-const patience = 90 * time.Second
+// stepTimeout is how long one step may take on a busy machine.
+const stepTimeout = 90 * time.Second
 
 var (
 	platform *stage.Stage
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runAll brings an empty platform up, runs the accidents and takes everything away again.
+// runAll starts an empty platform, runs the accidents and removes the platform.
 func runAll(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -66,7 +66,7 @@ func runAll(m *testing.M) (code int, err error) {
 	if err := prepare(ctx); err != nil {
 		return 1, err
 	}
-	// The tests that are parallel wait for the operator, not for a CPU.
+	// Parallel tests wait for the operator, not for a CPU.
 	if err := flag.Set("test.parallel", strconv.Itoa(2*workers)); err != nil {
 		return 1, err
 	}
@@ -105,7 +105,7 @@ func install(ctx context.Context) error {
 	return platform.Install(ctx, "admissionPolicies.exemptUsers={"+backupTool+"}")
 }
 
-// newRepository makes a repository that tells the operator of pushes, and the Secrets "<name>-git" and "<name>-hook".
+// newRepository creates a repository whose pushes call the operator's push hook, and the Secrets "<name>-git" and "<name>-hook".
 func newRepository(ctx context.Context, name string) (*stage.Repository, error) {
 	key := rand.Text()
 	r, err := platform.CreateRepository(ctx, name, key)

@@ -22,25 +22,25 @@ const (
 	chartVersion = "0.1.0"
 )
 
-// app is one of the apps that are measured, whatever kind of object stands for it.
+// app is one of the measured apps, of any kind.
 type app struct {
 	Name string
-	// Turn is in the values; another turn is an upgrade.
+	// Turn is in the values. A different turn is an upgrade.
 	Turn int
-	// Interval is the pause between two looks at it.
+	// Interval is the pause between two reconciliations.
 	Interval time.Duration
-	// Padding is how many bytes of values it has beside the turn.
+	// Padding is the size of the additional values in bytes.
 	Padding int
 }
 
-// input is what the app is to be, as a driver reads it from the app's object.
+// input identifies the desired app, as a driver reads it from the app's object.
 func (a app) input() string { return inputOf(a.Turn, a.Interval) }
 
 func inputOf(turn int, interval time.Duration) string {
 	return fmt.Sprintf("turn %d every %s", turn, interval)
 }
 
-// values are the values of the app's release. The padding is as hard to compress as secrets and addresses are.
+// values are the values of the app's release. The padding compresses as badly as secrets and addresses do.
 func (a app) values() map[string]any {
 	padding := map[string]any{}
 	for left := a.Padding; left > 0; {
@@ -55,10 +55,10 @@ func (a app) values() map[string]any {
 // appTypes are the types of app by the name of the flag.
 var appTypes = map[string]v1alpha1.AppType{"helm": v1alpha1.AppHelm, "git": v1alpha1.AppGit, "raw": v1alpha1.AppRaw}
 
-// turnFolder is the folder that manifests of a turn are in. That it is another for each turn tells the turn.
+// turnFolder is the folder of a turn's manifests. Its name contains the turn.
 func turnFolder(turn int) string { return fmt.Sprintf("turn-%d", turn) }
 
-// turnOf returns the turn of a path that begins with its folder, 0 of any other.
+// turnOf returns the turn of a path that begins with its folder, or 0.
 func turnOf(path string) int {
 	var turn int
 	_, _ = fmt.Sscanf(path, "turn-%d", &turn) // What does not begin so has no turn.
@@ -96,7 +96,7 @@ func writeChart(r *stage.Repository, folder string) error {
 	})
 }
 
-// turnIn returns the turn in the values of an object, 0 where there is none.
+// turnIn returns the turn in the values of an object, or 0.
 func turnIn(values []byte) int {
 	var v struct {
 		Turn int `json:"turn"`

@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// restInterval is how often an app is looked at outside of the phase idle: not within a run.
+// restInterval is the reconcile interval outside of the phase idle, longer than a run.
 const restInterval = 10 * time.Hour
 
 // The phases, in this order.
@@ -30,22 +30,22 @@ const (
 	removal = "removal"
 )
 
-// phaseNames are all phases; install is always run, as nothing else has anything to work on without.
+// phaseNames are all phases. install always runs, because all others need its apps.
 var phaseNames = []string{install, upgrade, idle, asked, oneOf, restart, removal}
 
-// bench takes one set of apps through the phases.
+// bench runs the phases for one set of apps.
 type bench struct {
 	driver  driver
 	meter   *meter
 	tracker *tracker
 	say     *stage.Timeline
 	apps    []app
-	// still is how long there are no requests before it counts as quiet.
+	// still is how long no requests may occur before the system counts as quiet.
 	still  time.Duration
 	phases []phase
 }
 
-// run runs the phases that are chosen and returns what each has cost, also of a run that then went wrong.
+// run runs the chosen phases and returns the cost of each, also after an error.
 func (b *bench) run(ctx context.Context, chosen []string) ([]phase, error) {
 	if err := b.tracker.start(ctx, b.meter.Config, b.meter.Apps); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (b *bench) one(ctx context.Context) error {
 	return b.delivered(ctx, oneOf, 1)
 }
 
-// delivered measures from the delivery of the apps as they are now until all are ready and nothing more is done.
+// delivered measures from the delivery of the current apps until all are ready and no more work is done.
 func (b *bench) delivered(ctx context.Context, name string, changed int) error {
 	before, err := b.meter.observe(ctx, true)
 	if err != nil {
@@ -95,7 +95,7 @@ func (b *bench) delivered(ctx context.Context, name string, changed int) error {
 	return b.finish(ctx, before, pushed, phase{Name: name, Apps: changed})
 }
 
-// deliver asks for the apps and waits for them. It returns when it had asked.
+// deliver delivers the apps and waits for them. It returns when it delivered.
 func (b *bench) deliver(ctx context.Context, name string, apps []app) (time.Time, error) {
 	b.tracker.expect(inputs(apps))
 	pushed, err := b.driver.deliver(ctx, apps)
@@ -126,7 +126,7 @@ func (b *bench) remove(ctx context.Context) error {
 	return b.finish(ctx, before, asked, phase{Name: removal, Apps: len(b.apps)})
 }
 
-// finish waits until nothing more is done about a delivery and records what it has cost.
+// finish waits until a delivery causes no more work and records its cost.
 func (b *bench) finish(ctx context.Context, before observation, pushed time.Time, p phase) error {
 	if err := b.quiet(ctx); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (b *bench) annotate(ctx context.Context, token string) error {
 	return nil
 }
 
-// errNoRestart says that the controllers are somebody else's.
+// errNoRestart means that the driver may not restart the controllers.
 var errNoRestart = errors.New("these controllers are not ours to restart")
 
 // restart measures from the start of the controllers until each app was looked at.

@@ -9,13 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// driver is what makes apps of what somebody asks for: kubeop, or Flux.
+// driver delivers apps with kubeop or with Flux.
 type driver interface {
 	// deliver asks for exactly these apps and returns when it has asked: when the latency of each begins.
 	deliver(ctx context.Context, apps []app) (time.Time, error)
 	// progress reads an object that stands for an app.
 	progress(o *unstructured.Unstructured) progress
-	// stop ends the controllers, and start starts them again with empty caches. errNoRestart says that nobody here may.
+	// stop stops the controllers, and start starts them with empty caches. errNoRestart means that the driver may not.
 	stop() error
 	start(ctx context.Context) error
 	// subject says where to look.
@@ -30,10 +30,10 @@ type place struct {
 
 // subject is what is measured, and how it is seen.
 type subject struct {
-	// Config connects as somebody who may watch and annotate the objects of apps.
+	// Config connects as a user who may watch and annotate the objects of apps.
 	Config *rest.Config
 	Apps   place
-	// AuditLog is the API server's; "" when nobody can read it. Users are those of the controllers.
+	// AuditLog is the API server's audit log, or "" if it cannot be read. Users are the users of the controllers.
 	AuditLog string
 	Users    []string
 	// Metrics are the URLs of the controllers' metrics, Controller is the name of the one for apps in them.

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// fluxSettings say how to reach a cluster that somebody has installed Flux in, and how to count there.
+// fluxSettings define how to reach a cluster with Flux, and how to count requests there.
 type fluxSettings struct {
 	kind, namespace             string
 	chartURL                    string

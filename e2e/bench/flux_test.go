@@ -115,7 +115,7 @@ spec:
 	}
 }
 
-// TestManifestsAreThoseOfTheChart has a Kustomization deliver the same four objects.
+// TestManifestsAreThoseOfTheChart checks that a Kustomization delivers the same four objects.
 func TestManifestsAreThoseOfTheChart(t *testing.T) {
 	files, err := manifests(app{Name: "app-0001", Turn: 7}, fluxFolder("app-0001"))
 	if err != nil {
@@ -163,7 +163,7 @@ func TestProgressOfAHelmRelease(t *testing.T) {
 	}
 }
 
-// TestProgressOfAKustomization pushes two turns and has the status tell which of them was applied.
+// TestProgressOfAKustomization pushes two turns and checks which one the status reports as applied.
 func TestProgressOfAKustomization(t *testing.T) {
 	a := app{Name: "app-0001", Turn: 1, Interval: time.Minute}
 	f := &flux{fluxSettings: *fluxOf(kustomization), turns: map[string]map[string]int{}}

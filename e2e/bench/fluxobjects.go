@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The kinds of Flux that stand for apps.
+// The Flux kinds of the apps.
 const (
 	helmRelease   = "HelmRelease"
 	kustomization = "Kustomization"
 )
 
-// sourceName is the name of the one source that all apps have.
+// sourceName is the name of the source of all apps.
 const sourceName = "bench"
 
 // resources are the kinds of Flux in use, with the versions that Flux 2.6 and later serve.
@@ -31,7 +31,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"GitRepository":  {Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"},
 }
 
-// object makes an object of Flux in the namespace of the apps.
+// object builds a Flux object in the namespace of the apps.
 func (f *fluxSettings) object(kind, name string, spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": resources[kind].GroupVersion().String(), "kind": kind,
@@ -40,7 +40,7 @@ func (f *fluxSettings) object(kind, name string, spec map[string]any) *unstructu
 	}}
 }
 
-// source is where all apps come from: a chart in an OCI registry or a Helm repository, or a Git repository.
+// source is the source of all apps: a chart in an OCI registry or a Helm repository, or a Git repository.
 func (f *fluxSettings) source() *unstructured.Unstructured {
 	interval := restInterval.String()
 	if f.kind == kustomization {
@@ -53,7 +53,7 @@ func (f *fluxSettings) source() *unstructured.Unstructured {
 	}
 	spec := map[string]any{
 		"interval": interval, "url": strings.TrimSuffix(f.chartURL, "/") + "/" + chartName, "ref": map[string]any{"tag": chartVersion},
-		// A chart is the layer itself, and not a folder that was packed into one.
+		// Use the layer without unpacking it: it is the chart.
 		"layerSelector": map[string]any{"mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip", "operation": "copy"},
 	}
 	if f.insecure {
@@ -62,7 +62,7 @@ func (f *fluxSettings) source() *unstructured.Unstructured {
 	return f.object("OCIRepository", sourceName, spec)
 }
 
-// app is the object that stands for an app.
+// app is the Flux object of an app.
 func (f *fluxSettings) app(a app) *unstructured.Unstructured {
 	if f.kind == kustomization {
 		return f.object(kustomization, a.Name, map[string]any{
@@ -97,7 +97,7 @@ func manifests(a app, folder string) (map[string][]byte, error) {
 		return nil, fmt.Errorf("reading the chart's values: %w", err)
 	}
 	values["turn"] = a.Turn
-	// The chart uses no more of Helm's language than this.
+	// The chart uses only these Helm expressions.
 	functions := template.FuncMap{"quote": func(value any) string { return fmt.Sprintf("%q", fmt.Sprint(value)) }}
 	templates, err := template.New("").Funcs(functions).ParseFS(chartFiles, "chart/templates/*.yaml")
 	if err != nil {
@@ -114,7 +114,7 @@ func manifests(a app, folder string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// fluxStatus is what measuring reads of a HelmRelease or a Kustomization.
+// fluxStatus is the measured status of a HelmRelease or a Kustomization.
 type fluxStatus struct {
 	Metadata struct {
 		Name       string `json:"name"`
@@ -139,8 +139,7 @@ type fluxStatus struct {
 	} `json:"status"`
 }
 
-// progress reads the status; turn is the turn that was applied. A Kustomization has no condition that says that something
-// is applied and not more.
+// progress reads the status. turn is the applied turn. A Kustomization has no condition for applied but not ready.
 func (s *fluxStatus) progress(turn int) progress {
 	interval, err := time.ParseDuration(s.Spec.Interval)
 	if err != nil {

@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	// tenant has one project, which has all apps.
+	// tenant has one project with all apps.
 	tenant  = "bench"
 	project = "shop"
-	// operatorUser is the service account that the chart makes.
+	// operatorUser is the service account of the chart.
 	operatorUser = "system:serviceaccount:" + stage.Namespace + ":kubeop"
 )
 
-// kubeop is the driver for the operator of this checkout, on a cluster of its own.
+// kubeop is the driver for this checkout's operator, on its own cluster.
 type kubeop struct {
 	stage      *stage.Stage
 	operator   *stage.Operator
@@ -38,18 +38,18 @@ type kubeop struct {
 	// kind is the type of the apps; manifests are what those of type Git deliver.
 	kind      v1alpha1.AppType
 	manifests *stage.Repository
-	// chart is the part of helm: that names the chart; inFolder says that it lies beside each app.yaml.
+	// chart is the part of helm: that names the chart. inFolder means that the chart is in each app's folder.
 	chart    map[string]any
 	inFolder bool
 	// delivered are the apps of the last commit.
 	delivered map[string]bool
 }
 
-// bringUp starts the operator on the stage, with a tenant that has a project without apps.
+// bringUp starts the operator with a tenant that has an empty project.
 func bringUp(ctx context.Context, s *stage.Stage, kind v1alpha1.AppType, inFolder bool) (*kubeop, error) {
 	k := &kubeop{stage: s, kind: kind, inFolder: inFolder, chart: map[string]any{"path": "chart"}, delivered: map[string]bool{}}
 	var err error
-	// Nobody is to look but when told to: what a poll of Git would find has been told by the hook.
+	// Disable polling: the push hook reports every push.
 	if k.operator, err = s.StartOperator(ctx, "PLATFORM_INTERVAL=1h"); err != nil {
 		return nil, err
 	}
@@ -77,10 +77,10 @@ func bringUp(ctx context.Context, s *stage.Stage, kind v1alpha1.AppType, inFolde
 	return k, err
 }
 
-// manifestsSecret holds what the apps of type Git log in with.
+// manifestsSecret holds the Git credentials of apps of type Git.
 const manifestsSecret = "manifests"
 
-// makeManifests makes the repository of what apps of type Git deliver.
+// makeManifests creates the repository with the manifests of apps of type Git.
 func (k *kubeop) makeManifests(ctx context.Context) (err error) {
 	if k.manifests, err = k.stage.CreateRepository(ctx, "manifests", rand.Text()); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (k *kubeop) publishChart(ctx context.Context) error {
 	return nil
 }
 
-// newRepository makes a repository whose pushes the operator hears of, and gives the operator its credentials.
+// newRepository creates a repository whose pushes call the operator's push hook, and the operator's credentials for it.
 func (k *kubeop) newRepository(ctx context.Context, name string) (*stage.Repository, error) {
 	key := rand.Text()
 	r, err := k.stage.CreateRepository(ctx, name, key)
@@ -124,7 +124,8 @@ func (k *kubeop) newRepository(ctx context.Context, name string) (*stage.Reposit
 
 func (k *kubeop) declareTenant(ctx context.Context, platform *stage.Repository) error {
 	layout := []byte("layout: v1\n")
-	// Every revision of a release is a Secret, and the usual 500 are for projects of fewer apps; the other counts go with the pods.
+	// Every release revision is a Secret, and the default quota of 500 is too low for this many apps. The other counts depend on the
+	// pods.
 	quota := map[string]any{"count/secrets": "1000000", "pods": "100000"}
 	err := errors.Join(
 		k.repository.Write("kubeop.yaml", layout),
@@ -148,7 +149,7 @@ func (k *kubeop) declareTenant(ctx context.Context, platform *stage.Repository) 
 	return platform.Push(ctx, "Welcome "+tenant)
 }
 
-// declare writes an object of kubeop's API as a file of a repository.
+// declare writes a kubeop object to a file in a repository.
 func declare(kind, name string, spec map[string]any) []byte {
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
@@ -177,8 +178,8 @@ func (k *kubeop) appFile(a app) []byte {
 	return declare("App", a.Name, spec)
 }
 
-// writeManifests writes what an app without a chart delivers. What it delivered the turn before stays, as the app is still
-// made from it until its new app.yaml is pushed as well, and what was before that goes.
+// writeManifests writes the manifests of an app without a chart. It keeps the previous turn, which the app uses until its new
+// app.yaml is pushed, and removes older ones.
 func (k *kubeop) writeManifests(a app) error {
 	in, folder := k.repository, func(turn int) string { return path.Join("projects", project, "apps", a.Name, turnFolder(turn)) }
 	if k.kind == v1alpha1.AppGit {
@@ -245,7 +246,7 @@ func (k *kubeop) deliver(ctx context.Context, apps []app) (time.Time, error) {
 	return time.Now(), nil
 }
 
-// confirm lets a large deletion go ahead, which the operator holds until somebody has looked. It returns when it did.
+// confirm confirms a held deletion of many apps. It returns when it did.
 func (k *kubeop) confirm(ctx context.Context) (confirmed time.Time, err error) {
 	err = stage.Until(ctx, time.Minute, "the removal is noticed", func(ctx context.Context) error {
 		confirmed = time.Now()

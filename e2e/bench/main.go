@@ -1,5 +1,5 @@
-// Command bench is `make bench`: it measures what the operator costs, in requests to the API server above all, with many
-// apps that one commit adds, changes and removes. docs/bench.md says what the figures mean.
+// Command bench is `make bench`. It measures the operator's cost, mainly in requests to the API server, for many apps that one
+// commit adds, changes or removes. docs/bench.md explains the figures.
 package main
 
 import (
@@ -39,8 +39,7 @@ func main() {
 	}
 }
 
-// measureAll makes a run for each size and reports them together. What was measured before something went wrong is
-// reported too.
+// measureAll makes a run for each number of apps. It also reports what was measured before an error.
 func measureAll(ctx context.Context, s settings) error {
 	r := &report{Driver: s.driver, Type: s.kind, Chart: s.chart, Values: s.padding, CPUs: runtime.NumCPU()}
 	say := stage.NewTimeline(os.Stdout)
@@ -66,7 +65,7 @@ func measureAll(ctx context.Context, s settings) error {
 	return verdict(s, r)
 }
 
-// verdict fails a run of kubeop that was over its budgets, or whose figures cannot be trusted.
+// verdict fails a run of kubeop that exceeded its budgets or whose request counts differ.
 func verdict(s settings, r *report) error {
 	if s.driver != "kubeop" || !s.budget {
 		return nil
@@ -81,7 +80,7 @@ func verdict(s settings, r *report) error {
 	return fmt.Errorf("over budget:\n%w", errors.Join(all...))
 }
 
-// measure takes a number of apps through the phases.
+// measure runs the phases for a number of apps.
 func (s settings) measure(ctx context.Context, say *stage.Timeline, size int, r *report) ([]phase, error) {
 	if s.driver == "flux" {
 		driver, err := s.flux.connect(ctx)
@@ -93,7 +92,7 @@ func (s settings) measure(ctx context.Context, say *stage.Timeline, size int, r 
 	return s.onOwnCluster(ctx, say, size, r)
 }
 
-// onOwnCluster measures kubeop on a cluster that is there for this run only.
+// onOwnCluster measures kubeop on a cluster that exists for this run only.
 func (s settings) onOwnCluster(ctx context.Context, say *stage.Timeline, size int, r *report) (phases []phase, err error) {
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
@@ -137,7 +136,7 @@ func (s settings) drive(ctx context.Context, say *stage.Timeline, d driver, size
 	return b.run(ctx, s.phases)
 }
 
-// tellKept says how to look at what stays up, and how to take it down.
+// tellKept prints how to inspect the kept cluster and how to remove it.
 func tellKept(say *stage.Timeline, up *stage.Stage, pid int) {
 	say.Say("The cluster and the operator stay up. To look:\n  export KUBECONFIG=%s\n  tail -f %s\n  less %s\nTo take them down:\n"+
 		"  kill %d; %s down --dir %s; rm -r %s",
@@ -156,7 +155,7 @@ func takeDown(say *stage.Timeline, up *stage.Stage, failed bool) error {
 	return up.Close()
 }
 
-// keepLog copies the operator's log out of the directory that is about to go.
+// keepLog saves the operator's log before its directory is removed.
 func keepLog(up *stage.Stage) (string, error) {
 	const kept = ".build/bench-operator.log"
 	log, err := os.ReadFile(up.Path("operator.log"))

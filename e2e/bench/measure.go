@@ -11,15 +11,15 @@ import (
 	"github.com/kubeop/kubeop/e2e/measure"
 )
 
-// observation is everything that is counted, at one moment.
+// observation is all counters at one time.
 type observation struct {
 	audit  measure.Counts
 	client measure.ClientCounts
-	// peak is in bytes, and so are the memory of the process and that of it and its children together, as PSS.
+	// peak and the PSS values are in bytes: of the process, and of it and its children together.
 	peak, own, all int64
 }
 
-// meter reads what a subject has used.
+// meter reads the resource usage of a process.
 type meter struct {
 	subject
 	log *measure.AuditLog
@@ -49,7 +49,7 @@ func (m *meter) requests() (measure.Counts, error) {
 	return m.log.Read()
 }
 
-// observe reads everything. A new peak of memory begins where fresh is set.
+// observe reads all counters. With fresh it resets the memory peak.
 func (m *meter) observe(ctx context.Context, fresh bool) (observation, error) {
 	o := observation{}
 	var err error
@@ -60,7 +60,7 @@ func (m *meter) observe(ctx context.Context, fresh bool) (observation, error) {
 		return o, err
 	}
 	if m.log == nil {
-		// The client tells no resources, and watches and leases are in.
+		// The client's metrics have no resources, and include watches and leases.
 		for method, n := range o.client.Methods {
 			o.audit.Requests[measure.Request{Verb: method, Resource: "(any)"}] = n
 		}
@@ -84,7 +84,7 @@ func (m *meter) observe(ctx context.Context, fresh bool) (observation, error) {
 	return o, nil
 }
 
-// proportional is the PSS of a process, and of it and its children together.
+// proportional returns the PSS of a process, and of it and its children together.
 func proportional(pid int) (own, all int64, err error) {
 	if own, err = measure.PSS(pid); err != nil {
 		return 0, 0, err
@@ -98,7 +98,7 @@ func proportional(pid int) (own, all int64, err error) {
 	return own, all, err
 }
 
-// client adds up what the controllers say about themselves.
+// client adds up the controllers' own metrics.
 func (m *meter) client(ctx context.Context) (measure.ClientCounts, error) {
 	all := measure.ClientCounts{Methods: map[string]int{}}
 	for _, url := range m.Metrics {
@@ -118,32 +118,33 @@ func (m *meter) client(ctx context.Context) (measure.ClientCounts, error) {
 	return all, nil
 }
 
-// phase is what one act has cost.
+// phase is the cost of one action.
 type phase struct {
 	Name string `json:"name"`
-	// Apps is how many apps the act was about: what costs are divided by.
+	// Apps is the number of apps of the action. Costs are divided by it.
 	Apps int `json:"apps"`
-	// Seconds is how long it took until all were as asked; P50 and P99 how long until half and nearly all were applied.
+	// Seconds is how long it took until all apps had their expected state. P50 and P99 are the times until apps were applied.
 	Seconds float64 `json:"seconds"`
 	P50     float64 `json:"appliedP50,omitempty"`
 	P99     float64 `json:"appliedP99,omitempty"`
-	// Requests are by kind, the most frequent first. What follows is their sum, by what they are.
+	// Requests are by kind, the most frequent first. The next fields are their sums by verb.
 	Requests []line `json:"requests"`
 	Reads    int    `json:"reads"`
 	Writes   int    `json:"writes"`
-	// Watches and Leases are in no other number but Audit.
+	// Watches and Leases are otherwise counted in Audit only.
 	Watches []line `json:"watches,omitempty"`
 	Leases  int    `json:"leases"`
-	// Audit and Client are all requests as the API server and as the client counted them; Audit is 0 without an audit log.
+	// Audit and Client are all requests as counted by the API server and by the client. Audit is 0 without an audit log.
 	Audit  int `json:"audit"`
 	Client int `json:"client"`
-	// Reconciles is how often the controller looked at an app.
+	// Reconciles is the number of reconciliations of apps.
 	Reconciles int     `json:"reconciles"`
 	CPUSeconds float64 `json:"cpuSeconds"`
-	// RSS is at the end, PeakRSS the highest of the phase, in bytes.
+	// RSS is the value at the end and PeakRSS the maximum of the phase, in bytes.
 	RSS     int64 `json:"rss"`
 	PeakRSS int64 `json:"peakRSS"`
-	// PSS is of the operator at the end, AllPSS with the processes in which it evaluates, in bytes; 0 where the processes are elsewhere.
+	// PSS is the operator's value at the end, in bytes. AllPSS includes its evaluation processes. Both are 0 if the processes run
+	// elsewhere.
 	PSS    int64 `json:"pss,omitempty"`
 	AllPSS int64 `json:"allPSS,omitempty"`
 }
@@ -153,13 +154,13 @@ type line struct {
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
 	Count    int    `json:"count"`
-	// Refused is how many of them were answered with an error.
+	// Refused is how many of them got an error.
 	Refused int `json:"refused,omitempty"`
 	// PerApp is Count divided by the apps of the phase.
 	PerApp float64 `json:"perApp"`
 }
 
-// newPhase compares two moments.
+// newPhase returns the difference of two observations.
 func newPhase(name string, apps int, before, after observation) phase {
 	spent := after.audit.Since(before.audit)
 	p := phase{
@@ -191,8 +192,8 @@ func lines(byKind, refused map[measure.Request]int, apps int) []line {
 
 func perApp(count, apps int) float64 { return float64(count) / float64(max(1, apps)) }
 
-// disagreement is what the API server and the client count differently, "" when it is at most one in a hundred. A
-// renewal of the lease may be on its way at either end of a phase, so three requests are let pass.
+// disagreement describes the difference between the counts of the API server and the client, or "" if it is at most 1%. It ignores
+// three requests, because the lease may be renewed at either end of a phase.
 func (p *phase) disagreement() string {
 	apart := math.Abs(float64(p.Audit - p.Client))
 	if p.Audit == 0 || apart <= max(3, 0.01*float64(p.Audit)) {

@@ -13,32 +13,32 @@ import (
 	"github.com/kubeop/kubeop/e2e/measure"
 )
 
-// report is everything that was measured, as -json writes it.
+// report is the whole measurement, in the format of -json.
 type report struct {
 	Driver string `json:"driver"`
 	// Type of the apps.
 	Type string `json:"type"`
-	// Chart is where the chart comes from; Values is how many bytes of values each app has.
+	// Chart is the source of the chart. Values is the size of each app's values in bytes.
 	Chart  string `json:"chart"`
 	Values int    `json:"valuesBytes"`
-	// Kubernetes is the API server's version, CPUs what it and the controllers share.
+	// Kubernetes is the API server's version. CPUs is the number of processors that it and the controllers share.
 	Kubernetes string `json:"kubernetes,omitempty"`
 	CPUs       int    `json:"cpus"`
 	Runs       []run  `json:"runs"`
-	// GrowthPerApp is by how many bytes the peak of memory grows with each app, where there is more than one run.
+	// GrowthPerApp is how many bytes the memory peak grows with each app. It needs more than one run.
 	GrowthPerApp float64 `json:"growthPerApp,omitempty"`
-	// Broken are the budgets that were not kept, and Doubts where the two counts of requests differ.
+	// Broken are the exceeded budgets. Doubts are differences between the two request counts.
 	Broken []string `json:"broken"`
 	Doubts []string `json:"doubts"`
 }
 
-// run is one set of apps taken through the phases.
+// run is the result of all phases for one number of apps.
 type run struct {
 	Apps   int     `json:"apps"`
 	Phases []phase `json:"phases"`
 }
 
-// conclude fills in what follows from the runs.
+// conclude computes the results that need all runs.
 func (r *report) conclude() {
 	if len(r.Runs) > 1 {
 		r.GrowthPerApp = growth(r.Runs)
@@ -65,7 +65,7 @@ func (r *report) writeJSON(path string) error {
 	return nil
 }
 
-// print writes the tables for people.
+// print writes the tables for readers.
 func (r *report) print(out io.Writer) {
 	for _, one := range r.Runs {
 		_, _ = fmt.Fprintf(out, "\n%d apps of type %s, driver %s, chart from %s, %d bytes of values\n\n", one.Apps, r.Type, r.Driver, r.Chart, r.Values)
@@ -103,8 +103,7 @@ func (r *run) printTotals(out io.Writer) {
 		"All PSS is the memory of the operator and the processes in which it evaluates, at the end of the phase.")
 }
 
-// printKinds writes a column for each phase and a line for each kind of request, first those that read, the most
-// frequent first.
+// printKinds writes a line for each kind of request and a column for each phase. Reads come first, then the most frequent.
 func (r *run) printKinds(out io.Writer, of func(phase) []line, show func(line) string) {
 	cells, total := map[measure.Request]map[string]string{}, map[measure.Request]int{}
 	header := []string{"verb and resource"}

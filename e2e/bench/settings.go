@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// maxApps is more than the names of apps and the addresses of a cluster's Services allow for.
+// maxApps is limited by the names of apps and by the addresses of a cluster's Services.
 const maxApps = 9999
 
-// settings are what the command line says.
+// settings are the options of the command line.
 type settings struct {
 	sizes  []int
 	json   string
@@ -33,7 +33,7 @@ type settings struct {
 	flux    fluxSettings
 }
 
-// parseSettings reads the command line. flag.ErrHelp says that help was asked for and given.
+// parseSettings reads the command line. The error flag.ErrHelp means that help was printed.
 func parseSettings(args []string, out io.Writer) (settings, error) {
 	s := settings{}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)

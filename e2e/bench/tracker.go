@@ -13,23 +13,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// progress is how far an app's object says it is.
+// progress is the state that an app's object reports.
 type progress struct {
-	// Input is what it was last asked for, as app.input says it.
+	// Input is the last input that was requested, as app.input returns it.
 	Input string
-	// Applied says that this input is in the cluster, Ready that it works as well.
+	// Applied: this input is in the cluster. Ready: it is also healthy.
 	Applied, Ready bool
-	// Handled is the last request for a look that it answered.
+	// Handled is the last handled reconcile request.
 	Handled string
-	// Says is its summary, for the message of a run that gets stuck; Failed says that it tells of a failure.
+	// Says is its summary, for the error of a run that stops. Failed means that it reports a failure.
 	Says   string
 	Failed bool
 }
 
-// mark is when an app got somewhere.
+// mark is when an app was applied and when it was ready.
 type mark struct{ applied, ready time.Time }
 
-// tracker watches the objects of all apps and remembers when each first was what it is expected to be.
+// tracker watches the objects of all apps and records when each first has its expected state.
 type tracker struct {
 	read func(*unstructured.Unstructured) progress
 
@@ -43,7 +43,7 @@ func newTracker(read func(*unstructured.Unstructured) progress) *tracker {
 	return &tracker{read: read, seen: map[string]progress{}, marks: map[string]mark{}}
 }
 
-// start watches until the context ends. It returns when what is there now is known.
+// start watches until the context ends. It returns after the first list.
 func (t *tracker) start(ctx context.Context, config *rest.Config, at place) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -84,7 +84,7 @@ func (t *tracker) lost(name string, now time.Time) {
 	t.judge(name, now)
 }
 
-// judge marks an app the first time it is what it is expected to be.
+// judge marks an app when it first has its expected state.
 func (t *tracker) judge(name string, now time.Time) {
 	want, expected := t.want[name]
 	if !expected {
@@ -106,7 +106,7 @@ func (t *tracker) judge(name string, now time.Time) {
 	t.marks[name] = m
 }
 
-// expect begins a wait: each of these apps is to become ready with the input given, or to be gone where that is "".
+// expect begins a wait. Each app must become ready with the given input, or must be deleted if the input is "".
 func (t *tracker) expect(inputs map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +116,7 @@ func (t *tracker) expect(inputs map[string]string) {
 	}
 }
 
-// missing is how many apps are not there yet, and what one of them says: one that failed, where there is one.
+// missing returns how many apps do not have their expected state, and the summary of one of them, preferably of a failed one.
 func (t *tracker) missing() (int, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +133,7 @@ func (t *tracker) missing() (int, string) {
 	return count, example
 }
 
-// unanswered is how many apps have not answered a request for a look.
+// unanswered returns how many apps have not handled a reconcile request.
 func (t *tracker) unanswered(token string) (int, string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// progressEvery is how often a wait tells how far it is.
+// progressEvery is how often a wait reports its progress.
 const progressEvery = 5 * time.Second
 
-// wait waits until nothing is missing and tells now and then how far it is.
+// wait waits until nothing is missing and reports its progress regularly.
 func (b *bench) wait(ctx context.Context, what string, missing func() (int, string)) error {
-	patience := 3*time.Minute + time.Duration(len(b.apps))*time.Second
-	told := time.Now()
-	return stage.Until(ctx, patience, what, func(context.Context) error {
-		// The audit log is read on the way, so that it is not rotated away.
+	timeout := 3*time.Minute + time.Duration(len(b.apps))*time.Second
+	reportedAt := time.Now()
+	return stage.Until(ctx, timeout, what, func(context.Context) error {
+		// Read the audit log meanwhile, so that it is not rotated before it is read.
 		if _, err := b.meter.requests(); err != nil {
 			return stage.Final(err)
 		}
@@ -25,20 +25,20 @@ func (b *bench) wait(ctx context.Context, what string, missing func() (int, stri
 			return nil
 		}
 		err := fmt.Errorf("%d of %d to go; %s", left, len(b.apps), example)
-		if time.Since(told) > progressEvery {
+		if time.Since(reportedAt) > progressEvery {
 			b.say.Say("%v", err)
-			told = time.Now()
+			reportedAt = time.Now()
 		}
 		return err
 	})
 }
 
-// quiet waits until there are no requests but those that come by the clock.
+// quiet waits until only periodic requests are left.
 func (b *bench) quiet(ctx context.Context) error { return b.quietWithin(ctx, 2*time.Minute) }
 
-func (b *bench) quietWithin(ctx context.Context, patience time.Duration) error {
+func (b *bench) quietWithin(ctx context.Context, timeout time.Duration) error {
 	last, since := -1, time.Now()
-	return stage.Until(ctx, patience, "quiet", func(ctx context.Context) error {
+	return stage.Until(ctx, timeout, "quiet", func(ctx context.Context) error {
 		now, err := b.work(ctx)
 		if err != nil {
 			return stage.Final(err)
@@ -53,7 +53,7 @@ func (b *bench) quietWithin(ctx context.Context, patience time.Duration) error {
 	})
 }
 
-// work is a number that stands still while nothing is done: requests, or looks where there is no audit log.
+// work is a counter of requests, or of reconciliations without an audit log. It stays constant while nothing is done.
 func (b *bench) work(ctx context.Context) (int, error) {
 	if b.meter.log != nil {
 		now, err := b.meter.requests()
@@ -63,14 +63,14 @@ func (b *bench) work(ctx context.Context) (int, error) {
 	return now.Reconciles, err
 }
 
-// looks waits until as many looks were taken as there are apps and none is due, and at least for a time.
+// looks waits for as many reconciliations as there are apps and until none is due, and for a minimum time.
 func (b *bench) looks(ctx context.Context, name string, before observation, atLeast time.Duration) error {
 	began, asked, left := time.Now(), time.Time{}, len(b.apps)
 	return b.wait(ctx, name, func() (int, string) {
 		if rest := atLeast - time.Since(began); rest > 0 {
 			return left, fmt.Sprintf("%d s to go", int(rest.Seconds()))
 		}
-		// The metrics of thousands of apps are work for the controller too, so they are not asked for at each turn.
+		// Metrics of thousands of apps cost the controller CPU, so do not read them in every iteration.
 		if time.Since(asked) < time.Second {
 			return left, "looks to go"
 		}
@@ -79,7 +79,7 @@ func (b *bench) looks(ctx context.Context, name string, before observation, atLe
 		if err != nil {
 			return left, err.Error()
 		}
-		// Some apps may have been looked at twice before others have had their turn.
+		// Some apps may be reconciled twice before others are reconciled.
 		left = max(now.Pending, len(b.apps)-(now.Reconciles-before.client.Reconciles))
 		return left, "looks to go"
 	})

@@ -66,7 +66,7 @@ func main() {
 	}
 }
 
-// workFor waits until it is told to stop or, where that is given, the time is over.
+// workFor waits for a signal or until the given time is over.
 func workFor(ctx context.Context, last time.Duration) {
 	if last == 0 {
 		<-ctx.Done()
@@ -79,7 +79,7 @@ func workFor(ctx context.Context, last time.Duration) {
 	}
 }
 
-// start adds a line to a file, where it has a name.
+// start appends a line to a file, if it has a name.
 func start(name string) error {
 	if name == "" {
 		return nil
@@ -92,7 +92,7 @@ func start(name string) error {
 	return errors.Join(err, file.Close())
 }
 
-// ask gets a URL, again while nobody answers. An answer other than 200 is an error.
+// ask gets a URL and retries while there is no answer. An answer other than 200 is an error.
 func ask(url string, within time.Duration) (string, error) {
 	began := time.Now()
 	response, err := http.Get(url)
@@ -114,7 +114,7 @@ func ask(url string, within time.Duration) (string, error) {
 	return string(body), nil
 }
 
-// serve answers until ctx ends, then lets open requests finish.
+// serve serves until ctx ends, then waits for open requests.
 func serve(ctx context.Context, address, message string) error {
 	server := &http.Server{Addr: address, Handler: handler(message), ReadHeaderTimeout: 5 * time.Second}
 	go func() {

@@ -66,7 +66,7 @@ func (c Counts) Since(earlier Counts) Counts {
 // All is every request, as the client counts them.
 func (c Counts) All() int { return c.Cost() + sum(c.Watches) + c.Leases }
 
-// Cost is every request that is somebody's work.
+// Cost is every request that causes work.
 func (c Counts) Cost() int { return sum(c.Requests) }
 
 func minus(later, earlier map[Request]int) map[Request]int {
@@ -91,8 +91,7 @@ func sum(byKind map[Request]int) int {
 // large log away and begins a new one; the log is followed there, as long as it is read again before that happens twice.
 type AuditLog struct {
 	path string
-	// users are names or, where they end in ":", the beginnings of names. Who acts as somebody else is counted as who they
-	// are.
+	// users are user names, or prefixes of names if they end in ":". An impersonated request counts for the impersonated user.
 	users []string
 
 	file    *os.File
@@ -238,8 +237,7 @@ func (l *AuditLog) counted(user string) bool {
 	})
 }
 
-// long reports whether the API server tells of the request twice: when the answer begins, and when it ends, which may be
-// much later. The first is counted.
+// long reports whether the API server logs the request twice: when the answer begins, and when it ends.
 func (e *auditEvent) long() bool {
 	return e.Verb == "watch" || slices.Contains([]string{"log", "attach", "exec", "portforward", "proxy"}, e.ObjectRef.Subresource)
 }

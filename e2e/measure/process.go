@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// clockTick is the kernel's unit of CPU time as it tells processes, on every Linux: a hundredth of a second.
+// clockTick is the unit of CPU time in /proc on Linux: a hundredth of a second.
 const clockTick = 0.01
 
 // Usage is what a process of this machine has used.

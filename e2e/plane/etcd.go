@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Snapshot copies the database as it is, as a backup of the machine's disk does.
+// Snapshot copies the database files, as a disk backup does.
 func (p Plane) Snapshot(to string) error {
 	if err := p.Signal("etcd", syscall.SIGSTOP); err != nil {
 		return err
@@ -15,14 +15,14 @@ func (p Plane) Snapshot(to string) error {
 	return errors.Join(os.CopyFS(to, os.DirFS(p.etcd())), p.Signal("etcd", syscall.SIGCONT))
 }
 
-// Restore puts a snapshot in the place of the database and has whoever knows a later state of it start anew: the API server, and the
-// components named. It does not wait for them.
+// Restore replaces the database with a snapshot. It restarts the components that know a later state: the API server and the named
+// components. It does not wait for them.
 func (p Plane) Restore(snapshot string, components ...string) error {
 	fresh, old := p.etcd()+".restored", p.etcd()+".before"
 	if err := errors.Join(os.CopyFS(fresh, os.DirFS(snapshot)), private(fresh)); err != nil {
 		return err
 	}
-	// The database has to be in its place before etcd is started again, a second later.
+	// Replace the database within the second before etcd restarts.
 	if err := errors.Join(p.Signal("etcd", syscall.SIGKILL), os.Rename(p.etcd(), old), os.Rename(fresh, p.etcd())); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (p Plane) Restore(snapshot string, components ...string) error {
 	return os.RemoveAll(old)
 }
 
-// private gives directories the mode that etcd insists on.
+// private sets the directory mode that etcd requires.
 func private(root string) error {
 	return filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {

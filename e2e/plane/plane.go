@@ -1,5 +1,5 @@
-// Package plane reaches the processes and the database of a cluster of e2e/cluster by its directory, to do to them what hosts do:
-// stop, hang, and be restored from a backup.
+// Package plane controls the processes and the database of a cluster of e2e/cluster by its directory. It simulates what can happen
+// on hosts: processes stop or hang, and the database is restored from a backup.
 package plane
 
 import (
@@ -13,7 +13,7 @@ import (
 // Plane is the control plane of the cluster in a directory.
 type Plane struct{ Dir string }
 
-// Signal sends a signal to a component, such as kube-apiserver. The cluster starts what ends again within a second.
+// Signal sends a signal to a component, such as kube-apiserver. The cluster restarts a stopped component within a second.
 func (p Plane) Signal(component string, signal syscall.Signal) error {
 	data, err := os.ReadFile(filepath.Join(p.Dir, "cluster.json"))
 	if err != nil {

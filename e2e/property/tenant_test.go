@@ -221,18 +221,18 @@ func (k *tenant) restore(ctx context.Context) error {
 	return nil
 }
 
-// patience is how long nothing may change before a history counts as stuck, and forever how long it may go on changing. How long
+// stallTimeout is how long nothing may change before a history counts as stuck, and totalTimeout how long it may go on changing. How long
 // all takes is up to the machine: Kubernetes deletes a namespace in ten seconds, and in minutes where it gets no processor.
-const patience, forever = 5 * time.Minute, 20 * time.Minute
+const stallTimeout, totalTimeout = 5 * time.Minute, 20 * time.Minute
 
 // converge confirms whatever waits until the cluster is what Git says.
 func (k *tenant) converge(parent context.Context) error {
-	ctx, cancel := context.WithTimeout(parent, forever)
+	ctx, cancel := context.WithTimeout(parent, totalTimeout)
 	defer cancel()
 	differs := errors.New("nobody looked yet")
 	for differs != nil {
 		was := differs.Error()
-		err := stage.Until(ctx, patience, "the cluster equals Git, or comes nearer", func(ctx context.Context) error {
+		err := stage.Until(ctx, stallTimeout, "the cluster equals Git, or comes nearer", func(ctx context.Context) error {
 			if differs = k.equal(ctx); differs == nil || differs.Error() != was {
 				return nil
 			}
@@ -243,7 +243,7 @@ func (k *tenant) converge(parent context.Context) error {
 			return differs
 		})
 		if ctx.Err() != nil {
-			return fmt.Errorf("something changes for %s, and is not as Git says: %w", forever, differs)
+			return fmt.Errorf("something changes for %s, and is not as Git says: %w", totalTimeout, differs)
 		}
 		if err != nil {
 			return err

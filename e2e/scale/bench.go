@@ -123,7 +123,7 @@ func (b *bench) firstSync(ctx context.Context) error {
 
 // waitReady waits until all apps are Ready. Without any progress for long it gives up.
 func (b *bench) waitReady(ctx context.Context, ready *marks) error {
-	const patience = 5 * time.Minute
+	const timeout = 5 * time.Minute
 	last, progressed := 0, time.Now()
 	for told := time.Now(); ; {
 		// The audit log is read on the way, so that it is not rotated away.
@@ -137,8 +137,8 @@ func (b *bench) waitReady(ctx context.Context, ready *marks) error {
 		if n > last {
 			last, progressed = n, time.Now()
 		}
-		if time.Since(progressed) > patience {
-			return fmt.Errorf("%d of %d apps are ready, and no other became so in %s", n, b.r.Apps, patience)
+		if time.Since(progressed) > timeout {
+			return fmt.Errorf("%d of %d apps are ready, and no other became so in %s", n, b.r.Apps, timeout)
 		}
 		if time.Since(told) > 10*time.Second {
 			b.say.Say("%d of %d apps are ready", n, b.r.Apps)
@@ -176,7 +176,7 @@ func (b *bench) pushes(ctx context.Context) error {
 
 // push measures one commit, until nothing more is done about it.
 func (b *bench) push(ctx context.Context, a appID, turn int) (push, error) {
-	const patience = 5 * time.Minute
+	const timeout = 5 * time.Minute
 	send, err := b.git.change(ctx, a, turn)
 	if err != nil {
 		return push{}, err
@@ -189,7 +189,7 @@ func (b *bench) push(ctx context.Context, a appID, turn int) (push, error) {
 		return push{}, err
 	}
 	pushed := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	at, err := b.applied.wait(ctx, applied(a.key(), strconv.Itoa(turn)))
 	if err != nil {

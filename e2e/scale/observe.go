@@ -55,10 +55,10 @@ var errBusy = errors.New("the operator is never at rest")
 // it too, but with thousands of apps asking for them is more work than what is measured.
 func (b *bench) quietSince(ctx context.Context) (time.Time, error) {
 	const (
-		step     = 100 * time.Millisecond
-		little   = 0.02 // seconds of CPU in a step
-		long     = 1500 * time.Millisecond
-		patience = 3 * time.Minute
+		step    = 100 * time.Millisecond
+		little  = 0.02 // seconds of CPU in a step
+		long    = 1500 * time.Millisecond
+		timeout = 3 * time.Minute
 	)
 	began := time.Now()
 	quiet := began
@@ -75,8 +75,8 @@ func (b *bench) quietSince(ctx context.Context) (time.Time, error) {
 			quiet = time.Now()
 		}
 		last = now
-		if time.Since(began) > patience {
-			return quiet, fmt.Errorf("%w: in %s", errBusy, patience)
+		if time.Since(began) > timeout {
+			return quiet, fmt.Errorf("%w: in %s", errBusy, timeout)
 		}
 	}
 	return quiet, err
@@ -159,8 +159,8 @@ func (b *bench) recorded(ctx context.Context, pushed time.Time) error {
 	if err != nil {
 		return fmt.Errorf("connecting to count apps: %w", err)
 	}
-	const patience, step = 2 * time.Hour, 10 * time.Second
-	err = stage.Until(ctx, patience, "every suspended app is recorded", func(ctx context.Context) error {
+	const timeout, step = 2 * time.Hour, 10 * time.Second
+	err = stage.Until(ctx, timeout, "every suspended app is recorded", func(ctx context.Context) error {
 		if _, err := b.audit.Read(); err != nil { // on the way, so that it is not rotated away
 			return stage.Final(err)
 		}

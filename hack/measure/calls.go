@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// calls are the functions and methods that each file of a package calls of each other, or passes on.
+// calls are the functions and methods of other files in the package that each file calls or passes on.
 type calls map[string]map[string]map[string]bool
 
-// arrow is what one file calls of another.
+// arrow is a call from one file to another.
 type arrow struct {
 	from, to string
 	names    []string
@@ -30,7 +30,7 @@ func (c calls) add(from, to, name string) {
 	c[from][to][name] = true
 }
 
-// arrows is how many pairs of files there are of which the one calls the other.
+// arrows is the number of file pairs with a call.
 func (c calls) arrows() (n int) {
 	for _, to := range c {
 		n += len(to)
@@ -38,7 +38,7 @@ func (c calls) arrows() (n int) {
 	return n
 }
 
-// circles are the arrows from whose end a way leads back to their beginning.
+// circles are the arrows that are part of a circle.
 func (c calls) circles() []arrow {
 	var found []arrow
 	for _, from := range slices.Sorted(maps.Keys(c)) {
@@ -51,7 +51,7 @@ func (c calls) circles() []arrow {
 	return found
 }
 
-// reaches are the files that a file leads to.
+// reaches are the files that a file calls directly or indirectly.
 func (c calls) reaches(from string, seen map[string]bool) map[string]bool {
 	for to := range c[from] {
 		if !seen[to] {

@@ -15,14 +15,14 @@ const (
 	maxFiles  = 20
 	maxLines  = 2500
 	maxFields = 15
-	// maxLevels is the longest chain of imports; the API, which is plain data, does not count, and neither does what only tests import.
+	// maxLevels is the maximum length of a chain of imports. The API, which is plain data, and imports of tests do not count.
 	maxLevels = 6
-	// minLeaves is how many of a hundred packages import no other, but for the API.
+	// minLeaves is the minimum percentage of packages that import no other package except the API.
 	minLeaves = 40
 )
 
-// check holds the packages of a module, which is in the working directory, to the rules, but for what a file allows, and returns what breaks
-// them.
+// check checks the packages of a module in the working directory against the rules and returns the violations that allowed does not
+// list.
 func check(module, allowed string, patterns []string) ([]string, error) {
 	allow, err := readAllowed(allowed)
 	if err != nil {
@@ -63,7 +63,7 @@ func check(module, allowed string, patterns []string) ([]string, error) {
 	return broken, nil
 }
 
-// checkImports holds the chains of imports to the rules.
+// checkImports checks the chains of imports.
 func checkImports(module string, report func(format string, args ...any)) {
 	g := readGraph(module, ".", "")
 	maps.DeleteFunc(g, func(p string, _ map[string]bool) bool {
@@ -84,7 +84,7 @@ func checkImports(module string, report func(format string, args ...any)) {
 	}
 }
 
-// allowance are rules that may be broken; what was taken is no longer in it.
+// allowance is the allowed violations that were not found yet.
 type allowance map[string]bool
 
 func (a allowance) take(what string) bool {
@@ -93,7 +93,7 @@ func (a allowance) take(what string) bool {
 	return ok
 }
 
-// readAllowed reads a file in which each line names what may be broken as check reports it, then " # " and the reason.
+// readAllowed reads a file of allowed violations: each line is a violation as check reports it, then " # " and the reason.
 func readAllowed(path string) (allowance, error) {
 	f, err := os.Open(filepath.Clean(path))
 	if err != nil {

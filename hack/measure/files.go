@@ -17,8 +17,8 @@ import (
 	"strings"
 )
 
-// printFiles lists, for each package, how many of its files call functions of which others, and which of them do so in a circle: there control
-// runs back up. With verbose it says for each such pair of files what the one calls of the other.
+// printFiles lists for each package how many of its files call functions of other files, and which of them form circles. Control
+// flows back up in a circle. With verbose it lists the called functions for each pair of files.
 func printFiles(verbose bool, patterns []string) error {
 	packages, err := readPackages(patterns)
 	if err != nil {
@@ -36,13 +36,13 @@ func printFiles(verbose bool, patterns []string) error {
 	return nil
 }
 
-// checked is a package with what its rules are about.
+// checked is a package with the data that the rules need.
 type checked struct {
 	path  string
 	files []string
 	lines int
 	calls calls
-	// wide are structs with how many fields they have.
+	// wide maps structs to their number of fields.
 	wide map[string]int
 }
 
@@ -97,13 +97,13 @@ func readPackage(p listedPackage, exports map[string]string) (checked, error) {
 	return c, nil
 }
 
-// ofInterface reports whether a function is a method of an interface: who implements it is not known here.
+// ofInterface reports whether a function is an interface method, whose implementation is unknown.
 func ofInterface(f *types.Func) bool {
 	receiver := f.Signature().Recv()
 	return receiver != nil && types.IsInterface(receiver.Type())
 }
 
-// addStructs adds how many fields each struct of a file has.
+// addStructs adds the number of fields of each struct in a file.
 func addStructs(to map[string]int, f *ast.File) {
 	for _, d := range f.Decls {
 		general, ok := d.(*ast.GenDecl)
@@ -127,14 +127,14 @@ func fieldsOf(s *ast.StructType) (n int) {
 	return n
 }
 
-// listedPackage is what the go command says of a package.
+// listedPackage is a package in the output of go list.
 type listedPackage struct {
 	ImportPath, Dir, Export string
 	DepOnly                 bool
 	GoFiles                 []string
 }
 
-// listed returns the packages of the patterns, and where the export data of each of their imports is.
+// listed returns the packages that match the patterns, and the export data files of their imports.
 func listed(patterns []string) (packages []listedPackage, exports map[string]string, err error) {
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,DepOnly,GoFiles"}, patterns...)...)
 	list.Stderr = os.Stderr

@@ -7,7 +7,7 @@ import (
 	"text/template"
 )
 
-// guide is what a visitor needs to look around.
+// guide explains how to look around.
 var guide = template.Must(template.New("guide").Parse(`
 It stays up until Ctrl-C. In another shell:
 
@@ -25,8 +25,8 @@ Ship something yourself. The user is {{.User}}, the password is in {{.PasswordFi
   git clone {{.URL}}
 `))
 
-// showAround prints how to look, and leaves the password in a file that only its owner reads.
-func (r *road) showAround() error {
+// showAround prints the guide and writes the password to a file that only its owner can read.
+func (r *tour) showAround() error {
 	acme := r.samples.Acme
 	file := r.stage.Path("acme.password")
 	if err := os.WriteFile(file, []byte(acme.Password+"\n"), 0o600); err != nil {

@@ -1,7 +1,7 @@
 // Command run is `make run`: it brings up a cluster, a Git server, a registry and the operator on nothing, ships an
 // application by git push, changes it, breaks it and removes it, and then stays up to be looked at.
 //
-//	ONCE=1                end after the road
+//	ONCE=1                end after the tour
 //	NODE=real|simulated   what runs pods; default: real where it can be
 package main
 
@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// dir holds everything of the run; it is gone afterwards.
+// dir holds all files of the run. It is removed at the end.
 const dir = ".build/run"
 
 func main() {
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// run takes down what it brought up however it ends.
+// run always removes what it started.
 func run(ctx context.Context) (err error) {
 	line := stage.NewTimeline(os.Stdout)
 	line.Title("A cluster, a Git server and a registry, on nothing")
@@ -47,8 +47,8 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	line.Say("Kubernetes %s is ready; its node is %s: %s", s.Cluster.Version, s.Cluster.Node.Kind, s.Cluster.Node.Why)
-	r := &road{stage: s, line: line}
-	if err := r.walk(ctx); err != nil {
+	r := &tour{stage: s, line: line}
+	if err := r.run(ctx); err != nil {
 		return err
 	}
 	if os.Getenv("ONCE") != "" {
@@ -61,7 +61,7 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// leave removes the stage; after a failure it first keeps the operator's log where it can be read.
+// leave removes the stage. After a failure it saves the operator's log first.
 func leave(line *stage.Timeline, s *stage.Stage, failed bool) error {
 	if failed {
 		if kept, err := keepLog(s); err == nil {

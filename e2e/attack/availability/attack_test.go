@@ -16,49 +16,51 @@ import (
 
 // attack is a row of the table.
 type attack struct {
-	// id is its number in the findings, such as C1; "" of one of our own. name says what is pushed, or done.
+	// id is the number of a finding, such as C1, or "" if there is none. name describes what is pushed or done.
 	id, name string
-	// key is the name of the App, or what the names of several begin with.
+	// key is the name of the App, or the prefix of the names of several.
 	key string
-	// ready makes what has to be there before, once for a tenant; nil where nothing has.
+	// ready creates what must exist before the attack, once for each tenant. It may be nil.
 	ready func(context.Context, *site) error
 	// push returns the files of the attack.
 	push func(*site) files
-	// does is what is done besides, until the context ends.
+	// does runs besides the push until the context ends.
 	does func(context.Context, *site) error
-	// alone keeps other attacks out of its window, as of what is told of many only some is.
+	// alone runs the attack in its own window, because only some of its many Apps report an error.
 	alone bool
-	// wants are what people are told, of one or the other.
+	// wants are the expected reports. One of them is enough.
 	wants []want
 }
 
-// box is a kind of attacks, by what they attack.
+// box groups attacks by what they attack.
 type box struct {
 	name    string
 	attacks []attack
 }
 
-// want is a condition, an event of the API server's refusal aside, that says something.
+// want is a condition, or a problem of the Repository, that must be reported.
 type want struct {
-	// of is App, Project, Repository; name is "" of the attack's own App and of the tenant's Repository.
+	// of is App, Project or Repository. An empty name means the attack's own App or the tenant's Repository.
 	of, name string
-	// reason is of one of the conditions; "" of any. says is a piece of its message, or of a problem of the Repository.
-	reason, says string
+	// reason is the reason of a condition, or "" for any. message is a part of its message or of a problem of the Repository.
+	reason, message string
 }
 
-// told wants a condition of the attack's App.
-func told(reason, says string) []want { return []want{{of: "App", reason: reason, says: says}} }
+// appReports expects a condition of the attack's App.
+func appReports(reason, message string) []want {
+	return []want{{of: "App", reason: reason, message: message}}
+}
 
-// refused wants a problem in the files.
-func refused(says string) []want { return []want{{of: "Repository", says: says}} }
+// refused expects a problem in the files.
+func refused(message string) []want { return []want{{of: "Repository", message: message}} }
 
-// site is where an attack takes place.
+// site is the tenant and the Apps of an attack.
 type site struct {
 	*tenant
 	key string
 }
 
-// folder is of an App in the project evil; of several n tells them apart.
+// folder is the folder of an App in the project evil. n distinguishes several Apps.
 func (s *site) folder(n ...int) string {
 	return "projects/evil/apps/" + s.app(n...)
 }
@@ -77,12 +79,12 @@ func (s *site) declare(spec string, n ...int) files {
 	return files{s.folder(n...) + "/app.yaml": []byte(fmt.Sprintf(declared, "App", s.app(n...)) + "spec:\n" + spec)}
 }
 
-// happened looks whether an attack was told as it wants.
-func (a attack) happened(t *tenant) func(context.Context) error {
+// reported checks that one of the wants is reported.
+func (a attack) reported(t *tenant) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var all error
 		for _, w := range a.wants {
-			err := w.told(ctx, t, a.key)
+			err := w.check(ctx, t, a.key)
 			if err == nil {
 				return nil
 			}
@@ -92,7 +94,7 @@ func (a attack) happened(t *tenant) func(context.Context) error {
 	}
 }
 
-func (w want) told(ctx context.Context, t *tenant, key string) error {
+func (w want) check(ctx context.Context, t *tenant, key string) error {
 	name := w.name
 	if name == "" {
 		name = key
@@ -119,7 +121,7 @@ func (w want) told(ctx context.Context, t *tenant, key string) error {
 			return err
 		}
 		for _, problem := range repository.Status.Problems {
-			if w.reason == "" && strings.Contains(problem, w.says) {
+			if w.reason == "" && strings.Contains(problem, w.message) {
 				return nil
 			}
 			found = append(found, problem)
@@ -127,12 +129,12 @@ func (w want) told(ctx context.Context, t *tenant, key string) error {
 		object = repository
 	}
 	for _, c := range object.GetConditions() {
-		if (w.reason == "" || c.Reason == w.reason) && strings.Contains(c.Message, w.says) {
+		if (w.reason == "" || c.Reason == w.reason) && strings.Contains(c.Message, w.message) {
 			return nil
 		}
 		found = append(found, c.Type+" "+c.Reason+": "+c.Message)
 	}
-	return fmt.Errorf("%s %s does not say %s %q but:\n  %s", w.of, name, w.reason, w.says, shorten(strings.Join(found, "\n  ")))
+	return fmt.Errorf("%s %s does not say %s %q but:\n  %s", w.of, name, w.reason, w.message, shorten(strings.Join(found, "\n  ")))
 }
 
 // shorten keeps a message readable.

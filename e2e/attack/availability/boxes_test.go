@@ -2,5 +2,5 @@
 
 package availability
 
-// boxed are all attacks, by what they attack.
+// boxed are all attacks, grouped by what they attack.
 var boxed = []box{rendered, built, trees, fetchedAndJudged, requested}

@@ -24,10 +24,10 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// mostDelay is by how much another tenant's pushes may take longer at p99 while a tenant has much to do, in seconds.
+// mostDelay is the maximum added latency of another tenant's pushes at p99 while one tenant has much work, in seconds.
 const mostDelay = 1.0
 
-// working has beta push, and the meter read, until the test ends; it returns what is measured while nothing else happens.
+// working runs beta's pushes and the meter until the test ends. It returns the measurements without other work.
 func working(t *testing.T) *window {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -41,7 +41,7 @@ func working(t *testing.T) *window {
 	return undisturbed(t, "undisturbed")
 }
 
-// delayed holds a window to the delay.
+// delayed checks a window against mostDelay.
 func (w *window) delayed(t *testing.T, control *window) {
 	t.Helper()
 	t.Logf("%s, %.0f s: %s; operator %d MiB (%d)", w.name, w.to.Sub(w.from).Seconds(), w.latency, w.spent.own>>20, control.spent.own>>20)
@@ -58,7 +58,7 @@ const (
 	crowdApps     = 100 // Of each.
 )
 
-// TestAFirstSyncOfThousands has a tenant of 2,000 apps come, which administrators let it have.
+// TestAFirstSyncOfThousands adds a tenant with 2,000 apps, which its limits allow.
 func TestAFirstSyncOfThousands(t *testing.T) {
 	control := working(t)
 	ctx, name := t.Context(), "crowd"
@@ -98,7 +98,7 @@ func TestAFirstSyncOfThousands(t *testing.T) {
 	w.delayed(t, control)
 }
 
-// allReady looks whether so many apps of the tenant are ready.
+// allReady checks that so many apps of the tenant are ready.
 func (t *tenant) allReady(ctx context.Context, want int) error {
 	all := &v1alpha1.AppList{}
 	if err := platform.Client.List(ctx, all, client.MatchingLabels{v1alpha1.RepositoryLabel: t.name}); err != nil {
@@ -118,7 +118,7 @@ func (t *tenant) allReady(ctx context.Context, want int) error {
 	return nil
 }
 
-// floodRate is how many calls a second are made, over so many connections.
+// floodRate is the number of calls per second, over floodConnections connections.
 const (
 	floodRate        = 5000
 	floodConnections = 50
@@ -156,7 +156,7 @@ func TestAFloodOfThePushHook(t *testing.T) {
 	}
 }
 
-// flood makes calls until the context ends, and returns how many were answered.
+// flood calls the hook until the context ends. It returns how many calls were answered.
 func flood(ctx context.Context, repository, signature, body string) int64 {
 	hook, err := url.Parse(platform.HookURL(repository))
 	if err != nil {
@@ -180,7 +180,7 @@ func flood(ctx context.Context, repository, signature, body string) int64 {
 	return answered.Load()
 }
 
-// callAgain makes calls at the rate over one connection until it is closed, and returns how many were answered.
+// callAgain calls the hook at a rate over one connection until it is closed. It returns how many calls were answered.
 func callAgain(ctx context.Context, host, call string) (answered int64) {
 	conn, err := net.DialTimeout("tcp", host, time.Second)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// serveGit answers as Git hosts that are slow, or never end.
+// serveGit serves Git hosts that are slow or never finish an answer.
 func (s *servers) serveGit() {
 	s.mux.HandleFunc("/slow/", func(w http.ResponseWriter, r *http.Request) {
 		slowly(r, 1800*time.Millisecond)
@@ -44,13 +44,13 @@ func (s *servers) serveGit() {
 	})
 }
 
-// blob is an empty blob as packs hold it.
+// blob is an empty blob in pack format.
 func blob() string { return "\x30\x78\x9c\x03\x00\x00\x00\x00\x01" }
 
 // packet is a line of Git's protocol.
 func packet(line string) string { return fmt.Sprintf("%04x%s", len(line)+4, line) }
 
-// endlessly writes until who reads leaves.
+// endlessly writes until the reader disconnects.
 func endlessly(w http.ResponseWriter, r *http.Request, text string) {
 	for r.Context().Err() == nil {
 		if _, err := w.Write([]byte(text)); err != nil {
@@ -59,13 +59,13 @@ func endlessly(w http.ResponseWriter, r *http.Request, text string) {
 	}
 }
 
-// serveCharts answers as chart repositories whose indexes or charts are too much.
+// serveCharts serves chart repositories with indexes or charts that are too large.
 func (s *servers) serveCharts() {
 	s.mux.HandleFunc("/lists/index.yaml", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("apiVersion: v1\nentries: {}\n" + manyLists(30*mebibyte)))
 	})
 	s.mux.HandleFunc("/aliases/index.yaml", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("apiVersion: v1\nentries: {}\n" + laughs(10)))
+		_, _ = w.Write([]byte("apiVersion: v1\nentries: {}\n" + aliasBomb(10)))
 	})
 	s.mux.HandleFunc("/versions/index.yaml", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("apiVersion: v1\nentries:\n  web:\n"))
@@ -91,7 +91,7 @@ func (s *servers) serveCharts() {
 	s.mux.HandleFunc("/bomb/web-1.0.0.tgz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(bomb()) })
 }
 
-// bomb is an archive of less than a megabyte that is 400 MiB unpacked.
+// bomb is an archive of less than a megabyte that unpacks to 400 MiB.
 var bomb = sync.OnceValue(func() []byte {
 	zeros := make([]byte, 15*mebibyte)
 	return archive(27, func(n int) (string, []byte) { return fmt.Sprintf("web/f%d", n), zeros })
@@ -116,7 +116,7 @@ func archive(n int, of func(n int) (string, []byte)) []byte {
 	return out.Bytes()
 }
 
-// serveRegistry answers as a registry whose lists never end and whose artifacts are too much.
+// serveRegistry serves a registry with endless lists and with artifacts that are too large.
 func (s *servers) serveRegistry() {
 	s.mux.HandleFunc("/v2/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Docker-Distribution-Api-Version", "registry/2.0")

@@ -21,32 +21,32 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// meter reads what the operator and the processes in which it evaluates use, and how often it began anew.
+// meter measures the resources of the operator and of its evaluation processes (boxes), and counts its restarts.
 type meter struct {
 	pid int
-	// group is the control group of memory of its container, "" where there is none.
+	// group is the memory control group of its container, or "" if there is none.
 	group string
 
 	mu      sync.Mutex
 	samples []sample
 }
 
-// sample is of one moment, in bytes; CPU of the boxes in seconds since the operator began.
+// sample is one measurement, in bytes. CPU is the boxes' CPU time since the operator started, in seconds.
 type sample struct {
 	at time.Time
-	// own is all that the operator has (RSS), whoever shares it; its part (PSS) and that of the boxes is what they take together.
+	// own is the operator's RSS. Its PSS and that of the boxes add up to what they use together.
 	own, part, boxes int64
 	cpu              float64
 }
 
-// spent is what was used in a while.
+// spent is the resource usage of a period.
 type spent struct {
-	// own is the most memory of the operator itself, usual its median and end the least of the last two seconds, which is what stays;
-	// boxes the most of its processes together, and all of both at once.
+	// own is the operator's maximum memory and usual its median. end is the minimum of the last two seconds, which excludes temporary
+	// memory. boxes is the maximum of its processes together, and all the maximum of everything.
 	own, usual, end, boxes, all int64
-	// cpu is of the boxes, in seconds.
+	// cpu is the CPU time of the boxes, in seconds.
 	cpu float64
-	// restarts are of the operator, kills of any process of its container that the kernel ended for memory.
+	// restarts counts the operator's restarts. kills counts the processes of its container that the kernel killed for memory.
 	restarts, kills int
 }
 
@@ -55,7 +55,7 @@ func newMeter(ctx context.Context) (*meter, error) {
 	return m, m.find(ctx)
 }
 
-// find finds the operator's process, for the first time or after it ended.
+// find finds the operator's process, at first and after a restart.
 func (m *meter) find(ctx context.Context) (err error) {
 	if m.pid, err = platform.OperatorPID(ctx); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (m *meter) find(ctx context.Context) (err error) {
 	return err
 }
 
-// restarts is how often the operator began anew.
+// restarts returns how often the operator was restarted.
 func restarts(ctx context.Context) (int, error) {
 	pod, err := operatorPod(ctx)
 	if err != nil || len(pod.Status.ContainerStatuses) == 0 {
@@ -85,7 +85,7 @@ func operatorPod(ctx context.Context) (*corev1.Pod, error) {
 	return &pods.Items[0], nil
 }
 
-// memoryGroup finds the control group that holds the process to its memory, of version 1 or 2.
+// memoryGroup finds the memory control group of the process, of version 1 or 2.
 func memoryGroup(pid int) (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -108,7 +108,7 @@ func memoryGroup(pid int) (string, error) {
 	return "", nil
 }
 
-// limit says what holds the operator to its memory.
+// limit describes the operator's memory limit.
 func (m *meter) limit() (string, error) {
 	if m.group == "" {
 		return fmt.Sprintf("no control group of memory: the run fails past %d MiB of PSS of the operator and its processes", memoryLimit>>20), nil
@@ -131,7 +131,7 @@ func (m *meter) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		s, err := m.look()
 		if err != nil {
-			_ = m.find(ctx) // It has ended, which is told by its restarts.
+			_ = m.find(ctx) // It has ended; its restarts count that.
 		} else {
 			m.mu.Lock()
 			m.samples = append(m.samples, s)
@@ -182,7 +182,7 @@ func waitedFor(pid int) (float64, error) {
 	return float64(user+system) / 100, errors.Join(err, err2)
 }
 
-// between is what was used from one moment to another.
+// between returns the usage between two times.
 func (m *meter) between(from, to time.Time) spent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -207,7 +207,7 @@ func (m *meter) between(from, to time.Time) spent {
 	return s
 }
 
-// burning is how many processors the boxes have used in the last while.
+// burning returns how many processors the boxes used in the last period.
 func (m *meter) burning(last time.Duration) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,7 +223,7 @@ func (m *meter) burning(last time.Duration) float64 {
 	return 0
 }
 
-// kills is how often the kernel ended a process of the container for memory since it began.
+// kills returns how often the kernel killed a process of the container for memory.
 func (m *meter) kills() (int, error) {
 	for _, file := range []string{"memory.oom_control", "memory.events"} {
 		text, err := os.ReadFile(filepath.Join(m.group, file))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// report gathers what became of the attacks.
+// report collects the results of the attacks.
 type report struct {
 	limit         string
 	before, after *window
@@ -18,7 +18,7 @@ type report struct {
 
 func (r *report) add(all []*outcome) { r.rows = append(r.rows, all...) }
 
-// judge tells the undisturbed figures, before and after, and writes the page when ATTACKS=write asks for it.
+// judge logs the measurements without attacks and the table. With ATTACKS=write it also writes the table into its page.
 func (r *report) judge(t *testing.T) {
 	t.Helper()
 	for _, w := range []*window{r.before, r.after} {
@@ -36,7 +36,7 @@ func (r *report) judge(t *testing.T) {
 	}
 }
 
-// page is where the table is written down.
+// page is the file with the table.
 const page = "../../../docs/attacks.md"
 
 func (r *report) write() error {
@@ -69,7 +69,7 @@ func (r *report) markdown() string {
 	return out.String()
 }
 
-// of is the outcome of an attack by so many tenants, the worst where there are several.
+// of returns the result of an attack by that many tenants. Of several, it is the one with the longest latency.
 func (r *report) of(key string, by int) (worst *outcome) {
 	for _, o := range r.rows {
 		if o.key == key && (o.by == 1) == (by == 1) && (worst == nil || o.w.latency.p99 > worst.w.latency.p99) {
@@ -79,12 +79,12 @@ func (r *report) of(key string, by int) (worst *outcome) {
 	return worst
 }
 
-// cells are the figures of the runs of an attack, of most the larger ones.
+// cells are the measurements of an attack's runs. Most cells show the maximum.
 func cells(runs ...*outcome) []string {
 	var all []string
 	var own int64
 	var restarts int
-	var cpu, told, gone float64
+	var cpu, reported, gone float64
 	held := true
 	for _, o := range runs {
 		if o == nil {
@@ -93,12 +93,12 @@ func cells(runs ...*outcome) []string {
 		}
 		all = append(all, fmt.Sprintf("%.2f s", o.w.latency.p99))
 		own, restarts, cpu = max(own, o.w.spent.own), max(restarts, o.w.spent.restarts), max(cpu, o.w.spent.cpu)
-		told, gone = max(told, o.told.Seconds()), max(gone, o.w.gone.Seconds())
+		reported, gone = max(reported, o.reportedAfter.Seconds()), max(gone, o.w.gone.Seconds())
 		held = held && o.err == nil && len(o.w.broken) == 0
 	}
 	what := "held"
 	if !held {
 		what = "**not held**"
 	}
-	return append(all, fmt.Sprint(own>>20), fmt.Sprint(restarts), fmt.Sprintf("%.1f", cpu), fmt.Sprintf("%.1f", told), fmt.Sprintf("%.1f", gone), what)
+	return append(all, fmt.Sprint(own>>20), fmt.Sprint(restarts), fmt.Sprintf("%.1f", cpu), fmt.Sprintf("%.1f", reported), fmt.Sprintf("%.1f", gone), what)
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pod is an App of one pod with some more fields of its spec.
+// pod is an App with one pod and additional fields of its spec.
 func pod(more string) func(*site) files {
 	return func(s *site) files {
 		return s.declare("  type: Raw\n  raw:\n    manifests:\n    - apiVersion: v1\n      kind: Pod\n      metadata: {name: " + s.app() + "}\n      spec:\n" +
@@ -25,14 +25,14 @@ func pod(more string) func(*site) files {
 	}
 }
 
-// administrators makes a PriorityClass that is for others.
+// administrators creates a PriorityClass for others.
 func administrators(ctx context.Context, _ *site) error {
 	class := &schedulingv1.PriorityClass{Value: 1_000_000}
 	class.Name = "administrators"
 	return client.IgnoreAlreadyExists(platform.Client.Create(ctx, class))
 }
 
-// slowBodies keeps calls of another tenant's push hook open, with a body of which a letter comes each second.
+// slowBodies keeps calls of another tenant's push hook open, with a body of one byte each second.
 func slowBodies(ctx context.Context, _ *site) error {
 	hook, err := url.Parse(platform.HookURL("beta"))
 	if err != nil {
@@ -69,27 +69,27 @@ func slowBodies(ctx context.Context, _ *site) error {
 	return nil
 }
 
-// requested are attacks by what is asked of the API server and of the operator's doors.
+// requested are attacks on the API server and on the operator's ports.
 var requested = box{"the API server and the push hook", []attack{
 	{id: "C4", name: "a kind in lower case, in many apps that retry each second", key: "service",
-		wants: []want{{of: "App", name: "service-0", says: "did you mean Service?"}}, push: apps(number(50, 150), func(n int) string {
+		wants: []want{{of: "App", name: "service-0", message: "did you mean Service?"}}, push: apps(number(50, 150), func(n int) string {
 			const spec = "  {type: Raw, retryInterval: 1s, raw: {manifests: [{apiVersion: v1, kind: service, metadata: {name: s%d}, spec: {ports: [{port: 80}]}}]}}\n"
 			return fmt.Sprintf(spec, n)
 		})},
 	{id: "H5", name: "a PriorityClass for administrators", key: "priority", ready: administrators, push: pod("priorityClassName: administrators"),
-		wants: told("", "priorit")},
+		wants: appReports("", "priorit")},
 	{id: "M4", name: "a pod that takes 30 years to end", key: "grace", push: pod("terminationGracePeriodSeconds: 1000000000"),
-		wants: told("", "terminationGracePeriodSeconds")},
+		wants: appReports("", "terminationGracePeriodSeconds")},
 	{id: "M5", name: "an expression about a Secret by its kind in lower case", key: "secret",
-		wants: []want{{of: "App", reason: "InvalidExpression", says: "Secret"}, {of: "Repository", says: "apps/secret/"}},
+		wants: []want{{of: "App", reason: "InvalidExpression", message: "Secret"}, {of: "Repository", message: "apps/secret/"}},
 		push: source("  type: Raw\n  dependsOn: [{apiVersion: v1, kind: secret, name: git, readyExpr: \"dep.data.password == 'x'\"}]\n" +
 			"  raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}\n")},
 	{id: "M2", name: "slow bodies at another tenant's push hook", key: "bodies", does: slowBodies},
 	{name: "unknown kinds in many apps that retry each second", key: "unknown",
-		wants: []want{{of: "App", name: "unknown-0", says: "Thing"}}, push: apps(number(30, 100), func(n int) string {
+		wants: []want{{of: "App", name: "unknown-0", message: "Thing"}}, push: apps(number(30, 100), func(n int) string {
 			return fmt.Sprintf("  {type: Raw, retryInterval: 1s, raw: {manifests: [{apiVersion: example%d.com/v1, kind: Thing, metadata: {name: t}}]}}\n", n)
 		})},
-	{name: "an app above the quota, retried each second", key: "quota", wants: told("", "quota"), push: func(s *site) files {
+	{name: "an app above the quota, retried each second", key: "quota", wants: appReports("", "quota"), push: func(s *site) files {
 		var services strings.Builder
 		for n := range 110 {
 			fmt.Fprintf(&services, "    - {apiVersion: v1, kind: Service, metadata: {name: q%d}, spec: {ports: [{port: 80}]}}\n", n)

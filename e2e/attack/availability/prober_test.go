@@ -18,14 +18,14 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// prober is a tenant that works as ever: it pushes a change of one of its apps, waits until the Deployment has it, and goes on with
-// the next.
+// prober is a tenant that works normally. It pushes a change of one of its apps, waits until the Deployment has it, and continues
+// with the next app.
 type prober struct {
 	*tenant
 	turns  int
 	mu     sync.Mutex
 	probes []probe
-	// began is when the push that is under way was, zero where none is.
+	// began is the time of the current push, or zero if there is none.
 	began time.Time
 }
 
@@ -35,7 +35,7 @@ type probe struct {
 	at  time.Time
 	// took is from the end of git push until the Deployment has the change, in seconds.
 	took float64
-	// why is what people are told of one that takes long.
+	// why is what the status reports of a slow push.
 	why string
 	err error
 }
@@ -55,7 +55,7 @@ spec:
         env: [{name: TURN, value: "%[2]s"}]
 `
 
-// probed are the apps by their names, one of each type; of is what a push changes.
+// probed are the apps by name, one of each type. of is what a push changes.
 var probed = []struct {
 	name string
 	spec string
@@ -104,21 +104,21 @@ func newProber(ctx context.Context, name string) (*prober, error) {
 		return nil, err
 	}
 	for _, app := range probed {
-		if err := stage.Until(ctx, patience, "the Deployment "+app.name, p.arrived(app.name, "0")); err != nil {
+		if err := stage.Until(ctx, stepTimeout, "the Deployment "+app.name, p.arrived(app.name, "0")); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-// change adds the files of another turn of an app.
+// change adds the files of the next turn of an app.
 func (p *prober) change(n int, turn string, to files) {
 	for name, content := range probed[n].of(turn) {
 		to["projects/shop/apps/"+probed[n].name+"/"+name] = content
 	}
 }
 
-// arrived looks whether the Deployment of an app has a turn.
+// arrived checks that an app's Deployment has a turn.
 func (p *prober) arrived(app, turn string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
@@ -159,7 +159,7 @@ func (p *prober) begin(at time.Time) {
 	p.began = at
 }
 
-// settled waits until what was pushed before a moment has arrived, or never will.
+// settled waits until every push before a given time has arrived or has failed.
 func (p *prober) settled(to time.Time) {
 	for {
 		p.mu.Lock()
@@ -182,13 +182,13 @@ func (p *prober) push(ctx context.Context, n int) probe {
 	one.at = time.Now()
 	if err := stage.Until(ctx, 5*time.Second, one.app, p.arrived(one.app, turn)); err != nil && ctx.Err() == nil {
 		one.why = p.why(ctx, one.app)
-		one.err = stage.Until(ctx, patience, one.app, p.arrived(one.app, turn))
+		one.err = stage.Until(ctx, stepTimeout, one.app, p.arrived(one.app, turn))
 	}
 	one.took = time.Since(one.at).Seconds()
 	return one
 }
 
-// why is what the Repository and an app say.
+// why returns the conditions of the Repository and of an app.
 func (p *prober) why(ctx context.Context, app string) string {
 	r, a := &v1alpha1.Repository{}, &v1alpha1.App{}
 	err := errors.Join(platform.Client.Get(ctx, client.ObjectKey{Name: p.name}, r),
@@ -202,17 +202,17 @@ func (p *prober) why(ctx context.Context, app string) string {
 	return text
 }
 
-// latency is of the pushes of a while.
+// latency is the latency of the pushes of a period.
 type latency struct {
 	n             int
 	p50, p99, max float64
-	// slowest is the app whose push took the longest, into how many seconds after the beginning that was pushed.
+	// slowest is the app of the slowest push, and into how many seconds after the beginning it was pushed.
 	slowest, why string
 	into         float64
 	err          error
 }
 
-// between is the latency of what was pushed from one moment to another, and of what was still under way.
+// between returns the latency of the pushes between two times, and of those not finished.
 func (p *prober) between(from, to time.Time) latency {
 	p.mu.Lock()
 	defer p.mu.Unlock()

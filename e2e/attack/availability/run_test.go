@@ -18,52 +18,52 @@ import (
 
 // What must hold while tenants attack.
 const (
-	mostLatency = 2.0 // Seconds from push to Deployment, of another tenant, at p99, or
-	mostSlower  = 10  // times what it takes undisturbed, where the machine is so slow that this is more.
-	mostGrowth  = 1.2 // Of the memory of the operator itself, at its median and in the end, to the undisturbed one.
-	mostPeak    = 1.8 // Of the same, at any moment.
+	mostLatency = 2.0 // Seconds from the push of another tenant to its Deployment, at p99, or
+	mostSlower  = 10  // times the latency without attacks, if that is more (slow machines).
+	mostGrowth  = 1.2 // Growth of the operator's own memory, at its median and in the end.
+	mostPeak    = 1.8 // Growth of its maximum.
 	mostGone    = 30 * time.Second
-	mostMove    = 30 * time.Second // For the attackers' own other app.
-	mostBurning = 0.3              // Processors that boxes use once all is told.
-	mostCalm    = 60 * time.Second // Until they use no more, after all is told.
+	mostMove    = 30 * time.Second // For the update of the attackers' other app.
+	mostBurning = 0.3              // Processors that boxes use once all attacks are reported.
+	mostCalm    = 60 * time.Second // Until they use no more, after all attacks are reported.
 )
 
 // atLeast is how long a window is, so that several pushes fall into it.
 const atLeast = 6 * time.Second
 
-// batch are attacks that one tenant pushes with one commit.
+// batch is the attacks that one tenant pushes in one commit.
 type batch struct {
 	box     string
 	attacks []attack
 }
 
-// outcome is what became of an attack of one tenant.
+// outcome is the result of an attack by one tenant.
 type outcome struct {
 	attack
 	box    string
 	tenant string
 	by     int
-	// told is how long it took until people were told.
-	told time.Duration
-	mu   sync.Mutex
-	err  error
-	w    *window
+	// reportedAfter is how long it took until the attack was reported.
+	reportedAfter time.Duration
+	mu            sync.Mutex
+	err           error
+	w             *window
 }
 
-// window is a while in which one or more tenants attack.
+// window is a period in which one or more tenants attack.
 type window struct {
 	name     string
 	from, to time.Time
 	latency  latency
 	spent    spent
-	// moved, calm and gone are the longest of the attackers.
+	// moved, calm and gone are the longest times of all attackers.
 	moved, calm, gone time.Duration
 	broken            []string
-	// restarts is how often the operator had begun anew before.
+	// restarts is the operator's restart count at the beginning.
 	restarts int
 }
 
-// TestAvailability measures an undisturbed while, has one tenant attack and then three at once, and measures again.
+// TestAvailability measures without attacks, with one attacker, with three attackers, and again without attacks.
 func TestAvailability(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -102,7 +102,7 @@ func TestAvailability(t *testing.T) {
 	r.judge(t)
 }
 
-// undisturbed measures while nobody attacks.
+// undisturbed measures without attacks.
 func undisturbed(t *testing.T, name string) *window {
 	t.Helper()
 	w := &window{name: name}
@@ -112,7 +112,7 @@ func undisturbed(t *testing.T, name string) *window {
 	return w
 }
 
-// gather is what is run together: each attack by itself where all is run, else some of a box at a time.
+// gather groups the attacks of each box into batches. In a full run each attack is a batch of its own.
 func gather() []batch {
 	most := 5
 	if full {
@@ -140,7 +140,8 @@ func gather() []batch {
 	return all
 }
 
-// run has each tenant push a batch, all at the same time, waits until all is told, has it removed and waits until it is gone.
+// run lets each tenant push a batch at the same time. It waits until all attacks are reported, removes them, and waits until they
+// are gone.
 func run(t *testing.T, control *window, by []*tenant, batches ...batch) (*window, []*outcome) {
 	t.Helper()
 	if len(batches) > 1 {
@@ -175,7 +176,7 @@ func run(t *testing.T, control *window, by []*tenant, batches ...batch) (*window
 	parts.Wait()
 	w.end(t)
 	w.judge(control)
-	w.tell(t, all, control)
+	w.log(t, all, control)
 	return w, all
 }
 
@@ -187,7 +188,7 @@ func (b batch) name() string {
 	return b.box + ": " + strings.Join(names, ", ")
 }
 
-// prepare commits what is pushed when all are ready.
+// prepare commits the batch. It is pushed when all tenants are ready.
 func (t *tenant) prepare(ctx context.Context, b batch) error {
 	with := files{}
 	for _, a := range b.attacks {
@@ -204,10 +205,10 @@ func (t *tenant) prepare(ctx context.Context, b batch) error {
 	return t.commit(ctx, "Attack", with)
 }
 
-// took is what an attack of one tenant took until it was over.
+// took is how long the phases of one tenant's attack took.
 type took struct{ moved, calm, gone time.Duration }
 
-// attack pushes what is prepared, waits until all of it is told, moves the app steady, and removes the attack again.
+// attack pushes the prepared commit, waits until all attacks are reported, updates the app steady, and removes the attacks.
 func (t *tenant) attack(ctx context.Context, all []*outcome) (x took, err error) {
 	began := time.Now()
 	if err := t.push(ctx); err != nil {
@@ -215,7 +216,7 @@ func (t *tenant) attack(ctx context.Context, all []*outcome) (x took, err error)
 	}
 	doing, stop := context.WithCancel(ctx)
 	defer stop()
-	var acts, told sync.WaitGroup
+	var acts, reports sync.WaitGroup
 	for _, o := range all {
 		if o.tenant != t.name {
 			continue
@@ -223,7 +224,7 @@ func (t *tenant) attack(ctx context.Context, all []*outcome) (x took, err error)
 		if o.does != nil {
 			acts.Go(func() { o.act(doing, t) })
 		}
-		told.Go(func() { o.wait(ctx, t, began) })
+		reports.Go(func() { o.wait(ctx, t, began) })
 	}
 	moving := time.Now()
 	err = t.move(ctx)
@@ -231,7 +232,7 @@ func (t *tenant) attack(ctx context.Context, all []*outcome) (x took, err error)
 		err = stage.Until(ctx, 3*mostMove, "the attacker's own other app moves", t.moved)
 	}
 	x.moved = time.Since(moving)
-	told.Wait()
+	reports.Wait()
 	time.Sleep(time.Until(began.Add(atLeast)))
 	stop()
 	acts.Wait()
@@ -248,22 +249,22 @@ func (t *tenant) attack(ctx context.Context, all []*outcome) (x took, err error)
 	return x, errors.Join(err, err2)
 }
 
-// act does what is done besides the push, until the context ends.
+// act runs the attack's actions besides the push until the context ends.
 func (o *outcome) act(ctx context.Context, t *tenant) {
 	if err := o.does(ctx, &site{t, o.key}); err != nil && ctx.Err() == nil {
 		o.failed(err)
 	}
 }
 
-// wait waits until people are told.
+// wait waits until the attack is reported.
 func (o *outcome) wait(ctx context.Context, t *tenant, began time.Time) {
 	if len(o.wants) == 0 {
 		return
 	}
-	if err := stage.Until(ctx, patience, o.key, o.happened(t)); err != nil {
+	if err := stage.Until(ctx, stepTimeout, o.key, o.reported(t)); err != nil {
 		o.failed(err)
 	}
-	o.told = time.Since(began)
+	o.reportedAfter = time.Since(began)
 }
 
 func (o *outcome) failed(err error) {
@@ -272,7 +273,7 @@ func (o *outcome) failed(err error) {
 	o.err = errors.Join(o.err, err)
 }
 
-// remove removes all that attacks by one commit, and waits until it is gone.
+// remove removes all attacks in one commit and waits until they are gone.
 func (t *tenant) remove(ctx context.Context) (time.Duration, error) {
 	back := files{
 		"projects/shop/project.yaml": fmt.Appendf(nil, declared, "Project", "shop"), "projects/evil/project.yaml": fmt.Appendf(nil, declared, "Project", "evil"),
@@ -314,7 +315,7 @@ func (w *window) end(t *testing.T) {
 	}
 }
 
-// judge says what of what must hold did not.
+// judge adds every violated limit to w.broken.
 func (w *window) judge(control *window) {
 	say := func(bad bool, format string, args ...any) {
 		if bad {
@@ -338,14 +339,14 @@ func (w *window) judge(control *window) {
 	say(w.gone > mostGone, "what attacked was gone after %.0f s", w.gone.Seconds())
 }
 
-func (w *window) tell(t *testing.T, all []*outcome, control *window) {
+func (w *window) log(t *testing.T, all []*outcome, control *window) {
 	t.Helper()
 	t.Logf("%s\n    %.0f s: %s; operator %d/%d/%d MiB (%d), boxes %d MiB %.1f s CPU, all %d MiB, %d kills, moved %.1f s, calm %.1f s, gone %.1f s",
 		w.name, w.to.Sub(w.from).Seconds(), w.latency,
 		w.spent.own>>20, w.spent.usual>>20, w.spent.end>>20, control.spent.own>>20, w.spent.boxes>>20, w.spent.cpu, w.spent.all>>20, w.spent.kills,
 		w.moved.Seconds(), w.calm.Seconds(), w.gone.Seconds())
 	for _, o := range all {
-		t.Logf("    %-14s %-6s told %5.1f s %s", o.key, o.tenant, o.told.Seconds(), o.trouble())
+		t.Logf("    %-14s %-6s reported after %5.1f s %s", o.key, o.tenant, o.reportedAfter.Seconds(), o.trouble())
 		if o.err != nil {
 			t.Errorf("%s by %s: %v", o.key, o.tenant, o.err)
 		}

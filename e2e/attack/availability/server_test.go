@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// servers are hosts of attackers, which the administrators allow to be reached: Git, charts, artifacts and images, each by its path.
+// servers are the attackers' hosts for Git, charts, artifacts and images, one path each. The administrators allow their address.
 type servers struct {
 	// address is host and port as the operator reaches them; silent are those of the ones that are slow or say nothing, which is held
 	// against all that a host has.
@@ -17,7 +17,7 @@ type servers struct {
 	mux             *http.ServeMux
 }
 
-// serveHostile serves until the context ends, at an address of this machine that pods reach.
+// serveHostile serves until the context ends, at an address of this machine that pods can reach.
 func serveHostile(ctx context.Context, host string) (*servers, error) {
 	s := &servers{mux: http.NewServeMux()}
 	s.serveGit()
@@ -36,7 +36,7 @@ func serveHostile(ctx context.Context, host string) (*servers, error) {
 	return s, nil
 }
 
-// slowly answers nothing for a while, unless who asks leaves.
+// slowly delays its answer until the client disconnects or a while has passed.
 func slowly(r *http.Request, long time.Duration) {
 	select {
 	case <-r.Context().Done():

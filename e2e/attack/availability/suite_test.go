@@ -1,8 +1,8 @@
 //go:build e2e
 
-// Package availability has tenants attack a running platform with everything that they may push, while another tenant works. That one's
-// pushes arrive as ever, the operator neither restarts nor grows, the attackers' own other apps move, and when what attacks is
-// removed it is gone soon. docs/attacks.md is its table.
+// Package availability lets tenants attack a running platform with everything they may push, while another tenant works. That
+// tenant's pushes must arrive as usual. The operator must not restart or grow. The attackers' other apps must be updated. Removed
+// attacks must be gone soon. docs/attacks.md lists the results.
 package availability
 
 import (
@@ -21,14 +21,14 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// The operator as it is attacked: by its chart, with this limit of memory, and evaluating processes that fit into it.
+// The attacked operator: installed by its chart, with this memory limit and evaluation processes that fit into it.
 const (
 	memoryLimit = 512 << 20
 	boxes       = 2
 	boxMemory   = 128
 )
 
-// full runs every attack in a window of its own, by each of the three attackers, and the numbers of the findings.
+// full runs every attack in its own window, by each of the three attackers, with the sizes of the findings.
 var full = os.Getenv("ATTACK") == "full"
 
 var (
@@ -39,7 +39,7 @@ var (
 	operator *meter
 	beta     *prober
 	hostile  *servers
-	// attackers are three tenants; the first attacks alone, then all.
+	// attackers are three tenants. First one attacks alone, then all attack.
 	attackers []*tenant
 )
 
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runAll brings a platform up with its tenants, runs the attacks and takes everything away again.
+// runAll starts a platform with its tenants, runs the attacks and removes the platform.
 func runAll(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -120,5 +120,5 @@ func prepare(ctx context.Context) error {
 	return err
 }
 
-// patience is how long something may take that is not what is measured.
-const patience = 60 * time.Second
+// stepTimeout is how long something may take that is not what is measured.
+const stepTimeout = 60 * time.Second

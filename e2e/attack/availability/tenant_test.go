@@ -18,16 +18,16 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// tenant has a repository of its own, a project shop with the app steady, and a project evil for what attacks.
+// tenant has its own repository, a project shop with the app steady, and a project evil for attacks.
 type tenant struct {
 	name string
 	repo *stage.Repository
-	// pushed is the newest commit, and turn what the app steady was told last.
+	// pushed is the newest commit, and turn the last pushed turn of the app steady.
 	pushed string
 	turn   int
-	// prepared are the attacks for which all is ready.
+	// prepared are the attacks whose ready function has run.
 	prepared map[string]bool
-	// limits are spec.limits of its Tenant, as YAML; "" are the defaults.
+	// limits are spec.limits of its Tenant as YAML, or "" for the defaults.
 	limits string
 }
 
@@ -51,7 +51,7 @@ const (
 // files are contents by path in a repository.
 type files map[string][]byte
 
-// newTenant makes a tenant and waits until its app steady is there. In its projects is the Secret git for its own repository.
+// newTenant creates a tenant and waits for its app steady. Its projects have the Secret git for its own repository.
 func newTenant(ctx context.Context, name string) (*tenant, error) {
 	repo, err := newRepository(ctx, name)
 	if err != nil {
@@ -72,13 +72,13 @@ func newTenant(ctx context.Context, name string) (*tenant, error) {
 	if err := t.welcome(ctx); err != nil {
 		return nil, err
 	}
-	if err := stage.Until(ctx, patience, name+" is there", t.moved); err != nil {
+	if err := stage.Until(ctx, stepTimeout, name+" is there", t.moved); err != nil {
 		return nil, err
 	}
 	for _, project := range []string{"shop", "evil"} {
 		secret := &corev1.Secret{StringData: map[string]string{"username": repo.User, "password": repo.Password}}
 		secret.Namespace, secret.Name = t.namespace(project), "git"
-		err := stage.Until(ctx, patience, "the namespace of "+project, func(ctx context.Context) error { return platform.Client.Create(ctx, secret) })
+		err := stage.Until(ctx, stepTimeout, "the namespace of "+project, func(ctx context.Context) error { return platform.Client.Create(ctx, secret) })
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (t *tenant) welcome(ctx context.Context) error {
 
 func (t *tenant) namespace(project string) string { return v1alpha1.ProjectNamespace(t.name, project) }
 
-// commit commits files on top of what is there; folders in removed go.
+// commit commits files on top of the current ones, after deleting the folders in removed.
 func (t *tenant) commit(ctx context.Context, message string, with files, removed ...string) error {
 	from := ""
 	if t.pushed != "" {
@@ -140,7 +140,7 @@ func (t *tenant) move(ctx context.Context) error {
 	return t.push(ctx)
 }
 
-// moved looks whether the app steady has made the ConfigMap of its newest turn.
+// moved checks that the app steady has the ConfigMap of its newest turn.
 func (t *tenant) moved(ctx context.Context) error {
 	made := &corev1.ConfigMap{}
 	if err := platform.Client.Get(ctx, client.ObjectKey{Namespace: t.namespace("shop"), Name: "steady"}, made); err != nil {
@@ -152,8 +152,8 @@ func (t *tenant) moved(ctx context.Context) error {
 	return nil
 }
 
-// clean looks whether of the tenant nothing is left but what it began with, and its Repository has nothing to tell. What the
-// removal of many apps asks to be confirmed is confirmed.
+// clean checks that only the tenant's initial objects are left and that its Repository reports no problem. It confirms held
+// deletions of apps.
 func (t *tenant) clean(ctx context.Context) error {
 	repository := &v1alpha1.Repository{}
 	if err := platform.Client.Get(ctx, client.ObjectKey{Name: t.name}, repository); err != nil {
@@ -175,7 +175,7 @@ func (t *tenant) clean(ctx context.Context) error {
 	return platform.Ready(ctx, repository, "", t.name)
 }
 
-// left names the Apps, Projects and namespaces of the tenant that it did not begin with.
+// left lists the tenant's Apps, Projects and namespaces that it did not have at first.
 func (t *tenant) left(ctx context.Context) ([]string, error) {
 	apps, projects, namespaces := &v1alpha1.AppList{}, &v1alpha1.ProjectList{}, &corev1.NamespaceList{}
 	for list, label := range map[client.ObjectList]string{apps: v1alpha1.RepositoryLabel, projects: v1alpha1.RepositoryLabel, namespaces: v1alpha1.TenantLabel} {
@@ -203,7 +203,7 @@ func (t *tenant) left(ctx context.Context) ([]string, error) {
 	return left, nil
 }
 
-// newRepository makes a repository that tells the operator of pushes, and the Secrets "<name>-git" and "<name>-hook".
+// newRepository creates a repository whose pushes call the operator's push hook, and the Secrets "<name>-git" and "<name>-hook".
 func newRepository(ctx context.Context, name string) (*stage.Repository, error) {
 	key := rand.Text()
 	r, err := platform.CreateRepository(ctx, name, key)

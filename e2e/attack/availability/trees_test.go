@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// raw is an App of manifests in a folder beside it.
+// raw is an App of manifests in its folder.
 func raw(of map[string]string) func(*site) files {
 	return func(s *site) files {
 		all := s.declare("  {type: Raw, raw: {path: m}}\n")
@@ -19,7 +19,7 @@ func raw(of map[string]string) func(*site) files {
 	}
 }
 
-// manifests are n ConfigMaps of a megabyte each, of which Git has little.
+// manifests are n ConfigMaps of a megabyte each, which Git compresses well.
 func manifests(n int) func(*site) files {
 	return func(s *site) files {
 		text := strings.Repeat("x", 990_000)
@@ -31,7 +31,7 @@ func manifests(n int) func(*site) files {
 	}
 }
 
-// apps are n Apps, each declared by what spec returns.
+// apps are n Apps with the specs that spec returns.
 func apps(n int, spec func(n int) string) func(*site) files {
 	return func(s *site) files {
 		all := files{}
@@ -42,12 +42,12 @@ func apps(n int, spec func(n int) string) func(*site) files {
 	}
 }
 
-// small is an App of one small ConfigMap of that number.
+// small is an App with one small ConfigMap.
 func small(n int) string {
 	return fmt.Sprintf("  {type: Raw, raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c%d}}]}}\n", n)
 }
 
-// appFile is an App of which the text of app.yaml is given.
+// appFile is an App with a given app.yaml.
 func appFile(text string) func(*site) files {
 	return func(s *site) files {
 		return files{s.folder() + "/app.yaml": []byte(fmt.Sprintf(declared, "App", s.app()) + text)}
@@ -61,9 +61,9 @@ func number(few, many int) int {
 	return few
 }
 
-// trees are attacks by what is read of a commit, and by values.
+// trees are attacks by the tree of a commit and by values.
 var trees = box{"trees and values", []attack{
-	{id: "C3", name: "an app of hundreds of manifests of 1 MB", key: "megabytes", push: manifests(number(300, 1500)), wants: told("TooLarge", "appBytes")},
+	{id: "C3", name: "an app of hundreds of manifests of 1 MB", key: "megabytes", push: manifests(number(300, 1500)), wants: appReports("TooLarge", "appBytes")},
 	{id: "C3", name: "hundreds of suspended apps of 900 KB", key: "suspended", wants: refused(""), push: apps(number(200, 1000), func(int) string {
 		return "  {type: Raw, suspend: true, raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: " +
 			strings.Repeat("x", 900_000) + "}}]}}\n"
@@ -83,9 +83,9 @@ var trees = box{"trees and values", []attack{
 		wants: refused("brackets/app.yaml")},
 	{name: "an app.yaml of 300,000 empty lists", key: "empty", push: appFile("spec: [" + strings.Repeat("[],", 300_000) + "[]]\n"),
 		wants: refused("empty/app.yaml")},
-	{name: "an app.yaml of ten billion words by aliases", key: "billion", push: appFile(laughs(10)), wants: refused("billion/app.yaml")},
+	{name: "an app.yaml of ten billion words by aliases", key: "billion", push: appFile(aliasBomb(10)), wants: refused("billion/app.yaml")},
 	{name: "values of 5 MiB of empty lists, in a file beside the app", key: "values",
-		wants: []want{{of: "App", reason: "ValuesFailed"}, {of: "App", reason: "RenderFailed"}, {of: "Repository", says: "values"}},
+		wants: []want{{of: "App", reason: "ValuesFailed"}, {of: "App", reason: "RenderFailed"}, {of: "Repository", message: "values"}},
 		push: func(s *site) files {
 			all := s.chart(map[string]string{"templates/a.yaml": configMap("a")})
 			maps.Copy(all, s.declare("  {type: Helm, helm: {path: chart, valuesFiles: [v.yaml]}}\n"))
@@ -96,7 +96,7 @@ var trees = box{"trees and values", []attack{
 		push: func(s *site) files {
 			all := s.chart(map[string]string{"templates/a.yaml": configMap("a")})
 			maps.Copy(all, s.declare("  {type: Helm, helm: {path: chart, valuesFiles: [v.yaml]}}\n"))
-			all[s.folder()+"/v.yaml"] = []byte(laughs(10))
+			all[s.folder()+"/v.yaml"] = []byte(aliasBomb(10))
 			return all
 		}},
 	{name: "a dependency cycle of 8 apps", key: "circle", wants: refused("circle-"), push: func(s *site) files {
@@ -111,10 +111,10 @@ var trees = box{"trees and values", []attack{
 		}
 		return all
 	}},
-	{name: "an app of 20,001 files", key: "heap", wants: []want{{of: "Repository", says: "heap"}, {of: "App", says: "files"}}, push: func(s *site) files {
+	{name: "an app of 20,001 files", key: "heap", wants: []want{{of: "Repository", message: "heap"}, {of: "App", message: "files"}}, push: func(s *site) files {
 		return raw(manyFiles(20_001))(s)
 	}},
-	{name: "an app of 6,000 objects", key: "objects", wants: told("TooLarge", "5000"), push: func(s *site) files {
+	{name: "an app of 6,000 objects", key: "objects", wants: appReports("TooLarge", "5000"), push: func(s *site) files {
 		of := map[string]string{}
 		for n := range 12 {
 			of[fmt.Sprintf("%d.yaml", n)] = strings.ReplaceAll(manyObjects(500), "name: o", fmt.Sprintf("name: o%d-", n))
@@ -122,9 +122,9 @@ var trees = box{"trees and values", []attack{
 		return raw(of)(s)
 	}},
 	{name: "hundreds of small apps that are created and deleted", key: "many",
-		wants: []want{{of: "App", name: "many-0", reason: "Succeeded"}, {of: "Repository", says: "apps"}}, push: apps(number(100, 500), small)},
-	{name: "apps that request the same object each second", key: "quarrel", alone: true,
-		wants: []want{{of: "App", name: "quarrel-1", says: "belongs to"}, {of: "App", name: "quarrel-2", says: "belongs to"}},
+		wants: []want{{of: "App", name: "many-0", reason: "Succeeded"}, {of: "Repository", message: "apps"}}, push: apps(number(100, 500), small)},
+	{name: "apps that request the same object each second", key: "conflict", alone: true,
+		wants: []want{{of: "App", name: "conflict-1", message: "belongs to"}, {of: "App", name: "conflict-2", message: "belongs to"}},
 		push: apps(number(30, 300), func(int) string {
 			return "  {type: Raw, retryInterval: 1s, raw: {manifests: [{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}]}}\n"
 		})},

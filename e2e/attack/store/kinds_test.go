@@ -12,8 +12,8 @@ const (
 	selector = "selector: {matchLabels: {a: b}}"
 )
 
-// kinds are the least objects of each kind that an app may hold, by resource; "" of one that this cluster does not serve, or that
-// nobody may create.
+// kinds are minimal objects of each kind that an app may have, by resource. "" means that the cluster does not serve the kind, or
+// that nobody may create it.
 var kinds = map[string]string{
 	"configmaps":             "{apiVersion: v1, kind: ConfigMap}",
 	"secrets":                "{apiVersion: v1, kind: Secret}",

@@ -1,8 +1,7 @@
 //go:build e2e
 
-// Package store has one tenant fill the API server's store with everything that its accounts may write: an account of an app that was
-// given all that the deployer can grant, and an owner. What is refused, and how large the store then is, is what quotas and the
-// admission policy ObjectSize hold.
+// Package store lets one tenant fill the API server's store with everything that its accounts may write. They are an app's account
+// with all permissions of the deployer, and an owner. Quotas and the admission policy ObjectSize must limit the size of the store.
 package store
 
 import (
@@ -32,11 +31,11 @@ import (
 )
 
 const (
-	// most is how large the store may become, with all that the platform itself has in it.
+	// most is the maximum size of the store, including the platform's own objects.
 	most = 200e6
-	// projects are how many the tenant declares: what they may write together is bounded by its limits.storeBytes.
-	projects = 3
-	patience = 90 * time.Second
+	// projects is the number of the tenant's projects. limits.storeBytes limits all of them together.
+	projects    = 3
+	stepTimeout = 90 * time.Second
 )
 
 const appYAML = `apiVersion: paas.kubeop.io/v1alpha1
@@ -57,7 +56,7 @@ spec:
       metadata: {name: bot}
 `
 
-// TestOneTenantCannotFillTheStore writes until everything is refused.
+// TestOneTenantCannotFillTheStore writes until everything is rejected.
 func TestOneTenantCannotFillTheStore(t *testing.T) {
 	ctrllog.SetLogger(logr.Discard())
 	dir, err := os.MkdirTemp("", "store-")
@@ -102,11 +101,12 @@ type filler struct {
 	made  int
 }
 
-// begin makes the tenant, with a bot in each project that has all of the deployer's role, and returns the kinds that it may create.
+// begin creates the tenant, with an account in each project that has the deployer's whole role. It returns the kinds that the
+// account may create.
 func (f *filler) begin() []string {
 	t, ctx := f.t, f.t.Context()
 	var role rbacv1.ClusterRole
-	must(t, stage.Until(ctx, patience, "the role of deployers", func(ctx context.Context) error {
+	must(t, stage.Until(ctx, stepTimeout, "the role of deployers", func(ctx context.Context) error {
 		err := f.stage.Client.Get(ctx, client.ObjectKey{Name: "kubeop-deployer"}, &role)
 		if err == nil && len(role.Rules) == 0 {
 			err = errors.New("it has no rules yet")
@@ -135,14 +135,14 @@ spec:
 `, own.OperatorURL)))
 	must(t, root.Push(ctx, "Welcome"))
 	for n := range projects {
-		must(t, stage.Until(ctx, patience, "the bot", func(ctx context.Context) error {
+		must(t, stage.Until(ctx, stepTimeout, "the bot", func(ctx context.Context) error {
 			return f.stage.Ready(ctx, &v1alpha1.App{}, v1alpha1.ProjectNamespace("filler", fmt.Sprint("p", n)), "bot")
 		}))
 	}
 	return creatable(role.Rules)
 }
 
-// creatable are the resources that rules let be created, without subresources.
+// creatable returns the resources that the rules allow to create, without subresources.
 func creatable(rules []rbacv1.PolicyRule) []string {
 	var all []string
 	for _, rule := range rules {
@@ -164,7 +164,7 @@ func (f *filler) repository(name string) *stage.Repository {
 	return r
 }
 
-// as is a client that acts as somebody.
+// as returns a client that impersonates a user.
 func (f *filler) as(user string) client.Client {
 	config, err := clientcmd.BuildConfigFromFlags("", f.stage.Cluster.Kubeconfig)
 	must(f.t, err)
@@ -174,7 +174,7 @@ func (f *filler) as(user string) client.Client {
 	return c
 }
 
-// fill makes objects of a kind, as large as may be, until they are refused.
+// fill creates objects of a kind with the maximum size until they are rejected.
 func (f *filler) fill(by client.Client, namespace, kind string) {
 	f.t.Helper()
 	text, known := kinds[kind]
@@ -198,7 +198,7 @@ func (f *filler) fill(by client.Client, namespace, kind string) {
 	}
 }
 
-// largest finds how much padding an object may have, by asking for dry runs.
+// largest finds the maximum padding of an object with dry runs.
 func (f *filler) largest(by client.Client, namespace, text string) int {
 	low, high := 0, 256_000
 	for high-low > 256 {
@@ -212,7 +212,7 @@ func (f *filler) largest(by client.Client, namespace, text string) int {
 	return low
 }
 
-// object is one more of a kind, with so many bytes of padding.
+// object returns another object of a kind with the given padding in bytes.
 func (f *filler) object(namespace, text string, size int) *unstructured.Unstructured {
 	f.made++
 	o := &unstructured.Unstructured{}
@@ -224,7 +224,7 @@ func (f *filler) object(namespace, text string, size int) *unstructured.Unstruct
 	return o
 }
 
-// size is that of the store's database and of its log, in bytes. Of the log the store keeps some files, however much was written.
+// size is the size of the store's database and write-ahead log in bytes. The store keeps a fixed number of log files.
 func (f *filler) size() float64 {
 	total := 0.0
 	err := filepath.WalkDir(f.stage.Path("cluster", "etcd", "member", "snap"), func(_ string, d fs.DirEntry, err error) error {

@@ -28,14 +28,14 @@ var env *testenv.Env
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// TestTheFluxDriverGoesAllPhases takes three HelmReleases through the phases, on a real API server, with a stand-in for
-// Flux that answers what is asked of it and does nothing else.
-func TestTheFluxDriverGoesAllPhases(t *testing.T) {
+// TestFluxDriverRunsAllPhases runs the phases for three HelmReleases on a real API server, with a fake Flux that only answers
+// requests.
+func TestFluxDriverRunsAllPhases(t *testing.T) {
 	for _, kind := range []string{helmRelease, "OCIRepository"} {
 		serve(t, kind)
 	}
-	standIn := startStandIn(t)
-	args := "-driver flux -n 3 -quiet 300ms -phases upgrade,asked,one,restart,removal -chart-url oci://registry.example.com/charts -metrics " + standIn.url
+	fakeFlux := startStandIn(t)
+	args := "-driver flux -n 3 -quiet 300ms -phases upgrade,asked,one,restart,removal -chart-url oci://registry.example.com/charts -metrics " + fakeFlux.url
 	s, err := parseSettings(strings.Fields(args), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestTheFluxDriverGoesAllPhases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A look and a patch for each app that was asked for something; nobody may restart what is not theirs.
+	// One read and one patch for each app with a request. The driver may not restart controllers of others.
 	want := []phase{{Name: install, Apps: 3, Writes: 3}, {Name: upgrade, Apps: 3, Writes: 3}, {Name: asked, Apps: 3, Writes: 3}, {Name: oneOf, Apps: 1, Writes: 1}, {Name: removal, Apps: 3}}
 	if len(phases) != len(want) {
 		t.Fatalf("%d phases: %+v", len(phases), phases)
@@ -60,7 +60,7 @@ func TestTheFluxDriverGoesAllPhases(t *testing.T) {
 	}
 }
 
-// serve makes a kind of Flux whose fields nobody checks.
+// serve creates a kind of Flux without validation.
 func serve(t *testing.T, kind string) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -97,18 +97,18 @@ func serve(t *testing.T, kind string) {
 	}
 }
 
-// standIn says of every HelmRelease that it is ready, and counts what that costs.
-type standIn struct {
+// fakeFlux reports every HelmRelease as ready and counts the requests for that.
+type fakeFlux struct {
 	t      *testing.T
 	client dynamic.NamespaceableResourceInterface
 	looks  atomic.Int64
 	url    string
 }
 
-func startStandIn(t *testing.T) *standIn {
+func startStandIn(t *testing.T) *fakeFlux {
 	t.Helper()
 	client := dynamic.NewForConfigOrDie(env.Config)
-	s := &standIn{t: t, client: client.Resource(resources[helmRelease])}
+	s := &fakeFlux{t: t, client: client.Resource(resources[helmRelease])}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.url = server.URL
@@ -124,7 +124,7 @@ func startStandIn(t *testing.T) *standIn {
 	return s
 }
 
-func (s *standIn) look(o *unstructured.Unstructured) {
+func (s *fakeFlux) look(o *unstructured.Unstructured) {
 	observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
 	handled, _, _ := unstructured.NestedString(o.Object, "status", "lastHandledReconcileAt")
 	token := o.GetAnnotations()["reconcile.fluxcd.io/requestedAt"]
@@ -145,7 +145,7 @@ func (s *standIn) look(o *unstructured.Unstructured) {
 }
 
 // ServeHTTP serves metrics.
-func (s *standIn) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (s *fakeFlux) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintf(w, "# TYPE rest_client_requests_total counter\nrest_client_requests_total{code=\"200\",method=\"PUT\"} %[1]d\n"+
 		"# TYPE controller_runtime_reconcile_total counter\ncontroller_runtime_reconcile_total{controller=\"helmrelease\"} %[1]d\n", s.looks.Load())
 }

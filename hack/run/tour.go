@@ -19,23 +19,23 @@ import (
 const (
 	// shop is the namespace of the sample project.
 	shop = "kubeop-acme-shop"
-	// patience is how long one act may take; images are pulled and pods started within it.
-	patience = 3 * time.Minute
-	// goal is how long a push may take to change a Deployment.
+	// stepTimeout limits one step, including pulling images and starting pods.
+	stepTimeout = 3 * time.Minute
+	// goal is the maximum time from a push to the changed Deployment.
 	goal = 2 * time.Second
 )
 
 // sampleApps are the apps of the sample project, one of each type.
 var sampleApps = []string{"web", "docs", "api", "tools"}
 
-// road performs the acts in order.
-type road struct {
+// tour runs the steps in order.
+type tour struct {
 	stage   *stage.Stage
 	line    *stage.Timeline
 	samples *stage.Samples
 }
 
-func (r *road) walk(ctx context.Context) error {
+func (r *tour) run(ctx context.Context) error {
 	for _, act := range []func(context.Context) error{r.start, r.ship, r.change, r.breakOne, r.removeOne} {
 		if err := act(ctx); err != nil {
 			return err
@@ -44,8 +44,8 @@ func (r *road) walk(ctx context.Context) error {
 	return nil
 }
 
-// start runs the operator and makes the repositories.
-func (r *road) start(ctx context.Context) error {
+// start starts the operator and creates the repositories.
+func (r *tour) start(ctx context.Context) error {
 	r.line.Title("The operator, and three Git repositories")
 	operator, err := r.stage.StartOperator(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *road) start(ctx context.Context) error {
 }
 
 // ship pushes a tenant with one project and four apps, and waits for each.
-func (r *road) ship(ctx context.Context) error {
+func (r *tour) ship(ctx context.Context) error {
 	r.line.Title("First push: a tenant, a project with an image, a Git folder, a chart and manifests, and one with what images may be")
 	if err := r.samples.Push(ctx, "Ship the shop"); err != nil {
 		return err
@@ -85,8 +85,8 @@ func (r *road) ship(ctx context.Context) error {
 	return nil
 }
 
-// change pushes another message for web and measures how long its Deployment takes to follow.
-func (r *road) change(ctx context.Context) error {
+// change pushes a new message for web and measures how long its Deployment takes to change.
+func (r *tour) change(ctx context.Context) error {
 	r.line.Title("Second push: the app web says something else")
 	if err := r.edit("web/app.yaml", "hello from web", "good morning from web"); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *road) change(ctx context.Context) error {
 		return err
 	}
 	pushed := time.Now()
-	err = stage.Until(ctx, patience, "the Deployment web is updated", func(ctx context.Context) error {
+	err = stage.Until(ctx, stepTimeout, "the Deployment web is updated", func(ctx context.Context) error {
 		now, err := r.generation(ctx, "web")
 		if err == nil && now == before {
 			err = errors.New("it is as it was")
@@ -121,8 +121,8 @@ func (r *road) change(ctx context.Context) error {
 	return r.answers(ctx, "web", "good morning from web")
 }
 
-// breakOne pushes a ClusterRole into the manifests of tools: the app says so, and the others stay as they are.
-func (r *road) breakOne(ctx context.Context) error {
+// breakOne adds a ClusterRole to the manifests of tools. The app must report it, and the other apps must not change.
+func (r *tour) breakOne(ctx context.Context) error {
 	r.line.Title("Third push: the app tools wants a ClusterRole")
 	const forbidden = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: everything}\n"
 	if err := r.samples.Acme.Write(folder("tools")+"/manifests/clusterrole.yaml", []byte(forbidden)); err != nil {
@@ -133,7 +133,7 @@ func (r *road) breakOne(ctx context.Context) error {
 	}
 	r.line.Say("pushed")
 	app := &v1alpha1.App{}
-	err := stage.Until(ctx, patience, "the app tools tells what is wrong", func(ctx context.Context) error {
+	err := stage.Until(ctx, stepTimeout, "the app tools reports the problem", func(ctx context.Context) error {
 		if err := r.stage.Client.Get(ctx, client.ObjectKey{Namespace: shop, Name: "tools"}, app); err != nil {
 			return err
 		}
@@ -156,8 +156,8 @@ func (r *road) breakOne(ctx context.Context) error {
 	return r.answers(ctx, "tools", "hello from tools")
 }
 
-// removeOne pushes without the app tools, and waits until the App and what it delivered are gone.
-func (r *road) removeOne(ctx context.Context) error {
+// removeOne removes the app tools and waits until the App and its objects are deleted.
+func (r *tour) removeOne(ctx context.Context) error {
 	r.line.Title("Fourth push: the app tools is removed")
 	if err := r.samples.Acme.Remove(folder("tools")); err != nil {
 		return err
@@ -177,21 +177,21 @@ func (r *road) removeOne(ctx context.Context) error {
 	})
 }
 
-// until waits and tells.
-func (r *road) until(ctx context.Context, what string, look func(context.Context) error) error {
-	if err := stage.Until(ctx, patience, what, look); err != nil {
+// until waits and reports.
+func (r *tour) until(ctx context.Context, what string, look func(context.Context) error) error {
+	if err := stage.Until(ctx, stepTimeout, what, look); err != nil {
 		return err
 	}
 	r.line.Say("%s", what)
 	return nil
 }
 
-func (r *road) ready(ctx context.Context, app string) error {
+func (r *tour) ready(ctx context.Context, app string) error {
 	return r.stage.Ready(ctx, &v1alpha1.App{}, shop, app)
 }
 
-// answers waits until the app's Service says the sentence, where pods really run.
-func (r *road) answers(ctx context.Context, app, want string) error {
+// answers waits until the app's Service answers with the sentence, if pods really run.
+func (r *tour) answers(ctx context.Context, app, want string) error {
 	if !r.stage.Cluster.RealPods() {
 		r.line.Say("curl %s: skipped, because its pods are simulated", app)
 		return nil
@@ -205,14 +205,14 @@ func (r *road) answers(ctx context.Context, app, want string) error {
 	})
 }
 
-func (r *road) generation(ctx context.Context, deployment string) (int64, error) {
+func (r *tour) generation(ctx context.Context, deployment string) (int64, error) {
 	d := &appsv1.Deployment{}
 	err := r.stage.Client.Get(ctx, client.ObjectKey{Namespace: shop, Name: deployment}, d)
 	return d.Generation, err
 }
 
 // edit replaces text in a file of the sample project.
-func (r *road) edit(file, old, text string) error {
+func (r *tour) edit(file, old, text string) error {
 	path := folder(file)
 	content, err := r.samples.Acme.Read(path)
 	if err != nil {
