@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubeop/kubeop/delivery/crd"
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
@@ -23,9 +24,6 @@ const (
 	// settledWithin is how long it may go on answering by an earlier definition.
 	settledWithin = 2 * time.Second
 )
-
-// customResources is the kind that defines kinds.
-var customResources = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // definition is a CustomResourceDefinition of the set.
 type definition struct {
@@ -40,12 +38,9 @@ type definitions map[schema.GroupKind]*definition
 func definitionsOf(objects []*unstructured.Unstructured) definitions {
 	found := definitions{}
 	for _, o := range objects {
-		if o.GroupVersionKind().GroupKind() != customResources.GroupKind() {
-			continue
+		if crd.Is(o) {
+			found[crd.Defines(o)] = &definition{id: inventory.IDOf(o), seen: map[string]error{}}
 		}
-		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
-		found[schema.GroupKind{Group: group, Kind: kind}] = &definition{id: inventory.IDOf(o), seen: map[string]error{}}
 	}
 	return found
 }
@@ -90,18 +85,11 @@ func (r *run) await(ctx context.Context, d *definition, kind schema.GroupVersion
 // established reports whether the API server says that it serves what the definition defines.
 func (r *run) established(ctx context.Context, id inventory.ObjectID) (bool, error) {
 	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(customResources)
+	live.SetGroupVersionKind(crd.Kind)
 	if err := r.set.Client.Get(ctx, client.ObjectKey{Name: id.Name}, live); err != nil {
 		return false, fmt.Errorf("looking whether %s/%s is established: %w", id.Kind, id.Name, err)
 	}
-	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	for _, c := range conditions {
-		condition, _ := c.(map[string]any)
-		if condition["type"] == "Established" && condition["status"] == "True" {
-			return true, nil
-		}
-	}
-	return false, nil
+	return crd.Established(live), nil
 }
 
 // whenServed writes an object, and again while the API server answers by a definition older than the one that this run

@@ -1,11 +1,11 @@
 package health
 
 import (
-	"slices"
-
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/condition"
 )
 
 // state is the health of an object by its own status, in rising order of trouble.
@@ -115,11 +115,11 @@ func inWords(o *unstructured.Unstructured, reason, message string) string {
 
 // judgeJob waits for the end of a Job, as Helm does with --wait-for-jobs.
 func judgeJob(o *unstructured.Unstructured) (state, string) {
-	if _, ok := condition(o, "Complete"); ok {
+	switch ended, failed, why := condition.JobEnded(o); {
+	case failed:
+		return final, "failed: " + why
+	case ended:
 		return healthy, ""
-	}
-	if message, ok := condition(o, "Failed"); ok {
-		return final, "failed: " + message
 	}
 	if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); suspended {
 		return waiting, "is suspended (spec.suspend)"
@@ -129,7 +129,7 @@ func judgeJob(o *unstructured.Unstructured) (state, string) {
 
 func judgePod(o *unstructured.Unstructured) (state, string) {
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-	_, ready := condition(o, string(corev1.PodReady))
+	_, ready := condition.True(o, string(corev1.PodReady))
 	switch {
 	case phase == string(corev1.PodSucceeded), phase == string(corev1.PodRunning) && ready:
 		return healthy, ""
@@ -147,20 +147,6 @@ func judgeService(o *unstructured.Unstructured) (state, string) {
 		return healthy, ""
 	}
 	return waiting, "no load balancer has been given to it yet"
-}
-
-// condition returns the message of a condition; false when it is not true.
-func condition(o *unstructured.Unstructured, kind string) (string, bool) {
-	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	i := slices.IndexFunc(all, func(item any) bool {
-		c, _ := item.(map[string]any)
-		return c["type"] == kind && c["status"] == string(corev1.ConditionTrue)
-	})
-	if i < 0 {
-		return "", false
-	}
-	message, _ := all[i].(map[string]any)["message"].(string)
-	return message, true
 }
 
 func isLoadBalancer(service *unstructured.Unstructured) bool {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubeop/kubeop/delivery/condition"
 	"github.com/kubeop/kubeop/delivery/expr"
 )
 
@@ -138,12 +139,8 @@ func (e Explainer) judgeByExpression(ctx context.Context, check *expr.Check, who
 
 // readyMessage is the message of the object's own condition Ready, "" without one.
 func (e Explainer) readyMessage(o *unstructured.Unstructured) string {
-	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, item := range all {
-		c, _ := item.(map[string]any)
-		if message, _ := c["message"].(string); c["type"] == "Ready" && message != "" {
-			return ": " + e.text(message)
-		}
+	if c, _ := condition.Of(o, "Ready"); c.Message != "" {
+		return ": " + e.text(c.Message)
 	}
 	return ""
 }

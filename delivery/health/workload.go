@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/delivery/condition"
 )
 
 // maxPods bounds how many pods of a workload are read to find a culprit.
@@ -21,8 +23,8 @@ const maxPods = 100
 // workloadCause says what keeps a workload's pods from being made, or what is wrong with one of them.
 func (e Explainer) workloadCause(ctx context.Context, o *unstructured.Unstructured) (cause, error) {
 	// A Deployment and a ReplicaSet have in a condition what other kinds report in events only.
-	if why, ok := condition(o, string(appsv1.DeploymentReplicaFailure)); ok {
-		return e.refused(why), nil
+	if failure, ok := condition.True(o, string(appsv1.DeploymentReplicaFailure)); ok {
+		return e.refused(failure.Message), nil
 	}
 	pods, err := e.podsOf(ctx, o)
 	if err != nil {
@@ -140,14 +142,9 @@ func sameAsNewest(pods []corev1.Pod, of func(*corev1.Pod) string) func(*corev1.P
 var quoted = regexp.MustCompile(`[Rr]eplica ?[Ss]et "([^"]+)"`)
 
 func newestReplicaSet(o *unstructured.Unstructured) string {
-	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, item := range all {
-		c, _ := item.(map[string]any)
-		message, _ := c["message"].(string)
-		found := quoted.FindStringSubmatch(message)
-		if c["type"] == string(appsv1.DeploymentProgressing) && found != nil && strings.HasPrefix(found[1], o.GetName()) {
-			return found[1]
-		}
+	c, _ := condition.Of(o, string(appsv1.DeploymentProgressing))
+	if found := quoted.FindStringSubmatch(c.Message); found != nil && strings.HasPrefix(found[1], o.GetName()) {
+		return found[1]
 	}
 	return ""
 }

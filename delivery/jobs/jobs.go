@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/condition"
 	"github.com/kubeop/kubeop/delivery/digest"
 	"github.com/kubeop/kubeop/delivery/render/workload"
 )
@@ -182,33 +182,11 @@ func (r *Run) Is(job *unstructured.Unstructured) bool {
 		job.GetLabels()[v1alpha1.HookLabel] == r.Label() && job.GetLabels()[v1alpha1.AppLabel] == r.App.Name
 }
 
-// Ended reports how a Job ended, and why it failed.
-func Ended(job *unstructured.Unstructured) (ended, failed bool, why string) {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	for _, each := range conditions {
-		c, _ := each.(map[string]any)
-		if c["status"] != string(corev1.ConditionTrue) {
-			continue
-		}
-		switch c["type"] {
-		case string(batchv1.JobComplete):
-			return true, false, ""
-		case string(batchv1.JobFailed):
-			why, _ = c["message"].(string)
-			return true, true, why
-		}
-	}
-	return false, false, ""
-}
-
-// OutOfTime reports whether a Job failed because no pod of it ended in time. A pod that runs has less time, and tells itself
-// how it ended; here it is gone, and its log with it.
+// OutOfTime reports whether a Job failed because no pod of it ended in time. A pod that runs has less time and reports itself how it ended;
+// here the pod is gone, and its log with it.
 func OutOfTime(job *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(each any) bool {
-		c, _ := each.(map[string]any)
-		return c["type"] == string(batchv1.JobFailed) && c["status"] == string(corev1.ConditionTrue) && c["reason"] == batchv1.JobReasonDeadlineExceeded
-	})
+	c, failed := condition.True(job, string(batchv1.JobFailed))
+	return failed && c.Reason == batchv1.JobReasonDeadlineExceeded
 }
 
 // templates are where the kinds that an app of type Image becomes keep their pod.

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/delivery/crd"
 )
 
 // clusterScoped says why an app may not hold a cluster-scoped object, or nothing. What gives rights in the whole cluster it
@@ -26,10 +28,10 @@ func clusterScoped(object *unstructured.Unstructured, clusterKinds []string) str
 
 // platformDefinition: the CustomResourceDefinition would change kubeop's own kinds or Kubernetes'.
 func platformDefinition(object *unstructured.Unstructured) string {
-	if !isDefinition(object) {
+	if !crd.Is(object) {
 		return ""
 	}
-	group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
+	group := crd.Defines(object).Group
 	for _, reserved := range []string{"k8s.io", "kubernetes.io"} {
 		if isOurs(group) || group == reserved || strings.HasSuffix(group, "."+reserved) {
 			return fmt.Sprintf("defines a kind of API group %s, which is the platform's", oneLine(group))
@@ -38,32 +40,28 @@ func platformDefinition(object *unstructured.Unstructured) string {
 	return ""
 }
 
-func isDefinition(object *unstructured.Unstructured) bool {
-	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-}
-
 // WithDefinitions returns a Scope that knows, besides what the API server serves, the kinds that CustomResourceDefinitions
 // among the objects define.
 func WithDefinitions(objects []*unstructured.Unstructured, scope Scope) Scope {
-	type version struct{ group, kind, name string }
-	defined := map[version]bool{}
+	defined := map[schema.GroupVersionKind]bool{}
 	for _, o := range objects {
-		if !isDefinition(o) {
+		if !crd.Is(o) {
 			continue
 		}
-		text := func(path ...string) string { value, _, _ := unstructured.NestedString(o.Object, path...); return value }
+		of := crd.Defines(o)
+		reach, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
 		versions, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "versions")
 		list, _ := versions.([]any)
 		for _, v := range list {
-			of, _ := v.(map[string]any)
-			name, _ := of["name"].(string)
-			defined[version{text("spec", "group"), text("spec", "names", "kind"), name}] = text("spec", "scope") == "Namespaced"
+			fields, _ := v.(map[string]any)
+			name, _ := fields["name"].(string)
+			defined[of.WithVersion(name)] = reach == "Namespaced"
 		}
 	}
 	return func(kind schema.GroupVersionKind) (bool, error) {
 		namespaced, err := scope(kind)
 		if meta.IsNoMatchError(err) {
-			if of, ok := defined[version{kind.Group, kind.Kind, kind.Version}]; ok {
+			if of, ok := defined[kind]; ok {
 				return of, nil
 			}
 		}

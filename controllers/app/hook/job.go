@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/condition"
 	"github.com/kubeop/kubeop/delivery/jobs"
 	"github.com/kubeop/kubeop/delivery/mask"
 )
@@ -39,7 +40,7 @@ func (r *Runner) runJob(ctx context.Context, s *subject.Subject, plan *Plan, h *
 			return err
 		}
 		if known && live != nil {
-			if ended, _, _ := jobs.Ended(live); !ended {
+			if ended, _, _ := condition.JobEnded(live); !ended {
 				return r.whileItRuns(ctx, s, plan, h, live)
 			}
 		}
@@ -55,7 +56,7 @@ func (r *Runner) runJob(ctx context.Context, s *subject.Subject, plan *Plan, h *
 			}
 			continue
 		}
-		if over, _, _ := jobs.Ended(job); !over {
+		if over, _, _ := condition.JobEnded(job); !over {
 			seen.running = job.GetName()
 			return r.whileItRuns(ctx, s, plan, h, job)
 		}
@@ -76,7 +77,7 @@ func unfinished(ctx context.Context, s *subject.Subject, except string) ([]*unst
 	for i := range list.Items {
 		job := &list.Items[i]
 		all = append(all, job)
-		if ended, _, _ := jobs.Ended(job); !ended && job.GetName() != except && job.GetDeletionTimestamp() == nil {
+		if ended, _, _ := condition.JobEnded(job); !ended && job.GetName() != except && job.GetDeletionTimestamp() == nil {
 			return nil, step.Wait(v1alpha1.ProgressingReason, step.LastLook, "waits for Job/%s, a hook of an earlier revision, to end", job.GetName())
 		}
 	}
@@ -169,7 +170,7 @@ func (r *Runner) finish(ctx context.Context, s *subject.Subject, plan *Plan, h *
 		Phase: h.Phase, Name: h.Hook.Name, Input: h.Input, Result: v1alpha1.HookSucceeded, FinishedAt: metav1.NewTime(s.Now()),
 	}
 	plan.forced = plan.forced || strings.Contains(h.Input, ".")
-	_, failed, why := jobs.Ended(job)
+	_, failed, why := condition.JobEnded(job)
 	if !failed {
 		return nil
 	}

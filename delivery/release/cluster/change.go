@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/kubeop/kubeop/delivery/crd"
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -190,7 +190,7 @@ func (ch *change) replace(refused error) error {
 	if isClaim(ch.want) {
 		return fmt.Errorf("%w; force does not delete a PersistentVolumeClaim, because its volume goes with it: make a claim of another name and copy the data", refused)
 	}
-	if isKind(ch.want, apiextensionsv1.GroupName, "CustomResourceDefinition") {
+	if crd.Is(ch.want) {
 		return fmt.Errorf("%w; force does not delete a CustomResourceDefinition, because every object of the kind goes with it: add a version to the definition, or define another kind", refused)
 	}
 	_, err := ch.helper().DryRun(true).Create(ch.info.Namespace, true, ch.want.DeepCopy())

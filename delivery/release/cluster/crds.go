@@ -10,11 +10,11 @@ import (
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/kube"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/crd"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
@@ -89,25 +89,25 @@ type definition struct {
 // definitions reads the CRDs' files. Whatever else is in them is refused: it would pass by the admission.
 func (c *Client) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) ([]*definition, error) {
 	var out []*definition
-	for _, crd := range crds {
-		docs, err := manifest.Parse(string(crd.File.Data))
+	for _, file := range crds {
+		docs, err := manifest.Parse(string(file.File.Data))
 		if err != nil {
-			return nil, fault.Render(fmt.Errorf("%s: %w", crd.Filename, err))
+			return nil, fault.Render(fmt.Errorf("%s: %w", file.Filename, err))
 		}
 		for _, u := range manifest.Objects(docs) {
-			if !isKind(u, apiextensionsv1.GroupName, "CustomResourceDefinition") {
-				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s is no CustomResourceDefinition; it belongs into templates/", u.GetKind(), u.GetName(), crd.Filename)}
+			if !crd.Is(u) {
+				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s is no CustomResourceDefinition; it belongs into templates/", u.GetKind(), u.GetName(), file.Filename)}
 			}
 			if group, _, _ := unstructured.NestedString(u.Object, "spec", "group"); systemGroup(group) {
-				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s belongs to the API group %s, which no app may define", u.GetKind(), u.GetName(), crd.Filename, group)}
+				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s belongs to the API group %s, which no app may define", u.GetKind(), u.GetName(), file.Filename, group)}
 			}
 			info, err := c.info(u)
 			if err != nil {
-				return nil, c.Faults.Note(fmt.Errorf("%s: %w", crd.Filename, err))
+				return nil, c.Faults.Note(fmt.Errorf("%s: %w", file.Filename, err))
 			}
 			out = append(out, &definition{
 				change:  change{client: c, info: info, want: u},
-				file:    crd.Filename,
+				file:    file.Filename,
 				replace: policy != v1alpha1.CRDsCreate,
 			})
 		}
@@ -191,7 +191,7 @@ func (c *Client) established(list kube.ResourceList) error {
 				return false, named(left[0], err)
 			}
 			u, err := unstructuredOf(o)
-			if err != nil || !isTrue(u, string(apiextensionsv1.Established)) {
+			if err != nil || !crd.Established(u) {
 				return false, err
 			}
 			left = left[1:]
@@ -202,13 +202,4 @@ func (c *Client) established(list kube.ResourceList) error {
 		return c.Faults.Note(fmt.Errorf("%s: the API server did not serve its kind within %s", nameOf(left[0]), maxEstablishing))
 	}
 	return c.Faults.Note(err)
-}
-
-// isTrue reports whether a condition is.
-func isTrue(u *unstructured.Unstructured, kind string) bool {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(item any) bool {
-		condition, _ := item.(map[string]any)
-		return condition["type"] == kind && condition["status"] == "True"
-	})
 }

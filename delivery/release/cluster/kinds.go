@@ -8,8 +8,9 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/kubeop/kubeop/delivery/crd"
 )
 
 // helmVersion is what charts are told, as the helm command of this version tells them: go.mod's. The SDK by itself knows no
@@ -68,10 +69,8 @@ func (k *Kinds) Refresh() {
 }
 
 // knows reports that the mapper knows a definition's kind.
-func (k *Kinds) knows(crd *unstructured.Unstructured) (bool, error) {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	_, err := k.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+func (k *Kinds) knows(definition *unstructured.Unstructured) (bool, error) {
+	_, err := k.mapper.RESTMapping(crd.Defines(definition))
 	if meta.IsNoMatchError(err) {
 		return false, nil
 	}

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubeop/kubeop/delivery/crd"
 )
 
 // Shared is a cluster-scoped object of a revision.
@@ -100,6 +101,5 @@ func (e *untouchable) Error() string {
 func (e *untouchable) Unwrap() error { return e.err }
 
 func isDefinition(info *resource.Info) bool {
-	kind := info.Mapping.GroupVersionKind
-	return kind.Group == apiextensionsv1.GroupName && kind.Kind == "CustomResourceDefinition"
+	return info.Mapping.GroupVersionKind.GroupKind() == crd.Kind.GroupKind()
 }

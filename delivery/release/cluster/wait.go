@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/kubeop/kubeop/delivery/condition"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
@@ -154,30 +155,14 @@ func ends(u *unstructured.Unstructured) func(*unstructured.Unstructured) (bool, 
 }
 
 func jobDone(u *unstructured.Unstructured) (bool, error) {
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, item := range conditions {
-		condition, _ := item.(map[string]any)
-		if condition["status"] != string(corev1.ConditionTrue) {
-			continue
-		}
-		switch condition["type"] {
-		case string(batchv1.JobComplete):
-			return true, nil
-		case string(batchv1.JobFailed):
-			return true, ended(condition)
-		}
+	ended, failed, why := condition.JobEnded(u)
+	switch {
+	case failed && why != "":
+		return true, fmt.Errorf("failed: %s", why)
+	case failed:
+		return true, errors.New("failed")
 	}
-	return false, nil
-}
-
-// ended is why a Job failed, as far as it says.
-func ended(condition map[string]any) error {
-	for _, key := range []string{"message", "reason"} {
-		if said, _ := condition[key].(string); said != "" {
-			return fmt.Errorf("failed: %s", said)
-		}
-	}
-	return errors.New("failed")
+	return ended, nil
 }
 
 func podDone(u *unstructured.Unstructured) (bool, error) {

@@ -1,0 +1,31 @@
+// Package crd reads CustomResourceDefinitions. Pure.
+package crd
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/delivery/condition"
+)
+
+// Kind of definitions, in the version that kubeop reads.
+var Kind = schema.GroupVersionKind{Group: apiextensionsv1.GroupName, Version: "v1", Kind: "CustomResourceDefinition"}
+
+// Is reports whether an object is a CustomResourceDefinition of any version.
+func Is(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == Kind.GroupKind()
+}
+
+// Defines returns the group and kind of the objects that a definition defines.
+func Defines(definition *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+// Established reports whether the API server says in a definition's status that it serves what the definition defines.
+func Established(definition *unstructured.Unstructured) bool {
+	_, ok := condition.True(definition, string(apiextensionsv1.Established))
+	return ok
+}

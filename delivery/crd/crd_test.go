@@ -1,0 +1,34 @@
+package crd
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestIsADefinitionOfAnyVersion(t *testing.T) {
+	for apiVersion, want := range map[string]bool{"apiextensions.k8s.io/v1": true, "apiextensions.k8s.io/v1beta1": true, "example.com/v1": false, "v1": false} {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": "CustomResourceDefinition"}}
+		if got := Is(o); got != want {
+			t.Errorf("%s: %t, want %t", apiVersion, got, want)
+		}
+	}
+}
+
+func TestDefines(t *testing.T) {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Widget"}}}}
+	if got, want := Defines(o), (schema.GroupKind{Group: "example.com", Kind: "Widget"}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestEstablishedNeedsTheStatusTrue(t *testing.T) {
+	for status, want := range map[string]bool{"True": true, "False": false, "": false} {
+		conditions := []any{map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": status}}
+		o := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": conditions}}}
+		if got := Established(o); got != want {
+			t.Errorf("status %q: %t, want %t", status, got, want)
+		}
+	}
+}
