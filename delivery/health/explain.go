@@ -76,7 +76,7 @@ func (e Explainer) addCause(ctx context.Context, f *finding) error {
 	if err != nil || found.why == "" {
 		return err
 	}
-	if f.state == final && f.ref.Kind.Kind != "Pod" {
+	if f.state == gaveUp && f.ref.Kind.Kind != "Pod" {
 		found.why = f.why + "; " + found.why
 	}
 	f.why = found.why

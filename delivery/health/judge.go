@@ -1,6 +1,8 @@
 package health
 
 import (
+	"strings"
+
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,8 +18,8 @@ const (
 	waiting
 	// failed: waiting alone is not expected to mend it.
 	failed
-	// final: Kubernetes gave up.
-	final
+	// gaveUp: Kubernetes gave up.
+	gaveUp
 )
 
 // judgment is the health of one object by its own status.
@@ -28,14 +30,14 @@ type judgment struct {
 	settled bool
 }
 
-// WhyUnhealthy is what keeps an object from being healthy by its own status, on one line, and "" when it is healthy. It may quote what
-// controllers wrote.
-func WhyUnhealthy(o *unstructured.Unstructured) (string, error) {
+// WhyUnhealthy is what keeps an object from being healthy by its own status, on one line, and "" when it is healthy. Why may quote what
+// controllers wrote. Final reports that Kubernetes gave up, so that waiting does not help.
+func WhyUnhealthy(o *unstructured.Unstructured) (why string, final bool, err error) {
 	found, err := judge(o)
 	if err != nil || found.state == healthy {
-		return "", err
+		return "", false, err
 	}
-	return oneLine(found.why), nil
+	return oneLine(found.why), found.state == gaveUp, nil
 }
 
 // judge judges by kstatus, and by own rules where that is content too early: with a Job once it runs, a Pod that failed,
@@ -70,7 +72,7 @@ func judge(o *unstructured.Unstructured) (judgment, error) {
 	case status.CurrentStatus:
 		j.state = healthy
 	case status.FailedStatus:
-		j.state = final
+		j.state = gaveUp
 	default:
 		j.state = waiting
 	}
@@ -117,7 +119,7 @@ func inWords(o *unstructured.Unstructured, reason, message string) string {
 func judgeJob(o *unstructured.Unstructured) (state, string) {
 	switch ended, failed, why := condition.JobEnded(o); {
 	case failed:
-		return final, "failed: " + why
+		return gaveUp, strings.TrimSuffix("failed: "+why, ": ")
 	case ended:
 		return healthy, ""
 	}
@@ -134,7 +136,7 @@ func judgePod(o *unstructured.Unstructured) (state, string) {
 	case phase == string(corev1.PodSucceeded), phase == string(corev1.PodRunning) && ready:
 		return healthy, ""
 	case phase == string(corev1.PodFailed):
-		return final, "failed"
+		return gaveUp, "failed"
 	}
 	return waiting, "is not ready yet"
 }

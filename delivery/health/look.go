@@ -42,7 +42,7 @@ func Look(ctx context.Context, e Explainer, object Object, refs []Ref) (Verdict,
 			v.Pending = append(v.Pending, f.line())
 		case f.state >= failed:
 			v.Failed = append(v.Failed, f.line())
-			v.Final = v.Final || f.state == final
+			v.Final = v.Final || f.state == gaveUp
 		case f.state == waiting:
 			v.Waiting = append(v.Waiting, f.line())
 		}
@@ -53,7 +53,7 @@ func Look(ctx context.Context, e Explainer, object Object, refs []Ref) (Verdict,
 // explain finds out what is wrong with the objects that are not healthy, first with those that Kubernetes gave up on.
 func (e Explainer) explain(ctx context.Context, found []*finding) error {
 	explained := 0
-	for _, turn := range []state{final, waiting} {
+	for _, turn := range []state{gaveUp, waiting} {
 		for _, f := range found {
 			if f.state != turn || f.object == nil || !canExplain(f.object) || explained == maxExplained {
 				continue
@@ -132,7 +132,7 @@ func (e Explainer) judgeByExpression(ctx context.Context, check *expr.Check, who
 	case verdict == expr.Current:
 		return healthy, ""
 	case verdict == expr.Failed:
-		return final, "failed, as healthCheckExprs say" + e.readyMessage(whole)
+		return gaveUp, "failed, as healthCheckExprs say" + e.readyMessage(whole)
 	}
 	return waiting, "is in progress, as healthCheckExprs say" + e.readyMessage(whole)
 }

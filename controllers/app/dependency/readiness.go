@@ -91,7 +91,7 @@ func (c *Checker) read(ctx context.Context, s *subject.Subject, q question) (rea
 
 // byStatus judges an object by kstatus.
 func byStatus(s *subject.Subject, object *unstructured.Unstructured) readiness {
-	lacks, err := health.WhyUnhealthy(object)
+	lacks, _, err := health.WhyUnhealthy(object)
 	if err != nil {
 		lacks = "judging it: " + err.Error()
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"helm.sh/helm/v3/pkg/kube"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/kubeop/kubeop/delivery/condition"
+	"github.com/kubeop/kubeop/delivery/health"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
@@ -110,20 +110,23 @@ func (c *Client) waitFor(list kube.ResourceList, timeout time.Duration, jobs boo
 	return c.Faults.Note(fmt.Errorf("%s is not ready after %s: %s", nameOf(left[0]), timeout, why))
 }
 
-// ready judges an object as kstatus does, and what it waits for. It fails when time alone will not make it ready.
+// ready judges an object by delivery/health, and says what it waits for. It fails when waiting does not help. Without jobs, a Job that has
+// begun is ready, because `helm --wait` waits for the end of Jobs only with --wait-for-jobs.
 func ready(u *unstructured.Unstructured, jobs bool) (bool, string, error) {
-	if isKind(u, batchv1.GroupName, "Job") && jobs {
-		done, err := jobDone(u)
-		return done, "it has not completed", err
-	}
-	result, err := status.Compute(u)
-	if err != nil {
+	why, final, err := health.WhyUnhealthy(u)
+	switch {
+	case err != nil:
 		return false, "", fmt.Errorf("judging: %w", err)
+	case final:
+		return false, "", errors.New(why)
 	}
-	if result.Status == status.FailedStatus {
-		return false, "", errors.New(result.Message)
-	}
-	return result.Status == status.CurrentStatus, result.Message, nil
+	return why == "" || !jobs && begun(u), why, nil
+}
+
+// begun reports whether an object is a Job that has begun and is not being deleted.
+func begun(u *unstructured.Unstructured) bool {
+	start, _, _ := unstructured.NestedString(u.Object, "status", "startTime")
+	return isKind(u, batchv1.GroupName, "Job") && start != "" && !terminating(u)
 }
 
 // WatchUntilReady waits for hooks: Jobs until they have completed, Pods until they have succeeded; other kinds are done

@@ -22,3 +22,41 @@ func TestHowAHookFailed(t *testing.T) {
 		})
 	}
 }
+
+func TestReadyAsHelmsWaitPromises(t *testing.T) {
+	const (
+		job     = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate}\n"
+		service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+		began   = "status: {startTime: \"2026-01-01T00:00:00Z\", active: 1}\n"
+	)
+	tests := map[string]struct {
+		object       string
+		jobs         bool
+		ready        bool
+		fails, waits string
+	}{
+		"a ConfigMap is ready":             {object: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n", ready: true},
+		"a Job has not begun":              {object: job, waits: "has not completed yet"},
+		"a Job has begun":                  {object: job + began, ready: true},
+		"a Job has begun, waited for":      {object: job + began, jobs: true, waits: "has not completed yet"},
+		"a Job has completed":              {object: job + "status: {conditions: [{type: Complete, status: \"True\"}]}\n", jobs: true, ready: true},
+		"a Job has failed":                 {object: job + "status: {startTime: \"2026-01-01T00:00:00Z\", conditions: [{type: Failed, status: \"True\", message: m}]}\n", fails: "failed: m"},
+		"a Job has failed, waited for":     {object: job + "status: {conditions: [{type: Failed, status: \"True\"}]}\n", jobs: true, fails: "failed"},
+		"a load balancer has no address":   {object: service + "spec: {type: LoadBalancer, clusterIP: 10.0.0.1}\n", waits: "no load balancer has been given to it yet"},
+		"a load balancer has an address":   {object: service + "spec: {type: LoadBalancer, clusterIP: 10.0.0.1}\nstatus: {loadBalancer: {ingress: [{ip: 192.0.2.1}]}}\n", ready: true},
+		"a Pod that runs and is not ready": {object: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nstatus: {phase: Running}\n", waits: "is not ready yet"},
+		"a Pod has failed":                 {object: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nstatus: {phase: Failed}\n", fails: "failed"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, waits, err := ready(object(t, tc.object), tc.jobs)
+			fails := ""
+			if err != nil {
+				fails = err.Error()
+			}
+			if got != tc.ready || fails != tc.fails || !tc.ready && waits != tc.waits {
+				t.Errorf("ready %t, waits for %q, fails with %q", got, waits, fails)
+			}
+		})
+	}
+}
