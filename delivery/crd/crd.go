@@ -2,10 +2,14 @@
 package crd
 
 import (
+	"slices"
+	"strings"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/condition"
 )
 
@@ -28,4 +32,14 @@ func Defines(definition *unstructured.Unstructured) schema.GroupKind {
 func Established(definition *unstructured.Unstructured) bool {
 	_, ok := condition.True(definition, string(apiextensionsv1.Established))
 	return ok
+}
+
+// Protected reports whether no app may define a kind of an API group, because the platform trusts the group's kinds: those of kubeop's own
+// groups and of the groups of Kubernetes' community
+// (https://kubernetes.io/docs/reference/labels-annotations-taints/#api-approved-kubernetes-io).
+func Protected(group string) bool {
+	group = strings.ToLower(group)
+	return slices.ContainsFunc([]string{v1alpha1.Group, "k8s.io", "kubernetes.io"}, func(domain string) bool {
+		return group == domain || strings.HasSuffix(group, "."+domain)
+	})
 }

@@ -32,3 +32,23 @@ func TestEstablishedNeedsTheStatusTrue(t *testing.T) {
 		}
 	}
 }
+
+func TestGroupsOfThePlatformAreProtected(t *testing.T) {
+	for group, want := range map[string]bool{
+		"paas.kubeop.io":        true,
+		"more.paas.kubeop.io":   true,
+		"K8s.IO":                true,
+		"k8s.io":                true,
+		"networking.k8s.io":     true,
+		"snapshot.x.k8s.io":     true,
+		"addons.kubernetes.io":  true,
+		"example.com":           false,
+		"notk8s.io":             false,
+		"k8s.io.example.com":    false,
+		"monitoring.coreos.com": false,
+	} {
+		if got := Protected(group); got != want {
+			t.Errorf("%s: %t, want %t", group, got, want)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,11 +30,8 @@ func platformDefinition(object *unstructured.Unstructured) string {
 	if !crd.Is(object) {
 		return ""
 	}
-	group := crd.Defines(object).Group
-	for _, reserved := range []string{"k8s.io", "kubernetes.io"} {
-		if isOurs(group) || group == reserved || strings.HasSuffix(group, "."+reserved) {
-			return fmt.Sprintf("defines a kind of API group %s, which is the platform's", oneLine(group))
-		}
+	if group := crd.Defines(object).Group; crd.Protected(group) {
+		return fmt.Sprintf("defines a kind of API group %s, which is the platform's", oneLine(group))
 	}
 	return ""
 }

@@ -98,7 +98,7 @@ func (c *Client) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) ([]*d
 			if !crd.Is(u) {
 				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s is no CustomResourceDefinition; it belongs into templates/", u.GetKind(), u.GetName(), file.Filename)}
 			}
-			if group, _, _ := unstructured.NestedString(u.Object, "spec", "group"); systemGroup(group) {
+			if group := crd.Defines(u).Group; crd.Protected(group) {
 				return nil, &fault.NotAllowed{Err: fmt.Errorf("%s/%s in %s belongs to the API group %s, which no app may define", u.GetKind(), u.GetName(), file.Filename, group)}
 			}
 			info, err := c.info(u)
@@ -113,14 +113,6 @@ func (c *Client) definitions(crds []chart.CRD, policy v1alpha1.CRDsPolicy) ([]*d
 		}
 	}
 	return out, nil
-}
-
-// systemGroup tells the groups whose kinds the platform trusts: kubeop's own, and those of Kubernetes' community
-// (https://kubernetes.io/docs/reference/labels-annotations-taints/#api-approved-kubernetes-io).
-func systemGroup(group string) bool {
-	return slices.ContainsFunc([]string{v1alpha1.Group, "k8s.io", "kubernetes.io"}, func(domain string) bool {
-		return group == domain || strings.HasSuffix(group, "."+domain)
-	})
 }
 
 // apply creates or changes the definition, and marks it as the release's, as Helm does with what is in templates. What exists

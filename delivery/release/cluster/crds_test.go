@@ -11,23 +11,6 @@ import (
 )
 
 func TestChartsDefineNoKindOfThePlatform(t *testing.T) {
-	tests := map[string]bool{
-		"paas.kubeop.io":        true,
-		"more.paas.kubeop.io":   true,
-		"k8s.io":                true,
-		"networking.k8s.io":     true,
-		"snapshot.x.k8s.io":     true,
-		"addons.kubernetes.io":  true,
-		"example.com":           false,
-		"notk8s.io":             false,
-		"k8s.io.example.com":    false,
-		"monitoring.coreos.com": false,
-	}
-	for group, refused := range tests {
-		if got := systemGroup(group); got != refused {
-			t.Errorf("%s: refused %v", group, got)
-		}
-	}
 	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: apps.paas.kubeop.io}\nspec: {group: paas.kubeop.io}\n"
 	crds := []chart.CRD{{Filename: "web/crds/a.yaml", File: &chart.File{Data: []byte(text)}}}
 	_, err := (&Client{}).definitions(crds, "")
