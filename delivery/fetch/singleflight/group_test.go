@@ -2,6 +2,9 @@ package singleflight
 
 import (
 	"context"
+	"errors"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -23,5 +26,64 @@ func TestCallerWhoGivesUpDoesNotAnswerForOthers(t *testing.T) {
 	got, err := group.Do(t.Context(), "x", arrived, func() (string, error) { return "mine", nil })
 	if got != "mine" || err != nil {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+func TestWhoArrivedBeforeTheQuestionSharesItsAnswer(t *testing.T) {
+	broken := errors.New("broken")
+	for name, want := range map[string]error{"a good one": nil, "a bad one": broken} {
+		t.Run(name, func(t *testing.T) {
+			group := Group[int]{Clock: &atomic.Int64{}}
+			asked := 0
+			ask := func() (int, error) { asked++; return asked, want }
+			hold, release := make(chan struct{}), make(chan struct{})
+			first := group.Clock.Add(1)
+			second := group.Clock.Add(1)
+			var all sync.WaitGroup
+			all.Go(func() {
+				if got, err := group.Do(t.Context(), "x", first, func() (int, error) { close(hold); <-release; return ask() }); got != 1 || !errors.Is(err, want) {
+					t.Errorf("the first got %d, %v", got, err)
+				}
+			})
+			<-hold
+			late := group.Clock.Add(1)
+			all.Go(func() {
+				if got, err := group.Do(t.Context(), "x", second, ask); got > 2 || !errors.Is(err, want) {
+					t.Errorf("the second got %d, %v", got, err)
+				}
+			})
+			all.Go(func() {
+				if got, err := group.Do(t.Context(), "x", late, ask); got != 2 || !errors.Is(err, want) {
+					t.Errorf("who arrived after the question got %d, %v", got, err)
+				}
+			})
+			for users := 0; users < 3; {
+				group.mu.Lock()
+				users = group.calls["x"].users
+				group.mu.Unlock()
+				runtime.Gosched()
+			}
+			close(release)
+			all.Wait()
+			if asked != 2 {
+				t.Errorf("asked %d times, want once for the first two and once for the late one", asked)
+			}
+			if len(group.calls) != 0 {
+				t.Errorf("%d answers are kept though nobody waits", len(group.calls))
+			}
+			if got, _ := group.Do(t.Context(), "x", 0, ask); got != 3 {
+				t.Errorf("an answer that was not kept serves: %d", got)
+			}
+		})
+	}
+}
+
+func TestQuestionsDoNotWaitForEachOther(t *testing.T) {
+	group := Group[int]{Clock: &atomic.Int64{}}
+	got, err := group.Do(t.Context(), "a", group.Clock.Add(1), func() (int, error) {
+		return group.Do(t.Context(), "b", group.Clock.Add(1), func() (int, error) { return 7, nil })
+	})
+	if got != 7 || err != nil {
+		t.Errorf("got %d, %v", got, err)
 	}
 }

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"archive/zip"
 	"errors"
 	"io"
 	"os"
@@ -144,6 +145,14 @@ func TestWhatWasWrittenBeforeTheLayoutShowedIsDropped(t *testing.T) {
 	}
 	if StampOf(path).ETag != "x" {
 		t.Error("the stamp is lost")
+	}
+	file, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if len(file.File) != 2 {
+		t.Errorf("%d charts are in the file, want 2", len(file.File))
 	}
 }
 
