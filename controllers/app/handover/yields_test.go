@@ -106,7 +106,7 @@ func TestWhatAnAppLeftThatIsGone(t *testing.T) {
 	taking := raw.DeepCopy()
 	taking.Spec.TakeOwnership = true
 	sizeless := imageApp("")
-	sizeless.Spec.Image.Volumes[0].Size = nil
+	sizeless.Spec.Image.Volumes[0].Size, sizeless.Spec.Image.Volumes[0].ClaimName = nil, "web-data"
 	similar := imageApp("")
 	similar.Name = "old-web"
 	cases := map[string]struct {

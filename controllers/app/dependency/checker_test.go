@@ -1,0 +1,287 @@
+package dependency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/own"
+)
+
+const shop = "kubeop-acme-shop"
+
+// newChecker returns a Checker before a fake API server, and the app "web" of project "shop", which depends on something.
+func newChecker(t *testing.T, on []v1alpha1.Dependency, objects ...client.Object) (*Checker, *subject.Subject) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "web", Generation: 1}}
+	app.Spec.DependsOn = on
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	c := &Checker{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Clients: kube.NewClients(&rest.Config{}, scheme, mapper)}
+	s := (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).Of(app)
+	s.Owner = own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}
+	return c, s
+}
+
+// readyApp is an App that is ready with what it is declared to be now.
+func readyApp(namespace, name string, change func(*v1alpha1.App)) *v1alpha1.App {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), Generation: 2, Annotations: map[string]string{v1alpha1.TreeAnnotation: "tree"}}}
+	app.Status.ObservedTree = "tree"
+	app.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: 2},
+		{Type: v1alpha1.DependenciesReadyCondition, Status: metav1.ConditionTrue, Reason: "Ready", ObservedGeneration: 2},
+	}
+	if change != nil {
+		change(app)
+	}
+	return app
+}
+
+func onApp(name string) v1alpha1.Dependency { return v1alpha1.Dependency{Name: name} }
+
+func TestAnAppWaitsForAnotherUntilItIsReadyWithItsPresentSpec(t *testing.T) {
+	now := metav1.Now()
+	cases := map[string]struct {
+		change func(*v1alpha1.App)
+		want   string
+	}{
+		"it is ready":              {nil, ""},
+		"it was not looked at yet": {func(a *v1alpha1.App) { a.Status.Conditions = nil }, ", which was not looked at yet"},
+		"it is not ready": {func(a *v1alpha1.App) {
+			a.Status.Conditions[0].Status, a.Status.Conditions[0].Message = metav1.ConditionFalse, "the image is missing"
+		}, ": the image is missing"},
+		"it waits itself": {func(a *v1alpha1.App) {
+			a.Status.Conditions[0].Status, a.Status.Conditions[1].Status = metav1.ConditionUnknown, metav1.ConditionUnknown
+		}, ", which waits for what it depends on itself"},
+		"its spec is newer":                       {func(a *v1alpha1.App) { a.Generation = 3 }, ", which is not done with its last change"},
+		"its folder is newer":                     {func(a *v1alpha1.App) { a.Annotations[v1alpha1.TreeAnnotation] = "new" }, ", which is not done with its last change"},
+		"it is suspended, and its spec is newer":  {func(a *v1alpha1.App) { a.Generation, a.Spec.Suspend = 3, true }, ", which is suspended before its last change"},
+		"it is suspended, and ready as it is now": {func(a *v1alpha1.App) { a.Spec.Suspend = true }, ""},
+		"it is being deleted":                     {func(a *v1alpha1.App) { a.DeletionTimestamp, a.Finalizers = &now, []string{"a/b"} }, ", which is being deleted"},
+		"it is in another project":                {func(a *v1alpha1.App) { a.Namespace = "kubeop-acme-other" }, ", which does not exist"},
+		"it is another tenant's":                  {func(a *v1alpha1.App) { a.Namespace = "kubeop-beta-shop" }, ", which does not exist"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			checker, s := newChecker(t, []v1alpha1.Dependency{onApp("db")}, readyApp(shop, "db", c.change))
+			err := checker.Await(t.Context(), s)
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("it waits: %v", err)
+			case c.want != "" && (!step.Waits(err) || err.Error() != "waits for App shop/db"+c.want):
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestADependencyMayNameAnotherProjectOfTheTenant(t *testing.T) {
+	on := onApp("db")
+	on.Project = "data"
+	checker, s := newChecker(t, []v1alpha1.Dependency{on}, readyApp("kubeop-acme-data", "db", nil))
+	if err := checker.Await(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	checker, s = newChecker(t, []v1alpha1.Dependency{on})
+	if err := checker.Await(t.Context(), s); err == nil || err.Error() != "waits for App data/db, which does not exist" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestADependencyOnAProjectIsLookedForInTheTenantsHome(t *testing.T) {
+	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "data", Generation: 1}}
+	project.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	on := v1alpha1.Dependency{Name: "data"}
+	on.Kind = v1alpha1.ProjectKind
+	checker, s := newChecker(t, []v1alpha1.Dependency{on}, project)
+	if err := checker.Await(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	checker, s = newChecker(t, []v1alpha1.Dependency{on})
+	if err := checker.Await(t.Context(), s); err == nil || err.Error() != "waits for Project data, which does not exist" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAMessageNamesThreeDependencies(t *testing.T) {
+	for n, more := range map[int]string{3: "", 4: "; and 1 more", 5: "; and 2 more"} {
+		var on []v1alpha1.Dependency
+		for i := range n {
+			on = append(on, onApp(fmt.Sprintf("a%d", i)))
+		}
+		checker, s := newChecker(t, on)
+		const named = "waits for App shop/a0, which does not exist; App shop/a1, which does not exist; App shop/a2, which does not exist"
+		if err := checker.Await(t.Context(), s); err == nil || err.Error() != named+more {
+			t.Errorf("of %d: %v", n, err)
+		}
+	}
+}
+
+func TestTheMessageOfADependencyIsMasked(t *testing.T) {
+	checker, s := newChecker(t, []v1alpha1.Dependency{onApp("db")}, readyApp(shop, "db", func(a *v1alpha1.App) {
+		a.Status.Conditions[0].Status, a.Status.Conditions[0].Message = metav1.ConditionFalse, "cannot log in with hunter22hunter22"
+	}))
+	s.Hide("hunter22hunter22")
+	if err := checker.Await(t.Context(), s); err == nil || strings.Contains(err.Error(), "hunter22") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestADependencyThatCannotBeReadIsAnError(t *testing.T) {
+	checker, s := newChecker(t, []v1alpha1.Dependency{onApp("a"), onApp("b")}, readyApp(shop, "a", nil))
+	checker.Client = interceptor.NewClient(checker.Client.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if key.Name == "b" {
+				return errors.New("down")
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	if err := checker.Await(t.Context(), s); err == nil || step.Waits(err) || err.Error() != "dependsOn[1]: reading kubeop-acme-shop/b: down" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnExpressionJudgesAnApp(t *testing.T) {
+	cases := map[string]struct{ expr, want string }{
+		"it is true":              {`dep.spec.type == "Raw"`, ""},
+		"it is false":             {`dep.spec.type == "Helm"`, "waits for App shop/db: readyExpr is not true yet"},
+		"what it reads is absent": {`dep.status.nowhere == "x"`, "waits for App shop/db: readyExpr is not true yet: "},
+		"it reads the App itself": {`self.metadata.name == "web" && !has(self.status)`, ""},
+		"it cannot be compiled":   {`dep.(`, "dependsOn[0].readyExpr: "},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			on := onApp("db")
+			on.ReadyExpr = c.expr
+			// Not ready: the expression judges in the place of the condition.
+			checker, s := newChecker(t, []v1alpha1.Dependency{on}, readyApp(shop, "db", func(a *v1alpha1.App) { a.Spec.Type, a.Status.Conditions = v1alpha1.AppRaw, nil }))
+			err := checker.Await(t.Context(), s)
+			if (err == nil) != (c.want == "") || (err != nil && !strings.HasPrefix(err.Error(), c.want)) {
+				t.Errorf("got %v", err)
+			}
+			if waits := err != nil && step.Waits(err); err != nil && waits != (name != "it cannot be compiled") {
+				t.Errorf("it waits: %t", waits)
+			}
+		})
+	}
+}
+
+func TestExpressionsAreCompiledAgainForANewGeneration(t *testing.T) {
+	on := onApp("db")
+	on.ReadyExpr = "false"
+	checker, s := newChecker(t, []v1alpha1.Dependency{on}, readyApp(shop, "db", nil))
+	if err := checker.Await(t.Context(), s); !step.Waits(err) {
+		t.Fatalf("got %v", err)
+	}
+	s.App.Spec.DependsOn[0].ReadyExpr = "true"
+	s.App.Generation = 2
+	if err := checker.Await(t.Context(), s); err != nil {
+		t.Errorf("the new expression is not used: %v", err)
+	}
+}
+
+func TestKindsThatNoAppMayDependOn(t *testing.T) {
+	checker, _ := newChecker(t, nil)
+	cases := map[string]struct {
+		kind  schema.GroupVersionKind
+		want  string
+		waits bool
+	}{
+		"a namespaced kind":      {corev1.SchemeGroupVersion.WithKind("ConfigMap"), "", false},
+		"a Secret":               {corev1.SchemeGroupVersion.WithKind("Secret"), "no app may depend on a Secret", false},
+		"a cluster-scoped kind":  {corev1.SchemeGroupVersion.WithKind("Namespace"), "Namespace is cluster-scoped; an app may only depend on objects of its tenant", false},
+		"a kind that is unknown": {schema.GroupVersionKind{Group: "x.example", Version: "v1", Kind: "Bucket"}, "waits for the cluster to know the kind x.example/v1 Bucket", true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := checker.allowed(c.kind)
+			if (err == nil) != (c.want == "") || (err != nil && (err.Error() != c.want || step.Waits(err) != c.waits)) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestWhoDependsOnAnObjectIsKnownUntilItDoesNot follows the references of two apps.
+func TestWhoDependsOnAnObjectIsKnownUntilItDoesNot(t *testing.T) {
+	db := readyApp(shop, "db", nil)
+	elsewhere := readyApp("kubeop-acme-other", "db", nil)
+	checker, s := newChecker(t, []v1alpha1.Dependency{onApp("db")}, db)
+	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind).GroupKind()
+	if err := checker.Await(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if got := checker.Dependents(db, kind); len(got) != 1 || got[0] != s.Key() {
+		t.Errorf("on it depend %v", got)
+	}
+	if got := checker.Dependents(elsewhere, kind); len(got) != 0 {
+		t.Errorf("on that of another project depend %v", got)
+	}
+	if got := checker.Dependents(db, schema.GroupKind{Kind: "ConfigMap"}); len(got) != 0 {
+		t.Errorf("on another kind of the name depend %v", got)
+	}
+	checker.Forget(s.App)
+	if got := checker.Dependents(db, kind); len(got) != 0 {
+		t.Errorf("after it was forgotten: %v", got)
+	}
+}
+
+func TestOnlyChangesThatMatterToDependentsWakeThem(t *testing.T) {
+	before := readyApp(shop, "db", nil)
+	cases := map[string]struct {
+		change       func(*v1alpha1.App)
+		byExpression bool
+		want         bool
+	}{
+		"nothing":                          {func(*v1alpha1.App) {}, false, false},
+		"its message":                      {func(a *v1alpha1.App) { a.Status.Conditions[0].Message = "other words" }, false, false},
+		"a field that an expression reads": {func(a *v1alpha1.App) { a.Status.Conditions[0].Message = "other words" }, true, true},
+		"it stops being ready":             {func(a *v1alpha1.App) { a.Status.Conditions[0].Status = metav1.ConditionFalse }, false, true},
+		"the reason":                       {func(a *v1alpha1.App) { a.Status.Conditions[0].Reason = "Other" }, false, true},
+		"a new spec":                       {func(a *v1alpha1.App) { a.Generation = 3 }, false, true},
+		"its deletion":                     {func(a *v1alpha1.App) { a.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, false, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			on := onApp("db")
+			if c.byExpression {
+				on.ReadyExpr = "true"
+			}
+			checker, s := newChecker(t, []v1alpha1.Dependency{on}, before.DeepCopy())
+			if err := checker.Await(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			after := before.DeepCopy()
+			c.change(after)
+			if got := checker.Changed(v1alpha1.AppKind).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+				t.Errorf("dependents are woken: %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,336 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/jobs"
+)
+
+// planned is the plan of an app with a hook in each phase, which delivers a text.
+func planned(t *testing.T, b *hookBench, delivered string) *Plan {
+	t.Helper()
+	plan := &Plan{}
+	if err := plan.plan(b.s, Revision{Name: "main@sha1:1", Delivered: delivered, Image: "none.example/web"}); err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// withHooks is an app with a pre hook "migrate" and a post hook "notify".
+func withHooks() *hookBench {
+	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "")
+	b.s.App.Spec.Hooks = v1alpha1.Hooks{Pre: []v1alpha1.Hook{{Name: "migrate"}}, Post: []v1alpha1.Hook{{Name: "notify"}}}
+	return b
+}
+
+// ended writes into the status that all hooks of a plan ended so.
+func ended(b *hookBench, plan *Plan, result string) {
+	for _, h := range plan.runs {
+		h.result = &v1alpha1.HookStatus{Phase: h.Phase, Name: h.Hook.Name, Input: h.Input, Result: result}
+	}
+	plan.Record(b.s.App, false)
+}
+
+func TestAHookRunsOnceForWhatIsDelivered(t *testing.T) {
+	b := withHooks()
+	ended(b, planned(t, b, "one"), v1alpha1.HookSucceeded)
+	if next := planned(t, b, "one").next(); next != "" {
+		t.Errorf("the same is delivered, and %s runs", next)
+	}
+	other := planned(t, b, "two")
+	if next := other.next(); next != other.runs[0].Name() || other.runs[1].result != nil {
+		t.Errorf("something else is delivered, and next is %q", next)
+	}
+	b.s.App.Spec.Hooks.Post[0].Args = []string{"-v"}
+	changed := planned(t, b, "one")
+	if changed.runs[0].result == nil || changed.runs[1].result != nil {
+		t.Error("only the hook that changed is to run again")
+	}
+}
+
+func TestAResultOfAnotherPhaseIsNotThisHooks(t *testing.T) {
+	b := withHooks()
+	b.s.App.Spec.Hooks.Post[0].Name = "migrate"
+	plan := planned(t, b, "one")
+	b.s.App.Status.Hooks = []v1alpha1.HookStatus{{Phase: jobs.Pre, Name: "migrate", Input: plan.runs[0].Input, Result: v1alpha1.HookSucceeded}}
+	if again := planned(t, b, "one"); again.runs[0].result == nil || again.runs[1].result != nil {
+		t.Error("the result of the pre hook counts for the post hook")
+	}
+}
+
+func TestAFailedHookRunsAgainOncePerRequest(t *testing.T) {
+	b := withHooks()
+	ended(b, planned(t, b, "one"), v1alpha1.HookFailed)
+	if plan := planned(t, b, "one"); plan.next() != "" {
+		t.Errorf("%s runs again without a request", plan.next())
+	}
+	b.s.App.Annotations = map[string]string{meta.ForceRequestAnnotation: "now"}
+	plan := planned(t, b, "one")
+	first := plan.next()
+	if first == "" || plan.runs[0].Input != jobs.Again(strings.Split(plan.runs[0].Input, ".")[0], "now") {
+		t.Errorf("it is not to run again; its input is %s", plan.runs[0].Input)
+	}
+	ended(b, plan, v1alpha1.HookFailed)
+	if again := planned(t, b, "one"); again.next() != "" {
+		t.Error("it runs twice for one request")
+	}
+	b.s.App.Annotations[meta.ForceRequestAnnotation] = "once more"
+	if again := planned(t, b, "one"); again.next() == "" || again.next() == first {
+		t.Errorf("for another request runs %q", again.next())
+	}
+}
+
+func TestASucceededHookDoesNotRunAgainOnRequest(t *testing.T) {
+	b := withHooks()
+	ended(b, planned(t, b, "one"), v1alpha1.HookSucceeded)
+	b.s.App.Annotations = map[string]string{meta.ForceRequestAnnotation: "now"}
+	if plan := planned(t, b, "one"); plan.next() != "" {
+		t.Errorf("%s runs again", plan.next())
+	}
+}
+
+func TestARequestIsHandledWhenTheHookRanOrTheRevisionIsDelivered(t *testing.T) {
+	for name, c := range map[string]struct {
+		forced, done, helm, want bool
+	}{
+		"neither":                   {},
+		"a hook ran again":          {forced: true, want: true},
+		"the revision is delivered": {done: true, want: true},
+		"a release handles the request by itself": {forced: true, done: true, helm: true},
+	} {
+		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{meta.ForceRequestAnnotation: "now"}}}
+		if c.helm {
+			app.Spec.Helm = &v1alpha1.HelmSource{}
+		}
+		(&Plan{forced: c.forced}).Record(app, c.done)
+		if got := app.Status.LastHandledForceAt == "now"; got != c.want {
+			t.Errorf("%s: handled %t", name, got)
+		}
+	}
+}
+
+func TestAPlanThatWasNotMadeKeepsTheStatus(t *testing.T) {
+	b := withHooks()
+	b.s.App.Status.Hooks = []v1alpha1.HookStatus{{Phase: jobs.Pre, Name: "migrate"}}
+	b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: "web-migrate"}
+	(&Plan{}).Record(b.s.App, false)
+	if len(b.s.App.Status.Hooks) != 1 || b.s.App.Status.RunningHook == nil {
+		t.Errorf("the status is %+v", b.s.App.Status)
+	}
+	planned(t, b, "one").Record(b.s.App, false)
+	if len(b.s.App.Status.Hooks) != 0 || b.s.App.Status.RunningHook != nil {
+		t.Errorf("after a new plan the status is %+v", b.s.App.Status)
+	}
+}
+
+func TestAHookThatRunsAgainStaysReportedUntilItEnds(t *testing.T) {
+	b := withHooks()
+	ended(b, planned(t, b, "one"), v1alpha1.HookFailed)
+	b.s.App.Annotations = map[string]string{meta.ForceRequestAnnotation: "now"}
+	planned(t, b, "one").Record(b.s.App, false)
+	if hooks := b.s.App.Status.Hooks; len(hooks) != 2 || hooks[0].Result != v1alpha1.HookFailed {
+		t.Errorf("the status has %+v", hooks)
+	}
+}
+
+func TestHooksAreNeededUntilTheirConditionIsGone(t *testing.T) {
+	app := &v1alpha1.App{}
+	if Needed(app) || HasPost(app) {
+		t.Error("an App without hooks needs them")
+	}
+	app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.HooksSucceededCondition, Status: metav1.ConditionTrue}}
+	if !Needed(app) {
+		t.Error("hooks of an earlier spec are not cleared away")
+	}
+	b := withHooks()
+	b.s.App.Spec.Hooks.Pre = nil
+	if !Needed(b.s.App) || !HasPost(b.s.App) {
+		t.Error("a post hook alone needs nothing")
+	}
+}
+
+// TestAFailedHookStopsTheRevisionUnlessItIsPassedOver has the pre hook fail, with both values of onFailure.
+func TestAFailedHookStopsTheRevisionUnlessItIsPassedOver(t *testing.T) {
+	for onFailure, stops := range map[v1alpha1.HookFailure]bool{"": true, v1alpha1.HookStop: true, v1alpha1.HookContinue: false} {
+		b := withHooks()
+		b.s.App.Spec.Hooks.Pre[0].OnFailure = onFailure
+		plan := planned(t, b, "one")
+		plan.runs[0].result, plan.runs[0].fresh = &v1alpha1.HookStatus{Result: v1alpha1.HookFailed, Message: "exit code 1"}, true
+		err := b.runPhase(t.Context(), b.s, plan, jobs.Pre, nil)
+		if (err != nil) != stops || (stops && !strings.HasPrefix(err.Error(), "pre hook migrate failed: exit code 1; held until")) {
+			t.Errorf("onFailure %q: %v", onFailure, err)
+		}
+		passed := "; pre hook migrate failed and was passed over"
+		if summary := plan.Summary(); (summary == passed) == stops || (stops && summary != "") {
+			t.Errorf("onFailure %q: the summary is %q", onFailure, summary)
+		}
+		if notes := plan.Notes(b.s.App); (len(notes) == 1) == stops {
+			t.Errorf("onFailure %q: notes %v", onFailure, notes)
+		}
+		plan.runs[0].fresh = false
+		if notes := plan.Notes(b.s.App); len(notes) != 0 {
+			t.Errorf("onFailure %q: a failure that was reported is reported again: %v", onFailure, notes)
+		}
+	}
+}
+
+func TestHooksOfOtherPhasesDoNotRun(t *testing.T) {
+	b := withHooks()
+	plan := planned(t, b, "one")
+	plan.runs[0].result = &v1alpha1.HookStatus{Result: v1alpha1.HookSucceeded}
+	if err := b.runPhase(t.Context(), b.s, plan, jobs.Pre, nil); err != nil { // The post hook would need the watch, which is nil.
+		t.Error(err)
+	}
+}
+
+// job is one of a hook, of the app of the bench.
+func job(name string, status batchv1.JobStatus) *batchv1.Job {
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: name, UID: "1", Labels: map[string]string{v1alpha1.AppLabel: "web", v1alpha1.HookLabel: "pre-migrate"}}, Status: status}
+}
+
+var completed = batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
+
+func TestAHookWaitsForThoseOfEarlierRevisions(t *testing.T) {
+	otherApp, noHook := job("api-old", batchv1.JobStatus{}), job("plain", batchv1.JobStatus{})
+	otherApp.Labels[v1alpha1.AppLabel] = "api"
+	delete(noHook.Labels, v1alpha1.HookLabel)
+	leaving := job("leaving", batchv1.JobStatus{})
+	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: metav1.Now().Time}, []string{"a/b"}
+	cases := map[string]struct {
+		job   *batchv1.Job
+		waits bool
+		found int
+	}{
+		"one that runs":                {job("old", batchv1.JobStatus{}), true, 0},
+		"one that ended":               {job("old", completed), false, 1},
+		"one that is being deleted":    {leaving, false, 1},
+		"the one that is to run":       {job("now", batchv1.JobStatus{}), false, 1},
+		"one of another App":           {otherApp, false, 0},
+		"a Job that is none of a hook": {noHook, false, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "", c.job)
+			all, err := unfinished(t.Context(), b.s, "now")
+			if (err != nil) != c.waits || len(all) != c.found || (err != nil && !step.Waits(err)) {
+				t.Errorf("found %d, error %v", len(all), err)
+			}
+		})
+	}
+}
+
+// TestOnlyJobsOfOtherRevisionsAreCleared keeps the Job of this one for its log.
+func TestOnlyJobsOfOtherRevisionsAreCleared(t *testing.T) {
+	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "", job("old", completed))
+	present := b.failed(t, "", "")
+	present.SetLabels(map[string]string{v1alpha1.AppLabel: "web"})
+	b.h.Mark(present)
+	if err := b.s.Client.Create(t.Context(), present.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	old := present.DeepCopy()
+	old.SetName("old")
+	old.SetUID("1")
+	if err := b.plan.clear(t.Context(), b.s, []*unstructured.Unstructured{old, present}); err != nil {
+		t.Fatal(err)
+	}
+	left := &batchv1.JobList{}
+	if err := b.s.Client.List(t.Context(), left); err != nil || len(left.Items) != 1 || left.Items[0].Name != present.GetName() {
+		t.Errorf("left are %v, %v", left.Items, err)
+	}
+}
+
+func TestStartingAJobSaysWhyItCannot(t *testing.T) {
+	resource := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	down := errors.New("down")
+	cases := map[string]struct {
+		image  string
+		admit  error
+		create error
+		want   string
+	}{
+		"no image":               {"", nil, nil, "pre hook migrate has no image: set it, unless the app is of type Image"},
+		"it is not allowed":      {"a/b", down, nil, "pre hook migrate: down"},
+		"the name is taken":      {"a/b", nil, apierrors.NewAlreadyExists(resource, "x"), "the name of the Job of the pre hook migrate is taken: delete Job/web-migrate-"},
+		"the Job is invalid":     {"a/b", nil, apierrors.NewBadRequest("bad"), "making the Job of the pre hook migrate: bad"},
+		"the API server is down": {"a/b", nil, down, "making the Job of the pre hook migrate: down"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newHookBench(&v1alpha1.Hook{Name: "migrate", Image: c.image}, "")
+			created := false
+			b.s.Client = interceptor.NewClient(b.s.Client.(client.WithWatch), interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+					created = true
+					return c.create
+				},
+			})
+			err := b.start(t.Context(), b.s, b.plan, b.h, beginning{admit: func(*unstructured.Unstructured) error { return c.admit }})
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) || step.Waits(err) {
+				t.Errorf("error %v", err)
+			}
+			if created != (c.create != nil) {
+				t.Errorf("the Job was made: %t", created)
+			}
+			if b.seen.Of(b.s.App).running != "" {
+				t.Error("a Job that was not made is taken for running")
+			}
+		})
+	}
+}
+
+func TestAJobIsMarkedAfterItWasAdmitted(t *testing.T) {
+	b := newHookBench(&v1alpha1.Hook{Name: "migrate", Image: "a/b"}, "")
+	err := b.start(t.Context(), b.s, b.plan, b.h, beginning{admit: func(job *unstructured.Unstructured) error {
+		job.SetLabels(map[string]string{v1alpha1.AppLabel: "web", v1alpha1.HookLabel: "forged"})
+		return nil
+	}})
+	if !step.Waits(err) {
+		t.Fatalf("error %v", err)
+	}
+	made := &unstructured.Unstructured{}
+	made.SetGroupVersionKind(jobs.Kind)
+	if err := b.s.Client.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-a-b", Name: b.h.Name()}, made); err != nil {
+		t.Fatal(err)
+	}
+	if !b.h.Is(made) || b.seen.Of(b.s.App).running != made.GetName() {
+		t.Errorf("the Job has the labels %v", made.GetLabels())
+	}
+	b.Forget(b.s.App)
+	if b.seen.Of(b.s.App).running != "" {
+		t.Error("it is not forgotten")
+	}
+}
+
+func TestASucceededHookHasNoMessage(t *testing.T) {
+	b := newHookBench(&v1alpha1.Hook{Name: "migrate"}, "a line of the log")
+	done := b.failed(t, "", "")
+	if err := unstructured.SetNestedSlice(done.Object, []any{map[string]any{"type": "Complete", "status": "True"}}, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	b.seen.Of(b.s.App).running = b.h.Name()
+	if err := b.finish(t.Context(), b.s, b.plan, b.h, done); err != nil {
+		t.Fatal(err)
+	}
+	if h := b.h.result; h.Result != v1alpha1.HookSucceeded || h.Message != "" || !b.h.fresh || h.FinishedAt.Time != b.s.Now() || h.Input != "0123" {
+		t.Errorf("got %+v", h)
+	}
+	if b.plan.forced || b.seen.Of(b.s.App).running != "" {
+		t.Error("a first run handled a request, or is still taken for running")
+	}
+}
