@@ -1,0 +1,217 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/fetch/cache"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
+)
+
+// deliveredApp is an App whose present spec and folder are in the cluster.
+func deliveredApp(change func(*v1alpha1.App)) *v1alpha1.App {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1", Generation: 2, Annotations: map[string]string{v1alpha1.TreeAnnotation: "tree"}}}
+	app.Status.LastAppliedRevision, app.Status.ObservedTree = "main@sha1:1", "tree"
+	app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.AppliedCondition, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
+	if change != nil {
+		change(app)
+	}
+	return app
+}
+
+func TestAnAppIsDeliveredWithItsPresentSpecAndFolder(t *testing.T) {
+	raw := func(a *v1alpha1.App) { a.Spec.Raw = &v1alpha1.RawSource{Path: "manifests"} }
+	cases := map[string]struct {
+		change func(*v1alpha1.App)
+		want   bool
+	}{
+		"all is delivered":            {nil, true},
+		"nothing was applied":         {func(a *v1alpha1.App) { a.Status.Conditions = nil }, false},
+		"the last pass failed":        {func(a *v1alpha1.App) { a.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
+		"the spec is newer":           {func(a *v1alpha1.App) { a.Generation = 3 }, false},
+		"no revision is known":        {func(a *v1alpha1.App) { a.Status.LastAppliedRevision = "" }, false},
+		"its folder":                  {raw, true},
+		"its folder is newer":         {func(a *v1alpha1.App) { raw(a); a.Status.ObservedTree = "old" }, false},
+		"a folder that is not used":   {func(a *v1alpha1.App) { a.Status.ObservedTree = "old" }, true},
+		"a release that was not made": {func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{} }, false},
+		"a release": {func(a *v1alpha1.App) {
+			a.Spec.Helm, a.Status.Conditions[0].Type = &v1alpha1.HelmSource{}, v1alpha1.ReleasedCondition
+		}, true},
+	}
+	for name, c := range cases {
+		if got := delivered(deliveredApp(c.change)); got != c.want {
+			t.Errorf("%s: delivered %t", name, got)
+		}
+	}
+}
+
+func TestWhichSpecsUseTheFolder(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec v1alpha1.AppSpec
+		want bool
+	}{
+		"nothing":                 {v1alpha1.AppSpec{}, false},
+		"an image":                {v1alpha1.AppSpec{Image: &v1alpha1.ImageSource{}}, false},
+		"manifests in the spec":   {v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{}}, false},
+		"manifests in the folder": {v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{Path: "."}}, true},
+		"a chart of a repository": {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}, false},
+		"a chart in the folder":   {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{Path: "chart"}}, true},
+		"values files":            {v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{ValuesFiles: []string{"values.yaml"}}}, true},
+		"another Git repository":  {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{}}, false},
+	} {
+		if got := usesFolder(&c.spec); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// passOf is a pass of a Fetcher over an App.
+func passOf(app *v1alpha1.App) *pass {
+	s := (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).Of(app)
+	return &pass{s, &Found{}, &asked{}}
+}
+
+// TestAFailedSourceDoesNotAffectWhatRuns unless what it says may not be believed.
+func TestAFailedSourceDoesNotAffectWhatRuns(t *testing.T) {
+	cases := map[string]struct {
+		err   error
+		kept  bool
+		waits bool
+		// again: it is asked again before the interval.
+		again time.Duration
+	}{
+		"it cannot be reached":      {failure.ErrUnavailable, true, false, time.Second},
+		"it refuses the login":      {failure.ErrAuthentication, true, false, 0},
+		"it is not there":           {failure.ErrNotFound, true, false, 0},
+		"there is no turn for it":   {failure.ErrBusy, true, true, time.Second},
+		"its signature is wrong":    {failure.ErrSignature, false, false, 0},
+		"its digest is another one": {failure.ErrDigest, false, false, 0},
+		"its Flux source waits":     {failure.ErrNotReady, false, true, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, isDelivered := range []bool{true, false} {
+				p := passOf(deliveredApp(func(a *v1alpha1.App) {
+					if !isDelivered {
+						a.Generation = 3
+					}
+				}))
+				err := (&Fetcher{}).end(p, fmt.Errorf("fetching: %w", c.err))
+				if !errors.Is(err, c.err) || step.Waits(err) != c.waits {
+					t.Errorf("delivered %t: %v", isDelivered, err)
+				}
+				if kept := c.kept && isDelivered; p.found.Kept != kept {
+					t.Errorf("delivered %t: what was delivered is kept: %t", isDelivered, p.found.Kept)
+				}
+				if isDelivered && p.Again() != c.again || !isDelivered && p.Again() != 0 {
+					t.Errorf("delivered %t: it is asked again after %s", isDelivered, p.Again())
+				}
+				if p.found.InLine != errors.Is(c.err, failure.ErrBusy) {
+					t.Errorf("it waits for its turn: %t", p.found.InLine)
+				}
+			}
+		})
+	}
+}
+
+func TestASourceThatAnsweredEndsWell(t *testing.T) {
+	p := passOf(deliveredApp(nil))
+	if err := (&Fetcher{}).end(p, nil); err != nil || p.found.Kept {
+		t.Errorf("error %v, kept %t", err, p.found.Kept)
+	}
+	p.found.stale = stale{err: failure.ErrUnavailable, retry: time.Minute}
+	if err := (&Fetcher{}).end(p, nil); !errors.Is(err, failure.ErrUnavailable) || p.found.Kept || p.Again() != time.Minute {
+		t.Errorf("with a stale answer: error %v, kept %t, again after %s", err, p.found.Kept, p.Again())
+	}
+}
+
+func TestAnOutcomeThatWasDecidedStays(t *testing.T) {
+	decided := step.Stop("Reason", failure.ErrUnavailable)
+	if got := outcomeOf(decided); got != decided {
+		t.Errorf("got %v", got)
+	}
+	if got := outcomeOf(nil); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestWhileASourceIsAsked looks at what is kept and reported before and after the time in which an answer is expected.
+func TestWhileASourceIsAsked(t *testing.T) {
+	never := deliveredApp(func(a *v1alpha1.App) { a.Generation = 3 })
+	for name, c := range map[string]struct {
+		app   *v1alpha1.App
+		since time.Duration
+		kept  bool
+		waits bool
+	}{
+		"it was just asked":                    {deliveredApp(nil), step.Quiet - time.Second, false, true},
+		"it lasts, and something is delivered": {deliveredApp(nil), step.Quiet, true, false},
+		"it lasts, and nothing is delivered":   {never, step.Quiet, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := passOf(c.app)
+			err := (&Fetcher{}).end(p, &cache.Unanswered{Since: p.Now().Add(-c.since)})
+			if p.found.Kept != c.kept || step.Waits(err) != c.waits {
+				t.Errorf("kept %t, error %v", p.found.Kept, err)
+			}
+		})
+	}
+}
+
+// TestAppsOfOneCommitHaveOneCause so that a source is asked once for all of them.
+func TestAppsOfOneCommitHaveOneCause(t *testing.T) {
+	app := func(name, commit string) *pass {
+		a := deliveredApp(nil)
+		a.Name, a.UID = name, types.UID("uid of "+name)
+		a.Annotations[v1alpha1.RevisionAnnotation] = commit
+		a.Status.ObservedGeneration = 1
+		return passOf(a)
+	}
+	q := cache.Question{Request: "now"}
+	web, api := app("web", "main@sha1:1"), app("api", "main@sha1:1")
+	if a, b := web.causeOf(q), api.causeOf(q); a == "" || a != b {
+		t.Errorf("two apps of one commit have the causes %q and %q", a, b)
+	}
+	if a, b := web.causeOf(q), app("web", "main@sha1:2").causeOf(q); a == b {
+		t.Errorf("two commits have the cause %q", a)
+	}
+	web.asked.cause = web.commonCause(q)
+	if a, b := web.causeOf(q), api.causeOf(q); a == b {
+		t.Errorf("an app that comes again has the cause %q of the others", a)
+	}
+	if byHand := app("web", ""); byHand.causeOf(q) == byHand.commonCause(q) {
+		t.Error("an app that was not declared in Git shares its cause")
+	}
+	web.asked.question = q
+	if got := web.causeOf(q); got != "" {
+		t.Errorf("for the question of before there is the cause %q", got)
+	}
+}
+
+func TestAfterARestartTheStatusHasTheLastQuestion(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.App)
+		want   bool
+	}{
+		"nothing is new":     {func(*v1alpha1.App) {}, false},
+		"the spec is newer":  {func(a *v1alpha1.App) { a.Generation = 3 }, true},
+		"there is a request": {func(a *v1alpha1.App) { a.Annotations["reconcile.fluxcd.io/requestedAt"] = "now" }, true},
+		"it was handled": {func(a *v1alpha1.App) {
+			a.Annotations["reconcile.fluxcd.io/requestedAt"], a.Status.LastHandledReconcileAt = "now", "now"
+		}, false},
+	} {
+		p := passOf(deliveredApp(func(a *v1alpha1.App) { a.Status.ObservedGeneration = 2; c.change(a) }))
+		if got := p.isNew(cache.Question{Request: "any"}); got != c.want {
+			t.Errorf("%s: new %t", name, got)
+		}
+	}
+}
