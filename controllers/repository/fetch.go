@@ -102,7 +102,7 @@ func (s *scope) unanswered() error {
 	if last != nil && last.Status == metav1.ConditionFalse && last.ObservedGeneration == s.repository.Generation {
 		return step.Soon(lastLook)
 	}
-	return step.Wait(v1alpha1.ProgressingReason, lastLook, "fetching %s: it has not answered yet", s.repository.Spec.URL)
+	return step.Wait(v1alpha1.ProgressingReason, lastLook, "fetching %s: it has not answered yet", transport.SafeURL(s.repository.Spec.URL))
 }
 
 // withoutRemote ends the step of a remote that cannot be asked. What is applied goes on to be looked after as far as it is known, and

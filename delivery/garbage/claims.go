@@ -55,31 +55,48 @@ func ClaimsByOwner(ctx context.Context, c client.Client, namespace string) (map[
 	if err != nil {
 		return nil, err
 	}
-	of, above := map[types.UID][]string{}, map[types.UID][]metav1.OwnerReference{}
+	owners := claimOwners{client: c, claims: map[types.UID][]string{}, above: map[types.UID][]metav1.OwnerReference{}}
 	for i := range all {
 		claim := &all[i]
 		if claim.DeletionTimestamp != nil || !pvc.HoldsData(claim) {
 			continue
 		}
 		for _, owner := range claim.OwnerReferences {
-			if owner.Kind == "Pod" {
-				continue // An ephemeral volume, which is to go with its pod.
-			}
-			of[owner.UID] = append(of[owner.UID], claim.Name)
-			if owner.Kind != statefulSet.Kind {
-				continue
-			}
-			if _, known := above[owner.UID]; !known {
-				if above[owner.UID], err = ownersOf(ctx, c, namespace, owner); err != nil {
-					return nil, err
-				}
-			}
-			for _, higher := range above[owner.UID] {
-				of[higher.UID] = append(of[higher.UID], claim.Name)
+			if err := owners.add(ctx, claim, owner); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return of, nil
+	return owners.claims, nil
+}
+
+// claimOwners are the claims of each object that owns some, by UID, and the owners of StatefulSets among these objects.
+type claimOwners struct {
+	client client.Client
+	claims map[types.UID][]string
+	above  map[types.UID][]metav1.OwnerReference
+}
+
+// add adds a claim to its owner and, where that is a StatefulSet, to the owners of that.
+func (o *claimOwners) add(ctx context.Context, claim *corev1.PersistentVolumeClaim, owner metav1.OwnerReference) (err error) {
+	if owner.Kind == "Pod" {
+		return nil // An ephemeral volume is deleted with its pod.
+	}
+	o.claims[owner.UID] = append(o.claims[owner.UID], claim.Name)
+	if owner.Kind != statefulSet.Kind {
+		return nil
+	}
+	higher, known := o.above[owner.UID]
+	if !known {
+		if higher, err = ownersOf(ctx, o.client, claim.Namespace, owner); err != nil {
+			return err
+		}
+		o.above[owner.UID] = higher
+	}
+	for _, h := range higher {
+		o.claims[h.UID] = append(o.claims[h.UID], claim.Name)
+	}
+	return nil
 }
 
 // ownersOf returns the owners of a StatefulSet: if an operator's object owns it, the claims go with that object, too.

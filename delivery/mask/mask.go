@@ -24,6 +24,11 @@ func Of(values []string) Mask {
 	return func(text string) string { return replace(text, forms) }
 }
 
+// Texts returns a Mask that hides exactly these texts, however short they are. Where they overlap, no rest of any of them stays.
+func Texts(texts []string) Mask {
+	return func(text string) string { return replace(text, texts) }
+}
+
 func formsOf(values []string) []string {
 	var forms []string
 	for _, value := range values {

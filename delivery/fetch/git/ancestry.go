@@ -198,15 +198,10 @@ func (g *generation) leads(commit, earlier plumbing.Hash) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			for _, parent := range at.ParentHashes {
-				if parent == earlier {
-					return true, nil
-				}
-				if !seen[parent] {
-					seen[parent] = true
-					before = append(before, parent)
-				}
+			if slices.Contains(at.ParentHashes, earlier) {
+				return true, nil
 			}
+			before = append(before, unseen(at.ParentHashes, seen)...)
 		}
 		if len(before) == 0 {
 			return false, nil
@@ -242,4 +237,15 @@ func (r *repository) rememberAncestry(commit string, ancestry Ancestry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ancestry, r.ancestryOf = ancestry, commit
+}
+
+// unseen returns those of the commits that were not seen yet, and notes that they are.
+func unseen(commits []plumbing.Hash, seen map[plumbing.Hash]bool) (fresh []plumbing.Hash) {
+	for _, c := range commits {
+		if !seen[c] {
+			seen[c] = true
+			fresh = append(fresh, c)
+		}
+	}
+	return fresh
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/mask"
 )
 
 // The keys of a Secret with credentials; the same as Flux's.
@@ -227,12 +228,7 @@ func (a Auth) Redact(text string) string {
 		encoded := base64.StdEncoding.EncodeToString([]byte(secret))
 		forms = append(forms, secret, url.QueryEscape(secret), url.PathEscape(secret), encoded)
 	}
-	// Longest first: a secret inside its own encoding must not leave the rest of it behind.
-	sort.Slice(forms, func(i, j int) bool { return len(forms[i]) > len(forms[j]) })
-	for _, form := range forms {
-		text = strings.ReplaceAll(text, form, "***")
-	}
-	return text
+	return mask.Texts(forms)(text)
 }
 
 // String says which credentials there are, never what they are.
