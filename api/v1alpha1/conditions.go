@@ -18,36 +18,33 @@ const (
 const (
 	// FetchedCondition: the commit the ref points to is in the local object store.
 	FetchedCondition = "Fetched"
+	// SyncedCondition: the cluster's Tenants, Projects and Apps match the valid parts of the commit.
+	SyncedCondition = "Synced"
 	// AcceptedCondition: the commit's history and signature allow it to follow the last accepted commit. While it is False, the last
 	// accepted commit stays in force.
 	AcceptedCondition = "Accepted"
-	// SyncedCondition: the cluster's Tenants, Projects and Apps match the valid parts of the commit.
-	SyncedCondition = "Synced"
 	// TreeValidCondition: every file of the commit is valid.
 	TreeValidCondition = "TreeValid"
+)
+
+// Condition of a Repository beside its steps.
+const (
 	// HookClosedCondition is present, and True, while the Secret with the push hook's key does not exist. Only polling finds pushes
 	// then.
 	HookClosedCondition = "HookClosed"
 )
 
-// Steps of a Tenant and a Project, in order.
+// Steps of a Tenant and a Project, in order. A Project begins with DependenciesReadyCondition.
 const (
 	// NamespaceReadyCondition: the namespace exists, belongs to this object and has its labels.
 	NamespaceReadyCondition = "NamespaceReady"
-	// AccessReadyCondition: roles and service accounts are bound.
-	AccessReadyCondition = "AccessReady"
 	// GuardrailsReadyCondition: a Project's quota, limits and network isolation are in place. For a Tenant: its quota and its flow
 	// schemas.
 	GuardrailsReadyCondition = "GuardrailsReady"
+	// AccessReadyCondition: roles and service accounts are bound.
+	AccessReadyCondition = "AccessReady"
 	// RepositoryBoundCondition: the tenant's Repository is declared.
 	RepositoryBoundCondition = "RepositoryBound"
-)
-
-// Conditions of an App and a Project beside their steps.
-const (
-	// CurrentCondition is present, and False, while a newer commit has an invalid version of the object. The message names commit, file
-	// and line. The last valid version stays in force, and Ready is about that version.
-	CurrentCondition = "Current"
 )
 
 // Steps of the removal of a Tenant and a Project, in order.
@@ -62,7 +59,7 @@ const (
 	NamespaceRemovedCondition = "NamespaceRemoved"
 )
 
-// Steps of an App, in order.
+// Steps of an App, in order. Image, Git and Raw apps have Allowed and Applied, Helm apps have Released instead.
 const (
 	// DependenciesReadyCondition: the app's project and every object in its dependsOn exist and are ready. For a Project: its tenant.
 	DependenciesReadyCondition = "DependenciesReady"
@@ -73,17 +70,27 @@ const (
 	RenderedCondition = "Rendered"
 	// AllowedCondition: the app may have every one of its objects.
 	AllowedCondition = "Allowed"
+	// HooksSucceededCondition is present if the app has hooks. It is True when all hooks of the current revision have run and none that
+	// failed stops the delivery. status.hooks lists them.
+	HooksSucceededCondition = "HooksSucceeded"
 	// AppliedCondition: every object is applied, and objects that left the source are deleted.
 	AppliedCondition = "Applied"
 	// ReleasedCondition: the Helm release is deployed with this chart and these values.
 	ReleasedCondition = "Released"
-	// HooksSucceededCondition is present if the app has hooks. It is True when all hooks of the current revision have run and none that
-	// failed stops the delivery. status.hooks lists them.
-	HooksSucceededCondition = "HooksSucceeded"
 	// HealthyCondition: every object is healthy by kstatus, or by healthCheckExprs.
 	HealthyCondition = "Healthy"
 	// TestSuccessCondition: the chart's tests succeeded for the newest revision.
 	TestSuccessCondition = "TestSuccess"
+)
+
+// Step of the removal of an App.
+const (
+	// RemovedCondition: everything that the deleted app delivered is removed.
+	RemovedCondition = "Removed"
+)
+
+// Conditions of an App beside its steps.
+const (
 	// RemediatedCondition is present after repeated upgrade failures. It is True when the release was rolled back or uninstalled because
 	// of them. It is removed when a different input is released. An app that has it is not Ready.
 	RemediatedCondition = "Remediated"
@@ -94,8 +101,13 @@ const (
 	// StartedEmptyCondition is present, and True, while a new volume is empty although a deleted app left a claim for a volume of the
 	// same name. The message names the claim and the lines that would mount it.
 	StartedEmptyCondition = "StartedEmpty"
-	// RemovedCondition: everything that the deleted app delivered is removed.
-	RemovedCondition = "Removed"
+)
+
+// Condition of an App and a Project beside their steps.
+const (
+	// CurrentCondition is present, and False, while a newer commit has an invalid version of the object. The message names commit, file
+	// and line. The last valid version stays in force, and Ready is about that version.
+	CurrentCondition = "Current"
 )
 
 // Reasons of all kinds.
@@ -104,40 +116,62 @@ const (
 	SucceededReason = meta.SucceededReason
 	// ProgressingReason: work is in progress. Nothing is wrong.
 	ProgressingReason = meta.ProgressingReason
-	// WaitingForTurnReason: the maximum number of fetches or builds is running or waiting. Nothing is wrong. This one starts when it is
-	// its turn.
-	WaitingForTurnReason = "WaitingForTurn"
 	// ProgressingWithRetryReason: the last attempt failed and will be retried.
 	ProgressingWithRetryReason = meta.ProgressingWithRetryReason
 	// FailedReason: the step failed, and no other reason describes the failure.
 	FailedReason = meta.FailedReason
-	// DependencyNotReadyReason: the object's parent or one of its dependencies is not ready.
-	DependencyNotReadyReason = meta.DependencyNotReadyReason
 	// DeletingReason: what the object created is being deleted. The message names what is left.
 	DeletingReason = "Deleting"
 	// AccessDeniedReason: the API server denied a request of the operator or of the project's deployer.
 	AccessDeniedReason = "AccessDenied"
+	// TooLargeReason: the chart, its release or the object itself is too large.
+	TooLargeReason = "TooLarge"
+	// LeftRunningReason, of an event: the object was deleted and what it created keeps running. Either the object was suspended, its
+	// definition was being deleted, or it was deleted while kubeop was not installed.
+	LeftRunningReason = "LeftRunning"
+	// DeletionHeldReason, of an event: the object is being deleted, but stays because kubeop is being uninstalled.
+	DeletionHeldReason = "DeletionHeld"
+)
+
+// Reasons of a Repository and an App, about their source.
+const (
 	// AuthenticationFailedReason: the source rejected the credentials.
 	AuthenticationFailedReason = "AuthenticationFailed"
 	// SourceNotFoundReason: the repository, ref, path, chart or version does not exist.
 	SourceNotFoundReason = "SourceNotFound"
 	// InvalidSourceReason: the source's address or credentials are malformed.
 	InvalidSourceReason = "InvalidSource"
-	// LeftRunningReason, of an event: the object was deleted and what it created keeps running. Either the object was suspended, its
-	// definition was being deleted, or it was deleted while kubeop was not installed.
-	LeftRunningReason = "LeftRunning"
 	// FetchFailedReason: the source could not be fetched. The fetch is retried.
 	FetchFailedReason = "FetchFailed"
+	// VerificationFailedReason: none of the keys in verify signed the commit or tag. The app keeps what was delivered last.
+	VerificationFailedReason = "VerificationFailed"
+	// WaitingForTurnReason: the maximum number of fetches or builds is running or waiting. Nothing is wrong. This one starts when it is
+	// its turn.
+	WaitingForTurnReason = "WaitingForTurn"
+)
+
+// Reasons of a Repository, a Project and an App.
+const (
+	// InvalidTreeReason: at least one file is invalid. The message says which file and line, and why.
+	InvalidTreeReason = "InvalidTree"
+	// DependencyNotReadyReason: the object's parent or one of its dependencies is not ready.
+	DependencyNotReadyReason = meta.DependencyNotReadyReason
+)
+
+// Reasons of a Tenant, a Project and an App.
+const (
+	// ApplyFailedReason: the API server rejected an object. If the object itself is invalid, only a change can help. Other failures are
+	// retried.
+	ApplyFailedReason = "ApplyFailed"
+	// RemovalForcedReason, of an event: kubeop removed an obstacle to a deletion. It deleted pods that did not stop in time, or removed
+	// finalizers on an administrator's request. The message says which.
+	RemovalForcedReason = "RemovalForced"
 )
 
 // Reasons of a Repository.
 const (
-	// InvalidTreeReason: at least one file is invalid. The message says which file and line, and why.
-	InvalidTreeReason = "InvalidTree"
 	// HistoryRewrittenReason: the commit does not descend from the last accepted commit. It waits for confirmation.
 	HistoryRewrittenReason = "HistoryRewritten"
-	// DeletionHeldReason, of an event: the object is being deleted, but stays because kubeop is being uninstalled.
-	DeletionHeldReason = "DeletionHeld"
 	// DeletionsHeldReason: the commit makes deletions that wait for confirmation.
 	DeletionsHeldReason = "DeletionsHeld"
 	// SecretMissingReason: a Secret that the spec names does not exist. The message says how to create it.
@@ -154,12 +188,13 @@ const (
 	NamespaceRetainedReason = "NamespaceRetained"
 	// NamespaceAdoptedReason, of an event: the object took back a namespace that an earlier object of the same tenant created.
 	NamespaceAdoptedReason = "NamespaceAdopted"
-	// RemovalForcedReason, of an event: kubeop removed an obstacle to a deletion. It deleted pods that did not stop in time, or removed
-	// finalizers on an administrator's request. The message says which.
-	RemovalForcedReason = "RemovalForced"
 	// VolumesRetainedReason, of an event: an annotation allows the deletion of a Tenant's or Project's namespace. The volumes of its
 	// claims will be kept.
 	VolumesRetainedReason = "VolumesRetained"
+)
+
+// Reason of a Project.
+const (
 	// QuotaExceededReason: a project requests more than its tenant's quota allows.
 	QuotaExceededReason = "QuotaExceeded"
 )
@@ -181,9 +216,6 @@ const (
 	ValuesFailedReason = "ValuesFailed"
 	// NotAllowedReason: an object is cluster-scoped, belongs to another owner, or is of kubeop's own API group.
 	NotAllowedReason = "NotAllowed"
-	// ApplyFailedReason: the API server rejected an object. If the object itself is invalid, only a change can help. Other failures are
-	// retried.
-	ApplyFailedReason = "ApplyFailed"
 	// PruneFailedReason: an object that left the source or the chart could not be deleted. The deletion is retried.
 	PruneFailedReason = "PruneFailed"
 	// ClaimsRetainedReason, of an event: StatefulSets were applied with a persistentVolumeClaimRetentionPolicy of Retain. Their
@@ -204,12 +236,8 @@ const (
 	RetryingReason = "Retrying"
 	// HeldReason: this input failed. It is not retried until it changes, or until forceAt or resetAt requests it.
 	HeldReason = "Held"
-	// VerificationFailedReason: none of the keys in verify signed the commit or tag. The app keeps what was delivered last.
-	VerificationFailedReason = "VerificationFailed"
 	// DigestMismatchReason: the chart does not have the digest that the spec requires.
 	DigestMismatchReason = "DigestMismatch"
-	// TooLargeReason: the chart, its release or the object itself is too large.
-	TooLargeReason = "TooLarge"
 	// TestFailedReason: a test of the chart failed.
 	TestFailedReason = "TestFailed"
 	// RollbackSucceededReason: the release was rolled back to the revision in the message.

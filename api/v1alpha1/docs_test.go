@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,11 +12,16 @@ import (
 	"testing"
 )
 
-// kindPattern finds the kinds a group of constants is for, as in "Steps of a Tenant and a Project".
-var kindPattern = regexp.MustCompile(`\b(Repository|Tenant|Project|App)\b`)
+var (
+	kinds = []string{"Repository", "Tenant", "Project", "App"}
+	// kindPattern finds the kinds a group of constants is for, as in "Steps of a Tenant and a Project".
+	kindPattern = regexp.MustCompile(`\b(Repository|Tenant|Project|App)\b`)
+	// usePattern finds the reasons and conditions that code uses.
+	usePattern = regexp.MustCompile(`\bv1alpha1\.(\w+)(Condition|Reason)\b`)
+)
 
-// TestEveryConditionIsDocumented holds conditions.go and the pages of docs/spec together: a condition or reason is
-// explained on a page of a kind that uses it.
+// TestEveryConditionIsDocumented compares conditions.go with the pages of docs/spec. A constant is explained on a page of a kind
+// that its group names; if the group names none, on the page of every kind.
 func TestEveryConditionIsDocumented(t *testing.T) {
 	pages := readPages(t)
 	groups := conditionGroups(t)
@@ -23,21 +29,71 @@ func TestEveryConditionIsDocumented(t *testing.T) {
 		t.Fatalf("found %d groups of constants in conditions.go; it has more", len(groups))
 	}
 	for doc, names := range groups {
-		kinds := kindPattern.FindAllString(doc, -1)
-		if len(kinds) == 0 {
-			kinds = []string{"Repository", "Tenant", "Project", "App"}
-		}
+		of := kindPattern.FindAllString(doc, -1)
 		for _, name := range names {
-			if !documented(pages, kinds, name) {
-				t.Errorf("%q is explained in none of docs/spec/{%s}.md", name, strings.ToLower(strings.Join(kinds, ",")))
+			if len(of) > 0 && !documented(pages, of, name) {
+				t.Errorf("%q is explained in none of docs/spec/{%s}.md", name, strings.ToLower(strings.Join(of, ",")))
+			}
+			for _, kind := range kinds {
+				if len(of) == 0 && !documented(pages, []string{kind}, name) {
+					t.Errorf("%q of every kind is not explained in docs/spec/%s.md", name, strings.ToLower(kind))
+				}
 			}
 		}
 	}
 }
 
-// documented reports whether a page of one of the kinds has the name in code quotes at the head of a row of a table.
-func documented(pages map[string]string, kinds []string, name string) bool {
+// TestReasonsOfAKindAreDocumented compares the code of each kind's controller with the kind's page: a condition or reason that the
+// code uses is explained there.
+func TestReasonsOfAKindAreDocumented(t *testing.T) {
+	pages := readPages(t)
+	packages := map[string][]string{
+		"Repository": {"repository"},
+		"Tenant":     {"tenant", "home", "volumes"},
+		"Project":    {"project", "home", "volumes", "refusal"},
+		"App":        {"app", "refusal"},
+	}
 	for _, kind := range kinds {
+		used := map[string]bool{}
+		for _, folder := range append(packages[kind], "step") {
+			addUses(t, used, filepath.Join("..", "..", "controllers", folder))
+		}
+		// The runner names this condition of Apps: it may be False while Ready is True.
+		if kind != "App" {
+			delete(used, "SourceReady")
+		}
+		if len(used) < 10 {
+			t.Fatalf("found %d conditions and reasons in the code of a %s; it uses more", len(used), kind)
+		}
+		for name := range used {
+			if !documented(pages, []string{kind}, name) {
+				t.Errorf("%q, which the controller of a %s uses, is not explained in docs/spec/%s.md", name, kind, strings.ToLower(kind))
+			}
+		}
+	}
+}
+
+// addUses adds the conditions and reasons that the code below a folder uses, without its tests.
+func addUses(t *testing.T, used map[string]bool, folder string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		code, err := os.ReadFile(path)
+		for _, match := range usePattern.FindAllStringSubmatch(string(code), -1) {
+			used[match[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// documented reports whether a page of one of the kinds has the name in code quotes at the head of a row of a table.
+func documented(pages map[string]string, of []string, name string) bool {
+	for _, kind := range of {
 		if strings.Contains(pages[kind], "\n| `"+name+"`") {
 			return true
 		}
@@ -48,7 +104,7 @@ func documented(pages map[string]string, kinds []string, name string) bool {
 func readPages(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
-	for _, kind := range []string{"Repository", "Tenant", "Project", "App"} {
+	for _, kind := range kinds {
 		page, err := os.ReadFile(filepath.Join("..", "..", "docs", "spec", strings.ToLower(kind)+".md"))
 		if err != nil {
 			t.Fatal(err)
