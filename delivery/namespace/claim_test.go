@@ -44,10 +44,6 @@ func label(name, value string) func(*corev1.Namespace) {
 	return func(ns *corev1.Namespace) { ns.Labels[name] = value }
 }
 
-func annotation(name, value string) func(*corev1.Namespace) {
-	return func(ns *corev1.Namespace) { ns.Annotations[name] = value }
-}
-
 func without(names ...string) func(*corev1.Namespace) {
 	return func(ns *corev1.Namespace) {
 		for _, name := range names {

@@ -19,7 +19,7 @@ import (
 // Result is a checked document.
 type Result struct {
 	*document.Document
-	// Object is what the document became; nil while it has findings.
+	// Object is what the document became; nil where its place, its fields or its values are wrong.
 	Object client.Object
 	// faults are the fields the findings are about, as far as other findings may follow from them.
 	faults []fault

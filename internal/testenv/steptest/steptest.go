@@ -22,7 +22,10 @@ import (
 // scope records nothing.
 type scope struct{}
 
-func (scope) Record()         {}
+// Record implements step.Scope.
+func (scope) Record() {}
+
+// Summary implements step.Scope.
 func (scope) Summary() string { return "" }
 
 // Outcome says how a Reconcile ends whose step returned err: "done", "soon, after 2s", "skipped", or "waits", "stopped" or "failed" with

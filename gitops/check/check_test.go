@@ -1,0 +1,218 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/identity"
+)
+
+var compiled = sync.OnceValues(Compile)
+
+var (
+	aTenant  = identity.Ref{Tenant: "acme"}
+	aProject = identity.Ref{Tenant: "acme", Project: "shop"}
+	anApp    = identity.Ref{Tenant: "acme", Project: "shop", App: "web"}
+)
+
+// findings returns what is wrong with a text at a place, as "line: why".
+func findings(t *testing.T, at identity.Ref, text string, accepted bool) (*Result, []string) {
+	t.Helper()
+	kinds, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := kinds.Object(document.Parse("x.yaml", []byte(text)), at, accepted)
+	return d, written(d)
+}
+
+func written(d *Result) []string {
+	var all []string
+	for _, f := range d.Findings {
+		all = append(all, fmt.Sprintf("%d: %s", f.Line, f.Why))
+	}
+	return all
+}
+
+// app is an app.yaml whose spec is of one line.
+func app(spec string) string {
+	return "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: web}\nspec: " + spec + "\n"
+}
+
+func project(metadata string) string {
+	return "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\n" + metadata + "\n"
+}
+
+func TestADocumentIsTheObjectOfItsPath(t *testing.T) {
+	const image = "{type: Image, image: {reference: nginx}}"
+	for name, c := range map[string]struct {
+		at   identity.Ref
+		text string
+		want []string
+	}{
+		"an app":              {anApp, app(image), nil},
+		"a project":           {aProject, project("metadata: {name: shop}"), nil},
+		"no kind":             {anApp, "apiVersion: paas.kubeop.io/v1alpha1\nmetadata: {name: web}\n", []string{`1: kind is missing; at this path it must be "App"`}},
+		"another kind":        {anApp, project("metadata: {name: web}"), []string{`2: kind is "Project"; at this path it must be "App"`}},
+		"a tenant elsewhere":  {aProject, "kind: Tenant\n", []string{"1: Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only"}},
+		"a number as kind":    {anApp, "kind: 3\n", []string{`1: kind is 3; at this path it must be "App"`}},
+		"a misspelt kind":     {anApp, "knd: App\napiVersion: x\n", []string{"1: unknown field knd (did you mean kind?)"}},
+		"a misspelt version":  {anApp, "apiversion: x\nkind: App\n", []string{"1: unknown field apiversion (did you mean apiVersion?)"}},
+		"another version":     {anApp, "kind: App\napiVersion: apps/v1\n", []string{`2: apiVersion is "apps/v1"; it must be "paas.kubeop.io/v1alpha1"`}},
+		"no version":          {anApp, "kind: App\n", []string{`1: apiVersion is missing; it must be "paas.kubeop.io/v1alpha1"`}},
+		"no metadata":         {aProject, project("spec: {}"), []string{`1: metadata.name is missing; add "metadata: {name: shop}"`}},
+		"misspelt metadata":   {aProject, project("metdata: {name: shop}"), []string{"3: unknown field metdata (did you mean metadata?)"}},
+		"no name":             {aProject, project("metadata: {labels: {a: b}}"), []string{`3: metadata.name is missing; its folder is "shop"`}},
+		"another name":        {aProject, project("metadata: {name: blog}"), []string{`3: metadata.name is "blog", but its folder is "shop"`}},
+		"a status":            {aProject, project("metadata: {name: shop}\nstatus: {}"), []string{"4: status is written by kubeop; remove it"}},
+		"a namespace":         {aProject, project("metadata: {name: shop, namespace: x}"), []string{"3: metadata.namespace: the path decides the namespace; remove it"}},
+		"finalizers":          {aProject, project("metadata: {name: shop, finalizers: [x]}"), []string{"3: metadata.finalizers: finalizers are kubeop's; remove them"}},
+		"owners":              {aProject, project("metadata: {name: shop, ownerReferences: []}"), []string{"3: metadata.ownerReferences: owners are decided in the cluster; remove them"}},
+		"another field":       {aProject, project("metadata: {name: shop, uid: x}"), []string{"3: metadata.uid: only name, labels and annotations are written in files; remove it"}},
+		"misspelt labels":     {aProject, project("metadata: {name: shop, lables: {a: b}}"), []string{"3: unknown field metadata.lables (did you mean metadata.labels?)"}},
+		"labels that are no":  {aProject, project("metadata: {name: shop, labels: x}"), []string{"3: metadata.labels must be a map of text"}},
+		"labels of nothing":   {aProject, project("metadata: {name: shop, labels: null}"), nil},
+		"a number as a label": {aProject, project("metadata: {name: shop, labels: {a: 1}}"), []string{`3: metadata.labels: the value of "a" must be text; put it in quotes`}},
+		"a label of kubeop's": {aProject, project("metadata: {name: shop, labels: {paas.kubeop.io/project: shop}}"), []string{`3: metadata.labels: "paas.kubeop.io/project" is written by kubeop; remove it`}},
+		"another tenant's":    {aProject, project("metadata: {name: shop, labels: {paas.kubeop.io/tenant: rival}}"), []string{`3: metadata.labels: paas.kubeop.io/tenant names the tenant "rival", but the file belongs to "acme"; remove it`}},
+		"its own tenant's":    {aProject, project("metadata: {name: shop, labels: {paas.kubeop.io/tenant: acme}}"), []string{`3: metadata.labels: "paas.kubeop.io/tenant" is written by kubeop; remove it`}},
+		"a label's key":       {aProject, project("metadata: {name: shop, labels: {'a b': c}}"), []string{`3: metadata.labels: the key "a b": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character`}},
+		"a label's value":     {aProject, project("metadata: {name: shop, labels: {a: 'b c'}}"), []string{`3: metadata.labels: the value of "a": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character`}},
+		"an annotation":       {aProject, project("metadata: {name: shop, annotations: {a: 'b c'}}"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, got := findings(t, c.at, c.text, false)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if (d.Object != nil) != (len(c.want) == 0) {
+				t.Errorf("the object is %v", d.Object)
+			}
+		})
+	}
+}
+
+func TestASpecIsHeldToTheSchemaAndWordedForPeople(t *testing.T) {
+	for name, c := range map[string]struct{ spec, want string }{
+		"no type":                        {"{image: {reference: nginx}}", "4: spec.type is required"},
+		"a misspelt type":                {"{typ: Image, image: {reference: nginx}}", "4: unknown field spec.typ (did you mean spec.type?)"},
+		"an unknown field":               {"{type: Image, image: {reference: nginx}, replicaset: 1}", "4: unknown field spec.replicaset"},
+		"another type of value":          {"{type: Image, image: {reference: 1}}", "4: spec.image.reference: must be of type string, not integer"},
+		"an image that no runtime reads": {"{type: Image, image: {reference: 'Nginx'}}", `4: spec.image.reference: "Nginx" is not an image reference: the name must be lowercase`},
+		"a type that does not exist":     {"{type: Docker, image: {reference: nginx}}", `4: spec.type: "Docker" is not one of`},
+		"a Secret to depend on":          {"{type: Image, image: {reference: nginx}, dependsOn: [{apiVersion: v1, kind: Secret, name: x}]}", "4: spec.dependsOn[0].kind: no app may depend on a Secret"},
+		"an expression":                  {"{type: Image, image: {reference: nginx}, dependsOn: [{name: x, readyExpr: '('}]}", "4: spec.dependsOn[0].readyExpr: "},
+		"a hook without an image":        {"{type: Raw, raw: {path: manifests}, hooks: {pre: [{name: a, command: [x]}]}}", "4: spec.hooks.pre[0].image is required unless the app is of type Image"},
+		"a later hook":                   {"{type: Raw, raw: {path: manifests}, hooks: {post: [{name: a, command: [x], image: y}, {name: b, command: [x]}]}}", "4: spec.hooks.post[1].image is required unless the app is of type Image"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, got := findings(t, anApp, app(c.spec), false)
+			if len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatTheServerAcceptedIsNotHeldAgainstTheSchemaAgain(t *testing.T) {
+	text := app("{image: {reference: nginx}}") // It has no type.
+	if d, got := findings(t, anApp, text, true); len(got) != 0 || d.Object == nil {
+		t.Errorf("accepted: %v", got)
+	}
+	if _, got := findings(t, anApp, text+"spce: x\n", true); len(got) != 1 {
+		t.Errorf("an unknown field of what was accepted: %v", got)
+	}
+}
+
+func TestTheLayoutIsOneThatIsRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"this one":         {"layout: v1\n", nil},
+		"another":          {"layout: v2\n", []string{`1: layout is "v2"; this operator reads "v1"`}},
+		"a number":         {"layout: 1\n", []string{`1: layout is 1; this operator reads "v1"`}},
+		"none":             {"a: b\n", []string{"1: unknown field a", `1: layout is missing; this operator reads "v1"`}},
+		"a misspelt field": {"layuot: v1\n", []string{"1: unknown field layuot (did you mean layout?)", `1: layout is missing; this operator reads "v1"`}},
+		"broken":           {"layout: [\n", []string{"1: broken YAML: the list that begins here is not closed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := written(Version(document.Parse("kubeop.yaml", []byte(c.text))))
+			if name == "broken" {
+				got, c.want = got[:min(1, len(got))], got[:min(1, len(got))] // How it is broken is said elsewhere.
+				if len(got) != 1 {
+					t.Fatal("a broken file has no finding")
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFoldersHaveNamesThatObjectsCanHave(t *testing.T) {
+	kinds, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		at   identity.Ref
+		good bool
+	}{
+		"a tenant":             {aTenant, true},
+		"a tenant with a dash": {identity.Ref{Tenant: "ac-me"}, false},
+		"an uppercase project": {identity.Ref{Tenant: "acme", Project: "Shop"}, false},
+		"a project":            {aProject, true},
+		"a project of a dash":  {identity.Ref{Tenant: "acme", Project: "shop-eu"}, true},
+		"an app":               {anApp, true},
+		"an app with a dot":    {identity.Ref{Tenant: "acme", Project: "shop", App: "a.b"}, false},
+	} {
+		if why := kinds.Name(c.at); (why == "") != c.good || (why != "" && !strings.HasPrefix(why, "the folder's name")) {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+}
+
+func TestTheNearestNameIsAtMostTwoEditsAway(t *testing.T) {
+	known := []string{"image", "type", "replicas", "hosts", "env"}
+	for name, want := range map[string]string{
+		"imgae": "", "imag": "image", "IMAGE": "image", "images": "image", "typ": "type", "replicaz": "replicas", "replcas": "replicas", "rplcas": "replicas",
+		"repls": "", "e": "", "ev": "", "envs": "env", "xyz": "", "host": "hosts",
+	} {
+		if got, ok := nearest(name, known); got != want || ok != (want != "") {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	for _, c := range []struct {
+		a, b        string
+		limit, want int
+	}{{"abc", "abc", 3, 0}, {"abc", "abd", 3, 1}, {"abc", "ab", 3, 1}, {"ab", "abc", 3, 1}, {"abc", "xyz", 3, 3}, {"abcdef", "abc", 3, 3}, {"kitten", "sitting", 9, 3}, {"", "ab", 9, 2}} {
+		if got := edits(c.a, c.b, c.limit); got != c.want {
+			t.Errorf("%s and %s: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestAFaultExplainsWhatIsAroundAndInsideIt(t *testing.T) {
+	d := &Result{Document: &document.Document{}, faults: []fault{{field: "spec.image"}, {field: "spec.ports[0].nam", unknown: true, meant: "spec.ports[0].name"}, {field: "spec.x.zzz", unknown: true}}}
+	for path, want := range map[string]bool{
+		"spec.image": true, "spec.image.reference": true, "spec": true, "spec.images": false, "spec.ports": true, "spec.ports[1]": false, "spec.env": false,
+	} {
+		if got := d.explained(path); got != want {
+			t.Errorf("%s is explained: %t", path, got)
+		}
+	}
+	for path, want := range map[string]bool{
+		"spec.ports[0].name": true, "spec.ports[0].port": false, "spec.x.type": true, "spec.type": false, "spec.x.y.type": false,
+	} {
+		if got := d.misspelt(path); got != want {
+			t.Errorf("%s is misspelt: %t", path, got)
+		}
+	}
+}
