@@ -86,6 +86,19 @@ func TestEachProbeThatFailsDoublesTheRest(t *testing.T) {
 	}
 }
 
+// TestAProbeWithoutAnswerProlongsTheRest: one is enough, from any source.
+func TestAProbeWithoutAnswerProlongsTheRest(t *testing.T) {
+	h := &host{}
+	for _, source := range []string{"a", "b", "c"} {
+		try(h, source, Silent, noon)
+	}
+	at := h.until
+	try(h, "a", Silent, at)
+	if rest := h.until.Sub(at); rest != 2*firstRest {
+		t.Errorf("after the probe it rests for %s", rest)
+	}
+}
+
 func TestWhoMayAskAHostThatRests(t *testing.T) {
 	h := &host{until: noon.Add(time.Minute), asked: noon}
 	for name, tc := range map[string]struct {

@@ -16,6 +16,9 @@ func TestVerdict(t *testing.T) {
 		final  bool
 	}{
 		"busy":              {failure.New(failure.ErrBusy, "x"), v1alpha1.WaitingForTurnReason, false},
+		"nothing made yet":  {fmt.Errorf("x: %w", failure.ErrNotReady), v1alpha1.DependencyNotReadyReason, false},
+		"another signer":    {failure.New(failure.ErrSignature, "x"), v1alpha1.VerificationFailedReason, true},
+		"no tag":            {failure.New(failure.ErrNoTag, "x"), v1alpha1.SourceNotFoundReason, true},
 		"credentials":       {failure.New(failure.ErrAuthentication, "x"), v1alpha1.AuthenticationFailedReason, true},
 		"nothing there":     {fmt.Errorf("fetching: %w", failure.New(failure.ErrNotFound, "x")), v1alpha1.SourceNotFoundReason, true},
 		"a bad URL":         {failure.New(failure.ErrInvalid, "x"), v1alpha1.InvalidSourceReason, true},
