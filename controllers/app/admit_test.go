@@ -1,0 +1,71 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/delivery/release/fault"
+)
+
+func TestOnlyAChangeOfTheSourceHelpsWhatIsRefused(t *testing.T) {
+	unknown, forbidden := &policy.Violation{Object: "Bucket/a", Rule: policy.UnknownKind}, &policy.Violation{Object: "Node/a", Rule: policy.ClusterScoped}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":                    {nil, false},
+		"a limit":                    {fmt.Errorf("a: %w", &budget.Exceeded{Field: budget.AppObjects}), true},
+		"an object that may not be":  {errors.Join(forbidden), true},
+		"a kind that may come":       {errors.Join(unknown), false},
+		"both":                       {errors.Join(unknown, forbidden), true},
+		"an error of the API server": {errors.New("down"), false},
+	} {
+		if got := refused(c.err); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestTheSizeOfAllAppsIsTheTenants lets two apps share a limit.
+func TestTheSizeOfAllAppsIsTheTenants(t *testing.T) {
+	a := &admitter{tenants: Tenants{Rendered: &usage.Rendered{}}}
+	of := func(tenant, name string) *scope {
+		app := &v1alpha1.App{}
+		app.Namespace, app.Name = "kubeop-"+tenant+"-shop", name
+		s := scopeOf(app, &releaser{admitter: a})
+		s.Owner.Tenant, s.Limits.RenderedBytes = tenant, 100
+		return s
+	}
+	if err := a.weigh(of("acme", "web"))(60); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.weigh(of("acme", "api"))(40); err != nil {
+		t.Errorf("what just fits is refused: %v", err)
+	}
+	if err := a.weigh(of("acme", "api"))(41); !errors.As(err, new(*budget.Exceeded)) {
+		t.Errorf("one byte too many: %v", err)
+	}
+	if err := a.weigh(of("beta", "api"))(100); err != nil {
+		t.Errorf("another tenant is refused: %v", err)
+	}
+	if err := a.weigh(of("acme", "web"))(61); !errors.As(err, new(*budget.Exceeded)) {
+		t.Errorf("an app that grows over the limit: %v", err)
+	}
+}
+
+func TestClaimsInTheWayOfAReleaseSayWhatToDo(t *testing.T) {
+	err := releaseError(fmt.Errorf("upgrading: %w", &fault.ClaimsInTheWay{}))
+	if !errors.As(err, new(*fault.ClaimsInTheWay)) || step.Waits(err) {
+		t.Errorf("got %v", err)
+	}
+	other := errors.New("down")
+	if got := releaseError(other); got != other {
+		t.Errorf("another error became %v", got)
+	}
+}

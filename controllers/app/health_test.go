@@ -1,0 +1,80 @@
+package app
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release"
+)
+
+func TestWhatBecomesOfADeletedObject(t *testing.T) {
+	mode := func(helm bool, m v1alpha1.DriftMode) *v1alpha1.AppSpec {
+		spec := &v1alpha1.AppSpec{}
+		spec.Drift.Mode = m
+		if helm {
+			spec.Helm = &v1alpha1.HelmSource{}
+		}
+		return spec
+	}
+	for name, c := range map[string]struct {
+		spec *v1alpha1.AppSpec
+		want string
+	}{
+		"drift is corrected":              {mode(false, v1alpha1.DriftCorrect), ", and is put back"},
+		"drift of a release is corrected": {mode(true, v1alpha1.DriftCorrect), ", and is put back"},
+		"drift is not looked for":         {mode(false, v1alpha1.DriftOff), ", and stays away until its manifest changes, because drift.mode is " + string(v1alpha1.DriftOff)},
+		"drift of a release is not":       {mode(true, v1alpha1.DriftOff), ", and stays away until the release is upgraded, because drift.mode is " + string(v1alpha1.DriftOff)},
+	} {
+		if got := afterDeletion(c.spec); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestTheTimeToBecomeHealthyIsThatOfTheAction has an install and an upgrade with their own timeouts.
+func TestTheTimeToBecomeHealthyIsThatOfTheAction(t *testing.T) {
+	install, upgrade := metav1.Duration{Duration: time.Minute}, metav1.Duration{Duration: 2 * time.Minute}
+	for name, c := range map[string]struct {
+		outcome *release.Outcome
+		timeout bool
+		want    time.Duration
+	}{
+		"an install":                   {&release.Outcome{Installed: true}, true, time.Minute},
+		"an upgrade":                   {&release.Outcome{}, true, 2 * time.Minute},
+		"the engine was not called":    {nil, true, time.Minute},
+		"an upgrade without a timeout": {&release.Outcome{}, false, 7 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}}
+			app.Spec.Timeout = metav1.Duration{Duration: 7 * time.Minute}
+			if c.timeout {
+				app.Spec.Helm.Install.Timeout, app.Spec.Helm.Upgrade.Timeout = &install, &upgrade
+			}
+			s := scopeOf(app, &releaser{admitter: &admitter{}})
+			s.release.outcome = c.outcome
+			if got := healthDeadline(s); got != c.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+func TestHealthIsJudgedAnewForEachGeneration(t *testing.T) {
+	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "1", Generation: 1}}
+	a := &assessor{}
+	if err := a.compile(app); err != nil || a.checks.Of(app).compiled != nil {
+		t.Fatalf("without expressions there are checks: %v", err)
+	}
+	app.Spec.HealthCheckExprs = nil
+	app.Generation = 2
+	if err := a.compile(app); err != nil || a.checks.Of(app).generation != 2 {
+		t.Errorf("generation %d, %v", a.checks.Of(app).generation, err)
+	}
+	a.Forget(app)
+	if a.checks.Of(app).generation != 0 {
+		t.Error("it is not forgotten")
+	}
+}
