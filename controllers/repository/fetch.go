@@ -60,8 +60,8 @@ func NewRemotes(p *pool.Pool, c clock.PassiveClock) *Remotes {
 // a Secret changed, or a push or a person asked for it; not each time a watch wakes the repository, which a fetch does that has
 // ended. While the remote fails, the repository goes on with the commit it has.
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
-	ask := r.ask(s.repository)
-	commit, err := r.Commits.Get(ask, func() (cache.Fetcher[git.Commit], error) {
+	query := r.query(s.repository)
+	commit, err := r.Commits.Get(query, func() (cache.Fetcher[git.Commit], error) {
 		source, err := r.source(ctx, s.repository)
 		// The fetch may outlast this Reconcile, which goes on writing the status.
 		repository := s.repository.DeepCopy()
@@ -76,7 +76,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	if waiting && r.clock.Now().Sub(waits.Since) < unreportedFor(s.repository) {
 		return step.Soon(reportAfter)
 	}
-	last, asked, known := r.Commits.Last(ask.Key)
+	last, asked, known := r.Commits.Last(query.Key)
 	if known && asked.Generation == s.repository.Generation {
 		if s.commit = last; r.accept(ctx, s) != nil {
 			s.commit = git.Commit{} // Whether it may follow is found out when the remote answers again.
@@ -85,7 +85,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	if !waiting {
 		return s.withoutRemote(err)
 	}
-	_, failure := r.Commits.Failure(ask.Key)
+	_, failure := r.Commits.Failure(query.Key)
 	switch {
 	case failure != nil:
 		return s.withoutRemote(failure)
@@ -137,18 +137,18 @@ func withCommit(do func(context.Context, *scope) error) func(context.Context, *s
 }
 
 // ask is the question to the remote.
-func (r *Reconciler) ask(repository *v1alpha1.Repository) cache.Ask {
+func (r *Reconciler) query(repository *v1alpha1.Repository) cache.Query {
 	versions := r.secretVersions(repository)
-	ask := cache.Ask{
-		Question: cache.QuestionOf(repository), Asker: client.ObjectKeyFromObject(repository), Key: string(repository.UID),
+	query := cache.Query{
+		Question: cache.QuestionOf(repository), Caller: client.ObjectKeyFromObject(repository), Key: string(repository.UID),
 		Version: fmt.Sprint(repository.Generation, versions), Host: transport.HostOf(repository.Spec.URL),
 		Tenant: budget.OfRepository(repository.Name), Priority: pool.Repository, Timeout: repository.Spec.Within(),
 	}
-	ask.Request += versions
+	query.Request += versions
 	if repository.Name == v1alpha1.PlatformRepository {
-		ask.Priority = pool.Platform
+		query.Priority = pool.Platform
 	}
-	return ask
+	return query
 }
 
 // source returns where to fetch from and as whom.

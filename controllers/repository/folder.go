@@ -75,11 +75,11 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Fol
 func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repository, app *v1alpha1.App, tenant string) (*folder.Folder, error) {
 	digest := app.Annotations[v1alpha1.TreeAnnotation]
 	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")
-	ask := r.ask(repository)
-	ask.Request += "/" + cache.QuestionOf(app).Request + "/" + commit + "/" + digest
-	ask.Key, ask.Version, ask.Asker = "app/"+string(app.UID), ask.Version+digest, client.ObjectKeyFromObject(app)
+	query := r.query(repository)
+	query.Request += "/" + cache.QuestionOf(app).Request + "/" + commit + "/" + digest
+	query.Key, query.Version, query.Caller = "app/"+string(app.UID), query.Version+digest, client.ObjectKeyFromObject(app)
 	var stored *folder.Folder
-	found, err := r.Older.Get(ask, func() (cache.Fetcher[*folder.Folder], error) {
+	found, err := r.Older.Get(query, func() (cache.Fetcher[*folder.Folder], error) {
 		source, err := r.source(ctx, repository)
 		if err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repos
 		return stored, err
 	}
 	// From now on it is in the store; only failures have to be remembered.
-	r.Older.Forget(ask.Key)
+	r.Older.Forget(query.Key)
 	return found, nil
 }
 

@@ -56,26 +56,26 @@ func (a *Answers) forget(uid types.UID) {
 }
 
 // ask is the question of an App to a source of its own, at a host.
-func (f *Fetcher) ask(ctx context.Context, p *pass, host string) (cache.Ask, error) {
+func (f *Fetcher) query(ctx context.Context, p *pass, host string) (cache.Query, error) {
 	question, err := f.question(ctx, p)
 	versions, also := f.secretVersions(ctx, p)
-	return cache.Ask{
-		Question: question, Asker: p.Key(), Key: string(p.App.UID), Version: fmt.Sprint(p.App.Generation, versions),
+	return cache.Query{
+		Question: question, Caller: p.Key(), Key: string(p.App.UID), Version: fmt.Sprint(p.App.Generation, versions),
 		Host: host, Tenant: p.Owner.Tenant, Priority: pool.App, Timeout: p.App.Spec.Within(),
 	}, errors.Join(err, also)
 }
 
 // lastOf returns the answer to a question. While the source takes a while, or fails, it is what the source answered the same App or spec
 // last, if anything; the pass takes note of the failure.
-func lastOf[T any](p *pass, of *cache.Answers[T], ask cache.Ask, prepare func() (cache.Fetcher[T], error)) (T, error) {
-	value, err := of.Get(ask, prepare)
+func lastOf[T any](p *pass, of *cache.Answers[T], query cache.Query, prepare func() (cache.Fetcher[T], error)) (T, error) {
+	value, err := of.Get(query, prepare)
 	if err == nil || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) || p.justAsked(err) {
 		return value, err
 	}
-	until, failed := of.Failure(ask.Key)
+	until, failed := of.Failure(query.Key)
 	p.found.stale.retry = until.Sub(p.Now())
-	last, question, known := of.Last(ask.Key)
-	if !known || !of.Follows(question, ask.Question) {
+	last, question, known := of.Last(query.Key)
+	if !known || !of.Follows(question, query.Question) {
 		return value, err
 	}
 	p.found.stale.err, p.found.stale.waits = failed, errors.As(err, new(*cache.Unanswered)) || errors.Is(err, failure.ErrBusy)

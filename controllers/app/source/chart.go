@@ -57,12 +57,12 @@ func chartPath(source *v1alpha1.ChartGitSource) string {
 
 func (f *Fetcher) chartArchive(ctx context.Context, p *pass) error {
 	spec := p.App.Spec.Helm
-	ask, err := f.ask(ctx, p, transport.HostOf(spec.Repository))
+	query, err := f.query(ctx, p, transport.HostOf(spec.Repository))
 	if err != nil {
 		return err
 	}
 	fetched := func() (chart.Archive, error) {
-		return lastOf(p, f.Answers.Archives, ask, func() (cache.Fetcher[chart.Archive], error) {
+		return lastOf(p, f.Answers.Archives, query, func() (cache.Fetcher[chart.Archive], error) {
 			auth, err := transport.ReadAuth(ctx, f.Inputs.Secrets(p.Subject), p.App.Namespace, spec.SecretRef)
 			wanted := chart.Source{
 				Repository: spec.Repository, Name: spec.Chart, Version: spec.Version, Digest: spec.Digest, Insecure: spec.Insecure,
@@ -97,19 +97,19 @@ func (f *Fetcher) chartFolder(ctx context.Context, p *pass, from chart.Folder) e
 
 // dependencies fetches what a chart's folder lacks; a chart that has everything costs nothing here.
 func (f *Fetcher) dependencies(ctx context.Context, p *pass, from chart.Folder) ([]chart.Dependency, error) {
-	lacks, err := from.Lacks()
-	if err != nil || lacks == "" {
+	missing, err := from.Missing()
+	if err != nil || missing == "" {
 		return nil, err
 	}
-	ask, err := f.ask(ctx, p, "") // They may be at any host.
+	query, err := f.query(ctx, p, "") // They may be at any host.
 	if err != nil {
 		return nil, err
 	}
-	ask.Request += " " + lacks
-	ask.Version += " " + lacks
+	query.Request += " " + missing
+	query.Version += " " + missing
 	fetched := func() ([]chart.Dependency, error) {
 		// What an earlier chart lacked is of no use for this one.
-		return f.Answers.Dependencies.Get(ask, func() (cache.Fetcher[[]chart.Dependency], error) {
+		return f.Answers.Dependencies.Get(query, func() (cache.Fetcher[[]chart.Dependency], error) {
 			from.Auth, err = f.chartAuth(ctx, p)
 			return func(ctx context.Context) ([]chart.Dependency, error) { return f.Charts.Dependencies(ctx, from) }, err
 		})
@@ -119,7 +119,7 @@ func (f *Fetcher) dependencies(ctx context.Context, p *pass, from chart.Folder) 
 		f.Answers.Dependencies.Forget(string(p.App.UID))
 		needs, err = fetched()
 	}
-	if until, failure := f.Answers.Dependencies.Failure(ask.Key); failure != nil {
+	if until, failure := f.Answers.Dependencies.Failure(query.Key); failure != nil {
 		p.found.stale.retry = until.Sub(p.Now())
 	}
 	return needs, err

@@ -46,14 +46,14 @@ func (f *Fetcher) fromFlux(ctx context.Context, p *pass, ref *v1alpha1.FluxSourc
 	if version == "" {
 		return Files{}, notReady("%s %s/%s does not exist: create it", ref.Kind, p.App.Namespace, ref.Name)
 	}
-	ask, err := f.ask(ctx, p, "")
+	query, err := f.query(ctx, p, "")
 	if err != nil {
 		return Files{}, err
 	}
-	ask.Request += " " + version
-	ask.MaxAge = math.MaxInt64 // What changes it is an event.
+	query.Request += " " + version
+	query.MaxAge = math.MaxInt64 // What changes it is an event.
 	found := func() (artifact.Artifact, error) {
-		return lastOf(p, f.Answers.FluxArtifacts, ask, func() (cache.Fetcher[artifact.Artifact], error) {
+		return lastOf(p, f.Answers.FluxArtifacts, query, func() (cache.Fetcher[artifact.Artifact], error) {
 			return f.download(ctx, p, mapping.GroupVersionKind, ref.Name)
 		})
 	}

@@ -116,13 +116,13 @@ func (f *Fetcher) askRegistry(ctx context.Context, p *pass) (image.Chosen, error
 
 // choose has the registry asked.
 func (f *Fetcher) choose(ctx context.Context, p *pass, repository image.Repository, anew bool) (image.Chosen, error) {
-	ask, err := f.ask(ctx, p, image.Host(repository.Name))
+	query, err := f.query(ctx, p, image.Host(repository.Name))
 	if err != nil {
 		return image.Chosen{}, err
 	}
 	policy := p.App.Spec.Image.Policy.DeepCopy()
-	ask.MaxAge = min(ask.MaxAge, image.PolicyInterval(policy)) / 2 // The list of tags has an age of its own.
-	return f.Answers.Choices.Get(ask, func() (cache.Fetcher[image.Chosen], error) {
+	query.MaxAge = min(query.MaxAge, image.PolicyInterval(policy)) / 2 // The list of tags has an age of its own.
+	return f.Answers.Choices.Get(query, func() (cache.Fetcher[image.Chosen], error) {
 		return func(ctx context.Context) (image.Chosen, error) { return f.Tags.Choose(ctx, repository, policy, anew) }, nil
 	})
 }

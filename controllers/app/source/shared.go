@@ -31,7 +31,7 @@ type query[T any] struct {
 // timeout and the pace of one would decide what the source seems to say to the others.
 func shared[T any](ctx context.Context, f *Fetcher, p *pass, q query[T]) (T, error) {
 	var none T
-	ask, err := f.ask(ctx, p, q.host)
+	query, err := f.query(ctx, p, q.host)
 	if err != nil {
 		return none, err
 	}
@@ -45,14 +45,14 @@ func shared[T any](ctx context.Context, f *Fetcher, p *pass, q query[T]) (T, err
 	}
 	p.asked.source = q.what
 	f.refer(p)
-	ask.Key, ask.Version, ask.Cause = q.what, "", p.causeOf(ask.Question)
-	answer, err := lastOf(p, q.of, ask, func() (cache.Fetcher[T], error) {
+	query.Key, query.Version, query.Cause = q.what, "", p.causeOf(query.Question)
+	answer, err := lastOf(p, q.of, query, func() (cache.Fetcher[T], error) {
 		auth, err := transport.ReadAuth(ctx, f.Inputs.Secrets(p.Subject), p.App.Namespace, q.secret)
 		return func(ctx context.Context) (T, error) { return q.fetch(ctx, auth) }, err
 	})
 	if !p.found.stale.waits && !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*cache.Unanswered)) {
-		p.asked.question = ask.Question
-		p.asked.cause = p.commonCause(ask.Question)
+		p.asked.question = query.Question
+		p.asked.cause = p.commonCause(query.Question)
 	}
 	return answer, err
 }

@@ -1,4 +1,4 @@
-// Package cache remembers what sources last answered, and has them asked when that does not do any more.
+// Package cache caches the last answer of each source, and fetches a new one when that answer is too old.
 package cache
 
 import (
@@ -16,62 +16,62 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
-// Unanswered means that the source is being asked; who asked is woken when it has answered.
+// Unanswered means that a fetch is in progress. The caller is woken when it has ended.
 type Unanswered struct {
-	// Since is when the question was put.
+	// Since is when the fetch was requested.
 	Since time.Time
 }
 
 // Error implements error.
 func (u *Unanswered) Error() string { return "its source is being asked and has not answered yet" }
 
-// Ask is a question to a source, and who asks it.
-type Ask struct {
+// Query is a question to a source, with its caller.
+type Query struct {
 	Question
-	// Asker is the object that is woken when there is an answer.
-	Asker types.NamespacedName
-	// Key is the source; those who ask with the same key share the answers.
+	// Caller is the object that is woken when there is an answer.
+	Caller types.NamespacedName
+	// Key is the source. Callers with the same key share the answers.
 	Key string
-	// Version identifies a spec and credentials: what is under way for another version of the same source, whose answer would
-	// be of no use, ends.
+	// Version identifies a spec and its credentials. A fetch in progress for another version of the same source is cancelled, because its
+	// answer would be useless.
 	Version string
-	// Cause has the source asked anew, where it is not "": nothing but what was answered for the same cause does, and a good
-	// answer for 10 s only. Of Recent answers the question is the cause.
+	// Cause, if it is not "", requests a new fetch. Only an answer for the same cause is used then, and a good answer for 10 s only. For
+	// NewRecent the question is the cause.
 	Cause string
-	// Host, Tenant and Priority are those of pool.Task; Timeout bounds the fetch, for which 0 is 5 minutes.
+	// Host, Tenant and Priority are those of pool.Task. Timeout limits the fetch. Default 5m.
 	Host, Tenant string
 	Priority     pool.Priority
 	Timeout      time.Duration
 }
 
-// Fetcher fetches; nil means that nothing has to be fetched, of which nothing is remembered. It must not use what the Reconcile that made it goes on using.
+// Fetcher fetches. A nil Fetcher means that there is nothing to fetch, and nothing is cached. It must not use data that the Reconcile that
+// made it continues to use.
 type Fetcher[T any] func(context.Context) (T, error)
 
-// Answers have sources asked by a pool, and remember what they last answered, so that a Reconcile which a watch woke does not ask
-// again. Those who ask the same meanwhile share the answer. It is a memory, not a store: what it forgets is asked once more. Safe
-// for concurrent use.
+// Answers is a cache in front of a pool. A Reconcile that was woken by a watch gets the cached answer instead of a new fetch. Concurrent
+// callers with the same question share one fetch (singleflight). Evicted answers are fetched again. Safe for concurrent use.
 type Answers[T any] struct {
-	// Wake is called with each who waited when the source has answered. Changed, which may be nil, is called before that with each
-	// good answer that follows another one.
-	Wake    func(asker types.NamespacedName)
+	// Wake is called for each waiting caller after a fetch. Changed, which may be nil, is called before that with each good answer that
+	// follows another one.
+	Wake    func(caller types.NamespacedName)
 	Changed func(key string, was, is T)
 
 	pool  *pool.Pool
 	clock clock.PassiveClock
-	// shared: keys are of sources that many follow, and not of one object.
+	// shared: a key is a source with many callers, and not one object.
 	shared bool
 
 	mu     sync.Mutex
 	memory memory[T]
 }
 
-// run is a question under way.
+// run is a fetch in progress.
 type run struct {
-	ask    Ask
+	query  Query
 	cause  string
 	since  time.Time
 	cancel func()
-	// waiting are those who are woken, each with what it was asked for and for how long it would wait.
+	// waiting are the callers to wake, with the cause and timeout of each.
 	waiting map[types.NamespacedName]waiter
 }
 
@@ -80,42 +80,42 @@ type waiter struct {
 	within time.Duration
 }
 
-// NewRecent returns Answers each of which is for one object: any change of its question has the source asked anew.
+// NewRecent returns Answers for keys of one object each: every change of the question causes a new fetch.
 func NewRecent[T any](p *pool.Pool, c clock.PassiveClock) *Answers[T] {
 	return &Answers[T]{pool: p, clock: c, memory: memory[T]{now: c.Now}, Wake: func(types.NamespacedName) {}}
 }
 
-// NewShared returns Answers for all who follow a source: the more do, the less often each is asked for.
+// NewShared returns Answers for keys that many callers share. The more callers a key has, the less often each one fetches.
 func NewShared[T any](p *pool.Pool, c clock.PassiveClock) *Answers[T] {
 	a := NewRecent[T](p, c)
 	a.shared = true
 	return a
 }
 
-// causeLasts is for how long one answer does for all who ask anew for one cause, as the many apps of a commit do.
+// causeLasts is how long one answer serves all callers with the same cause, such as the apps of one commit.
 const causeLasts = 10 * time.Second
 
-// unreadFor is how long an answer serves those who waited for it, however short a time they want one to serve.
+// unreadFor is how long an answer serves the callers that waited for it, even if their MaxAge is shorter.
 const unreadFor = time.Minute
 
-// defaultTimeout bounds a fetch that names no timeout.
+// defaultTimeout limits a fetch without a timeout.
 const defaultTimeout = 5 * time.Minute
 
-// Get returns what the source last answered, where that does for the question, or how it failed, where the pause after that is not
-// over. Else it has it asked, by what prepare makes, and is *Unanswered; prepare is called at once, and what it returns as an error
-// counts as the answer. It never waits for a source.
-func (a *Answers[T]) Get(ask Ask, prepare func() (Fetcher[T], error)) (T, error) {
-	cause, maxAge := ask.Cause, ask.MaxAge
+// Get returns the cached answer if it is new enough, or the cached failure if its backoff is not over. Otherwise it starts a fetch with the
+// Fetcher of prepare and returns *Unanswered. It calls prepare at once; an error of prepare counts as the answer. Get never waits for a
+// source.
+func (a *Answers[T]) Get(query Query, prepare func() (Fetcher[T], error)) (T, error) {
+	cause, maxAge := query.Cause, query.MaxAge
 	switch {
 	case !a.shared:
-		cause = ask.cause()
+		cause = query.cause()
 	case cause != "":
 		maxAge = min(maxAge, causeLasts)
 	}
-	if ask.Timeout == 0 {
-		ask.Timeout = defaultTimeout
+	if query.Timeout == 0 {
+		query.Timeout = defaultTimeout
 	}
-	value, done, err := a.look(&ask, cause, maxAge)
+	value, done, err := a.look(&query, cause, maxAge)
 	if done {
 		return value, err
 	}
@@ -123,23 +123,23 @@ func (a *Answers[T]) Get(ask Ask, prepare func() (Fetcher[T], error)) (T, error)
 	if err != nil {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.memory.of(ask.Key, ask.Question).failed(a.clock.Now(), cause, ask.Question, err)
+		a.memory.of(query.Key, query.Question).failed(a.clock.Now(), cause, query.Question, err)
 		return value, err
 	}
 	if fetcher == nil {
 		return value, nil
 	}
-	return value, a.ask(ask, cause, fetcher)
+	return value, a.start(query, cause, fetcher)
 }
 
-// look returns what is known, or joins the question that is under way.
-func (a *Answers[T]) look(ask *Ask, cause string, maxAge time.Duration) (value T, done bool, err error) {
+// look returns the cached answer, or joins the fetch in progress.
+func (a *Answers[T]) look(query *Query, cause string, maxAge time.Duration) (value T, done bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	k, now, asker := a.memory.of(ask.Key, ask.Question), a.clock.Now(), ask.Asker.String()
-	waitedFor, waited := k.unread[asker]
-	delete(k.unread, asker)
-	if waited && waitedFor == cause && now.Sub(k.ended) < unreadFor || (cause == "" || k.cause == cause) && k.serves(now, maxAge, ask.Timeout) {
+	k, now, caller := a.memory.of(query.Key, query.Question), a.clock.Now(), query.Caller.String()
+	waitedFor, waited := k.unread[caller]
+	delete(k.unread, caller)
+	if waited && waitedFor == cause && now.Sub(k.ended) < unreadFor || (cause == "" || k.cause == cause) && k.serves(now, maxAge, query.Timeout) {
 		if k.err != nil {
 			return value, true, k.err
 		}
@@ -148,23 +148,23 @@ func (a *Answers[T]) look(ask *Ask, cause string, maxAge time.Duration) (value T
 	if k.run == nil {
 		return value, false, nil
 	}
-	if k.run.ask.Version != ask.Version {
+	if k.run.query.Version != query.Version {
 		k.run.waiting = nil
 		go k.run.cancel()
 		k.run = nil
 		return value, false, nil
 	}
-	k.run.waiting[ask.Asker] = waiter{cause, ask.Timeout}
+	k.run.waiting[query.Caller] = waiter{cause, query.Timeout}
 	return value, true, &Unanswered{k.run.since}
 }
 
-// ask has the pool run the fetcher.
-func (a *Answers[T]) ask(ask Ask, cause string, fetcher Fetcher[T]) error {
+// start lets the pool run the fetcher.
+func (a *Answers[T]) start(query Query, cause string, fetcher Fetcher[T]) error {
 	a.mu.Lock()
-	k := a.memory.of(ask.Key, ask.Question)
-	r := &run{ask: ask, cause: cause, since: a.clock.Now(), waiting: map[types.NamespacedName]waiter{ask.Asker: {cause, ask.Timeout}}}
+	k := a.memory.of(query.Key, query.Question)
+	r := &run{query: query, cause: cause, since: a.clock.Now(), waiting: map[types.NamespacedName]waiter{query.Caller: {cause, query.Timeout}}}
 	if k.run != nil { // Another caller was faster.
-		k.run.waiting[ask.Asker] = waiter{cause, ask.Timeout}
+		k.run.waiting[query.Caller] = waiter{cause, query.Timeout}
 		defer a.mu.Unlock()
 		return &Unanswered{k.run.since}
 	}
@@ -181,13 +181,13 @@ func (a *Answers[T]) ask(ask Ask, cause string, fetcher Fetcher[T]) error {
 	var value T
 	var err error
 	cancel, err = a.pool.Submit(pool.Task{
-		Source: ask.Key, Host: ask.Host, Tenant: ask.Tenant, Priority: ask.Priority, Asked: asked, Timeout: ask.Timeout,
+		Source: query.Key, Host: query.Host, Tenant: query.Tenant, Priority: query.Priority, Asked: asked, Timeout: query.Timeout,
 		Run: func(ctx context.Context) (err error) {
 			value, err = fetcher(ctx)
 			return err
 		},
-		Done:  func(err error) { a.take(ask.Key, r, value, err) },
-		Retry: func() { a.Wake(ask.Asker) },
+		Done:  func(err error) { a.take(query.Key, r, value, err) },
+		Retry: func() { a.Wake(query.Caller) },
 	})
 	if err != nil {
 		cancel = func() {}
@@ -196,22 +196,22 @@ func (a *Answers[T]) ask(ask Ask, cause string, fetcher Fetcher[T]) error {
 	if err == nil {
 		return &Unanswered{r.since}
 	}
-	return a.notAsked(ask.Key, r, err)
+	return a.notAsked(query.Key, r, err)
 }
 
 // notAsked records that the pool did not take a question, and returns what that means to the caller.
 func (a *Answers[T]) notAsked(key string, r *run, err error) error {
-	err = explained(err, r.ask.Tenant)
+	err = explained(err, r.query.Tenant)
 	a.mu.Lock()
-	k := a.memory.of(key, r.ask.Question)
+	k := a.memory.of(key, r.query.Question)
 	if k.run == r {
 		k.run = nil
-		k.failed(a.clock.Now(), r.cause, r.ask.Question, err)
+		k.failed(a.clock.Now(), r.cause, r.query.Question, err)
 		if k.err != nil && !errors.Is(err, failure.ErrBusy) {
 			err = k.err
 		}
 	}
-	delete(r.waiting, r.ask.Asker)
+	delete(r.waiting, r.query.Caller)
 	a.mu.Unlock()
 	a.wake(r)
 	return err
@@ -245,19 +245,19 @@ func (a *Answers[T]) take(key string, r *run, value T, err error) {
 	var was T
 	follows := false
 	if err == nil {
-		was, follows = k.good(now, r.cause, r.ask.Question, value)
+		was, follows = k.good(now, r.cause, r.query.Question, value)
 	} else {
-		k.failed(now, r.cause, r.ask.Question, explained(err, r.ask.Tenant))
+		k.failed(now, r.cause, r.query.Question, explained(err, r.query.Tenant))
 		k.within = 0
 		if errors.Is(err, pool.ErrTimeout) {
-			k.within = r.ask.Timeout
+			k.within = r.query.Timeout
 		}
 	}
 	k.unread, k.ended = map[string]string{}, now
-	for asker, w := range r.waiting {
+	for caller, w := range r.waiting {
 		// Who asked anew for something else is not served by what was asked before, nor who would wait longer by who gave up.
 		if (w.cause == "" || w.cause == r.cause) && (k.within == 0 || w.within <= k.within) && !errors.Is(err, pool.ErrCanceled) && !errors.Is(err, context.Canceled) {
-			k.unread[asker.String()] = w.cause
+			k.unread[caller.String()] = w.cause
 		}
 	}
 	a.mu.Unlock()
@@ -272,8 +272,8 @@ func (a *Answers[T]) wake(r *run) {
 	waiting := r.waiting
 	r.waiting = nil
 	a.mu.Unlock()
-	for asker := range waiting {
-		a.Wake(asker)
+	for caller := range waiting {
+		a.Wake(caller)
 	}
 }
 

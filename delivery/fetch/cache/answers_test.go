@@ -34,7 +34,7 @@ type source struct {
 func newSource(t *testing.T, make func(*pool.Pool, *clocktesting.FakeClock) *Answers[int]) *source {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	s := &source{t: t, clock: clock, woken: newWoken(), Answers: make(pool.New(pool.Options{Reach: pool.ReachOf}, clock), clock)}
-	s.Wake = func(asker types.NamespacedName) { s.woken <- asker }
+	s.Wake = func(caller types.NamespacedName) { s.woken <- caller }
 	return s
 }
 
@@ -59,10 +59,10 @@ func (s *source) prepare() (Fetcher[int], error) {
 	}, nil
 }
 
-func asker(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+func caller(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 
 // get asks as a Reconcile does: what is not answered at once is asked again when it wakes.
-func (s *source) get(a Ask) (int, error) {
+func (s *source) get(a Query) (int, error) {
 	s.t.Helper()
 	got, err := s.Get(a, s.prepare)
 	for errors.As(err, new(*Unanswered)) {
@@ -76,9 +76,9 @@ func (s *source) get(a Ask) (int, error) {
 	return got, err
 }
 
-func (s *source) ask(key string, q Question) (int, error) {
+func (s *source) query(key string, q Question) (int, error) {
 	s.t.Helper()
-	return s.get(Ask{Key: key, Question: q, Host: "host:443"})
+	return s.get(Query{Key: key, Question: q, Host: "host:443"})
 }
 
 func TestRecentAnswers(t *testing.T) {
@@ -103,7 +103,7 @@ func TestRecentAnswers(t *testing.T) {
 	}
 	for _, step := range steps {
 		step.do()
-		if got, err := s.ask(step.key, step.q); got != step.want || err != nil {
+		if got, err := s.query(step.key, step.q); got != step.want || err != nil {
 			t.Errorf("%s: got %d, %v, want %d", step.name, got, err, step.want)
 		}
 	}
@@ -131,7 +131,7 @@ func TestRecentFailures(t *testing.T) {
 				s.clock.SetTime(time.Unix(1000, 0).Add(at))
 				s.err = fmt.Errorf("away at %s", at)
 				before := s.asked.Load()
-				_, err := s.ask("a", tc.q)
+				_, err := s.query("a", tc.q)
 				if s.asked.Load() > before {
 					asked = append(asked, at)
 				}
@@ -158,7 +158,7 @@ func TestRecentAfterAFailure(t *testing.T) {
 		"another interval":  {func(*source) Question { return Question{Generation: 1, MaxAge: time.Minute} }, 6},
 		"the end of it":     {func(s *source) Question { s.clock.Step(16 * time.Second); return q }, 6},
 		"it was forgotten":  {func(s *source) Question { s.Forget("a"); return q }, 6},
-		"a success between": {func(s *source) Question { s.clock.Step(time.Minute); s.err = nil; _, _ = s.ask("a", q); return q }, 6},
+		"a success between": {func(s *source) Question { s.clock.Step(time.Minute); s.err = nil; _, _ = s.query("a", q); return q }, 6},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -168,11 +168,11 @@ func TestRecentAfterAFailure(t *testing.T) {
 				if i > 0 {
 					s.clock.Step(16 * time.Second)
 				}
-				if _, err := s.ask("a", q); !errors.Is(err, failure.ErrAuthentication) {
+				if _, err := s.query("a", q); !errors.Is(err, failure.ErrAuthentication) {
 					t.Fatalf("got %v", err)
 				}
 			}
-			_, err := s.ask("a", tc.then(s))
+			_, err := s.query("a", tc.then(s))
 			if s.asked.Load() != tc.asked || (err == nil) != (s.err == nil) {
 				t.Errorf("asked %d times, want %d; got %v", s.asked.Load(), tc.asked, err)
 			}
@@ -186,10 +186,10 @@ func TestRecentLast(t *testing.T) {
 		t.Error("there is an answer before anybody asked")
 	}
 	q := Question{Generation: 1, MaxAge: time.Minute}
-	_, _ = s.ask("a", q)
+	_, _ = s.query("a", q)
 	s.clock.Step(time.Hour)
 	s.err = errors.New("away")
-	_, _ = s.ask("a", Question{Generation: 2, MaxAge: time.Minute})
+	_, _ = s.query("a", Question{Generation: 2, MaxAge: time.Minute})
 	if got, asked, ok := s.Last("a"); got != 1 || asked != q || !ok {
 		t.Errorf("got %d, %v, %v: the failure took the good answer's place", got, asked, ok)
 	}
@@ -201,10 +201,10 @@ func TestRecentLast(t *testing.T) {
 func TestUnusedAnswersAreForgotten(t *testing.T) {
 	s := newSource(t, recent)
 	for i := range 100 {
-		_, _ = s.ask(fmt.Sprint("gone-", i), Question{MaxAge: time.Minute})
+		_, _ = s.query(fmt.Sprint("gone-", i), Question{MaxAge: time.Minute})
 	}
 	s.clock.Step(2 * time.Hour)
-	_, _ = s.ask("a", Question{MaxAge: time.Minute})
+	_, _ = s.query("a", Question{MaxAge: time.Minute})
 	if n := len(s.memory.known); n != 1 {
 		t.Errorf("%d answers are kept", n)
 	}
@@ -214,16 +214,16 @@ func TestUnusedAnswersAreForgotten(t *testing.T) {
 func TestAnotherVersionEndsWhatIsUnderWay(t *testing.T) {
 	s := newSource(t, recent)
 	s.held = make(chan struct{})
-	ask := Ask{Asker: asker("a"), Key: "a", Version: "1", Question: Question{Generation: 1, MaxAge: time.Hour}}
-	if _, err := s.Get(ask, s.prepare); !errors.As(err, new(*Unanswered)) {
+	query := Query{Caller: caller("a"), Key: "a", Version: "1", Question: Question{Generation: 1, MaxAge: time.Hour}}
+	if _, err := s.Get(query, s.prepare); !errors.As(err, new(*Unanswered)) {
 		t.Fatalf("got %v", err)
 	}
 	for s.asked.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	s.held = nil
-	ask.Version, ask.Generation = "2", 2
-	if got, err := s.get(ask); got != 2 || err != nil {
+	query.Version, query.Generation = "2", 2
+	if got, err := s.get(query); got != 2 || err != nil {
 		t.Errorf("got %d, %v", got, err)
 	}
 }
@@ -232,14 +232,14 @@ func TestAnotherVersionEndsWhatIsUnderWay(t *testing.T) {
 func TestANewRequestWaitsForTheOneUnderWay(t *testing.T) {
 	s := newSource(t, recent)
 	s.held = make(chan struct{})
-	ask := Ask{Asker: asker("a"), Key: "a", Question: Question{Request: "1", MaxAge: time.Hour}}
-	_, _ = s.Get(ask, s.prepare)
-	ask.Request = "2"
-	if _, err := s.Get(ask, s.prepare); !errors.As(err, new(*Unanswered)) {
+	query := Query{Caller: caller("a"), Key: "a", Question: Question{Request: "1", MaxAge: time.Hour}}
+	_, _ = s.Get(query, s.prepare)
+	query.Request = "2"
+	if _, err := s.Get(query, s.prepare); !errors.As(err, new(*Unanswered)) {
 		t.Fatalf("got %v", err)
 	}
 	close(s.held)
-	if got, err := s.get(ask); got != 2 || err != nil {
+	if got, err := s.get(query); got != 2 || err != nil {
 		t.Errorf("the second request got %d, %v: an answer from before it", got, err)
 	}
 }
@@ -247,8 +247,8 @@ func TestANewRequestWaitsForTheOneUnderWay(t *testing.T) {
 func TestForgetEndsWhatIsUnderWay(t *testing.T) {
 	s := newSource(t, recent)
 	s.held = make(chan struct{})
-	ask := Ask{Asker: asker("a"), Key: "a", Question: Question{MaxAge: time.Hour}}
-	_, _ = s.Get(ask, s.prepare)
+	query := Query{Caller: caller("a"), Key: "a", Question: Question{MaxAge: time.Hour}}
+	_, _ = s.Get(query, s.prepare)
 	s.Forget("a")
 	<-s.woken
 	if _, _, known := s.Last("a"); known {
@@ -263,7 +263,7 @@ func TestAnOpenBreakerKeepsTheMessage(t *testing.T) {
 	s.err = transport.RequestError(&netError{}, "host")
 	first := ""
 	for i := range 20 {
-		_, err := s.ask("a", q)
+		_, err := s.query("a", q)
 		if err == nil {
 			t.Fatal("no error")
 		}
@@ -276,9 +276,9 @@ func TestAnOpenBreakerKeepsTheMessage(t *testing.T) {
 		s.clock.Step(2 * time.Minute)
 	}
 	for i := range 3 {
-		_, _ = s.ask(fmt.Sprint("other", i), q)
+		_, _ = s.query(fmt.Sprint("other", i), q)
 	}
-	if _, err := s.ask("new", q); !errors.Is(err, failure.ErrUnavailable) {
+	if _, err := s.query("new", q); !errors.Is(err, failure.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -292,7 +292,7 @@ func TestPrepareThatFails(t *testing.T) {
 	prepared := 0
 	missing := func() (Fetcher[int], error) { prepared++; return nil, errors.New("no such Secret") }
 	for range 3 {
-		if _, err := s.Get(Ask{Key: "a", Question: Question{MaxAge: time.Hour}}, missing); err == nil || err.Error() != "no such Secret" {
+		if _, err := s.Get(Query{Key: "a", Question: Question{MaxAge: time.Hour}}, missing); err == nil || err.Error() != "no such Secret" {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -307,7 +307,7 @@ func TestSharedAnswers(t *testing.T) {
 	s.Changed = func(_ string, was, is int) { changes = append(changes, [2]int{was, is}) }
 	expect := func(what string, maxAge time.Duration, cause string, want int32, failed bool) {
 		t.Helper()
-		got, err := s.get(Ask{Key: "a", Cause: cause, Question: Question{Generation: int64(s.asked.Load()), MaxAge: maxAge}})
+		got, err := s.get(Query{Key: "a", Cause: cause, Question: Question{Generation: int64(s.asked.Load()), MaxAge: maxAge}})
 		if s.asked.Load() != want || (err != nil) != failed || (err == nil && int32(got) != want) {
 			t.Fatalf("%s: asked %d times, got %d, %v; want %d", what, s.asked.Load(), got, err, want)
 		}
@@ -345,15 +345,15 @@ func TestSharedAsksOnceAtATime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSource(t, shared)
 			s.held = make(chan struct{})
-			ask := func(i int) Ask {
+			query := func(i int) Query {
 				cause := "push"
 				if own {
 					cause = fmt.Sprint("edit ", i)
 				}
-				return Ask{Asker: asker(fmt.Sprint(i)), Key: "a", Cause: cause, Question: Question{MaxAge: time.Hour}}
+				return Query{Caller: caller(fmt.Sprint(i)), Key: "a", Cause: cause, Question: Question{MaxAge: time.Hour}}
 			}
 			for i := range 100 {
-				if _, err := s.Get(ask(i), s.prepare); !errors.As(err, new(*Unanswered)) {
+				if _, err := s.Get(query(i), s.prepare); !errors.As(err, new(*Unanswered)) {
 					t.Fatalf("got %v", err)
 				}
 			}
@@ -365,10 +365,10 @@ func TestSharedAsksOnceAtATime(t *testing.T) {
 			if len(woken) != 100 || s.asked.Load() != 1 {
 				t.Errorf("%d were woken, and it was asked %d times", len(woken), s.asked.Load())
 			}
-			if got, err := s.Get(ask(0), s.prepare); got != 1 || err != nil {
+			if got, err := s.Get(query(0), s.prepare); got != 1 || err != nil {
 				t.Errorf("the first got %d, %v", got, err)
 			}
-			if _, err := s.Get(ask(99), s.prepare); (err != nil) != own {
+			if _, err := s.Get(query(99), s.prepare); (err != nil) != own {
 				t.Errorf("the last got %v", err)
 			}
 		})
@@ -379,10 +379,10 @@ func TestSharedAsksOnceAtATime(t *testing.T) {
 func TestATimeoutOfOneCallerIsNotTheAnswerForOthers(t *testing.T) {
 	s := newSource(t, shared)
 	s.held = make(chan struct{})
-	ask := func(name string, timeout time.Duration) Ask {
-		return Ask{Asker: asker(name), Key: "git", Question: Question{MaxAge: time.Hour}, Timeout: timeout}
+	query := func(name string, timeout time.Duration) Query {
+		return Query{Caller: caller(name), Key: "git", Question: Question{MaxAge: time.Hour}, Timeout: timeout}
 	}
-	hurried, watchedReader := ask("hurried", time.Second), ask("watchedReader", time.Minute)
+	hurried, watchedReader := query("hurried", time.Second), query("watchedReader", time.Minute)
 	_, _ = s.Get(hurried, s.prepare)
 	_, _ = s.Get(watchedReader, s.prepare)
 	for s.asked.Load() == 0 {

@@ -13,8 +13,8 @@ import (
 // unused is how long an unused answer is remembered, at least.
 const unused = time.Hour
 
-// memory is what sources last answered. It remembers failures too: an app whose pods crash wakes all the time, and each time would
-// be one more attempt to log in with a password that is wrong. What it forgets is asked once more. Not safe for concurrent use.
+// memory holds the last answers of the sources. It also caches failures: an app with crashing pods is reconciled often, and each time would
+// be another login with a wrong password. Evicted answers are fetched again. Not safe for concurrent use.
 type memory[T any] struct {
 	now   func() time.Time
 	known map[string]*known[T]
@@ -23,18 +23,18 @@ type memory[T any] struct {
 
 // known is what is known of a source.
 type known[T any] struct {
-	// value is the last good answer, and question what it was asked with; at is zero when there never was one.
+	// value is the last good answer, and question its question. at is zero if there was none.
 	value    T
 	question Question
 	at       time.Time
-	// cause is what the source was last asked for.
+	// cause is the cause of the last fetch.
 	cause string
 	// err is set when it failed since, times in a row; it serves until then, and those who would wait for no longer than within.
 	err    error
 	times  int
 	until  time.Time
 	within time.Duration
-	// used and keep are when it was last asked for, and how long it is kept after that.
+	// used is when the entry was last used, and keep how long it is kept after that.
 	used time.Time
 	keep time.Duration
 	// run is the question under way, nil when none is; unread are those who waited for the last, which ended then, and have not seen
@@ -69,7 +69,7 @@ func (m *memory[T]) sweep() {
 	maps.DeleteFunc(m.known, func(_ string, k *known[T]) bool { return k.run == nil && now.Sub(k.used) > k.keep })
 }
 
-// serves says whether the last answer, or failure, does for a question whose answer may be so old.
+// serves reports whether the last answer or failure may be used for a question with this MaxAge.
 func (k *known[T]) serves(now time.Time, maxAge, within time.Duration) bool {
 	switch {
 	case k.err == nil:

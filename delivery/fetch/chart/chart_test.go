@@ -23,7 +23,7 @@ import (
 func TestChartFromRepository(t *testing.T) {
 	server := sources.ServeHelm(t)
 	digests := server.Publish(t, "1.0.0", "1.10.0", "1.9.0", "2.0.0-rc.1", "1.10.0+build.2", "v0.1.0", "not-a-version")
-	cases := map[string]struct{ wish, want string }{
+	cases := map[string]struct{ requested, want string }{
 		"newest stable":        {"", "1.10.0+build.2"},
 		"star":                 {"*", "1.10.0+build.2"},
 		"exact":                {"1.9.0", "1.9.0"},
@@ -41,7 +41,7 @@ func TestChartFromRepository(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, url := range []string{server.URL + "/stable", server.URL + "/stable/"} {
-				got, err := store.Fetch(t.Context(), Source{Repository: url, Name: "web", Version: tc.wish})
+				got, err := store.Fetch(t.Context(), Source{Repository: url, Name: "web", Version: tc.requested})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -128,19 +128,19 @@ func archivedName(file string) string {
 	return stem
 }
 
-// lack is what has to be got for a dependency; it has no name when nothing has.
-func (c *chartFile) lack(d dependencyEntry, vendored map[string]bool) (lack, error) {
+// missing returns what has to be fetched for a dependency. Its name is empty if nothing has to.
+func (c *chartFile) missing(d dependencyEntry, vendored map[string]bool) (missingDependency, error) {
 	switch {
 	case vendored[d.Name]:
-		return lack{}, nil
+		return missingDependency{}, nil
 	case !index.IsName(d.Name):
-		return lack{}, failure.New(failure.ErrInvalid, "is not the name of a chart: letters, digits, dots, dashes and underscores")
+		return missingDependency{}, failure.New(failure.ErrInvalid, "is not the name of a chart: letters, digits, dots, dashes and underscores")
 	case d.Repository == "":
-		return lack{}, failure.New(failure.ErrNotFound, "has no repository and is not in charts/: add one of them")
+		return missingDependency{}, failure.New(failure.ErrNotFound, "has no repository and is not in charts/: add one of them")
 	case strings.HasPrefix(d.Repository, "@"), strings.HasPrefix(d.Repository, "alias:"):
-		return lack{}, failure.New(failure.ErrInvalid, "%s is an alias that only your own helm command knows: write the repository's URL, or put the chart into charts/ with \"helm dependency build\"", failure.Printable(d.Repository))
+		return missingDependency{}, failure.New(failure.ErrInvalid, "%s is an alias that only your own helm command knows: write the repository's URL, or put the chart into charts/ with \"helm dependency build\"", failure.Printable(d.Repository))
 	}
-	l := lack{Name: d.Name, Version: d.Version, Repository: d.Repository}
+	l := missingDependency{Name: d.Name, Version: d.Version, Repository: d.Repository}
 	if c.lock == "" || strings.HasPrefix(d.Repository, "file://") {
 		// What is in the same commit is locked by it.
 		return l, nil
@@ -154,5 +154,5 @@ func (c *chartFile) lack(d dependencyEntry, vendored map[string]bool) (lack, err
 			return l, nil
 		}
 	}
-	return lack{}, failure.New(failure.ErrInvalid, "version %q from %s is not in %s: write it with \"helm dependency update\" and commit it", failure.Printable(d.Version), transport.SafeURL(d.Repository), c.lock)
+	return missingDependency{}, failure.New(failure.ErrInvalid, "version %q from %s is not in %s: write it with \"helm dependency update\" and commit it", failure.Printable(d.Version), transport.SafeURL(d.Repository), c.lock)
 }

@@ -39,7 +39,7 @@ type Dependency struct {
 	Archive Archive
 	// Path of its folder in Root; empty for an archive.
 	Path string
-	// Needs are what the chart in that folder lacks itself.
+	// Needs are the missing dependencies of the chart in that folder.
 	Needs []Dependency
 }
 
@@ -62,24 +62,24 @@ const (
 	maxDependencyDepth = 8
 )
 
-// lack is a dependency as it is written, which has to be got.
-type lack struct {
+// missingDependency is a dependency of Chart.yaml or Chart.lock that is not in charts/ and has to be fetched.
+type missingDependency struct {
 	Name, Version, Repository string
-	// Path and Lacks are of a folder of the same root.
-	Path  string
-	Lacks []lack
+	// Path is its folder in the same root, and Missing are the missing dependencies of the chart there.
+	Path    string
+	Missing []missingDependency
 }
 
-// Lacks is a digest of all that decides which dependencies the chart needs, and empty when it has them all in charts/.
+// Missing is a digest of all that decides which dependencies the chart needs, and empty when it has them all in charts/.
 // While it stays the same, what Dependencies found may be used again.
 //
 // Errors: ErrNotFound, ErrInvalid, ErrTooLarge; any other is transient.
-func (c Folder) Lacks() (string, error) {
-	lacks, err := c.plan()
-	if err != nil || len(lacks) == 0 {
+func (c Folder) Missing() (string, error) {
+	missing, err := c.plan()
+	if err != nil || len(missing) == 0 {
 		return "", err
 	}
-	text, err := yaml.Marshal(lacks)
+	text, err := yaml.Marshal(missing)
 	if err != nil {
 		return "", fmt.Errorf("writing down the dependencies: %w", err)
 	}
@@ -92,20 +92,20 @@ func (c Folder) Lacks() (string, error) {
 //
 // Errors: those of Fetch.
 func (s *Store) Dependencies(ctx context.Context, chart Folder) ([]Dependency, error) {
-	lacks, err := chart.plan()
+	missing, err := chart.plan()
 	if err != nil {
 		return nil, err
 	}
-	return s.get(ctx, chart, lacks)
+	return s.get(ctx, chart, missing)
 }
 
-func (s *Store) get(ctx context.Context, chart Folder, lacks []lack) ([]Dependency, error) {
+func (s *Store) get(ctx context.Context, chart Folder, missing []missingDependency) ([]Dependency, error) {
 	var got []Dependency
-	for _, l := range lacks {
+	for _, l := range missing {
 		d := Dependency{Name: l.Name, Version: l.Version, Path: l.Path}
 		var err error
 		if l.Path != "" {
-			d.Needs, err = s.get(ctx, chart, l.Lacks)
+			d.Needs, err = s.get(ctx, chart, l.Missing)
 		} else {
 			d.Archive, err = s.Fetch(ctx, Source{
 				Repository: l.Repository, Name: l.Name, Version: l.Version, Auth: chart.authFor(l.Repository), Tenant: chart.Tenant,
@@ -140,17 +140,17 @@ func (c Folder) authFor(repository string) transport.Auth {
 }
 
 // plan reads what is needed and not there.
-func (c Folder) plan() ([]lack, error) {
+func (c Folder) plan() ([]missingDependency, error) {
 	at, err := inside(c.Path)
 	if err != nil {
 		return nil, err
 	}
 	p := planner{root: c.Root}
-	lacks, err := p.folder(at, 0)
+	missing, err := p.folder(at, 0)
 	if err != nil {
 		return nil, fmt.Errorf("reading the chart's dependencies: %w", err)
 	}
-	return lacks, nil
+	return missing, nil
 }
 
 type planner struct {
@@ -158,7 +158,7 @@ type planner struct {
 	count int
 }
 
-func (p *planner) folder(at string, depth int) ([]lack, error) {
+func (p *planner) folder(at string, depth int) ([]missingDependency, error) {
 	if depth > maxDependencyDepth {
 		return nil, failure.New(failure.ErrInvalid, "%s: folders depend on each other more than %d deep; is there a circle?", at, maxDependencyDepth)
 	}
@@ -170,10 +170,10 @@ func (p *planner) folder(at string, depth int) ([]lack, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lacks []lack
+	var missing []missingDependency
 	known := map[[3]string]bool{}
 	for _, d := range chart.Dependencies {
-		l, err := chart.lack(d, vendored)
+		l, err := chart.missing(d, vendored)
 		if err != nil {
 			return nil, fmt.Errorf("%s: dependency %s: %w", at, failure.Printable(d.Name), err)
 		}
@@ -189,32 +189,32 @@ func (p *planner) folder(at string, depth int) ([]lack, error) {
 		if l, err = p.local(l, at, depth); err != nil {
 			return nil, fmt.Errorf("%s: dependency %s: %w", at, failure.Printable(d.Name), err)
 		}
-		lacks = append(lacks, l)
+		missing = append(missing, l)
 	}
-	return lacks, nil
+	return missing, nil
 }
 
 // local follows a dependency on a folder of the same root.
-func (p *planner) local(l lack, from string, depth int) (lack, error) {
+func (p *planner) local(l missingDependency, from string, depth int) (missingDependency, error) {
 	to, local := strings.CutPrefix(l.Repository, "file://")
 	if !local {
 		return l, nil
 	}
 	at := path.Join(from, to)
 	if strings.HasPrefix(to, "/") || !fs.ValidPath(at) {
-		return lack{}, failure.New(failure.ErrInvalid, "%s leads out of the folders that belong to this app: move the chart into them, or put it into charts/", failure.Printable(l.Repository))
+		return missingDependency{}, failure.New(failure.ErrInvalid, "%s leads out of the folders that belong to this app: move the chart into them, or put it into charts/", failure.Printable(l.Repository))
 	}
 	chart, err := readChart(p.root, at)
 	if err != nil {
-		return lack{}, err
+		return missingDependency{}, err
 	}
 	if chart.Name != l.Name {
-		return lack{}, failure.New(failure.ErrInvalid, "the chart in %s has the name %q", at, failure.Printable(chart.Name))
+		return missingDependency{}, failure.New(failure.ErrInvalid, "the chart in %s has the name %q", at, failure.Printable(chart.Name))
 	}
 	if _, err := index.Choose(l.Name, l.Version, []index.Version{{Name: chart.Version}}); err != nil {
-		return lack{}, fmt.Errorf("%s: %w", at, err)
+		return missingDependency{}, fmt.Errorf("%s: %w", at, err)
 	}
 	l.Version, l.Path = chart.Version, at
-	l.Lacks, err = p.folder(at, depth+1)
+	l.Missing, err = p.folder(at, depth+1)
 	return l, err
 }

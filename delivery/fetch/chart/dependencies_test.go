@@ -116,8 +116,8 @@ func TestDependencies(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got(all)); err != nil || diff != "" {
 				t.Fatalf("%v\n%s", err, diff)
 			}
-			if lacks, err := chart.Lacks(); err != nil || (lacks == "") != (len(tc.want) == 0) {
-				t.Errorf("lacks %q, %v", lacks, err)
+			if missing, err := chart.Missing(); err != nil || (missing == "") != (len(tc.want) == 0) {
+				t.Errorf("missing %q, %v", missing, err)
 			}
 			laid, err := Overlay(chart.Root, ".", all)
 			if err != nil {
@@ -219,7 +219,7 @@ func TestDependenciesGetTheirOwnCredentials(t *testing.T) {
 	}
 }
 
-func TestLacksChangesWithWhatIsNeeded(t *testing.T) {
+func TestMissingChangesWithTheDependencies(t *testing.T) {
 	base := map[string]string{
 		"Chart.yaml":     needs("name: lib, version: 1.x, repository: file://lib", "name: web, version: 1.x, repository: https://h/c"),
 		"lib/Chart.yaml": "name: lib\nversion: 1.0.0\n", "values.yaml": "a: 1",
@@ -245,7 +245,7 @@ func TestLacksChangesWithWhatIsNeeded(t *testing.T) {
 	digests := map[string]string{}
 	for name, root := range commitFolders(t, folders) {
 		var err error
-		if digests[name], err = (Folder{Root: root}).Lacks(); err != nil {
+		if digests[name], err = (Folder{Root: root}).Missing(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -323,8 +323,8 @@ func TestOverlayCleansThePath(t *testing.T) {
 		if laid, err := Overlay(root, path, nil); err != nil || laid.Digest() != want {
 			t.Errorf("%s: %v", path, err)
 		}
-		if lacks, err := (Folder{Root: root, Path: path}).Lacks(); lacks != "" || err != nil {
-			t.Errorf("%s lacks %s, %v", path, lacks, err)
+		if missing, err := (Folder{Root: root, Path: path}).Missing(); missing != "" || err != nil {
+			t.Errorf("%s misses %s, %v", path, missing, err)
 		}
 	}
 	want, err = root.Digest(".")
@@ -337,7 +337,7 @@ func TestOverlayCleansThePath(t *testing.T) {
 	for _, path := range []string{"..", "/deploy", "deploy/../../x"} {
 		_, err := Overlay(root, path, nil)
 		sources.WantError(t, err, failure.ErrInvalid, "leads out of the folder")
-		_, err = Folder{Root: root, Path: path}.Lacks()
+		_, err = Folder{Root: root, Path: path}.Missing()
 		sources.WantError(t, err, failure.ErrInvalid, "leads out of the folder")
 	}
 }

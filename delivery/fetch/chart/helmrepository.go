@@ -29,15 +29,15 @@ type helmRepository struct {
 	asked int64
 
 	mu     sync.Mutex
-	chosen *lru.Cache[wish, index.Version]
+	chosen *lru.Cache[requestedVersion, index.Version]
 }
 
-// wish is a version, or a range of versions, of a chart that was requested.
-type wish struct{ chart, version string }
+// requestedVersion is a version, or a range of versions, of a chart that was requested.
+type requestedVersion struct{ chart, version string }
 
 // rememberedWishes bounds the memory of one repository. Not the lists of versions are kept, which are long, but what was
 // chosen from them.
-const rememberedWishes = 1024
+const rememberedVersions = 1024
 
 // rememberedIndexes bounds the repositories that are remembered. Of one that is forgotten the index is still on disk.
 const rememberedIndexes = 1024
@@ -68,7 +68,7 @@ func (s *Store) fromIndex(ctx context.Context, r request) (Archive, error) {
 	}
 	s.Used.Mark(known.file)
 	s.Disk.Claim(r.Tenant, known.file)
-	chosen, err := known.choose(wish{r.Name, r.Version}, s.limits)
+	chosen, err := known.choose(requestedVersion{r.Name, r.Version}, s.limits)
 	if err != nil {
 		return Archive{}, err
 	}
@@ -82,7 +82,7 @@ func (s *Store) fromIndex(ctx context.Context, r request) (Archive, error) {
 }
 
 // choose finds the version that is wished for.
-func (i *helmRepository) choose(w wish, limits limits) (index.Version, error) {
+func (i *helmRepository) choose(w requestedVersion, limits limits) (index.Version, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if chosen, done := i.chosen.Get(w); done {
@@ -139,7 +139,7 @@ func (s *Store) helmRepository(r request) (*helmRepository, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &helmRepository{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: lru.New[wish, index.Version](rememberedWishes, nil), asked: r.arrived}
+	known := &helmRepository{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: lru.New[requestedVersion, index.Version](rememberedVersions, nil), asked: r.arrived}
 	if len(s.indexes) >= rememberedIndexes {
 		s.forgetOldest()
 	}

@@ -67,10 +67,10 @@ func (s *Store) openRegistry(r request) (*ociChart, error) {
 }
 
 // find resolves the version to a tag and reads its manifest.
-func (c *ociChart) find(ctx context.Context, wish string) (found, error) {
-	if _, err := semver.StrictNewVersion(wish); err == nil {
+func (c *ociChart) find(ctx context.Context, requested string) (found, error) {
+	if _, err := semver.StrictNewVersion(requested); err == nil {
 		// An exact version needs no list of tags, which some registries do not even allow to read.
-		at, err := c.manifest(ctx, wish)
+		at, err := c.manifest(ctx, requested)
 		if !errors.Is(err, failure.ErrNotFound) {
 			return at, err
 		}
@@ -79,7 +79,7 @@ func (c *ociChart) find(ctx context.Context, wish string) (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	chosen, err := index.Choose(c.name, wish, versions)
+	chosen, err := index.Choose(c.name, requested, versions)
 	if err != nil {
 		return found{}, err
 	}

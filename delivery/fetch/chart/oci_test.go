@@ -29,12 +29,12 @@ func TestChartFromRegistry(t *testing.T) {
 		digests[strings.ReplaceAll(tag, "_", "+")] = pushChart(t, server, tag, chartMediaType)
 	}
 	store := NewStore(t.TempDir(), loopback)
-	for wish, want := range map[string]string{
+	for requested, want := range map[string]string{
 		"": "1.10.0", "1.9.0": "1.9.0", "<1.10.0": "1.9.0", "2.0.0-rc.1": "2.0.0-rc.1", "~1.5": "1.5.0+build.1",
 		"1.5.0+build.1": "1.5.0+build.1", ">=1.0.0-0": "2.0.0-rc.1", "latest": "latest",
 	} {
-		t.Run(wish, func(t *testing.T) {
-			got, err := store.Fetch(t.Context(), Source{Repository: server.Repository(), Name: "web", Version: wish, Insecure: true})
+		t.Run(requested, func(t *testing.T) {
+			got, err := store.Fetch(t.Context(), Source{Repository: server.Repository(), Name: "web", Version: requested, Insecure: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,13 +163,13 @@ func TestChartFromRegistryElsewhere(t *testing.T) {
 func TestChartFromRegistryForManyAtOnce(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewServer)
 	pushChart(t, server, "1.0.0", chartMediaType)
-	for wish, want := range map[string]string{
+	for requested, want := range map[string]string{
 		"1.0.0": "GET /v2/charts/web/manifests/1.0.0\nGET /v2/charts/web/blobs/",
 		"1.x":   "GET /v2/charts/web/tags/list\nGET /v2/charts/web/manifests/1.0.0\nGET /v2/charts/web/blobs/",
 	} {
 		store := NewStore(t.TempDir(), loopback)
-		src := Source{Repository: server.Repository(), Name: "web", Version: wish, Insecure: true}
-		together(t, &store.finds, store.source(src)+" web "+wish, 100, func(int) {
+		src := Source{Repository: server.Repository(), Name: "web", Version: requested, Insecure: true}
+		together(t, &store.finds, store.source(src)+" web "+requested, 100, func(int) {
 			if _, err := store.Fetch(t.Context(), src); err != nil {
 				t.Error(err)
 			}

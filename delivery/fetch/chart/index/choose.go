@@ -18,19 +18,19 @@ type Version struct {
 	Digest string
 }
 
-// Choose picks the version a wish means: the one of exactly that name, else the newest that is in the range.
-func Choose(chart, wish string, versions []Version) (Version, error) {
-	if wish == "" {
-		wish = "*"
+// Choose returns the requested version: the one with exactly that name, or else the newest in the range.
+func Choose(chart, requested string, versions []Version) (Version, error) {
+	if requested == "" {
+		requested = "*"
 	}
 	for _, v := range versions {
-		if v.Name == wish {
+		if v.Name == requested {
 			return v, nil
 		}
 	}
-	wanted, err := semver.NewConstraint(wish)
+	wanted, err := semver.NewConstraint(requested)
 	if err != nil {
-		return Version{}, failure.New(failure.ErrInvalid, "%q is neither a version nor a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(wish))
+		return Version{}, failure.New(failure.ErrInvalid, "%q is neither a version nor a range of versions, such as \">=1.2.0 <2.0.0\"", failure.Printable(requested))
 	}
 	sorted := NewestFirst(versions)
 	for _, v := range sorted {
@@ -45,7 +45,7 @@ func Choose(chart, wish string, versions []Version) (Version, error) {
 	for _, v := range sorted[:min(5, len(sorted))] {
 		newest = append(newest, failure.Printable(v.Name))
 	}
-	return Version{}, failure.New(failure.ErrNotFound, "chart %s has no version %q; the newest are %s", chart, failure.Printable(wish), strings.Join(newest, ", "))
+	return Version{}, failure.New(failure.ErrNotFound, "chart %s has no version %q; the newest are %s", chart, failure.Printable(requested), strings.Join(newest, ", "))
 }
 
 // Parsed is a version in its parts.

@@ -147,12 +147,12 @@ func FuzzReadIndex(f *testing.F) {
 func FuzzChoose(f *testing.F) {
 	f.Add("1.0.0 v2.0.0-rc.1 x", "*")
 	f.Add("1.0.0+a 1.0.0+b", ">=1")
-	f.Fuzz(func(t *testing.T, names, wish string) {
+	f.Fuzz(func(t *testing.T, names, requested string) {
 		var versions []Version
 		for name := range strings.FieldsSeq(names) {
 			versions = append(versions, Version{Name: name})
 		}
-		got, err := Choose("web", wish, versions)
+		got, err := Choose("web", requested, versions)
 		if err == nil && !strings.Contains(names, got.Name) {
 			t.Errorf("made up %q", got.Name)
 		}
