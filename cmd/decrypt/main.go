@@ -1,6 +1,5 @@
-// Command decrypt builds the apps whose files SOPS encrypted. The operator, beside which it lies, starts it by itself, confined like any
-// process that evaluates. It is a program of its own because SOPS' library brings the clients of five clouds, which the operator does not
-// have in its memory.
+// Command decrypt builds the apps with files that SOPS encrypted. The operator, in the same folder, starts it as a confined evaluation
+// process. It is a separate program because SOPS' library links the clients of five clouds, which the operator must not have in its memory.
 package main
 
 import (

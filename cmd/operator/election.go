@@ -19,17 +19,16 @@ import (
 	"github.com/kubeop/kubeop/internal/fence"
 )
 
-// leaseName is the lease in the operator's namespace; it names the election to people as well.
+// leaseName is the name of the lease in the operator's namespace. Messages about the election use it too.
 const leaseName = "kubeop-operator"
 
-// elect has the manager be elected by a lease that a fence watches, and puts the fence before every write of its clients.
-// The connection must not have been used before.
+// elect sets the manager up for leader election with a fenced lease, and puts the fence in front of every write of its clients.
 func elect(c *config.Operator, connection *rest.Config, events *leaseEvents, o *ctrl.Options) error {
 	name, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("naming this operator: %w", err)
 	}
-	// The last sixth of the lease is for what is still on its way when the fence closes.
+	// The last sixth of the lease is for requests that are in flight when the fence closes.
 	valid := c.LeaseDuration * 5 / 6
 	// A renewal that hangs must leave time for another.
 	own := rest.AddUserAgent(rest.CopyConfig(connection), "leader-election")
@@ -48,19 +47,19 @@ func elect(c *config.Operator, connection *rest.Config, events *leaseEvents, o *
 	o.LeaderElection, o.LeaderElectionID = true, leaseName
 	o.LeaderElectionReleaseOnCancel = true
 	o.LeaderElectionResourceLockInterface = f.Lock(lock, c.LeaseDuration)
-	// What the lease records is the lock's. To the election itself the lease is as long as the leader may stay without an answer.
+	// The lock writes its own duration to the lease. The election's duration is how long the leader may stay without an answer.
 	withoutAnswer := 2 * c.RenewDeadline
 	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &withoutAnswer, &c.RenewDeadline, &c.RetryPeriod
 	return nil
 }
 
-// Exit codes of an operator that has to end: wentBack where Kubernetes was restored from a backup, failure for anything else.
+// Exit codes of an operator that must end: wentBack if Kubernetes was restored from a backup, failure for any other reason.
 const (
 	failure  = 1
 	wentBack = 3
 )
 
-// exit ends this process at once: it may write nothing any more, and what it knows is of no use. The next one goes on with its work.
+// exit ends this process at once. It must not write any more, and its state is outdated. The next process continues the work.
 func exit(why error) {
 	fmt.Fprintln(os.Stderr, "kubeop:", why)
 	if errors.Is(why, fence.ErrWentBack) {
@@ -69,7 +68,7 @@ func exit(why error) {
 	os.Exit(failure)
 }
 
-// leaseEvents says on the lease who leads. The recorder is the manager's, which is made after the lock.
+// leaseEvents records events on the lease about the leader. The recorder is the manager's, which is created after the lock.
 type leaseEvents struct{ recorder recorder.EventRecorder }
 
 // Eventf implements resourcelock.EventRecorder.

@@ -19,13 +19,13 @@ import (
 	"github.com/kubeop/kubeop/internal/sandbox"
 )
 
-// wallPerCPU is how many times its processor time the reading of a pack may take.
+// wallPerCPU is the maximum ratio of elapsed time to processor time for reading a pack.
 const wallPerCPU = 3
 
-// decrypts is the program for apps with keys, beside this one. It links SOPS' library, see cmd/decrypt.
+// decrypts is the program for apps with keys, in the same folder as this one. It links SOPS' library, see cmd/decrypt.
 const decrypts = "decrypt"
 
-// programs are those of functions that this one does not have, by the functions' names.
+// programs are the programs of functions that this program does not have, by function name.
 func programs() (map[string]string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -38,10 +38,10 @@ func programs() (map[string]string, error) {
 	return map[string]string{build.Decrypts: path}, nil
 }
 
-// functions are those of the processes, by name.
+// functions are the functions of the evaluation processes, by name.
 var functions = map[string]sandbox.Function{evaluate.Function: evaluate.Chart, build.Function: build.Evaluate, pack.Function: pack.Evaluate, image.Function: image.Evaluate}
 
-// evaluation has charts, the folders and manifests of apps, Git packs, and patterns for tags evaluated in processes of their own.
+// evaluation evaluates charts, the folders and manifests of apps, Git packs and tag patterns in separate processes.
 func evaluation(c *config.Operator) (controllers.Evaluation, error) {
 	other, err := programs()
 	if err != nil {
@@ -49,7 +49,7 @@ func evaluation(c *config.Operator) (controllers.Evaluation, error) {
 	}
 	limits := sandbox.Limits{Memory: c.EvaluateMemoryMiB << 20, CPU: c.EvaluateCPU, Wall: c.EvaluateTimeout}
 	pool := sandbox.New(sandbox.Options{Processes: c.EvaluateProcesses, Limits: limits, Log: ctrl.Log.WithName("sandbox")})
-	// Under other limits what was over one is tried again.
+	// Inputs that exceeded a limit are tried again under different limits.
 	under := fmt.Sprintf("%dMiB-%s-%s", c.EvaluateMemoryMiB, c.EvaluateCPU, c.EvaluateTimeout)
 	return controllers.Evaluation{
 		Sandbox: pool, EvaluateProcesses: c.EvaluateProcesses,

@@ -1,5 +1,5 @@
-// Command operator runs kubeop's controllers against the cluster of its kubeconfig or of the pod it runs in. Its
-// configuration is the environment; internal/config says which variables there are.
+// Command operator runs kubeop's controllers on the cluster of its kubeconfig, or of the pod that it runs in. Its configuration is the
+// environment; internal/config documents the variables.
 package main
 
 import (
@@ -70,7 +70,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// options hands the controllers their part of the configuration.
+// options returns the controllers' part of the configuration.
 func options(c *config.Operator) (controllers.Options, error) {
 	// Load has checked them.
 	allowed, err := c.Allowed()

@@ -22,16 +22,15 @@ func setLogger(c *config.Operator) {
 	logger.SetLogger(logger.NewLogger(logger.Options{LogEncoding: c.LogFormat, LogLevel: c.LogLevel}))
 }
 
-// newManager connects to the API server. There is no limit on requests by the client: the API server's own priority and
-// fairness is the one place that knows how busy it is. The client it returns beside the manager is the one that may write
-// without being leader.
+// newManager connects to the API server. The client has no rate limit: only the API server's priority and fairness knows how busy it is.
+// The returned client may write without being the leader.
 func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, client.Client, error) {
 	connection, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, nil, fmt.Errorf("finding the cluster: %w", err)
 	}
 	connection.QPS, connection.Burst = -1, -1
-	// As Kubernetes' own controllers: the API server would compress every event of a watch, which is dearer than the bytes.
+	// As in Kubernetes' own controllers: compressing every watch event would cost the API server more than the bytes.
 	connection.DisableCompression = true
 	connection.UserAgent = "kubeop/" + version.Version
 	unfenced := rest.CopyConfig(connection)
@@ -59,7 +58,7 @@ func newManager(c *config.Operator, scheme *runtime.Scheme) (manager.Manager, cl
 	return mgr, free, nil
 }
 
-// listenForHook has the push hook serve where the configuration says, on every replica: it passes a push on with the client free.
+// listenForHook serves the push hook on every replica. The hook reports pushes with the client free.
 func listenForHook(c *config.Operator, free client.Client) (controllers.Hook, error) {
 	if c.HookAddr == "0" {
 		return controllers.Hook{}, nil
@@ -71,7 +70,7 @@ func listenForHook(c *config.Operator, free client.Client) (controllers.Hook, er
 	return controllers.Hook{Listener: listener, Client: free}, nil
 }
 
-// digestKey reads the key of digests, or makes it. It does so before anybody is elected: all replicas have one key.
+// digestKey reads the key for digests or creates it. It runs before the election, because all replicas use the same key.
 func digestKey(ctx context.Context, c *config.Operator, scheme *runtime.Scheme) (*digestkey.Key, error) {
 	connection, err := ctrl.GetConfig()
 	if err != nil {

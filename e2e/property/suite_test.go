@@ -1,11 +1,11 @@
 //go:build e2e
 
-// Package property plays random histories of what people do, slips among them, against the operator's binary on a control plane
-// without nodes. Two things must hold whatever they do: no claim is deleted that no confirmation listed, and after the last push, with
-// all confirmed, the cluster equals Git.
+// Package property runs random histories of user actions, including mistakes, against the operator's binary on a control plane without
+// nodes. Two rules must always hold. No claim is deleted that no confirmation listed. After the last push, with everything confirmed, the
+// cluster equals Git.
 //
-//	PROPERTY_HISTORIES  how many; default 500
-//	PROPERTY_SEED       of the first; the others follow it. Default: chosen by the clock, and printed
+//	PROPERTY_HISTORIES  number of histories; default 500
+//	PROPERTY_SEED       seed of the first history, incremented for each other one; default: from the clock, and printed
 package property
 
 import (
@@ -24,7 +24,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// lanes is how many tenants live through histories at the same time.
+// lanes is the number of tenants that run histories in parallel.
 const lanes = 20
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNoClaimIsDeletedThatNobodyConfirmed plays the histories. What goes wrong is played again, alone and ever shorter.
+// TestNoClaimIsDeletedThatNobodyConfirmed runs the histories. A failed history is shrunk to the shortest one that still fails.
 func TestNoClaimIsDeletedThatNobodyConfirmed(t *testing.T) {
 	count, seed := setting(t, "PROPERTY_HISTORIES", 500), setting(t, "PROPERTY_SEED", int(time.Now().Unix()))
 	t.Logf("%d histories from PROPERTY_SEED=%d on", count, seed)
@@ -75,7 +75,7 @@ func setting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// shrink plays parts of a history that went wrong, each with a new tenant, and returns the shortest that still does.
+// shrink runs parts of a failed history, each with a new tenant, and returns the shortest that still fails.
 func (w *world) shrink(ctx context.Context, h history) string {
 	w.shrinking.Lock()
 	defer w.shrinking.Unlock()
@@ -103,5 +103,5 @@ func (w *world) shrink(ctx context.Context, h history) string {
 	return "the shortest that was found:\n  " + strings.Join(h.words(), "\n  ") + "\n" + why
 }
 
-// random is a source that a seed decides.
+// random returns a random source with a seed.
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

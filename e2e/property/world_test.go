@@ -24,7 +24,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// world is the cluster that all histories share.
+// world is the cluster of all histories.
 type world struct {
 	*stage.Stage
 	operator *stage.Operator
@@ -32,7 +32,7 @@ type world struct {
 	// root is the platform repository.
 	root     *stage.Repository
 	rootLock sync.Mutex
-	// operatorLock is held by whoever restarts the operator.
+	// operatorLock is held while the operator is restarted.
 	operatorLock sync.Mutex
 	restarted    time.Time
 	restarts     atomic.Int64
@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	})
 	must(t, err)
 	w := &world{Stage: up}
-	// A short lease, so that an operator that was killed is soon followed by the next.
+	// Use a short lease, so that a killed operator is replaced soon.
 	w.operator, err = up.StartOperator(t.Context(), "PLATFORM_INTERVAL=10s", "LEASE_DURATION=3s", "RETRY_PERIOD=500ms")
 	must(t, err)
 	must(t, up.ServeVolumes(t.Context()))
@@ -96,7 +96,7 @@ spec:
     hookSecretRef: {name: %[1]s-hook}
 `
 
-// newTenant declares a tenant with a repository of its own.
+// newTenant declares a tenant with its own repository.
 func (w *world) newTenant(ctx context.Context, name string) (*tenant, error) {
 	r, err := w.newRepository(ctx, name)
 	if err != nil {
@@ -110,7 +110,7 @@ func (w *world) newTenant(ctx context.Context, name string) (*tenant, error) {
 	return &tenant{world: w, name: name, repo: r}, w.root.Push(ctx, "Welcome "+name)
 }
 
-// restart kills the operator and starts it again, for all histories, so not all the time.
+// restart kills and restarts the operator for all histories, but not too often.
 func (w *world) restart(ctx context.Context) error {
 	w.operatorLock.Lock()
 	defer w.operatorLock.Unlock()
@@ -126,15 +126,15 @@ func (w *world) restart(ctx context.Context) error {
 	return err
 }
 
-// claims watches what becomes of every claim, and remembers which of them confirmations listed as going.
+// claims watches all claims, and records which ones confirmations listed as deleted.
 type claims struct {
 	// known are the claims by namespace and name.
 	known cache.Store
 
 	mu sync.Mutex
-	// listed are the UIDs of claims that a confirmation said are deleted.
+	// listed are the UIDs of claims that a confirmation listed as deleted.
 	listed map[types.UID]bool
-	// wrong are deletions that no confirmation listed, by tenant; right counts the others.
+	// wrong are deletions that no confirmation listed, by tenant. right counts the others.
 	wrong map[string][]string
 	seen  map[types.UID]bool
 	right int
@@ -174,7 +174,7 @@ func watchClaims(ctx context.Context, kubeconfig string) (*claims, error) {
 	return c, nil
 }
 
-// goes judges the deletion of a claim: one with a volume may hold data.
+// goes checks the deletion of a claim. A claim with a volume may hold data.
 func (c *claims) goes(claim *corev1.PersistentVolumeClaim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,10 +190,10 @@ func (c *claims) goes(claim *corev1.PersistentVolumeClaim) {
 	c.wrong[owner] = append(c.wrong[owner], claim.Namespace+"/"+claim.Name)
 }
 
-// going is a claim that a Repository lists as one that is deleted; others that it lists stay.
+// going matches a claim that a Repository lists as deleted. Other listed claims are kept.
 var going = regexp.MustCompile(`^PersistentVolumeClaim ([^ ]+): .*, is deleted with its data$`)
 
-// confirmed remembers the claims that go by what a confirmation is about to allow. It is called before it allows it.
+// confirmed records the claims that a confirmation is about to allow. Call it before the confirmation.
 func (c *claims) confirmed(held []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +208,7 @@ func (c *claims) confirmed(held []string) {
 	}
 }
 
-// lost are the claims of a tenant that went although nobody had confirmed it.
+// lost returns the claims of a tenant that were deleted without a confirmation.
 func (c *claims) lost(tenant string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,14 +11,13 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// historyCommand is what the message of a Repository says to let a rewritten history in.
+// historyCommand matches the command in a Repository's message that accepts a rewritten history.
 var historyCommand = regexp.MustCompile(`(paas\.kubeop\.io/confirm-history)="?([0-9a-f:@a-z/-]+)`)
 
-// AsksForConfirmation reports whether a Repository holds something that a confirmation lets go ahead.
+// AsksForConfirmation reports whether a Repository holds something that can be confirmed.
 func AsksForConfirmation(r *v1alpha1.Repository) bool { return len(confirmations(r)) > 0 }
 
-// Confirm lets what a Repository holds go ahead, deletions or a rewritten history, as its status says; an error while nothing asks
-// to be confirmed.
+// Confirm confirms the held deletions or the rewritten history, as the Repository's status says. It is an error if nothing is held.
 func (s *Stage) Confirm(ctx context.Context, repository string) error {
 	r := &v1alpha1.Repository{}
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: repository}, r); err != nil {
@@ -41,7 +40,7 @@ func (s *Stage) ConfirmAs(ctx context.Context, r *v1alpha1.Repository) error {
 	return s.Client.Patch(ctx, annotated, client.MergeFrom(r))
 }
 
-// confirmations are the annotations that a Repository asks for.
+// confirmations are the annotations that a Repository's status requests.
 func confirmations(r *v1alpha1.Repository) map[string]string {
 	all := map[string]string{}
 	if r.Status.HeldToken != "" {

@@ -14,13 +14,13 @@ import (
 	"github.com/kubeop/kubeop/e2e/plane"
 )
 
-// OnServer runs git in a bare repository of the Git server, past all that the server forbids.
+// OnServer runs git in a bare repository of the Git server, bypassing the server's rules.
 func (s *Stage) OnServer(ctx context.Context, repository string, args ...string) error {
 	_, err := run(ctx, nil, "git", append([]string{"--git-dir", s.bare(repository)}, args...)...)
 	return err
 }
 
-// Vanish takes a repository from the Git server, and Return brings it back.
+// Vanish removes a repository from the Git server, and Return restores it.
 func (s *Stage) Vanish(repository string) error {
 	return os.Rename(s.bare(repository), s.bare(repository)+".gone")
 }
@@ -34,8 +34,8 @@ func (s *Stage) bare(repository string) string {
 	return filepath.Join(s.clusterDir(), "git", "repositories", repository+".git")
 }
 
-// FreezeAPIServer stops the API server's process and lets it go on after a while, as a host does that is out of memory or
-// whose disk hangs: connections stay open and nobody answers.
+// FreezeAPIServer stops the API server's process for a while, as if its host were out of memory or its disk hung. Connections stay open
+// without an answer.
 func (s *Stage) FreezeAPIServer(ctx context.Context, long time.Duration) error {
 	if err := s.plane().Signal("kube-apiserver", syscall.SIGSTOP); err != nil {
 		return err
@@ -47,11 +47,11 @@ func (s *Stage) FreezeAPIServer(ctx context.Context, long time.Duration) error {
 	return errors.Join(s.plane().Signal("kube-apiserver", syscall.SIGCONT), ctx.Err())
 }
 
-// SnapshotEtcd copies the cluster's database as it is; to is a folder that is not there.
+// SnapshotEtcd copies the cluster's database to a new folder.
 func (s *Stage) SnapshotEtcd(to string) error { return s.plane().Snapshot(to) }
 
-// RestoreEtcd has the whole cluster go back to a snapshot, as etcd's own instructions say: all components start anew, those of the
-// node too. It returns when the API server answers.
+// RestoreEtcd restores a snapshot as etcd's documentation says: all components restart, including those of the node. It returns when the
+// API server answers.
 func (s *Stage) RestoreEtcd(ctx context.Context, snapshot string) error {
 	if err := s.plane().Restore(snapshot, "kube-controller-manager", "kube-scheduler"); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (s *Stage) inDir() string {
 	return filepath.Join(filepath.Base(s.dir), filepath.Base(s.clusterDir())) + "/"
 }
 
-// OperatorPID is the process of the installed operator, by its number on the host. Those in which it evaluates are its children.
+// OperatorPID returns the host's PID of the installed operator. Its evaluation processes are its children.
 func (s *Stage) OperatorPID(ctx context.Context) (int, error) {
 	uid, err := s.Kubectl(ctx, "get", "pods", "--namespace", Namespace, "--selector", "app.kubernetes.io/name=kubeop", "--output", "jsonpath={.items[*].metadata.uid}")
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *Stage) OperatorPID(ctx context.Context) (int, error) {
 	return s.onNode("operator", "/pods/"+uid+"/")
 }
 
-// onNode finds a program of the real node among the host's processes. One of its mounts comes from the place given. A process in
-// which the operator evaluates is not the operator.
+// onNode finds the process of a program on the real node, by the source of one of its mounts. Evaluation processes do not count as the
+// operator.
 func (s *Stage) onNode(program, mounted string) (int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

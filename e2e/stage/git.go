@@ -11,17 +11,17 @@ import (
 // Repository is a repository on the cluster's Git server, and a clone to change it through.
 type Repository struct {
 	Name string
-	// URL is where the host clones it; OperatorURL where the operator does.
+	// URL is the address for the host, and OperatorURL that for the operator.
 	URL, OperatorURL string
 	User, Password   string
-	// Dir is the clone. What is changed there is shipped by Push.
+	// Dir is the clone. Push commits and pushes its changes.
 	Dir string
 
 	askpass string
 }
 
-// CreateRepository makes a private repository with one user, whose pushes the Git server reports to the operator's hook
-// under the given key; or one that everybody may read, without a hook, for an empty key.
+// CreateRepository creates a private repository with one user. The Git server reports its pushes to the operator's hook with the given key.
+// With an empty key the repository is public and has no hook.
 func (s *Stage) CreateRepository(ctx context.Context, name, hookKey string) (*Repository, error) {
 	r := &Repository{
 		Name: name, URL: s.Cluster.Git.Host + "/" + name + ".git", OperatorURL: s.GitURL() + "/" + name + ".git",
@@ -36,9 +36,9 @@ func (s *Stage) CreateRepository(ctx context.Context, name, hookKey string) (*Re
 	if _, err := run(ctx, nil, s.bin.cluster, args...); err != nil {
 		return nil, err
 	}
-	// Git asks this script for the name and the password; they are in its environment and in no argument and no file.
+	// Git gets the user name and the password from this script. They are in its environment, not in an argument or a file.
 	const answer = "#!/bin/sh\ncase \"$1\" in Username*) echo \"$STAGE_USER\" ;; *) echo \"$STAGE_PASSWORD\" ;; esac\n"
-	// Once for all repositories: a program that is run cannot be written.
+	// Write it once: a file cannot be written while it is executed.
 	s.askpass.Do(func() { s.askpassFailed = os.WriteFile(r.askpass, []byte(answer), 0o700) })
 	if s.askpassFailed != nil {
 		return nil, fmt.Errorf("writing the password helper: %w", s.askpassFailed)
@@ -52,7 +52,7 @@ func (s *Stage) CreateRepository(ctx context.Context, name, hookKey string) (*Re
 	return r, r.git(ctx, "remote", "add", "origin", r.URL)
 }
 
-// GitURL is where the operator finds repositories.
+// GitURL is the operator's address for repositories.
 func (s *Stage) GitURL() string {
 	if s.inPods {
 		return s.Cluster.Git.Pods
@@ -60,7 +60,7 @@ func (s *Stage) GitURL() string {
 	return s.Cluster.Git.Host
 }
 
-// HookURL is where the Git server, a process of the host, reports pushes to a Repository.
+// HookURL is the hook address for the Git server, which is a process of the host.
 func (s *Stage) HookURL(repository string) string {
 	return "http://" + s.hookHost + "/hook/" + repository
 }

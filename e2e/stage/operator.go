@@ -15,9 +15,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Operator is the operator as a process of the host. It acts with the rights of the chart's service account.
+// Operator is the operator as a process on the host. It has the permissions of the chart's service account.
 type Operator struct {
-	// Log is the path of its log; Health and Metrics are the addresses it serves.
+	// Log is the path of its log. Health and Metrics are its addresses.
 	Log, Health, Metrics string
 
 	stage   *Stage
@@ -26,11 +26,11 @@ type Operator struct {
 	ended   chan error
 }
 
-// allowed is where the stage's Git server and registry listen, which sources may not reach elsewhere.
+// allowed are the addresses of the stage's Git server and registry, which the SSRF guard must allow.
 const allowed = "127.0.0.0/8"
 
-// StartOperator installs the chart without a pod, for its CRDs and roles, and runs the operator on the host. env adds to
-// its environment.
+// StartOperator installs the chart without a pod, for its CRDs and roles, and runs the operator on the host. env is added to its
+// environment.
 func (s *Stage) StartOperator(ctx context.Context, env ...string) (*Operator, error) {
 	if err := s.helmInstall(ctx, "--set", "replicas=0"); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (o *Operator) Start(ctx context.Context) error {
 	defer log.Close()
 	o.process = exec.Command(o.stage.bin.operator)
 	o.process.Env, o.process.Stdout, o.process.Stderr = append(os.Environ(), o.env...), log, log
-	// A group of its own keeps Ctrl-C away from it, so that it is stopped in order.
+	// It has its own process group, so that Ctrl-C does not reach it and it is stopped in order.
 	o.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := o.process.Start(); err != nil {
 		return fmt.Errorf("starting the operator: %w", err)
@@ -86,7 +86,7 @@ func (o *Operator) ready(ctx context.Context) error {
 	return err
 }
 
-// PID is the number of the process, 0 when it does not run.
+// PID is the PID of the process, or 0 if it does not run.
 func (o *Operator) PID() int {
 	if o.process == nil || o.process.Process == nil {
 		return 0
@@ -94,10 +94,10 @@ func (o *Operator) PID() int {
 	return o.process.Process.Pid
 }
 
-// Kill ends the process at once, as a crash does.
+// Kill kills the process, as a crash does.
 func (o *Operator) Kill() error { return o.end(syscall.SIGKILL, 10*time.Second) }
 
-// Stop asks the process to stop, as Kubernetes does.
+// Stop sends SIGTERM, as Kubernetes does.
 func (o *Operator) Stop() error { return o.end(syscall.SIGTERM, time.Minute) }
 
 func (o *Operator) end(signal syscall.Signal, within time.Duration) error {
@@ -135,7 +135,7 @@ func (s *Stage) operatorKubeconfig(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// freeAddresses returns addresses of loopback that nobody listens on now.
+// freeAddresses returns loopback addresses without a listener.
 func freeAddresses(n int) ([]string, error) {
 	var addresses []string
 	for range n {
@@ -156,5 +156,5 @@ func orDone(err error) error {
 	return err
 }
 
-// asker never waits long, so that a caller that asks again and again keeps its own time.
+// asker has a short timeout, so that callers that poll keep their own time.
 var asker = &http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

@@ -1,8 +1,8 @@
-// Package stage brings a whole platform up for `make run` and the end-to-end tests (a cluster, Git repositories, images,
-// the operator) and takes it away again without a trace.
+// Package stage starts a whole platform for `make run` and the end-to-end tests, and removes it completely: a cluster, Git repositories,
+// images and the operator.
 //
-// It uses nothing but what a user has: the cluster binary, git, helm and kubectl. $KUBEOP_CLUSTER_BIN names the cluster
-// binary; helm, operator and hello lie beside it, where make puts them.
+// It uses only what a user has: the cluster binary, git, helm and kubectl. $KUBEOP_CLUSTER_BIN names the cluster binary. helm, operator and
+// hello are in the same folder, where make puts them.
 package stage
 
 import (
@@ -26,15 +26,15 @@ import (
 // Namespace is where the operator and the credentials of the repositories are.
 const Namespace = "kubeop-system"
 
-// Options say what to bring up.
+// Options configure a stage.
 type Options struct {
-	// Dir holds everything that is written. It is removed by Close, and by Up when an earlier stage could not.
+	// Dir holds all written files. Close removes it. Up removes it first if an earlier stage could not.
 	Dir string
 	// Node is real, simulated or none; "" lets the cluster choose.
 	Node string
-	// Audit has the API server write Cluster.AuditLog, a line for every request.
+	// Audit lets the API server write Cluster.AuditLog, with a line for every request.
 	Audit bool
-	// Stays lets the cluster outlive this process, for a caller that does not always call Close.
+	// Stays keeps the cluster after this process, for a caller that does not always call Close.
 	Stays bool
 	// Out receives the progress of the cluster.
 	Out io.Writer
@@ -57,7 +57,7 @@ type Stage struct {
 	askpassFailed error
 }
 
-// Up starts a cluster with Git server and registry. The caller calls Close also when Up returns an error with a Stage.
+// Up starts a cluster with Git server and registry. If Up returns a Stage with an error, the caller must call Close.
 func Up(ctx context.Context, options Options) (*Stage, error) {
 	bin, err := findPrograms()
 	if err != nil {
@@ -137,7 +137,7 @@ func newClient(kubeconfig string) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	// Many look at the same time, and none is to wait for its turn.
+	// Many tests poll at the same time, and none should be throttled.
 	config.QPS, config.Burst = -1, -1
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {

@@ -17,18 +17,18 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// pollInterval is how often Until looks.
+// pollInterval is the pause between two polls of Until.
 const pollInterval = 50 * time.Millisecond
 
-// final is an error that no further look can mend.
+// final is an error that is not retried.
 type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// Final tells Until that looking again is no use.
+// Final marks an error so that Until stops.
 func Final(err error) error { return final{err} }
 
-// Until looks until there is no error. Past the deadline it returns the last error, after what was waited for.
+// Until polls until there is no error. After the deadline it returns the last error.
 func Until(parent context.Context, within time.Duration, what string, look func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(parent, within)
 	defer cancel()
@@ -38,7 +38,7 @@ func Until(parent context.Context, within time.Duration, what string, look func(
 		if err == nil {
 			return nil
 		}
-		// What the end of the context does to a look says nothing about what was looked at.
+		// An error from the end of the context does not describe the polled object.
 		if ctx.Err() == nil || last == nil {
 			last = err
 		}
@@ -63,7 +63,7 @@ type Conditioned interface {
 	GetReconcileStatus() *v1alpha1.ReconcileStatus
 }
 
-// Ready looks whether an object's present generation is ready. The error is the condition that says why not.
+// Ready checks that an object's current generation is ready. The error is the condition that explains why not.
 func (s *Stage) Ready(ctx context.Context, object Conditioned, namespace, name string) error {
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
 		return err
@@ -77,10 +77,10 @@ func (s *Stage) Ready(ctx context.Context, object Conditioned, namespace, name s
 	return nil
 }
 
-// exceptional are conditions that are true when something is out of the ordinary.
+// exceptional are conditions that are normally not True.
 var exceptional = map[string]bool{v1alpha1.DriftedCondition: true, v1alpha1.RemediatedCondition: true, v1alpha1.ImageKeptCondition: true}
 
-// describe shows the first condition that is not as it should be, else Ready.
+// describe returns the first abnormal condition, or Ready.
 func describe(conditions []metav1.Condition) string {
 	for _, c := range conditions {
 		if c.Status != metav1.ConditionTrue && c.Type != v1alpha1.ReadyCondition && !exceptional[c.Type] {
@@ -93,7 +93,7 @@ func describe(conditions []metav1.Condition) string {
 	return "no conditions yet"
 }
 
-// Ask returns the body of a GET that is answered with 200.
+// Ask returns the body of a GET with the answer 200.
 func Ask(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func Ask(ctx context.Context, url string) (string, error) {
 	return strings.TrimSpace(string(body)), nil
 }
 
-// AskService asks the first port of a Service by its cluster address, which the host routes to a real node.
+// AskService sends a GET to the first port of a Service at its cluster address, which the host routes to a real node.
 func (s *Stage) AskService(ctx context.Context, namespace, name string) (string, error) {
 	service := &corev1.Service{}
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service); err != nil {

@@ -1,9 +1,9 @@
-// Package clusternet knows which addresses are the cluster's own: those of nodes, pods, Services and API servers. Nothing that tenants
-// name may reach them by way of the operator, and no pod of theirs past the rules for pods.
+// Package clusternet knows the cluster's own addresses: those of nodes, pods, Services and API servers. URLs from tenants may not lead to
+// them through the operator (SSRF), and egress rules of tenants may not include them.
 //
-// Most is learned from the cluster and kept up to date: the addresses of Nodes and their podCIDRs, the ServiceCIDRs, and where the API
-// servers are. Where a network plugin gives pods other addresses than the podCIDRs of Nodes, as Calico and Cilium may, nothing in the
-// API tells which. So unless administrators name the networks, every private network counts as the cluster's own.
+// Most are learned from the cluster and kept up to date: the addresses and podCIDRs of Nodes, the ServiceCIDRs, and the addresses of the
+// API servers. Some network plugins, such as Calico and Cilium, may give pods addresses outside of the podCIDRs, and the API does not show
+// them. So unless administrators name the networks, every private network counts as the cluster's own.
 package clusternet
 
 import (
@@ -27,11 +27,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// apiServers is the name of the EndpointSlice, in the namespace default, in which the API servers keep their addresses.
+// apiServers is the name of the EndpointSlice in the namespace default that lists the API servers' addresses.
 const apiServers = "kubernetes"
 
-// Networks are those of one cluster. It is a Runnable that a manager has to start before anything asks; see GetCache. Safe for
-// concurrent use.
+// Networks are the networks of one cluster. It is a Runnable that a manager must start before any use; see GetCache. Safe for concurrent
+// use.
 type Networks struct {
 	cache.Cache
 	options Options
@@ -41,15 +41,16 @@ type Networks struct {
 	changed []func()
 }
 
-// Options say what is not learned.
+// Options are the networks that are not learned.
 type Options struct {
-	// Named are the networks of pods, Services and nodes as administrators know them. None: all of Private count as the cluster's own.
+	// Named are the networks of pods, Services and nodes that administrators configured. If there are none, all of Private count as the
+	// cluster's own.
 	Named, Private []netip.Prefix
 	// Always are networks that no pod may reach in any cluster.
 	Always []netip.Prefix
 }
 
-// New returns Networks that are learned over the connection; it needs to list and watch Nodes, ServiceCIDRs and the EndpointSlice
+// New returns Networks that are learned through the connection. It needs to list and watch Nodes, ServiceCIDRs and the EndpointSlice
 // default/kubernetes.
 func New(config *rest.Config, shared *http.Client, scheme *runtime.Scheme, mapper meta.RESTMapper, o Options) (*Networks, error) {
 	learned := map[client.Object]cache.ByObject{
@@ -88,18 +89,18 @@ func New(config *rest.Config, shared *http.Client, scheme *runtime.Scheme, mappe
 	return n, nil
 }
 
-// GetCache has a manager start this before everything that may ask, and wait for it: while the addresses of nodes are not known, none
-// may be taken for safe.
+// GetCache makes a manager start this before its users, and wait for it. No address may count as safe before the nodes' addresses are
+// known.
 func (n *Networks) GetCache() cache.Cache { return n.Cache }
 
-// OnChange has f called when the networks that Except leaves out may be others than before. It must not block.
+// OnChange calls f when the result of Except may have changed. f must not block.
 func (n *Networks) OnChange(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.changed = append(n.changed, f)
 }
 
-// outdated has the networks looked up anew.
+// outdated recomputes the networks at the next use.
 func (n *Networks) outdated() {
 	n.mu.Lock()
 	was := n.known
@@ -117,7 +118,8 @@ func (n *Networks) outdated() {
 	}
 }
 
-// What says what an address of the cluster's own is, such as "the address of a node"; "" for any other. It costs no request.
+// What describes an address of the cluster's own, such as "the address of a node". It returns "" for any other address. It makes no
+// request.
 func (n *Networks) What(ctx context.Context, ip netip.Addr) (string, error) {
 	known, err := n.own(ctx)
 	if err != nil {
@@ -126,7 +128,7 @@ func (n *Networks) What(ctx context.Context, ip netip.Addr) (string, error) {
 	return known.what(ip), nil
 }
 
-// Except returns what is the cluster's own within a range, sorted; all says that it is the whole of it. It costs no request.
+// Except returns the cluster's own networks within a range, sorted. all means that they are the whole range. It makes no request.
 func (n *Networks) Except(ctx context.Context, within netip.Prefix) (except []netip.Prefix, all bool, err error) {
 	known, err := n.own(ctx)
 	if err != nil {
@@ -136,7 +138,7 @@ func (n *Networks) Except(ctx context.Context, within netip.Prefix) (except []ne
 	return except, all, nil
 }
 
-// own is what is known now.
+// own returns the networks that are known now.
 func (n *Networks) own(ctx context.Context) (*own, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,7 +157,7 @@ func (n *Networks) own(ctx context.Context) (*own, error) {
 	return known, nil
 }
 
-// slimNode keeps of a Node what is read here; there may be thousands, each with the list of its images.
+// slimNode keeps only the used fields of a Node. There may be thousands of Nodes, each with a list of images.
 func slimNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -168,7 +170,7 @@ func slimNode(object any) (any, error) {
 	}, nil
 }
 
-// sameNode reports whether both are a Node with the same networks: it changes often, and they hardly ever.
+// sameNode reports whether both versions of a Node have the same networks. A Node changes often, its networks rarely.
 func sameNode(was, is any) bool {
 	before, ok := was.(*corev1.Node)
 	after, also := is.(*corev1.Node)

@@ -10,7 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// What the networks of a cluster are.
+// Descriptions of the cluster's networks.
 const (
 	ofNode      = "the address of a node"
 	ofPod       = "an address of pods"
@@ -21,10 +21,10 @@ const (
 	ofNobody    = "an address that no pod may reach"
 )
 
-// own are the networks of the cluster at one moment, each with what it is.
+// own are the cluster's networks at one time, each with its description.
 type own struct{ networks map[netip.Prefix]string }
 
-// newOwn begins with what is known of every cluster and what administrators say; where they say nothing, with the private networks.
+// newOwn returns the networks of every cluster and those that administrators named. If they named none, it includes the private networks.
 func newOwn(options Options) *own {
 	o := &own{networks: map[netip.Prefix]string{}}
 	if len(options.Named) == 0 {
@@ -41,7 +41,7 @@ func (o *own) add(what string, networks []netip.Prefix) {
 	}
 }
 
-// learn adds what the API server says.
+// learn adds the networks that the API server reports.
 func (o *own) learn(nodes []corev1.Node, servers []discoveryv1.EndpointSlice, services []networkingv1.ServiceCIDR) {
 	for i := range services {
 		for _, cidr := range services[i].Spec.CIDRs {
@@ -65,14 +65,14 @@ func (o *own) learn(nodes []corev1.Node, servers []discoveryv1.EndpointSlice, se
 	}
 }
 
-// network adds a range; what is none, such as the podCIDR of a Node that has none, is nobody's.
+// network adds a range. Invalid ranges, such as the empty podCIDR of a Node, are ignored.
 func (o *own) network(text, what string) {
 	if network, err := netip.ParsePrefix(text); err == nil {
 		o.networks[network.Masked()] = what
 	}
 }
 
-// address adds one address; a Node may have names among its addresses.
+// address adds one address. A Node's addresses may include host names, which are ignored.
 func (o *own) address(text, what string) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		ip = ip.Unmap().WithZone("")
@@ -80,7 +80,7 @@ func (o *own) address(text, what string) {
 	}
 }
 
-// what says what an address is, by the smallest network that has it.
+// what returns the description of the smallest network that contains the address.
 func (o *own) what(ip netip.Addr) string {
 	what, bits := "", -1
 	for network, is := range o.networks {
@@ -93,13 +93,13 @@ func (o *own) what(ip netip.Addr) string {
 
 func (o *own) equal(other *own) bool { return maps.Equal(o.networks, other.networks) }
 
-// coarse are the bits, of IPv4 and IPv6, to which networks are widened that come and go with nodes, so that what is left out of a large
-// range does not change each time.
+// coarse are the prefix lengths, of IPv4 and IPv6, to which the networks of nodes and pods are widened. So the exceptions of a large range
+// do not change with every node.
 var coarse = map[string][2]int{ofNode: {24, 64}, ofPod: {16, 56}}
 
-// except returns what is the cluster's own within a range, without what is within another, sorted; all says that all of it is. What is
-// left out of a range that is larger than the coarse network of a node or of pods is that whole network. That every private network may
-// be the cluster's own matters for larger ranges only: who names one, or a part of it, knows that others are in there.
+// except returns the cluster's own networks within a range, sorted and without those inside another. all means that they are the whole range. In a
+// range larger than the coarse network, that whole coarse network of a node or of pods is returned. The private networks count for larger
+// ranges only: whoever names a private network, or a part of it, does so on purpose.
 func (o *own) except(within netip.Prefix) (except []netip.Prefix, all bool) {
 	found := map[netip.Prefix]bool{}
 	for network, what := range o.networks {

@@ -1,9 +1,8 @@
-// Package fence keeps an operator that lost its lease without noticing from writing. A process that was stopped, or whose
-// machine was, goes on in the middle of what it did when it wakes, while another operator has long taken over; the
-// election reports it only at its next renewal. So every write checks the fence first, which knows when the lease was last
-// renewed and by the clock alone whether another may have it by now.
+// Package fence prevents writes by an operator that lost its lease without noticing. A process that was stopped continues its work when it
+// wakes up, although another operator may have taken over. Leader election reports the loss only at the next renewal. So every write checks
+// the fence first. The fence knows when the lease was last renewed, and decides by the clock whether another operator may hold it.
 //
-// What no fence on this side can hold is a request that has already been handed to the kernel.
+// A fence in this process cannot stop a request that was already handed to the kernel.
 package fence
 
 import (
@@ -13,22 +12,23 @@ import (
 	"time"
 )
 
-// ErrLost is why this process ends: its lease is another's, or gone. The words are those of controller-runtime.
+// ErrLost is the reason to end this process: another operator holds its lease, or the lease is gone. The text is that of
+// controller-runtime.
 var ErrLost = errors.New("leader election lost")
 
-// ErrFenced is why a write was not sent, or the lease not renewed: this operator does not surely hold its lease.
+// ErrFenced means that a write was not sent, or the lease not renewed, because this operator may have lost its lease.
 var ErrFenced = errors.New("this operator does not hold the lease")
 
-// Instant is a time by two clocks, because neither alone is enough: the running one stands still while the machine is
-// suspended, and the wall clock can be set back.
+// Instant is a time by two clocks, because neither is sufficient: the monotonic clock stops while the machine is suspended, and the wall
+// clock can be set back.
 type Instant struct {
-	// Wall is the time of day.
+	// Wall is the wall clock's time.
 	Wall time.Time
-	// Running is the time since some fixed instant, by a clock that cannot be set.
+	// Running is the time since a fixed instant by the monotonic clock.
 	Running time.Duration
 }
 
-// since returns how long ago the earlier instant was, by the clock that says it was longer.
+// since returns the time since the earlier instant, by the clock that measured more.
 func (i Instant) since(earlier Instant) time.Duration {
 	return max(i.Wall.Sub(earlier.Wall), i.Running-earlier.Running)
 }
@@ -42,8 +42,8 @@ func SystemClock() func() Instant {
 	}
 }
 
-// Fence knows whether this process holds the lease. It holds it for one term at most: once another may have had it, what
-// this process still has under way was decided on a world that is gone, so nothing but a new process may begin again.
+// Fence knows whether this process holds the lease. It holds it for at most one term. Once another operator may have held it, this
+// process's decisions are outdated, so only a new process may lead again.
 type Fence struct {
 	lease string
 	valid time.Duration
@@ -53,11 +53,11 @@ type Fence struct {
 	mu      sync.Mutex
 	phase   phase
 	renewed Instant
-	// term is the count of transitions in the lease's record; it stays the same as long as the holder does.
+	// term is the transition count in the lease. It stays the same as long as the holder does.
 	term int
 	// unanswered: the last renewal got no answer.
 	unanswered bool
-	// newest is the highest resourceVersion of the lease so far.
+	// newest is the highest resourceVersion of the lease that was seen.
 	newest string
 }
 
@@ -69,15 +69,15 @@ const (
 	ended
 )
 
-// New returns the fence of a process that does not lead yet. Lease is its name, for messages. After each renewal the lease
-// counts as held for the time valid, which must be less than the lease's duration: a request takes its time to arrive. Lost is
-// called, once, when this process has to end because of ErrLost or ErrWentBack; the fence is closed for good then. While
-// renewals get no answer it is not called: no other operator gets one either, and an operator that writes nothing does no harm.
+// New returns the fence of a process that does not lead yet. lease is its name, for messages. After each renewal the lease counts as held
+// for valid. That must be less than the lease's duration, because a request takes time to arrive. lost is called once, when this process
+// must end because of ErrLost or ErrWentBack; the fence is closed for good then. lost is not called while renewals get no answer: no other
+// operator gets one either, and this one writes nothing.
 func New(lease string, valid time.Duration, now func() Instant, lost func(error)) *Fence {
 	return &Fence{lease: lease, valid: valid, now: now, lost: lost}
 }
 
-// Check returns nil while the lease is surely held, and else an ErrFenced that says since when it is not.
+// Check returns nil while the lease is certainly held, and otherwise an ErrFenced that says since when it is not.
 func (f *Fence) Check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,14 +96,15 @@ func (f *Fence) Check() error {
 	return nil
 }
 
-// admits reports whether a record of this term may be written: of the first one, or of the one that goes on.
+// admits reports whether a lease record of this term may be written: the first term, or the current one.
 func (f *Fence) admits(term int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.phase == standby || f.phase == leading && f.term == term
 }
 
-// renew notes a success. The lease runs from when the request began: when the API server took it is not known.
+// renew records a successful renewal. The lease is valid from the start of the request, because the time at which the API server handled it
+// is unknown.
 func (f *Fence) renew(term int, began Instant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,22 +113,22 @@ func (f *Fence) renew(term int, began Instant) {
 	}
 }
 
-// doubt closes the fence until a renewal succeeds: an API server that did not answer may come back with another database behind it,
-// and what was decided before is not to be written there.
+// doubt closes the fence until a renewal succeeds. An API server that did not answer may return with a restored database, and decisions
+// from before must not be written to it.
 func (f *Fence) doubt() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.unanswered = true
 }
 
-// leads reports whether this process was elected, be the lease still valid or not.
+// leads reports whether this process was elected, even if its lease has expired since.
 func (f *Fence) leads() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.phase == leading
 }
 
-// end closes the fence for good, and reports whether it was not closed so before.
+// end closes the fence for good, and reports whether it was not closed for good before.
 func (f *Fence) end() (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,25 +9,25 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Lock returns the lock that the election has to work with for the fence to know of it. Its own requests must not pass
-// the fence, or no operator could ever be elected. Duration is what the lease records: how long others wait after it was last renewed
-// before they take it, in whole seconds. The election's own times may be longer; it then goes on renewing after that.
+// Lock returns the resource lock that leader election must use, so that the fence sees each renewal. The lock's own requests must bypass
+// the fence, or no operator could be elected. duration is written to the lease: other replicas wait that long after the last renewal, in
+// whole seconds. The election's own times may be longer; it then continues to renew after that.
 func (f *Fence) Lock(inner resourcelock.Interface, duration time.Duration) resourcelock.Interface {
 	return &lock{Interface: inner, fence: f, duration: duration}
 }
 
-// lock is used by the one goroutine that runs the election.
+// lock is used only by the goroutine of the election.
 type lock struct {
 	resourcelock.Interface
 	fence    *Fence
 	duration time.Duration
-	// holder is who had the lease when it was last read.
+	// holder is the holder of the lease when it was last read.
 	holder string
-	// unanswered is when a request last got no answer, nil for never.
+	// unanswered is when the API server last did not answer a request, or nil.
 	unanswered *Instant
 }
 
-// Get remembers who holds the lease. A leader that finds another holder has lost it.
+// Get records the lease's holder. A leader that finds another holder has lost the lease.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	l.noteAnswer(err)
@@ -48,7 +48,7 @@ func named(holder string) string {
 	return holder
 }
 
-// noteAnswer notes an error that says that the API server did not answer.
+// noteAnswer records an error that means that the API server did not answer.
 func (l *lock) noteAnswer(err error) {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 		now := l.fence.now()
@@ -57,7 +57,7 @@ func (l *lock) noteAnswer(err error) {
 	}
 }
 
-// Create takes a lease that no operator had before. One that this process had and that was deleted may have been another's since.
+// Create creates a lease. If this process had a lease before that was deleted, another operator may have held it since.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if !l.fence.admits(neverLed) {
 		if l.fence.leads() {
@@ -68,10 +68,10 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// neverLed is no count of transitions, and so no term that could go on.
+// neverLed is not a valid count of transitions, so no term matches it.
 const neverLed = -1
 
-// Update takes, renews or gives up the lease.
+// Update acquires, renews or releases the lease.
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity != l.Identity() {
 		return l.release(ctx, record)
@@ -88,8 +88,8 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-// tooSoon is whether the holder has to be given the time to renew its lease: where this process got no answer, the holder probably
-// got none either.
+// tooSoon reports whether the holder needs more time to renew its lease. If this process got no answer, the holder probably got none
+// either.
 func (l *lock) tooSoon() bool {
 	if l.holder == "" || l.holder == l.Identity() || l.unanswered == nil {
 		return false
@@ -97,8 +97,8 @@ func (l *lock) tooSoon() bool {
 	return l.fence.now().Running-l.unanswered.Running < l.duration
 }
 
-// release closes the fence before the lease is free. client-go reads the lease right before it releases it, but does not
-// look who holds it by then: a process that slept past its renewal would wipe out the new leader's.
+// release closes the fence before the lease is released. client-go reads the lease before it releases it, but does not check the holder. A
+// process that slept past its renewal would release the new leader's lease.
 func (l *lock) release(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	l.fence.end()
 	if l.holder != l.Identity() {

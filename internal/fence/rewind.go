@@ -12,13 +12,13 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// ErrWentBack is why this process ends: Kubernetes' database is in an earlier state than this process has seen. Its caches and its
-// memory are of a future that never was, and its watches wait for it.
+// ErrWentBack is the reason to end this process: Kubernetes' database was restored to an earlier state than this process has seen. Its
+// caches and watches are invalid.
 var ErrWentBack = errors.New("the cluster went back in time")
 
-// Leases returns the leases that the lock has to be made of for the fence to notice that the cluster went back, as when etcd is
-// restored from a snapshot. Every answer about the lease comes from the database itself, past the caches of API servers, whichever
-// of them answers; and the lease is written every few seconds, so that any older state of it is older than what was seen.
+// Leases returns the lease client with which the lock must be made. With it the fence notices that the cluster's state went back, as when
+// etcd is restored from a snapshot. Every read of the lease comes from the database and not from an API server's cache. The lease is
+// written every few seconds, so every restored state has an older lease.
 func (f *Fence) Leases(inner coordinationv1client.LeasesGetter) coordinationv1client.LeasesGetter {
 	return leasesGetter{inner, f}
 }
@@ -60,7 +60,7 @@ func (l leases) look(lease *coordinationv1.Lease, err error) (*coordinationv1.Le
 	return lease, l.fence.see(lease.ResourceVersion)
 }
 
-// see compares a resourceVersion of the lease with the newest one so far. Versions that cannot be compared say nothing.
+// see compares a resourceVersion of the lease with the newest one. Versions that cannot be compared are ignored.
 func (f *Fence) see(version string) error {
 	f.mu.Lock()
 	newest := f.newest

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Transport refuses writes with ErrFenced while the lease is not surely held, and passes everything else on. It is what
-// rest.Config.Wrap takes.
+// Transport rejects writes with ErrFenced unless the lease is certainly held, and passes all other requests. Use it with rest.Config.Wrap.
 func (f *Fence) Transport(inner http.RoundTripper) http.RoundTripper {
 	return &transport{inner: inner, fence: f}
 }
@@ -32,13 +31,13 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.inner.RoundTrip(t.guarded(r))
 }
 
-// WrappedRoundTripper lets client-go find what is below.
+// WrappedRoundTripper returns the next transport for client-go.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.inner }
 
-// reviews are asked for by a POST that changes nothing: one's own rights, those of others, and who sends a token.
+// reviews are POST requests that change nothing: they check permissions and tokens.
 var reviews = []string{"/authorization.k8s.io/v1/selfsubjectaccessreviews", "/authorization.k8s.io/v1/subjectaccessreviews", "/authentication.k8s.io/v1/tokenreviews"}
 
-// writes reports whether a request could change anything.
+// writes reports whether a request could change something.
 func writes(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -47,8 +46,8 @@ func writes(r *http.Request) bool {
 	return r.Method != http.MethodPost || !slices.ContainsFunc(reviews, func(review string) bool { return strings.HasSuffix(r.URL.Path, "/apis"+review) })
 }
 
-// guarded has the request check the fence again when its body is sent: it may have waited for a connection meanwhile, or the
-// process slept. Without its whole body the API server does nothing.
+// guarded checks the fence again when the request's body is sent, because the request may have waited for a connection or the process may
+// have slept. The API server does nothing without the whole body.
 func (t *transport) guarded(r *http.Request) *http.Request {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r
@@ -64,7 +63,7 @@ func (t *transport) guarded(r *http.Request) *http.Request {
 	return guarded
 }
 
-// body ends with an error where the lease does.
+// body returns an error once the lease is not held.
 type body struct {
 	io.ReadCloser
 	check func() error

@@ -1,10 +1,10 @@
-// Package hook serves POST /hook/<repository>, by which a Git host reports a push. The call only has the repository
-// fetched at once; what is in it decides nothing, and polling finds the push without it. With ?source=<URL> it reports a push
-// to another Git repository, from which apps of that tenant are made.
+// Package hook serves POST /hook/<repository>, with which a Git host reports a push. A call only starts a fetch of the repository. Its
+// content is not used, and polling finds the push without it. With ?source=<URL> a call reports a push to another Git repository that is a
+// source of the tenant's apps.
 //
-// Anyone may call, so no call may cost much or stand in the way of others: connections are bounded for each address, bodies for each
-// repository, and where there are too many the oldest gives way (places.go). Keys come from a watch (keys.go), so a call that is refused
-// costs no API request; of calls that are genuine at most five a second change a Repository (marks.go).
+// Anyone may call, so a call must be cheap and must not block others. Connections are limited for each address, and bodies for each
+// repository; above a limit the oldest is closed (places.go). Keys come from a watch (keys.go), so a rejected call causes no API request.
+// Valid calls change Repositories at most five times per second (marks.go).
 package hook
 
 import (
@@ -23,32 +23,33 @@ import (
 )
 
 const (
-	// maxBody bounds what a call may send; GitHub's largest push reports stay below it.
+	// maxBody limits the body of a call. GitHub's largest push reports are smaller.
 	maxBody = 25 << 20
-	// maxURL is the longest URL that an app may name.
+	// maxURL is the maximum length of an app's source URL.
 	maxURL = 2048
-	// headerTime and callTime are how long a call may take to send its header, and all of it; answerTime is how long until it is answered.
+	// headerTime and callTime limit the time to send the header and the whole call. answerTime limits the time until the answer.
 	headerTime = 5 * time.Second
 	callTime   = 15 * time.Second
 	answerTime = 25 * time.Second
-	// drainTime is how long the body of a call that was refused unread is taken in, so that its sender gets to read the answer.
+	// drainTime is how long the body of a rejected call is read, so that its sender can read the answer.
 	drainTime = 250 * time.Millisecond
-	// perAddress and maxConnections bound the connections of one address and of all, perRepository the bodies that are read for one
+	// perAddress and maxConnections limit the connections of one address and of all. perRepository limits the bodies that are read for one
 	// repository. A connection takes about 25 KiB.
 	perAddress     = 256
 	maxConnections = 2048
 	perRepository  = 64
 )
 
-// Server answers calls. It is to run on every replica, the leader or not: it marks the Repository, which the leader sees.
+// Server answers calls. It runs on every replica: it annotates the Repository, and the leader watches that.
 type Server struct {
-	// Client reads Repositories from a cache, and marks them.
+	// Client reads Repositories from a cache and annotates them.
 	Client client.Client
 	// Keys reads the Secrets with the keys from a cache, see NewKeys.
 	Keys      client.Reader
 	Namespace string
 	Listener  net.Listener
-	// Ready waits until the caches of Client and Keys are filled, and reports whether they are; calls wait for it. Nil: they are.
+	// Ready waits until the caches of Client and Keys are filled, and reports whether they are. Calls wait for it. Nil means that they are
+	// filled.
 	Ready func(context.Context) bool
 	Clock clock.WithDelayedExecution
 	Log   logr.Logger
@@ -62,7 +63,7 @@ func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: headerTime, ReadTimeout: callTime, WriteTimeout: answerTime, MaxHeaderBytes: 16 << 10,
 	}
-	// A connection is a call: one that is kept open for the next is one that others may want.
+	// Each connection serves one call: idle connections would use up the limit.
 	server.SetKeepAlivesEnabled(false)
 	stopped := make(chan error, 1)
 	go func() {
@@ -78,10 +79,13 @@ func (s *Server) Start(ctx context.Context) error {
 	return <-stopped
 }
 
-// Handler answers POST /hook/{repository}: 202 when the fetch was asked for, or will be shortly; 400 when source is too long or
-// the body could not be read; 401 when the call is not signed with the repository's key or there is no such repository, which have
-// the same answer; 408 when the body took too long; 413 when it is past maxBody; 503 when the body gave way to perRepository newer ones, and
-// when the fetch could not be asked for. A call that carries no signature is refused before anything of it is looked at.
+// Handler answers POST /hook/{repository}:
+//
+// 202 if the fetch was requested, or will be shortly; 400 if source is too long or the body could not be read; 401 if the call is not
+// signed with the repository's key, or the repository does not exist (same answer); 408 if the body took too long; 413 if the body exceeds
+// maxBody; 503 if perRepository newer bodies replaced this one, or the fetch could not be requested.
+//
+// A call without a signature is rejected before anything else is checked.
 func (s *Server) Handler() http.Handler {
 	c := &calls{
 		Server: s, bodies: newPlaces[string](perRepository, maxConnections), marks: &marks{client: s.Client, clock: s.Clock, log: s.Log},
@@ -95,23 +99,23 @@ func (s *Server) Handler() http.Handler {
 			w.WriteHeader(code)
 			return
 		}
-		// The error says that this is no connection, as in tests: then nothing is drained either.
+		// The error means that this is not a real connection, as in tests. Then nothing is drained.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainTime))
 		http.Error(w, text, code)
 	})
 	return mux
 }
 
-// calls are those under way.
+// calls are the calls in progress.
 type calls struct {
 	*Server
 	bodies *places[string]
 	marks  *marks
-	// refusals are the calls whose refusal is logged: of many that are made at once, some.
+	// refusals limits how many rejected calls are logged.
 	refusals *rate.Sometimes
 }
 
-// serve says how a call ended, and how it is answered.
+// serve handles a call and returns its result.
 func (c *calls) serve(w http.ResponseWriter, r *http.Request) (outcome string, code int, text string) {
 	name, source := r.PathValue("repository"), r.URL.Query().Get("source")
 	given, signed := proofOf(r.Header)
@@ -140,15 +144,15 @@ func (c *calls) serve(w http.ResponseWriter, r *http.Request) (outcome string, c
 	return accepted, http.StatusAccepted, ""
 }
 
-// errGaveWay says that a body was not read to its end, because newer ones of the repository took its place.
+// errGaveWay means that a body was not read completely, because newer ones of the repository replaced it.
 var errGaveWay = errors.New("many calls for this repository came while the body was sent; polling will find the push")
 
-// prove reads the body in pieces and keeps none of it: all that is needed is its HMAC. It does so for a repository that is
-// not there too: a body left unread would show that it is not.
+// prove reads the body in pieces and keeps only its HMAC. It also does so for a repository that does not exist, because an unread body
+// would reveal that.
 func (c *calls) prove(w http.ResponseWriter, r *http.Request, given proof, key []byte) (bool, error) {
 	connection := http.NewResponseController(w)
 	at, leave := c.bodies.take(r.PathValue("repository"), func() {
-		// Ends the read that is under way. Where it cannot, there is no connection to wait for.
+		// Abort the current read. If that fails, there is no connection to wait for.
 		_ = connection.SetReadDeadline(time.Unix(1, 0))
 	})
 	defer leave()
@@ -159,7 +163,7 @@ func (c *calls) prove(w http.ResponseWriter, r *http.Request, given proof, key [
 	return genuine, err
 }
 
-// bodyError is how a call is answered whose body could not be read.
+// bodyError is the answer to a call whose body could not be read.
 func bodyError(err error) (outcome string, code int, text string) {
 	var timeout net.Error
 	switch {

@@ -17,17 +17,16 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// tokenKey is where a Secret has the key that calls are signed with.
+// tokenKey is the Secret's key that holds the signing key.
 const tokenKey = "token"
 
-// helmRecords are the Secrets in which Helm keeps this very installation. They are large and hold no key.
+// helmRecords are the Secrets with Helm's records of this installation. They are large and hold no signing key.
 const helmRecords = "helm.sh/release.v1"
 
-// Keys is a cache of the Secrets of a namespace, for Server.Keys. It holds nothing of them but their name, their version and the key
-// "token".
+// Keys is a cache of the Secrets of a namespace, for Server.Keys. It keeps only their name, version and key "token".
 type Keys struct{ cache.Cache }
 
-// NewKeys returns Keys that are still to be started.
+// NewKeys returns Keys that have not been started.
 func NewKeys(config *rest.Config, shared *http.Client, mapper meta.RESTMapper, namespace string) (*Keys, error) {
 	keys, err := cache.New(config, cache.Options{
 		HTTPClient: shared, Mapper: mapper,
@@ -39,7 +38,7 @@ func NewKeys(config *rest.Config, shared *http.Client, mapper meta.RESTMapper, n
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of the push hook's keys: %w", err)
 	}
-	// The cache watches what was asked for before it starts.
+	// The cache watches kinds that were requested before its start.
 	if _, err := keys.GetInformer(context.Background(), &corev1.Secret{}, cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watching the push hook's keys: %w", err)
 	}
@@ -60,7 +59,7 @@ func onlyKey(object any) (any, error) {
 	return slim, nil
 }
 
-// key returns the key that a repository's calls are signed with, from what is watched: it costs no API request.
+// key returns the signing key of a repository's calls. It reads a watched cache and makes no API request.
 func (s *Server) key(ctx context.Context, name string) ([]byte, error) {
 	repository := &v1alpha1.Repository{}
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, repository); err != nil {

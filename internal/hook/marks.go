@@ -21,39 +21,39 @@ import (
 const (
 	// markPause is the time between two changes of one Repository.
 	markPause = 200 * time.Millisecond
-	// markTime bounds each.
+	// markTime limits each change.
 	markTime = 5 * time.Second
-	// maxMarks is how many sources of one Repository may wait to be marked.
+	// maxMarks is the maximum number of a Repository's sources that wait to be annotated.
 	maxMarks = 64
 )
 
-// errManySources says that pushes to more sources wait than may.
+// errManySources means that more than maxMarks sources wait.
 var errManySources = errors.New("pushes to too many sources wait to be passed on")
 
-// marks has the leader look at a Repository, by an annotation. The first call is passed on at once; those that come within markPause of a
-// change are passed on together by the next, because what they report is found by one look. Safe for concurrent use.
+// marks lets the leader reconcile a Repository by setting an annotation. The first call does so at once. Calls within markPause of a change
+// are combined into the next change, because one reconciliation finds all their pushes. Safe for concurrent use.
 type marks struct {
 	client client.Client
 	clock  clock.WithDelayedExecution
 	log    logr.Logger
 
 	mu sync.Mutex
-	// waiting are, by the Repositories that were changed a moment ago, the sources to mark next; "" is the Repository itself.
+	// waiting are the sources to annotate next, by recently changed Repository. "" is the Repository itself.
 	waiting map[string][]string
 }
 
-// add marks a Repository for a push to it, or to a source of its tenant. Nil means that it is marked, or will be shortly.
+// add annotates a Repository for a push to it or to a source of its tenant. Nil means that it is annotated, or will be shortly.
 func (m *marks) add(ctx context.Context, repository, source string) error {
 	if waits, err := m.wait(repository, source); waits || err != nil {
 		return err
 	}
-	// A caller who has hung up has pushed nevertheless.
+	// A caller that disconnected has pushed nevertheless.
 	err := m.write(context.WithoutCancel(ctx), repository, source)
 	m.clock.AfterFunc(markPause, func() { go m.next(repository) })
 	return err
 }
 
-// wait adds to what is marked next, where the Repository was marked less than markPause ago.
+// wait adds to the next change, if the Repository was annotated less than markPause ago.
 func (m *marks) wait(repository, source string) (waits bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func (m *marks) wait(repository, source string) (waits bool, err error) {
 	return true, nil
 }
 
-// next marks the Repository for what has waited longest.
+// next annotates the Repository for the push that has waited longest.
 func (m *marks) next(repository string) {
 	m.mu.Lock()
 	next := m.waiting[repository]
@@ -92,7 +92,7 @@ func (m *marks) next(repository string) {
 	m.clock.AfterFunc(markPause, func() { go m.next(repository) })
 }
 
-// write writes Flux's annotation, as `kubectl annotate` would, or the one that names the source.
+// write sets Flux's annotation, as `kubectl annotate` would, or the annotation that names the source.
 func (m *marks) write(ctx context.Context, repository, source string) error {
 	ctx, cancel := context.WithTimeout(ctx, markTime)
 	defer cancel()

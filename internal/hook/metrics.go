@@ -2,7 +2,7 @@ package hook
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// How calls end. No label holds what a caller sends.
+// Results of calls. No label contains data from a caller.
 const (
 	accepted   = "accepted"
 	unsigned   = "unsigned"

@@ -8,22 +8,22 @@ import (
 	"sync/atomic"
 )
 
-// places bound what is under way at once, of each key and in all. Where there is no place left the oldest gives way, of the key or of all:
-// what is slow does not hold up what comes after it, and a caller that holds many places loses them to others. Safe for concurrent use.
+// places limits what is in progress, for each key and in total. Above a limit the oldest of the key, or of all, is aborted. So slow work
+// does not block new work, and a caller with many places loses them to others. Safe for concurrent use.
 type places[K comparable] struct {
 	each, all int
 
 	mu sync.Mutex
-	// taken are the places, the oldest first, and of counts those of each key that has any.
+	// taken are the places in use, the oldest first. of counts them by key.
 	taken list.List
 	of    map[K]int
 }
 
-// place is one that is taken.
+// place is a place in use.
 type place[K comparable] struct {
 	key  K
 	gone atomic.Bool
-	// giveWay ends what holds the place. It must not block.
+	// giveWay aborts the work of the place. It must not block.
 	giveWay func()
 }
 
@@ -31,10 +31,10 @@ func newPlaces[K comparable](each, all int) *places[K] {
 	return &places[K]{each: each, all: all, of: map[K]int{}}
 }
 
-// gaveWay reports whether the place was taken back.
+// gaveWay reports whether the place was taken away.
 func (p *place[K]) gaveWay() bool { return p.gone.Load() }
 
-// take takes a place for the key, at the cost of the oldest where there is none. leave gives it back, and may be called twice.
+// take takes a place for the key, and aborts the oldest if there is none. leave returns it, and may be called twice.
 func (p *places[K]) take(key K, giveWay func()) (taken *place[K], leave func()) {
 	taken = &place[K]{key: key, giveWay: giveWay}
 	p.mu.Lock()
@@ -60,7 +60,7 @@ func (p *places[K]) take(key K, giveWay func()) (taken *place[K], leave func()) 
 	}
 }
 
-// oldest takes the oldest place back, of a key or, for nil, of all.
+// oldest takes away the oldest place of a key or, for nil, of all.
 func (p *places[K]) oldest(key *K) *place[K] {
 	for at := p.taken.Front(); at != nil; at = at.Next() {
 		if held := at.Value.(*place[K]); key == nil || held.key == *key {
@@ -79,7 +79,7 @@ func (p *places[K]) remove(at *list.Element) {
 	}
 }
 
-// listener bounds connections by the address that they come from.
+// listener limits connections by their remote address.
 type listener struct {
 	net.Listener
 	places *places[netip.Prefix]
@@ -98,7 +98,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	return &connection{Conn: conn, leave: leave}, nil
 }
 
-// connection is one that has a place.
+// connection is a connection with a place.
 type connection struct {
 	net.Conn
 	leave func()
@@ -110,7 +110,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// networkOf is what counts as one address: of IPv6 the 64 bits that a host, or a whole site, has all addresses of.
+// networkOf returns what counts as one address. For IPv6 it is the /64, because a host or a site has all addresses of it.
 func networkOf(remote net.Addr) netip.Prefix {
 	at, err := netip.ParseAddrPort(remote.String())
 	if err != nil {

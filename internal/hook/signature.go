@@ -11,19 +11,18 @@ import (
 	"sync"
 )
 
-// signatures are the headers in which Git hosts put the HMAC-SHA256 of the body, in hex, some after "sha256=".
+// signatures are the headers in which Git hosts send the HMAC-SHA256 of the body, in hex, some with the prefix "sha256=".
 //
-// Sources: GitHub's "Validating webhook deliveries"; Gitea's and Forgejo's "Webhooks"; Flux's receiver of type
-// generic-hmac.
+// Sources: GitHub's "Validating webhook deliveries"; Gitea's and Forgejo's "Webhooks"; Flux's receiver of type generic-hmac.
 var signatures = []string{"X-Signature", "X-Hub-Signature-256", "X-Gitea-Signature", "X-Forgejo-Signature"}
 
 // gitlabToken is the header in which GitLab sends the key itself.
 const gitlabToken = "X-Gitlab-Token"
 
-// proof is what a call brings to show that it knows the key: the HMAC of its body, or the key itself.
+// proof is the evidence that the caller knows the key: the HMAC of the body, or the key itself.
 type proof struct{ mac, token []byte }
 
-// proofOf returns what the first known header says. It is false without one, and where it cannot be right for any key.
+// proofOf returns the value of the first known header. It returns false if there is none, or if it cannot be valid for any key.
 func proofOf(header http.Header) (proof, bool) {
 	for _, name := range signatures {
 		given := strings.TrimPrefix(header.Get(name), "sha256=")
@@ -37,11 +36,11 @@ func proofOf(header http.Header) (proof, bool) {
 	return proof{token: []byte(token)}, token != ""
 }
 
-// pieces are what bodies are read in; many are read at once.
+// pieces are buffers for reading bodies. Many bodies are read at once.
 var pieces = sync.Pool{New: func() any { return new([8 << 10]byte) }}
 
-// by reports whether who made the proof for this body knew the key; without a key it is false. Comparisons take the
-// same time whatever is compared. The error is that of reading the body.
+// by reports whether the sender of this body knew the key. It is false without a key. Comparisons take constant time. The error is that of
+// reading the body.
 func (p proof) by(key []byte, body io.Reader) (bool, error) {
 	if p.mac == nil {
 		return p.isToken(key, body)
@@ -55,7 +54,7 @@ func (p proof) by(key []byte, body io.Reader) (bool, error) {
 	return len(key) > 0 && hmac.Equal(p.mac, h.Sum(nil)), nil
 }
 
-// isToken takes the body of a genuine call in, because a host that is cut off while it sends counts the call as failed.
+// isToken reads the body of a valid call, because a Git host treats a call as failed if it is disconnected while it sends.
 func (p proof) isToken(key []byte, body io.Reader) (bool, error) {
 	if len(key) == 0 || subtle.ConstantTimeCompare(p.token, key) != 1 {
 		return false, nil

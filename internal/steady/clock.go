@@ -1,8 +1,7 @@
 // Package steady is a clock that never jumps.
 //
-// The wall clock of a machine may be set by hours, either way, while pauses and deadlines that are written down in statuses and in
-// Helm's records are compared with it: ahead, everything that waits would fail at once; back, nothing would be tried again for
-// hours.
+// The wall clock of a machine may be set forward or back by hours. Backoffs and deadlines in statuses and in Helm's records are compared
+// with it. After a jump forward, everything that waits would time out at once. After a jump back, nothing would be retried for hours.
 package steady
 
 import (
@@ -12,11 +11,11 @@ import (
 	"github.com/kubeop/kubeop/internal/fence"
 )
 
-// rate bounds how fast the clock follows the wall clock, as a part of the time that passes: a deadline comes at most a fifth sooner.
+// rate limits how fast the clock follows the wall clock, as a fraction of the elapsed time. A deadline comes at most a fifth earlier.
 const rate = 4
 
-// Clock begins at the wall clock's time and follows it, never faster than five quarters of the time that passes and never slower than
-// three quarters. It is a clock.PassiveClock, safe for use by several goroutines.
+// Clock starts at the wall clock's time and follows it. It runs at most five quarters and at least three quarters as fast as real time. It
+// is a clock.PassiveClock and safe for concurrent use.
 type Clock struct {
 	read func() fence.Instant
 
@@ -25,13 +24,13 @@ type Clock struct {
 	now time.Time
 }
 
-// New returns a clock that begins now. The function reads both clocks of the machine.
+// New returns a clock that starts now. The function reads both clocks of the machine.
 func New(read func() fence.Instant) *Clock {
 	was := read()
 	return &Clock{read: read, was: was, now: was.Wall}
 }
 
-// Now is the time by this clock. It has no monotonic reading, and needs none: it never goes back.
+// Now is the time by this clock. It has no monotonic reading and needs none, because the clock never goes back.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

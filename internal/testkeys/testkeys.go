@@ -1,5 +1,5 @@
-// Package testkeys makes the private keys that encrypted files in testdata are for. They are derived from words anybody can
-// read here, so that no key lies in the repository: they must protect nothing but test data.
+// Package testkeys derives the private keys for the encrypted files in testdata from words in this file. So the repository holds no key
+// files. The keys must protect only test data.
 package testkeys
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 )
 
-// The words of the keys that the files in testdata are encrypted for: two of age, one of OpenPGP.
+// The words of the keys in testdata: two of age, one of OpenPGP.
 const (
 	First  = "the first key of the tests"
 	Second = "the second key of the tests"
 	Third  = "the OpenPGP key of the tests"
 )
 
-// Age is the age identity that words stand for, as age-keygen would write it: its 32 bytes are their SHA-256.
+// Age returns the age identity for the words, in the format of age-keygen. Its 32 bytes are the SHA-256 of the words.
 func Age(words string) string {
 	key := sha256.Sum256([]byte(words))
 	return strings.ToUpper(bech32("age-secret-key-", key[:]))
 }
 
-// OpenPGP is the armored private key that words stand for, always with the same fingerprint.
+// OpenPGP returns the armored private key for the words, always with the same fingerprint.
 func OpenPGP(words string) (string, error) {
 	random := rand.NewChaCha8(sha256.Sum256([]byte(words)))
 	entity, err := openpgp.NewEntity(words, "", "", &packet.Config{
@@ -52,7 +52,7 @@ func OpenPGP(words string) (string, error) {
 
 const letters = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
-// bech32 writes data under a name as BIP 173 defines it, in small letters.
+// bech32 encodes data with a prefix as in BIP 173, in lower case.
 func bech32(name string, data []byte) string {
 	values := append(fives(data), make([]byte, 6)...)
 	sum := checksum(name, values) ^ 1
@@ -67,7 +67,7 @@ func bech32(name string, data []byte) string {
 	return text.String()
 }
 
-// fives cuts data into groups of five bits, the last filled up with zeros.
+// fives splits data into groups of five bits. The last one is padded with zeros.
 func fives(data []byte) []byte {
 	var groups []byte
 	rest, bits := uint(0), 0
