@@ -26,31 +26,31 @@ func TestWhatADependencyLacks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		chart chartFile
 		of    dependencyEntry
-		want  lack
+		want  missingDependency
 		kind  error
 		says  string
 	}{
-		"what is in charts/":         {chartFile{}, dependencyEntry{Name: "vendored", Repository: "@mine"}, lack{}, nil, ""},
-		"without a lock":             {chartFile{}, dependencyEntry{"db", "^1", stable}, lack{Name: "db", Version: "^1", Repository: stable}, nil, ""},
-		"the version of the lock":    {chartFile{lock: "Chart.lock", locked: locked}, dependencyEntry{"db", "^1", stable}, lack{Name: "db", Version: "1.2.3", Repository: stable}, nil, ""},
-		"of its own repository":      {chartFile{lock: "Chart.lock", locked: locked}, dependencyEntry{"db", ">=1", "https://other.example/"}, lack{Name: "db", Version: "9.0.0", Repository: "https://other.example/"}, nil, ""},
-		"in the same commit":         {chartFile{lock: "Chart.lock"}, dependencyEntry{"db", "^1", "file://../db"}, lack{Name: "db", Version: "^1", Repository: "file://../db"}, nil, ""},
-		"a lock that is out of date": {chartFile{lock: "Chart.lock", locked: locked}, dependencyEntry{"db", "^2", stable}, lack{}, failure.ErrInvalid, `version "^2" from https://charts.example/stable is not in Chart.lock: write it with "helm dependency update"`},
-		"not in the lock":            {chartFile{lock: "Chart.lock", locked: locked}, dependencyEntry{"mq", "^1", "https://bot:hunter2@charts.example/stable"}, lack{}, failure.ErrInvalid, `version "^1" from https://charts.example/stable is not in Chart.lock`},
-		"no repository":              {chartFile{}, dependencyEntry{Name: "db"}, lack{}, failure.ErrNotFound, "has no repository and is not in charts/"},
-		"an alias":                   {chartFile{}, dependencyEntry{Name: "db", Repository: "@stable"}, lack{}, failure.ErrInvalid, "@stable is an alias that only your own helm command knows"},
-		"an alias, written out":      {chartFile{}, dependencyEntry{Name: "db", Repository: "alias:stable"}, lack{}, failure.ErrInvalid, "alias:stable is an alias"},
-		"a path as a name":           {chartFile{}, dependencyEntry{Name: "../db", Repository: stable}, lack{}, failure.ErrInvalid, "is not the name of a chart"},
+		"what is in charts/":         {chartFile{}, dependencyEntry{Name: "vendored", Repository: "@mine"}, missingDependency{}, nil, ""},
+		"without a lock":             {chartFile{}, dependencyEntry{"db", "^1", stable}, missingDependency{Name: "db", Version: "^1", Repository: stable}, nil, ""},
+		"the version of the lock":    {chartFile{lock: "Chart.lock", locked: locked}, dependencyEntry{"db", "^1", stable}, missingDependency{Name: "db", Version: "1.2.3", Repository: stable}, nil, ""},
+		"of its own repository":      {chartFile{lock: "Chart.lock", locked: locked}, dependencyEntry{"db", ">=1", "https://other.example/"}, missingDependency{Name: "db", Version: "9.0.0", Repository: "https://other.example/"}, nil, ""},
+		"in the same commit":         {chartFile{lock: "Chart.lock"}, dependencyEntry{"db", "^1", "file://../db"}, missingDependency{Name: "db", Version: "^1", Repository: "file://../db"}, nil, ""},
+		"a lock that is out of date": {chartFile{lock: "Chart.lock", locked: locked}, dependencyEntry{"db", "^2", stable}, missingDependency{}, failure.ErrInvalid, `version "^2" from https://charts.example/stable is not in Chart.lock: write it with "helm dependency update"`},
+		"not in the lock":            {chartFile{lock: "Chart.lock", locked: locked}, dependencyEntry{"mq", "^1", "https://bot:hunter2@charts.example/stable"}, missingDependency{}, failure.ErrInvalid, `version "^1" from https://charts.example/stable is not in Chart.lock`},
+		"no repository":              {chartFile{}, dependencyEntry{Name: "db"}, missingDependency{}, failure.ErrNotFound, "has no repository and is not in charts/"},
+		"an alias":                   {chartFile{}, dependencyEntry{Name: "db", Repository: "@stable"}, missingDependency{}, failure.ErrInvalid, "@stable is an alias that only your own helm command knows"},
+		"an alias, written out":      {chartFile{}, dependencyEntry{Name: "db", Repository: "alias:stable"}, missingDependency{}, failure.ErrInvalid, "alias:stable is an alias"},
+		"a path as a name":           {chartFile{}, dependencyEntry{Name: "../db", Repository: stable}, missingDependency{}, failure.ErrInvalid, "is not the name of a chart"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := tc.chart.lack(tc.of, map[string]bool{"vendored": true})
+			got, err := tc.chart.missing(tc.of, map[string]bool{"vendored": true})
 			if tc.kind != nil {
 				sources.WantError(t, err, tc.kind, tc.says)
 				sources.WantNoSecret(t, err, "hunter2")
 			} else if err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(lack{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(missingDependency{})); diff != "" {
 				t.Error(diff)
 			}
 		})
