@@ -115,6 +115,9 @@ func dataOf(text []byte) ([]byte, error) {
 }
 
 // add takes an object, or each object of a List; items without a kind get theirs from the List, as the API server does it.
+//
+// objectset.Expand takes only what has a kind that ends in List. That is not enough here, because Helm reads the manifest again after it was
+// checked and takes whatever has items for a List: what is checked has to be what Helm then sends.
 func (d *Document) add(object map[string]any) error {
 	u := &unstructured.Unstructured{Object: object}
 	items, isList := object["items"]

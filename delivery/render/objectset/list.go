@@ -10,6 +10,10 @@ import (
 // Expand returns the objects a List holds, Lists in Lists included, or the object itself when it is none. An item
 // without kind and apiVersion takes them from its List, as kubectl does: a ConfigMapList holds ConfigMaps. Objects
 // are not copied. An error says which item is none, as "items[2]: why".
+//
+// delivery/release/manifest flattens Lists by another rule, because Helm reads its manifests again and takes whatever has items for a List.
+// What is expanded here is sent to the API server, and nothing reads it as a List any more. So an object of another kind may have a field
+// named items, such as a custom resource.
 func Expand(object *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if !isList(object.Object) {
 		return []*unstructured.Unstructured{object}, nil
