@@ -33,7 +33,7 @@ func (e *claimed) Unwrap() error { return e.kind }
 // TakeOwnership an object in a namespace that has no owner is adopted.
 //
 // A Helm release decides by its own rules in delivery/release/cluster, because Helm knows its objects by annotations and keeps no inventory;
-// the labels, and what may be adopted at all, are the same for both and in delivery/own.
+// the namespace that owner labels name, and why a cluster-scoped object is not adopted, are the same for both and in delivery/own.
 func (t *target) claim() error {
 	if t.live == nil {
 		return nil

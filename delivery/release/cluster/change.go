@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/kubeop/kubeop/delivery/crd"
+	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -135,8 +135,8 @@ func (ch *change) answered(o runtime.Object) error {
 // adopt changes an object that is there already. What it has beyond the manifest stays: nothing says that this release
 // put it there.
 func (ch *change) adopt(exists error) error {
-	own := ch.client.Release
-	if !own.owns(ch.want) {
+	release := ch.client.Release
+	if !release.owns(ch.want) {
 		if isClaim(ch.want) {
 			return ch.reuse(exists)
 		}
@@ -184,14 +184,11 @@ func (ch *change) foreign(live *unstructured.Unstructured, err error) error {
 }
 
 // replace deletes an object that refuses a change and makes it anew. An object that the API server would refuse anew is
-// left: asked to create it, without doing so, the server names what is wrong with it before it finds that it exists. A
-// definition is left too: every object of its kind would go with it, be it whose it may. So is a claim: its volume would.
+// left: asked to create it, without doing so, the server names what is wrong with it before it finds that it exists. So is an
+// object of the kinds of inventory.LossOf: data or other objects would go with it.
 func (ch *change) replace(refused error) error {
-	if isClaim(ch.want) {
-		return fmt.Errorf("%w; force does not delete a PersistentVolumeClaim, because its volume goes with it: make a claim of another name and copy the data", refused)
-	}
-	if crd.Is(ch.want) {
-		return fmt.Errorf("%w; force does not delete a CustomResourceDefinition, because every object of the kind goes with it: add a version to the definition, or define another kind", refused)
+	if loss := inventory.LossOf(ch.want.GroupVersionKind().GroupKind()); loss != "" {
+		return fmt.Errorf("%w; force does not delete a %s, because %s", refused, ch.want.GetKind(), loss)
 	}
 	_, err := ch.helper().DryRun(true).Create(ch.info.Namespace, true, ch.want.DeepCopy())
 	if err != nil && !apierrors.IsAlreadyExists(err) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
@@ -19,7 +19,7 @@ import (
 const (
 	ManagedByLabel      = "app.kubernetes.io/managed-by"
 	ManagedByHelm       = "Helm"
-	NameAnnotation      = "meta.helm.sh/release-name"
+	NameAnnotation      = own.HelmReleaseAnnotation
 	NamespaceAnnotation = "meta.helm.sh/release-namespace"
 )
 
@@ -73,7 +73,7 @@ func kept(object any) bool {
 // app. One without such labels is the administrators', also where they put it in the place of the release's.
 func (o Objects) ownsShared(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
-	home := v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
+	home := own.HomeOf(labels)
 	return o.owns(live) && labels[decide.AppLabel] == o.App && home == o.Release.Namespace
 }
 
@@ -91,7 +91,7 @@ func (c *Client) mayTake(live *unstructured.Unstructured) bool {
 // project's.
 func (c *Client) anotherApp(live *unstructured.Unstructured) string {
 	labels := live.GetLabels()
-	home := v1alpha1.ProjectNamespace(labels[v1alpha1.TenantLabel], labels[v1alpha1.ProjectLabel])
+	home := own.HomeOf(labels)
 	if labels[decide.AppLabel] == c.Terms.App && (live.GetNamespace() != "" || home == c.Release.Release.Namespace) {
 		return ""
 	}
@@ -113,7 +113,7 @@ type foreign struct {
 }
 
 // notTaken is what there is to say of a cluster-scoped object that this release did not make.
-const notTaken = "it is cluster-scoped and so the administrators', and takeOwnership does not take it over: ask them to remove it, or to annotate it as this release's"
+const notTaken = own.NotAdopted + ", or to annotate it as this release's"
 
 func (e *foreign) Error() string {
 	if e.app != "" {
