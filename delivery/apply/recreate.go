@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/delivery/garbage"
-	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/metadata"
 )
 
@@ -89,17 +88,16 @@ func (t *target) takesClaims(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// recreate deletes an object that refuses a change and creates it anew, if the set says so. A dry run of its creation tells whether the
-// fields are immutable or the object is invalid: the API server finds what is wrong with an object before it finds that one exists.
+// recreate deletes an object that refuses a change and creates it anew, if the set says so and garbage.Recreatable allows it.
 //
-// A Helm release does the same in delivery/release/cluster, and differs where it must: Helm has its own force per action, and creates
-// the object also where it was gone meanwhile. Which kinds are never deleted is one list for both, inventory.LossOf.
+// A Helm release does the same in delivery/release/cluster, by the same decision, and differs where it must: Helm has its own force per
+// action, and creates the object also where it was gone meanwhile, while here the next pass does that.
 func (t *target) recreate(ctx context.Context, refused error) (metav1.Object, error) {
 	err := t.set.Client.Create(ctx, t.object.DeepCopy(), client.DryRunAll)
-	if !apierrors.IsAlreadyExists(err) {
+	switch immutableFields, loss := garbage.Recreatable(t.kind().GroupKind(), err); {
+	case !immutableFields || err == nil:
 		return nil, refused
-	}
-	if loss := inventory.LossOf(t.kind().GroupKind()); loss != "" {
+	case loss != "":
 		return nil, &immutable{"force does not delete a " + t.object.GetKind() + ", because " + loss, refused}
 	}
 	switch takes, err := t.takesClaims(ctx); {

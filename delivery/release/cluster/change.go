@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/resource"
 
-	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/quota"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -183,16 +183,15 @@ func (ch *change) foreign(live *unstructured.Unstructured, err error) error {
 	return &foreign{object: nameOf(ch.info), phase: ch.phase, app: ch.client.anotherApp(live), shared: live.GetNamespace() == "", err: err}
 }
 
-// replace deletes an object that refuses a change and makes it anew. An object that the API server would refuse anew is
-// left: asked to create it, without doing so, the server names what is wrong with it before it finds that it exists. So is an
-// object of the kinds of inventory.LossOf: data or other objects would go with it.
+// replace deletes an object that refuses a change and makes it anew, where garbage.Recreatable allows it. deleteLive refuses where claims that
+// hold data would go with the object.
 func (ch *change) replace(refused error) error {
-	if loss := inventory.LossOf(ch.want.GroupVersionKind().GroupKind()); loss != "" {
-		return fmt.Errorf("%w; force does not delete a %s, because %s", refused, ch.want.GetKind(), loss)
-	}
 	_, err := ch.helper().DryRun(true).Create(ch.info.Namespace, true, ch.want.DeepCopy())
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	switch immutable, loss := garbage.Recreatable(ch.want.GroupVersionKind().GroupKind(), err); {
+	case !immutable:
 		return refused
+	case loss != "":
+		return fmt.Errorf("%w; force does not delete a %s, because %s", refused, ch.want.GetKind(), loss)
 	}
 	live, err := ch.get()
 	if err != nil && !apierrors.IsNotFound(err) {
