@@ -65,8 +65,11 @@ func (c *Client) discovered(list kube.ResourceList) error {
 	err := c.await(maxEstablishing, nil, func() (bool, error) {
 		c.kinds.Refresh()
 		for len(left) > 0 {
-			known, err := c.kinds.knows(left[0].Object.(*unstructured.Unstructured))
-			if !known || err != nil {
+			u, err := unstructuredOf(left[0].Object)
+			if err != nil {
+				return false, err
+			}
+			if known, err := c.kinds.knows(u); !known || err != nil {
 				return false, err
 			}
 			left = left[1:]
