@@ -14,34 +14,28 @@ type TenantSpec struct {
 	// +listType=atomic
 	// +optional
 	Owners []Owner `json:"owners,omitempty"`
-
 	// Repository is the tenant's own Git repository. Without it the tenant's projects are declared in the folder of tenant.yaml.
 	// +optional
 	Repository *TenantRepository `json:"repository,omitempty"`
-
 	// PodSecurity is the Pod Security level that is enforced in the tenant's projects. Default restricted.
 	// +kubebuilder:validation:Enum=restricted;baseline
 	// +kubebuilder:default=restricted
 	// +optional
 	PodSecurity string `json:"podSecurity,omitempty"`
-
 	// Quota is the maximum quota that each of the tenant's projects may request, as in a ResourceQuota. For other resources the maximum
 	// is the default of a project's quota.
 	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
-
 	// HomeQuota is the quota of the tenant's home namespace, as in a ResourceQuota. Defaults: count/secrets 100, and 50 objects of each
 	// other kind that apps may have.
 	// +optional
 	HomeQuota corev1.ResourceList `json:"homeQuota,omitempty"`
-
 	// MaxObjectSize is the maximum size of a ConfigMap or Secret that the tenant's users or its apps' accounts write outside Git. A
 	// workload may have half of it, any other object a quarter. Other limits apply to objects from Git. The size is that of the object
 	// as text, including what the API server adds. Default 32Ki.
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('4Ki')) >= 0 && quantity(string(self)).compareTo(quantity('3Mi')) <= 0",message="maxObjectSize must be between 4Ki and 3Mi"
 	// +optional
 	MaxObjectSize *resource.Quantity `json:"maxObjectSize,omitempty"`
-
 	// MaxTerminationGracePeriod is the maximum terminationGracePeriodSeconds of a pod, and how long the deletion of a project waits for
 	// pods. Default 1h.
 	// +kubebuilder:validation:Type=string
@@ -49,7 +43,6 @@ type TenantSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s') && duration(self) <= duration('168h')",message="maxTerminationGracePeriod must be between 30s and 168h"
 	// +optional
 	MaxTerminationGracePeriod *metav1.Duration `json:"maxTerminationGracePeriod,omitempty"`
-
 	// PriorityClasses are the PriorityClasses that the tenant's pods may use. Pods with a higher priority can preempt pods of other
 	// tenants. Default: only the cluster's default class.
 	// +kubebuilder:validation:MaxItems=32
@@ -59,7 +52,6 @@ type TenantSpec struct {
 	// +listType=set
 	// +optional
 	PriorityClasses []string `json:"priorityClasses,omitempty"`
-
 	// Egress are the address ranges outside the cluster that the tenant's pods may connect to. Default: none.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=64
@@ -67,7 +59,6 @@ type TenantSpec struct {
 	// +listType=set
 	// +optional
 	Egress []string `json:"egress,omitempty"`
-
 	// ClusterKinds are cluster-scoped kinds that the tenant's apps may have, each as "<Kind>.<group>", such as
 	// "CustomResourceDefinition.apiextensions.k8s.io". Objects of these kinds affect the whole cluster, so the tenant must be trusted
 	// with the cluster. Kinds of RBAC, of the core group and of kubeop itself are never allowed. The operator can grant only what a
@@ -79,7 +70,6 @@ type TenantSpec struct {
 	// +listType=set
 	// +optional
 	ClusterKinds []string `json:"clusterKinds,omitempty"`
-
 	// Weight is the tenant's share wherever tenants wait for the same resource: workers, fetches, builds and Helm actions. A tenant with
 	// weight 2 gets twice the turns of one with weight 1. Default 1.
 	// +kubebuilder:validation:Minimum=1
@@ -87,17 +77,14 @@ type TenantSpec struct {
 	// +kubebuilder:default=1
 	// +optional
 	Weight int32 `json:"weight,omitempty"`
-
 	// Limits are how much the tenant may declare, and how large its apps and sources may be. Defaults: tenantLimits in the chart's
 	// values. See TenantLimits.
 	// +optional
 	Limits TenantLimits `json:"limits,omitzero"`
-
 	// DeletionPolicy defines what happens to the tenant's namespaces when the tenant is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
-
 	// ClaimDeletionPolicy defines what happens to claims that hold data when the tenant is deleted: Retain or Delete. Default Retain.
 	// +optional
 	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
