@@ -1,5 +1,6 @@
-// Package step runs a Reconcile that is a list of steps. A step does one thing and records facts in its scope; the
-// runner alone writes conditions, the status, events and metrics.
+// Package step runs a Reconcile that is a list of steps. A step does one thing and records facts in its scope. Only the runner writes
+// conditions and the status, and an event when a condition changes. A step may itself send the event about a single act, such as forced
+// removal of finalizers. Metrics belong to the package whose resource they count; those here are of object sizes and refused writes.
 package step
 
 import (

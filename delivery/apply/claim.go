@@ -59,7 +59,7 @@ func (t *target) claim() error {
 	return t.takeOver()
 }
 
-// takeOver refuses an object without an owner, unless the set adopts it.
+// takeOver adopts an object without an owner if the set has TakeOwnership. Otherwise it refuses the object.
 func (t *target) takeOver() error {
 	advice := "set takeOwnership: true to take it over"
 	switch {

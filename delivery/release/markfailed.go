@@ -58,7 +58,7 @@ func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done 
 	return true, nil
 }
 
-// interrupted marks the pending revision as failed, so that Helm lets the next action begin. It loses its digests: an
+// interrupted unlocks the release: it marks the pending revision as failed, so that Helm lets the next action begin. It loses its digests: an
 // action that was interrupted says nothing about its input, which is tried again at once.
 func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
 	conn, err := p.engine.dial(p.request)

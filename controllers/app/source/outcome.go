@@ -65,7 +65,11 @@ func (p *pass) awaitAnswer(waits error) error {
 	return step.Wait(v1alpha1.ProgressingReason, step.LastLook, "%w", waits)
 }
 
-// delivered reports whether what the App is declared to be now was delivered, so that nothing is missing but what may be new in its source.
+// delivered reports whether the App was delivered as its spec and folder are now. Then only what is new in its source can be missing.
+//
+// It reads the App's own conditions, against the rule to decide from the state of the cluster. Without its source the App's wanted objects are
+// not known, so the cluster cannot answer. The conditions and status are the only record of this that survives a restart. A wrong answer
+// changes no object: it decides only whether a failed source fails the App or just SourceReady.
 func delivered(app *v1alpha1.App) bool {
 	condition := v1alpha1.AppliedCondition
 	if app.Spec.Helm != nil {

@@ -98,7 +98,7 @@ func anotherDigest(got, pinned string) error {
 	return failure.New(failure.ErrDigest, "its archive has the digest sha256:%s, and the app pins sha256:%s: find out why it changed, and write the new digest if that is right", got, pinned)
 }
 
-// compare refuses another digest than the one expected.
+// compare verifies the digest of an archive: it refuses any but the expected one.
 func (e expected) compare(got string) error {
 	switch {
 	case e.hex == "" || e.hex == got:
