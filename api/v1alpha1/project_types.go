@@ -14,16 +14,13 @@ type ProjectSpec struct {
 	// kind that apps may have. See docs/spec/project.md.
 	// +optional
 	Quota corev1.ResourceList `json:"quota,omitempty"`
-
 	// Limits are the defaults for containers that set none.
 	// +optional
 	Limits ContainerLimits `json:"limits,omitzero"`
-
 	// DeletionPolicy defines what happens to the namespace and its apps when the project is deleted. Default Delete.
 	// +kubebuilder:default=Delete
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
-
 	// ClaimDeletionPolicy defines what happens to claims that hold data when the project is deleted: Retain or Delete. Default: the
 	// Tenant's policy.
 	// +optional

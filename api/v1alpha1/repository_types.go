@@ -11,44 +11,36 @@ type RepositorySpec struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^(https?|ssh)://[^\s]+$`
 	URL string `json:"url"`
-
 	// Ref to follow. Default: the default branch of the remote repository.
 	// +optional
 	Ref *sourcev1.GitRepositoryRef `json:"ref,omitempty"`
-
 	// Path of the folder that holds kubeop.yaml, relative to the root. Default: the root.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/') && !self.split('/').exists(p, p == '..')",message="path must stay inside the repository"
 	// +optional
 	Path string `json:"path,omitempty"`
-
 	// Tenant that owns the repository; it has the same name. Only the repository named platform has no tenant, and only it may declare
 	// Tenants.
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9]*$`
 	// +optional
 	Tenant string `json:"tenant,omitempty"`
-
 	// SecretRef names a Secret in the operator's namespace with the credentials: username and password, bearerToken, or identity and
 	// known_hosts (SSH). ca.crt adds a certificate authority.
 	// +optional
 	SecretRef *LocalSecretReference `json:"secretRef,omitempty"`
-
 	// HookSecretRef names a Secret in the operator's namespace. Its key "token" signs calls of POST /hook/<name>. Without it the hook
 	// rejects all calls and only polling finds pushes.
 	// +optional
 	HookSecretRef *LocalSecretReference `json:"hookSecretRef,omitempty"`
-
 	// History defines which commits may follow the last accepted commit: FastForward (its descendants) or Any. Other commits are held
 	// until the annotation paas.kubeop.io/confirm-history names them. Default FastForward.
 	// +kubebuilder:default=FastForward
 	// +optional
 	History HistoryPolicy `json:"history,omitempty"`
-
 	// Verify accepts only commits or tags that are signed by one of the given keys. The Secret is in the operator's namespace.
 	// +optional
 	Verify *GitVerification `json:"verify,omitempty"`
-
 	// Timeout of one fetch, from 1s to 1h. Default 5m.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
