@@ -131,8 +131,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestNothingThatDoesNothing looks for members that would be taken without a word and have no effect.
-func TestNothingThatDoesNothing(t *testing.T) {
+// TestNoFieldIsSilentlyIgnored looks for fields that the API server would accept although they have no effect.
+func TestNoFieldIsSilentlyIgnored(t *testing.T) {
 	c := install(t)
 	for kind, namespace := range map[string]string{"Tenant": "", "Project": "default"} {
 		t.Run(kind, func(t *testing.T) {

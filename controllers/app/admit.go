@@ -99,7 +99,8 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 	return func(bytes int64) error { return a.tenants.Rendered.Admit(tenant, app, bytes, limit) }
 }
 
-// allowance tells limits of the tenant that are its own from any others, and what was refused from what there is room for since.
+// allowance changes when the tenant's limits change or when room was freed after a refusal. It is part of the trial's digest. It is empty for
+// the usual limits and an App that was not refused.
 func (a *admitter) allowance(s *scope) string {
 	_, woken := a.tenants.Rendered.Asked(s.Key())
 	usual := &a.tenants.Limits

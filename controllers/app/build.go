@@ -21,7 +21,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
-// made is what a build made, and what it was made from, which knows what of that was read.
+// made is a build's result and its files, which record the paths that were read.
 type made struct {
 	build.Made
 	files source.Files

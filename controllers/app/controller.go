@@ -52,6 +52,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 		r.recorder.Keep(app, s.inventory, s.outcome.reported)
 		r.applier.declare(s)
 	}()
+	// HooksSucceeded stands twice, for the hooks before and after the delivery. So does Released: cluster-scoped objects that left the chart
+	// are deleted last, when the new release is healthy and its tests and post hooks have succeeded.
 	return r.steps.Run(ctx, app, s, s.applicable(
 		act{v1alpha1.DependenciesReadyCondition, always, r.resolve},
 		act{v1alpha1.SourceReadyCondition, always, r.fetch},
@@ -76,7 +78,8 @@ func (r *Reconciler) withoutInventory(ctx context.Context, s *scope, unknown err
 	return r.steps.Run(ctx, s.App, s, step.Of(v1alpha1.AppliedCondition, s, fail))
 }
 
-// finalize lets the App go after a step. It may also go without one.
+// finalize runs remove and drops the finalizer. A suspended App drops it without running remove, and so does one whose deletion was meant
+// for something else, see step.Cause.
 func (r *Reconciler) finalize(ctx context.Context, s *scope, remove step.Step) (ctrl.Result, error) {
 	result, err := r.steps.Finalize(ctx, s.App, s, remove)
 	if err == nil && !controllerutil.ContainsFinalizer(s.App, v1alpha1.Finalizer) {

@@ -28,8 +28,8 @@ func clusterRole(namespace string) string {
 }
 
 // grantCluster lets the project's deployer write the cluster-scoped kinds that the tenant may have, and nothing where there
-// are none. The API server lets the operator hand out only what it holds itself. Kinds that cannot be granted hold up neither
-// the others nor the end of those that were taken off the list.
+// are none. The API server lets the operator grant only what it holds itself. One refused kind does not block granting the others or
+// revoking removed ones.
 func (r *Reconciler) grantCluster(ctx context.Context, s *scope) error {
 	rules, problem, err := r.clusterRules(s.tenant.Spec.ClusterKinds)
 	if err != nil {

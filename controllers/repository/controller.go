@@ -53,6 +53,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 		return result, err
 	}
 	s.hook = r.hookNote(ctx, repository)
+	// Accepted runs after Synced: if the newest commit is not accepted, the last accepted one is still synced before Accepted stops the steps.
 	return r.Steps.Run(ctx, repository, s,
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),
 		step.Of(v1alpha1.SyncedCondition, s, withCommit(r.sync)),

@@ -241,9 +241,8 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 	return todo, nil
 }
 
-// before reports whether an app depends on another that is not declared as this commit says yet. Whoever sees an App as a
-// commit declares it then sees its dependencies as that commit declares them too, and cannot take one that was ready with what
-// an older commit said for one that is ready with this.
+// before reports whether an app depends on another that this commit changes and that is not applied yet. Apply dependencies first, so no App
+// reads the old readiness of a dependency that this commit changes.
 func (p *progress) before(n tree.Node) bool {
 	app, ok := n.(*tree.App)
 	return ok && slices.ContainsFunc(app.DependsOn, func(on identity.Ref) bool {

@@ -84,9 +84,9 @@ func Add(err error, words string) error {
 // Skip leaves a step out: its condition stays as it is, and the later steps run.
 func Skip() error { return &verdict{kind: skipped, err: errors.New("left out"), goesOn: true} }
 
-// Refused is how a step ends that applied objects with an error, or several joined ones. It is Stop where only people can help: each object is
-// one that the API server finds wrong in itself, or one in whose place stands another that is not kubeop's, for which the error is foreign.
-// It is Fail for all else, and nil for nil.
+// Refused ends a step whose apply failed with err, which may join several errors. It returns Stop if only people can help: each error says
+// that the API server finds the object invalid, or is foreign, which says that an object not of kubeop has its name. Otherwise it returns
+// Fail; nil for nil.
 func Refused(reason string, err, foreign error) error {
 	if err == nil {
 		return nil

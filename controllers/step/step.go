@@ -35,10 +35,13 @@ type Runner struct {
 	// only looked at again after a while.
 	Wake func(key client.ObjectKey)
 
-	// failing are the UIDs of objects whose last event was a failure, meant those of objects whose deletion was meant for them, and
-	// held those of objects whose deletion is held, of which there was an event.
-	failing, meant, held sync.Map
-	// fenced is when it was logged last, in Unix nanoseconds, that writes are refused.
+	// failing holds the UIDs of objects whose last event reported a failure.
+	failing sync.Map
+	// meant holds the UIDs of objects whose deletion was meant for them, so Cause is not called again.
+	meant sync.Map
+	// held holds the UIDs of objects whose held deletion an event has reported.
+	held sync.Map
+	// fenced is when the log last reported refused writes, in Unix nanoseconds.
 	fenced atomic.Int64
 }
 

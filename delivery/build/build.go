@@ -39,8 +39,8 @@ type Request struct {
 	Input, Identity string
 	// Retry has a source evaluated again that was over a limit, or about which the answer is known.
 	Retry bool
-	// Reads are what was read of the files and Same whether that is the same in these, for files of which one version may be like
-	// another. Nil: Identity is all that is known.
+	// Reads returns a record of the parts of the files that a build read. Same reports whether these files have the same content there. So
+	// two versions that differ only in other files share a build. Nil: only an equal Identity shares one.
 	Reads func() (string, error)
 	Same  func(reads string) bool
 }

@@ -24,8 +24,8 @@ type Bounds struct {
 	Burst int
 }
 
-// ErrFull means that as many of the tenant wait as may.
-var ErrFull = errors.New("as many wait as may")
+// ErrFull means that the maximum number of the tenant's tasks wait, Bounds.Waiting.
+var ErrFull = errors.New("too many tasks of this tenant are waiting")
 
 // shares counts the places that are taken.
 type shares struct {

@@ -64,8 +64,8 @@ func (r *sliced) left(slice, since time.Duration) time.Duration {
 	return min(slice-r.used(), stretch*slice-since)
 }
 
-// Uses has the slice of the run that ctx is of counted in the processor time that it has used, so that on a busy machine it may still do
-// what fits into a slice; at most in four slices of time. Elsewhere it does nothing.
+// Uses measures the slice of ctx's run in processor time, which used returns, instead of elapsed time. So a busy machine does not shorten
+// the slice; but it ends after four slices of elapsed time. Uses does nothing if ctx does not belong to a run.
 func Uses(ctx context.Context, used func() time.Duration) {
 	run, ok := ctx.Value(runKey{}).(*run)
 	if !ok {

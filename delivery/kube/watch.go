@@ -45,9 +45,9 @@ func NewWatch(lists *Lists, objects cache.Cache, own client.Reader, direct clien
 	return w
 }
 
-// OnKind calls f once for each kind that is watched, before the first look at it, so that a controller can subscribe to its
-// informer: whoever subscribes later gets what is there as if it were new, and no change before. The events' objects have
-// metadata and nothing else to rely on.
+// OnKind calls f once for each kind that is watched, before the kind's first object is read. So a controller can subscribe to the kind's
+// informer before the first event. A later subscriber gets existing objects as newly created ones, and misses earlier changes. Rely only on
+// the metadata of the objects in events.
 func (w *Watch) OnKind(f func(kind schema.GroupVersionKind, informer cache.Informer) error) {
 	w.onKind = append(w.onKind, f)
 }
@@ -67,9 +67,9 @@ func (w *Watch) Live(ctx context.Context, kind schema.GroupVersionKind, key type
 	return object, err == nil, err
 }
 
-// Object returns an object as far as its health is judged by it, as the watch last saw it: metadata, spec and status
-// without what Hold leaves out. It is nil when there is none that carries the label, and nothing is known, besides where
-// Live knows nothing, of kinds without a status, Pods and the kinds of this API.
+// Object returns the parts of an object that health checks read, as the watch last saw them: metadata, spec and status, without what Hold
+// removes. It returns nil if no object with the label exists. It reports false, meaning unknown, where Live does, and for kinds without a
+// status, Pods and the kinds of this API.
 func (w *Watch) Object(_ context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, bool, error) {
 	if kind.Group == v1alpha1.GroupVersion.Group || !w.whole(kind) {
 		return nil, false, nil

@@ -46,7 +46,7 @@ func TestWhoATenantIs(t *testing.T) {
 	}
 }
 
-func TestATenantOfWhichNothingTellsWhoItIsIsNobody(t *testing.T) {
+func TestTenantWithoutIdentityOwnsNoNamespace(t *testing.T) {
 	if id := Identity(owned("tenants/acme")); id != "" {
 		t.Errorf("identity is %s", id)
 	}

@@ -16,8 +16,8 @@ const Small = 48 << 20
 // again is how long after a collection its outcome is looked at once more: the next one may have come in between.
 const again = 100 * time.Millisecond
 
-// spare is how many bytes a heap may grow by between two collections in any case, for each percent that it may grow by, as long as what
-// is beyond the floor does not more than double. A part of a heap of 100 MiB is little memory, and to collect so often is much work.
+// spare is the number of bytes, for each percent of growth, that a heap may always grow by between two collections, as long as the part
+// above the floor at most doubles. A percentage of a heap of 100 MiB is little memory, and collecting that often costs much time.
 const spare = 2 << 20
 
 // Tune has garbage collected when the heap has grown by percent of what is in use, as with Go's GOGC, but no sooner than at floor

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// report is the one line about what protects from what is evaluated, and what then is not protected. It is written again when that
-// changes. The pool is locked.
+// report logs which confinement is active and which is missing. It logs again when that changes. The pool is locked.
 func (p *Pool) report(active []string) {
 	confined := strings.Join(append([]string{"rlimits"}, active...), ", ")
 	if p.reported != nil && *p.reported == confined {

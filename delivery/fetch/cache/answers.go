@@ -255,7 +255,7 @@ func (a *Answers[T]) take(key string, r *run, value T, err error) {
 	}
 	k.unread, k.ended = map[string]string{}, now
 	for caller, w := range r.waiting {
-		// Who asked anew for something else is not served by what was asked before, nor who would wait longer by who gave up.
+		// This answer serves a caller only if it has the same or no cause of its own, and did not allow more time than a fetch that timed out.
 		if (w.cause == "" || w.cause == r.cause) && (k.within == 0 || w.within <= k.within) && !errors.Is(err, pool.ErrCanceled) && !errors.Is(err, context.Canceled) {
 			k.unread[caller.String()] = w.cause
 		}
