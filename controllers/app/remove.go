@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +25,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // remover removes what Apps delivered that are deleted.
@@ -64,20 +67,21 @@ func (r *remover) remove(ctx context.Context, s *scope) error {
 	}
 	if s.App.Spec.Type == v1alpha1.AppHelm && !going {
 		if err := r.releaser.uninstall(ctx, s); err != nil {
-			return r.freeHeld(ctx, s, err)
+			var leaving *fault.Terminating
+			return r.freeHeld(ctx, s, err, errors.As(err, &leaving) && slices.ContainsFunc(leaving.Objects, finalizer.Held))
 		}
 	}
-	if err := r.removeObjects(ctx, s, going); err != nil {
-		return r.freeHeld(ctx, s, err)
+	if held, err := r.removeObjects(ctx, s, going); err != nil {
+		return r.freeHeld(ctx, s, err, held)
 	}
 	return nil
 }
 
 // freeHeld returns why the removal waits. Where a foreign finalizer holds an object, it says how to end that or, where administrators said so, ends
-// it.
-func (r *remover) freeHeld(ctx context.Context, s *scope, why error) error {
+// it. Whether one does is decided by all objects, and not by the few that a message names.
+func (r *remover) freeHeld(ctx context.Context, s *scope, why error, held bool) error {
 	switch {
-	case !step.Waits(why) || !finalizer.Held(why.Error()):
+	case !step.Waits(why) || !held:
 		return why
 	case !finalizer.Forced(s.App):
 		return step.Add(why, finalizer.How("app", s.App))
@@ -93,14 +97,14 @@ func (r *remover) freeHeld(ctx context.Context, s *scope, why error) error {
 }
 
 // removeObjects deletes what is recorded. What is protected stays, unless a person confirmed that it goes, too, and claims under the policy Retain
-// even then: to take a folder out of Git costs no data.
-func (r *remover) removeObjects(ctx context.Context, s *scope, going bool) error {
+// even then: to take a folder out of Git costs no data. Held: a foreign finalizer holds one of the objects.
+func (r *remover) removeObjects(ctx context.Context, s *scope, going bool) (held bool, err error) {
 	s.outcome.declared = true
 	r.recorder.Drop(s.App)
 	r.applier.declare(s) // It declares nothing any more.
 	retain, err := r.pruner.Retains(ctx, s.Subject)
 	if err != nil {
-		return err
+		return false, err
 	}
 	dependents := prune.Dependents(s.Subject)
 	if going {
@@ -114,16 +118,16 @@ func (r *remover) removeObjects(ctx context.Context, s *scope, going bool) error
 	})
 	s.inventory = inventory.Join(removed.Left, removed.Kept) // All that is kept is reported at once, in the end.
 	if err != nil {
-		return step.Fail(v1alpha1.PruneFailedReason, prune.Forbidden(err, ", or set deletionPolicy: Orphan in the App to let go of it"))
+		return false, step.Fail(v1alpha1.PruneFailedReason, prune.Forbidden(err, ", or set deletionPolicy: Orphan in the App to let go of it"))
 	}
 	if err := prune.AwaitGone(s.Subject, v1alpha1.DeletingReason, removed.Leaving); err != nil {
-		return err
+		return slices.ContainsFunc(removed.Leaving, finalizer.Held), err
 	}
 	if len(removed.Wanted) > 0 {
-		return step.Wait(v1alpha1.DeletingReason, r.transfers.NextLook(s.Subject), "leaves %s, and waits until that is taken over", subject.Few(removed.Wanted))
+		return false, step.Wait(v1alpha1.DeletingReason, r.transfers.NextLook(s.Subject), "leaves %s, and waits until that is taken over", subject.Few(removed.Wanted))
 	}
 	r.pruner.ReportKept(ctx, s.App, inventory.Join(removed.Kept, removed.Held).Entries, "are protected from deletion")
-	return nil
+	return false, nil
 }
 
 // namespace returns the App's namespace, or nil when there is none. One that the watch does not show may have lost its labels.
