@@ -26,7 +26,7 @@ func TestANewerInputEndsAWait(t *testing.T) {
 	if out, err := tm.Reconcile(t.Context(), never); err != nil || !out.Running {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	for tm.versions()["deployments/web"] == "" || tm.workers.Taken() > 0 {
+	for tm.versions()["deployments/web"] == "" || tm.pool.Working() > 0 {
 		time.Sleep(20 * time.Millisecond)
 	}
 	next := tm.good("green")

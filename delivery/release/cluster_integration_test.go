@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
@@ -334,8 +335,8 @@ func TestUnknownFields(t *testing.T) {
 	odd := configMap + "date: {a: b}\n"
 	tm := newTeam(t)
 	for lenient, want := range map[bool]string{false: `warning of the API server: unknown field "date"`, true: ""} {
-		var log lines
-		say := func(format string, args ...any) { log.add(fmt.Sprintf(format, args...)) }
+		log := fault.Log{WarningPrefix: cluster.WarningPrefix}
+		say := func(format string, args ...any) { log.Add(fmt.Sprintf(format, args...)) }
 		c := tm.cluster()
 		c.Terms.Lenient, c.Log = lenient, say
 		if err := tm.create(c, odd); err != nil {
@@ -346,7 +347,7 @@ func TestUnknownFields(t *testing.T) {
 		if err := tm.upgradeTo(changing, configMap, odd); err != nil {
 			t.Errorf("lenient %t, changing: %v", lenient, err)
 		}
-		if got := strings.Join(log.of(false, nil), "\n"); got != want {
+		if got := strings.Join(log.Warnings(mask.Of(nil)), "\n"); got != want {
 			t.Errorf("lenient %t: warned %q, want %q", lenient, got, want)
 		}
 	}

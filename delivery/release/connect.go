@@ -79,7 +79,7 @@ func (e *Engine) index(ctx context.Context, req Request) (decide.State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the records of release %s: %w", req.Name, err)
 	}
-	return decide.StateOf(req.Name, e.slot(req.key()).memory.Correct(seen, e.opts.Now())), nil
+	return decide.StateOf(req.Name, e.pool.Slot(req.key()).Memory.records.Correct(seen, e.opts.Now())), nil
 }
 
 // lister lists metadata as the request's user.

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
+	cached "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
@@ -337,8 +337,8 @@ func TestCapabilitiesAreAskedForOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached := memory.NewMemCacheClient(plain)
-	e := New(Options{Config: config, Discovery: cached, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached), Holder: "me"})
+	discovered := cached.NewMemCacheClient(plain)
+	e := New(Options{Config: config, Discovery: discovered, Mapper: restmapper.NewDeferredDiscoveryRESTMapper(discovered), Holder: "me"})
 	for range 3 {
 		caps, err := e.kinds.Capabilities()
 		if err != nil || !caps.APIVersions.Has("apps/v1/Deployment") || caps.KubeVersion.Version == "" {

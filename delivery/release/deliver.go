@@ -13,12 +13,13 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/pool"
 )
 
 // deliver installs, upgrades or rolls back as decided.
-func (p *pass) deliver(d decide.Decision) func(context.Context, *place) result {
-	return func(ctx context.Context, at *place) (r result) {
-		if p.slot.isSuperseded() {
+func (p *pass) deliver(d decide.Decision) func(context.Context, *pool.Worker) result {
+	return func(ctx context.Context, at *pool.Worker) (r result) {
+		if p.slot.IsSuperseded() {
 			return result{} // while it was queued
 		}
 		s, err := p.open(ctx, at, d)
@@ -55,7 +56,7 @@ func (s *session) concluded(err error) result {
 	made := s.records.Made
 	if r.err == nil && made != nil {
 		r.applied = s.deployedObjects(made)
-		r.applied.log = s.log.of(false, s.pass.request.Sensitive)
+		r.applied.log = s.log.Warnings(mask.Of(s.pass.request.Sensitive))
 	}
 	if r.err == nil || made == nil || errors.Is(r.err, fence.ErrFenced) {
 		return r

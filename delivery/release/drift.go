@@ -32,11 +32,11 @@ func (e *Engine) Drift(ctx context.Context, req Request, suspects []cluster.Ref,
 	if err != nil {
 		return nil, fault.Render(err)
 	}
-	slot := e.slot(req.key())
-	slot.mu.Lock()
-	defer slot.mu.Unlock()
-	if slot.action != decide.Settled {
-		return nil, fmt.Errorf("%w: kubeop is %s it", fault.ErrLocked, slot.action)
+	slot := e.pool.Slot(req.key())
+	slot.Lock()
+	defer slot.Unlock()
+	if slot.Busy() {
+		return nil, fmt.Errorf("%w: kubeop is %s it", fault.ErrLocked, slot.Action().Name)
 	}
 	conn, err := e.dial(req)
 	if err != nil {

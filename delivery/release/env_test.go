@@ -26,7 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
+	cached "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -233,10 +233,10 @@ func (t *team) engine(holder string) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached := memory.NewMemCacheClient(plain)
-	t.mapper = restmapper.NewDeferredDiscoveryRESTMapper(cached)
+	discovered := cached.NewMemCacheClient(plain)
+	t.mapper = restmapper.NewDeferredDiscoveryRESTMapper(discovered)
 	return New(Options{
-		Config: config, Discovery: cached, Mapper: t.mapper, Holder: holder,
+		Config: config, Discovery: discovered, Mapper: t.mapper, Holder: holder,
 		Notify: func(app types.NamespacedName) { t.notified <- app },
 		Now:    t.now, Explain: t.explain, Apart: apart.Runner{Run: t.evaluate, Turn: t.turn}, Trials: t.trials,
 		Records: func(_ context.Context, _, release string) ([]metav1.PartialObjectMetadata, error) {
@@ -308,7 +308,7 @@ func (t *team) settle(r Request) Outcome {
 		}
 		t.await(r)
 	}
-	t.Fatalf("after 100 actions it is not settled; the last: %v", t.slot(r.key()).last)
+	t.Fatalf("after 100 actions it is not settled; the last: %v", t.pool.Slot(r.key()).Memory.last)
 	return Outcome{}
 }
 

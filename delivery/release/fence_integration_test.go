@@ -230,15 +230,15 @@ func (t *team) resume(first *Engine, p *pause, r Request) {
 	t.Helper()
 	p.goOn()
 	t.await(r)
-	slot := first.slot(r.key()) // It asks the clock, which locks the pause.
+	slot := first.pool.Slot(r.key()) // It asks the clock, which locks the pause.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.after) > 4 { // as many objects of a kind are written at once
 		t.Errorf("it wrote on: %q", p.after)
 	}
-	slot.mu.Lock()
-	defer slot.mu.Unlock()
-	if slot.last.Err != nil && !errors.Is(slot.last.Err, fence.ErrFenced) {
-		t.Logf("it ended with %v", slot.last.Err)
+	slot.Lock()
+	defer slot.Unlock()
+	if slot.Memory.last.Err != nil && !errors.Is(slot.Memory.last.Err, fence.ErrFenced) {
+		t.Logf("it ended with %v", slot.Memory.last.Err)
 	}
 }

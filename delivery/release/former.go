@@ -52,10 +52,10 @@ func (e *Engine) isFormer(ctx context.Context, req Request) (bool, error) {
 	if !req.Actions.Uninstall.KeepHistory || last.Status != helm.StatusUninstalled {
 		return true, nil
 	}
-	slot := e.slot(req.key())
-	slot.mu.Lock()
-	defer slot.mu.Unlock()
-	return slot.action != decide.Settled || slot.last.Act == decide.Uninstall, nil
+	slot := e.pool.Slot(req.key())
+	slot.Lock()
+	defer slot.Unlock()
+	return slot.Busy() || slot.Memory.last.Act == decide.Uninstall, nil
 }
 
 // named is the request for another release of the app.

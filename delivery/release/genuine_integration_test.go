@@ -99,7 +99,7 @@ func TestAnAlteredRecordIsNotWorkedWith(t *testing.T) {
 				return err
 			}
 			tm.await(r)
-			return tm.slot(r.key()).last.Err
+			return tm.pool.Slot(r.key()).Memory.last.Err
 		},
 		"report": func(tm *team, r Request) error {
 			tm.restart("other")

@@ -24,7 +24,7 @@ func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done 
 		return false, err
 	}
 	defer release()
-	if p.slot.action != decide.Settled {
+	if p.slot.Busy() {
 		return false, nil
 	}
 	s, err := e.index(ctx, req)
@@ -39,7 +39,7 @@ func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done 
 	if err != nil {
 		return false, err
 	}
-	store := e.records(conn, req, &p.slot.memory)
+	store := e.records(conn, req, &p.slot.Memory.records)
 	rel, meta, err := store.Read(ctx, last.Number)
 	if err != nil {
 		return false, err
@@ -53,8 +53,8 @@ func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done 
 	if _, err := store.Replace(ctx, rel, last.Version); err != nil {
 		return false, fmt.Errorf("marking revision %d as failed: %w", last.Number, err)
 	}
-	p.slot.cause = decide.Attempt{Trial: p.want.Trial, Err: fault.Brief(fault.Plain(errors.New(why), mask.Of(req.Sensitive))), At: p.want.Now}
-	p.slot.last = p.slot.cause
+	p.slot.Memory.cause = decide.Attempt{Trial: p.want.Trial, Err: fault.Brief(fault.Plain(errors.New(why), mask.Of(req.Sensitive))), At: p.want.Now}
+	p.slot.Memory.last = p.slot.Memory.cause
 	return true, nil
 }
 
@@ -65,7 +65,7 @@ func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
 	if err != nil {
 		return err
 	}
-	store := p.engine.records(conn, p.request, &p.slot.memory)
+	store := p.engine.records(conn, p.request, &p.slot.Memory.records)
 	rel, meta, err := store.Read(ctx, r.Number)
 	if err != nil {
 		return err

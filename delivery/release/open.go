@@ -3,7 +3,6 @@ package release
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 
@@ -16,12 +15,16 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/release/pool"
 	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
 // open prepares an action. It may have waited for a worker: check says whether the release is still as it was.
-func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*session, error) {
-	s := &session{ctx: ctx, pass: p, plan: plan, idle: at.idle, gate: manifest.NewGate(p.request.Admit, p.request.Refused, p.request.PostRenderers, p.request.CommonMetadata)}
+func (p *pass) open(ctx context.Context, at *pool.Worker, plan decide.Decision) (*session, error) {
+	s := &session{
+		ctx: ctx, pass: p, plan: plan, idle: at.Idle, log: fault.Log{WarningPrefix: cluster.WarningPrefix},
+		gate: manifest.NewGate(p.request.Admit, p.request.Refused, p.request.PostRenderers, p.request.CommonMetadata),
+	}
 	s.fence = fence.New(p.engine.opts.Now, s.look)
 	req := p.request
 	req.fence = s.fence
@@ -32,7 +35,7 @@ func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*sess
 	if s.state, err = p.engine.index(ctx, p.request); err != nil {
 		return nil, err
 	}
-	s.records = records.NewDriver(ctx, p.engine.records(s.conn, p.request, &p.slot.memory), s.fence, s.state)
+	s.records = records.NewDriver(ctx, p.engine.records(s.conn, p.request, &p.slot.Memory.records), s.fence, s.state)
 	s.records.Asks = records.Asks{Create: s.beforeCreate, Weigh: s.weigh, Later: s.later, Proven: p.want.Proven}
 	if s.config, err = s.conn.Configuration(s.records); err != nil {
 		return nil, err
@@ -43,11 +46,11 @@ func (p *pass) open(ctx context.Context, at *place, plan decide.Decision) (*sess
 }
 
 // setTerms tells the client how this action is done.
-func (s *session) setTerms(at *place) {
+func (s *session) setTerms(at *pool.Worker) {
 	c := s.conn.Client
 	how := s.how()
 	c.Log = s.logf
-	c.Terms = cluster.Terms{Idle: at.idle, Superseded: s.pass.slot.superseded, Force: how.Force, Timeout: s.within(how.Timeout), App: s.pass.want.App, Lenient: how.DisableOpenAPIValidation}
+	c.Terms = cluster.Terms{Idle: at.Idle, Superseded: s.pass.slot.Superseded(), Force: how.Force, Timeout: s.within(how.Timeout), App: s.pass.want.App, Lenient: how.DisableOpenAPIValidation}
 	c.Terms.TakeOwnership = how.TakeOwnership && (s.plan.Act == decide.Install || s.plan.Act == decide.Upgrade)
 	last := s.state.Last()
 	if last == nil {
@@ -199,7 +202,7 @@ func (s *session) removeLeftovers(manifest string) error {
 // already; what kubeop puts on them is taken off, as it would be refused.
 func (s *session) readmit(rel *helm.Release) error {
 	s.gate.AsChanged()
-	bare, err := unstamped(rel.Manifest)
+	bare, err := manifest.Unstamped(rel.Manifest)
 	if err != nil {
 		return err
 	}
@@ -210,36 +213,11 @@ func (s *session) readmit(rel *helm.Release) error {
 	for i, h := range rel.Hooks {
 		own := *h // the earlier revision keeps its own
 		own.LastRun = helm.HookExecution{}
-		if own.Manifest, err = unstamped(h.Manifest); err != nil {
+		if own.Manifest, err = manifest.Unstamped(h.Manifest); err != nil {
 			return err
 		}
 		hooks[i] = &own
 	}
 	rel.Hooks = hooks
 	return nil
-}
-
-// unstamped is a manifest without the labels of kubeop, on objects and on the templates in them.
-func unstamped(text string) (string, error) {
-	docs, err := manifest.Parse(text)
-	if err != nil {
-		return "", err
-	}
-	for _, u := range manifest.Objects(docs) {
-		unstamp(u.Object)
-	}
-	return manifest.Write(docs)
-}
-
-func unstamp(node map[string]any) {
-	if metadata, ok := node["metadata"].(map[string]any); ok {
-		if labels, ok := metadata["labels"].(map[string]any); ok {
-			maps.DeleteFunc(labels, func(k string, _ any) bool { return strings.HasPrefix(k, v1alpha1.Group+"/") })
-		}
-	}
-	for _, child := range node {
-		if inner, ok := child.(map[string]any); ok {
-			unstamp(inner)
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/pool"
 )
 
 // defaultRetries of an input before it is given up.
@@ -27,9 +28,9 @@ func (e *Engine) enterSlot(req Request) (p *pass, release func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	slot := e.slot(req.key())
-	slot.mu.Lock()
-	return e.pass(slot, req, digest, trial), slot.mu.Unlock, nil
+	slot := e.pool.Slot(req.key())
+	slot.Lock()
+	return e.pass(slot, req, digest, trial), slot.Unlock, nil
 }
 
 // pass is made with the slot locked.
@@ -40,7 +41,7 @@ func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
 		retries = int(*n)
 	}
 	alive := e.opts.HolderAlive
-	if slot.fenced {
+	if slot.Memory.fenced {
 		// Whoever took the release from this process is alive.
 		alive = func(string) bool { return true }
 	}
@@ -58,18 +59,18 @@ func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
 		Force:       req.Force,
 		Reset:       req.Reset,
 		Proven:      req.proven,
-		Trusts:      slot.memory.Trusts,
-		Last:        slot.last,
+		Trusts:      slot.Memory.records.Trusts,
+		Last:        slot.Memory.last,
 	}}
 }
 
 func (p *pass) start(ctx context.Context, j job) (Outcome, error) {
-	j.tenant = p.request.Tenant
+	j.tenant = p.request.tenant()
 	if p.want.Force || p.want.Reset {
-		j.asked = decide.LabelValue(p.request.Asked)
+		j.request = decide.LabelValue(p.request.Asked)
 	}
 	err := p.engine.start(ctx, p.slot, p.request.App, j)
-	if err != nil && !errors.Is(err, errInLine) {
+	if err != nil && !errors.Is(err, pool.ErrQueued) {
 		return Outcome{}, err
 	}
 	return Outcome{Running: true, Queued: err != nil, Action: string(j.act), Why: j.why}, nil

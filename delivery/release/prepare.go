@@ -1,7 +1,6 @@
 package release
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,13 +163,13 @@ func (s *session) apart(ctx context.Context, in evaluate.Input, begin func() err
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-s.pass.slot.superseded:
-		case <-s.pass.engine.running.Done():
+		case <-s.pass.slot.Superseded():
+		case <-s.pass.engine.pool.Stopping():
 		case <-ctx.Done():
 		}
 		cancel(records.ErrAgain)
 	}()
-	tenant := cmp.Or(s.pass.request.Tenant, s.pass.request.App.Namespace)
+	tenant := s.pass.request.tenant()
 	var answer []byte
 	err := s.idle(func() error {
 		return s.pass.engine.opts.Apart.InTurn(ctx, tenant, func(ctx context.Context) (err error) {

@@ -17,7 +17,7 @@ import (
 // later. A failed attempt is no error but Outcome.Failed. When nothing is to be done no request is made, except those that
 // tell what this process does not know: the objects, unless Request.Known, and why an input failed before it started.
 func (e *Engine) Reconcile(ctx context.Context, req Request) (Outcome, error) {
-	defer e.call(&req)
+	defer e.pool.NotifyNext(req.tenant())
 	out, err := e.whole(ctx, req)
 	return out, fault.Brief(err)
 }
@@ -33,14 +33,14 @@ func (e *Engine) whole(ctx context.Context, req Request) (Outcome, error) {
 	}
 	if len(former) > 0 && !req.Actions.Install.TakeOwnership {
 		if done, err := e.depart(ctx, req, former); !done || err != nil {
-			e.renamed(req, func(s *slot) { s.because = renamed })
+			e.renamed(req, func(s *slot) { s.Memory.because = renamed })
 			return Outcome{Running: err == nil, Action: string(decide.Uninstall), Why: renamed}, err
 		}
 	}
 	out, err := e.reconcile(ctx, req)
 	if err == nil && len(former) > 0 && req.Actions.Install.TakeOwnership && !out.Running && out.Failed == nil {
 		if done, err := e.inherit(ctx, req, former); !done || err != nil {
-			e.renamed(req, func(s *slot) { s.ended = conclusion{why: renamed, at: e.opts.Now()} })
+			e.renamed(req, func(s *slot) { s.Memory.ended = conclusion{why: renamed, at: e.opts.Now()} })
 			return Outcome{Running: err == nil, Action: string(decide.Uninstall), Why: renamed}, err
 		}
 	}
@@ -56,11 +56,11 @@ func (e *Engine) reconcile(ctx context.Context, req Request) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer release()
-	if p.slot.action != decide.Settled {
-		if p.slot.trial != p.want.Trial {
-			p.slot.supersede()
+	if p.slot.Busy() {
+		if p.slot.Action().Input != p.want.Trial {
+			p.slot.Supersede()
 		}
-		return Outcome{Running: true, Queued: !p.slot.working, Action: string(p.slot.action), Why: p.slot.why}, nil
+		return Outcome{Running: true, Queued: p.slot.Queued(), Action: p.slot.Action().Name, Why: p.slot.Action().Why}, nil
 	}
 	return p.run(ctx)
 }
@@ -92,10 +92,10 @@ func (p *pass) heed(s decide.State) (accepted bool) {
 	if asked == "" {
 		return false
 	}
-	if accepted = p.slot.heeded == asked || s.Heeded(asked); accepted {
+	if accepted = p.slot.Memory.heeded == asked || s.Heeded(asked); accepted {
 		p.want.Force, p.want.Reset = false, false
 	}
-	p.want.Fresh = (p.want.Force || p.want.Reset) && p.slot.begun != asked
+	p.want.Fresh = (p.want.Force || p.want.Reset) && p.slot.Memory.begun != asked
 	return accepted
 }
 

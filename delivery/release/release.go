@@ -9,7 +9,6 @@ package release
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -27,14 +26,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
+	"github.com/kubeop/kubeop/delivery/release/pool"
+	"github.com/kubeop/kubeop/delivery/release/records"
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
-const (
-	defaultWorkers = 4
-	// maxHistory is how many revisions of a release are kept, as Flux does by default.
-	maxHistory = 5
-)
+// maxHistory is how many revisions of a release are kept, as Flux does by default.
+const maxHistory = 5
 
 // Options of an Engine.
 type Options struct {
@@ -57,11 +55,9 @@ type Options struct {
 	// Trials is a folder that remembers which inputs were over a limit, for as long as it exists: they are not evaluated
 	// again. "": nothing is remembered.
 	Trials string
-	// Workers is how many actions work at once; one of a tenant begins only while fewer of its own work than workers are free, see
-	// fair.Places. An action that waits for a hook or for objects to be ready, or whose chart is evaluated, is none of them. Default 4.
-	Workers int
-	// Weight returns how many turns a tenant has for one of another's; nil: one.
-	Weight func(tenant string) int
+	// Workers bounds the actions that work at once, 4 by default; one of a tenant begins only while fewer of its own work than workers are
+	// free, see fair.Places. An action that waits for a hook or for objects to be ready, or whose chart is evaluated, is none of them.
+	Workers fair.Bounds
 	// Holder names this process on the releases it works on.
 	Holder string
 	// HolderAlive says whether another process that calls itself holder may still be working. Nil: never, because leader
@@ -82,18 +78,7 @@ type Engine struct {
 	opts Options
 	dial func(Request) (*cluster.Connection, error)
 
-	mu       sync.Mutex
-	slots    map[types.NamespacedName]*slot
-	crowded  int
-	left     map[types.NamespacedName]time.Time
-	draining bool
-	// running ends with stop, when the engine drains.
-	running context.Context
-	stop    context.CancelFunc
-	workers *fair.Places
-	tenants map[string]*tenantActions
-	actions sync.WaitGroup
-
+	pool   *pool.Pool[memory]
 	kinds  *cluster.Kinds
 	charts charts.Cache
 	trials *trials.Trials
@@ -101,9 +86,6 @@ type Engine struct {
 
 // New returns an Engine. Config, Discovery, Mapper and Holder are required.
 func New(o Options) *Engine {
-	if o.Workers <= 0 {
-		o.Workers = defaultWorkers
-	}
 	if o.Now == nil {
 		o.Now = clock.RealClock{}.Now
 	}
@@ -115,16 +97,22 @@ func New(o Options) *Engine {
 	}
 	o.Holder = decide.LabelValue(o.Holder)
 	e := &Engine{
-		opts:    o,
-		slots:   map[types.NamespacedName]*slot{},
-		crowded: maxUnused,
-		left:    map[types.NamespacedName]time.Time{},
-		workers: fair.NewPlaces("Helm actions", fair.Bounds{Places: o.Workers, Weight: o.Weight}, clock.RealClock{}),
-		tenants: map[string]*tenantActions{},
-		kinds:   cluster.NewKinds(o.Discovery, o.Mapper),
-		trials:  trials.New(o.Trials, "this chart with these values"),
+		opts:   o,
+		pool:   pool.New[memory](pool.Options{Workers: o.Workers, Notify: o.Notify, Now: o.Now, Linger: records.Stale}),
+		kinds:  cluster.NewKinds(o.Discovery, o.Mapper),
+		trials: trials.New(o.Trials, "this chart with these values"),
 	}
-	e.running, e.stop = context.WithCancel(context.Background())
 	e.dial = e.connect
 	return e
 }
+
+// Forget drops what is remembered of a namespace that is gone, and the actions in it that have no worker yet. Those that run end by themselves.
+func (e *Engine) Forget(namespace string) {
+	e.pool.Forget(namespace)
+	if err := e.trials.Forget(namespace); err != nil {
+		e.opts.Log.Error(err, "Forgetting what was evaluated in a namespace that is gone", "namespace", namespace)
+	}
+}
+
+// Drain starts nothing more, drops the actions that have no worker yet and waits until those that run have ended, or ctx has.
+func (e *Engine) Drain(ctx context.Context) error { return e.pool.Drain(ctx) }

@@ -79,7 +79,7 @@ func TestAnUpgradeThatKeepsFailingIsRolledBackAndHeld(t *testing.T) {
 		t.Errorf("remediation %+v", out.Remediation)
 	}
 	// One install, one try, one retry, the rollback.
-	if out.Release.Revision != 4 || out.Deployed != 4 || tm.color() != "blue" || len(out.Log) == 0 || len(out.Log) > maxLines {
+	if out.Release.Revision != 4 || out.Deployed != 4 || tm.color() != "blue" || len(out.Log) == 0 || len(out.Log) > fault.MaxLines {
 		t.Errorf("release %+v, color %s, log %q", out.Release, tm.color(), out.Log)
 	}
 	bad = tm.knowing(bad)

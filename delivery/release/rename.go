@@ -6,15 +6,16 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/pool"
 )
 
 const renamed = "the release has another name now"
 
 // renamed notes in the release's slot that it replaces another one.
 func (e *Engine) renamed(req Request, note func(*slot)) {
-	slot := e.slot(req.key())
-	slot.mu.Lock()
-	defer slot.mu.Unlock()
+	slot := e.pool.Slot(req.key())
+	slot.Lock()
+	defer slot.Unlock()
 	note(slot)
 }
 
@@ -41,10 +42,10 @@ func (e *Engine) inherit(ctx context.Context, req Request, former []string) (don
 }
 
 func (e *Engine) forget(ctx context.Context, req Request) (done bool, err error) {
-	slot := e.slot(req.key())
-	slot.mu.Lock()
-	defer slot.mu.Unlock()
-	if slot.action != decide.Settled {
+	slot := e.pool.Slot(req.key())
+	slot.Lock()
+	defer slot.Unlock()
+	if slot.Busy() {
 		return false, nil
 	}
 	s, err := e.index(ctx, req)
@@ -54,7 +55,7 @@ func (e *Engine) forget(ctx context.Context, req Request) (done bool, err error)
 	p := e.pass(slot, req, uninstalling, uninstalling)
 	switch d := decide.Removal(s, p.want); d.Act {
 	case decide.Settled:
-		e.leave(req.key())
+		e.pool.Leave(req.key())
 		return true, nil
 	case decide.Locked:
 		return false, fmt.Errorf("%w: release %s: %s", fault.ErrLocked, req.Name, d.Why)
@@ -66,7 +67,7 @@ func (e *Engine) forget(ctx context.Context, req Request) (done bool, err error)
 }
 
 // forgotten removes the objects that still are the former release's own, and its records.
-func (p *pass) forgotten(ctx context.Context, at *place) result {
+func (p *pass) forgotten(ctx context.Context, at *pool.Worker) result {
 	s, err := p.open(ctx, at, decide.Decision{Act: decide.Uninstall})
 	if err != nil {
 		return result{err: err, world: true}

@@ -109,8 +109,8 @@ func (p *pass) report(ctx context.Context, s decide.State, d decide.Decision) (O
 		Attempts:  d.Attempts,
 		RetryAt:   d.Until,
 		Held:      d.Act == decide.Withheld,
-		Why:       cmp.Or(d.Why, p.slot.ended.why),
-		Ended:     p.slot.ended.at,
+		Why:       cmp.Or(d.Why, p.slot.Memory.ended.why),
+		Ended:     p.slot.Memory.ended.at,
 		Stuck:     d.Stuck,
 		Revisions: s.Statuses(),
 	}
@@ -118,12 +118,12 @@ func (p *pass) report(ctx context.Context, s decide.State, d decide.Decision) (O
 		return Outcome{}, err
 	}
 	if d.Act == decide.Settled {
-		p.slot.settle(p.want.Trial)
+		p.slot.Memory.settle(p.want.Trial)
 	} else if err := p.reportFailure(ctx, s, d, &out); err != nil {
 		return Outcome{}, err
 	}
 	out.Test, out.TestWhy = p.testResult(s)
-	out.History = p.slot.memory.History(s)
+	out.History = p.slot.Memory.records.History(s)
 	for i := range out.History {
 		told := &out.History[i]
 		told.Digest, told.ValuesDigest = p.request.seal.Of(told.Digest), p.request.seal.Of(told.ValuesDigest)
@@ -152,7 +152,7 @@ func (p *pass) testResult(s decide.State) (test, why string) {
 		}
 		return test, ""
 	}
-	if c := p.slot.cause; c.Act == decide.Probe && c.Trial == p.want.Trial && c.Err != nil {
+	if c := p.slot.Memory.cause; c.Act == decide.Probe && c.Trial == p.want.Trial && c.Err != nil {
 		why = c.Err.Error()
 	}
 	return last.Test, why
@@ -167,9 +167,9 @@ func (p *pass) reportObjects(ctx context.Context, s decide.State, out *Outcome) 
 	out.Deployed, out.Content, out.Installed = deployed.Number, p.request.seal.Of(deployed.Content), deployed.Action == decide.ActionInstall
 	switch {
 	case p.request.knows(deployed):
-		p.slot.applied = applied{}
-	case p.slot.applied.revision == deployed.Number:
-		out.Objects, out.Shared, out.Log = p.slot.applied.objects, p.slot.applied.shared, p.slot.applied.log
+		p.slot.Memory.applied = applied{}
+	case p.slot.Memory.applied.revision == deployed.Number:
+		out.Objects, out.Shared, out.Log = p.slot.Memory.applied.objects, p.slot.Memory.applied.shared, p.slot.Memory.applied.log
 	default:
 		rel, err := p.read(ctx, deployed.Number)
 		if err != nil {
@@ -198,7 +198,7 @@ func (p *pass) read(ctx context.Context, number int) (*helm.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	rel, _, err := p.engine.records(conn, p.request, &p.slot.memory).Read(ctx, number)
+	rel, _, err := p.engine.records(conn, p.request, &p.slot.Memory.records).Read(ctx, number)
 	return rel, err
 }
 
@@ -249,13 +249,13 @@ func (s *session) deployedObjects(rel *helm.Release) applied {
 
 // reportFailure tells why this input failed, and what became of it.
 func (p *pass) reportFailure(ctx context.Context, s decide.State, d decide.Decision, out *Outcome) error {
-	if c := p.slot.cause; c.Err == nil || c.Trial != p.want.Trial {
+	if c := p.slot.Memory.cause; c.Err == nil || c.Trial != p.want.Trial {
 		var err error
-		if p.slot.cause, err = p.recall(ctx, s.Failure(p.want.Trial)); err != nil {
+		if p.slot.Memory.cause, err = p.recall(ctx, s.Failure(p.want.Trial)); err != nil {
 			return err
 		}
 	}
-	out.Failed, out.World, out.Log = p.slot.cause.Err, p.slot.cause.World, p.slot.cause.Log
+	out.Failed, out.World, out.Log = p.slot.Memory.cause.Err, p.slot.Memory.cause.World, p.slot.Memory.cause.Log
 	var err error
 	out.Remediation, err = p.remediation(ctx, s, d)
 	return err
@@ -292,7 +292,7 @@ func (p *pass) remediation(ctx context.Context, s decide.State, d decide.Decisio
 	if !d.Mends {
 		return nil, nil
 	}
-	r := &Remediation{Kind: v1alpha1.RemediationUninstall, To: d.To, Err: p.slot.last.Err}
+	r := &Remediation{Kind: v1alpha1.RemediationUninstall, To: d.To, Err: p.slot.Memory.last.Err}
 	if d.To > 0 {
 		r.Kind = v1alpha1.RemediationRollback
 	}
@@ -301,7 +301,7 @@ func (p *pass) remediation(ctx context.Context, s decide.State, d decide.Decisio
 		if err != nil {
 			return nil, err
 		}
-		r.Err, p.slot.last = a.Err, decide.Attempt{Act: decide.Rollback, Trial: p.want.Trial, Err: a.Err, World: a.World, At: a.At}
+		r.Err, p.slot.Memory.last = a.Err, decide.Attempt{Act: decide.Rollback, Trial: p.want.Trial, Err: a.Err, World: a.World, At: a.At}
 	}
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,6 +89,9 @@ type Request struct {
 func (r *Request) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
+
+// tenant is the one whose share of the workers and of evaluations the release's actions take.
+func (r *Request) tenant() string { return cmp.Or(r.Tenant, r.App.Namespace) }
 
 // knows is whether the caller has recorded this very revision.
 func (r *Request) knows(v *decide.Revision) bool {

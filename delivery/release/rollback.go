@@ -22,7 +22,7 @@ func (s *session) rollback() error {
 		return fault.Render(err)
 	}
 	if text != target.Labels[decide.ContentLabel] {
-		s.pass.slot.memory.Distrust(s.plan.To, s.records.VersionOf(s.plan.To))
+		s.pass.slot.Memory.records.Distrust(s.plan.To, s.records.VersionOf(s.plan.To))
 		return records.ErrAgain
 	}
 	s.chart = target.Chart

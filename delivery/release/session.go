@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"sync"
 
 	"github.com/kubeop/kubeop/delivery/mask"
 
@@ -48,7 +45,7 @@ type session struct {
 	config  *action.Configuration
 	records *records.Driver
 	fence   *fence.Fence
-	log     lines
+	log     fault.Log
 }
 
 // how the action is to be done.
@@ -117,7 +114,7 @@ func (s *session) end(err error) result {
 		return result{stored: true}
 	}
 	failure := s.gate.Classify(s.explained(err), mask.Of(s.pass.request.Sensitive))
-	return result{err: failure, world: s.worlds(err, failure), log: s.log.of(true, s.pass.request.Sensitive)}
+	return result{err: failure, world: s.worlds(err, failure), log: s.log.Last(mask.Of(s.pass.request.Sensitive))}
 }
 
 // worlds is whether the failure says nothing about the input.
@@ -144,45 +141,8 @@ func (s *session) explained(err error) error {
 }
 
 func (s *session) logf(format string, args ...any) {
-	s.log.add(fmt.Sprintf(format, args...))
+	s.log.Add(fmt.Sprintf(format, args...))
 	s.pass.engine.logf(format, args...)
-}
-
-// maxLines is how many of Helm's last lines are kept.
-const maxLines = 10
-
-// lines are what Helm said last. An action speaks from several goroutines.
-type lines struct {
-	mu   sync.Mutex
-	last []string
-	// warned are the API server's warnings, each once.
-	warned []string
-}
-
-func (l *lines) add(line string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	line = strings.TrimSpace(line)
-	l.last = append(l.last, line)
-	l.last = l.last[max(0, len(l.last)-maxLines):]
-	if strings.HasPrefix(line, cluster.WarningPrefix) && len(l.warned) < maxLines && !slices.Contains(l.warned, line) {
-		l.warned = append(l.warned, line)
-	}
-}
-
-// of a failed action are its last lines; of another one the warnings.
-func (l *lines) of(failed bool, sensitive []string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	said := l.warned
-	if failed {
-		said = l.last
-	}
-	out := make([]string, len(said))
-	for i, line := range said {
-		out[i] = fault.Brief(fault.Plain(errors.New(line), mask.Of(sensitive))).Error()
-	}
-	return out
 }
 
 // needed are the revisions whose payloads an install or upgrade works on: what is deployed, and what the last attempt may

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/pool"
 )
 
 // Test starts the chart's tests on the deployed revision of this input, unless they have run. While they run Reconcile
@@ -22,8 +23,8 @@ func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer release()
-	if p.slot.action != decide.Settled {
-		return Outcome{Running: true, Queued: !p.slot.working, Action: string(p.slot.action)}, nil
+	if p.slot.Busy() {
+		return Outcome{Running: true, Queued: p.slot.Queued(), Action: p.slot.Action().Name}, nil
 	}
 	s, err := e.index(ctx, req)
 	if err != nil {
@@ -34,14 +35,14 @@ func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 		return Outcome{}, nil
 	}
 	if d := p.want.Try(decide.Probe, decide.Tally{}); d.Act == decide.Failed {
-		last := p.slot.last
+		last := p.slot.Memory.last
 		return Outcome{Failed: last.Err, World: last.World, Attempts: d.Attempts, RetryAt: d.Until, Log: last.Log}, nil
 	}
 	return p.start(ctx, job{act: decide.Probe, trial: p.want.Trial, run: p.tested})
 }
 
 // tested runs the tests and notes on the revision how they ended.
-func (p *pass) tested(ctx context.Context, at *place) result {
+func (p *pass) tested(ctx context.Context, at *pool.Worker) result {
 	s, err := p.open(ctx, at, decide.Decision{Act: decide.Probe})
 	if err != nil {
 		return result{err: err, world: true}

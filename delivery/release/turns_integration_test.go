@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubeop/kubeop/delivery/fair"
+	"github.com/kubeop/kubeop/delivery/release/pool"
 	"github.com/kubeop/kubeop/internal/sandbox"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -17,7 +18,7 @@ import (
 // endless is a template that never ends.
 const endless = `{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}`
 
-// TestEndlessTemplatesKeepNobodyWaiting: while three tenants have as many charts evaluated as may begin, none of which ends, another
+// TestEndlessTemplatesKeepNobodyWaiting: while three tenants have as many charts evaluated as they may start, none of which ends, another
 // tenant's chart is evaluated and released. An evaluation has no Helm worker: there are four of them here, and 24 evaluations.
 func TestEndlessTemplatesKeepNobodyWaiting(t *testing.T) {
 	p := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{CPU: 3 * time.Second}})
@@ -40,7 +41,7 @@ func TestEndlessTemplatesKeepNobodyWaiting(t *testing.T) {
 	tm.evaluate = evaluateIn(p)
 	tm.restart("me")
 	t.Cleanup(func() { _ = tm.Drain(context.Background()) })
-	for i := range 3 * maxInFlight {
+	for i := range 3 * pool.MaxInFlight {
 		r := tm.named(fmt.Sprint("alpha", i), fmt.Sprint("alpha", i%3), endless)
 		if _, err := tm.Reconcile(t.Context(), r); err != nil {
 			t.Fatal(err)

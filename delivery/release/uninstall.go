@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/fence"
+	"github.com/kubeop/kubeop/delivery/release/pool"
 	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
@@ -30,7 +31,7 @@ func (e *Engine) Uninstall(ctx context.Context, req Request) (done bool, err err
 	if err := req.check(); err != nil {
 		return false, err
 	}
-	defer e.call(&req)
+	defer e.pool.NotifyNext(req.tenant())
 	former, err := e.former(ctx, req)
 	if err != nil {
 		return false, err
@@ -48,12 +49,12 @@ func (e *Engine) Uninstall(ctx context.Context, req Request) (done bool, err err
 
 // uninstall is Uninstall of one release.
 func (e *Engine) uninstall(ctx context.Context, req Request) (done bool, err error) {
-	slot := e.slot(req.key())
-	slot.mu.Lock()
-	defer slot.mu.Unlock()
-	if slot.action != decide.Settled {
-		if slot.trial != uninstalling {
-			slot.supersede()
+	slot := e.pool.Slot(req.key())
+	slot.Lock()
+	defer slot.Unlock()
+	if slot.Busy() {
+		if slot.Action().Input != uninstalling {
+			slot.Supersede()
 		}
 		return false, nil
 	}
@@ -64,7 +65,7 @@ func (e *Engine) uninstall(ctx context.Context, req Request) (done bool, err err
 	}
 	done, err = p.remove(ctx, s)
 	if done {
-		e.leave(req.key())
+		e.pool.Leave(req.key())
 	}
 	return done, err
 }
@@ -74,7 +75,7 @@ func (p *pass) remove(ctx context.Context, s decide.State) (done bool, err error
 	d := decide.Removal(s, p.want)
 	switch d.Act {
 	case decide.Settled:
-		p.slot.last = decide.Attempt{}
+		p.slot.Memory.last = decide.Attempt{}
 		return true, nil
 	case decide.Locked:
 		return false, fmt.Errorf("%w: %s", fault.ErrLocked, d.Why)
@@ -89,7 +90,7 @@ func (p *pass) remove(ctx context.Context, s decide.State) (done bool, err error
 				return false, err
 			}
 		}
-		p.slot.last = decide.Attempt{}
+		p.slot.Memory.last = decide.Attempt{}
 		return true, nil
 	}
 	d.Act = decide.Uninstall
@@ -100,7 +101,7 @@ func (p *pass) remove(ctx context.Context, s decide.State) (done bool, err error
 // vacated is nil when the objects of the uninstalled release are gone.
 func (p *pass) vacated(ctx context.Context, s decide.State) error {
 	last := s.Last()
-	if p.slot.gone == last.Number {
+	if p.slot.Memory.gone == last.Number {
 		return nil
 	}
 	conn, err := p.engine.dial(p.request)
@@ -108,23 +109,23 @@ func (p *pass) vacated(ctx context.Context, s decide.State) error {
 		return err
 	}
 	own := cluster.Objects{Client: conn.Client, Release: p.request.key(), App: p.want.App}
-	if p.slot.leaving.version != last.Version {
-		r := records.NewDriver(ctx, p.engine.records(conn, p.request, &p.slot.memory), fence.New(p.engine.opts.Now, nil), s)
+	if p.slot.Memory.leaving.version != last.Version {
+		r := records.NewDriver(ctx, p.engine.records(conn, p.request, &p.slot.Memory.records), fence.New(p.engine.opts.Now, nil), s)
 		all, err := r.Outline()
 		if err != nil {
 			return err
 		}
-		p.slot.leaving = leaving{version: last.Version, objects: all}
+		p.slot.Memory.leaving = leaving{version: last.Version, objects: all}
 	}
 	var holds []string
-	if p.slot.leaving.objects, holds, err = own.Remaining(p.slot.leaving.objects); err != nil {
+	if p.slot.Memory.leaving.objects, holds, err = own.Remaining(p.slot.Memory.leaving.objects); err != nil {
 		return err
 	}
 	if len(holds) > 0 {
 		slices.Sort(holds)
 		return &fault.Terminating{Objects: holds}
 	}
-	p.slot.gone, p.slot.leaving = last.Number, leaving{}
+	p.slot.Memory.gone, p.slot.Memory.leaving = last.Number, leaving{}
 	return nil
 }
 
@@ -139,14 +140,14 @@ func (p *pass) purge(ctx context.Context, s decide.State) error {
 	if err != nil {
 		return err
 	}
-	r := records.NewDriver(ctx, p.engine.records(conn, p.request, &p.slot.memory), fence.New(p.engine.opts.Now, nil), s)
+	r := records.NewDriver(ctx, p.engine.records(conn, p.request, &p.slot.Memory.records), fence.New(p.engine.opts.Now, nil), s)
 	return r.Drop(ctx, s)
 }
 
 // dismantle deletes the objects. The history stays, and with it what to look for, until they are gone; if that is at once,
 // it goes too when purge says so.
-func (p *pass) dismantle(d decide.Decision, purge bool) func(context.Context, *place) result {
-	return func(ctx context.Context, at *place) result {
+func (p *pass) dismantle(d decide.Decision, purge bool) func(context.Context, *pool.Worker) result {
+	return func(ctx context.Context, at *pool.Worker) result {
 		s, err := p.open(ctx, at, d)
 		if err != nil {
 			return result{err: err, world: true}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/lru"
 	"github.com/kubeop/kubeop/delivery/release/fault"
-	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // maxCachedBytes is how much of parsed charts is kept, by the size of their files.
@@ -205,7 +205,7 @@ func Values(c *chart.Chart, files []string) (map[string]any, error) {
 			return nil, fmt.Errorf("chart %s has no values file %s", c.Name(), name)
 		}
 		data := c.Raw[i].Data
-		err := manifest.NotBlownUp(data)
+		err := fault.OverLimit(yamlcheck.Aliases(data), yamlcheck.ErrTooLarge)
 		var values chartutil.Values
 		if err == nil {
 			values, err = chartutil.ReadValues(data)

@@ -19,7 +19,6 @@ import (
 	"helm.sh/helm/v3/pkg/ignore"
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
-	"github.com/kubeop/kubeop/delivery/release/manifest"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
@@ -55,7 +54,7 @@ func (c Chart) Load() (*chart.Chart, error) {
 // Parse parses the files of a chart, and notes before what it is about to read.
 func Parse(files []*loader.BufferedFile, note func(string)) (*chart.Chart, error) {
 	if err := safeToParse(files, note); err != nil {
-		return nil, fault.Render(fmt.Errorf("loading the chart: %w", err))
+		return nil, fault.Render(fmt.Errorf("loading the chart: %w", fault.OverLimit(err, yamlcheck.ErrTooLarge)))
 	}
 	note("reading the files of the chart")
 	loaded, err := loader.LoadFiles(files)
@@ -73,11 +72,11 @@ var parsedFiles = []string{"Chart.yaml", "Chart.lock", "values.yaml", "requireme
 
 // safeToParse refuses what Helm could not read within bounded memory.
 func safeToParse(files []*loader.BufferedFile, note func(string)) error {
-	n := &manifest.NodeCount{Note: note}
+	n := &yamlcheck.NodeCount{Note: note}
 	for _, f := range files {
 		if InItsChart(f.Name) == "values.schema.json" {
-			if n.Sum += yamlcheck.JSONNodes(f.Data); n.Sum > manifest.MaxNodes {
-				return fmt.Errorf("%s: %w", f.Name, manifest.ErrNodes)
+			if n.Sum += yamlcheck.JSONNodes(f.Data); n.Sum > yamlcheck.MaxNodes {
+				return fmt.Errorf("%s: %w", f.Name, yamlcheck.ErrNodes)
 			}
 		}
 		if !slices.Contains(parsedFiles, InItsChart(f.Name)) {
@@ -86,7 +85,7 @@ func safeToParse(files []*loader.BufferedFile, note func(string)) error {
 		if err := n.Text(f.Name, f.Data); err != nil {
 			return err
 		}
-		if err := manifest.NotBlownUp(f.Data); err != nil {
+		if err := yamlcheck.Aliases(f.Data); err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 	}

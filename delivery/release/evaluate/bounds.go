@@ -10,11 +10,12 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // fewNodes bounds what is left of a chart when the values have chosen its subcharts.
 func fewNodes(c *chart.Chart, note func(string)) error {
-	n := &manifest.NodeCount{Note: note}
+	n := &yamlcheck.NodeCount{Note: note}
 	for _, crd := range c.CRDObjects() {
 		if err := n.Text(crd.Filename, crd.File.Data); err != nil {
 			return err
@@ -24,9 +25,9 @@ func fewNodes(c *chart.Chart, note func(string)) error {
 	return valuesOf(n, c)
 }
 
-func valuesOf(n *manifest.NodeCount, c *chart.Chart) error {
+func valuesOf(n *yamlcheck.NodeCount, c *chart.Chart) error {
 	if !n.Tree(c.Values) {
-		return fmt.Errorf("the values of chart %s: %w", c.Name(), manifest.ErrNodes)
+		return fmt.Errorf("the values of chart %s: %w", c.Name(), yamlcheck.ErrNodes)
 	}
 	for _, sub := range c.Dependencies() {
 		if err := valuesOf(n, sub); err != nil {
@@ -38,7 +39,7 @@ func valuesOf(n *manifest.NodeCount, c *chart.Chart) error {
 
 // fewNodesIn bounds what was rendered.
 func fewNodesIn(templates map[string]string, note func(string)) error {
-	n := &manifest.NodeCount{Note: note}
+	n := &yamlcheck.NodeCount{Note: note}
 	for _, name := range slices.Sorted(maps.Keys(templates)) {
 		if manifest.NotesFile(name) {
 			continue
@@ -47,7 +48,7 @@ func fewNodesIn(templates map[string]string, note func(string)) error {
 		if err := n.Text(what, text); err != nil {
 			return fault.Render(err)
 		}
-		if err := manifest.NotBlownUp(text); errors.Is(err, fault.ErrTooLarge) {
+		if err := yamlcheck.Aliases(text); errors.Is(err, yamlcheck.ErrTooLarge) {
 			return fault.Render(fmt.Errorf("%s: %w", what, err))
 		}
 	}

@@ -115,7 +115,7 @@ func TestAliasesAreCountedWrittenOut(t *testing.T) {
 	if err := fewNodesIn(templates, func(string) {}); err != nil {
 		t.Fatalf("it is refused before: %v", err)
 	}
-	if _, err := manifest.InJSON(templates, func(string) {}); !errors.Is(err, fault.ErrTooLarge) || !strings.Contains(textOf(err), "web/templates/a.yaml renders to") {
+	if _, err := manifest.InJSON(templates, func(string) {}); !failedWith(err).TooLarge || !strings.Contains(textOf(err), "web/templates/a.yaml renders to") {
 		t.Errorf("got %v", err)
 	}
 }

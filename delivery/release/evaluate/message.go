@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // Bounds of a message between the processes. CBOR keeps what JSON does not: whether a number is whole.
@@ -99,5 +100,6 @@ func Unpack(answer []byte, out *Output) error {
 
 // failedWith is the answer that there is an error.
 func failedWith(err error) *Output {
-	return &Output{Error: err.Error(), Render: errors.Is(err, fault.ErrRender), TooLarge: errors.Is(err, fault.ErrTooLarge)}
+	tooLarge := errors.Is(err, fault.ErrTooLarge) || errors.Is(err, yamlcheck.ErrTooLarge)
+	return &Output{Error: err.Error(), Render: errors.Is(err, fault.ErrRender), TooLarge: tooLarge}
 }

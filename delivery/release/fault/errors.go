@@ -72,6 +72,14 @@ func (e *oversize) Unwrap() error { return ErrTooLarge }
 // TooLarge is an ErrTooLarge that says what is too large.
 func TooLarge(why string) error { return &oversize{why} }
 
+// OverLimit is err as an ErrTooLarge if it wraps limit, the error of another package for what is too large.
+func OverLimit(err, limit error) error {
+	if errors.Is(err, limit) {
+		return TooLarge(err.Error())
+	}
+	return err
+}
+
 // Render is err as an ErrRender.
 func Render(err error) error {
 	if errors.Is(err, ErrRender) {

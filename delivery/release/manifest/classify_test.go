@@ -40,10 +40,7 @@ func TestBadInputReadsWell(t *testing.T) {
 	}
 }
 
-func TestTooLarge(t *testing.T) {
-	if err := fault.Render(ErrNodes); !errors.Is(err, fault.ErrTooLarge) || !errors.Is(err, fault.ErrRender) {
-		t.Errorf("the nodes: %v", err)
-	}
+func TestARecordThatIsTooLargeForASecretIsTooLarge(t *testing.T) {
 	got := (&Gate{Rendered: true, Storage: tooLargeForASecret()}).Classify(errors.New("no"), mask.Of(nil))
 	if !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) {
 		t.Errorf("the record: %v", got)

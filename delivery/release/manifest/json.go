@@ -19,7 +19,7 @@ import (
 // the same objects and hooks in it, in the same order, and what is recorded of a release is written anew anyway.
 func InJSON(templates map[string]string, note func(string)) (map[string]string, error) {
 	out := maps.Clone(templates)
-	nodesLeft := MaxNodes
+	nodesLeft := yamlcheck.MaxNodes
 	for _, name := range slices.Sorted(maps.Keys(templates)) {
 		if notManifests(name) {
 			continue
@@ -30,7 +30,7 @@ func InJSON(templates map[string]string, note func(string)) (map[string]string, 
 			return nil, cmp.Or(unreadable(templates), err)
 		}
 		if nodesLeft -= yamlcheck.JSONNodes([]byte(text)); nodesLeft < 0 {
-			return nil, fault.Render(fmt.Errorf("what template %s renders to: %w", name, ErrNodes))
+			return nil, fault.Render(fmt.Errorf("what template %s renders to: %w", name, yamlcheck.ErrNodes))
 		}
 		out[name] = text
 	}

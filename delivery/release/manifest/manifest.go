@@ -75,16 +75,6 @@ func sourceOf(text string) string {
 // content.
 func endsComment(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// NotBlownUp refuses YAML that fills the memory when its aliases are written out; such is an ErrTooLarge. It is asked
-// before any other reader sees text of a tenant.
-func NotBlownUp(text []byte) error {
-	err := yamlcheck.Aliases(text)
-	if errors.Is(err, yamlcheck.ErrTooLarge) {
-		return fault.TooLarge(err.Error())
-	}
-	return err
-}
-
 func (d *Document) read(text []byte) error {
 	content, ok := Written(text)
 	if !ok {
@@ -108,8 +98,8 @@ func (d *Document) read(text []byte) error {
 
 // dataOf is a document of YAML as JSON.
 func dataOf(text []byte) ([]byte, error) {
-	if err := NotBlownUp(text); err != nil {
-		return nil, err
+	if err := yamlcheck.Aliases(text); err != nil {
+		return nil, fault.OverLimit(err, yamlcheck.ErrTooLarge)
 	}
 	return yaml.YAMLToJSON(text)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
 // postRenderers are the app's own changes to what a chart rendered. Each object is changed by itself, with kustomize's
@@ -112,8 +113,8 @@ func (p *postRenderers) patch(where string, patch kustomize.Patch) error {
 
 // patchStep reads one document of a patch; one without content is nil.
 func patchStep(text []byte, target *kustomize.Selector) (*postRender, error) {
-	if err := NotBlownUp(text); err != nil {
-		return nil, err
+	if err := yamlcheck.Aliases(text); err != nil {
+		return nil, fault.OverLimit(err, yamlcheck.ErrTooLarge)
 	}
 	data, err := yaml.YAMLToJSON(text)
 	if err != nil || string(data) == "null" {

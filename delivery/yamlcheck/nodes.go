@@ -1,26 +1,29 @@
-package manifest
+package yamlcheck
 
-import (
-	"fmt"
-
-	"github.com/kubeop/kubeop/delivery/release/fault"
-	"github.com/kubeop/kubeop/delivery/yamlcheck"
-)
+import "fmt"
 
 // MaxNodes bounds the mappings, lists and scalars of a chart's own YAML files, of its values with those of its subcharts, and of what
 // it renders: each takes a few hundred bytes where it is read. What fits into a release's record has far fewer.
 const MaxNodes = 500_000
 
 // ErrNodes is an ErrTooLarge for what has more than MaxNodes.
-var ErrNodes = fault.TooLarge(fmt.Sprintf("there are more than %d mappings, lists and values in it", MaxNodes))
+var ErrNodes error = tooManyNodes{}
+
+type tooManyNodes struct{}
+
+func (tooManyNodes) Error() string {
+	return fmt.Sprintf("there are more than %d mappings, lists and values in it", MaxNodes)
+}
+func (tooManyNodes) Unwrap() error { return ErrTooLarge }
 
 // NodeCount adds up nodes of YAML.
 type NodeCount struct {
+	// Note is called before a text is read for its nodes, with what is done.
 	Note func(string)
 	Sum  int
 }
 
-// Tree counts parsed values.
+// Tree counts parsed values, and reports whether there are at most MaxNodes.
 func (n *NodeCount) Tree(value any) bool {
 	if n.Sum++; n.Sum > MaxNodes {
 		return false
@@ -51,11 +54,11 @@ func (n *NodeCount) Text(name string, text []byte) error {
 		return nil
 	}
 	n.Note("reading " + name)
-	for document, err := range yamlcheck.Documents(text) {
+	for document, err := range Documents(text) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if n.Sum += yamlcheck.CountNodes(document); n.Sum > MaxNodes {
+		if n.Sum += CountNodes(document); n.Sum > MaxNodes {
 			return fmt.Errorf("%s: %w", name, ErrNodes)
 		}
 	}

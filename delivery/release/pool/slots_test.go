@@ -1,0 +1,54 @@
+package pool
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestLeaveDropsTheSlotUnlessItIsUsedAgain(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	p := New[int](Options{Linger: time.Minute, Now: func() time.Time { return now }})
+	gone, back, other := types.NamespacedName{Name: "gone"}, types.NamespacedName{Name: "back"}, types.NamespacedName{Name: "other"}
+	for _, key := range []types.NamespacedName{gone, back, other} {
+		p.Slot(key)
+		p.Leave(key)
+	}
+	if len(p.slots.byKey) != 3 {
+		t.Errorf("slots went before the index can know: %v", p.slots.byKey)
+	}
+	p.Slot(back)
+	now = now.Add(time.Minute + time.Second)
+	p.Leave(other)
+	if p.slots.byKey[gone] != nil || p.slots.byKey[back] == nil || p.slots.byKey[other] == nil || len(p.slots.left) != 1 {
+		t.Errorf("slots %v, left %v", p.slots.byKey, p.slots.left)
+	}
+}
+
+// TestUnusedSlotsAreDropped: a tenant may give a release any number of names. What is under way stays.
+func TestUnusedSlotsAreDropped(t *testing.T) {
+	now := time.Unix(1000, 0)
+	p := New[int](Options{Linger: time.Minute, Now: func() time.Time { return now }})
+	key := func(i int) types.NamespacedName { return types.NamespacedName{Namespace: "acme", Name: fmt.Sprint(i)} }
+	working := p.Slot(key(-1))
+	working.action.Name = "upgrading"
+	for i := range maxUnused {
+		p.Slot(key(i))
+	}
+	if len(p.slots.byKey) != maxUnused+1 {
+		t.Errorf("%d slots are kept within a day, want %d", len(p.slots.byKey), maxUnused+1)
+	}
+	now = now.Add(unusedFor)
+	recent := p.Slot(key(0))
+	for i := range maxUnused {
+		p.Slot(key(maxUnused + i))
+	}
+	if len(p.slots.byKey) > maxUnused+3 {
+		t.Errorf("%d slots are kept", len(p.slots.byKey))
+	}
+	if p.Slot(key(-1)) != working || p.Slot(key(0)) != recent {
+		t.Error("a slot that is in use is forgotten")
+	}
+}

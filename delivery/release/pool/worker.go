@@ -1,0 +1,51 @@
+package pool
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kubeop/kubeop/delivery/fair"
+)
+
+// Worker is the worker that an action holds while it works.
+type Worker struct {
+	workers *fair.Places
+	tenant  string
+
+	mu sync.Mutex
+	// idle counts the calls of Idle that are under way; release gives the worker back.
+	idle    int
+	release func()
+}
+
+// acquire waits for a worker, and reports false when the pool stops.
+func (w *Worker) acquire(stopping context.Context) bool {
+	release, err := w.workers.Enter(stopping, w.tenant)
+	if err != nil {
+		return false
+	}
+	if w.release = release; stopping.Err() != nil {
+		release()
+		return false
+	}
+	return true
+}
+
+// Idle runs f, which only waits, and lets other actions have the worker meanwhile. Calls may nest and overlap: the action has a worker again
+// when the last of them has ended.
+func (w *Worker) Idle(f func() error) error {
+	w.mu.Lock()
+	if w.idle++; w.idle == 1 {
+		w.release()
+	}
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.idle--; w.idle == 0 {
+			// The action goes on while the pool stops, too, and any number may wait, so this cannot fail.
+			w.release, _ = w.workers.Enter(context.Background(), w.tenant)
+		}
+	}()
+	return f()
+}
