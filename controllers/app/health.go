@@ -134,7 +134,7 @@ func actionOf(s *scope) *v1alpha1.HelmAction {
 	spec := s.App.Spec.Helm
 	installed := s.recordedRevision().revision <= 1
 	if s.release.outcome != nil {
-		installed = s.release.outcome.Installed
+		installed = s.release.outcome.Deployed.Installed
 	}
 	if installed {
 		return &spec.Install.HelmAction

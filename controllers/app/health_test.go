@@ -42,7 +42,7 @@ func TestTheTimeToBecomeHealthyIsThatOfTheAction(t *testing.T) {
 		timeout bool
 		want    time.Duration
 	}{
-		"an install":                   {&release.Outcome{Installed: true}, true, time.Minute},
+		"an install":                   {&release.Outcome{Deployed: release.Deployed{Installed: true}}, true, time.Minute},
 		"an upgrade":                   {&release.Outcome{}, true, 2 * time.Minute},
 		"the engine was not called":    {nil, true, time.Minute},
 		"an upgrade without a timeout": {&release.Outcome{}, false, 7 * time.Minute},

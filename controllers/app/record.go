@@ -96,13 +96,13 @@ func (s *scope) recordEntries(entries []v1alpha1.InventoryEntry) {
 // recordObjects takes what the last action left into the inventory.
 func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.Outcome) error {
 	s.inventory = v1alpha1.Inventory{Entries: s.recordedEntries()}
-	now := deployed{outcome.Deployed, outcome.Content}
+	now := deployed{outcome.Deployed.Revision, outcome.Deployed.Content}
 	if now == s.recordedRevision() {
 		return nil
 	}
-	left := make([]apply.Left, 0, len(outcome.Objects))
+	left := make([]apply.Left, 0, len(outcome.Deployed.Objects))
 	versions := map[string]string{}
-	for _, o := range outcome.Objects {
+	for _, o := range outcome.Deployed.Objects {
 		if o.Namespace != s.App.Namespace {
 			continue // What a record says of other namespaces is none of this App's.
 		}
@@ -154,8 +154,8 @@ func (f *releaseFacts) record(app *v1alpha1.App) {
 	if f.outcome == nil {
 		return
 	}
-	status.Failures, status.NextRetryAt = int64(f.outcome.Attempts), nil
-	if at := f.outcome.RetryAt; !at.IsZero() {
+	status.Failures, status.NextRetryAt = int64(f.outcome.Retry.Attempts), nil
+	if at := f.outcome.Retry.At; !at.IsZero() {
 		status.NextRetryAt = &metav1.Time{Time: at}
 	}
 	status.History = historyOf(sealedHistory(status.History, f.seal), f.outcome)
@@ -171,8 +171,8 @@ func (f *releaseFacts) newest(status *v1alpha1.AppStatus) *v1alpha1.ReleaseStatu
 	info := f.outcome.Release
 	now := &v1alpha1.ReleaseStatus{
 		Name: info.Name, Revision: info.Revision, Status: info.Status, Chart: info.Chart, AppVersion: info.AppVersion,
-		Deployed: f.outcome.Deployed, Content: f.outcome.Content,
-		Proven: f.proven || f.provenBefore(status, deployed{f.outcome.Deployed, f.outcome.Content}),
+		Deployed: f.outcome.Deployed.Revision, Content: f.outcome.Deployed.Content,
+		Proven: f.proven || f.provenBefore(status, deployed{f.outcome.Deployed.Revision, f.outcome.Deployed.Content}),
 	}
 	for _, snapshot := range status.History {
 		if snapshot.Revision == info.Revision && now.Chart == "" {
@@ -205,11 +205,11 @@ func sealedHistory(recorded []v1alpha1.ReleaseSnapshot, seal digest.Seal) []v1al
 // historyOf brings the recorded history to what Helm keeps, newest first.
 func historyOf(recorded []v1alpha1.ReleaseSnapshot, outcome *release.Outcome) []v1alpha1.ReleaseSnapshot {
 	known := map[int]v1alpha1.ReleaseSnapshot{}
-	for _, snapshot := range slices.Concat(recorded, outcome.History) {
+	for _, snapshot := range slices.Concat(recorded, outcome.Records.Snapshots) {
 		known[snapshot.Revision] = snapshot
 	}
 	var history []v1alpha1.ReleaseSnapshot
-	for revision, state := range outcome.Revisions {
+	for revision, state := range outcome.Records.Statuses {
 		if snapshot, ok := known[revision]; ok {
 			snapshot.Status = state
 			history = append(history, snapshot)
@@ -223,11 +223,11 @@ func historyOf(recorded []v1alpha1.ReleaseSnapshot, outcome *release.Outcome) []
 // person deployed it is not known what it holds.
 func clusterScopedNow(recorded []v1alpha1.InventoryEntry, outcome release.Outcome) []v1alpha1.InventoryEntry {
 	before := record.ClusterScoped(recorded)
-	if outcome.Content == "" {
+	if outcome.Deployed.Content == "" {
 		return before
 	}
 	var now []v1alpha1.InventoryEntry
-	for _, o := range outcome.Shared {
+	for _, o := range outcome.Deployed.Shared {
 		e := v1alpha1.InventoryEntry{ID: idOf(o.Ref).String(), Version: o.Version}
 		if o.Kept {
 			e.Policy = v1alpha1.PolicyDisabled

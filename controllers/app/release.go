@@ -54,7 +54,7 @@ func (r *releaser) release(ctx context.Context, s *scope) error {
 	if err != nil {
 		return releaseError(err)
 	}
-	if outcome.Accepted && (request.Force || request.Reset) {
+	if outcome.Accepted && (request.Manual.Force || request.Manual.Reset) {
 		s.release.accepted = true
 		if err := step.Checkpoint(ctx); err != nil {
 			return err
@@ -105,33 +105,41 @@ func (r *releaser) request(ctx context.Context, s *scope) release.Request {
 	spec := app.Spec.Helm
 	recorded := s.recordedRevision()
 	return release.Request{
-		App:              s.Key(),
-		Name:             releaseName(s.App),
-		Namespace:        s.App.Namespace,
-		User:             kube.DeployerOf(s.App.Namespace),
-		Chart:            s.found.Chart,
-		Values:           s.values,
-		ChartValuesFiles: spec.ChartValuesFiles,
-		PostRenderers:    spec.PostRenderers,
-		CommonMetadata:   spec.CommonMetadata,
-		Actions:          spec.HelmActions,
-		Ignore:           app.Spec.Drift.Ignore,
-		Timeout:          s.App.Spec.Within(),
-		Admit:            r.admitter.admitRendered(s),
-		Refused:          refused,
-		Weigh:            r.admitter.weigh(s),
-		Allowance:        r.admitter.allowance(s),
-		Retry:            func(attempts int) time.Duration { return retryAfter(app, attempts) },
-		Proven:           s.release.provenBefore(&s.App.Status, recorded),
-		Force:            s.Forced(),
-		Reset:            s.Reset(),
-		Asked:            s.App.Annotations[meta.ForceRequestAnnotation] + "/" + s.App.Annotations[subject.ResetAnnotation],
-		Known:            recorded.revision,
-		KnownContent:     recorded.content,
-		Unmoved:          r.unmoved(ctx, s),
-		Owned:            owned(s),
-		Tenant:           s.Owner.Tenant,
-		Sensitive:        s.Sensitive(),
+		App:       s.Key(),
+		Tenant:    s.Owner.Tenant,
+		Name:      releaseName(s.App),
+		Namespace: s.App.Namespace,
+		User:      kube.DeployerOf(s.App.Namespace),
+		Input: release.Input{
+			Chart:          s.found.Chart,
+			Values:         s.values,
+			ValuesFiles:    spec.ChartValuesFiles,
+			PostRenderers:  spec.PostRenderers,
+			CommonMetadata: spec.CommonMetadata,
+		},
+		Actions: spec.HelmActions,
+		Timeout: s.App.Spec.Within(),
+		Ignore:  app.Spec.Drift.Ignore,
+		Policy: release.Policy{
+			Admit:     r.admitter.admitRendered(s),
+			Refused:   refused,
+			Weigh:     r.admitter.weigh(s),
+			Allowance: r.admitter.allowance(s),
+			Retry:     func(attempts int) time.Duration { return retryAfter(app, attempts) },
+			Owned:     owned(s),
+		},
+		Recorded: release.Recorded{
+			Revision: recorded.revision,
+			Content:  recorded.content,
+			Proven:   s.release.provenBefore(&s.App.Status, recorded),
+			Unmoved:  r.unmoved(ctx, s),
+		},
+		Manual: release.Manual{
+			Force: s.Forced(),
+			Reset: s.Reset(),
+			ID:    s.App.Annotations[meta.ForceRequestAnnotation] + "/" + s.App.Annotations[subject.ResetAnnotation],
+		},
+		Sensitive: s.Sensitive(),
 	}
 }
 
@@ -173,7 +181,7 @@ func (r *releaser) unmoved(ctx context.Context, s *scope) func(*unstructured.Uns
 
 // test runs the chart's tests, once for each revision, when it is healthy.
 func (r *releaser) test(ctx context.Context, s *scope) error {
-	switch outcome := s.release.outcome; outcome.Test {
+	switch outcome := s.release.outcome; outcome.Test.Result {
 	case "Succeeded":
 		s.release.proven = true
 		return nil
@@ -182,7 +190,7 @@ func (r *releaser) test(ctx context.Context, s *scope) error {
 		if s.release.proven {
 			return nil
 		}
-		return step.FailAfter(v1alpha1.TestFailedReason, time.Minute, fmt.Errorf("a test of the chart failed: %s", outcome.TestWhy))
+		return step.FailAfter(v1alpha1.TestFailedReason, time.Minute, fmt.Errorf("a test of the chart failed: %s", outcome.Test.Why))
 	}
 	request := r.request(ctx, s)
 	outcome, err := r.engine.Test(ctx, request)
@@ -190,7 +198,7 @@ func (r *releaser) test(ctx context.Context, s *scope) error {
 	case err != nil:
 		return releaseError(err)
 	case outcome.Failed != nil:
-		pause := max(outcome.RetryAt.Sub(s.Now()), 100*time.Millisecond)
+		pause := max(outcome.Retry.At.Sub(s.Now()), 100*time.Millisecond)
 		return step.FailAfter(v1alpha1.RetryingReason, pause, outcome.Failed)
 	case outcome.Running:
 		return awaitAction(s, "test", outcome, fmt.Errorf("testing release %s", request.Name))
@@ -203,7 +211,7 @@ func (r *releaser) test(ctx context.Context, s *scope) error {
 // is: there is nothing to return to. A release that once was healthy is no bad upgrade: what ails it now is something else.
 func (r *releaser) markFailed(ctx context.Context, s *scope, why error) error {
 	outcome := s.release.outcome
-	if outcome == nil || outcome.Installed || s.release.provenBefore(&s.App.Status, deployed{outcome.Deployed, outcome.Content}) {
+	if outcome == nil || outcome.Deployed.Installed || s.release.provenBefore(&s.App.Status, deployed{outcome.Deployed.Revision, outcome.Deployed.Content}) {
 		return why
 	}
 	done, err := r.engine.MarkFailed(ctx, r.request(ctx, s), why.Error())

@@ -22,13 +22,13 @@ func TestHowAReleaseEnds(t *testing.T) {
 	const interval, due = time.Hour, 7 * time.Second
 	now := time.Unix(0, 0)
 	failed := func(change func(*release.Outcome)) error {
-		outcome := release.Outcome{Failed: errors.New("it broke"), Deployed: 3, Attempts: 2, RetryAt: now.Add(due)}
+		outcome := release.Outcome{Failed: errors.New("it broke"), Deployed: release.Deployed{Revision: 3}, Retry: release.Retry{Attempts: 2, At: now.Add(due)}}
 		change(&outcome)
 		r := &releaser{admitter: &admitter{}}
 		return r.failed(scopeOf(&v1alpha1.App{}, r), outcome)
 	}
 	mended := func(m *release.Remediation) func(*release.Outcome) {
-		return func(o *release.Outcome) { o.Held, o.Remediation = true, m }
+		return func(o *release.Outcome) { o.Retry.Held, o.Remediation = true, m }
 	}
 	because := func(err error) func(*release.Outcome) {
 		return func(o *release.Outcome) { o.Failed = fmt.Errorf("it broke: %w", err) }
@@ -41,10 +41,10 @@ func TestHowAReleaseEnds(t *testing.T) {
 		stalled bool
 	}{
 		"an upgrade":            {err: failed(func(*release.Outcome) {}), reason: v1alpha1.UpgradeFailedReason, after: due},
-		"an install":            {err: failed(func(o *release.Outcome) { o.Deployed = 0 }), reason: v1alpha1.InstallFailedReason, after: due},
+		"an install":            {err: failed(func(o *release.Outcome) { o.Deployed.Revision = 0 }), reason: v1alpha1.InstallFailedReason, after: due},
 		"the world":             {err: failed(func(o *release.Outcome) { o.World = true }), reason: v1alpha1.RetryingReason, after: due},
-		"a test":                {err: failed(func(o *release.Outcome) { o.Test = "Failed" }), reason: v1alpha1.TestFailedReason, after: due},
-		"one that is overdue":   {err: failed(func(o *release.Outcome) { o.RetryAt = now.Add(-due) }), reason: v1alpha1.UpgradeFailedReason, after: 100 * time.Millisecond},
+		"a test":                {err: failed(func(o *release.Outcome) { o.Test.Result = "Failed" }), reason: v1alpha1.TestFailedReason, after: due},
+		"one that is overdue":   {err: failed(func(o *release.Outcome) { o.Retry.At = now.Add(-due) }), reason: v1alpha1.UpgradeFailedReason, after: 100 * time.Millisecond},
 		"what may not be":       {err: failed(because(&fault.NotAllowed{Err: errors.New("a Node")})), reason: v1alpha1.NotAllowedReason, says: "a Node", after: interval, stalled: true},
 		"what does not render":  {err: failed(because(fault.ErrRender)), reason: v1alpha1.RenderFailedReason, after: interval, stalled: true},
 		"what is too large":     {err: failed(because(errors.Join(fault.ErrRender, fault.ErrTooLarge))), reason: v1alpha1.TooLargeReason, after: interval, stalled: true},

@@ -38,7 +38,7 @@ func releaseError(err error) error {
 // failed separates charts that cannot succeed from attempts that are repeated.
 func (r *releaser) failed(s *scope, outcome release.Outcome) error {
 	s.Settled() // The next try begins quietly again.
-	pause := max(outcome.RetryAt.Sub(s.Now()), 100*time.Millisecond)
+	pause := max(outcome.Retry.At.Sub(s.Now()), 100*time.Millisecond)
 	switch {
 	case errors.As(outcome.Failed, new(*fault.ClaimsInTheWay)):
 		return prune.ClaimsInTheWay(outcome.Failed, "or have the chart go on with it as it is")
@@ -53,7 +53,7 @@ func (r *releaser) failed(s *scope, outcome release.Outcome) error {
 		return step.Stop(v1alpha1.TooLargeReason, outcome.Failed)
 	case errors.Is(outcome.Failed, fault.ErrRender):
 		return step.Stop(v1alpha1.RenderFailedReason, outcome.Failed)
-	case outcome.Held:
+	case outcome.Retry.Held:
 		return step.Stop(v1alpha1.HeldReason, held(outcome))
 	}
 	return step.FailAfter(failureReason(outcome), pause, r.admitter.lowered(s, outcome.Failed))
@@ -63,9 +63,9 @@ func failureReason(outcome release.Outcome) string {
 	switch {
 	case outcome.World:
 		return v1alpha1.RetryingReason
-	case outcome.Test == "Failed":
+	case outcome.Test.Result == "Failed":
 		return v1alpha1.TestFailedReason
-	case outcome.Deployed == 0:
+	case outcome.Deployed.Revision == 0:
 		return v1alpha1.InstallFailedReason
 	}
 	return v1alpha1.UpgradeFailedReason
@@ -80,8 +80,8 @@ func held(outcome release.Outcome) error {
 		done = "uninstalled"
 	}
 	times := "once"
-	if outcome.Attempts > 1 {
-		times = fmt.Sprintf("%d times", outcome.Attempts)
+	if outcome.Retry.Attempts > 1 {
+		times = fmt.Sprintf("%d times", outcome.Retry.Attempts)
 	}
 	return fmt.Errorf("failed %s and was %s; held until chart or values change, or the annotation %s asks for another try: %w",
 		times, done, meta.ForceRequestAnnotation, outcome.Failed)

@@ -34,8 +34,10 @@ import (
 func TestHistoryFollowsStorage(t *testing.T) {
 	recorded := []v1alpha1.ReleaseSnapshot{{Revision: 3, Status: "deployed", Chart: "web"}, {Revision: 2, Status: "superseded"}, {Revision: 1, Status: "superseded"}}
 	outcome := &release.Outcome{
-		History:   []v1alpha1.ReleaseSnapshot{{Revision: 4, Status: "deployed", Chart: "web"}, {Revision: 9, Status: "failed"}},
-		Revisions: map[int]string{4: "deployed", 3: "superseded", 2: "superseded", 5: "failed"},
+		Records: release.Records{
+			Snapshots: []v1alpha1.ReleaseSnapshot{{Revision: 4, Status: "deployed", Chart: "web"}, {Revision: 9, Status: "failed"}},
+			Statuses:  map[int]string{4: "deployed", 3: "superseded", 2: "superseded", 5: "failed"},
+		},
 	}
 	want := []v1alpha1.ReleaseSnapshot{{Revision: 4, Status: "deployed", Chart: "web"}, {Revision: 3, Status: "superseded", Chart: "web"}, {Revision: 2, Status: "superseded"}}
 	if diff := cmp.Diff(want, historyOf(recorded, outcome)); diff != "" {
@@ -73,11 +75,11 @@ func TestWhatAReleaseOutcomeIsCalled(t *testing.T) {
 		outcome release.Outcome
 		want    string
 	}{
-		"the world":               {release.Outcome{World: true, Deployed: 1}, v1alpha1.RetryingReason},
+		"the world":               {release.Outcome{World: true, Deployed: release.Deployed{Revision: 1}}, v1alpha1.RetryingReason},
 		"a first install":         {release.Outcome{}, v1alpha1.InstallFailedReason},
-		"an upgrade":              {release.Outcome{Deployed: 2}, v1alpha1.UpgradeFailedReason},
-		"tests":                   {release.Outcome{Deployed: 2, Test: "Failed"}, v1alpha1.TestFailedReason},
-		"the world, after a test": {release.Outcome{World: true, Test: "Failed"}, v1alpha1.RetryingReason},
+		"an upgrade":              {release.Outcome{Deployed: release.Deployed{Revision: 2}}, v1alpha1.UpgradeFailedReason},
+		"tests":                   {release.Outcome{Deployed: release.Deployed{Revision: 2}, Test: release.Test{Result: "Failed"}}, v1alpha1.TestFailedReason},
+		"the world, after a test": {release.Outcome{World: true, Test: release.Test{Result: "Failed"}}, v1alpha1.RetryingReason},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +93,7 @@ func TestWhatAReleaseOutcomeIsCalled(t *testing.T) {
 
 func TestHeldSaysWhatWasDone(t *testing.T) {
 	rolledBack := &release.Remediation{Kind: v1alpha1.RemediationRollback, To: 3}
-	outcome := release.Outcome{Held: true, Attempts: 2, Failed: errors.New("Deployment/web: no"), Remediation: rolledBack}
+	outcome := release.Outcome{Retry: release.Retry{Held: true, Attempts: 2}, Failed: errors.New("Deployment/web: no"), Remediation: rolledBack}
 	const want = "failed 2 times and was rolled back to revision 3; held until chart or values change, or the annotation reconcile.fluxcd.io/forceAt asks for another try: Deployment/web: no"
 	if got := held(outcome).Error(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)

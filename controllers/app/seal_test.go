@@ -28,8 +28,8 @@ func TestAReleaseThatWasToldPlainlyIsKnown(t *testing.T) {
 		t.Errorf("the recorded revision is %+v", got)
 	}
 	s.release.outcome = &release.Outcome{
-		Release: release.Info{Name: "web", Revision: 2, Status: "deployed"}, Deployed: 2, Content: seal.Of(content),
-		Revisions: map[int]string{2: "deployed", 1: "superseded"},
+		Release: release.Info{Name: "web", Revision: 2, Status: "deployed"}, Deployed: release.Deployed{Revision: 2, Content: seal.Of(content)},
+		Records: release.Records{Statuses: map[int]string{2: "deployed", 1: "superseded"}},
 	}
 	s.release.record(app)
 	if !app.Status.Release.Proven || app.Status.Release.Content != seal.Of(content) {
@@ -42,7 +42,7 @@ func TestAReleaseThatWasToldPlainlyIsKnown(t *testing.T) {
 	if diff := cmp.Diff(want, app.Status.History); diff != "" {
 		t.Errorf("the history (-want +got):\n%s", diff)
 	}
-	s.release.outcome.Content = seal.Of("another")
+	s.release.outcome.Deployed.Content = seal.Of("another")
 	if s.release.record(app); app.Status.Release.Proven {
 		t.Error("another revision of the same number is told to be proven")
 	}

@@ -34,7 +34,7 @@ func (r *releaser) uninstall(ctx context.Context, s *scope) error {
 func (r *releaser) uninstallRelease(ctx context.Context, s *scope, claimsGo bool) error {
 	request := r.request(ctx, s)
 	if claimsGo {
-		request.Owned = func(context.Context) (map[types.UID][]string, error) { return nil, nil }
+		request.Policy.Owned = func(context.Context) (map[types.UID][]string, error) { return nil, nil }
 	}
 	done, err := r.engine.Uninstall(ctx, request)
 	var leaving *fault.Terminating

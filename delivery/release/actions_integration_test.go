@@ -71,19 +71,19 @@ func TestTests(t *testing.T) {
 			if test.change != nil {
 				test.change(&r.Actions.Test)
 			}
-			r.Retry = later
-			if out := tm.deploy(r); out.Test != "" {
-				t.Errorf("before the tests: %q", out.Test)
+			r.Policy.Retry = later
+			if out := tm.deploy(r); out.Test.Result != "" {
+				t.Errorf("before the tests: %q", out.Test.Result)
 			}
 			if out, err := tm.Test(t.Context(), r); !out.Running || err != nil {
 				t.Fatal(out, err)
 			}
 			tm.await(r)
 			out := tm.settle(r)
-			if out.Test != test.test || (out.Failed != nil) != test.failed || (out.TestWhy != "") != (test.test == decide.TestFailed) {
+			if out.Test.Result != test.test || (out.Failed != nil) != test.failed || (out.Test.Why != "") != (test.test == decide.TestFailed) {
 				t.Errorf("got %+v", out)
 			}
-			if test.failed && (out.World || out.Attempts != 1 || !strings.HasPrefix(out.Failed.Error(), "tests failed: ")) {
+			if test.failed && (out.World || out.Retry.Attempts != 1 || !strings.HasPrefix(out.Failed.Error(), "tests failed: ")) {
 				t.Errorf("failed with %v: %+v", out.Failed, out)
 			}
 			if ran := tm.versions()["configmaps/a"] != ""; ran != test.ran {
@@ -103,7 +103,7 @@ func TestTestsThatTheWorldPreventsArePaused(t *testing.T) {
 	tm.restart("me")
 	hook := strings.Replace(configMap, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: test\n", 1)
 	r := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/t.yaml": hook})))
-	r.Actions.Test.Enable, r.Retry = true, minutes
+	r.Actions.Test.Enable, r.Policy.Retry = true, minutes
 	tm.deploy(r)
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{"count/configmaps": resource.MustParse("0")},
@@ -116,11 +116,11 @@ func TestTestsThatTheWorldPreventsArePaused(t *testing.T) {
 	}
 	tm.await(r)
 	for range 2 {
-		if out := tm.deploy(r); out.Test != "" {
+		if out := tm.deploy(r); out.Test.Result != "" {
 			t.Errorf("got %+v", out)
 		}
 		out, err := tm.Test(t.Context(), r)
-		if err != nil || out.Running || out.Failed == nil || !out.World || !out.RetryAt.Equal(noon.Add(time.Minute)) {
+		if err != nil || out.Running || out.Failed == nil || !out.World || !out.Retry.At.Equal(noon.Add(time.Minute)) {
 			t.Fatalf("got %+v, %v", out, err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestKeptHistory(t *testing.T) {
 				t.Errorf("it is gone, and was asked for by %v", got)
 			}
 			out := tm.deploy(r)
-			if !out.Installed {
+			if !out.Deployed.Installed {
 				t.Error("it was installed")
 			}
 			if want := 1; replace && out.Release.Revision != 2 || !replace && out.Release.Revision != want {
@@ -195,23 +195,23 @@ func TestValues(t *testing.T) {
 	tm := newTeam(t)
 	files := sources.ChartFolder(fourObjects(map[string]string{"values-prod.yaml": "color: prod\n"}))
 	r := tm.request(files)
-	r.ChartValuesFiles = []string{"values-prod.yaml"}
+	r.Input.ValuesFiles = []string{"values-prod.yaml"}
 	tm.deploy(r)
 	if got := tm.color(); got != "prod" {
 		t.Errorf("with a values file of the chart: %s", got)
 	}
-	r.Values = map[string]any{"color": "red"}
+	r.Input.Values = map[string]any{"color": "red"}
 	tm.deploy(r)
 	if got := tm.color(); got != "red" {
 		t.Errorf("with a value over it: %s", got)
 	}
-	r.Values, r.ChartValuesFiles = map[string]any{"other": 1}, nil
+	r.Input.Values, r.Input.ValuesFiles = map[string]any{"other": 1}, nil
 	r.Actions.Upgrade.PreserveValues = true
 	tm.deploy(r)
 	if got := tm.color(); got != "red" {
 		t.Errorf("with the last values preserved: %s", got)
 	}
-	r.Values, r.Actions.Upgrade.PreserveValues = map[string]any{}, false
+	r.Input.Values, r.Actions.Upgrade.PreserveValues = map[string]any{}, false
 	tm.deploy(r)
 	if got := tm.color(); got != "blue" {
 		t.Errorf("with no values: %s", got)

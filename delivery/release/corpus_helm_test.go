@@ -204,10 +204,10 @@ func (s *side) wanted(st step, values string) Request {
 	s.Helper()
 	dir := filepath.Join(s.charts, st.chart)
 	r := s.request(os.DirFS(dir))
-	r.Chart.Digest = dir
+	r.Input.Chart.Digest = dir
 	r.Timeout = time.Minute
-	r.Admit = s.check
-	if err := yaml.Unmarshal([]byte(values), &r.Values); err != nil {
+	r.Policy.Admit = s.check
+	if err := yaml.Unmarshal([]byte(values), &r.Input.Values); err != nil {
 		s.Fatal(err)
 	}
 	configure(&r, st.actions)

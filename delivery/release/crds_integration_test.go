@@ -119,8 +119,8 @@ func TestAChartWithCRDsAndInstances(t *testing.T) {
 	}
 	tm.mayDefine()
 	out = tm.deploy(tm.request(tm.withCRD("old"), "again=1"))
-	if len(out.Objects) != 1 {
-		t.Errorf("objects %v", out.Objects)
+	if len(out.Deployed.Objects) != 1 {
+		t.Errorf("objects %v", out.Deployed.Objects)
 	}
 	tm.deploy(tm.request(tm.withCRD("new")))
 	crd, err := tm.crd("things." + tm.namespace + ".example.com")
@@ -290,7 +290,7 @@ func TestAHookDeletesNothingOfEverybodys(t *testing.T) {
 	}
 	hook := "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: " + tm.namespace + ", annotations: {helm.sh/hook: pre-install}}\nvalue: 1\n"
 	r := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/hook.yaml": hook})))
-	r.Admit = func(objects []*unstructured.Unstructured) error {
+	r.Policy.Admit = func(objects []*unstructured.Unstructured) error {
 		for _, o := range objects {
 			o.SetLabels(map[string]string{decide.AppLabel: "shop"})
 		}

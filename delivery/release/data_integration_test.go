@@ -141,7 +141,7 @@ func TestWhatOwnsClaimsIsInTheWay(t *testing.T) {
 		},
 		"remediation by uninstallation": func(tm *team, _ Request) error {
 			bad := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/db.yaml": statefulSet, "templates/z.yaml": refused})))
-			bad.Retry = later
+			bad.Policy.Retry = later
 			bad.Actions.Remediation = v1alpha1.HelmRemediation{Retries: new(int32), Strategy: v1alpha1.RemediationUninstall}
 			_ = settled(tm, bad)
 			out, err := tm.Reconcile(t.Context(), bad)
@@ -168,7 +168,7 @@ func TestWhatOwnsClaimsIsInTheWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
 			r := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/db.yaml": statefulSet})))
-			r.Retry = later
+			r.Policy.Retry = later
 			tm.deploy(r)
 			db := tm.set()
 			before := tm.makeData(metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: db.UID})
@@ -183,7 +183,7 @@ func TestWhatOwnsClaimsIsInTheWay(t *testing.T) {
 			}
 			tm.configMap("web") // Nothing else went either.
 
-			r.Retry, r.Owned = soon, func(context.Context) (map[types.UID][]string, error) { return nil, nil }
+			r.Policy.Retry, r.Policy.Owned = soon, func(context.Context) (map[types.UID][]string, error) { return nil, nil }
 			tm.catchUp()
 			tm.uninstall(r)
 		})
@@ -229,7 +229,7 @@ func TestAHookDeletesNoData(t *testing.T) {
 		tm := newTeam(t)
 		before := tm.makeData()
 		r := tm.request(hooked)
-		r.Retry = later
+		r.Policy.Retry = later
 		if out := tm.settle(r); out.Failed == nil || !strings.Contains(out.Failed.Error(), "PersistentVolumeClaim/data exists, and no hook deletes it") {
 			t.Errorf("got %v", out.Failed)
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 func input(change ...func(*Request)) *Request {
-	r := &Request{Name: "web", Namespace: "team", Chart: charts.Chart{Digest: "sha256:1"}, Values: map[string]any{"a": 1, "b": map[string]any{"c": "x"}}}
+	r := &Request{Name: "web", Namespace: "team", Input: Input{Chart: charts.Chart{Digest: "sha256:1"}, Values: map[string]any{"a": 1, "b": map[string]any{"c": "x"}}}}
 	for _, c := range change {
 		c(r)
 	}
@@ -36,22 +36,22 @@ func TestDigestChangesWithTheInput(t *testing.T) {
 		trial bool
 	}{
 		"same":              {func(*Request) {}, true, false},
-		"other order":       {func(r *Request) { r.Values = map[string]any{"b": map[string]any{"c": "x"}, "a": 1} }, true, false},
-		"other number type": {func(r *Request) { r.Values["a"] = float64(1) }, true, false},
+		"other order":       {func(r *Request) { r.Input.Values = map[string]any{"b": map[string]any{"c": "x"}, "a": 1} }, true, false},
+		"other number type": {func(r *Request) { r.Input.Values["a"] = float64(1) }, true, false},
 		"other user":        {func(r *Request) { r.User = "someone" }, true, false},
-		"chart":             {func(r *Request) { r.Chart.Digest = "sha256:2" }, false, false},
+		"chart":             {func(r *Request) { r.Input.Chart.Digest = "sha256:2" }, false, false},
 		"name":              {func(r *Request) { r.Name = "api" }, false, false},
-		"value":             {func(r *Request) { r.Values["a"] = 2 }, false, false},
-		"nested value":      {func(r *Request) { r.Values["b"] = map[string]any{"c": "y"} }, false, false},
-		"no values":         {func(r *Request) { r.Values = nil }, false, false},
-		"values file":       {func(r *Request) { r.ChartValuesFiles = []string{"prod.yaml"} }, false, false},
-		"common metadata":   {func(r *Request) { r.CommonMetadata = &v1alpha1.CommonMetadata{} }, false, false},
-		"renderer":          {func(r *Request) { r.PostRenderers = make([]v1alpha1.PostRenderer, 1) }, false, false},
+		"value":             {func(r *Request) { r.Input.Values["a"] = 2 }, false, false},
+		"nested value":      {func(r *Request) { r.Input.Values["b"] = map[string]any{"c": "y"} }, false, false},
+		"no values":         {func(r *Request) { r.Input.Values = nil }, false, false},
+		"values file":       {func(r *Request) { r.Input.ValuesFiles = []string{"prod.yaml"} }, false, false},
+		"common metadata":   {func(r *Request) { r.Input.CommonMetadata = &v1alpha1.CommonMetadata{} }, false, false},
+		"renderer":          {func(r *Request) { r.Input.PostRenderers = make([]v1alpha1.PostRenderer, 1) }, false, false},
 		"remediation":       {func(r *Request) { r.Actions.Remediation.Strategy = v1alpha1.RemediationNone }, true, false},
 		"drift":             {func(r *Request) { r.Ignore = make([]v1alpha1.IgnoreRule, 1) }, true, false},
 		"wait":              {func(r *Request) { r.Actions.Wait = true }, true, true},
 		"force":             {func(r *Request) { r.Actions.Upgrade.Force = true }, true, true},
-		"null is a value":   {func(r *Request) { r.Values["z"] = nil }, false, false},
+		"null is a value":   {func(r *Request) { r.Input.Values["z"] = nil }, false, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,21 +70,21 @@ func TestDigestChangesWithTheInput(t *testing.T) {
 }
 
 func TestDigestOfNoValues(t *testing.T) {
-	none, _, err := input(func(r *Request) { r.Values = nil }).digests()
+	none, _, err := input(func(r *Request) { r.Input.Values = nil }).digests()
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty, _, err := input(func(r *Request) { r.Values = map[string]any{} }).digests()
+	empty, _, err := input(func(r *Request) { r.Input.Values = map[string]any{} }).digests()
 	if err != nil || none != empty {
 		t.Errorf("nil is %s, empty is %s, %v", none, empty, err)
 	}
 }
 
 func TestDigestErrors(t *testing.T) {
-	if _, _, err := input(func(r *Request) { r.Chart.Digest = "" }).digests(); err == nil {
+	if _, _, err := input(func(r *Request) { r.Input.Chart.Digest = "" }).digests(); err == nil {
 		t.Error("a chart without digest has one")
 	}
-	_, _, err := input(func(r *Request) { r.Values["a"] = func() {} }).digests()
+	_, _, err := input(func(r *Request) { r.Input.Values["a"] = func() {} }).digests()
 	if !errors.Is(err, fault.ErrRender) {
 		t.Errorf("got %v, want ErrRender", err)
 	}

@@ -20,7 +20,7 @@ import (
 
 // Drift compares the suspects, those of them that are objects of the deployed revision, with its manifest, and corrects
 // them if it is told to: object by object, without a revision. Only fields that the chart sets count, and only as the API server
-// understands them: it is asked what it would make of the difference. Fields that req.Ignore names, and
+// understands them: it is asked what it would make of the difference. Fields that Request.Ignore names, and
 // those set through the scale subresource, do not count. It blocks for a few
 // requests per suspect, and fails with ErrLocked while an action runs. Differences come back beside an error, which is
 // about the objects that could not be compared or corrected.

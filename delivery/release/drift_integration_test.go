@@ -113,7 +113,7 @@ func TestDrift(t *testing.T) {
 			out := tm.deploy(r)
 			test.edit(tm)
 			var refs []cluster.Ref
-			for _, a := range out.Objects {
+			for _, a := range out.Deployed.Objects {
 				refs = append(refs, a.Ref)
 			}
 			before := tm.settled()

@@ -259,15 +259,13 @@ func (t *team) request(files fs.FS, values ...string) Request {
 		Name:      "web",
 		Namespace: t.namespace,
 		User:      deployer(t.namespace),
-		Chart:     charts.Chart{Files: files, Digest: fmt.Sprintf("%p", files)},
-		Values:    map[string]any{},
+		Input:     Input{Chart: charts.Chart{Files: files, Digest: fmt.Sprintf("%p", files)}, Values: map[string]any{}},
 		Timeout:   2 * time.Second,
-		Admit:     t.admit,
-		Owned:     t.owned,
+		Policy:    Policy{Admit: t.admit, Owned: t.owned},
 	}
 	for _, v := range values {
 		key, value, _ := strings.Cut(v, "=")
-		r.Values[key] = value
+		r.Input.Values[key] = value
 	}
 	return r
 }

@@ -53,7 +53,7 @@ func TestWarningsAreTold(t *testing.T) {
 	if diff := cmp.Diff([]string{`warning of the API server: unknown field "***"`, `warning of the API server: unknown field "date"`}, slices.Sorted(slices.Values(out.Log))); diff != "" {
 		t.Error(diff)
 	}
-	r.Known, r.KnownContent = out.Deployed, out.Content
+	r.Recorded.Revision, r.Recorded.Content = out.Deployed.Revision, out.Deployed.Content
 	if again := tm.deploy(r); len(again.Log) > 0 {
 		t.Errorf("told again: %q", again.Log)
 	}
@@ -64,7 +64,7 @@ func TestARevisionByHandOverAHeldInput(t *testing.T) {
 	tm.deploy(tm.good("blue"))
 	bad := tm.broken()
 	bad.Actions.Remediation.Retries = new(int32)
-	if out := tm.settleProven(bad); !out.Held || out.Why != "" {
+	if out := tm.settleProven(bad); !out.Retry.Held || out.Why != "" {
 		t.Fatalf("got %+v", out)
 	}
 	tm.catchUp()
@@ -75,7 +75,7 @@ func TestARevisionByHandOverAHeldInput(t *testing.T) {
 	}
 	tm.catchUp()
 	out := tm.settle(bad)
-	if !out.Held || out.Failed == nil || !strings.Contains(out.Why, "was made by hand") || !strings.HasSuffix(out.Why, "; this input is held and not returned to") {
+	if !out.Retry.Held || out.Failed == nil || !strings.Contains(out.Why, "was made by hand") || !strings.HasSuffix(out.Why, "; this input is held and not returned to") {
 		t.Errorf("got %+v", out)
 	}
 }

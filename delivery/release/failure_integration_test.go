@@ -74,7 +74,7 @@ func TestRenderingFails(t *testing.T) {
 				t.Errorf("something was written: %v", left)
 			}
 			tm.requests.take()
-			if again := tm.settle(r); !errors.Is(again.Failed, fault.ErrRender) || again.Attempts != 1 {
+			if again := tm.settle(r); !errors.Is(again.Failed, fault.ErrRender) || again.Retry.Attempts != 1 {
 				t.Errorf("the second look: %v", again)
 			}
 		})
@@ -87,7 +87,7 @@ func TestABadInputLeavesTheReleaseAlone(t *testing.T) {
 	tm.deploy(good)
 	before := tm.versions()
 	out := tm.settle(tm.request(sources.ChartFolder(web(map[string]string{"templates/a.yaml": "{{ fail \"no\" }}"}))))
-	if !errors.Is(out.Failed, fault.ErrRender) || out.Release.Revision != 1 || len(out.Objects) != 3 {
+	if !errors.Is(out.Failed, fault.ErrRender) || out.Release.Revision != 1 || len(out.Deployed.Objects) != 3 {
 		t.Errorf("got %v", out)
 	}
 	tm.deploy(good)
@@ -101,22 +101,22 @@ func TestAFailedInstallIsInstalledAgain(t *testing.T) {
 	bad := tm.request(sources.ChartFolder(web(map[string]string{
 		"templates/a.yaml": stuckAt("post-install"), "templates/old.yaml": strings.Replace(configMap, "name: a", "name: old", 1),
 	})))
-	bad.Retry = later
+	bad.Policy.Retry = later
 	out := tm.settle(bad)
-	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "post-install: hook Job/stuck has not ended after 2s") || out.Attempts != 1 || out.RetryAt.IsZero() {
+	if out.Failed == nil || !strings.Contains(out.Failed.Error(), "post-install: hook Job/stuck has not ended after 2s") || out.Retry.Attempts != 1 || out.Retry.At.IsZero() {
 		t.Fatalf("got %v", out)
 	}
-	if out.Release.Status != "failed" || out.Objects != nil {
-		t.Errorf("release %v with %d objects", out.Release, len(out.Objects))
+	if out.Release.Status != "failed" || out.Deployed.Objects != nil {
+		t.Errorf("release %v with %d objects", out.Release, len(out.Deployed.Objects))
 	}
 
-	bad.Retry = soon
+	bad.Policy.Retry = soon
 	if again, err := tm.Reconcile(t.Context(), bad); err != nil || !again.Running || again.Action != "installing" {
 		t.Fatalf("the retry: %v, %v", again, err)
 	}
 	tm.await(bad)
-	bad.Retry = later
-	if out = tm.settle(bad); out.Attempts != 2 || out.Release.Revision != 2 {
+	bad.Policy.Retry = later
+	if out = tm.settle(bad); out.Retry.Attempts != 2 || out.Release.Revision != 2 {
 		t.Errorf("after the retry: %v", out)
 	}
 
@@ -136,7 +136,7 @@ func TestAFailedUpgradeIsMended(t *testing.T) {
 	out := tm.settle(tm.request(sources.ChartFolder(web(map[string]string{
 		"templates/a.yaml": stuckAt("post-upgrade"), "templates/new.yaml": strings.Replace(configMap, "name: a", "name: new", 1),
 	})), "color=bad"))
-	if out.Failed == nil || out.Release.Status != "failed" || !out.RetryAt.IsZero() || len(out.Objects) != 3 {
+	if out.Failed == nil || out.Release.Status != "failed" || !out.Retry.At.IsZero() || len(out.Deployed.Objects) != 3 {
 		t.Fatalf("got %v", out)
 	}
 	if tm.versions()["configmaps/new"] == "" {
@@ -315,7 +315,7 @@ func TestWithoutRightsNothingHappens(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(web(nil)))
 	r.User = "system:serviceaccount:elsewhere:nobody"
-	r.Retry = later
+	r.Policy.Retry = later
 	if out := tm.settle(r); out.Failed == nil || !strings.Contains(out.Failed.Error(), "forbidden") || !out.World || tm.versions()["configmaps/web"] != "" {
 		t.Errorf("got %+v", out)
 	}

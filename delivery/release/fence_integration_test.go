@@ -102,7 +102,7 @@ func TestStoppedProcesses(t *testing.T) {
 	hooks := map[string]string{"templates/hook.yaml": strings.Replace(web(nil)["templates/hook.yaml"], "pre-install", "pre-install,pre-upgrade,pre-rollback,pre-delete", 1)}
 	good := func(tm *team, color string) Request {
 		r := tm.request(sources.ChartFolder(fourObjects(hooks)), "color="+color)
-		r.Retry = soon
+		r.Policy.Retry = soon
 		return r
 	}
 	broken := func(tm *team) Request {
@@ -129,8 +129,8 @@ func TestStoppedProcesses(t *testing.T) {
 			tm.settle(tm.bad)
 		}, func(tm *team) Request {
 			r := tm.knowing(tm.bad)
-			r.Proven = true
-			r.Retry, r.Actions.Remediation.Retries = soon, new(int32(0))
+			r.Recorded.Proven = true
+			r.Policy.Retry, r.Actions.Remediation.Retries = soon, new(int32(0))
 			return r
 		}, "blue", 4, true},
 	}
@@ -153,14 +153,14 @@ func TestStoppedProcesses(t *testing.T) {
 				}
 				tm.restart("second")
 				out := tm.settle(r)
-				if out.Held != action.held || !action.held && out.Failed != nil || tm.color() != action.color || out.Release.Revision > action.revisions {
+				if out.Retry.Held != action.held || !action.held && out.Failed != nil || tm.color() != action.color || out.Release.Revision > action.revisions {
 					t.Errorf("the second process: %+v, color %s", out, tm.color())
 				}
 				before := tm.statuses()
 				tm.resume(first, p, r)
 				out = tm.settle(r)
 				after := tm.statuses()
-				if out.Held != action.held || tm.color() != action.color || len(after) != len(before) || pendingIn(after) {
+				if out.Retry.Held != action.held || tm.color() != action.color || len(after) != len(before) || pendingIn(after) {
 					t.Errorf("after the first went on: %+v, %v, before %v", out, after, before)
 				}
 			})

@@ -63,7 +63,7 @@ func (r *Request) named(name string) Request {
 	other := *r
 	other.Name = name
 	if name != r.Name {
-		other.Known, other.KnownContent, other.Unmoved = 0, "", nil
+		other.Recorded = Recorded{}
 	}
 	return other
 }

@@ -120,12 +120,12 @@ func TestAnAlteredRecordIsNotWorkedWith(t *testing.T) {
 				t.Errorf("got %v, want that the record was altered", err)
 			}
 			tm.notStolen()
-			r.Force, r.Asked = true, "now"
+			r.Manual.Force, r.Manual.ID = true, "now"
 			if _, err := tm.Reconcile(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 			tm.await(r)
-			r.Force = false
+			r.Manual.Force = false
 			if out := tm.deploy(r); out.Release.Revision != 2 {
 				t.Errorf("released anew: %+v", out.Release)
 			}
@@ -189,7 +189,7 @@ func TestAnotherAppsObjectsAreLeftAlone(t *testing.T) {
 		},
 		"replaced by a hook": func(tm *team) Request {
 			r := tm.claiming()
-			r.Chart.Files = sources.ChartFolder(fourObjects(map[string]string{"templates/given.yaml": hook}))
+			r.Input.Chart.Files = sources.ChartFolder(fourObjects(map[string]string{"templates/given.yaml": hook}))
 			return r
 		},
 	}
@@ -219,7 +219,7 @@ func TestDriftLeavesAnotherAppsObjectsAlone(t *testing.T) {
 	c.Labels[v1alpha1.AppLabel], c.Data["color"] = "database", "green"
 	tm.update(c)
 	var refs []cluster.Ref
-	for _, a := range out.Objects {
+	for _, a := range out.Deployed.Objects {
 		refs = append(refs, a.Ref)
 	}
 	if _, err := tm.Drift(t.Context(), r, refs, true); err == nil || !strings.Contains(err.Error(), "belongs to app database") {

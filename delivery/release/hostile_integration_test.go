@@ -172,7 +172,7 @@ func TestForceEvaluatesAgain(t *testing.T) {
 	over = false
 	tm.restart("another")
 	tm.refused(tm.settle(r), []string{"memory, 1 MiB"})
-	r.Force, r.Asked = true, "now"
+	r.Manual.Force, r.Manual.ID = true, "now"
 	tm.deploy(r)
 	if calls != 2 {
 		t.Errorf("evaluated %d times, want once, and once when it was asked for", calls)

@@ -46,7 +46,7 @@ type job struct {
 	act   decide.Act
 	trial string
 	why   string
-	// request is the value of Request.Asked that it answers, as a label.
+	// request is the value of Request.Manual.ID that it answers, as a label.
 	request string
 	// tenant whose share of the workers it takes.
 	tenant string

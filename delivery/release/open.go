@@ -23,7 +23,7 @@ import (
 func (p *pass) open(ctx context.Context, at *pool.Worker, plan decide.Decision) (*session, error) {
 	s := &session{
 		ctx: ctx, pass: p, plan: plan, idle: at.Idle, log: fault.Log{WarningPrefix: cluster.WarningPrefix},
-		gate: manifest.NewGate(p.request.Admit, p.request.Refused, p.request.PostRenderers, p.request.CommonMetadata),
+		gate: manifest.NewGate(p.request.Policy.Admit, p.request.Policy.Refused, p.request.Input.PostRenderers, p.request.Input.CommonMetadata),
 	}
 	s.fence = fence.New(p.engine.opts.Now, s.look)
 	req := p.request
@@ -60,7 +60,7 @@ func (s *session) setTerms(at *pool.Worker) {
 	// What a failed attempt left is not what the deployed revision says.
 	changes := s.plan.Act == decide.Upgrade || s.plan.Act == decide.Uninstall
 	if changes && last.Status == helm.StatusDeployed && s.pass.request.knows(last) {
-		c.Terms.Unmoved = s.pass.request.Unmoved
+		c.Terms.Unmoved = s.pass.request.Recorded.Unmoved
 	}
 }
 
@@ -113,7 +113,7 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 
 // weigh asks whether the manifests of a new revision, and as many records of its size as are kept, are too much.
 func (s *session) weigh(rel *helm.Release, record int) error {
-	if s.plan.Act == decide.Rollback || s.pass.request.Weigh == nil {
+	if s.plan.Act == decide.Rollback || s.pass.request.Policy.Weigh == nil {
 		return nil
 	}
 	bytes := int64(maxHistory) * int64(record)
@@ -125,7 +125,7 @@ func (s *session) weigh(rel *helm.Release, record int) error {
 		return err
 	}
 	bytes += size
-	s.gate.Refused = s.pass.request.Weigh(bytes)
+	s.gate.Refused = s.pass.request.Policy.Weigh(bytes)
 	return s.gate.Refused
 }
 
@@ -154,8 +154,8 @@ func (s *session) mark(rel *helm.Release) error {
 	labels[decide.ContentLabel] = text
 	labels[decide.AttemptLabel] = strconv.Itoa(s.plan.Attempts + 1)
 	labels[decide.DigestLabel], labels[decide.TrialLabel] = s.pass.want.Digest, s.pass.want.Trial
-	if s.pass.request.Asked != "" {
-		labels[decide.AskedLabel] = decide.LabelValue(s.pass.request.Asked)
+	if s.pass.request.Manual.ID != "" {
+		labels[decide.AskedLabel] = decide.LabelValue(s.pass.request.Manual.ID)
 	}
 	if s.plan.Blame > 0 {
 		labels[decide.BlameLabel] = strconv.Itoa(s.plan.Blame)

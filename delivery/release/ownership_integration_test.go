@@ -69,7 +69,7 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 		"rolled back": func(tm *team, r Request) {
 			tm.deploy(tm.good("blue"))
 			r = tm.knowing(r)
-			r.Actions.Remediation.Strategy, r.Actions.Upgrade.CleanupOnFail, r.Proven = v1alpha1.RemediationRollback, true, true
+			r.Actions.Remediation.Strategy, r.Actions.Upgrade.CleanupOnFail, r.Recorded.Proven = v1alpha1.RemediationRollback, true, true
 			if out := tm.refusedOver(r); out.Remediation == nil || out.Remediation.Err != nil || tm.color() != "blue" {
 				tm.Errorf("not rolled back: %+v", out.Remediation)
 			}
@@ -88,12 +88,12 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 			}
 			r.Actions.Upgrade.Force = true
 			tm.refusedOver(r)
-			r.Force, r.Asked = true, "1"
+			r.Manual.Force, r.Manual.ID = true, "1"
 			if _, err := tm.Reconcile(tm.Context(), r); err != nil {
 				tm.Fatal(err)
 			}
 			tm.await(r)
-			r.Force = false
+			r.Manual.Force = false
 			tm.refusedOver(r)
 		},
 		"renamed": func(tm *team, r Request) {
@@ -131,7 +131,7 @@ func TestUninstallLeavesWhatAnotherReleaseTook(t *testing.T) {
 	taken := tm.configMap("web")
 	taken.Annotations[cluster.NameAnnotation] = "other"
 	tm.update(taken)
-	r.Unmoved = func(u *unstructured.Unstructured) bool { return u.GetKind() != "ConfigMap" }
+	r.Recorded.Unmoved = func(u *unstructured.Unstructured) bool { return u.GetKind() != "ConfigMap" }
 	tm.requests.take()
 	tm.uninstall(r)
 	if left := tm.versions(); len(left) != 1 || left["configmaps/web"] == "" {
@@ -156,7 +156,7 @@ func TestAnObjectThatBecomesAHook(t *testing.T) {
 	tests := map[string]func(tm *team, object, bad Request){
 		"and an object again": func(tm *team, object, bad Request) {
 			tm.settle(bad)
-			again := tm.request(object.Chart.Files, "color=again")
+			again := tm.request(object.Input.Chart.Files, "color=again")
 			tm.deploy(again)
 			if got := tm.configMap("moved"); got.Data["as"] != "again" || got.Annotations["helm.sh/hook"] != "" {
 				tm.Errorf("%v, %v", got.Data, got.Annotations)
@@ -164,7 +164,7 @@ func TestAnObjectThatBecomesAHook(t *testing.T) {
 		},
 		"and rolled back": func(tm *team, _, bad Request) {
 			bad = tm.knowing(bad)
-			bad.Actions.Remediation.Strategy, bad.Proven = v1alpha1.RemediationRollback, true
+			bad.Actions.Remediation.Strategy, bad.Recorded.Proven = v1alpha1.RemediationRollback, true
 			if out := tm.settle(bad); out.Remediation == nil || out.Remediation.Err != nil {
 				tm.Fatalf("%+v: %v", out.Remediation, out.Failed)
 			}

@@ -53,11 +53,10 @@ func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
 		HolderAlive: alive,
 		Now:         e.opts.Now(),
 		Timeout:     req.longest(),
-		Retry:       req.Retry,
+		Retry:       req.Policy.Retry,
 		Retries:     retries,
 		Strategy:    req.Actions.Remediation.Strategy,
-		Force:       req.Force,
-		Reset:       req.Reset,
+		Manual:      decide.Manual{Force: req.Manual.Force, Reset: req.Manual.Reset},
 		Proven:      req.proven,
 		Trusts:      slot.Memory.records.Trusts,
 		Last:        slot.Memory.last,
@@ -66,8 +65,8 @@ func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
 
 func (p *pass) start(ctx context.Context, j job) (Outcome, error) {
 	j.tenant = p.request.tenant()
-	if p.want.Force || p.want.Reset {
-		j.request = decide.LabelValue(p.request.Asked)
+	if p.want.Manual.Force || p.want.Manual.Reset {
+		j.request = decide.LabelValue(p.request.Manual.ID)
 	}
 	err := p.engine.start(ctx, p.slot, p.request.App, j)
 	if err != nil && !errors.Is(err, pool.ErrQueued) {

@@ -47,7 +47,7 @@ func (s *session) prepare(ctx context.Context) error {
 // evaluation is what the action evaluates, the chart's files left out: with the values and for the revision for which Helm would.
 func (s *session) evaluation() evaluate.Input {
 	in := evaluate.Input{
-		ValuesFiles: s.pass.request.ChartValuesFiles, Values: s.pass.request.Values, SkipSchema: s.pass.request.Actions.Install.DisableSchemaValidation,
+		ValuesFiles: s.pass.request.Input.ValuesFiles, Values: s.pass.request.Input.Values, SkipSchema: s.pass.request.Actions.Install.DisableSchemaValidation,
 		Release: chartutil.ReleaseOptions{Name: s.pass.request.Name, Namespace: s.pass.request.Namespace, Revision: 1, IsInstall: true},
 	}
 	if s.plan.Act != decide.Upgrade {
@@ -100,11 +100,11 @@ func (s *session) readChart() error {
 	if s.chart != nil {
 		return nil
 	}
-	c, files, err := s.pass.engine.charts.Open(s.pass.request.Chart, s.pass.request.ChartValuesFiles)
+	c, files, err := s.pass.engine.charts.Open(s.pass.request.Input.Chart, s.pass.request.Input.ValuesFiles)
 	if err != nil {
 		return err
 	}
-	s.chart, s.values = c, charts.Merge(files, s.pass.request.Values)
+	s.chart, s.values = c, charts.Merge(files, s.pass.request.Input.Values)
 	return nil
 }
 
@@ -112,7 +112,7 @@ func (s *session) readChart() error {
 // asked for.
 func (s *session) evaluate(ctx context.Context, in evaluate.Input) (*evaluate.Output, error) {
 	key, input := s.pass.request.key(), s.pass.want.Trial
-	if s.pass.want.Force || s.pass.want.Reset {
+	if s.pass.want.Manual.Force || s.pass.want.Manual.Reset {
 		if err := s.pass.engine.trials.End(key, input, ""); err != nil {
 			return nil, s.unjudge(err)
 		}
@@ -177,7 +177,7 @@ func (s *session) apart(ctx context.Context, in evaluate.Input, begin func() err
 			if err := begin(); err != nil {
 				return err
 			}
-			if in.Files, err = s.pass.engine.charts.Files(s.pass.request.Chart); err != nil {
+			if in.Files, err = s.pass.engine.charts.Files(s.pass.request.Input.Chart); err != nil {
 				return err
 			}
 			input, err := in.Message()

@@ -15,7 +15,7 @@ import (
 // action; one that waits for objects on behalf of another input is told to end. An error means that nothing could be found
 // out or nothing may be done now (ErrLocked, ErrTaken, ErrDraining, *Terminating, an API error); it is worth another try
 // later. A failed attempt is no error but Outcome.Failed. When nothing is to be done no request is made, except those that
-// tell what this process does not know: the objects, unless Request.Known, and why an input failed before it started.
+// tell what this process does not know: the objects, unless Request.Recorded, and why an input failed before it started.
 func (e *Engine) Reconcile(ctx context.Context, req Request) (Outcome, error) {
 	defer e.pool.NotifyNext(req.tenant())
 	out, err := e.whole(ctx, req)
@@ -50,7 +50,7 @@ func (e *Engine) whole(ctx context.Context, req Request) (Outcome, error) {
 func (e *Engine) reconcile(ctx context.Context, req Request) (Outcome, error) {
 	p, release, err := e.enterSlot(req)
 	if errors.Is(err, fault.ErrRender) {
-		return Outcome{Failed: fault.Brief(fault.Mask(err, mask.Of(req.Sensitive))), Accepted: req.Asked != ""}, nil
+		return Outcome{Failed: fault.Brief(fault.Mask(err, mask.Of(req.Sensitive))), Accepted: req.Manual.ID != ""}, nil
 	}
 	if err != nil {
 		return Outcome{}, err
@@ -82,20 +82,20 @@ func (p *pass) run(ctx context.Context) (Outcome, error) {
 		d = decide.Next(s, p.want)
 	}
 	out, err := p.act(ctx, s, d)
-	out.Accepted = err == nil && p.request.Asked != "" && (accepted || d.Act == decide.Settled)
+	out.Accepted = err == nil && p.request.Manual.ID != "" && (accepted || d.Act == decide.Settled)
 	return out, err
 }
 
 // heed reports whether what is asked for was done already, and then asks for it no more.
 func (p *pass) heed(s decide.State) (accepted bool) {
-	asked := decide.LabelValue(p.request.Asked)
+	asked := decide.LabelValue(p.request.Manual.ID)
 	if asked == "" {
 		return false
 	}
 	if accepted = p.slot.Memory.heeded == asked || s.Heeded(asked); accepted {
-		p.want.Force, p.want.Reset = false, false
+		p.want.Manual.Force, p.want.Manual.Reset = false, false
 	}
-	p.want.Fresh = (p.want.Force || p.want.Reset) && p.slot.Memory.begun != asked
+	p.want.Manual.Fresh = (p.want.Manual.Force || p.want.Manual.Reset) && p.slot.Memory.begun != asked
 	return accepted
 }
 

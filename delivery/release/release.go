@@ -65,7 +65,7 @@ type Options struct {
 	HolderAlive func(holder string) bool
 	// Now is the clock. Default: the system's.
 	Now func() time.Time
-	// Seal has the digests of Outcome.Content and its History told so that nobody can tell by them what they are of. Nil leaves them.
+	// Seal has the digests of Outcome.Deployed and its History told so that nobody can tell by them what they are of. Nil leaves them.
 	Seal digest.Seal
 	// Notify is called when an action of the app has ended; Reconcile or Uninstall then tell how. It must not block.
 	Notify func(types.NamespacedName)

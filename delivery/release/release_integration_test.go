@@ -55,8 +55,8 @@ func TestLifecycle(t *testing.T) {
 	if diff := cmp.Diff(want, out.Release); diff != "" || digest == "" {
 		t.Errorf("after the install: %s", diff)
 	}
-	if len(out.Objects) != 3 {
-		t.Errorf("%d objects, want 3 without the hook", len(out.Objects))
+	if len(out.Deployed.Objects) != 3 {
+		t.Errorf("%d objects, want 3 without the hook", len(out.Deployed.Objects))
 	}
 	for _, name := range []string{"web", "web-hook"} {
 		if got := tm.configMap(name).Labels[v1alpha1.TenantLabel]; got != "acme" {
@@ -100,9 +100,9 @@ func TestTheSecondTimeNothingIsWritten(t *testing.T) {
 	before := tm.settled()
 	tm.requests.take()
 
-	r.Known, r.KnownContent = 1, out.Content
+	r.Recorded.Revision, r.Recorded.Content = 1, out.Deployed.Content
 	again := tm.deploy(r)
-	if again.Objects != nil {
+	if again.Deployed.Objects != nil {
 		t.Error("objects that the caller knows were told again")
 	}
 	tm.restart("restarted")
@@ -110,7 +110,7 @@ func TestTheSecondTimeNothingIsWritten(t *testing.T) {
 	if got := tm.requests.take(); len(got) != 0 {
 		t.Errorf("passes with nothing to do asked %v", got)
 	}
-	tm.correct(r, out.Objects)
+	tm.correct(r, out.Deployed.Objects)
 	if diff := cmp.Diff(before, tm.versions()); diff != "" {
 		t.Errorf("something was written: %s", diff)
 	}
@@ -126,15 +126,15 @@ func TestSealedDigestsAreKnownAgain(t *testing.T) {
 	r := tm.request(sources.ChartFolder(web(nil)))
 	out := tm.deploy(r)
 	tm.settled()
-	for what, digest := range map[string]string{"content": out.Content, "digest": out.History[0].Digest, "valuesDigest": out.History[0].ValuesDigest} {
+	for what, digest := range map[string]string{"content": out.Deployed.Content, "digest": out.Records.Snapshots[0].Digest, "valuesDigest": out.Records.Snapshots[0].ValuesDigest} {
 		if !strings.HasPrefix(digest, "hmac-sha256:") {
 			t.Errorf("%s is told as %q", what, digest)
 		}
 	}
 	tm.requests.take()
-	r.Known, r.KnownContent = 1, out.Content
-	if again := tm.deploy(r); again.Objects != nil || again.Content != out.Content {
-		t.Errorf("it is not known again: %d objects, %s", len(again.Objects), again.Content)
+	r.Recorded.Revision, r.Recorded.Content = 1, out.Deployed.Content
+	if again := tm.deploy(r); again.Deployed.Objects != nil || again.Deployed.Content != out.Deployed.Content {
+		t.Errorf("it is not known again: %d objects, %s", len(again.Deployed.Objects), again.Deployed.Content)
 	}
 	if got := tm.requests.take(); len(got) != 0 {
 		t.Errorf("a pass with nothing to do asked %v", got)
@@ -155,16 +155,16 @@ func TestRequestsOfAnAction(t *testing.T) {
 	step := func(name string, r Request) Request {
 		out := tm.deploy(r)
 		got[name] = tm.requests.take()
-		r.Known, r.KnownContent = out.Deployed, out.Content
+		r.Recorded.Revision, r.Recorded.Content = out.Deployed.Revision, out.Deployed.Content
 		return r
 	}
 	tm.requests.take()
 	r := step("install", tm.request(files))
 	step("nothing", r)
-	r.Values = map[string]any{"color": "red"}
+	r.Input.Values = map[string]any{"color": "red"}
 	r = step("upgrade of two objects, nothing known", r)
-	r.Values = map[string]any{"color": "green"}
-	r.Unmoved = func(*unstructured.Unstructured) bool { return true }
+	r.Input.Values = map[string]any{"color": "green"}
+	r.Recorded.Unmoved = func(*unstructured.Unstructured) bool { return true }
 	r = step("upgrade of two objects, all known", r)
 	step("nothing again", r)
 	tm.uninstall(r)
@@ -192,7 +192,7 @@ func TestHandEditsAreCorrected(t *testing.T) {
 	if err := tm.admin.CoreV1().Services(tm.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	tm.correct(r, out.Objects)
+	tm.correct(r, out.Deployed.Objects)
 	got := tm.configMap("web")
 	if diff := cmp.Diff(map[string]string{"color": "blue", "first": "true"}, got.Data); diff != "" {
 		t.Error(diff)

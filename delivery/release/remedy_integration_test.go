@@ -26,14 +26,14 @@ const refused = "apiVersion: v1\nkind: Service\nmetadata:\n  name: bad\nspec:\n 
 // broken is the request for an upgrade that always fails at once.
 func (t *team) broken() Request {
 	r := t.request(sources.ChartFolder(fourObjects(map[string]string{"templates/z.yaml": refused})), "color=broken")
-	r.Retry = soon
+	r.Policy.Retry = soon
 	return r
 }
 
 // good is the request that deploys a color.
 func (t *team) good(color string) Request {
 	r := t.request(sources.ChartFolder(fourObjects(nil)), "color="+color)
-	r.Retry = soon
+	r.Policy.Retry = soon
 	return r
 }
 
@@ -41,9 +41,9 @@ func (t *team) good(color string) Request {
 func (t *team) knowing(r Request) Request {
 	t.Helper()
 	t.catchUp()
-	r.Known, r.KnownContent = 0, ""
+	r.Recorded.Revision, r.Recorded.Content = 0, ""
 	if d := decide.StateOf(r.Name, t.indexed("name", r.Name)).Deployed(); d != nil {
-		r.Known, r.KnownContent = d.Number, d.Content
+		r.Recorded.Revision, r.Recorded.Content = d.Number, d.Content
 	}
 	return r
 }
@@ -52,7 +52,7 @@ func (t *team) knowing(r Request) Request {
 func (t *team) settleProven(r Request) Outcome {
 	t.Helper()
 	r = t.knowing(r)
-	r.Proven = true
+	r.Recorded.Proven = true
 	return t.settle(r)
 }
 
@@ -72,18 +72,18 @@ func TestAnUpgradeThatKeepsFailingIsRolledBackAndHeld(t *testing.T) {
 	tm.deploy(tm.good("blue"))
 	bad := tm.broken()
 	out := tm.settleProven(bad)
-	if !out.Held || out.World || out.Failed == nil || !strings.Contains(out.Failed.Error(), "bad") {
+	if !out.Retry.Held || out.World || out.Failed == nil || !strings.Contains(out.Failed.Error(), "bad") {
 		t.Fatalf("got %+v", out)
 	}
 	if r := out.Remediation; r == nil || r.Kind != v1alpha1.RemediationRollback || r.To != 1 || r.Err != nil {
 		t.Errorf("remediation %+v", out.Remediation)
 	}
 	// One install, one try, one retry, the rollback.
-	if out.Release.Revision != 4 || out.Deployed != 4 || tm.color() != "blue" || len(out.Log) == 0 || len(out.Log) > fault.MaxLines {
+	if out.Release.Revision != 4 || out.Deployed.Revision != 4 || tm.color() != "blue" || len(out.Log) == 0 || len(out.Log) > fault.MaxLines {
 		t.Errorf("release %+v, color %s, log %q", out.Release, tm.color(), out.Log)
 	}
 	bad = tm.knowing(bad)
-	bad.Proven = true
+	bad.Recorded.Proven = true
 	tm.requests.take()
 	tm.settle(bad)
 	if got := tm.requests.take(); len(got) > 0 {
@@ -93,7 +93,7 @@ func TestAnUpgradeThatKeepsFailingIsRolledBackAndHeld(t *testing.T) {
 	tm.restart("restarted")
 	tm.requests.take()
 	again := tm.settle(bad)
-	if !again.Held || again.Failed == nil || !strings.Contains(again.Failed.Error(), "bad") || again.Remediation == nil {
+	if !again.Retry.Held || again.Failed == nil || !strings.Contains(again.Failed.Error(), "bad") || again.Remediation == nil {
 		t.Errorf("after a restart: %+v", again)
 	}
 	if got := tm.requests.take(); len(got) != 1 {
@@ -101,18 +101,18 @@ func TestAnUpgradeThatKeepsFailingIsRolledBackAndHeld(t *testing.T) {
 	}
 
 	forced := bad
-	forced.Force, forced.Asked = true, "once more"
-	if out = tm.settle(forced); !out.Accepted || !out.Held || out.Release.Revision != 6 || tm.color() != "blue" {
+	forced.Manual.Force, forced.Manual.ID = true, "once more"
+	if out = tm.settle(forced); !out.Accepted || !out.Retry.Held || out.Release.Revision != 6 || tm.color() != "blue" {
 		t.Errorf("forced once, it is %+v with color %s; want one more try and the rollback", out.Release, tm.color())
 	}
 
 	reset := bad
-	reset.Reset, reset.Asked = true, "anew"
-	if out = tm.settle(reset); !out.Accepted || !out.Held || out.Release.Revision != 9 {
+	reset.Manual.Reset, reset.Manual.ID = true, "anew"
+	if out = tm.settle(reset); !out.Accepted || !out.Retry.Held || out.Release.Revision != 9 {
 		t.Errorf("reset, it is %+v; want two more tries and the rollback", out.Release)
 	}
 
-	if out = tm.deploy(tm.good("green")); tm.color() != "green" || out.Held || out.Remediation != nil {
+	if out = tm.deploy(tm.good("green")); tm.color() != "green" || out.Retry.Held || out.Remediation != nil {
 		t.Errorf("another input: %+v", out)
 	}
 }
@@ -134,7 +134,7 @@ func TestStrategies(t *testing.T) {
 			bad.Actions.Remediation.Strategy = test.strategy
 			for range 2 {
 				out := tm.settle(bad)
-				if !out.Held || out.Failed == nil || out.Release.Revision != 3 || out.Release.Status != test.status.String() {
+				if !out.Retry.Held || out.Failed == nil || out.Release.Revision != 3 || out.Release.Status != test.status.String() {
 					t.Errorf("got %+v", out)
 				}
 				if _, there := tm.versions()["configmaps/web"]; there != (test.color != "") || there && tm.color() != test.color {
@@ -143,7 +143,7 @@ func TestStrategies(t *testing.T) {
 				tm.restart("restarted")
 			}
 			out := tm.deploy(tm.good("green"))
-			if tm.color() != "green" || out.Held {
+			if tm.color() != "green" || out.Retry.Held {
 				t.Errorf("another input: %+v", out)
 			}
 		})
@@ -161,14 +161,14 @@ func TestTheWorldsFailuresAreRetriedForEver(t *testing.T) {
 	}
 	r := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/new.yaml": strings.Replace(configMap, "name: a", "name: new", 1)})))
 	var tries atomic.Int32
-	r.Retry = func(attempts int) time.Duration {
+	r.Policy.Retry = func(attempts int) time.Duration {
 		if tries.Store(int32(attempts)); attempts < 7 {
 			return 0
 		}
 		return time.Hour
 	}
 	out := tm.settle(r)
-	if !out.World || out.Held || out.Attempts != 7 || out.RetryAt.IsZero() || !strings.Contains(out.Failed.Error(), "quota") {
+	if !out.World || out.Retry.Held || out.Retry.Attempts != 7 || out.Retry.At.IsZero() || !strings.Contains(out.Failed.Error(), "quota") {
 		t.Errorf("got %+v", out)
 	}
 	if n := len(tm.statuses()); n > maxHistory {
@@ -192,7 +192,7 @@ func TestRevisionsMarkedAsFailedAreMended(t *testing.T) {
 		}
 	}
 	out := tm.settle(r)
-	if !out.Held || out.Failed.Error() != "Deployment/web is not ready" || out.Remediation == nil || out.Remediation.To != 1 || tm.color() != "blue" {
+	if !out.Retry.Held || out.Failed.Error() != "Deployment/web is not ready" || out.Remediation == nil || out.Remediation.To != 1 || tm.color() != "blue" {
 		t.Errorf("got %+v, color %s", out, tm.color())
 	}
 	if done, err := tm.MarkFailed(t.Context(), r, "no more"); done || err != nil {
@@ -206,14 +206,14 @@ func TestRevisionsMarkedAsFailedAreMended(t *testing.T) {
 func TestAnInstallIsKept(t *testing.T) {
 	tm := newTeam(t)
 	bad := tm.broken()
-	bad.Retry = later
-	if out := tm.settle(bad); out.Failed == nil || out.Deployed != 0 {
+	bad.Policy.Retry = later
+	if out := tm.settle(bad); out.Failed == nil || out.Deployed.Revision != 0 {
 		t.Fatalf("got %+v", out)
 	}
 	r := tm.good("blue")
 	for range 2 {
 		out := tm.deploy(r)
-		if !out.Installed || out.Deployed != 2 {
+		if !out.Deployed.Installed || out.Deployed.Revision != 2 {
 			t.Errorf("installed after a failure: %+v", out)
 		}
 		if done, err := tm.MarkFailed(t.Context(), r, "not ready"); done || err != nil {
@@ -221,7 +221,7 @@ func TestAnInstallIsKept(t *testing.T) {
 		}
 		tm.restart("restarted")
 	}
-	if out := tm.deploy(tm.good("red")); out.Installed {
+	if out := tm.deploy(tm.good("red")); out.Deployed.Installed {
 		t.Errorf("upgraded: %+v", out)
 	}
 }
@@ -242,7 +242,7 @@ func TestATamperedRevisionIsNoTarget(t *testing.T) {
 	}
 	tm.catchUp()
 	out := tm.settleProven(tm.broken())
-	if !out.Held || out.Remediation == nil || out.Remediation.To != 1 || tm.color() != "one" {
+	if !out.Retry.Held || out.Remediation == nil || out.Remediation.To != 1 || tm.color() != "one" {
 		t.Errorf("got %+v, color %s", out, tm.color())
 	}
 }
@@ -251,24 +251,24 @@ func TestARollbackIsAdmittedToo(t *testing.T) {
 	tm := newTeam(t)
 	tm.deploy(tm.good("blue"))
 	bad := tm.knowing(tm.broken())
-	bad.Proven = true
-	admit := bad.Admit
+	bad.Recorded.Proven = true
+	admit := bad.Policy.Admit
 	var refuse atomic.Bool
-	bad.Admit = func(objects []*unstructured.Unstructured) error {
+	bad.Policy.Admit = func(objects []*unstructured.Unstructured) error {
 		if refuse.Load() && objects[0].GetName() == "web" && len(objects) == 4 {
 			return errors.New("no longer allowed")
 		}
 		refuse.Store(true)
 		return admit(objects)
 	}
-	bad.Retry = func(attempts int) time.Duration {
+	bad.Policy.Retry = func(attempts int) time.Duration {
 		if attempts > 1 {
 			return time.Hour
 		}
 		return 0
 	}
 	out := tm.settle(bad)
-	if r := out.Remediation; r == nil || r.Err == nil || !strings.Contains(r.Err.Error(), "no longer allowed") || out.RetryAt.IsZero() {
+	if r := out.Remediation; r == nil || r.Err == nil || !strings.Contains(r.Err.Error(), "no longer allowed") || out.Retry.At.IsZero() {
 		t.Errorf("got %+v, %+v", out, out.Remediation)
 	}
 }
@@ -294,12 +294,12 @@ func TestNoLoopFillsTheHistory(t *testing.T) {
 				tm.deploy(tm.request(sources.ChartFolder(fourObjects(test.before))))
 			}
 			r := tm.knowing(tm.broken())
-			r.Proven = true
-			r.Actions.Remediation.Retries, r.Retry = &test.retries, minutes
+			r.Recorded.Proven = true
+			r.Actions.Remediation.Retries, r.Policy.Retry = &test.retries, minutes
 			most, last := 0, 0
 			for range test.tries {
 				out := tm.settle(r)
-				if out.Held || out.Release.Revision <= last {
+				if out.Retry.Held || out.Release.Revision <= last {
 					t.Fatalf("after revision %d: %+v, %+v", last, out, out.Remediation)
 				}
 				last, most = out.Release.Revision, max(most, len(tm.statuses()))
@@ -332,7 +332,7 @@ func TestOnlyWhatWasSeenToBeGoodIsReturnedTo(t *testing.T) {
 				}
 			}
 			out := tm.settle(tm.knowing(tm.broken()))
-			if !out.Held || out.Remediation == nil || out.Remediation.To != 1 || tm.color() != "blue" {
+			if !out.Retry.Held || out.Remediation == nil || out.Remediation.To != 1 || tm.color() != "blue" {
 				t.Errorf("got %+v, color %s, statuses %v", out, tm.color(), tm.statuses())
 			}
 		})
@@ -343,14 +343,14 @@ func TestAnotherInstallationIsNotTheKnownOne(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.good("blue")
 	out := tm.deploy(r)
-	r.Known, r.KnownContent = out.Deployed, out.Content
+	r.Recorded.Revision, r.Recorded.Content = out.Deployed.Revision, out.Deployed.Content
 	if _, err := action.NewUninstall(tm.helm().config).Run("web"); err != nil {
 		t.Fatal(err)
 	}
 	tm.restart("restarted")
 	again := tm.deploy(r)
-	if again.Deployed != 1 || again.Content == out.Content || len(again.Objects) != 4 {
-		t.Errorf("installed anew it is revision %d with content %s and %d objects", again.Deployed, again.Content, len(again.Objects))
+	if again.Deployed.Revision != 1 || again.Deployed.Content == out.Deployed.Content || len(again.Deployed.Objects) != 4 {
+		t.Errorf("installed anew it is revision %d with content %s and %d objects", again.Deployed.Revision, again.Deployed.Content, len(again.Deployed.Objects))
 	}
 }
 
@@ -358,12 +358,12 @@ func TestARequestToForceIsHeededOnce(t *testing.T) {
 	tm := newTeam(t)
 	tm.deploy(tm.good("blue"))
 	bad := tm.knowing(tm.broken())
-	bad.Proven = true
-	if out := tm.settle(bad); !out.Held || out.Release.Revision != 4 {
+	bad.Recorded.Proven = true
+	if out := tm.settle(bad); !out.Retry.Held || out.Release.Revision != 4 {
 		t.Fatalf("got %+v", out)
 	}
 	bad = tm.knowing(bad)
-	bad.Force, bad.Asked, bad.Retry = true, "2026-05-04T12:00:00Z", later
+	bad.Manual.Force, bad.Manual.ID, bad.Policy.Retry = true, "2026-05-04T12:00:00Z", later
 
 	// An operator that stops starts nothing.
 	if err := tm.Drain(t.Context()); err != nil {
@@ -374,22 +374,22 @@ func TestARequestToForceIsHeededOnce(t *testing.T) {
 	}
 	tm.restart("second")
 	away := bad
-	away.Admit = func([]*unstructured.Unstructured) error { return errors.New("discovery: not known yet") }
-	away.Refused = func(error) bool { return false }
+	away.Policy.Admit = func([]*unstructured.Unstructured) error { return errors.New("discovery: not known yet") }
+	away.Policy.Refused = func(error) bool { return false }
 	for range 2 {
-		if out := tm.settle(away); out.Accepted || out.Held || !out.World || out.RetryAt.IsZero() || out.Release.Revision != 4 {
+		if out := tm.settle(away); out.Accepted || out.Retry.Held || !out.World || out.Retry.At.IsZero() || out.Release.Revision != 4 {
 			t.Errorf("the world stood in the way: %+v", out)
 		}
 	}
 	tm.restart("third")
-	if out := tm.settle(bad); !out.Accepted || !out.Held || out.Release.Revision != 6 {
+	if out := tm.settle(bad); !out.Accepted || !out.Retry.Held || out.Release.Revision != 6 {
 		t.Errorf("forced: %+v", out)
 	}
 	tm.restart("fourth")
-	if out := tm.settle(bad); !out.Accepted || !out.Held || out.Release.Revision != 6 {
+	if out := tm.settle(bad); !out.Accepted || !out.Retry.Held || out.Release.Revision != 6 {
 		t.Errorf("the same request in another process: %+v", out)
 	}
-	bad.Asked = "2026-05-04T13:00:00Z"
+	bad.Manual.ID = "2026-05-04T13:00:00Z"
 	if out := tm.settle(bad); !out.Accepted || out.Release.Revision != 8 {
 		t.Errorf("another request: %+v", out)
 	}
@@ -399,8 +399,8 @@ func TestARefusedForceIsAccepted(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.good("blue")
 	tm.deploy(r)
-	r.Force, r.Asked, r.Retry = true, "1", later
-	r.Admit = func([]*unstructured.Unstructured) error { return errors.New("not allowed") }
+	r.Manual.Force, r.Manual.ID, r.Policy.Retry = true, "1", later
+	r.Policy.Admit = func([]*unstructured.Unstructured) error { return errors.New("not allowed") }
 	out := tm.settle(r)
 	if !out.Accepted || out.Release.Revision != 1 {
 		t.Errorf("got %+v", out)

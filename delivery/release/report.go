@@ -24,59 +24,79 @@ import (
 
 // Outcome is what Reconcile found.
 type Outcome struct {
-	// Running is true while an action is queued or under way, Action being what it does, such as "upgrading", and Why why,
+	// Running is true while an action is queued or under way, Action being what it does, such as "upgrading", and Why the reason,
 	// where that is not plain: revisions made by hand, another name. Notify follows. Accepted is set beside it; nothing else is. Why is
-	// also set beside Failed when somebody has made a revision by hand since.
+	// also set beside Failed when a person has made a revision by hand since.
 	Running bool
 	// Queued: it still waits for a worker.
 	Queued bool
 	Action string
 	Why    string
-	// Ended is when this process last ended an action on the release, and Why then why that was begun, while none is under way.
+	// Ended is when this process last ended an action on the release, and Why then the reason for it, while none is under way.
 	Ended time.Time
-	// Accepted: what Request.Asked stands for was done. A revision tells of it, or there was nothing to do, or it failed because
+	// Accepted: what Request.Manual.ID stands for was done. A revision records it, or there was nothing to do, or it failed because
 	// of the input before it came to a revision.
 	Accepted bool
 	// Release is the newest revision.
 	Release Info
-	// Deployed is the number of the newest deployed revision, zero when there is none, and Content the digest of what it
-	// holds and when the release was installed; empty when kubeop did not make it.
-	Deployed int
-	Content  string
-	// Installed: that revision was made by an install, which is kept even when it does not become healthy: there is nothing to
-	// return to.
-	Installed bool
-	// Objects of that revision, with their namespace; hooks are not among them. Nil when Request.Known and KnownContent are of
-	// that revision.
-	Objects []cluster.Applied
-	// Shared are the cluster-scoped objects of that revision, known and unknown as Objects are. An upgrade deletes those that left
-	// the chart, but for definitions and what the user may not delete any more: what a caller recorded before and does not
-	// find here may still be there.
-	Shared []cluster.Shared
+	// Deployed is the newest deployed revision.
+	Deployed Deployed
 	// Failed is why the last attempt at this input failed: ErrRender, *NotAllowed, or anything else. Nil: the release is
 	// deployed with this input.
 	Failed error
 	// World: the failure says nothing about the input, which is tried again for ever.
 	World bool
-	// Held: this input failed too often and is not tried again until it changes, or Force or Reset asks for it.
-	Held bool
-	// Stuck: the input failed too often and there is no earlier good revision to return to, so that it is tried on.
-	Stuck bool
 	// Remediation is what was done, or is being tried, about the failed input; nil for nothing.
 	Remediation *Remediation
-	// Attempts counts the failures in a row at this input, or of its remediation.
-	Attempts int
-	// RetryAt is when Reconcile will try again; zero when it will not.
-	RetryAt time.Time
-	// Log holds Helm's last lines about the failed action, or the API server's warnings about the one that made Objects, at
+	// Retry is when the failed input, or its remediation, is tried again.
+	Retry Retry
+	// Log holds Helm's last lines about the failed action, or the API server's warnings about the one that made Deployed.Objects, at
 	// most ten, masked. Only the process that ran it has them.
 	Log []string
-	// Test is how the tests of the newest revision ended, "Succeeded" or "Failed", or empty; TestWhy why they failed.
-	Test, TestWhy string
-	// History holds the revisions whose records were at hand since the last Outcome, newest first, and Revisions the status
-	// of every revision there is. A snapshot of a revision that is not in Revisions is of the past.
-	History   []v1alpha1.ReleaseSnapshot
-	Revisions map[int]string
+	// Test is how the tests of the newest revision ended.
+	Test Test
+	// Records are the revisions there are.
+	Records Records
+}
+
+// Deployed is the newest deployed revision.
+type Deployed struct {
+	// Revision is its number, zero when there is none, and Content the digest of what it holds and when the release was
+	// installed; empty when kubeop did not make it.
+	Revision int
+	Content  string
+	// Installed: the revision was made by an install, which is kept even when it does not become healthy: there is nothing to
+	// return to.
+	Installed bool
+	// Objects of the revision, with their namespace; hooks are not among them. Nil when Request.Recorded is of that revision.
+	Objects []cluster.Applied
+	// Shared are its cluster-scoped objects, nil as Objects are. An upgrade deletes those that left the chart, except definitions and
+	// what the user may not delete any more: what a caller recorded before and does not find here may still exist.
+	Shared []cluster.Shared
+}
+
+// Retry is how often an attempt failed and when the next is made.
+type Retry struct {
+	// Attempts counts the failures in a row.
+	Attempts int
+	// At is when Reconcile will try again; zero when it will not.
+	At time.Time
+	// Held: this input failed too often and is not tried again until it changes, or Force or Reset is requested.
+	Held bool
+}
+
+// Test is how the tests of a revision ended.
+type Test struct {
+	// Result is "Succeeded" or "Failed", or empty; Why is why they failed.
+	Result, Why string
+}
+
+// Records are the revisions of a release.
+type Records struct {
+	// Snapshots are of the revisions whose records were at hand since the last Outcome, newest first, and Statuses holds the status
+	// of every revision there is. A snapshot of a revision that is not in Statuses is of the past.
+	Snapshots []v1alpha1.ReleaseSnapshot
+	Statuses  map[int]string
 }
 
 // Remediation is what follows an input that failed too often.
@@ -85,7 +105,7 @@ type Remediation struct {
 	Kind v1alpha1.RemediationStrategy
 	// To is the revision that a rollback returned to.
 	To int
-	// Err is why it failed, nil when it succeeded. It is tried again at Outcome.RetryAt.
+	// Err is why it failed, nil when it succeeded. It is tried again at Outcome.Retry.At.
 	Err error
 }
 
@@ -96,23 +116,20 @@ type Info struct {
 	// Status is Helm's word for it, such as "deployed".
 	Status string
 	// Chart is "name-version". It and AppVersion are empty when the revision's record was not read: a snapshot of it was in
-	// an earlier Outcome's History.
+	// an earlier Outcome's Records.
 	Chart      string
 	AppVersion string
 	// Digest of the input it was made from; empty when kubeop did not make it.
 	Digest string
 }
 
-// report tells how the release is.
+// report is the Outcome when no action is under way.
 func (p *pass) report(ctx context.Context, s decide.State, d decide.Decision) (Outcome, error) {
 	out := Outcome{
-		Attempts:  d.Attempts,
-		RetryAt:   d.Until,
-		Held:      d.Act == decide.Withheld,
-		Why:       cmp.Or(d.Why, p.slot.Memory.ended.why),
-		Ended:     p.slot.Memory.ended.at,
-		Stuck:     d.Stuck,
-		Revisions: s.Statuses(),
+		Retry:   Retry{Attempts: d.Attempts, At: d.Until, Held: d.Act == decide.Withheld},
+		Why:     cmp.Or(d.Why, p.slot.Memory.ended.why),
+		Ended:   p.slot.Memory.ended.at,
+		Records: Records{Statuses: s.Statuses()},
 	}
 	if err := p.reportObjects(ctx, s, &out); err != nil {
 		return Outcome{}, err
@@ -122,13 +139,13 @@ func (p *pass) report(ctx context.Context, s decide.State, d decide.Decision) (O
 	} else if err := p.reportFailure(ctx, s, d, &out); err != nil {
 		return Outcome{}, err
 	}
-	out.Test, out.TestWhy = p.testResult(s)
-	out.History = p.slot.Memory.records.History(s)
-	for i := range out.History {
-		told := &out.History[i]
-		told.Digest, told.ValuesDigest = p.request.seal.Of(told.Digest), p.request.seal.Of(told.ValuesDigest)
+	out.Test = p.testResult(s)
+	out.Records.Snapshots = p.slot.Memory.records.History(s)
+	for i := range out.Records.Snapshots {
+		snapshot := &out.Records.Snapshots[i]
+		snapshot.Digest, snapshot.ValuesDigest = p.request.seal.Of(snapshot.Digest), p.request.seal.Of(snapshot.ValuesDigest)
 	}
-	out.Release = p.info(s, out.History)
+	out.Release = p.info(s, out.Records.Snapshots)
 	return out, nil
 }
 
@@ -144,32 +161,32 @@ func (p *pass) info(s decide.State, history []v1alpha1.ReleaseSnapshot) Info {
 	return i
 }
 
-func (p *pass) testResult(s decide.State) (test, why string) {
+func (p *pass) testResult(s decide.State) (t Test) {
 	last := s.Last()
-	if last == nil || last.Test != decide.TestFailed {
-		if last != nil {
-			test = last.Test
-		}
-		return test, ""
+	if last == nil {
+		return t
+	}
+	if t.Result = last.Test; t.Result != decide.TestFailed {
+		return t
 	}
 	if c := p.slot.Memory.cause; c.Act == decide.Probe && c.Trial == p.want.Trial && c.Err != nil {
-		why = c.Err.Error()
+		t.Why = c.Err.Error()
 	}
-	return last.Test, why
+	return t
 }
 
-// reportObjects tells the objects of the deployed revision, unless the caller knows them.
+// reportObjects reports the objects of the deployed revision, unless the caller knows them.
 func (p *pass) reportObjects(ctx context.Context, s decide.State, out *Outcome) error {
 	deployed := s.Deployed()
 	if deployed == nil {
 		return nil
 	}
-	out.Deployed, out.Content, out.Installed = deployed.Number, p.request.seal.Of(deployed.Content), deployed.Action == decide.ActionInstall
+	out.Deployed = Deployed{Revision: deployed.Number, Content: p.request.seal.Of(deployed.Content), Installed: deployed.Action == decide.ActionInstall}
 	switch {
 	case p.request.knows(deployed):
 		p.slot.Memory.applied = applied{}
 	case p.slot.Memory.applied.revision == deployed.Number:
-		out.Objects, out.Shared, out.Log = p.slot.Memory.applied.objects, p.slot.Memory.applied.shared, p.slot.Memory.applied.log
+		out.Deployed.Objects, out.Deployed.Shared, out.Log = p.slot.Memory.applied.objects, p.slot.Memory.applied.shared, p.slot.Memory.applied.log
 	default:
 		rel, err := p.read(ctx, deployed.Number)
 		if err != nil {
@@ -185,9 +202,9 @@ func (p *pass) reportObjects(ctx context.Context, s decide.State, out *Outcome) 
 		if err != nil {
 			return err
 		}
-		out.Shared = shared
+		out.Deployed.Shared = shared
 		for _, u := range objects {
-			out.Objects = append(out.Objects, cluster.AppliedAs(u, nil))
+			out.Deployed.Objects = append(out.Deployed.Objects, cluster.AppliedAs(u, nil))
 		}
 	}
 	return nil
@@ -234,7 +251,7 @@ func (e *Engine) manifestObjects(rel *helm.Release) (own []*unstructured.Unstruc
 func (s *session) deployedObjects(rel *helm.Release) applied {
 	wanted, shared, err := s.pass.engine.manifestObjects(rel)
 	if err != nil {
-		return applied{} // it is read again, and the error told, by who wants to know
+		return applied{} // it is read again, and the error reported, by the next report
 	}
 	own := s.objects()
 	sent := s.conn.Client.Sent
@@ -247,7 +264,7 @@ func (s *session) deployedObjects(rel *helm.Release) applied {
 	return out
 }
 
-// reportFailure tells why this input failed, and what became of it.
+// reportFailure reports why this input failed, and its remediation.
 func (p *pass) reportFailure(ctx context.Context, s decide.State, d decide.Decision, out *Outcome) error {
 	if c := p.slot.Memory.cause; c.Err == nil || c.Trial != p.want.Trial {
 		var err error
@@ -275,7 +292,7 @@ func (p *pass) recall(ctx context.Context, r *decide.Revision) (decide.Attempt, 
 	return a, nil
 }
 
-// remediation tells what was done, or is being tried in vain, about this input.
+// remediation is what was done, or is being tried in vain, about this input.
 func (p *pass) remediation(ctx context.Context, s decide.State, d decide.Decision) (*Remediation, error) {
 	if d.Act == decide.Withheld {
 		for i := range slices.Backward(s) {

@@ -91,7 +91,7 @@ func (s *session) guardData(text string) error {
 			revisions = append(revisions, s.revision(v.Number))
 		}
 	}
-	return s.objects().GuardData(revisions, text, func() (map[types.UID][]string, error) { return s.pass.request.Owned(s.ctx) })
+	return s.objects().GuardData(revisions, text, func() (map[types.UID][]string, error) { return s.pass.request.Policy.Owned(s.ctx) })
 }
 
 // revision returns a loaded revision.

@@ -107,7 +107,7 @@ func (s *sharing) holding(kinds ...string) Request {
 		more["templates/"+strings.ToLower(kind)+".yaml"] = s.manifest(kind)
 	}
 	r := s.request(sources.ChartFolder(fourObjects(more)), "color=blue", "kinds="+strings.Join(kinds, ","))
-	r.Admit = func(objects []*unstructured.Unstructured) error {
+	r.Policy.Admit = func(objects []*unstructured.Unstructured) error {
 		own.Owner{Tenant: s.name, Project: "dev", App: "shop", Namespace: s.namespace}.Stamp(objects)
 		return nil
 	}
@@ -178,7 +178,7 @@ func TestClusterScopedObjectsAreDeleted(t *testing.T) {
 	r := tm.holding(everyKind...)
 	out := tm.deploy(r)
 	var told []string
-	for _, o := range out.Shared {
+	for _, o := range out.Deployed.Shared {
 		told = append(told, o.Kind)
 		if o.Kept != (o.Kind == "PriorityClass") {
 			t.Errorf("%s is said to be kept: %t", o.Kind, o.Kept)
@@ -191,8 +191,8 @@ func TestClusterScopedObjectsAreDeleted(t *testing.T) {
 
 	out = tm.deploy(tm.holding("PriorityClass", "ValidatingWebhookConfiguration"))
 	tm.expect("after the upgrade", "CustomResourceDefinition", "PriorityClass", "ValidatingWebhookConfiguration")
-	if len(out.Shared) != 2 {
-		t.Errorf("after the upgrade it is said to hold %v", out.Shared)
+	if len(out.Deployed.Shared) != 2 {
+		t.Errorf("after the upgrade it is said to hold %v", out.Deployed.Shared)
 	}
 	tm.catchUp()
 	tm.uninstall(r)
@@ -263,7 +263,7 @@ func TestAnUpgradeWithoutRights(t *testing.T) {
 	tm := newSharing(t, "retracted")
 	tm.deploy(tm.holding("IngressClass", "ValidatingWebhookConfiguration"))
 	tm.takeBack()
-	if out := tm.settle(tm.holding()); out.Failed != nil || len(out.Shared) != 0 {
+	if out := tm.settle(tm.holding()); out.Failed != nil || len(out.Deployed.Shared) != 0 {
 		t.Errorf("the upgrade: %+v", out)
 	}
 	tm.expect("after the upgrade", "IngressClass", "ValidatingWebhookConfiguration")
@@ -273,7 +273,7 @@ func TestAnUpgradeWithoutRights(t *testing.T) {
 func TestAnUninstallationWithoutRights(t *testing.T) {
 	tm := newSharing(t, "leaving")
 	r := tm.holding("IngressClass")
-	r.Retry = func(int) time.Duration { return 100 * time.Millisecond }
+	r.Policy.Retry = func(int) time.Duration { return 100 * time.Millisecond }
 	tm.deploy(r)
 	tm.takeBack()
 	tm.catchUp()

@@ -13,9 +13,9 @@ import (
 )
 
 // Test starts the chart's tests on the deployed revision of this input, unless they have run. While they run Reconcile
-// returns Outcome.Running; Notify follows, and Outcome.Test tells how they ended. Tests that failed make the revision a
+// returns Outcome.Running; Notify follows, and Outcome.Test is how they ended. Tests that failed make the revision a
 // failed one, unless Actions.Test.IgnoreFailures. Like Reconcile it never waits. When they could not be run to an end, such
-// as by an API server that is away, Outcome.Failed is why, beside World, and RetryAt when it is tried again (Request.Retry).
+// as by an API server that is away, Outcome.Failed is why, beside World, and Retry.At when it is tried again (Request.Policy.Retry).
 // Apart from these and Running the Outcome is empty; wholly so when no tests are to be run. An error is as of Reconcile.
 func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 	p, release, err := e.enterSlot(req)
@@ -36,7 +36,7 @@ func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 	}
 	if d := p.want.Try(decide.Probe, decide.Tally{}); d.Act == decide.Failed {
 		last := p.slot.Memory.last
-		return Outcome{Failed: last.Err, World: last.World, Attempts: d.Attempts, RetryAt: d.Until, Log: last.Log}, nil
+		return Outcome{Failed: last.Err, World: last.World, Retry: Retry{Attempts: d.Attempts, At: d.Until}, Log: last.Log}, nil
 	}
 	return p.start(ctx, job{act: decide.Probe, trial: p.want.Trial, run: p.tested})
 }

@@ -25,7 +25,7 @@ const uninstalling = "uninstall"
 // Uninstall brings the release to nothing, without waiting, and every other release of the app (Options.Releases). It is
 // done when its objects are gone, and its records unless Actions.Uninstall.KeepHistory, or it is another app's. While an
 // action runs it returns (false, nil) and Notify follows; the action's waiting for objects is ended. *Terminating names
-// objects that are still there; any other error is why the last try failed, or why none can be made now. Request.Retry
+// objects that are still there; any other error is why the last try failed, or why none can be made now. Request.Policy.Retry
 // holds here too.
 func (e *Engine) Uninstall(ctx context.Context, req Request) (done bool, err error) {
 	if err := req.check(); err != nil {

@@ -70,13 +70,18 @@ type Want struct {
 	Retry         func(attempts int) time.Duration
 	Retries       int
 	Strategy      v1alpha1.RemediationStrategy
-	Force, Reset  bool
-	// Fresh: force or reset is asked for, and nothing was begun yet for that.
-	Fresh bool
+	Manual        Manual
 	// Proven says of a deployed revision that it was seen to be good.
 	Proven func(*Revision) bool
 	Trusts func(number int, version string) bool
 	Last   Attempt
+}
+
+// Manual is what a person requests; see release.Manual.
+type Manual struct {
+	Force, Reset bool
+	// Fresh: one of them is requested, and nothing was begun yet for that.
+	Fresh bool
 }
 
 // Decision is what to do next, and why.
@@ -116,9 +121,9 @@ func Next(s State, w Want) Decision {
 
 // rested decides about a release on which no action is under way.
 func (w Want) rested(s State, last *Revision) Decision {
-	asked := w.Force || w.Reset
+	asked := w.Manual.Force || w.Manual.Reset
 	switch {
-	case last.Status == helm.StatusDeployed && last.Ours && last.Digest == w.Digest && !w.Force:
+	case last.Status == helm.StatusDeployed && last.Ours && last.Digest == w.Digest && !w.Manual.Force:
 		return Decision{Act: Settled}
 	case s.holds(w.Trial) && !asked:
 		d := gaveUp(s, w.Trial)
@@ -150,10 +155,10 @@ func gaveUp(s State, trial string) Decision {
 func (w Want) upgrade(s State) Decision {
 	t := w.tally(s)
 	switch {
-	case s.holds(w.Trial) && !w.Reset:
+	case s.holds(w.Trial) && !w.Manual.Reset:
 		// Forced once: it has used up its retries.
 		t.blame = max(t.blame, w.Retries)
-	case t.blame > w.Retries && !w.Force:
+	case t.blame > w.Retries && !w.Manual.Force:
 		return w.remedy(s, t)
 	}
 	d := w.Try(Upgrade, t)
@@ -245,7 +250,7 @@ func (w Want) uninstalling(last *Revision) Decision {
 }
 
 func (w Want) tally(s State) Tally {
-	if w.Reset {
+	if w.Manual.Reset {
 		return Tally{}
 	}
 	return s.tally(w.Trial)
@@ -254,11 +259,11 @@ func (w Want) tally(s State) Tally {
 // Try returns a, unless the next attempt is not due.
 func (w Want) Try(a Act, t Tally) Decision {
 	same := w.Last.Act == a || w.Last.Act == Install && a == Vacate
-	if same && w.Last.Trial == w.Trial && w.Last.Err != nil && (!w.Fresh || !w.Reset) {
+	if same && w.Last.Trial == w.Trial && w.Last.Err != nil && (!w.Manual.Fresh || !w.Manual.Reset) {
 		t.attempts, t.at = max(t.attempts+w.Last.Unstored, 1), w.Last.At
 	}
 	d := Decision{Act: a, Attempts: t.attempts, Blame: t.blame}
-	if t.attempts == 0 || w.Fresh {
+	if t.attempts == 0 || w.Manual.Fresh {
 		return d
 	}
 	if w.Retry == nil {

@@ -203,12 +203,12 @@ func TestNext(t *testing.T) {
 		},
 		"settled, forced": {
 			history: history(record(1, helm.StatusDeployed, "new")),
-			change:  func(w *Want) { w.Force = true },
+			change:  func(w *Want) { w.Manual.Force = true },
 			want:    Decision{Act: Upgrade},
 		},
 		"settled, reset": {
 			history: history(record(1, helm.StatusDeployed, "new")),
-			change:  func(w *Want) { w.Reset = true },
+			change:  func(w *Want) { w.Manual.Reset = true },
 			want:    Decision{Act: Settled},
 		},
 		"the world stood in the way more often than there are retries": {
@@ -324,7 +324,7 @@ func TestNext(t *testing.T) {
 		"an upgrade that left no revision failed, forced": {
 			history: history(record(1, helm.StatusDeployed, "old")),
 			change: func(w *Want) {
-				w.Force, w.Fresh = true, true
+				w.Manual.Force, w.Manual.Fresh = true, true
 				w.Retry, w.Last = minutes, Attempt{Act: Upgrade, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 2}
 			},
 			want: Decision{Act: Upgrade, Attempts: 2},
@@ -332,14 +332,14 @@ func TestNext(t *testing.T) {
 		"an upgrade that left no revision failed, reset": {
 			history: history(record(1, helm.StatusDeployed, "old")),
 			change: func(w *Want) {
-				w.Reset, w.Fresh = true, true
+				w.Manual.Reset, w.Manual.Fresh = true, true
 				w.Retry, w.Last = minutes, Attempt{Act: Upgrade, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 2}
 			},
 			want: Decision{Act: Upgrade},
 		},
 		"it was uninstalled for this input, forced": {
 			history: history(record(2, helm.StatusUninstalled, "new", label(HeldLabel, "new"), label(ActionLabel, ActionUninstall))),
-			change:  func(w *Want) { w.Force = true },
+			change:  func(w *Want) { w.Manual.Force = true },
 			want:    Decision{Act: Vacate},
 		},
 		"rolled back for this input": {
@@ -348,12 +348,12 @@ func TestNext(t *testing.T) {
 		},
 		"rolled back for this input, forced": {
 			history: history(rolledBack(4, helm.StatusDeployed, "new")),
-			change:  func(w *Want) { w.Force = true },
+			change:  func(w *Want) { w.Manual.Force = true },
 			want:    Decision{Act: Upgrade, Blame: 1},
 		},
 		"rolled back for this input, reset": {
 			history: history(rolledBack(4, helm.StatusDeployed, "new")),
-			change:  func(w *Want) { w.Reset = true },
+			change:  func(w *Want) { w.Manual.Reset = true },
 			want:    Decision{Act: Upgrade},
 		},
 		"rolled back for another input": {
@@ -402,18 +402,18 @@ func TestNext(t *testing.T) {
 		},
 		"failed often, reset": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(2))),
-			change:  func(w *Want) { w.Retry, w.Reset, w.Fresh = minutes, true, true },
+			change:  func(w *Want) { w.Retry, w.Manual.Reset, w.Manual.Fresh = minutes, true, true },
 			want:    Decision{Act: Upgrade},
 		},
 		"failed, not due, forced": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(1))),
-			change:  func(w *Want) { w.Retry, w.Force, w.Fresh = minutes, true, true },
+			change:  func(w *Want) { w.Retry, w.Manual.Force, w.Manual.Fresh = minutes, true, true },
 			want:    Decision{Act: Upgrade, Attempts: 1, Blame: 1},
 		},
 		"held, forced, and the world stood in the way of that": {
 			history: history(rolledBack(4, helm.StatusDeployed, "new")),
 			change: func(w *Want) {
-				w.Retry, w.Force = minutes, true
+				w.Retry, w.Manual.Force = minutes, true
 				w.Last = Attempt{Act: Upgrade, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 1, World: true}
 			},
 			want: Decision{Act: Failed, Attempts: 1, Blame: 1, Until: noon.Add(time.Minute)},
