@@ -15,57 +15,57 @@ import (
 
 // part is one thing that runs in the operator's process: a row of the list in setup.go.
 type part struct {
-	name string
-	what what
-	when when
+	name      string
+	role      role
+	placement placement
 }
 
-// when says where and when a part runs.
-type when string
+// placement says on which replicas, and when, a part runs.
+type placement string
 
 const (
-	leader       when = "on the leader, from its election to its end"
-	everyReplica when = "on every replica, all the time"
+	leader       placement = "on the leader, from its election to its end"
+	everyReplica placement = "on every replica, all the time"
 )
 
-// what says what a part is; add adds it to the manager, nil where the settings leave it out.
-type what struct {
+// role says what a part is; add adds it to the manager, nil where the settings leave it out.
+type role struct {
 	kind string
 	add  func(mgr ctrl.Manager, p part) error
 }
 
 // addTo adds the part to the manager.
 func (p part) addTo(mgr ctrl.Manager) error {
-	if p.what.add == nil {
+	if p.role.add == nil {
 		return nil
 	}
-	if err := p.what.add(mgr, p); err != nil {
-		return fmt.Errorf("setting up the %s %s: %w", p.what.kind, p.name, err)
+	if err := p.role.add(mgr, p); err != nil {
+		return fmt.Errorf("setting up the %s %s: %w", p.role.kind, p.name, err)
 	}
 	return nil
 }
 
 // given leaves a part out where the settings do not have it.
-func given(there bool, w what) what {
+func given(there bool, r role) role {
 	if !there {
-		w.add = nil
+		r.add = nil
 	}
-	return w
+	return r
 }
 
 // controller is a controller, which its own package adds.
-func controller(setUp func() error) what {
-	return what{"controller", func(ctrl.Manager, part) error { return setUp() }}
+func controller(setUp func() error) role {
+	return role{"controller", func(ctrl.Manager, part) error { return setUp() }}
 }
 
 // objectCache is a cache of objects; job something that works in the background; server something that others call.
-func objectCache(c cache.Cache) what      { return running("cache", c) }
-func job(r manager.Runnable) what         { return running("job", r) }
-func jobFunc(f manager.RunnableFunc) what { return running("job", f) }
-func server(r manager.Runnable) what      { return running("server", r) }
+func objectCache(c cache.Cache) role      { return running("cache", c) }
+func job(r manager.Runnable) role         { return running("job", r) }
+func jobFunc(f manager.RunnableFunc) role { return running("job", f) }
+func server(r manager.Runnable) role      { return running("server", r) }
 
-func running(kind string, r manager.Runnable) what {
-	return what{kind, func(mgr ctrl.Manager, p part) error { return mgr.Add(runnable{r, p.when == leader}) }}
+func running(kind string, r manager.Runnable) role {
+	return role{kind, func(mgr ctrl.Manager, p part) error { return mgr.Add(runnable{r, p.placement == leader}) }}
 }
 
 // runnable runs where its row says.
@@ -78,40 +78,40 @@ type runnable struct {
 func (r runnable) NeedLeaderElection() bool { return r.leads }
 
 // cacheBeforeAll is a cache that the manager fills, on every replica, before it starts anything else.
-func cacheBeforeAll(r manager.Runnable) what {
-	return what{"cache", func(mgr ctrl.Manager, _ part) error { return mgr.Add(r) }}
+func cacheBeforeAll(r manager.Runnable) role {
+	return role{"cache", func(mgr ctrl.Manager, _ part) error { return mgr.Add(r) }}
 }
 
 // handler follows objects in the manager's cache.
-func handler(follow func(context.Context, cache.Cache) error) what {
-	return what{"handler", func(mgr ctrl.Manager, _ part) error { return follow(context.Background(), mgr.GetCache()) }}
+func handler(follow func(context.Context, cache.Cache) error) role {
+	return role{"handler", func(mgr ctrl.Manager, _ part) error { return follow(context.Background(), mgr.GetCache()) }}
 }
 
 // alive and ready are checks of /healthz and /readyz.
-func alive(c healthz.Checker) what {
-	return what{"probe", func(mgr ctrl.Manager, p part) error { return mgr.AddHealthzCheck(p.name, c) }}
+func alive(c healthz.Checker) role {
+	return role{"probe", func(mgr ctrl.Manager, p part) error { return mgr.AddHealthzCheck(p.name, c) }}
 }
 
-func ready(c healthz.Checker) what {
-	return what{"probe", func(mgr ctrl.Manager, p part) error { return mgr.AddReadyzCheck(p.name, c) }}
+func ready(c healthz.Checker) role {
+	return role{"probe", func(mgr ctrl.Manager, p part) error { return mgr.AddReadyzCheck(p.name, c) }}
 }
 
 // byManager is what the manager runs by itself, as its options say.
-func byManager(kind string) what {
-	return what{kind, func(ctrl.Manager, part) error { return nil }}
+func byManager(kind string) role {
+	return role{kind, func(ctrl.Manager, part) error { return nil }}
 }
 
 // collector is one collector of metrics, collectors are several.
-func collector(c prometheus.Collector) what {
+func collector(c prometheus.Collector) role {
 	return collectors(func() []prometheus.Collector { return []prometheus.Collector{c} })
 }
 
 // Metrics of the leader are collected while it leads: the other replicas would report the same again.
-func collectors(all func() []prometheus.Collector) what {
-	return what{"metrics", func(mgr ctrl.Manager, p part) error {
+func collectors(all func() []prometheus.Collector) role {
+	return role{"metrics", func(mgr ctrl.Manager, p part) error {
 		var errs []error
 		for _, c := range all() {
-			if p.when == leader {
+			if p.placement == leader {
 				c = whileLeading{c, mgr.Elected()}
 			}
 			ctrlmetrics.Registry.Unregister(c) // A process may have had an earlier manager.
