@@ -40,7 +40,7 @@ func TestVolumesOutliveANamespaceThatMayBeDeleted(t *testing.T) {
 
 	change(n, namespace(n.namespace()), func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AllowDeletionAnnotation] = "another" })
 	change(n, namespace(n.namespace()), func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AllowDeletionAnnotation] = ns.Name })
-	n.saysOfVolumes("1 volumes: outlives-data")
+	n.saysOfVolumes("1 volume: outlives-data")
 	volume, theirs := n.pv("data"), n.pv("theirs")
 	n.there(volume, theirs)
 	if volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain || theirs.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
@@ -49,7 +49,7 @@ func TestVolumesOutliveANamespaceThatMayBeDeleted(t *testing.T) {
 	change(n, namespace(n.namespace()), func(ns *corev1.Namespace) { delete(ns.Annotations, v1alpha1.AllowDeletionAnnotation) })
 	n.saysOfVolumes("")
 	change(n, namespace(n.namespace()), func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AllowDeletionAnnotation] = ns.Name })
-	n.saysOfVolumes("1 volumes: outlives-data")
+	n.saysOfVolumes("1 volume: outlives-data")
 
 	was := n.uid(namespace(n.namespace()))
 	if err := n.admin.Delete(t.Context(), namespace(n.namespace())); err != nil {

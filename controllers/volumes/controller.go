@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if err := r.annotate(ctx, ns, now); err != nil {
 			return reconcile.Result{}, err
 		}
-		r.Events.Eventf(ns, nil, corev1.EventTypeNormal, v1alpha1.VolumesRetainedReason, "Retain", "deletion is allowed; of its claims outlive it %s", now)
+		r.Events.Eventf(ns, nil, corev1.EventTypeNormal, v1alpha1.VolumesRetainedReason, "Retain", "%s", message(retained))
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }
@@ -161,13 +161,32 @@ func (r *Reconciler) annotate(ctx context.Context, ns *corev1.Namespace, text an
 
 // summary is what the annotation says: "2 volumes: pvc-1, pvc-2".
 func summary(volumes []string) string {
-	text := fmt.Sprintf("%d volumes", len(volumes))
-	if len(volumes) == 0 {
-		return text
+	switch len(volumes) {
+	case 0:
+		return "0 volumes"
+	case 1:
+		return "1 volume: " + volumes[0]
 	}
-	more := ""
-	if n := len(volumes) - maxNamed; n > 0 {
-		volumes, more = volumes[:maxNamed], fmt.Sprintf(", and %d more", n)
+	return fmt.Sprintf("%d volumes: %s", len(volumes), listed(volumes))
+}
+
+// message is the event about a namespace whose deletion is allowed.
+func message(volumes []string) string {
+	const allowed = "The namespace may be deleted. "
+	switch len(volumes) {
+	case 0:
+		return allowed + "Its claims have no volumes to keep."
+	case 1:
+		return allowed + "This volume is kept: " + volumes[0]
 	}
-	return text + ": " + strings.Join(volumes, ", ") + more
+	return allowed + "These volumes are kept: " + listed(volumes)
+}
+
+// listed names the first maxNamed volumes.
+func listed(volumes []string) string {
+	n := len(volumes) - maxNamed
+	if n <= 0 {
+		return strings.Join(volumes, ", ")
+	}
+	return fmt.Sprintf("%s, and %d more", strings.Join(volumes[:maxNamed], ", "), n)
 }

@@ -104,9 +104,9 @@ func TestVolumesOfANamespaceThatMayBeDeletedAreRetained(t *testing.T) {
 		want   corev1.PersistentVolumeReclaimPolicy
 		named  string
 	}{
-		"its claim's":                        {volume("pv-1", "uid-data", del), claim("data", "pv-1"), keep, "1 volumes: pv-1"},
-		"recycled otherwise":                 {volume("pv-1", "uid-data", recycle), claim("data", "pv-1"), keep, "1 volumes: pv-1"},
-		"retained already":                   {volume("pv-1", "uid-data", keep), claim("data", "pv-1"), keep, "1 volumes: pv-1"},
+		"its claim's":                        {volume("pv-1", "uid-data", del), claim("data", "pv-1"), keep, "1 volume: pv-1"},
+		"recycled otherwise":                 {volume("pv-1", "uid-data", recycle), claim("data", "pv-1"), keep, "1 volume: pv-1"},
+		"retained already":                   {volume("pv-1", "uid-data", keep), claim("data", "pv-1"), keep, "1 volume: pv-1"},
 		"another claim's, which this names":  {volume("pv-1", "uid-of-a-rival", del), claim("data", "pv-1"), del, "0 volumes"},
 		"nobody's, which this names":         {volume("pv-1", "", del), claim("data", "pv-1"), del, "0 volumes"},
 		"a claim that has no volume":         {volume("pv-1", "uid-data", del), claim("data", ""), del, "0 volumes"},
@@ -125,7 +125,11 @@ func TestVolumesOfANamespaceThatMayBeDeletedAreRetained(t *testing.T) {
 			if got, _ := b.named(); got != c.named {
 				t.Errorf("the namespace names %q, want %q", got, c.named)
 			}
-			if got := <-b.events.Events; got != "Normal VolumesRetained deletion is allowed; of its claims outlive it "+c.named {
+			event := "Its claims have no volumes to keep."
+			if c.want == keep {
+				event = "This volume is kept: pv-1"
+			}
+			if got := <-b.events.Events; got != "Normal VolumesRetained The namespace may be deleted. "+event {
 				t.Errorf("the event says %q", got)
 			}
 			patches := b.patches
@@ -137,7 +141,7 @@ func TestVolumesOfANamespaceThatMayBeDeletedAreRetained(t *testing.T) {
 }
 
 func TestOnlyANamespaceOfATenantWhoseOwnNameIsAnnotatedIsLookedAt(t *testing.T) {
-	const marked = "1 volumes: pv-1"
+	const marked = "1 volume: pv-1"
 	foreign := allowed()
 	foreign.Labels = nil
 	for name, c := range map[string]struct {
@@ -248,11 +252,14 @@ func TestTheAnnotationNamesTwentyVolumes(t *testing.T) {
 	}
 	twenty := "v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, v18, v19"
 	for n, want := range map[int]string{
-		0: "0 volumes", 1: "1 volumes: v0", 20: "20 volumes: " + twenty, 21: "21 volumes: " + twenty + ", and 1 more", 25: "25 volumes: " + twenty + ", and 5 more",
+		0: "0 volumes", 1: "1 volume: v0", 20: "20 volumes: " + twenty, 21: "21 volumes: " + twenty + ", and 1 more", 25: "25 volumes: " + twenty + ", and 5 more",
 	} {
 		if got := summary(names(n)); got != want {
 			t.Errorf("of %d it says %q", n, got)
 		}
+	}
+	if got, want := message(names(21)), "The namespace may be deleted. These volumes are kept: "+twenty+", and 1 more"; got != want {
+		t.Errorf("the event says %q, want %q", got, want)
 	}
 }
 
