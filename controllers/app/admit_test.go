@@ -65,7 +65,7 @@ func TestClaimsInTheWayOfAReleaseSayWhatToDo(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	other := errors.New("down")
-	if got := releaseError(other); got != other {
+	if got := releaseError(other); !errors.Is(got, other) || got.Error() != other.Error() {
 		t.Errorf("another error became %v", got)
 	}
 }

@@ -162,7 +162,7 @@ func fromAcme[T client.Object](o T, change ...func(T)) T {
 	o.SetLabels(map[string]string{v1alpha1.RepositoryLabel: "acme"})
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{{
 		Manager: v1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: v1alpha1.GroupVersion.String(),
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`),
 	}})
 	o.SetUID(types.UID("uid-" + o.GetName()))
 	for _, c := range change {

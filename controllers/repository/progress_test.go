@@ -312,7 +312,7 @@ func TestALiveObjectIsAsDeclaredOnlyWhereKubeopAppliedIt(t *testing.T) {
 		"being deleted":  {live(func(p *v1alpha1.Project) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), false},
 		"made by others": {live(func(p *v1alpha1.Project) { p.ManagedFields = nil }), false},
 		"edited by a person": {live(func(p *v1alpha1.Project) {
-			p.ManagedFields = append(p.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:quota":{}}}`)}})
+			p.ManagedFields = append(p.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:quota":{}}}`)})
 		}), false},
 		"without its finalizer": {live(func(p *v1alpha1.Project) { p.Finalizers = nil }), false},
 	} {

@@ -80,7 +80,7 @@ func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
 	}
 	rel.SetStatus(helm.StatusFailed, fmt.Sprintf("Interrupted: %s stopped while it was %s", holder, r.Status))
 	if !r.Ours { // it is now
-		rel.Labels = notOurs(rel.Labels)
+		rel.Labels = decide.ForeignLabels(rel.Labels)
 		rel.Labels[decide.AppLabel], rel.Labels[decide.RevisionLabel] = p.want.App, strconv.Itoa(r.Number)
 	}
 	delete(rel.Labels, decide.DigestLabel)

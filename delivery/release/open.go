@@ -3,12 +3,9 @@ package release
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	helm "helm.sh/helm/v3/pkg/release"
 
-	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
@@ -147,40 +144,11 @@ func (s *session) mark(rel *helm.Release) error {
 	if err != nil {
 		return fault.Render(err)
 	}
-	labels := notOurs(rel.Labels)
-	labels[decide.AppLabel] = s.pass.want.App
-	labels[decide.HolderLabel] = s.pass.want.Holder
-	labels[decide.RevisionLabel] = strconv.Itoa(rel.Version)
-	labels[decide.ContentLabel] = text
-	labels[decide.AttemptLabel] = strconv.Itoa(s.plan.Attempts + 1)
-	labels[decide.DigestLabel], labels[decide.TrialLabel] = s.pass.want.Digest, s.pass.want.Trial
-	if s.pass.request.Manual.ID != "" {
-		labels[decide.AskedLabel] = decide.LabelValue(s.pass.request.Manual.ID)
+	rel.Labels = decide.NewLabels(rel, text, &s.pass.want, &s.plan)
+	if id := s.pass.request.Manual.ID; id != "" {
+		rel.Labels[decide.AskedLabel] = decide.LabelValue(id)
 	}
-	if s.plan.Blame > 0 {
-		labels[decide.BlameLabel] = strconv.Itoa(s.plan.Blame)
-	}
-	switch s.plan.Act {
-	case decide.Install:
-		labels[decide.ActionLabel] = decide.ActionInstall
-	case decide.Rollback:
-		target := rel.Labels
-		labels[decide.DigestLabel], labels[decide.TrialLabel] = target[decide.DigestLabel], target[decide.TrialLabel]
-		labels[decide.ActionLabel], labels[decide.ToLabel], labels[decide.HeldLabel] = decide.ActionRollback, strconv.Itoa(s.plan.To), s.pass.want.Trial
-	}
-	rel.Labels = labels
 	return nil
-}
-
-// notOurs returns the labels that are not kubeop's.
-func notOurs(labels map[string]string) map[string]string {
-	out := map[string]string{}
-	for k, v := range labels {
-		if !strings.HasPrefix(k, v1alpha1.Group+"/") {
-			out[k] = v
-		}
-	}
-	return out
 }
 
 // removeLeftovers deletes what the last attempt made, if it failed, and neither the deployed revision nor the new manifest

@@ -4,22 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/kubeop/kubeop/delivery/mask"
 
-	"helm.sh/helm/v3/pkg/kube"
 	helm "helm.sh/helm/v3/pkg/release"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
-	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
 // Outcome is what Reconcile found.
@@ -198,7 +193,7 @@ func (p *pass) reportObjects(ctx context.Context, s decide.State, out *Outcome) 
 		if err := decide.CheckGenuine(rel); err != nil {
 			return err
 		}
-		objects, shared, err := p.engine.manifestObjects(rel)
+		objects, shared, err := cluster.OfRevision(p.engine.opts.Mapper, rel)
 		if err != nil {
 			return err
 		}
@@ -219,37 +214,9 @@ func (p *pass) read(ctx context.Context, number int) (*helm.Release, error) {
 	return rel, err
 }
 
-// manifestObjects are the objects of a revision that are no hooks, those of its namespace, with it, and those that are
-// cluster-scoped. What has another namespace is no app's, whatever a record says.
-func (e *Engine) manifestObjects(rel *helm.Release) (own []*unstructured.Unstructured, shared []cluster.Shared, err error) {
-	docs, err := manifest.Parse(rel.Manifest)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading revision %d: %w", rel.Version, err)
-	}
-	for _, u := range manifest.Objects(docs) {
-		kind := u.GroupVersionKind()
-		mapping, err := e.opts.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil && !meta.IsNoMatchError(err) {
-			return nil, nil, fmt.Errorf("finding the scope of %s/%s: %w", u.GetKind(), u.GetName(), err)
-		}
-		if err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-			_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
-			shared = append(shared, cluster.Shared{Ref: cluster.Ref{GroupVersionKind: kind, Name: u.GetName()}, Kept: policy})
-			continue
-		}
-		if u.GetNamespace() == "" {
-			u.SetNamespace(rel.Namespace)
-		}
-		if u.GetNamespace() == rel.Namespace {
-			own = append(own, u)
-		}
-	}
-	return own, shared, nil
-}
-
 // deployedObjects are those of a revision that this action deployed, as the API server answered.
 func (s *session) deployedObjects(rel *helm.Release) applied {
-	wanted, shared, err := s.pass.engine.manifestObjects(rel)
+	wanted, shared, err := cluster.OfRevision(s.pass.engine.opts.Mapper, rel)
 	if err != nil {
 		return applied{} // it is read again, and the error reported, by the next report
 	}

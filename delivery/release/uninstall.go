@@ -217,7 +217,7 @@ func (s *session) uninstall() (err error) {
 // claim notes on the revision who uninstalls it and, where that is so, because of which trial.
 func (s *session) claim(rel *helm.Release) {
 	if rel.Labels[decide.RevisionLabel] != strconv.Itoa(rel.Version) {
-		rel.Labels = notOurs(rel.Labels)
+		rel.Labels = decide.ForeignLabels(rel.Labels)
 		rel.Labels[decide.RevisionLabel] = strconv.Itoa(rel.Version)
 	}
 	rel.Labels[decide.AppLabel], rel.Labels[decide.HolderLabel] = s.pass.want.App, s.pass.want.Holder

@@ -69,9 +69,11 @@ func checkImports(module string, report func(format string, args ...any)) {
 	maps.DeleteFunc(g, func(p string, _ map[string]bool) bool {
 		return strings.HasPrefix(p, "api/") || strings.HasPrefix(p, "e2e/") || strings.HasPrefix(p, "hack/") || strings.HasPrefix(p, "internal/test")
 	})
+	for _, deps := range g {
+		maps.DeleteFunc(deps, func(d string, _ bool) bool { return g[d] == nil })
+	}
 	leaves, level := 0, map[string]int{}
 	for p, deps := range g {
-		maps.DeleteFunc(deps, func(d string, _ bool) bool { return g[d] == nil })
 		if len(deps) == 0 {
 			leaves++
 		}

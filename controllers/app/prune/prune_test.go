@@ -359,7 +359,7 @@ func TestAFailedDeletionIsTriedAgainAndStaysRecorded(t *testing.T) {
 
 func TestOnlyAForbiddenDeletionIsSaidToNeedAdministrators(t *testing.T) {
 	other, forbidden := errors.New("down"), apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "a", errors.New("no"))
-	if got := Forbidden(other, ", or more"); got != other {
+	if got := Forbidden(other, ", or more"); !errors.Is(got, other) || got.Error() != other.Error() {
 		t.Errorf("got %v", got)
 	}
 	if got := Forbidden(nil, ""); got != nil {
@@ -409,7 +409,7 @@ func TestTheOperatorLooksAtClusterScopedObjectsThatTheDeployerMayNotSee(t *testi
 			}
 			p := &Pruner{Direct: answers(c.operator)}
 			got := p.Sees(&subject.Subject{Client: answers(c.deployer)}).Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "a"}, &corev1.ConfigMap{})
-			if got != c.want {
+			if !errors.Is(got, c.want) || (got == nil) != (c.want == nil) {
 				t.Errorf("got %v", got)
 			}
 		})

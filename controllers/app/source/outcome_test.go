@@ -136,7 +136,7 @@ func TestASourceThatAnsweredEndsWell(t *testing.T) {
 
 func TestAnOutcomeThatWasDecidedStays(t *testing.T) {
 	decided := step.Stop("Reason", failure.ErrUnavailable)
-	if got := outcomeOf(decided); got != decided {
+	if got := outcomeOf(decided); !errors.Is(got, decided) || got.Error() != decided.Error() {
 		t.Errorf("got %v", got)
 	}
 	if got := outcomeOf(nil); got != nil {

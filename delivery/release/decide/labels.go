@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
+	helm "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -118,4 +120,36 @@ func numberOf(release, key string) (int, bool) {
 	}
 	n := count(key[len(prefix):])
 	return n, n > 0
+}
+
+// NewLabels returns the labels of a new revision with a content that a decision makes: those of the release that are not kubeop's, and kubeop's.
+func NewLabels(rel *helm.Release, content string, w *Want, d *Decision) map[string]string {
+	labels := ForeignLabels(rel.Labels)
+	labels[AppLabel], labels[HolderLabel] = w.App, w.Holder
+	labels[RevisionLabel], labels[ContentLabel] = strconv.Itoa(rel.Version), content
+	labels[AttemptLabel] = strconv.Itoa(d.Attempts + 1)
+	labels[DigestLabel], labels[TrialLabel] = w.Digest, w.Trial
+	if d.Blame > 0 {
+		labels[BlameLabel] = strconv.Itoa(d.Blame)
+	}
+	switch d.Act {
+	case Install:
+		labels[ActionLabel] = ActionInstall
+	case Rollback:
+		target := rel.Labels
+		labels[DigestLabel], labels[TrialLabel] = target[DigestLabel], target[TrialLabel]
+		labels[ActionLabel], labels[ToLabel], labels[HeldLabel] = ActionRollback, strconv.Itoa(d.To), w.Trial
+	}
+	return labels
+}
+
+// ForeignLabels returns the labels that are not kubeop's.
+func ForeignLabels(labels map[string]string) map[string]string {
+	foreign := map[string]string{}
+	for k, v := range labels {
+		if !strings.HasPrefix(k, v1alpha1.Group+"/") {
+			foreign[k] = v
+		}
+	}
+	return foreign
 }

@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/kube"
+	helm "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/release/manifest"
+)
+
+// OfRevision returns the objects of a revision that are no hooks: those of its namespace, and those that are cluster-scoped. It leaves out
+// objects of other namespaces, which no App may have, whatever a record says.
+func OfRevision(mapper meta.RESTMapper, rel *helm.Release) (own []*unstructured.Unstructured, shared []Shared, err error) {
+	docs, err := manifest.Parse(rel.Manifest)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading revision %d: %w", rel.Version, err)
+	}
+	for _, u := range manifest.Objects(docs) {
+		kind := u.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return nil, nil, fmt.Errorf("finding the scope of %s/%s: %w", u.GetKind(), u.GetName(), err)
+		}
+		if err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+			_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
+			shared = append(shared, Shared{Ref: Ref{GroupVersionKind: kind, Name: u.GetName()}, Kept: policy})
+			continue
+		}
+		if u.GetNamespace() == "" {
+			u.SetNamespace(rel.Namespace)
+		}
+		if u.GetNamespace() == rel.Namespace {
+			own = append(own, u)
+		}
+	}
+	return own, shared, nil
+}
