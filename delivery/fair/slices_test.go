@@ -43,18 +43,18 @@ func (b *runs) work(d time.Duration) func(context.Context) error {
 	}
 }
 
-// start runs something beside the test, which tells after ever how it ended, and how long that took.
+// start runs work beside the test. It returns a function that returns how long the work took, 0 while it runs.
 func (b *runs) start(tenant string, d time.Duration) (took func() time.Duration) {
-	var after time.Duration
+	var after atomic.Int64
 	begun := time.Now()
 	b.all.Go(func() {
 		if err := b.Run(b.t.Context(), tenant, b.work(d)); err != nil {
 			b.t.Errorf("%s: %v", tenant, err)
 		}
-		after = time.Since(begun)
+		after.Store(int64(time.Since(begun)))
 	})
 	synctest.Wait()
-	return func() time.Duration { return after }
+	return func() time.Duration { return time.Duration(after.Load()) }
 }
 
 // over checks that nothing is left.
