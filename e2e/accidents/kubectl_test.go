@@ -8,7 +8,7 @@ var guarded = []string{"paas.kubeop.io/allow-deletion"}
 // claimKept are the words of an app that was deleted and declared again; putBack of one whose Deployment was changed.
 var (
 	claimKept = []string{"Succeeded", "Kept", "PersistentVolumeClaim/store-data"}
-	putBack   = []string{"DriftCorrected", "put undo: Deployment/store"}
+	putBack   = []string{"DriftCorrected", "put back: Deployment/store"}
 )
 
 // kubectlAccidents are mistakes of an administrator with kubectl.
@@ -78,7 +78,7 @@ var kubectlAccidents = []accident{
 	},
 	{
 		mistake: "`kubectl delete all --all` in a project", on: inPlatform, outcome: "kubeop creates again what Git declares; the claim stays", recovery: "by itself",
-		reports: []string{"DriftCorrected", "put undo: "}, do: kubectl("delete deployments,services,pods,replicasets --all -n $ns"), place: app("store"), undo: none, newPods: true,
+		reports: []string{"DriftCorrected", "put back: "}, do: kubectl("delete deployments,services,pods,replicasets --all -n $ns"), place: app("store"), undo: none, newPods: true,
 	},
 	{
 		mistake: "`kubectl scale deployment --replicas=0`", on: own, outcome: "corrected", recovery: "by itself",
