@@ -74,7 +74,7 @@ var purposeAccidents = []accident{
 		reports: []string{"VolumesRetained", "Succeeded"}, place: each(events, project), newPods: true, newClaims: true,
 		do: all(allowNamespace, kubectl("delete namespace $ns --timeout=60s")),
 		undo: func(s *scene) {
-			s.until("the new claim is bound", s.running)
+			s.until("the new claim is bound", s.storeRuns)
 			s.release(s.volume())
 			kubectl("delete pvc store-data -n $ns --wait=false")(s)
 			kubectl("delete pods --all -n $ns --wait=false")(s)

@@ -191,8 +191,9 @@ func (s *scene) restoreFiles() {
 type state struct {
 	// Claims by "namespace/name".
 	Claims map[string]claim
-	// Pods are the UIDs of running pods by "namespace/name".
-	Pods map[string]types.UID
+	// Pods are the UIDs and the running containers of pods by "namespace/name". Whether Kubernetes calls a pod ready does not count: when
+	// its node could not report for a while, it does not, although all its containers run on.
+	Pods map[string]string
 }
 
 // claim is a claim with the first line of the file to which its pod appends at each start.
@@ -212,7 +213,7 @@ func (s *scene) mustReadState() state {
 
 func (s *scene) readState() (state, error) {
 	ctx := s.t.Context()
-	found := state{Claims: map[string]claim{}, Pods: map[string]types.UID{}}
+	found := state{Claims: map[string]claim{}, Pods: map[string]string{}}
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := platform.Client.List(ctx, claims); err != nil {
 		return found, err
@@ -228,20 +229,22 @@ func (s *scene) readState() (state, error) {
 		return found, err
 	}
 	for _, p := range pods.Items {
-		if mine(p.Namespace) && p.DeletionTimestamp == nil && isReady(&p) {
-			found.Pods[p.Namespace+"/"+p.Name] = p.UID
+		if containers := running(&p); mine(p.Namespace) && p.DeletionTimestamp == nil && containers != "" {
+			found.Pods[p.Namespace+"/"+p.Name] = string(p.UID) + containers
 		}
 	}
 	return found, nil
 }
 
-func isReady(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
+// running returns the IDs of a pod's containers, or "" if one of them does not run.
+func running(p *corev1.Pod) (ids string) {
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Running == nil {
+			return ""
 		}
+		ids += " " + c.ContainerID
 	}
-	return false
+	return ids
 }
 
 // word is the first line that a pod wrote to the volume, or "" if there is none.
@@ -273,9 +276,9 @@ func (s *scene) lost(keep keep) error {
 		}
 	}
 	if keep.pods {
-		for name, uid := range s.before.Pods {
-			if now.Pods[name] != uid {
-				gone = append(gone, fmt.Errorf("pod %s does not run any more; there are %v", name, now.Pods))
+		for name, was := range s.before.Pods {
+			if now.Pods[name] != was {
+				gone = append(gone, fmt.Errorf("pod %s was %s and does not run any more; there are %v", name, was, now.Pods))
 			}
 		}
 	}
@@ -331,7 +334,7 @@ func (s *scene) waitUntilReady() {
 		if err := s.synced(ctx); err != nil {
 			return fmt.Errorf("the repository: %w", err)
 		}
-		return s.running(ctx)
+		return s.storeRuns(ctx)
 	})
 }
 
@@ -363,8 +366,8 @@ func (s *scene) attempted(ctx context.Context, repository string) error {
 	return nil
 }
 
-// running checks that the store runs with its claim.
-func (s *scene) running(ctx context.Context) error {
+// storeRuns checks that the store runs with its claim.
+func (s *scene) storeRuns(ctx context.Context) error {
 	c := &corev1.PersistentVolumeClaim{}
 	if err := platform.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: "store-data"}, c); err != nil {
 		return err
@@ -374,7 +377,7 @@ func (s *scene) running(ctx context.Context) error {
 	}
 	now, err := s.readState()
 	if err == nil && len(now.Pods) == 0 {
-		err = errors.New("no pod of the store is ready")
+		err = errors.New("no pod of the store runs")
 	}
 	return err
 }
