@@ -77,12 +77,12 @@ func drop(value any, key string) (dropped bool) {
 			dropped = true
 		}
 		for k, child := range value {
-			inner, ok := child.(map[string]any)
-			if drop(child, key) {
-				dropped = true
-				if ok && len(inner) == 0 {
-					delete(value, k)
-				}
+			if !drop(child, key) {
+				continue
+			}
+			dropped = true
+			if inner, ok := child.(map[string]any); ok && len(inner) == 0 {
+				delete(value, k)
 			}
 		}
 	case []any:

@@ -53,7 +53,14 @@ func (l *Lists) observing(from *toolscache.ListWatch, kind schema.GroupVersionKi
 		l.listAnswered(kind, err)
 		return list, err
 	}
-	var asking atomic.Bool
+	var listing atomic.Bool
+	// listOnce requests the list beside the watch, unless such a request is under way.
+	listOnce := func(ctx context.Context) {
+		if listing.CompareAndSwap(false, true) {
+			defer listing.Store(false)
+			_, _ = observed.ListWithContextFunc(ctx, metav1.ListOptions{Limit: 1}) // listAnswered records the error.
+		}
+	}
 	observed.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		events, err := from.WatchWithContext(ctx, o)
 		if err != nil {
@@ -64,11 +71,8 @@ func (l *Lists) observing(from *toolscache.ListWatch, kind schema.GroupVersionKi
 			return events, nil
 		}
 		return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
-			if e.Type == watch.Error && l.awaitsList(kind) && asking.CompareAndSwap(false, true) {
-				go func() {
-					defer asking.Store(false)
-					_, _ = observed.ListWithContextFunc(ctx, metav1.ListOptions{Limit: 1})
-				}()
+			if e.Type == watch.Error && l.awaitsList(kind) {
+				go listOnce(ctx)
 			}
 			return e, true
 		}), nil

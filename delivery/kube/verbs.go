@@ -32,15 +32,9 @@ func (m *Mapper) Kept(mapping *meta.RESTMapping) error {
 	lacks, known := m.lacks[kind]
 	m.mu.RUnlock()
 	if !known {
-		served, err := m.served.ServerResourcesForGroupVersion(kind.GroupVersion().String())
-		if err != nil {
-			return fmt.Errorf("finding out what is served of %s: %w", kind.GroupVersion(), err)
-		}
-		lacks = slices.Clone(needed)
-		for _, r := range served.APIResources {
-			if r.Name == mapping.Resource.Resource {
-				lacks = slices.DeleteFunc(lacks, func(verb string) bool { return slices.Contains(r.Verbs, verb) })
-			}
+		var err error
+		if lacks, err = m.lackingVerbs(mapping); err != nil {
+			return err
 		}
 		m.mu.Lock()
 		m.lacks[kind] = lacks
@@ -50,4 +44,20 @@ func (m *Mapper) Kept(mapping *meta.RESTMapping) error {
 		return &UnkeptKindError{kind, lacks}
 	}
 	return nil
+}
+
+// lackingVerbs returns which of the needed verbs the API server does not serve for a resource.
+func (m *Mapper) lackingVerbs(mapping *meta.RESTMapping) ([]string, error) {
+	version := mapping.GroupVersionKind.GroupVersion()
+	served, err := m.served.ServerResourcesForGroupVersion(version.String())
+	if err != nil {
+		return nil, fmt.Errorf("finding out what is served of %s: %w", version, err)
+	}
+	lacks := slices.Clone(needed)
+	for _, r := range served.APIResources {
+		if r.Name == mapping.Resource.Resource {
+			lacks = slices.DeleteFunc(lacks, func(verb string) bool { return slices.Contains(r.Verbs, verb) })
+		}
+	}
+	return lacks, nil
 }

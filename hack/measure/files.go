@@ -111,10 +111,12 @@ func addStructs(to map[string]int, f *ast.File) {
 			continue
 		}
 		for _, spec := range general.Specs {
-			if t, ok := spec.(*ast.TypeSpec); ok {
-				if s, ok := t.Type.(*ast.StructType); ok {
-					to[t.Name.Name] = fieldsOf(s)
-				}
+			t, ok := spec.(*ast.TypeSpec)
+			if !ok {
+				continue
+			}
+			if s, ok := t.Type.(*ast.StructType); ok {
+				to[t.Name.Name] = fieldsOf(s)
 			}
 		}
 	}

@@ -74,12 +74,7 @@ func New(config *rest.Config, shared *http.Client, scheme *runtime.Scheme, mappe
 		}
 		if err == nil {
 			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-				AddFunc: func(any) { n.outdated() }, DeleteFunc: func(any) { n.outdated() },
-				UpdateFunc: func(was, is any) {
-					if !sameNode(was, is) {
-						n.outdated()
-					}
-				},
+				AddFunc: func(any) { n.outdated() }, DeleteFunc: func(any) { n.outdated() }, UpdateFunc: n.updated,
 			})
 		}
 		if err != nil {
@@ -87,6 +82,13 @@ func New(config *rest.Config, shared *http.Client, scheme *runtime.Scheme, mappe
 		}
 	}
 	return n, nil
+}
+
+// updated is called for each update of a learned object. Kubelets update their Node every few minutes without a change of its networks.
+func (n *Networks) updated(was, is any) {
+	if !sameNode(was, is) {
+		n.outdated()
+	}
 }
 
 // GetCache makes a manager start this before its users, and wait for it. No address may count as safe before the nodes' addresses are

@@ -2,10 +2,10 @@ package cluster
 
 import (
 	"slices"
-	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	"golang.org/x/sync/errgroup"
 	"helm.sh/helm/v3/pkg/kube"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -20,16 +20,15 @@ func each(list kube.ResourceList, f func(*resource.Info) error) []error {
 	var errs []error
 	for _, batch := range byKind(list) {
 		failed := make([]error, len(batch))
-		places := make(chan struct{}, atOnce)
-		var all sync.WaitGroup
+		var workers errgroup.Group
+		workers.SetLimit(atOnce)
 		for i, info := range batch {
-			places <- struct{}{}
-			all.Go(func() {
-				defer func() { <-places }()
+			workers.Go(func() error {
 				failed[i] = named(info, guarded(info, f))
+				return nil // The others go on.
 			})
 		}
-		all.Wait()
+		_ = workers.Wait()
 		errs = append(errs, failed...)
 	}
 	return errs
