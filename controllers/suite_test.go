@@ -67,7 +67,7 @@ func evaluates() func(context.Context, apart.Call) ([]byte, error) {
 		if testing.Short() { // The race detector cannot run in a confined process.
 			return apart.Runner{}.Do(ctx, c)
 		}
-		call := sandbox.Call{Function: c.Name, Input: c.Input, Asks: c.Asks, Limits: sandbox.Limits{Questions: c.Questions}}
+		call := sandbox.Call{Function: c.Name, Input: c.Input, NewHandler: c.NewHandler, Limits: sandbox.Limits{Questions: c.Questions}}
 		switch c.Name {
 		case pack.Function:
 			return packs.Call(ctx, call)

@@ -20,7 +20,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testkeys"
 )
 
-// TestMain is the program itself where it is started as that.
+// TestMain runs the program itself if the test binary is started as an evaluation process.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Command {
 		main()
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// request is an app whose Secret has a key for its file.
+// request returns a build of an app with an encrypted file and a Secret with that key.
 func request(t testing.TB, keys string) build.Request {
 	t.Helper()
 	data, err := os.ReadFile("../../delivery/decrypt/sops/testdata/secret.yaml")
@@ -50,7 +50,7 @@ func builder(t testing.TB) *build.Builder {
 	pool := sandbox.New(sandbox.Options{Processes: 1, Log: logr.Discard()})
 	t.Cleanup(pool.Close)
 	run := func(ctx context.Context, c apart.Call) ([]byte, error) {
-		return pool.Call(ctx, sandbox.Call{Function: c.Name, Program: self, Input: c.Input, Asks: c.Asks, Limits: sandbox.Limits{Questions: c.Questions}})
+		return pool.Call(ctx, sandbox.Call{Function: c.Name, Program: self, Input: c.Input, NewHandler: c.NewHandler, Limits: sandbox.Limits{Questions: c.Questions}})
 	}
 	return &build.Builder{Apart: apart.Runner{Run: run}, Clock: time.Now, Trials: trials.New(t.TempDir(), "these files")}
 }
@@ -66,7 +66,7 @@ func TestTheProgramDecrypts(t *testing.T) {
 	}
 }
 
-// BenchmarkBuild is a build of one encrypted file, in a process that is there.
+// BenchmarkBuild builds one encrypted file in a running process.
 func BenchmarkBuild(b *testing.B) {
 	is, of := builder(b), request(b, testkeys.First)
 	for b.Loop() {

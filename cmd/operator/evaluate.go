@@ -61,7 +61,7 @@ func evaluation(c *config.Operator) (controllers.Evaluation, error) {
 			if call.CPU > c.EvaluateCPU {
 				own.CPU, own.Wall = call.CPU, max(c.EvaluateTimeout, wallPerCPU*call.CPU)
 			}
-			return pool.Call(ctx, sandbox.Call{Function: call.Name, Program: other[call.Name], Input: call.Input, Asks: call.Asks, Limits: own, Usage: usage})
+			return pool.Call(ctx, sandbox.Call{Function: call.Name, Program: other[call.Name], Input: call.Input, NewHandler: call.NewHandler, Limits: own, Usage: usage})
 		},
 	}, nil
 }

@@ -1,5 +1,5 @@
-// Package apart has what tenants wrote evaluated in processes of their own, in turns of the tenants. How a process is started and confined is
-// the caller's, see internal/sandbox.
+// Package apart runs the evaluation of tenants' input in separate processes, and shares them among tenants. It does not start or confine these
+// processes, see internal/sandbox.
 package apart
 
 import (
@@ -8,46 +8,47 @@ import (
 	"time"
 )
 
-// Function is what a process does with its input. Ask puts a question to the operator; note says what is being evaluated, such as the
-// name of a file, so that a limit can be told with the place.
-type Function = func(input []byte, ask func([]byte) ([]byte, error), note func(place string)) ([]byte, error)
+// Function is a function that a process can run. query sends a question to the operator and returns its answer. note reports what is being
+// evaluated, such as the name of a file, so that the error about an exceeded limit can name it.
+type Function = func(input []byte, query func([]byte) ([]byte, error), note func(place string)) ([]byte, error)
 
-// Ask answers a question of a process.
-type Ask = func(ctx context.Context, question []byte) ([]byte, error)
+// Handler answers a question of a process.
+type Handler = func(ctx context.Context, question []byte) ([]byte, error)
 
 // Call is one evaluation.
 type Call struct {
-	// Name is that by which the process knows the function, and Function is that.
+	// Name is the name under which Function is registered in the process.
 	Name     string
 	Function Function
-	// Tenant is who wrote what is evaluated.
+	// Tenant is the tenant to whom the input belongs.
 	Tenant string
-	// Input is in pieces, one after the other.
+	// Input is the function's input, in pieces that are joined.
 	Input [][]byte
-	// Asks makes who answers the questions, once for each process that is given the input: what was answered to one that was killed does
-	// not count. Nil: there may be none.
-	Asks func() Ask
-	// CPU is the processor time that it may take at least, and Questions how many it may ask. Zero: what is usual.
+	// NewHandler returns the handler of one process's questions. It is called again when the call is retried in another process, so answers
+	// to a process that was killed do not count. Nil means that the call may not send questions.
+	NewHandler func() Handler
+	// CPU raises the limit of processor time to at least this. Questions limits how many questions the call may send. Zero means the default.
 	CPU       time.Duration
 	Questions int
 }
 
-// OverLimit is an error of an evaluation that takes more than it may. It ends so each time; with any other error the world is at fault.
+// OverLimit is the error of an evaluation that exceeded a limit. The same input would exceed it again. Any other error has causes outside of
+// the input.
 type OverLimit interface {
 	error
 	OverLimit()
 }
 
-// Runner has calls done. The zero value does them at once in this process, without limits, which is for tests.
+// Runner runs calls. The zero value runs them at once in this process and without limits, for tests.
 type Runner struct {
-	// Run has a process do the call. The end of ctx ends it.
+	// Run runs the call in a process. The end of ctx ends it.
 	Run func(ctx context.Context, c Call) ([]byte, error)
-	// Turn calls work when the tenant may evaluate. It may end work's context for others, and call it again later: what it returned
-	// then counts only if it is no error.
+	// Turn calls work when the tenant may evaluate. It may cancel work's context in favor of other tenants and call work again later. Then an
+	// error of the cancelled work does not count.
 	Turn func(ctx context.Context, tenant string, work func(context.Context) error) error
 }
 
-// InTurn calls work when it is the tenant's turn.
+// InTurn calls work when the tenant may evaluate, see Turn.
 func (r Runner) InTurn(ctx context.Context, tenant string, work func(context.Context) error) error {
 	if r.Turn == nil {
 		return work(ctx)
@@ -55,14 +56,14 @@ func (r Runner) InTurn(ctx context.Context, tenant string, work func(context.Con
 	return r.Turn(ctx, tenant, work)
 }
 
-// Do has a call done now.
+// Do runs a call now.
 func (r Runner) Do(ctx context.Context, c Call) ([]byte, error) {
 	if r.Run != nil {
 		return r.Run(ctx, c)
 	}
-	var ask Ask
-	if c.Asks != nil {
-		ask = c.Asks()
+	var handle Handler
+	if c.NewHandler != nil {
+		handle = c.NewHandler()
 	}
-	return c.Function(bytes.Join(c.Input, nil), func(question []byte) ([]byte, error) { return ask(ctx, question) }, func(string) {})
+	return c.Function(bytes.Join(c.Input, nil), func(question []byte) ([]byte, error) { return handle(ctx, question) }, func(string) {})
 }

@@ -146,7 +146,7 @@ func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 		answering = began
 		input, err := marshal(orderOf(&req.Source, began.keep))
 		if err == nil {
-			answer, err = b.Apart.Do(ctx, apart.Call{Name: name, Function: Evaluate, Tenant: req.Tenant, Input: [][]byte{input}, Questions: Questions, Asks: func() apart.Ask {
+			answer, err = b.Apart.Do(ctx, apart.Call{Name: name, Function: Evaluate, Tenant: req.Tenant, Input: [][]byte{input}, Questions: Questions, NewHandler: func() apart.Handler {
 				answering = began.again()
 				return answering.answer
 			}})

@@ -66,7 +66,7 @@ func (b *fixture) restart() {
 
 func (b *fixture) evaluateApart(ctx context.Context, c apart.Call) ([]byte, error) {
 	b.calls++
-	return b.pool.Call(ctx, sandbox.Call{Function: cmp.Or(b.function, c.Name), Input: c.Input, Asks: c.Asks, Limits: sandbox.Limits{Questions: c.Questions}})
+	return b.pool.Call(ctx, sandbox.Call{Function: cmp.Or(b.function, c.Name), Input: c.Input, NewHandler: c.NewHandler, Limits: sandbox.Limits{Questions: c.Questions}})
 }
 
 // opened is what a process that decrypts makes of keys, but for services.

@@ -82,7 +82,7 @@ func evaluateIn(p *sandbox.Pool) evaluator {
 		}
 		usage := &sandbox.Usage{}
 		fair.Uses(ctx, usage.CPU)
-		return p.Call(ctx, sandbox.Call{Function: c.Name, Input: c.Input, Asks: c.Asks, Usage: usage})
+		return p.Call(ctx, sandbox.Call{Function: c.Name, Input: c.Input, NewHandler: c.NewHandler, Usage: usage})
 	}
 }
 

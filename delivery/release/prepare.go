@@ -185,7 +185,7 @@ func (s *session) apart(ctx context.Context, in evaluate.Input, begin func() err
 			if err != nil {
 				return fault.Render(err)
 			}
-			answer, err = s.pass.engine.opts.Apart.Do(ctx, apart.Call{Name: evaluate.Function, Function: evaluate.Chart, Tenant: tenant, Input: input, Asks: s.asks})
+			answer, err = s.pass.engine.opts.Apart.Do(ctx, apart.Call{Name: evaluate.Function, Function: evaluate.Chart, Tenant: tenant, Input: input, NewHandler: s.newLookup})
 			return s.evaluationFailed(err)
 		})
 	})
@@ -217,8 +217,8 @@ func (s *session) unjudge(err error) error {
 	return s.gate.Unjudged
 }
 
-// asks is who answers the lookups of one process. Those of another one, which was killed, do not count.
-func (s *session) asks() apart.Ask {
+// newLookup returns the handler of one process's lookups. It forgets the errors of an earlier process, which was killed.
+func (s *session) newLookup() apart.Handler {
 	s.unanswered = nil
 	return s.lookup
 }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What can confine a process, and what is not protected without it. Limits of memory, files and core dumps always hold: a process
-// that cannot have them does not start.
+// The optional parts of the confinement; without lists what is unprotected if one is missing. Limits of memory, files and core dumps are
+// mandatory: a process that cannot set them does not start.
 const (
 	namespaces = "namespaces"
 	withLock   = "landlock"
@@ -30,9 +30,9 @@ var without = map[string]string{
 	withFilter: "system calls are not filtered",
 }
 
-// confine takes from this process what no evaluation needs, for ever, and returns what did it beside the limits.
+// confine permanently removes from this process the rights that no evaluation needs. It returns which optional parts are active.
 func confine(memory int64) (active []string, err error) {
-	// The kernel ends this process before the operator when the container is out of memory. Not every system has the file.
+	// If the container's memory is used up, the kernel should kill this process before the operator. Not every system has the file.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	data, err := dataBytes()
 	if err != nil {
@@ -59,7 +59,7 @@ func confine(memory int64) (active []string, err error) {
 	return active, nil
 }
 
-// dataBytes is the writable memory that the process has by itself, which RLIMIT_DATA counts.
+// dataBytes returns the process's writable memory at the start in bytes, because RLIMIT_DATA includes it.
 func dataBytes() (uint64, error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -71,10 +71,10 @@ func dataBytes() (uint64, error) {
 		return 0, fmt.Errorf("/proc/self/statm is %q", text)
 	}
 	pages, err := strconv.ParseUint(string(fields[data]), 10, 64)
-	return pages * uint64(os.Getpagesize()), err //nolint:gosec // a page has a size
+	return pages * uint64(os.Getpagesize()), err //nolint:gosec // the page size is positive
 }
 
-// lock takes all files and addresses away.
+// lock removes access to all files and to the network.
 func lock() error {
 	if _, err := llsyscall.LandlockGetABIVersion(); err != nil {
 		return err
@@ -82,7 +82,7 @@ func lock() error {
 	return landlock.V5.BestEffort().Restrict()
 }
 
-// allowed are the system calls that Go's runtime and a pipe need; some exist on one architecture only.
+// allowed are the system calls that Go's runtime and a pipe need. Some exist on one architecture only.
 var allowed = []string{
 	"brk", "clock_gettime", "clock_nanosleep", "clone", "clone3", "close", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait",
 	"eventfd2", "exit", "exit_group", "fcntl", "fstat", "futex", "getpid", "getrandom", "getrlimit", "gettid", "gettimeofday",
@@ -92,12 +92,13 @@ var allowed = []string{
 	"write", "writev", "readv",
 }
 
-// filter refuses all other system calls with EPERM. A fork is allowed, as a thread is; it can execute nothing, and shares the limits.
+// filter refuses all other system calls with EPERM. clone is needed for threads, so a fork is possible too, but it can execute no program and
+// has the same limits.
 func filter() error {
 	if !seccomp.Supported() {
 		return errors.New("the kernel has no seccomp filters")
 	}
-	runtime.LockOSThread() // no_new_privs is set on this thread, and taken over by the others with the filter.
+	runtime.LockOSThread() // no_new_privs is set on this thread. The other threads get it with the filter.
 	defer runtime.UnlockOSThread()
 	info, err := arch.GetInfo(runtime.GOARCH)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// cgroups is where a container sees its own group of processes.
+// cgroups is the folder in which a container sees its own cgroup.
 const cgroups = "/sys/fs/cgroup"
 
-// container is what the kernel holds this container to.
+// container has the memory limits of this container.
 type container struct {
-	// version of the cgroups; 0 where none are seen.
+	// version of the cgroups, or 0 if there are none.
 	version int
-	// memory is the limit in bytes, 0 where there is none to be found.
+	// memory is the limit in bytes, or 0 if none was found.
 	memory int64
-	// together: out of memory, the kernel ends all processes of the container at once, whichever it would choose by itself.
-	// Kubernetes sets it with cgroups of version 2 unless the kubelet has singleProcessOOMKill.
+	// together means that the kernel kills all processes of the container when its memory is used up, not only one. The kubelet sets this
+	// with cgroup v2 unless it has singleProcessOOMKill.
 	together bool
 }
 
@@ -26,7 +26,7 @@ func containerAt(folder string) container {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
-			return "" // What cannot be read is not known.
+			return "" // Unknown.
 		}
 		return strings.TrimSpace(string(text))
 	}
@@ -40,14 +40,14 @@ func containerAt(folder string) container {
 			c.version = 1
 		}
 	}
-	// "max", and the largest number, are none.
+	// "max" and huge numbers mean that there is no limit.
 	if bytes, err := strconv.ParseInt(limit, 10, 64); err == nil && bytes < 1<<60 {
 		c.memory = bytes
 	}
 	return c
 }
 
-// missing says what of the container does not protect the operator from what is evaluated.
+// missing lists the properties of the container by which an evaluation could end the operator.
 func (c container) missing() (missing []string) {
 	switch c.version {
 	case 0:

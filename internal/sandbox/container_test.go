@@ -20,18 +20,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// contained is the argument that makes the test binary an operator in a container; the address that follows is tried to be reached.
+// contained is the argument that makes the test binary an operator in a container. It tries to reach the address that follows.
 const contained = "contained"
 
-// refusedInContainers are system calls that the default seccomp profile of containers refuses without capabilities; clone with a
-// namespace too.
+// refusedInContainers are system calls that the default seccomp profile of containers refuses without capabilities. It also refuses clone
+// with a new namespace.
 var refusedInContainers = []string{
 	"unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "ptrace", "bpf", "perf_event_open", "keyctl", "add_key", "request_key",
 	"userfaultfd", "kexec_load", "init_module", "finit_module", "delete_module", "reboot", "swapon", "swapoff", "open_by_handle_at",
 	"process_vm_readv", "process_vm_writev", "clone3",
 }
 
-// contain makes this process one in a container of the chart: no new privileges, no namespaces, nothing that can be written.
+// contain gives this process the restrictions of the chart's container: no new privileges, no new namespaces, no file that can be written.
 func contain() error {
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{}); err != nil { // as on a read-only root
 		return err
@@ -58,7 +58,7 @@ func contain() error {
 	})
 }
 
-// workContained says on its output what a pool does in a container.
+// workContained uses a pool in a container and prints the results.
 func workContained(address string) {
 	err := contain()
 	p := New(Options{Limits: small, Log: funcr.New(func(_, args string) { fmt.Println("LOG", args) }, funcr.Options{})})
@@ -86,7 +86,7 @@ func workContained(address string) {
 	os.Exit(0)
 }
 
-// processOf is the ID of a process of the pool, once there is one.
+// processOf returns the ID of a process of the pool. It waits until there is one.
 func processOf(p *Pool) int {
 	for {
 		p.mu.Lock()
@@ -99,8 +99,8 @@ func processOf(p *Pool) int {
 	}
 }
 
-// TestInAContainer: where the chart runs it, as no root, without new privileges, namespaces or files that can be written, all limits
-// hold, nothing is in reach, and the line at the start says what is missing.
+// TestInAContainer: in a container as the chart runs it (not as root, and without new privileges, namespaces or writable files) all limits
+// hold, the processes reach nothing, and the log line at the start lists what is missing.
 func TestInAContainer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector's runtime starts threads that a confined process may not start")
@@ -121,7 +121,7 @@ func TestInAContainer(t *testing.T) {
 		`NoNewPrivs:\t1`, `Seccomp:\t2`, `CapEff:\t0000000000000000`,
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("it does not say %q:\n%s", want, out)
+			t.Errorf("the output does not contain %q:\n%s", want, out)
 		}
 	}
 	if strings.Contains(out, `"confinedBy"="rlimits, namespaces`) || strings.Contains(out, "UID 0") {
@@ -129,7 +129,7 @@ func TestInAContainer(t *testing.T) {
 	}
 }
 
-// TestNamespacesThatFailLater: a system that refuses them from some time on is worked with, and the line is written again.
+// TestNamespacesThatFailLater: when the system begins to refuse namespaces, the log line is written again.
 func TestNamespacesThatFailLater(t *testing.T) {
 	var lines []string
 	p := New(Options{Processes: 1, Log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})})
@@ -140,11 +140,11 @@ func TestNamespacesThatFailLater(t *testing.T) {
 	p.report([]string{withLock, withFilter})
 	p.mu.Unlock()
 	if len(lines) != 2 || !strings.Contains(lines[1], "namespaces (a process shares") || strings.Contains(lines[0], "namespaces (a process") {
-		t.Errorf("it said %q", lines)
+		t.Errorf("it logged %q", lines)
 	}
 }
 
-// TestNoProcessCanBeStarted: who calls is told, and so is who asks for readiness, until one can be.
+// TestNoProcessCanBeStarted: calls and the readiness check return the error until a process can be started.
 func TestNoProcessCanBeStarted(t *testing.T) {
 	p := New(Options{Processes: 1, Program: []string{"/nowhere"}})
 	t.Cleanup(p.Close)

@@ -9,14 +9,13 @@ import (
 	"io"
 )
 
-// version of the protocol. Both ends are the same binary; a process of another one is none of ours.
+// version of the protocol. Both sides come from the same build, so no other version is supported.
 const version = 1
 
 type kind byte
 
-// From the process: it is ready, and what confines it; where it is, first without a place, once it has read the call; a question; the
-// answer; an error.
-// From the parent: a call, and an answer or error of a question.
+// The kinds of messages. A process sends: ready, with what confines it; note, with the place, first with none when it has read the call;
+// question; answer or failure of the call. The parent sends: call; answer or failure of a question.
 const (
 	ready kind = iota + 1
 	call
@@ -32,20 +31,20 @@ type frame struct {
 	kind kind
 	head string
 	body []byte
-	// more follows the body, as part of it, when the frame is written: what is large is not copied for that.
+	// more are further pieces of the body, for writing without a copy.
 	more [][]byte
 }
 
 const (
 	headerBytes = 8
 	maxHead     = 4 << 10
-	// maxInput bounds what a parent sends: a chart is at most 32 MiB of files.
+	// maxInput is the maximum size of a message from the parent, in bytes. A chart has at most 32 MiB of files.
 	maxInput = 64 << 20
 )
 
 var errProtocol = errors.New("the message is none of this protocol")
 
-// errTooLong says that a body is longer than the reader takes.
+// errTooLong means that a head or body is longer than the reader accepts.
 var errTooLong = errors.New("the message is too long")
 
 func (f frame) writeTo(w io.Writer) error {
@@ -63,7 +62,7 @@ func (f frame) writeTo(w io.Writer) error {
 	header[0], header[1] = version, byte(f.kind)
 	binary.BigEndian.PutUint16(header[2:], uint16(len(f.head))) //nolint:gosec // at most maxHead
 	binary.BigEndian.PutUint32(header[4:], uint32(length))      //nolint:gosec // at most maxInput
-	// Small pieces are written together, large ones without a copy.
+	// The buffer joins small pieces. Large ones bypass it without a copy.
 	out := bufio.NewWriter(w)
 	for _, piece := range append([][]byte{append(header, f.head...), f.body}, f.more...) {
 		if _, err := out.Write(piece); err != nil {
@@ -73,8 +72,8 @@ func (f frame) writeTo(w io.Writer) error {
 	return out.Flush()
 }
 
-// readFrame reads one message with a body of at most limit bytes. It takes memory as bytes arrive, whatever is announced. io.EOF
-// is the end between two messages.
+// readFrame reads one message with a body of at most limit bytes. It allocates memory as bytes arrive, not as announced. It returns io.EOF if
+// the input ended between two messages.
 func readFrame(r io.Reader, limit int) (frame, error) {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -102,7 +101,7 @@ func readFrame(r io.Reader, limit int) (frame, error) {
 	return f, nil
 }
 
-// unexpected is the error of an end within a message.
+// unexpected turns io.EOF within a message into io.ErrUnexpectedEOF.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -52,7 +52,7 @@ func TestFramesThatAreNone(t *testing.T) {
 	}
 }
 
-// FuzzFrame: whatever arrives, reading it ends, takes no more memory than arrived, and what was read is written again as it was.
+// FuzzFrame: reading any input ends and needs no more memory than the input has. A frame that was read is written with the same bytes.
 func FuzzFrame(f *testing.F) {
 	for _, seed := range []frame{{kind: ready, head: "landlock,seccomp"}, {kind: call, head: "helm", body: []byte("{}")}, {kind: failure, body: []byte("no")}} {
 		var text bytes.Buffer

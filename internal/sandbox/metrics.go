@@ -2,7 +2,7 @@ package sandbox
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// counters count calls and processes. No label is a tenant's.
+// counters count calls and processes. No label contains data of tenants.
 type counters struct {
 	calls     *prometheus.CounterVec
 	duration  *prometheus.HistogramVec
@@ -24,7 +24,7 @@ func newCounters() *counters {
 	}
 }
 
-// Collectors are the pool's metrics.
+// Collectors returns the pool's metrics.
 func (p *Pool) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{p.metrics.calls, p.metrics.duration, p.metrics.processes}
 }

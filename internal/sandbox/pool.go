@@ -15,38 +15,39 @@ import (
 
 // Options of a Pool.
 type Options struct {
-	// Processes is how many work at once. Default: one for each processor that Go uses. Calls beyond them wait, first come, first
-	// served: who shares them among tenants does so before.
+	// Processes is how many processes work at once. Default: GOMAXPROCS. Further calls wait, first come, first served. Callers share
+	// the processes fairly among tenants.
 	Processes int
 	Limits    Limits
-	// Program starts a process, Command being its last argument. Default: this very binary, even if its file was replaced.
+	// Program is the command line that starts a process; Command is added as its last argument. Default: the running binary, even if its
+	// file was replaced.
 	Program []string
 	Log     logr.Logger
 }
 
-// ErrClosed says that the pool starts nothing any more.
+// ErrClosed is the error of calls to a pool that was closed.
 var ErrClosed = errors.New("the operator is stopping")
 
-// Pool keeps processes that evaluate. They are used again and again; one that was over a limit or died is replaced.
+// Pool runs calls in worker processes and reuses them. It replaces a process that exceeded a limit or died. Safe for concurrent use.
 type Pool struct {
 	opts    Options
 	metrics *counters
 	clock   clock.PassiveClock
-	// cgroup is the folder of the container's own.
+	// cgroup is the folder of the container's cgroup.
 	cgroup string
-	// places hold an item for each call that works.
+	// places is a semaphore with one item for each running call.
 	places chan struct{}
 
 	mu     sync.Mutex
 	idle   []*process
 	all    map[*process]bool
 	closed bool
-	// reported is what confines the processes, as it was logged last; failed is why the last one could not be started.
+	// reported is what confines the processes, as last logged. failed is why the last start failed, or nil.
 	reported *string
 	failed   error
 }
 
-// New returns a Pool. Nothing is started before Start or the first call.
+// New returns a Pool. It starts no process before Start or the first call.
 func New(o Options) *Pool {
 	o.Limits = o.Limits.withDefaults()
 	if o.Processes <= 0 {
@@ -61,7 +62,7 @@ func New(o Options) *Pool {
 	}
 }
 
-// Start has a process ready, which says what confines it, and ends all when ctx ends.
+// Start starts a process, logs what confines it, and ends all processes when ctx ends.
 func (p *Pool) Start(ctx context.Context) error {
 	b, err := p.take(ctx, "")
 	if err != nil {
@@ -73,8 +74,8 @@ func (p *Pool) Start(ctx context.Context) error {
 	return nil
 }
 
-// Call has a function evaluated. The end of ctx ends the process, and Call returns ctx's cause. Other errors are a *LimitError, a
-// *FunctionError, a *CrashError after the second try, or about processes that cannot be started.
+// Call runs a function in a process. If ctx ends, the process is killed and Call returns ctx's cause. Other errors are a *LimitError, a
+// *FunctionError, a *CrashError after the second try, or errors of starting a process.
 func (p *Pool) Call(ctx context.Context, c Call) ([]byte, error) {
 	select {
 	case p.places <- struct{}{}:
@@ -83,16 +84,17 @@ func (p *Pool) Call(ctx context.Context, c Call) ([]byte, error) {
 	}
 	defer func() { <-p.places }()
 	began := p.clock.Now()
-	out, err := p.tried(ctx, c)
+	out, err := p.retry(ctx, c)
 	p.metrics.observe(c.Function, err, p.clock.Since(began))
 	return out, err
 }
 
-// maxTries is how many processes a call is given, where they were killed before they began it.
+// maxTries is the maximum number of processes for a call, if they are killed before they begin it.
 const maxTries = 4
 
-// tried has a call begun twice at most. One whose process was killed while it waited or started was not begun.
-func (p *Pool) tried(ctx context.Context, c Call) ([]byte, error) {
+// retry runs the call, and runs it once more if its process is killed. A process that was killed before it began the call does not count
+// as a try.
+func (p *Pool) retry(ctx context.Context, c Call) ([]byte, error) {
 	begun, start := 0, p.take
 	for try := 1; ; try++ {
 		out, err := p.once(ctx, c, start)
@@ -106,7 +108,7 @@ func (p *Pool) tried(ctx context.Context, c Call) ([]byte, error) {
 		if begun == 2 {
 			return out, err
 		}
-		start = p.launch // One that waits may have been killed meanwhile.
+		start = p.launch // An idle process may have been killed too.
 	}
 }
 
@@ -118,7 +120,7 @@ func (p *Pool) once(ctx context.Context, c Call, start func(context.Context, str
 	out, err := b.call(ctx, c, p.opts.Limits)
 	switch {
 	case errors.As(err, new(*CrashError)):
-		p.drop(b) // The next try starts one.
+		p.drop(b) // The next try starts another process.
 		return out, err
 	case b.hasEnded() || b.causeOf() != nil || ctx.Err() != nil:
 		p.discard(b)
@@ -128,10 +130,10 @@ func (p *Pool) once(ctx context.Context, c Call, start func(context.Context, str
 	return out, err
 }
 
-// take returns a process of the program that waits, or a new one. "" is the pool's program.
+// take returns an idle process of the program, or a new one. "" is the pool's program.
 func (p *Pool) take(ctx context.Context, program string) (*process, error) {
 	for {
-		b, err := p.waiting(program)
+		b, err := p.takeIdle(program)
 		if err != nil {
 			return nil, err
 		}
@@ -145,9 +147,9 @@ func (p *Pool) take(ctx context.Context, program string) (*process, error) {
 	}
 }
 
-// waiting returns a process of the program that waits; nil where none does. Then one of another program makes room for it: idle ones take
-// memory too, and there are never more than Processes.
-func (p *Pool) waiting(program string) (*process, error) {
+// takeIdle returns an idle process of the program, or nil. If it returns nil and the pool is full, it ends an idle process of another
+// program, so that there are never more than Processes: idle processes use memory too.
+func (p *Pool) takeIdle(program string) (*process, error) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -171,7 +173,7 @@ func (p *Pool) waiting(program string) (*process, error) {
 	return nil, nil
 }
 
-// launch starts a process, in namespaces of its own where the system lets it, which may change.
+// launch starts a process. It uses namespaces of its own if the system permits that, and tries so each time, because that may change.
 func (p *Pool) launch(ctx context.Context, program string) (*process, error) {
 	command := p.opts.Program
 	if program != "" {
@@ -184,7 +186,7 @@ func (p *Pool) launch(ctx context.Context, program string) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil && ctx.Err() != nil {
-		return nil, context.Cause(ctx) // No call waits for it any more; the next may succeed.
+		return nil, context.Cause(ctx) // The caller gave up. That is no failure of the pool.
 	}
 	if p.failed = err; err != nil {
 		return nil, err
@@ -200,7 +202,7 @@ func (p *Pool) launch(ctx context.Context, program string) (*process, error) {
 	return b, nil
 }
 
-// Ready is a check of readiness: an error before the first process could be started, and while none can be.
+// Ready is a readiness check. It returns an error before the first process has started, and while none can be started.
 func (p *Pool) Ready(r *http.Request) error {
 	p.mu.Lock()
 	begun, failed := p.reported != nil, p.failed
@@ -233,7 +235,7 @@ func (p *Pool) put(b *process) {
 	}
 }
 
-// drop ends a process.
+// drop ends a process and removes it from the pool.
 func (p *Pool) drop(b *process) {
 	b.end()
 	p.mu.Lock()
@@ -242,7 +244,7 @@ func (p *Pool) drop(b *process) {
 	p.metrics.processes.Set(float64(len(p.all)))
 }
 
-// discard ends a process, and has another one ready when none waits.
+// discard ends a process, and starts another one in the background if none is idle.
 func (p *Pool) discard(b *process) {
 	p.drop(b)
 	p.mu.Lock()
@@ -257,7 +259,7 @@ func (p *Pool) discard(b *process) {
 	}
 }
 
-// Close ends all processes, and the calls in them.
+// Close ends all processes. Their calls return ErrClosed.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed, p.idle = true, nil
@@ -272,7 +274,7 @@ func (p *Pool) Close() {
 	}
 }
 
-// outcome names how a call ended, for the metrics.
+// outcome returns how a call ended, as a label of metrics.
 func outcome(err error) string {
 	var limit *LimitError
 	switch {

@@ -11,32 +11,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// look is the time between two looks at what a running call has used.
-const look = 20 * time.Millisecond
+// watchInterval is how often the time that a running call has used is compared with its limits.
+const watchInterval = 20 * time.Millisecond
 
-// running is one call of a process.
+// running is a call that a process is working on.
 type running struct {
 	*process
 	limits Limits
-	// ask is nil where questions are not answered.
-	ask Ask
-	// asking is true while the parent answers a question: that time is not the call's.
-	asking    atomic.Bool
+	// handler is nil if questions are not answered.
+	handler Handler
+	// answering is true while the parent answers a question. That time does not count for the limit.
+	answering atomic.Bool
 	questions int
-	// begun: the process has read the call.
+	// begun means that the process has read the call.
 	begun bool
 	place string
 }
 
-// call has the process do something. After any error but a *FunctionError the process is of no use any more.
+// call runs a call in the process. After any error but a *FunctionError the process has ended.
 func (p *process) call(ctx context.Context, c Call, limits Limits) ([]byte, error) {
 	r := &running{process: p, limits: c.Limits.or(limits)}
 	stop := context.AfterFunc(ctx, func() { p.kill(context.Cause(ctx)) })
 	defer stop()
 	answered, watched := make(chan struct{}), make(chan struct{})
 	before := p.cpu()
-	if c.Asks != nil {
-		r.ask = c.Asks()
+	if c.NewHandler != nil {
+		r.handler = c.NewHandler()
 	}
 	c.Usage.of(func() time.Duration { return max(0, p.cpu()-before) })
 	go func() {
@@ -45,7 +45,7 @@ func (p *process) call(ctx context.Context, c Call, limits Limits) ([]byte, erro
 	}()
 	out, err := r.converse(ctx, c)
 	close(answered)
-	<-watched // What it does to the process is for this call, not for the next.
+	<-watched // Otherwise it could kill the process during the next call.
 	var failed *FunctionError
 	if err == nil || errors.As(err, &failed) {
 		return out, err
@@ -54,7 +54,7 @@ func (p *process) call(ctx context.Context, c Call, limits Limits) ([]byte, erro
 	return nil, r.why(err)
 }
 
-// converse sends the call and answers what the process asks, until it has its answer.
+// converse sends the call, and answers the questions of the process until the result arrives.
 func (r *running) converse(ctx context.Context, c Call) ([]byte, error) {
 	if err := (frame{kind: call, head: c.Function, more: c.Input}).writeTo(r.in); err != nil {
 		return nil, err
@@ -86,14 +86,14 @@ func (r *running) reply(ctx context.Context, question []byte) error {
 	if r.questions++; r.questions > r.limits.Questions {
 		return &LimitError{Limit: "questions", Value: fmt.Sprint(r.limits.Questions)}
 	}
-	r.asking.Store(true)
-	defer r.asking.Store(false)
+	r.answering.Store(true)
+	defer r.answering.Store(false)
 	f := frame{kind: answer}
 	var err error
-	if r.ask == nil {
-		err = errors.New("nobody answers questions of this call")
+	if r.handler == nil {
+		err = errors.New("this call may not send questions")
 	} else {
-		f.body, err = r.ask(ctx, question)
+		f.body, err = r.handler(ctx, question)
 	}
 	if err != nil {
 		f = frame{kind: failure, body: []byte(err.Error())}
@@ -101,9 +101,9 @@ func (r *running) reply(ctx context.Context, question []byte) error {
 	return f.writeTo(r.in)
 }
 
-// watch kills a process that is over its limits of time.
+// watch kills a process that exceeds its limits of time.
 func (r *running) watch(before time.Duration, done <-chan struct{}) {
-	ticks := time.NewTicker(look)
+	ticks := time.NewTicker(watchInterval)
 	defer ticks.Stop()
 	var wall time.Duration
 	var last time.Time
@@ -114,7 +114,7 @@ func (r *running) watch(before time.Duration, done <-chan struct{}) {
 			return
 		case now = <-ticks.C:
 		}
-		if !r.asking.Load() && !last.IsZero() {
+		if !r.answering.Load() && !last.IsZero() {
 			wall += now.Sub(last)
 		}
 		last = now
@@ -127,7 +127,7 @@ func (r *running) watch(before time.Duration, done <-chan struct{}) {
 	}
 }
 
-// cpu is the processor time that the process has used. One that has ended uses none.
+// cpu returns the processor time that the process has used, or 0 once it has ended.
 func (p *process) cpu() time.Duration {
 	const schedule = 2 // CPUCLOCK_SCHED of the whole process, see clock_getcpuclockid(3)
 	var used unix.Timespec
@@ -137,13 +137,13 @@ func (p *process) cpu() time.Duration {
 	return time.Duration(used.Nano())
 }
 
-// Words of Go's runtime and of the system for memory and a stack that are used up.
+// Texts in the output of Go's runtime when memory or stack is used up.
 var (
 	outOfMemory   = []string{"out of memory", "cannot allocate memory", "failed to create new OS thread", "cannot map pages"}
 	stackOverflow = []string{"stack overflow", "stack exceeds"}
 )
 
-// why is the reason for which a process ended, beside the error of talking to it.
+// why returns the reason why the process ended. err is the error of the communication with it.
 func (r *running) why(err error) error {
 	var limit *LimitError
 	cause, stderr := r.causeOf(), r.stderr.String()

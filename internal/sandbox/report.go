@@ -21,7 +21,7 @@ func (p *Pool) report(active []string) {
 		"confinedBy", confined, "notActive", strings.Join(p.missing(active), "; "))
 }
 
-// missing lists what does not protect, and which limits contradict each other or those of the container.
+// missing lists the protections that are not active, and the limits that contradict each other or the container's.
 func (p *Pool) missing(active []string) (found []string) {
 	for _, name := range []string{namespaces, withLock, withFilter} {
 		if !slices.Contains(active, name) {
@@ -47,5 +47,5 @@ func (p *Pool) missing(active []string) (found []string) {
 	return found
 }
 
-// ownMemory is what the operator takes beside the processes.
+// ownMemory is the memory of the operator without the processes, in bytes.
 const ownMemory = 256 << 20

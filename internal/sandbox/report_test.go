@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-// group makes files of a cgroup in a folder.
+// group writes the files of a cgroup into a folder.
 func group(t *testing.T, files map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -27,9 +27,9 @@ func group(t *testing.T, files map[string]string) string {
 	return folder
 }
 
-// TestWhatIsMissingIsTold: whatever of the system does not protect the operator, and limits that contradict each other, are named with
-// what then is not protected.
-func TestWhatIsMissingIsTold(t *testing.T) {
+// TestMissingProtectionIsReported: missing protections of the system and limits that contradict each other are reported, with what is then
+// not protected.
+func TestMissingProtectionIsReported(t *testing.T) {
 	all := []string{namespaces, withLock, withFilter}
 	roomy := map[string]string{"cgroup.controllers": "memory", "memory.max": "1073741824", "memory.oom.group": "0"}
 	usual := Options{Processes: 2, Limits: Limits{CPU: time.Second, Wall: 30 * time.Second}}
@@ -67,20 +67,20 @@ func TestWhatIsMissingIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := New(test.opts)
 			p.cgroup = group(t, test.cgroup)
-			told := p.missing(test.active)
-			if len(told) != len(test.want) {
-				t.Fatalf("told %q", told)
+			found := p.missing(test.active)
+			if len(found) != len(test.want) {
+				t.Fatalf("reported %q", found)
 			}
 			for i, want := range test.want {
-				if !strings.Contains(told[i], want) {
-					t.Errorf("told %q, not %q", told[i], want)
+				if !strings.Contains(found[i], want) {
+					t.Errorf("reported %q, not %q", found[i], want)
 				}
 			}
 		})
 	}
 }
 
-// TestTheLineNamesWhatIsMissing: what is missing is in the one line at the start.
+// TestTheLineNamesWhatIsMissing: the log line at the start lists all missing protections.
 func TestTheLineNamesWhatIsMissing(t *testing.T) {
 	var lines []string
 	p := New(Options{Processes: 2, Log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})})
@@ -89,7 +89,7 @@ func TestTheLineNamesWhatIsMissing(t *testing.T) {
 	p.report([]string{withFilter})
 	p.mu.Unlock()
 	if len(lines) != 1 {
-		t.Fatalf("it said %q", lines)
+		t.Fatalf("it logged %q", lines)
 	}
 	for _, want := range []string{`"confinedBy"="rlimits, seccomp"`, "namespaces (", "landlock (", "memory.oom.group", "512 MiB"} {
 		if !strings.Contains(lines[0], want) {

@@ -1,6 +1,6 @@
-// Package sandbox evaluates what tenants wrote in worker processes of the operator's own binary, or of one beside it: without environment, files,
-// network or other programs, and within limits of memory, processor time, time and output. A process that is over a limit
-// ends, and nothing else does. What can be called is registered by name; see Serve for the process and Pool for its parent.
+// Package sandbox evaluates tenants' input in worker processes. They run the operator's own binary or another program of its image. They have no
+// environment, files, network or other programs, and limits of memory, processor time, time and output. Only a process that exceeds a limit
+// ends. Functions are registered by name. Serve is the worker's side, Pool is the parent's.
 package sandbox
 
 import (
@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// Command is the argument that makes the binary such a process: "operator evaluate <bytes of memory>".
+// Command is the argument that starts the binary as a worker: "operator evaluate <bytes of memory>".
 const Command = "evaluate"
 
-// Function is what a process can do. Ask puts a question to the parent; note says what is being evaluated, such as
-// the name of a file, so that an error about a limit can name the place.
-type Function func(input []byte, ask func([]byte) ([]byte, error), note func(place string)) ([]byte, error)
+// Function is a function that a worker can run. query sends a question to the parent and returns its answer. note reports what is being
+// evaluated, such as the name of a file, so that the error about an exceeded limit can name it.
+type Function func(input []byte, query func([]byte) ([]byte, error), note func(place string)) ([]byte, error)
 
-// Limits of one call. Zero stands for the default.
+// Limits are the limits of one call. Zero means the default.
 type Limits struct {
-	// Memory is what the call may allocate, in bytes. Default 256 MiB.
+	// Memory is how much the call may allocate, in bytes. Default 256 MiB.
 	Memory int64
 	// CPU is the processor time of the call. Default 10s.
 	CPU time.Duration
-	// Wall is how long the call may take, the time in which the parent answers questions left out. Default 30s.
+	// Wall is how long the call may take, without the time in which the parent answers questions. Default 30s.
 	Wall time.Duration
-	// Output is the size of the answer and of each question, in bytes. Default 16 MiB.
+	// Output is the maximum size of the result and of each question, in bytes. Default 16 MiB.
 	Output int
-	// Questions is how many the call may ask. Default 1,000.
+	// Questions is how many questions the call may send to the parent. Default 1,000.
 	Questions int
 }
 
@@ -51,19 +51,19 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// or returns the limits, with those of others where there are none.
-func (l Limits) or(others Limits) Limits {
+// or returns the limits of a call, with the pool's where the call sets none. Memory is always the pool's.
+func (l Limits) or(pool Limits) Limits {
 	return Limits{
-		Memory: others.Memory, CPU: cmp.Or(l.CPU, others.CPU), Wall: cmp.Or(l.Wall, others.Wall),
-		Output: cmp.Or(l.Output, others.Output), Questions: cmp.Or(l.Questions, others.Questions),
+		Memory: pool.Memory, CPU: cmp.Or(l.CPU, pool.CPU), Wall: cmp.Or(l.Wall, pool.Wall),
+		Output: cmp.Or(l.Output, pool.Output), Questions: cmp.Or(l.Questions, pool.Questions),
 	}
 }
 
-// LimitError ends a call that was over a limit. The same input ends so again.
+// LimitError is the error of a call that exceeded a limit. The same input would exceed it again.
 type LimitError struct {
-	// Limit is memory, stack, processor time, time, output or questions, and Value what it is, with its unit.
+	// Limit is memory, stack, processor time, time, output or questions. Value is its size with the unit.
 	Limit, Value string
-	// Place is what was being evaluated, as the function noted it; "" when it noted nothing.
+	// Place is what the function evaluated when it exceeded the limit, as it last noted, or "".
 	Place string
 }
 
@@ -74,15 +74,15 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%s takes more than the limit of %s, %s", e.Place, e.Limit, e.Value)
 }
 
-// OverLimit marks the error for callers that do not import this package.
+// OverLimit identifies the error for callers that do not import this package, see apart.OverLimit.
 func (*LimitError) OverLimit() {}
 
-// CrashError says that the process ended before it answered, for no reason that the input is known to have given: somebody
-// killed it. The call was begun twice.
+// CrashError means that the process ended before it answered, for a reason that is not known to be in the input: it was killed from outside.
+// The call had been tried again.
 type CrashError struct {
-	// State is how it ended, such as "signal: killed".
+	// State is how the process ended, such as "signal: killed".
 	State string
-	// begun: the process had begun the call.
+	// begun means that the process had begun the call.
 	begun bool
 }
 
@@ -95,32 +95,32 @@ type FunctionError struct{ Text string }
 
 func (e *FunctionError) Error() string { return e.Text }
 
-// Ask answers a question of a process.
-type Ask = func(ctx context.Context, question []byte) ([]byte, error)
+// Handler answers a question of a process.
+type Handler = func(ctx context.Context, question []byte) ([]byte, error)
 
-// Call is what one process is to do.
+// Call is one call of a function in a process.
 type Call struct {
-	// Function is the registered name.
+	// Function is the function's registered name.
 	Function string
-	// Program is that of the process that knows the function, with its path, where that is another one than the pool's.
+	// Program is the path of the program that has the function. "" means the pool's program.
 	Program string
-	// Input is what the function is given, in pieces that are sent one after the other.
+	// Input is the function's input, in pieces that are sent one after the other.
 	Input [][]byte
-	// Asks makes who answers the questions of one process, one at a time. It is called for each process that is given the call: what was
-	// answered to one that was killed does not count for the next. Nil: there may be none.
-	Asks func() Ask
-	// Limits of this call. Default of each: that of the pool, which Memory always is.
+	// NewHandler returns the handler of one process's questions, which come one at a time. It is called again when the call is retried in
+	// another process, so answers to a process that was killed do not count. Nil means that the call may not send questions.
+	NewHandler func() Handler
+	// Limits of this call. Each defaults to the pool's. Memory is always the pool's.
 	Limits Limits
-	// Usage receives what the call has used so far. Nil: it is not needed.
+	// Usage receives what the call has used so far. It may be nil.
 	Usage *Usage
 }
 
-// Usage is what a call has used so far. It is safe for concurrent use; the zero value is that of a call that has not begun.
+// Usage is what a call has used so far. Safe for concurrent use. The zero value is that of a call that has not begun.
 type Usage struct {
 	cpu atomic.Pointer[func() time.Duration]
 }
 
-// CPU is the processor time of the call. Where its process was replaced it is that of the last one.
+// CPU returns the processor time of the call in its current process. A retry in another process starts at zero.
 func (u *Usage) CPU() time.Duration {
 	if cpu := u.cpu.Load(); cpu != nil {
 		return (*cpu)()

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// leaveBehind starts a process, says its ID and waits to be killed.
+// leaveBehind starts a process, prints its ID and waits to be killed.
 func leaveBehind() {
 	b, err := New(Options{}).take(context.Background(), "")
 	if err == nil {
@@ -48,7 +48,7 @@ func leaveBehind() {
 
 var sink any
 
-// hostile are functions that do what they must not.
+// hostile are functions, most of which exceed a limit or do what the sandbox forbids.
 var hostile = map[string]Function{
 	"echo": func(in []byte, _ func([]byte) ([]byte, error), _ func(string)) ([]byte, error) { return in, nil },
 	"memory": func(_ []byte, _ func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
@@ -79,11 +79,11 @@ var hostile = map[string]Function{
 		return make([]byte, 2<<20), nil
 	},
 	"panic": func([]byte, func([]byte) ([]byte, error), func(string)) ([]byte, error) { panic("no") },
-	"ask": func(in []byte, ask func([]byte) ([]byte, error), _ func(string)) ([]byte, error) {
+	"query": func(in []byte, query func([]byte) ([]byte, error), _ func(string)) ([]byte, error) {
 		n, err := strconv.Atoi(string(in))
 		var out []byte
 		for range n {
-			if out, err = ask([]byte("who")); err != nil {
+			if out, err = query([]byte("who")); err != nil {
 				return nil, err
 			}
 		}
@@ -92,7 +92,7 @@ var hostile = map[string]Function{
 	"reach": reach,
 }
 
-// TestProcessesOfTwoProgramsShareThePlaces: each is used again, and there are never more of them than the pool may have.
+// TestProcessesOfTwoProgramsShareThePlaces: processes are reused, and there are never more than Options.Processes.
 func TestProcessesOfTwoProgramsShareThePlaces(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -126,7 +126,7 @@ func TestProcessesOfTwoProgramsShareThePlaces(t *testing.T) {
 	}
 }
 
-// deep calls itself until the stack is used up.
+// deep recurses until the stack is used up.
 func deep(n int) int {
 	if n < 0 {
 		return 0
@@ -139,7 +139,7 @@ func deep(n int) int {
 	return deep(n+1) + pad[(n+1)%64]
 }
 
-// reach tries what a process must not be able to do, and answers with what it could.
+// reach tries what the sandbox forbids, and returns what succeeded.
 func reach(in []byte, _ func([]byte) ([]byte, error), _ func(string)) ([]byte, error) {
 	var reached []string
 	try := func(what string, err error) {
@@ -186,11 +186,11 @@ func TestLimits(t *testing.T) {
 		"endless recursion":     {"stack", "stack", ""},
 		"an endless loop":       {"loop", "processor time", ""},
 		"an answer of two MiB":  {"output", "output", ""},
-		"more than 3 questions": {"ask", "questions", ""},
+		"more than 3 questions": {"query", "questions", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := p.Call(t.Context(), Call{Function: test.function, Input: [][]byte{[]byte("4")}, Asks: always(answers)})
+			_, err := p.Call(t.Context(), Call{Function: test.function, Input: [][]byte{[]byte("4")}, NewHandler: always(answers)})
 			var limit *LimitError
 			if !errors.As(err, &limit) {
 				t.Fatalf("got %v, want a LimitError", err)
@@ -205,11 +205,11 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestACallHasLimitsOfItsOwn, but for memory.
+// TestACallHasLimitsOfItsOwn: the limits of a call replace the pool's, except for memory.
 func TestACallHasLimitsOfItsOwn(t *testing.T) {
 	p := testPool(t, small)
-	ask := Call{Function: "ask", Input: [][]byte{[]byte("4")}, Asks: always(answers), Limits: Limits{Questions: 4, Memory: 1}}
-	if _, err := p.Call(t.Context(), ask); err != nil {
+	call := Call{Function: "query", Input: [][]byte{[]byte("4")}, NewHandler: always(answers), Limits: Limits{Questions: 4, Memory: 1}}
+	if _, err := p.Call(t.Context(), call); err != nil {
 		t.Errorf("with one question more: %v", err)
 	}
 	_, err := p.Call(t.Context(), Call{Function: "loop", Limits: Limits{CPU: 100 * time.Millisecond}})
@@ -220,8 +220,8 @@ func TestACallHasLimitsOfItsOwn(t *testing.T) {
 
 func answers(context.Context, []byte) ([]byte, error) { return []byte("me"), nil }
 
-// always has the same answer for all processes.
-func always(ask Ask) func() Ask { return func() Ask { return ask } }
+// always uses the same handler for all processes.
+func always(h Handler) func() Handler { return func() Handler { return h } }
 
 func TestErrorsOfFunctions(t *testing.T) {
 	p := testPool(t, small)
@@ -232,9 +232,9 @@ func TestErrorsOfFunctions(t *testing.T) {
 	}{
 		"panic":             {Call{Function: "panic"}, "panic panicked: no"},
 		"unknown":           {Call{Function: "nothing"}, "there is no function nothing"},
-		"nobody answers":    {Call{Function: "ask", Input: [][]byte{[]byte("1")}}, "nobody answers questions of this call"},
-		"the answer is no":  {Call{Function: "ask", Input: [][]byte{[]byte("1")}, Asks: always(refuses)}, "not you"},
-		"its own, no limit": {Call{Function: "ask", Input: [][]byte{[]byte("x")}}, `strconv.Atoi: parsing "x": invalid syntax`},
+		"no handler":        {Call{Function: "query", Input: [][]byte{[]byte("1")}}, "this call may not send questions"},
+		"the answer is no":  {Call{Function: "query", Input: [][]byte{[]byte("1")}, NewHandler: always(refuses)}, "not you"},
+		"its own, no limit": {Call{Function: "query", Input: [][]byte{[]byte("x")}}, `strconv.Atoi: parsing "x": invalid syntax`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -258,11 +258,11 @@ func TestLimitOfTime(t *testing.T) {
 	}
 }
 
-// TestTheParentsTimeIsNotTheCalls: a slow API server is no fault of a template.
-func TestTheParentsTimeIsNotTheCalls(t *testing.T) {
+// TestTimeOfAnswersDoesNotCountForTheLimit: a template does not fail because the API server is slow.
+func TestTimeOfAnswersDoesNotCountForTheLimit(t *testing.T) {
 	p := testPool(t, Limits{Wall: 300 * time.Millisecond})
 	slow := func(context.Context, []byte) ([]byte, error) { time.Sleep(time.Second); return []byte("me"), nil }
-	if out, err := p.Call(t.Context(), Call{Function: "ask", Input: [][]byte{[]byte("1")}, Asks: always(slow)}); string(out) != "me" {
+	if out, err := p.Call(t.Context(), Call{Function: "query", Input: [][]byte{[]byte("1")}, NewHandler: always(slow)}); string(out) != "me" {
 		t.Errorf("got %q, %v", out, err)
 	}
 }
@@ -287,7 +287,7 @@ func TestNothingIsInReach(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheContext: a newer commit or the operator's end stops a call at once, for its own reason.
+// TestTheEndOfTheContext: a newer commit or the operator's end stops a call at once, and the call returns that as its error.
 func TestTheEndOfTheContext(t *testing.T) {
 	p := testPool(t, Limits{})
 	newer := errors.New("a newer commit")
@@ -305,7 +305,7 @@ func TestTheEndOfTheContext(t *testing.T) {
 	}
 }
 
-// TestKills ends processes at random times during many calls: each call answers, or says after two tries how its process ended.
+// TestKills kills processes at random times during many calls: each call returns its result or, after two tries, how its process ended.
 func TestKills(t *testing.T) {
 	p := testPool(t, Limits{})
 	ctx, stop := context.WithCancel(t.Context())
@@ -322,7 +322,7 @@ func TestKills(t *testing.T) {
 	})
 	crashed := 0
 	for i := range 100 {
-		out, err := p.Call(t.Context(), Call{Function: "ask", Input: [][]byte{[]byte("20")}, Asks: always(answers)})
+		out, err := p.Call(t.Context(), Call{Function: "query", Input: [][]byte{[]byte("20")}, NewHandler: always(answers)})
 		var crash *CrashError
 		switch {
 		case errors.As(err, &crash) && crash.State == "signal: killed":
@@ -343,12 +343,11 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// TestWhatAKilledProcessAskedDoesNotCount: the process that takes its place may ask as often as the first, and is answered by somebody who
-// has answered nothing yet.
-func TestWhatAKilledProcessAskedDoesNotCount(t *testing.T) {
+// TestQuestionsOfAKilledProcessDoNotCount: the process that replaces it may send as many questions as the first, and gets a new handler.
+func TestQuestionsOfAKilledProcessDoNotCount(t *testing.T) {
 	p := testPool(t, Limits{Questions: 20})
 	begun, answered := 0, 0
-	out, err := p.Call(t.Context(), Call{Function: "ask", Input: [][]byte{[]byte("20")}, Asks: func() Ask {
+	out, err := p.Call(t.Context(), Call{Function: "query", Input: [][]byte{[]byte("20")}, NewHandler: func() Handler {
 		begun++
 		answered = 0
 		return func(context.Context, []byte) ([]byte, error) {
@@ -359,11 +358,11 @@ func TestWhatAKilledProcessAskedDoesNotCount(t *testing.T) {
 		}
 	}})
 	if string(out) != "me" || err != nil || begun != 2 || answered != 20 {
-		t.Errorf("got %q, %v after %d processes, of which the last asked %d times", out, err, begun, answered)
+		t.Errorf("got %q, %v after %d processes, of which the last sent %d questions", out, err, begun, answered)
 	}
 }
 
-// TestTheParentsDeath: SIGKILL of the parent ends its processes.
+// TestTheParentsDeath: when the parent is killed, its processes end.
 func TestTheParentsDeath(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -393,7 +392,7 @@ func TestTheParentsDeath(t *testing.T) {
 	t.Errorf("process %d outlives its parent", pid)
 }
 
-// gone is whether a process has ended; its entry may still wait for somebody to ask how.
+// gone reports whether a process has ended. It may still be a zombie.
 func gone(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(text), ") Z ")
@@ -422,7 +421,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// TestACallThatIsGivenUpWaitsForNoStart: whoever gives its turn to others does so at once, though its process is still starting.
+// TestACallThatIsGivenUpWaitsForNoStart: a call whose context ends returns at once, even if its process is still starting.
 func TestACallThatIsGivenUpWaitsForNoStart(t *testing.T) {
 	pool := New(Options{Processes: 1, Program: []string{"/bin/sh", "-c", "exec sleep 60"}, Log: logr.Discard()})
 	t.Cleanup(pool.Close)

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// maxStack ends what calls itself without end before it has filled the memory.
+	// maxStack ends endless recursion before it fills the memory, in bytes.
 	maxStack = 64 << 20
-	// gcPercent is for calls that last milliseconds: most end before anything is collected.
+	// gcPercent is high because most calls take milliseconds and end before a garbage collection pays off.
 	gcPercent = 400
-	// collectAt leaves one part in so many of the memory to what is allocated while garbage is collected: without that a call fails
-	// that holds little and lets go of much.
+	// collectAt: the garbage collector works harder once all but one collectAt-th of the memory is used. The rest is for what is allocated
+	// during a collection. Otherwise a call that produces much garbage but keeps little would run out of memory.
 	collectAt = 4
-	// keptBytes is the heap that a process keeps between two calls, beside what stays in use.
+	// keptBytes is how much free heap a process keeps between two calls.
 	keptBytes = 16 << 20
 )
 
-// Serve is the life of such a process: it confines itself, then answers calls until its input ends. Args are those after Command.
-// Serve returns the exit code.
+// Serve runs a worker process: it confines the process, then answers calls until its input ends. args are the arguments after Command. It
+// returns the exit code.
 func Serve(args []string, functions map[string]Function) int {
 	if len(args) != 1 {
 		fmt.Fprintln(os.Stderr, "usage: operator", Command, "<bytes of memory>; the operator starts it by itself")
@@ -60,7 +60,7 @@ type server struct {
 	in        io.Reader
 	out       io.Writer
 	functions map[string]Function
-	// kept is the heap that stays whatever is returned, such as the schemas that kustomize reads once.
+	// kept is the heap that stays in use after a call, such as the schemas that kustomize reads once.
 	kept uint64
 }
 
@@ -79,9 +79,9 @@ func (s *server) run(active []string) error {
 		if f.kind != call {
 			return fmt.Errorf("%w: a call is expected, not kind %d", errProtocol, f.kind)
 		}
-		s.note("") // It has begun.
+		s.note("") // Report that the call has begun.
 		out := s.answer(f)
-		out.body = out.body[:min(len(out.body), maxInput)] // The parent takes less, and says so.
+		out.body = out.body[:min(len(out.body), maxInput)] // The parent's limit is lower, so it reports that the output is too long.
 		if err := out.writeTo(s.out); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *server) run(active []string) error {
 	}
 }
 
-// answer runs one call. A panic is an error of the call.
+// answer runs one call and returns its result or error. A panic becomes an error.
 func (s *server) answer(f frame) (out frame) {
 	function, ok := s.functions[f.head]
 	if !ok {
@@ -104,14 +104,15 @@ func (s *server) answer(f frame) (out frame) {
 			out = frame{kind: failure, body: fmt.Appendf(nil, "%s panicked: %v", f.head, p)}
 		}
 	}()
-	body, err := function(f.body, s.ask, s.note)
+	body, err := function(f.body, s.query, s.note)
 	if err != nil {
 		return frame{kind: failure, body: []byte(err.Error())}
 	}
 	return frame{kind: answer, body: body}
 }
 
-func (s *server) ask(text []byte) ([]byte, error) {
+// query sends a question to the parent and returns its answer.
+func (s *server) query(text []byte) ([]byte, error) {
 	if err := (frame{kind: question, body: text}).writeTo(s.out); err != nil {
 		return nil, err
 	}
@@ -127,12 +128,12 @@ func (s *server) ask(text []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: an answer is expected, not kind %d", errProtocol, f.kind)
 }
 
-// note is sent without waiting. A parent that is gone is noticed by the next message that matters.
+// note reports the place. It ignores errors: if the parent is gone, the next message fails too.
 func (s *server) note(place string) {
 	_ = frame{kind: note, head: place}.writeTo(s.out)
 }
 
-// heapBytes is what the heap has taken from the system and not returned.
+// heapBytes returns how much memory the heap holds, in use or free.
 func heapBytes() uint64 {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},

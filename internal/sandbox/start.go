@@ -18,40 +18,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startTime is how long a process may take until it is ready; the machine may be busy.
+// startTime is how long a process may take until it is ready. It is long because the machine may be busy.
 const startTime = 30 * time.Second
 
-// niceness has the processes leave the processor to the operator when both want it.
+// niceness gives the operator priority over its processes.
 const niceness = 5
 
-// spawnError says that the system refused to start the program as it was to be started.
+// spawnError means that the system did not start the program. It may have refused the namespaces.
 type spawnError struct{ error }
 
 func (e *spawnError) Unwrap() error { return e.error }
 
-// process is a worker as its parent sees it.
+// process is a worker process, on the parent's side.
 type process struct {
 	cmd *exec.Cmd
-	// program is that of its Call.
+	// program is the Program of its calls.
 	program string
 	in      *os.File
 	out     *bufio.Reader
 	pipe    *os.File
 	stderr  head
-	// active is what confines it.
+	// active lists what confines the process.
 	active []string
-	// ended is closed when it has ended and been waited for.
+	// ended is closed when the process has ended and was waited for.
 	ended chan struct{}
 
 	mu    sync.Mutex
 	cause error
 }
 
-// start starts a process and waits until it has confined itself, or the end of ctx, which ends it.
+// start starts a process and waits until it has confined itself. If ctx ends first, it kills the process. own gives the process namespaces of
+// its own.
 func start(ctx context.Context, command []string, memory int64, own bool) (*process, error) {
 	p := &process{ended: make(chan struct{})}
 	args := append(command[1:len(command):len(command)], strconv.FormatInt(memory, 10))
-	p.cmd = exec.Command(command[0], args...) //nolint:gosec // it is this very binary
+	p.cmd = exec.Command(command[0], args...) //nolint:gosec // the operator's own programs
 	p.cmd.Env, p.cmd.Dir, p.cmd.Stderr = []string{}, "/", &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if own {
@@ -60,7 +61,7 @@ func start(ctx context.Context, command []string, memory int64, own bool) (*proc
 	if err := p.spawn(); err != nil {
 		return nil, fmt.Errorf("starting a process that evaluates: %w", &spawnError{err})
 	}
-	// A process that has ended by now says why below.
+	// This fails if the process has already ended. readFrame reports that below.
 	_ = unix.Setpriority(unix.PRIO_PGRP, p.cmd.Process.Pid, niceness)
 	go func() {
 		_ = p.cmd.Wait() // ProcessState says how it ended.
@@ -87,7 +88,7 @@ func start(ctx context.Context, command []string, memory int64, own bool) (*proc
 	return p, nil
 }
 
-// whyNotReady is a *CrashError when the process was killed.
+// whyNotReady returns why the process did not start: a *CrashError if it was killed from outside.
 func (p *process) whyNotReady(err error) error {
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() && p.causeOf() == nil && (err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
@@ -96,7 +97,7 @@ func (p *process) whyNotReady(err error) error {
 	return fmt.Errorf("%w; it said %q", errors.Join(err, p.causeOf()), p.stderr.String())
 }
 
-// spawn starts the program with a pipe at each end. Waiting for it closes none of ours.
+// spawn starts the program with pipes for its input and output. They are not cmd's own, because cmd.Wait would close those.
 func (p *process) spawn() error {
 	stdin, in, err := os.Pipe()
 	if err != nil {
@@ -116,14 +117,14 @@ func (p *process) spawn() error {
 	return nil
 }
 
-// kill ends the process. The first cause is the one that counts.
+// kill kills the process. causeOf returns the cause of the first kill.
 func (p *process) kill(cause error) {
 	p.mu.Lock()
 	if p.cause == nil {
 		p.cause = cause
 	}
 	p.mu.Unlock()
-	_ = p.cmd.Process.Kill() // One that has ended is what was wanted.
+	_ = p.cmd.Process.Kill() // It fails only if the process has ended.
 }
 
 func (p *process) causeOf() error {
@@ -132,7 +133,7 @@ func (p *process) causeOf() error {
 	return p.cause
 }
 
-// end kills the process, waits until it is gone and closes the pipes.
+// end kills the process, waits until it has ended, and closes the pipes.
 func (p *process) end() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
@@ -149,8 +150,8 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// head keeps the beginning of what is written to it: Go's runtime says first why it gives up. It is looked at for known words,
-// and never logged: values of tenants may be in it.
+// head keeps the beginning of what is written to it, where Go's runtime reports why it aborts. It is searched for known texts and never
+// logged, because it may contain values of tenants.
 type head struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -158,7 +159,7 @@ type head struct {
 
 const maxStderr = 4 << 10
 
-// Write takes everything and keeps maxStderr bytes.
+// Write accepts everything and keeps the first maxStderr bytes.
 func (h *head) Write(text []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -166,7 +167,7 @@ func (h *head) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// String is what was kept.
+// String returns the beginning.
 func (h *head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

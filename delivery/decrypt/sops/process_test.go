@@ -52,7 +52,7 @@ func builder(t *testing.T, client func(*url.URL, []byte) (*http.Client, error)) 
 	pool := sandbox.New(sandbox.Options{Processes: 1, Log: logr.Discard()})
 	t.Cleanup(pool.Close)
 	run := func(ctx context.Context, c apart.Call) ([]byte, error) {
-		return pool.Call(ctx, sandbox.Call{Function: c.Name, Input: c.Input, Asks: c.Asks, Limits: sandbox.Limits{Questions: c.Questions}})
+		return pool.Call(ctx, sandbox.Call{Function: c.Name, Input: c.Input, NewHandler: c.NewHandler, Limits: sandbox.Limits{Questions: c.Questions}})
 	}
 	return &build.Builder{Apart: apart.Runner{Run: run}, Services: client, Clock: time.Now, Trials: trials.New(t.TempDir(), "these files")}
 }

@@ -37,12 +37,12 @@ func (e *elsewhere) run(ctx context.Context, c apart.Call) ([]byte, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	ask := c.Asks()
+	handle := c.NewHandler()
 	answer, err := c.Function(c.Input[0], func(question []byte) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return ask(ctx, question)
+		return handle(ctx, question)
 	}, func(string) {})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -83,7 +83,7 @@ func (r *Reader) evaluate(ctx context.Context, p Pack, store Store) (*Contents, 
 	var answer []byte
 	err = r.Apart.InTurn(ctx, p.Tenant, func(ctx context.Context) (err error) {
 		answer, err = r.Apart.Do(ctx, apart.Call{
-			Name: Function, Function: Evaluate, Tenant: p.Tenant, Input: [][]byte{input}, CPU: p.Limits.CPU(), Questions: Questions, Asks: func() apart.Ask {
+			Name: Function, Function: Evaluate, Tenant: p.Tenant, Input: [][]byte{input}, CPU: p.Limits.CPU(), Questions: Questions, NewHandler: func() apart.Handler {
 				replies := answers{pack: p, store: store}
 				return func(_ context.Context, question []byte) ([]byte, error) { return replies.answer(question) }
 			},

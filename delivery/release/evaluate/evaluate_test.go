@@ -83,7 +83,7 @@ func renderIn(ctx context.Context, p *sandbox.Pool, c charts.Chart) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	answer, err := p.Call(ctx, sandbox.Call{Function: Function, Input: input, Asks: func() apart.Ask { return nobody }})
+	answer, err := p.Call(ctx, sandbox.Call{Function: Function, Input: input, NewHandler: func() apart.Handler { return nobody }})
 	if err != nil {
 		return nil, err
 	}
