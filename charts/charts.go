@@ -1,11 +1,10 @@
-// Package charts carries what the Helm chart installs, so that the operator can judge a file by the very rules of the
-// API server that will receive it.
+// Package charts embeds the CustomResourceDefinitions that the Helm chart installs, so that the operator can check a file by the same rules as
+// the API server.
 package charts
 
 import "embed"
 
-// CRDs holds kubeop's CustomResourceDefinitions, as generated from api/v1alpha1, below "kubeop/crds". The chart
-// installs the same files.
+// CRDs contains kubeop's CustomResourceDefinitions, generated from api/v1alpha1, below "kubeop/crds". The chart installs the same files.
 //
 //go:embed kubeop/crds/*.yaml
 var CRDs embed.FS

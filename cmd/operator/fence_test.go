@@ -45,17 +45,17 @@ import (
 )
 
 // TestAnOperatorThatLostItsLeaseWritesNothing stops the leader in the middle of its work for longer than its lease lasts.
-// The other one takes over and delivers the next commit. When the first goes on, it writes nothing and ends.
+// The standby takes over and delivers the next commit. When the first continues, it writes nothing and ends.
 func TestAnOperatorThatLostItsLeaseWritesNothing(t *testing.T) {
 	d := newDuel(t, "duel")
 	leader := d.fighter()
 	d.push(0, fewer)
 	d.converges(0)
 	refused := 0
-	// Each loser leaves a winner, which is the next to lose.
+	// The operator that takes over in one round loses its lease in the next.
 	for round, c := range []struct {
 		name string
-		// at is the write after which the leader is put to sleep; nil for one in a hook.
+		// at selects the write after which the leader is stopped. Nil means while a hook runs.
 		at func(*http.Request) bool
 	}{
 		{name: "while a hook runs"},
@@ -77,16 +77,16 @@ func TestAnOperatorThatLostItsLeaseWritesNothing(t *testing.T) {
 		before, term := d.versions(), d.lease()
 		n := leader.wakes()
 		if diff := cmp.Diff(before, d.versions()); diff != "" {
-			t.Errorf("%s: the one that had lost its lease changed something (-before +after):\n%s", c.name, diff)
+			t.Errorf("%s: the operator without the lease changed something (-before +after):\n%s", c.name, diff)
 		}
 		if diff := cmp.Diff(term, d.lease()); diff != "" {
-			t.Errorf("%s: the lease is not as it was (-before +after):\n%s", c.name, diff)
+			t.Errorf("%s: the lease changed (-before +after):\n%s", c.name, diff)
 		}
-		t.Logf("asleep %s: when it woke up it was refused %d times", c.name, n)
+		t.Logf("stopped %s: when it continued, %d writes were refused", c.name, n)
 		leader, refused = standby, refused+n
 	}
 	if refused == 0 {
-		t.Error("none of them ever tried to write, so nothing was shown")
+		t.Error("none of them tried to write, so the test proves nothing")
 	}
 	leader.stops()
 	if l := d.lease(); l.Holder != "" {
@@ -94,8 +94,7 @@ func TestAnOperatorThatLostItsLeaseWritesNothing(t *testing.T) {
 	}
 }
 
-// freeAddress returns an address outside the range from which the kernel gives ports to whoever asks for any, such as the
-// clusters of other tests that start meanwhile.
+// freeAddress returns an address whose port is not in the kernel's ephemeral range, so that another test's cluster does not get it meanwhile.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -109,7 +108,7 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-// TestAStandbyPassesAPushOn and writes nothing else: a Git host's call comes to any replica.
+// TestAStandbyPassesAPushOn: a Git host may call any replica. A standby annotates the Repository and writes nothing else.
 func TestAStandbyPassesAPushOn(t *testing.T) {
 	d := newDuel(t, "standby")
 	leader := d.fighter()
@@ -125,7 +124,7 @@ func TestAStandbyPassesAPushOn(t *testing.T) {
 	standby := d.fighter("HOOK_ADDR=" + address)
 	look := func(r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
-			return // It asks what it may watch, which writes nothing.
+			return // It checks what it may watch, which writes nothing.
 		}
 		if r.Method != http.MethodPatch || !strings.HasSuffix(r.URL.Path, "/repositories/standby") {
 			t.Errorf("the standby sent %s %s", r.Method, r.URL.Path)
@@ -153,13 +152,13 @@ func TestAStandbyPassesAPushOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if repository.Annotations[meta.ReconcileRequestAnnotation] == "" {
-		t.Error("the leader was not asked to fetch")
+		t.Error("no fetch was requested from the leader")
 	}
 	standby.stops()
 	leader.stops()
 }
 
-// TestElectLeavesTheConnectionAlone but for the fence: what is right for a lease would end every watch within seconds.
+// TestElectLeavesTheConnectionAlone: it only adds the fence, because the short timeout of lease requests would end every watch within seconds.
 func TestElectLeavesTheConnectionAlone(t *testing.T) {
 	connection := &rest.Config{Host: env.Config.Host, UserAgent: "kubeop/test"}
 	want := rest.CopyConfig(connection)
@@ -168,7 +167,7 @@ func TestElectLeavesTheConnectionAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if connection.WrapTransport == nil {
-		t.Error("no fence stands before its writes")
+		t.Error("its writes bypass the fence")
 	}
 	connection.WrapTransport = nil
 	if diff := cmp.Diff(want.String(), connection.String()); diff != "" {
@@ -176,7 +175,7 @@ func TestElectLeavesTheConnectionAlone(t *testing.T) {
 	}
 }
 
-// nth is the nth write of its kind.
+// nth returns a function that is true for the nth write of this method and resource.
 func nth(n int32, method, resource string) func(*http.Request) bool {
 	seen := &atomic.Int32{}
 	return func(r *http.Request) bool {
@@ -184,12 +183,12 @@ func nth(n int32, method, resource string) func(*http.Request) bool {
 	}
 }
 
-// duel is two operators on one cluster.
+// duel runs two operators on one cluster.
 type duel struct {
 	*killed
-	// hold leaves hooks running.
+	// hold keeps hooks running.
 	hold atomic.Bool
-	// tenant is how the names of the tenant's namespaces begin.
+	// tenant is the prefix of the tenant's namespaces.
 	tenant   string
 	metadata metadata.Interface
 	kinds    []schema.GroupVersionResource
@@ -198,7 +197,7 @@ type duel struct {
 func newDuel(t *testing.T, tenant string) *duel {
 	t.Helper()
 	quiet := rest.CopyConfig(env.Config)
-	quiet.WarningHandler = rest.NoWarnings{} // Some of all kinds are deprecated.
+	quiet.WarningHandler = rest.NoWarnings{} // Some kinds are deprecated.
 	d := &duel{killed: newKilled(t, tenant), metadata: metadata.NewForConfigOrDie(metadata.ConfigFor(quiet)), tenant: "kubeop-" + tenant}
 	lists, err := discovery.NewDiscoveryClientForConfigOrDie(env.Config).ServerPreferredNamespacedResources()
 	if err != nil {
@@ -224,7 +223,7 @@ func newDuel(t *testing.T, tenant string) *duel {
 	return d
 }
 
-// runHooks has hooks succeed unless they are held: there are no nodes.
+// runHooks makes the pods of hooks succeed unless hold is set, because there are no nodes.
 func (d *duel) runHooks(ctx context.Context) {
 	for ctx.Err() == nil {
 		pods := &corev1.PodList{}
@@ -234,14 +233,14 @@ func (d *duel) runHooks(ctx context.Context) {
 		for _, p := range pods.Items {
 			if p.Status.Phase == corev1.PodPending && !d.hold.Load() {
 				p.Status.Phase = corev1.PodSucceeded
-				_ = d.Status().Update(ctx, &p) // Its operator may just have deleted it.
+				_ = d.Status().Update(ctx, &p) // The operator may have deleted it meanwhile.
 			}
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// sleepInHook ships a round and stops the leader while its hook runs.
+// sleepInHook pushes a round and stops the leader while its hook runs.
 func (d *duel) sleepInHook(leader *fighter, round int) {
 	d.t.Helper()
 	d.hold.Store(true)
@@ -260,7 +259,7 @@ func (d *duel) sleepInHook(leader *fighter, round int) {
 	d.hold.Store(false)
 }
 
-// sleepAt ships a round and stops the leader at one of its writes.
+// sleepAt pushes a round and stops the leader at one of its writes.
 func (d *duel) sleepAt(leader *fighter, round int, at func(*http.Request) bool) {
 	d.t.Helper()
 	asleep := make(chan struct{})
@@ -279,7 +278,7 @@ func (d *duel) sleepAt(leader *fighter, round int, at func(*http.Request) bool) 
 	}
 }
 
-// term is what a lease says of its holder.
+// term is a lease's holder and transition count.
 type term struct {
 	Holder      string
 	Transitions int32
@@ -319,7 +318,7 @@ func (d *duel) versions() map[string]string {
 	return out
 }
 
-// quiet waits until nothing has changed for a while.
+// quiet waits until no object has changed for a while.
 func (d *duel) quiet() {
 	d.t.Helper()
 	before := d.versions()
@@ -334,19 +333,19 @@ func (d *duel) quiet() {
 	d.t.Fatal("it never gets quiet")
 }
 
-// fighter is an operator whose requests are looked at on their way.
+// fighter is an operator whose requests pass through a proxy of the test.
 type fighter struct {
 	*exec.Cmd
 	t      *testing.T
 	stderr bytes.Buffer
 	ended  chan error
-	// look is shown each write but those of the lease.
+	// look is called with each write except those of the lease.
 	look atomic.Pointer[func(*http.Request)]
-	// api is held by the test while the API server does not answer.
+	// api is locked by the test while the API server should not answer.
 	api sync.RWMutex
 }
 
-// fighter starts an operator with further settings.
+// fighter starts an operator with additional settings.
 func (d *duel) fighter(settings ...string) *fighter {
 	d.t.Helper()
 	f := &fighter{t: d.t, ended: make(chan error, 1)}
@@ -369,14 +368,14 @@ func (d *duel) fighter(settings ...string) *fighter {
 	}
 	go func() { f.ended <- f.Wait(); close(f.ended) }()
 	d.t.Cleanup(func() {
-		_ = f.Process.Kill() // In most cases it has ended long before.
+		_ = f.Process.Kill() // In most cases it has already ended.
 		for range f.ended {
 		}
 	})
 	return f
 }
 
-// proxy passes everything on to the API server, once look has seen it.
+// proxy calls look with each write, and passes all requests to the API server.
 func (f *fighter) proxy() *httptest.Server {
 	f.t.Helper()
 	server, err := url.Parse(env.Config.Host)
@@ -391,7 +390,7 @@ func (f *fighter) proxy() *httptest.Server {
 	}
 	proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.api.RLock()
-		f.api.RUnlock() //nolint:staticcheck // it is only waited for
+		f.api.RUnlock() //nolint:staticcheck // this only waits
 		if look := f.look.Load(); look != nil && r.Method != http.MethodGet && !strings.HasSuffix(r.URL.Path, "/leases/"+leaseName) {
 			whole(r)
 			(*look)(r)
@@ -405,7 +404,7 @@ func (f *fighter) proxy() *httptest.Server {
 	return proxy
 }
 
-// whole reads a request to its end. One that breaks off before is none: the API server would not act on it either.
+// whole reads a request to its end, and drops it if it ends early, because the API server would not act on it either.
 func whole(r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -424,10 +423,10 @@ func (f *fighter) signal(s os.Signal) {
 	}
 }
 
-// wakes has the operator go on and end, and returns how often it was refused a write.
+// wakes lets a stopped operator continue, waits until it ends, and returns how many of its writes were refused.
 func (f *fighter) wakes() (refused int) {
 	f.t.Helper()
-	write := func(r *http.Request) { f.t.Errorf("it woke up and sent %s %s", r.Method, r.URL.Path) }
+	write := func(r *http.Request) { f.t.Errorf("it continued and sent %s %s", r.Method, r.URL.Path) }
 	f.look.Store(&write)
 	f.signal(syscall.SIGCONT)
 	select {
@@ -438,13 +437,13 @@ func (f *fighter) wakes() (refused int) {
 	case <-time.After(30 * time.Second):
 		f.t.Fatal("it did not end")
 	}
-	if said := f.stderr.String(); !strings.Contains(said, "leader election lost") {
-		f.t.Errorf("it ended for another reason: %s", said)
+	if out := f.stderr.String(); !strings.Contains(out, "leader election lost") {
+		f.t.Errorf("it ended for another reason: %s", out)
 	}
 	return strings.Count(f.stderr.String(), fence.ErrFenced.Error())
 }
 
-// stops asks the operator to stop in order.
+// stops stops the operator with SIGTERM.
 func (f *fighter) stops() {
 	f.t.Helper()
 	f.signal(syscall.SIGTERM)

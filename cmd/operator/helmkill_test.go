@@ -19,11 +19,11 @@ import (
 
 const (
 	kills = 40
-	// kept is how many revisions of a release stay.
+	// kept is how many revisions of a release Helm keeps.
 	kept = 5
 )
 
-// What a commit has happen to a release.
+// What a commit does to a release.
 const (
 	installs   = "install"
 	upgrades   = "upgrade"
@@ -31,12 +31,10 @@ const (
 	uninstalls = "uninstall"
 )
 
-// course is what happens to every release in turn, over and over. Each begins at another place, so that every kill finds
-// all of it under way.
+// course is the cycle of steps of every release. Each release begins at another step, so that each kill interrupts all kinds of steps.
 var course = []string{installs, upgrades, rollsback, upgrades, uninstalls}
 
-// hooked is a chart in which everything says of which round and revision it is: objects that stay, objects that only this
-// round has, and a hook of every kind.
+// hooked is a template with objects that stay, objects that only this round has, and a hook of every kind. Each contains its round and revision.
 const hooked = `{{- range $i := until 7 }}
 ---
 apiVersion: v1
@@ -62,38 +60,37 @@ data: {round: "%[1]d", revision: "{{ $.Release.Revision }}"}
 {{- end }}
 `
 
-// each is how many objects of a release a revision has.
+// each is how many objects a revision has.
 const each = 14
 
-// refused is what the API server does not take, once all else is applied.
+// refused is an object that the API server rejects, after it accepted the others.
 const refused = "\n---\napiVersion: v1\nkind: Service\nmetadata: {name: {{ .Release.Name }}}\nspec: {ports: [{port: 70000}]}\n"
 
 // TestKillHelm kills the operator while it installs, upgrades, rolls back and uninstalls releases with hooks, all at the
-// same time. Each time the next one ends what was begun: with the revisions that takes and no more, every hook run for
-// the revision it belongs to, the content that Git asks for or, after a bad upgrade, had asked for before, and nothing
-// left of anything else.
+// same time. Each time the next operator finishes the work, without needless revisions. Every hook has run for its own revision. The content is
+// that of Git or, after a bad upgrade, that of the last good commit. No other objects are left.
 func TestKillHelm(t *testing.T) {
 	f := newFleet(t)
 	operator := f.start(f.settings...)
 	f.ship(0)
-	f.settle(0, f.look())
+	f.settle(0, f.snapshot())
 	f.caught = map[string]int{}
 	for round := 1; round <= kills; round++ {
 		f.ship(round)
-		moment := f.moment(round)
+		when := f.awaitKillTime(round)
 		f.kill(operator)
-		found := f.look()
-		t.Logf("kill %d, %s: %s", round, moment, f.tell(round, found))
+		found := f.snapshot()
+		t.Logf("kill %d, %s: %s", round, when, f.describe(round, found))
 		back := time.Now()
 		operator = f.start(f.settings...)
 		f.settle(round, found)
-		t.Logf("the next one was done %s later", time.Since(back).Round(time.Millisecond))
+		t.Logf("the next operator was done %s later", time.Since(back).Round(time.Millisecond))
 		if t.Failed() {
 			break
 		}
 	}
 	f.kill(operator)
-	t.Logf("actions that a kill found under way: %v", f.caught)
+	t.Logf("actions that a kill interrupted: %v", f.caught)
 	for _, status := range phases {
 		if f.caught[status] < 3 && !t.Failed() {
 			t.Errorf("only %d kills fell into %s", f.caught[status], status)
@@ -101,23 +98,23 @@ func TestKillHelm(t *testing.T) {
 	}
 }
 
-// fleet is releases that a killed operator looks after.
+// fleet is a set of releases, managed by an operator that the test kills.
 type fleet struct {
 	*killed
 	settings []string
 	ships    []*ship
-	// caught counts the actions under way when the operator was killed, by Helm's status.
+	// caught counts the actions that a kill interrupted, by Helm's status.
 	caught map[string]int
 }
 
-// ship is a release as it was when the operator last had come to rest.
+// ship is the state of a release when the operator last had finished its work.
 type ship struct {
 	name string
-	// good is the round of the input that was last released; none when the release is not there.
+	// good is the round of the input that was last released successfully, or none if the release does not exist.
 	good     int
 	revision int
 	first    string
-	// ran holds the hooks that ran last.
+	// ran are the hooks that ran last.
 	ran map[string]types.UID
 }
 
@@ -133,18 +130,18 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// step is what a round has happen to a release. The first round makes those that are past their installation.
+// step returns what a round does to a release. Round 0 installs all releases except the one that round 1 installs.
 func (f *fleet) step(round, i int) string {
 	if round == 0 {
 		if i == len(course)-1 {
-			return "" // It is the next round's to install.
+			return "" // Round 1 installs it.
 		}
 		return installs
 	}
 	return course[(round+i)%len(course)]
 }
 
-// ship pushes a round and has it noticed at once.
+// ship pushes a round and requests a reconciliation of the repository.
 func (f *fleet) ship(round int) {
 	f.t.Helper()
 	files := map[string]string{}
@@ -176,18 +173,18 @@ func (f *fleet) ship(round int) {
 	})
 }
 
-// phases are the statuses of a release while an action is under way.
+// phases are the statuses of a release during an action.
 var phases = []string{"pending-install", "pending-upgrade", "uninstalling", "pending-rollback"}
 
-// moment waits for the time to kill: a while into a certain phase, each in its turn, or any time after the push.
-func (f *fleet) moment(round int) string {
+// awaitKillTime waits until it is time to kill the operator: a random time into one of the phases, in turn, or after the push.
+func (f *fleet) awaitKillTime(round int) string {
 	n := round % (len(phases) + 1)
 	if n == len(phases) {
 		after := time.Duration(rand.IntN(2000)) * time.Millisecond
 		time.Sleep(after)
 		return fmt.Sprintf("%s after the push", after)
 	}
-	// Mostly soon: what is under way is over in a hundred milliseconds or some, and the kill is to find it.
+	// Mostly short, because an action takes about a hundred milliseconds and the kill should interrupt it.
 	after := time.Duration(rand.IntN(16)*rand.IntN(16)) * time.Millisecond
 	for range 500 {
 		if f.underWay(phases[n]) {
@@ -199,7 +196,7 @@ func (f *fleet) moment(round int) string {
 	return "after " + phases[n] + " was over"
 }
 
-// underWay reports whether a release has the status now.
+// underWay reports whether any release has the status.
 func (f *fleet) underWay(status string) bool {
 	f.t.Helper()
 	list := &corev1.SecretList{}
@@ -209,8 +206,8 @@ func (f *fleet) underWay(status string) bool {
 	return len(list.Items) > 0
 }
 
-// tell says in which phase each release was found.
-func (f *fleet) tell(round int, found sight) string {
+// describe returns the phase in which each release was found.
+func (f *fleet) describe(round int, found snapshot) string {
 	var out []string
 	for i, s := range f.ships {
 		state := "not there"
@@ -223,12 +220,12 @@ func (f *fleet) tell(round int, found sight) string {
 	return strings.Join(out, ", ")
 }
 
-// settle waits until every release is as the round wants it, and checks what became of what the kill left.
-func (f *fleet) settle(round int, found sight) {
+// settle waits until every release has the state that the round declares, and checks how the actions that the kill interrupted ended.
+func (f *fleet) settle(round int, found snapshot) {
 	f.t.Helper()
-	var now sight
+	var now snapshot
 	f.eventually(fmt.Sprintf("round %d is delivered", round), func() error {
-		now = f.look()
+		now = f.snapshot()
 		var errs []error
 		for i, s := range f.ships {
 			errs = append(errs, f.arrived(s, f.step(round, i), now))
@@ -242,8 +239,8 @@ func (f *fleet) settle(round int, found sight) {
 	}
 }
 
-// arrived is nil once the release needs nothing more.
-func (f *fleet) arrived(s *ship, step string, now sight) error {
+// arrived returns nil once the release has the state that the step declares.
+func (f *fleet) arrived(s *ship, step string, now snapshot) error {
 	app, newest := now.apps[s.name], now.newest(s.name)
 	switch {
 	case step == "", step == uninstalls && app == nil && newest.number == 0:
@@ -258,8 +255,8 @@ func (f *fleet) arrived(s *ship, step string, now sight) error {
 	return fmt.Errorf("%s: %s: %v: %+v", s.name, step, newest, app.Status)
 }
 
-// check compares a release that has arrived with what it was and what the kill left of it.
-func (f *fleet) check(s *ship, step string, round int, found, now sight) error {
+// check compares a release that has arrived with its state before, and with the state in which the kill left it.
+func (f *fleet) check(s *ship, step string, round int, found, now snapshot) error {
 	was := *s
 	switch step {
 	case "":
@@ -282,8 +279,7 @@ func (f *fleet) check(s *ship, step string, round int, found, now sight) error {
 	)
 }
 
-// rightRevision holds the number of revisions to what is needed: one that a kill interrupted is made again, one that was
-// done is not.
+// rightRevision checks that there is no needless revision: an action that a kill interrupted is repeated, a finished one is not.
 func rightRevision(was ship, step string, found []revision, newest int) error {
 	last := revision{number: was.revision}
 	if len(found) > 0 {
@@ -297,7 +293,7 @@ func rightRevision(was ship, step string, found []revision, newest int) error {
 	case begun:
 		want = last.number
 	}
-	// A bad upgrade is one revision and the rollback another.
+	// A bad upgrade creates one revision, and the rollback another.
 	if step == rollsback && (!begun || last.status == "pending-upgrade" || last.status == "failed") {
 		want++
 	}
@@ -307,7 +303,7 @@ func rightRevision(was ship, step string, found []revision, newest int) error {
 	return nil
 }
 
-// rightTarget checks that a rollback returned to what was deployed before the bad upgrade, however often it had to begin.
+// rightTarget checks that a rollback returned to the revision that was deployed before the bad upgrade, however often it was repeated.
 func rightTarget(was ship, step string, newest revision) error {
 	if want := fmt.Sprintf("Rollback to %d", was.revision); step == rollsback && newest.why != want {
 		return fmt.Errorf("the newest revision is a %q, want a %q", newest.why, want)
@@ -315,7 +311,7 @@ func rightTarget(was ship, step string, newest revision) error {
 	return nil
 }
 
-// oneInstall checks that nothing is installed that was.
+// oneInstall checks that no existing release was installed again.
 func oneInstall(was, is ship, step string) error {
 	const hook = "pre-install"
 	if step == installs {
@@ -330,14 +326,14 @@ func oneInstall(was, is ship, step string) error {
 	return nil
 }
 
-// hooksRan checks that the hooks of the action ran for the revision that it made.
-func hooksRan(was, is ship, step string, now sight) error {
+// hooksRan checks that the action's hooks ran for its revision.
+func hooksRan(was, is ship, step string, now snapshot) error {
 	for _, when := range []string{"pre-", "post-"} {
 		hook := when + step
 		if is.ran[hook] == "" || is.ran[hook] == was.ran[hook] {
 			return fmt.Errorf("hook %s did not run", hook)
 		}
-		// To a chart every installation is revision 1, and a rollback runs the hooks of the revision it returns to.
+		// In a chart every installation has revision 1. A rollback runs the hooks of the revision to which it returns.
 		if got := now.maps[is.name+"-"+hook].Data["revision"]; step == upgrades && got != fmt.Sprint(is.revision) {
 			return fmt.Errorf("hook %s ran last for revision %s, not %d", hook, got, is.revision)
 		}
@@ -345,8 +341,8 @@ func hooksRan(was, is ship, step string, now sight) error {
 	return nil
 }
 
-// history checks that one revision is deployed, none is pending, and none was lost.
-func (s sight) history(name string) error {
+// history checks that one revision is deployed, none is pending, and none is missing.
+func (s snapshot) history(name string) error {
 	revisions := s.revisions[name]
 	newest := s.newest(name)
 	if len(revisions) != min(newest.number, kept) {
@@ -363,8 +359,8 @@ func (s sight) history(name string) error {
 	return nil
 }
 
-// content checks that the objects are those of a round, and no others.
-func (s sight) content(name string, round int) error {
+// content checks that the objects are exactly those of a round.
+func (s snapshot) content(name string, round int) error {
 	count := 0
 	for _, o := range s.maps {
 		if !strings.HasPrefix(o.Name, name+"-") || o.Annotations["helm.sh/hook"] != "" {
@@ -381,8 +377,8 @@ func (s sight) content(name string, round int) error {
 	return nil
 }
 
-// gone checks that nothing is left but the hooks that Helm leaves.
-func (s sight) gone(name string) error {
+// gone checks that no objects are left, except for the hooks that Helm keeps.
+func (s snapshot) gone(name string) error {
 	for _, o := range s.maps {
 		hook := o.Annotations["helm.sh/hook"]
 		if strings.HasPrefix(o.Name, name+"-") && (hook == "" || strings.HasSuffix(hook, "-delete")) {
@@ -392,8 +388,8 @@ func (s sight) gone(name string) error {
 	return nil
 }
 
-// hooks returns the hooks of a release by what they are for.
-func (s sight) hooks(name string) map[string]types.UID {
+// hooks returns the UIDs of a release's hooks by event.
+func (s snapshot) hooks(name string) map[string]types.UID {
 	out := map[string]types.UID{}
 	for _, o := range s.maps {
 		if hook := o.Annotations["helm.sh/hook"]; hook != "" && strings.HasPrefix(o.Name, name+"-") {
@@ -403,7 +399,7 @@ func (s sight) hooks(name string) map[string]types.UID {
 	return out
 }
 
-func (s sight) newest(name string) revision {
+func (s snapshot) newest(name string) revision {
 	if all := s.revisions[name]; len(all) > 0 {
 		return all[len(all)-1]
 	}

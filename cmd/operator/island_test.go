@@ -30,7 +30,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
-// convergeTimeout is for what a busy machine delays, and a watch that has to begin anew.
+// convergeTimeout is long because a busy machine is slow, and a watch may have to restart.
 const convergeTimeout = 4 * time.Minute
 
 const (
@@ -57,7 +57,7 @@ spec:
 `
 )
 
-// island is a control plane that a test may break, with a tenant that the platform repository declares and an app of each type.
+// island is a control plane of its own that a test may break, with a tenant that the platform repository declares and an app of each type.
 type island struct {
 	client.Client
 	t        *testing.T
@@ -70,7 +70,7 @@ type island struct {
 	log      *logged
 }
 
-// logged is what the operator wrote.
+// logged is the operator's log.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -88,7 +88,7 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// newIsland brings all of it up, waits until it runs, and returns it with the operator at work.
+// newIsland starts an island with its operator, and waits until all apps are delivered.
 func newIsland(t *testing.T) *island {
 	t.Helper()
 	t.Parallel()
@@ -130,7 +130,7 @@ func newIsland(t *testing.T) *island {
 	return i
 }
 
-// install installs the chart, as for the first time or again.
+// install installs the chart, for the first time or again.
 func (i *island) install() {
 	i.t.Helper()
 	config, err := i.env.InstallChart(i.t.Context())
@@ -164,7 +164,7 @@ func (i *island) start() {
 	}
 	operator := i.operator
 	i.t.Cleanup(func() {
-		_ = operator.Process.Kill() // It may have ended, which is no news.
+		_ = operator.Process.Kill() // It may have ended.
 		_, _ = operator.Process.Wait()
 		if i.t.Failed() {
 			repositories := &v1alpha1.RepositoryList{}
@@ -179,7 +179,7 @@ func (i *island) start() {
 	})
 }
 
-// converges waits until the tenant is ready and every app is delivered from the last commit, and says so itself.
+// converges waits until the tenant is ready, and every app's status reports the last commit as delivered.
 func (i *island) converges() {
 	i.t.Helper()
 	i.eventually("the tenant is ready", func() error {
@@ -204,7 +204,7 @@ func (i *island) converges() {
 	}
 }
 
-// revisionOf is how the revision of an app ends: that of the Git app is its source's.
+// revisionOf returns the end of an app's revision. The Git app has the revision of its own source.
 func revisionOf(name, commit string) string {
 	if name == "git" {
 		return ""
@@ -212,7 +212,7 @@ func revisionOf(name, commit string) string {
 	return commit
 }
 
-// eventually looks until it finds nothing amiss.
+// eventually calls look until it returns no error.
 func (i *island) eventually(what string, look func() error) {
 	i.t.Helper()
 	ctx, cancel := context.WithTimeout(i.t.Context(), convergeTimeout)
@@ -230,7 +230,7 @@ func (i *island) eventually(what string, look func() error) {
 	}
 }
 
-// runs are the kinds of what runs, and of what it needs.
+// runs are the kinds of workloads, and of the objects that they need.
 var runs = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ConfigMap"},
 	{Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "ServiceAccount"}, {Version: "v1", Kind: "PersistentVolumeClaim"},
@@ -241,7 +241,7 @@ var runs = []schema.GroupVersionKind{
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
 }
 
-// running is every object of the tenant's, with its UID and, where the API server counts changes of its spec, their number.
+// running returns the UID and, for kinds that have one, the generation of each of the tenant's objects.
 func (i *island) running() map[string]string {
 	i.t.Helper()
 	found := map[string]string{}
@@ -261,7 +261,7 @@ func (i *island) running() map[string]string {
 	return found
 }
 
-// unchanged checks that what runs is what ran before.
+// unchanged checks that the tenant's objects are the same as before.
 func (i *island) unchanged(when string, before map[string]string) {
 	i.t.Helper()
 	now := i.running()
@@ -282,7 +282,7 @@ func definitionOf(resource string) *unstructured.Unstructured {
 	return u
 }
 
-// undefine deletes definitions and waits until they are gone.
+// undefine deletes CustomResourceDefinitions and waits until they are gone.
 func (i *island) undefine(resources ...string) {
 	i.t.Helper()
 	for _, r := range resources {
@@ -302,7 +302,7 @@ func (i *island) undefine(resources ...string) {
 	}
 }
 
-// define applies definitions of the chart that are missing.
+// define applies CustomResourceDefinitions of the chart.
 func (i *island) define(resources ...string) {
 	i.t.Helper()
 	for _, r := range resources {

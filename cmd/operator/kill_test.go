@@ -30,7 +30,7 @@ import (
 
 var env *testenv.Env
 
-// asOperator has the test binary be the operator, so that a test can kill it.
+// asOperator is the environment variable that makes the test binary run as the operator, so that a test can kill it.
 const asOperator = "KUBEOP_TEST_AS_OPERATOR"
 
 func TestMain(m *testing.M) {
@@ -38,12 +38,12 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	ctrl.SetLogger(logr.Discard()) // The tests' own clients have nothing to say.
+	ctrl.SetLogger(logr.Discard()) // The clients of the tests would log too.
 	testenv.Main(m, &env)
 }
 
 const (
-	// objects is how many a commit declares, fewer how many the next one does.
+	// objects is how many objects a commit declares, and fewer how many the next one declares.
 	objects, fewer = 12, 5
 	chart          = "apiVersion: v2\nname: many\nversion: 0.1.0\n"
 	many           = `{{- range $i := until %d }}
@@ -58,22 +58,21 @@ data: {round: "%d"}
 	app = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: %s}\nspec: %s\n"
 )
 
-// TestKill kills the operator at random moments while it delivers a Helm app and a Raw app of many objects each, and has
-// it find another commit when it is back. Then everything is as that commit says: nothing is left of the one before, and
-// nothing was installed twice.
+// TestKill kills the operator at random times while it delivers a Helm app and a Raw app of many objects each, and pushes another commit
+// before it restarts. Then exactly the objects of that commit exist, and nothing was installed twice.
 func TestKill(t *testing.T) {
 	k := newKilled(t, "killed")
 	k.repo.Push(map[string]string{"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile})
 	operator := k.start()
 	for round := range 8 {
 		k.push(round, objects)
-		moment := time.Duration(rand.IntN(1500)) * time.Millisecond
-		time.Sleep(moment)
+		after := time.Duration(rand.IntN(1500)) * time.Millisecond
+		time.Sleep(after)
 		k.kill(operator)
-		// What the operator made and could not tell any more, the next commit does not declare.
+		// The operator may have created objects that it could not record. The next commit does not declare them.
 		k.push(round, fewer)
 		operator = k.start()
-		t.Logf("round %d: killed %s after the push", round, moment)
+		t.Logf("round %d: killed %s after the push", round, after)
 		k.converges(round)
 	}
 	k.repo.Push(map[string]string{"projects/shop/apps/raw": "-"})
@@ -86,21 +85,21 @@ func TestKill(t *testing.T) {
 
 const projectFile = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: shop}\n"
 
-// killed is an operator that is killed, and its tenant.
+// killed is an operator that a test kills, and its tenant.
 type killed struct {
 	client.Client
 	t          *testing.T
 	repo       *testenv.Repo
 	namespace  string
 	kubeconfig string
-	// commit is the last that was pushed.
+	// commit is the last pushed commit.
 	commit string
 }
 
-// operatorConfig connects as the chart's service account; the chart is installed once.
+// operatorConfig installs the chart once, and returns a configuration for its service account.
 var operatorConfig = sync.OnceValues(func() (*rest.Config, error) { return env.InstallChart(context.Background()) })
 
-// newKilled makes a tenant with a repository.
+// newKilled creates a tenant with a repository.
 func newKilled(t *testing.T, tenant string) *killed {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -143,7 +142,7 @@ func newKilled(t *testing.T, tenant string) *killed {
 	return k
 }
 
-// push ships both apps with so many objects, the round in each.
+// push pushes both apps with this many objects, each of which contains the round.
 func (k *killed) push(round, objects int) {
 	k.t.Helper()
 	var raw strings.Builder
@@ -159,7 +158,7 @@ func (k *killed) push(round, objects int) {
 	})
 }
 
-// start runs this test binary as the operator, with further settings.
+// start runs this test binary as the operator, with additional settings.
 func (k *killed) start(settings ...string) *exec.Cmd {
 	k.t.Helper()
 	operator := k.command(settings...)
@@ -170,7 +169,7 @@ func (k *killed) start(settings ...string) *exec.Cmd {
 	return operator
 }
 
-// command is the operator as a process of its own, with further settings.
+// command returns the command that runs the operator, with additional settings.
 func (k *killed) command(settings ...string) *exec.Cmd {
 	operator := exec.Command(os.Args[0])
 	operator.Env = append(os.Environ(), asOperator+"=1", "ALLOWED_ADDRESSES=127.0.0.0/8", "KUBECONFIG="+k.kubeconfig, "DATA_DIR="+filepath.Join(filepath.Dir(k.kubeconfig), "data"),
@@ -179,7 +178,7 @@ func (k *killed) command(settings ...string) *exec.Cmd {
 	return operator
 }
 
-// adminKubeconfig writes a kubeconfig with which a program gets as far as its settings let it.
+// adminKubeconfig writes a kubeconfig of the administrator.
 func adminKubeconfig(t *testing.T) string {
 	t.Helper()
 	config, err := operatorConfig()
@@ -198,12 +197,12 @@ func (k *killed) kill(operator *exec.Cmd) {
 	if err := operator.Process.Kill(); err != nil {
 		k.t.Fatal(err)
 	}
-	// It was killed; that is no news.
+	// Its error is that it was killed.
 	_ = operator.Wait()
 }
 
-// converges waits until both apps have come to rest at the last commit. An app stays ready for a moment while the next
-// commit is being delivered, and all objects may be there before the release is recorded as deployed.
+// converges waits until both apps have delivered the last commit. Ready alone is not enough, because an app stays ready when the delivery of
+// the next commit begins. All objects alone are not enough, because they may exist before the release is recorded as deployed.
 func (k *killed) converges(round int) {
 	k.t.Helper()
 	for _, name := range []string{"raw", "helm"} {
@@ -222,7 +221,7 @@ func (k *killed) converges(round int) {
 	k.deployedOnce()
 }
 
-// holds checks that an app has so many ConfigMaps, all of the round.
+// holds checks that an app has count ConfigMaps, all of the round.
 func (k *killed) holds(name string, round, count int) error {
 	list := &corev1.ConfigMapList{}
 	err := k.List(k.t.Context(), list, client.InNamespace(k.namespace), client.MatchingLabels{v1alpha1.AppLabel: name})
@@ -254,8 +253,8 @@ func (k *killed) deployedOnce() {
 	delete(statuses, "superseded")
 	delete(statuses, "failed")
 	if len(statuses) != 1 || statuses["deployed"] != 1 {
-		told, _ := json.Marshal(statuses)
-		k.t.Errorf("revisions by status are %s", told)
+		found, _ := json.Marshal(statuses)
+		k.t.Errorf("revisions by status are %s", found)
 	}
 }
 

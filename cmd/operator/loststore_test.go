@@ -20,7 +20,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// gitHost is another address of the tests' Git server that can be down.
+// gitHost is a second address of the tests' Git server. The test can turn it off.
 type gitHost struct {
 	t       *testing.T
 	address string
@@ -53,8 +53,8 @@ func (g *gitHost) up() {
 
 func (g *gitHost) down() { _ = g.server.Close() }
 
-// TestLostStoreWhileTheGitHostIsDown restarts the operator without its DATA_DIR while no Git host answers. Apps whose folders are
-// nowhere run on, and are ready; their SourceReady says what is wrong. When the host is back, so is all.
+// TestLostStoreWhileTheGitHostIsDown restarts the operator without its DATA_DIR while no Git host answers. Apps with lost folders keep running
+// and stay ready, and their SourceReady reports the problem. When the host is back, all conditions recover.
 func TestLostStoreWhileTheGitHostIsDown(t *testing.T) {
 	k := newKilled(t, "loststore")
 	host, at := newGitHost(t, k.repo.URL)
@@ -93,7 +93,7 @@ func TestLostStoreWhileTheGitHostIsDown(t *testing.T) {
 
 	operator = k.start()
 	defer func() { k.kill(operator) }()
-	k.eventually("the apps say that their source cannot be asked", func() error { return k.all(names, true, host.address) })
+	k.eventually("the apps report that their source cannot be reached", func() error { return k.all(names, true, host.address) })
 	for begin := time.Now(); time.Since(begin) < 5*time.Second; time.Sleep(50 * time.Millisecond) {
 		if err := k.all(names, true, host.address); err != nil {
 			t.Fatalf("%s after the restart: %v", time.Since(begin), err)
@@ -109,22 +109,22 @@ func TestLostStoreWhileTheGitHostIsDown(t *testing.T) {
 	fetched, ready := conditions.Get(repository, v1alpha1.FetchedCondition), conditions.Get(repository, v1alpha1.ReadyCondition)
 	if fetched.Status != metav1.ConditionFalse || !strings.Contains(fetched.Message, host.address) || !conditions.IsTrue(repository, v1alpha1.SyncedCondition) ||
 		ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, repository.Status.LastAppliedRevision) {
-		t.Errorf("the repository says %+v", repository.Status.Conditions)
+		t.Errorf("the repository's conditions are %+v", repository.Status.Conditions)
 	}
 	project := &v1alpha1.Project{}
 	if err := k.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.HomeNamespace("loststore"), Name: "shop"}, project); err != nil {
 		t.Fatal(err)
 	}
 	if !conditions.IsReady(project) {
-		t.Errorf("the project says %+v", project.Status.Conditions)
+		t.Errorf("the project's conditions are %+v", project.Status.Conditions)
 	}
 
 	host.up()
 	k.eventually("the apps have their source again", func() error { return k.all(names, true, "") })
 }
 
-// all wants the apps to be ready, with a source that is at hand, or one of which SourceReady says that.
-func (k *killed) all(names []string, ready bool, says string) error {
+// all checks that the apps are ready or not, and that SourceReady is true for an empty problem, or false with a message that contains it.
+func (k *killed) all(names []string, ready bool, problem string) error {
 	for _, name := range names {
 		app := &v1alpha1.App{}
 		if err := k.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: name}, app); err != nil {
@@ -134,16 +134,16 @@ func (k *killed) all(names []string, ready bool, says string) error {
 		switch {
 		case source == nil || is == nil || (is.Status == metav1.ConditionTrue) != ready:
 			return fmt.Errorf("%s: %+v", name, app.Status.Conditions)
-		case (says == "") != (source.Status == metav1.ConditionTrue) || !strings.Contains(source.Message, says):
+		case (problem == "") != (source.Status == metav1.ConditionTrue) || !strings.Contains(source.Message, problem):
 			return fmt.Errorf("%s: its source is %+v", name, source)
-		case says != "" && !strings.Contains(is.Message, v1alpha1.SourceReadyCondition):
-			return fmt.Errorf("%s: Ready says %q", name, is.Message)
+		case problem != "" && !strings.Contains(is.Message, v1alpha1.SourceReadyCondition):
+			return fmt.Errorf("%s: the message of Ready is %q", name, is.Message)
 		}
 	}
 	return nil
 }
 
-// versions are the resourceVersions of what the apps hold.
+// versions returns the resourceVersions of the apps' objects.
 func (k *killed) versions() string {
 	k.t.Helper()
 	held := &metav1.PartialObjectMetadataList{}

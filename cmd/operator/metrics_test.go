@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestMetricsNeedAuthorization asks the operator for its metrics as nobody, as an account without rights, and as one that has the chart's
-// role. A replica that does not lead answers, too.
+// TestMetricsNeedAuthorization requests the metrics without a token, as an account without rights, and as one with the chart's role. A standby
+// answers too.
 func TestMetricsNeedAuthorization(t *testing.T) {
 	k := newKilled(t, "scraped")
 	tokens := scrapers(t)
@@ -45,17 +45,17 @@ func TestMetricsNeedAuthorization(t *testing.T) {
 		for _, c := range []struct {
 			path, who string
 			want      int
-			says      string
+			text      string
 		}{
 			{"/metrics", "", http.StatusUnauthorized, "Unauthorized"}, {"/metrics", "stranger", http.StatusForbidden, "denied"},
-			// That a token is none is an error of the review.
+			// For an invalid token the review itself fails.
 			{"/metrics", "nonsense", http.StatusInternalServerError, "Authentication failed"},
 			{"/metrics", "prometheus", http.StatusOK, "controller_runtime_"}, {"/version", "", http.StatusUnauthorized, "Unauthorized"},
-			// The path is one that Kubernetes lets every account get, of its own API server.
+			// Kubernetes permits every account to get this path, because its own API server has it.
 			{"/version", "stranger", http.StatusOK, "kubeop-operator"},
 		} {
 			code, text, err := scrape(t.Context(), "https://"+address+c.path, tokens[c.who])
-			if err != nil || code != c.want || !strings.Contains(text, c.says) {
+			if err != nil || code != c.want || !strings.Contains(text, c.text) {
 				t.Errorf("%s of the %s as %q: %d, %v, %.100q", c.path, name, c.who, code, err, text)
 			}
 		}
@@ -65,7 +65,7 @@ func TestMetricsNeedAuthorization(t *testing.T) {
 	}
 }
 
-// TestMetricsCanBeOpen where administrators say so, and then without TLS.
+// TestMetricsCanBeOpen: administrators can turn off authorization and TLS.
 func TestMetricsCanBeOpen(t *testing.T) {
 	k := newKilled(t, "open")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,7 +87,7 @@ func TestMetricsCanBeOpen(t *testing.T) {
 	})
 }
 
-// scrapers makes two accounts, one of which has the chart's role, and returns their tokens.
+// scrapers creates two accounts, one of which has the chart's role, and returns their tokens.
 func scrapers(t *testing.T) map[string]string {
 	t.Helper()
 	api, err := kubernetes.NewForConfig(env.Config)
@@ -117,7 +117,7 @@ func scrapers(t *testing.T) map[string]string {
 	return tokens
 }
 
-// scrape asks with a bearer token, unless that is empty.
+// scrape sends a request, with a bearer token unless that is empty.
 func scrape(ctx context.Context, url, token string) (int, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()

@@ -15,45 +15,45 @@ import (
 )
 
 const (
-	// rawKills is how often the operator is killed, and up to mostRawKills times until enough fell into each phase of the work;
-	// restsEvery is after how many of them it may come to rest.
+	// The operator is killed rawKills times, or up to mostRawKills times until each phase of the work was interrupted by enough kills.
+	// After every restsEvery kills it may finish its work.
 	rawKills, mostRawKills, enough, restsEvery = 40, 120, 3, 10
-	// rawApps is how many apps there are; lasting is how many objects of each are changed by every commit, passing how many
-	// are added by one and removed by the next.
+	// rawApps is the number of apps. Of each app, every commit changes lasting objects, adds passing objects, and removes those that the
+	// commit before added.
 	rawApps, lasting, passing = 4, 12, 12
 )
 
-// TestKillRaw kills the operator while it applies and prunes Raw apps, each time with another commit to deliver when it is
-// back. Whenever it may come to rest, the cluster and the inventories hold what the last commit says, and nothing else.
+// TestKillRaw kills the operator while it applies and prunes Raw apps, and pushes another commit before each restart. Whenever it finishes its
+// work, the cluster and the inventories contain exactly the objects of the last commit.
 func TestKillRaw(t *testing.T) {
 	k := newKilled(t, "rawkilled")
 	k.repo.Push(map[string]string{"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile})
 	operator := k.start()
 	found := map[string]int{}
 	k.pushRaw(0)
-	k.restRaw(0)
+	k.convergesRaw(0)
 	few := func() bool { return found["applying"] < enough || found["pruning"] < enough }
 	for round := 1; round <= rawKills || round%restsEvery != 1 || few() && round <= mostRawKills; round++ {
 		k.pushRaw(round)
-		k.momentRaw(round, []string{"", "applying", "applying", "pruning"}[round%4])
+		k.awaitKillTimeRaw(round, []string{"", "applying", "applying", "pruning"}[round%4])
 		k.kill(operator)
 		found[k.phaseRaw(round)]++
 		operator = k.start()
 		if round%restsEvery == 0 {
-			k.restRaw(round)
+			k.convergesRaw(round)
 		}
 		if t.Failed() {
 			break
 		}
 	}
 	defer k.kill(operator)
-	t.Logf("kills by what was under way: %v", found)
+	t.Logf("kills by interrupted phase: %v", found)
 	if few() {
-		t.Errorf("too few kills fell into the work: %v", found)
+		t.Errorf("too few kills interrupted the work: %v", found)
 	}
 }
 
-// pushRaw ships all apps with the round in each object. Those that pass carry it in their name, too.
+// pushRaw pushes all apps with the round in each object. The passing objects also have it in their names.
 func (k *killed) pushRaw(round int) {
 	k.t.Helper()
 	files := map[string]string{}
@@ -72,8 +72,8 @@ func (k *killed) pushRaw(round int) {
 	k.commit = k.repo.Push(files)
 }
 
-// momentRaw lets a random time pass: after the push, or once the delivery of the commit has come to a phase.
-func (k *killed) momentRaw(round int, phase string) {
+// awaitKillTimeRaw waits for a random time after the push, or after the delivery of the commit has reached a phase.
+func (k *killed) awaitKillTimeRaw(round int, phase string) {
 	if phase == "" {
 		time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
 		return
@@ -89,7 +89,7 @@ func (k *killed) momentRaw(round int, phase string) {
 	}
 }
 
-// phaseRaw says how far the delivery of a round's commit has come, by the app that is farthest.
+// phaseRaw returns the phase of the delivery of a round's commit: that of the app that has come farthest.
 func (k *killed) phaseRaw(round int) string {
 	k.t.Helper()
 	list := &corev1.ConfigMapList{}
@@ -118,8 +118,8 @@ func (k *killed) phaseRaw(round int) string {
 	return phase
 }
 
-// restRaw waits until every app is as the last commit says, and its inventory too.
-func (k *killed) restRaw(round int) {
+// convergesRaw waits until the objects and the inventory of every app are those of the last commit.
+func (k *killed) convergesRaw(round int) {
 	k.t.Helper()
 	for a := range rawApps {
 		name := fmt.Sprintf("raw%d", a)

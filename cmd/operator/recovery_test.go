@@ -22,8 +22,8 @@ import (
 
 var allKinds = []string{"apps", "projects", "repositories", "tenants"}
 
-// TestADeletedDefinitionDeletesNothingElse deletes the definition of each kind, and then of all, under a running operator. What
-// runs stays; when they are back everything is taken back as it is.
+// TestADeletedDefinitionDeletesNothingElse deletes the definition of each kind, and then of all, while the operator runs. Workloads stay. When the
+// definitions are back, the operator adopts everything unchanged.
 func TestADeletedDefinitionDeletesNothingElse(t *testing.T) {
 	i := newIsland(t)
 	before := i.running()
@@ -31,12 +31,12 @@ func TestADeletedDefinitionDeletesNothingElse(t *testing.T) {
 		i.undefine(kind)
 		i.unchanged("without "+kind, before)
 		i.define(kind)
-		// The same process goes on: its watches begin anew.
+		// The same process continues, and its watches restart.
 		i.converges()
 		i.unchanged("with "+kind+" again", before)
 	}
 	i.undefine(allKinds...)
-	time.Sleep(3 * time.Second) // Time to do harm in.
+	time.Sleep(3 * time.Second) // Time in which the operator could delete something.
 	i.unchanged("without any kind", before)
 	i.endsWithoutDefinitions()
 	i.define(allKinds...)
@@ -46,12 +46,12 @@ func TestADeletedDefinitionDeletesNothingElse(t *testing.T) {
 		t.Errorf("the operator ended: %v", err)
 	}
 	if log := i.log.String(); !strings.Contains(log, "CustomResourceDefinition tenants.paas.kubeop.io is being deleted") {
-		t.Error("the log does not say why nothing was removed")
+		t.Error("the log does not contain why nothing was removed")
 	}
 }
 
-// TestObjectsThatOutlastTheirDefinitionAreReleased takes the finalizer off a definition that is being deleted while there is no operator. The
-// objects are there again with the definition, marked as deleted.
+// TestObjectsThatOutlastTheirDefinitionAreReleased removes the finalizer of a definition that is being deleted, while no operator runs. When the
+// definition is created again, the objects are back, with a deletion timestamp.
 func TestObjectsThatOutlastTheirDefinitionAreReleased(t *testing.T) {
 	i := newIsland(t)
 	before := i.running()
@@ -74,11 +74,11 @@ func TestObjectsThatOutlastTheirDefinitionAreReleased(t *testing.T) {
 	i.converges()
 	i.unchanged("with the definitions again", before)
 	if log := i.log.String(); !strings.Contains(log, "it was deleted before CustomResourceDefinition") {
-		t.Error("the log does not say why nothing was removed")
+		t.Error("the log does not contain why nothing was removed")
 	}
 }
 
-// endsWithoutDefinitions starts another operator, which says what is missing and ends, so that its Deployment starts it again.
+// endsWithoutDefinitions starts another operator, which logs what is missing and ends, so that its Deployment would restart it.
 func (i *island) endsWithoutDefinitions() {
 	i.t.Helper()
 	ctx, cancel := context.WithTimeout(i.t.Context(), convergeTimeout)
@@ -88,7 +88,7 @@ func (i *island) endsWithoutDefinitions() {
 	other.Env = started.Env
 	text, err := other.CombinedOutput()
 	if err == nil || ctx.Err() != nil || !strings.Contains(string(text), "no matches for kind") {
-		i.t.Errorf("it ended with %v and said\n%s", errors.Join(err, ctx.Err()), text)
+		i.t.Errorf("it ended with %v and logged\n%s", errors.Join(err, ctx.Err()), text)
 	}
 }
 
@@ -105,7 +105,7 @@ func (i *island) marked() error {
 func TestUninstallingLosesNothing(t *testing.T) {
 	i := newIsland(t)
 	before := i.running()
-	// The operator still runs for a while when its Deployment is gone; everything else of the release is still there.
+	// The operator still runs for a while when its Deployment is gone. The other objects of the release still exist.
 	own := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.Namespace, Name: "kubeop"}}
 	if err := i.Delete(t.Context(), own); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestUninstallingLosesNothing(t *testing.T) {
 	if err := testenv.DeleteOnPurpose(t.Context(), i, tenant, false); err != nil {
 		t.Fatal(err)
 	}
-	i.eventually("the operator says that it holds still", func() error {
+	i.eventually("the operator reports that it removes nothing", func() error {
 		if !strings.Contains(i.log.String(), "kubeop is being uninstalled") {
 			return errors.New("not yet")
 		}
@@ -131,7 +131,7 @@ func TestUninstallingLosesNothing(t *testing.T) {
 	i.unchanged("without kubeop", before)
 	i.access("while kubeop is uninstalled")
 	if err := i.Delete(t.Context(), tenant.DeepCopy(), client.DryRunAll); err != nil {
-		t.Errorf("asking again for a deletion under way: %v", err)
+		t.Errorf("repeating a deletion: %v", err)
 	}
 	shop := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: islandHome, Name: "shop"}}
 	if err := i.Delete(t.Context(), shop, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "DeletionGuard") {
@@ -144,11 +144,11 @@ func TestUninstallingLosesNothing(t *testing.T) {
 	i.unchanged("with kubeop again", before)
 	i.access("with kubeop again")
 	if log := i.log.String(); !strings.Contains(log, "when kubeop was not installed") {
-		t.Error("the log does not say why the tenant was let go")
+		t.Error("the log does not contain why the tenant was released")
 	}
 }
 
-// access checks that the tenant's people can do what they could.
+// access checks that the tenant's users still have their permissions.
 func (i *island) access(when string) {
 	i.t.Helper()
 	for resource, verb := range map[string]string{"pods": "list", "secrets": "create"} {

@@ -20,8 +20,8 @@ import (
 	"github.com/kubeop/kubeop/internal/fence"
 )
 
-// TestAHangingAPIServerEndsNoLeader: for five times the length of the lease it answers neither the leader nor the standby. Then the
-// leader goes on, in the same term.
+// TestAHangingAPIServerEndsNoLeader: for five times the length of the lease, the API server answers neither the leader nor the standby. Then the
+// leader continues in the same term.
 func TestAHangingAPIServerEndsNoLeader(t *testing.T) {
 	d := newDuel(t, "hanging")
 	leader := d.fighter()
@@ -52,9 +52,9 @@ func TestAHangingAPIServerEndsNoLeader(t *testing.T) {
 	leader.stops()
 }
 
-// TestARestoredCluster has Kubernetes' database restored under a running operator, with Git further than the backup: an app was
-// changed, one made and one removed since. The operator ends with a clear line, having written nothing, and the next one brings the
-// cluster to what Git says. What was in both worlds stays the very object it was.
+// TestARestoredCluster restores Kubernetes' database while the operator runs. Since the backup, Git has changed one app, added one and removed
+// one. The operator writes nothing and ends with a clear log line, and the next one brings the cluster to the state in Git. Objects that exist in
+// both the backup and Git are not recreated.
 func TestARestoredCluster(t *testing.T) {
 	d := &duel{killed: newKilled(t, "restored")}
 	d.repo.Push(map[string]string{
@@ -119,19 +119,19 @@ func (d *duel) endsRestored(f *fighter) {
 	case <-time.After(time.Minute):
 		d.t.Fatalf("it did not end: %s", f.stderr.String())
 	}
-	var told []string
+	var lines []string
 	for line := range strings.Lines(f.stderr.String()) {
 		if strings.Contains(line, fence.ErrWentBack.Error()) {
-			told = append(told, line)
+			lines = append(lines, line)
 		}
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "restored from a backup") || !strings.Contains(told[0], "was at") {
-		d.t.Errorf("it said %q", told)
+	if len(lines) != 1 || !strings.Contains(lines[0], "restored from a backup") || !strings.Contains(lines[0], "was at") {
+		d.t.Errorf("it logged %q", lines)
 	}
-	d.t.Logf("%s", strings.Join(told, ""))
+	d.t.Logf("%s", strings.Join(lines, ""))
 }
 
-// uids are those of the project's namespace, its apps and their ConfigMaps, by kind and name.
+// uids returns the UIDs of the project's namespace, its apps and their ConfigMaps, by kind and name.
 func (d *duel) uids() map[string]types.UID {
 	d.t.Helper()
 	out := map[string]types.UID{}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// hookPod has to end well before anything else of the release is made; the test makes it.
+// hookPod must succeed before Helm creates other objects of the release. The test makes it succeed.
 const hookPod = `apiVersion: v1
 kind: Pod
 metadata:
@@ -27,8 +27,8 @@ spec:
     securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
 `
 
-// TestAStopLetsARunningHelmActionEnd asks the operator to stop while a hook runs. It ends only after the hook and the
-// release it belongs to, which is deployed and not left pending.
+// TestAStopLetsARunningHelmActionEnd stops the operator while a hook runs. The operator ends only after the hook and its release, which is then
+// deployed and not pending.
 func TestAStopLetsARunningHelmActionEnd(t *testing.T) {
 	k := newKilled(t, "stopped")
 	k.repo.Push(map[string]string{
@@ -83,7 +83,7 @@ func TestAWrongSettingIsNamed(t *testing.T) {
 			operator := k.command(setting)
 			out, err := operator.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), want) {
-				t.Errorf("it ended with %v and said %s, want %q", err, out, want)
+				t.Errorf("it ended with %v and logged %s, want %q", err, out, want)
 			}
 		})
 	}

@@ -86,7 +86,7 @@ func checkImports(module string, report func(format string, args ...any)) {
 	}
 }
 
-// allowance is the allowed violations that were not found yet.
+// allowance is the set of allowed violations that were not found yet.
 type allowance map[string]bool
 
 func (a allowance) take(what string) bool {

@@ -1,8 +1,8 @@
-// Command run is `make run`: it brings up a cluster, a Git server, a registry and the operator on nothing, ships an
-// application by git push, changes it, breaks it and removes it, and then stays up to be looked at.
+// Command run is `make run`: it starts a cluster, a Git server, a registry and the operator. It delivers an application by git push, changes it,
+// breaks it and removes it, and then keeps running so that you can look around.
 //
 //	ONCE=1                end after the tour
-//	NODE=real|simulated   what runs pods; default: real where it can be
+//	NODE=real|simulated   the kind of node that runs pods; default: real if the machine permits it
 package main
 
 import (

@@ -87,7 +87,7 @@ func (r *tour) ship(ctx context.Context) error {
 
 // change pushes a new message for web and measures how long its Deployment takes to change.
 func (r *tour) change(ctx context.Context) error {
-	r.line.Title("Second push: the app web says something else")
+	r.line.Title("Second push: the app web gets another message")
 	if err := r.edit("web/app.yaml", "hello from web", "good morning from web"); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (r *tour) breakOne(ctx context.Context) error {
 	if err := r.samples.Acme.Write(folder("tools")+"/manifests/clusterrole.yaml", []byte(forbidden)); err != nil {
 		return err
 	}
-	if err := r.samples.Acme.Push(ctx, "Ask for too much"); err != nil {
+	if err := r.samples.Acme.Push(ctx, "Add a ClusterRole"); err != nil {
 		return err
 	}
 	r.line.Say("pushed")
@@ -199,7 +199,7 @@ func (r *tour) answers(ctx context.Context, app, want string) error {
 	return r.until(ctx, fmt.Sprintf("curl %s: %s", app, want), func(ctx context.Context) error {
 		got, err := r.stage.AskService(ctx, shop, app)
 		if err == nil && got != want {
-			err = fmt.Errorf("it says %q", got)
+			err = fmt.Errorf("it answers %q", got)
 		}
 		return err
 	})

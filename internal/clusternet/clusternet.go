@@ -110,7 +110,7 @@ func (n *Networks) outdated() {
 	changed := n.changed
 	n.mu.Unlock()
 	if was == nil {
-		return // Nobody has asked since the last change.
+		return // Nothing used the networks since the last change.
 	}
 	if now, err := n.own(context.Background()); err == nil && now.equal(was) {
 		return

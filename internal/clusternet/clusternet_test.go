@@ -24,7 +24,7 @@ var env *testenv.Env
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// TestNetworksOfACluster learns them as the operator's account, and is notified of a node that joins, moves and leaves.
+// TestNetworksOfACluster uses the operator's permissions, and expects a notification when a node joins, moves or leaves.
 func TestNetworksOfACluster(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -100,15 +100,15 @@ func TestNetworksOfACluster(t *testing.T) {
 	awaitChange(t, changes, "it leaves")
 	is(t, n, "203.0.113.9", "")
 	if len(changes) > 0 {
-		t.Error("what was no change of networks is told as one")
+		t.Error("there was a notification without a change of networks")
 	}
 }
 
 func is(t *testing.T, n *Networks, address, want string) {
 	t.Helper()
 	var got string
-	err := errors.New("not asked")
-	for range 100 { // What is watched comes a moment late.
+	err := errors.New("not called")
+	for range 100 { // The watch takes a little time.
 		if got, err = n.What(t.Context(), netip.MustParseAddr(address)); err == nil && got == want {
 			return
 		}
@@ -122,6 +122,6 @@ func awaitChange(t *testing.T, changes chan struct{}, what string) {
 	select {
 	case <-changes:
 	case <-time.After(10 * time.Second):
-		t.Fatalf("nothing is told when %s", what)
+		t.Fatalf("there is no notification when %s", what)
 	}
 }

@@ -18,7 +18,7 @@ const (
 	ofAPIServer = "an address of the API server"
 	ofCluster   = "an address of the cluster's networks"
 	ofPrivate   = "an address of a private network, where the cluster's own are"
-	ofNobody    = "an address that no pod may reach"
+	ofNoPod     = "an address that no pod may reach"
 )
 
 // own are the cluster's networks at one time, each with its description.
@@ -30,7 +30,7 @@ func newOwn(options Options) *own {
 	if len(options.Named) == 0 {
 		o.add(ofPrivate, options.Private)
 	}
-	o.add(ofNobody, options.Always)
+	o.add(ofNoPod, options.Always)
 	o.add(ofCluster, options.Named)
 	return o
 }
@@ -98,8 +98,8 @@ func (o *own) equal(other *own) bool { return maps.Equal(o.networks, other.netwo
 var coarse = map[string][2]int{ofNode: {24, 64}, ofPod: {16, 56}}
 
 // except returns the cluster's own networks within a range, sorted and without those inside another. all means that they are the whole range. In a
-// range larger than the coarse network, that whole coarse network of a node or of pods is returned. The private networks count for larger
-// ranges only: whoever names a private network, or a part of it, does so on purpose.
+// range larger than the coarse network, the whole coarse network of a node or of pods is returned. The private networks count for larger
+// ranges only: a rule that names a private network, or a part of one, does so on purpose.
 func (o *own) except(within netip.Prefix) (except []netip.Prefix, all bool) {
 	found := map[netip.Prefix]bool{}
 	for network, what := range o.networks {

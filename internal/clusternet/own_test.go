@@ -99,8 +99,8 @@ func TestExcept(t *testing.T) {
 	}
 }
 
-// TestNodesThatComeAndGoChangeLittle: what is left out of a large range stays the same while nodes join where others are.
-func TestNodesThatComeAndGoChangeLittle(t *testing.T) {
+// TestExceptStaysTheSameWhenNodesJoin: the exceptions of a large range do not change when nodes join a network of other nodes.
+func TestExceptStaysTheSameWhenNodesJoin(t *testing.T) {
 	options := Options{Always: always, Named: prefixes("10.96.0.0/12")}
 	one, many := newOwn(options), newOwn(options)
 	one.learn([]corev1.Node{node([]string{"10.244.7.0/24"}, "203.0.113.1")}, nil, nil)

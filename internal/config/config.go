@@ -28,7 +28,7 @@ type Operator struct {
 	Platform Platform `env:", prefix=PLATFORM_"`
 }
 
-// Logging is how the operator logs.
+// Logging is the level and format of the log.
 type Logging struct {
 	// LogLevel is debug, info or error. LogFormat is json or console.
 	LogLevel  string `env:"LOG_LEVEL, default=info"`
@@ -41,100 +41,100 @@ type Servers struct {
 	MetricsAddr string `env:"METRICS_ADDR, default=:8080"`
 	HealthAddr  string `env:"HEALTH_ADDR, default=:8081"`
 	HookAddr    string `env:"HOOK_ADDR, default=:9292"`
-	// MetricsSecure serves MetricsAddr over TLS, and only to those whom the API server knows and lets get these paths. MetricsCertDir
-	// holds the certificate, tls.crt and tls.key; "": one that the operator signs itself, new at each start.
+	// MetricsSecure serves MetricsAddr over TLS, and only to clients that the API server authenticates and authorizes for these paths.
+	// MetricsCertDir is the folder with the certificate, tls.crt and tls.key. If it is "", the operator signs a new one at each start.
 	MetricsSecure  bool   `env:"METRICS_SECURE, default=true"`
 	MetricsCertDir string `env:"METRICS_CERT_DIR"`
-	// PprofAddr serves /debug/pprof, the profiles of Go's runtime, to whoever reaches it; "", the default, serves none.
+	// PprofAddr serves /debug/pprof, the profiles of Go's runtime, without authentication. "", the default, turns it off.
 	PprofAddr string `env:"PPROF_ADDR"`
 }
 
-// Process is where the operator runs, and how much it does at once.
+// Process is where the operator runs, and how much work it does at once.
 type Process struct {
-	// DataDir holds the local stores of Git objects and charts. They can be lost: what is missing is fetched again.
+	// DataDir holds the local stores of Git objects and charts. They may be lost, because the operator fetches again what is missing.
 	DataDir string `env:"DATA_DIR, default=/data"`
-	// Namespace is the operator's own, which holds the credentials of repositories and the leader's lease.
+	// Namespace is the operator's own namespace. It holds the credentials of repositories and the leader's lease.
 	Namespace string `env:"OPERATOR_NAMESPACE, default=kubeop-system"`
-	// Deployment is the name of the operator's own Deployment there: while that is being deleted, or gone, the operator removes
-	// nothing. "" where it runs as none.
+	// Deployment is the name of the operator's Deployment there. While that is being deleted or does not exist, the operator removes
+	// nothing. "" means that the operator does not run in a Deployment.
 	Deployment string `env:"OPERATOR_DEPLOYMENT"`
-	// Service is the name of the operator's own Service, which no URL of a tenant may reach, such as kubeop.kubeop-system.svc.
+	// Service is the host name of the operator's Service, such as kubeop.kubeop-system.svc. URLs of tenants may not reach it.
 	Service string `env:"OPERATOR_SERVICE"`
-	// Concurrency is how many objects of each kind are reconciled at once for one tenant, and half of how many are for all; HelmWorkers
-	// how many Helm actions run at once.
+	// Concurrency is how many objects of each kind are reconciled at once for one tenant. For all tenants together it is twice as many.
+	// HelmWorkers is how many Helm actions run at once.
 	Concurrency int `env:"CONCURRENCY, default=10"`
 	HelmWorkers int `env:"HELM_WORKERS, default=8"`
-	// GCPercent is how much a large heap may grow between two collections, in percent of what is in use, as Go's GOGC. From 48 to
-	// 200 MiB it may grow by more, see internal/heap. Less than a third of Go's own default: the API server is slower than the
-	// collector, and memory is what operators are limited by.
+	// GCPercent is Go's GOGC for a large heap: by how many percent of the memory in use the heap grows between two collections. From 48 to
+	// 200 MiB it may grow by more, see internal/heap. The default is a third of Go's, because operators have a limit of memory, and the
+	// API server slows them down more than garbage collection does.
 	GCPercent int `env:"GOGC, default=30"`
-	// GracefulTimeout is how long a stop waits for running work, Helm actions above all; at most 1h, as no Helm action
-	// takes longer. For the manager 0 would mean to wait for nothing, and less to wait for ever.
+	// GracefulTimeout is how long a stop waits for running work, such as Helm actions; at most 1h, because no Helm action takes longer.
+	// It must be positive: the manager does not wait at all for 0, and waits for ever for a negative value.
 	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=10m"`
-	// FlowControl: the API server has the priority levels of the chart, and each tenant is given FlowSchemas of its own.
+	// FlowControl gives each tenant FlowSchemas of its own. The API server must have the chart's priority levels.
 	FlowControl bool `env:"FLOW_CONTROL, default=false"`
 }
 
-// Election is how one of several operators leads.
+// Election configures the leader election.
 type Election struct {
-	// LeaderElect lets several operators run of which one works.
+	// LeaderElect lets several operators run, of which one leads.
 	LeaderElect bool `env:"LEADER_ELECT, default=true"`
-	// LeaseDuration is how long the others wait after the leader last renewed its lease, in whole seconds, as the lease
-	// records it; the leader itself writes nothing from a sixth before that on. RetryPeriod is the time between two renewals,
-	// at most a third of it. RenewDeadline is how long a leader whose renewals get no answer stays, writing nothing, before it
-	// ends: nobody else gets an answer either, and it goes on where it was. It is at least LeaseDuration.
+	// LeaseDuration is how long other replicas wait after the leader last renewed its lease, in whole seconds, because the lease records
+	// seconds. The leader itself stops writing after five sixths of it. RetryPeriod is the time between two renewals, at most a third of
+	// LeaseDuration. RenewDeadline, at least LeaseDuration, is how long a leader keeps trying, without writing, while its renewals get no
+	// answer. Then it ends. It does not end earlier, because the other replicas probably get no answer either.
 	LeaseDuration time.Duration `env:"LEASE_DURATION, default=15s"`
 	RenewDeadline time.Duration `env:"RENEW_DEADLINE, default=10m"`
 	RetryPeriod   time.Duration `env:"RETRY_PERIOD, default=4s"`
 }
 
-// Evaluation bounds the processes of their own in which what tenants wrote is evaluated. The container's limit of memory has to hold all of them
-// and the operator.
+// Evaluation limits the separate processes that evaluate tenants' input. The container's memory limit must be enough for all of them and the
+// operator.
 type Evaluation struct {
-	// EvaluateProcesses is how many run at once. Each call may take EvaluateMemoryMiB MiB of memory, EvaluateCPU of processor time and
-	// EvaluateTimeout in all.
+	// EvaluateProcesses is how many processes run at once. Each call may use EvaluateMemoryMiB MiB of memory, EvaluateCPU of processor
+	// time, and EvaluateTimeout of elapsed time.
 	EvaluateProcesses int           `env:"EVALUATE_PROCESSES, default=2"`
 	EvaluateMemoryMiB int64         `env:"EVALUATE_MEMORY_MIB, default=256"`
 	EvaluateCPU       time.Duration `env:"EVALUATE_CPU, default=10s"`
 	EvaluateTimeout   time.Duration `env:"EVALUATE_TIMEOUT, default=30s"`
 }
 
-// Tenants is what tenants get.
+// Tenants is the configuration of limits and networking for all tenants.
 type Tenants struct {
-	// TenantLimits are the limits of tenants whose Tenant does not set them, as spec.limits there, in JSON. What is not in it has the
-	// default of package delivery/budget.
+	// TenantLimits are the default limits of tenants, in JSON with the fields of a Tenant's spec.limits. Fields that are missing have the
+	// defaults of package delivery/budget.
 	TenantLimits string `env:"TENANT_LIMITS"`
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods.
 	IngressNamespace string `env:"INGRESS_NAMESPACE"`
 	// Gateway is the Gateway of the Gateway API that serves the hosts of Image apps, as "namespace/name", or as
-	// "namespace/name/section" to attach to one of its listeners. "", the default, leaves them to an Ingress.
+	// "namespace/name/section" to attach to one of its listeners. With "", the default, Ingresses serve them.
 	Gateway string `env:"GATEWAY"`
 }
 
-// Network is what the URLs of tenants and repositories may reach.
+// Network configures which addresses the URLs of tenants and repositories may reach.
 type Network struct {
-	// PlainRegistries are the registries that image policies ask over HTTP without TLS, as host or host:port, separated by
-	// commas: the same that the nodes pull from without TLS.
+	// PlainRegistries are the registries that image policies call over HTTP without TLS, as host or host:port, separated by commas.
+	// They should be the same from which the nodes pull without TLS.
 	PlainRegistries []string `env:"PLAIN_REGISTRIES"`
-	// AllowedAddresses are networks, such as 10.0.0.5 or 127.0.0.0/8, that the URLs may lead to although they are refused by default:
-	// loopback, link-local and the like, and the cluster's own. See transport.Network.
+	// AllowedAddresses are addresses or networks, such as 10.0.0.5 or 127.0.0.0/8, that URLs may reach although the SSRF guard refuses
+	// them by default: loopback, link-local and similar, and the cluster's own. See transport.Network.
 	AllowedAddresses []string `env:"ALLOWED_ADDRESSES"`
-	// ClusterNetworks are the networks of the cluster's pods, Services and nodes, such as 10.244.0.0/16. They count as the cluster's own
-	// beside what Nodes, ServiceCIDRs and API servers tell. None: every private network does, see clusternet.
+	// ClusterNetworks are the networks of the cluster's pods, Services and nodes, such as 10.244.0.0/16. They count as the cluster's own in
+	// addition to those of Nodes, ServiceCIDRs and API servers. If there are none, every private network counts, see clusternet.
 	ClusterNetworks []string `env:"CLUSTER_NETWORKS"`
-	// TokenServices are registries, as registry=host, with the other host that gives tokens for them and is sent their credentials.
+	// TokenServices names for a registry, as registry=host, another host that issues its tokens. That host receives the registry's credentials.
 	TokenServices []string `env:"TOKEN_SERVICES"`
-	// FluxArtifactHosts are the hosts from which artifacts of Flux's sources are fetched; "*" stands for one label of a name.
+	// FluxArtifactHosts are the hosts from which artifacts of Flux's sources may be fetched. "*" stands for one label of a host name.
 	FluxArtifactHosts []string `env:"FLUX_ARTIFACT_HOSTS, default=source-controller.*.svc,source-controller.*.svc.cluster.local"`
 }
 
-// Platform says where the platform repository is. Without a URL the operator leaves the Repository named platform to
-// whoever applies it.
+// Platform is the platform repository. If it has no URL, the operator does not manage the Repository named platform, and administrators may
+// apply it.
 type Platform struct {
 	URL string `env:"URL"`
 	// Branch to follow; "" follows the remote's HEAD.
 	Branch string `env:"BRANCH"`
-	// Path of the folder that holds kubeop.yaml.
+	// Path of the folder with kubeop.yaml.
 	Path string `env:"PATH"`
 	// Secret and HookSecret name Secrets in the operator's namespace.
 	Secret     string `env:"SECRET"`
@@ -143,7 +143,7 @@ type Platform struct {
 	Interval time.Duration `env:"INTERVAL, default=1m"`
 }
 
-// Load reads and checks the configuration. Errors name the variable and what it may be.
+// Load reads and checks the configuration. Errors name the variable and its valid values.
 func Load(ctx context.Context) (*Operator, error) {
 	return load(ctx, envconfig.OsLookuper())
 }
@@ -203,7 +203,7 @@ func (c *Operator) checkNetwork() error {
 	return errors.Join(allowed, cluster, tokens)
 }
 
-// Limits are the TenantLimits. Whether each may be what it is, is for who uses them to say.
+// Limits parses TenantLimits. It does not check the values of the limits; delivery/budget does.
 func (c *Operator) Limits() (v1alpha1.TenantLimits, error) {
 	limits := v1alpha1.TenantLimits{}
 	if err := yaml.UnmarshalStrict([]byte(c.TenantLimits), &limits); err != nil {
@@ -212,12 +212,12 @@ func (c *Operator) Limits() (v1alpha1.TenantLimits, error) {
 	return limits, nil
 }
 
-// Allowed are the AllowedAddresses; a single address is a network of one.
+// Allowed parses AllowedAddresses. A single address becomes a network that contains only it.
 func (c *Operator) Allowed() ([]netip.Prefix, error) {
 	return networks("ALLOWED_ADDRESSES", c.AllowedAddresses)
 }
 
-// Cluster are the ClusterNetworks; a single address is a network of one.
+// Cluster parses ClusterNetworks. A single address becomes a network that contains only it.
 func (c *Operator) Cluster() ([]netip.Prefix, error) {
 	return networks("CLUSTER_NETWORKS", c.ClusterNetworks)
 }
@@ -240,7 +240,7 @@ func networks(setting string, written []string) ([]netip.Prefix, error) {
 
 var hostAndPort = regexp.MustCompile(`^[-.a-z0-9]+(:[0-9]+)?$`)
 
-// Tokens are the TokenServices by registry.
+// Tokens parses TokenServices: the host that issues tokens, by registry.
 func (c *Operator) Tokens() (map[string]string, error) {
 	services := map[string]string{}
 	for _, text := range c.TokenServices {
@@ -253,7 +253,7 @@ func (c *Operator) Tokens() (map[string]string, error) {
 	return services, nil
 }
 
-// checkElection leaves a renewal that fails time to be tried again, and requests that are under way time to arrive.
+// checkElection checks that the times leave room to repeat a failed renewal, and for requests on their way to arrive.
 func (c *Operator) checkElection() error {
 	switch {
 	case c.LeaseDuration < time.Second || c.LeaseDuration%time.Second != 0:

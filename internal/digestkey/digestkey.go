@@ -1,6 +1,6 @@
-// Package digestkey keeps the key under which digests are told in statuses: 32 random bytes in a Secret of the operator's namespace, made
-// at the first start. It is worth a backup: with another key every digest is another, so that all apps are compared with the cluster and
-// applied once more, and hooks run once more.
+// Package digestkey keeps the key of the digests in statuses: 32 random bytes in a Secret of the operator's namespace, created at the first
+// start. Back it up: with another key every digest changes, so all apps are compared with the cluster and applied once more, and their hooks run
+// once more.
 package digestkey
 
 import (
@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Name of the Secret, whose key "key" is the key.
+// Name is the name of the Secret. Its field "key" holds the key.
 const Name = "kubeop-digest-key"
 
 const (
@@ -30,14 +30,14 @@ const (
 	size  = 32
 )
 
-// Key seals digests.
+// Key turns digests into those that statuses show.
 type Key struct {
 	secret    []byte
 	client    client.Client
 	namespace string
 }
 
-// Ensure reads the key, or makes it where there is none. The client must not read from a cache.
+// Ensure reads the key, or creates it if there is none. The client must not read from a cache.
 func Ensure(ctx context.Context, c client.Client, namespace string) (*Key, error) {
 	k := &Key{client: c, namespace: namespace, secret: make([]byte, size)}
 	if _, err := rand.Read(k.secret); err != nil {
@@ -46,7 +46,7 @@ func Ensure(ctx context.Context, c client.Client, namespace string) (*Key, error
 	held := &corev1.Secret{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: Name}, held)
 	if apierrors.IsNotFound(err) {
-		// Another replica may be faster; then it is its key.
+		// If another replica creates the key first, that one is used.
 		if err = k.create(ctx); err == nil {
 			return k, nil
 		}
@@ -79,11 +79,11 @@ func (k *Key) Seal(digest string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// retry is the time between two tries to put the Secret back.
+// retry is the time between two tries to recreate the Secret.
 const retry = 10 * time.Second
 
-// Keep puts the Secret back when somebody deletes it, until the context ends: the next process is to have the same key. secrets has the
-// metadata of Secrets of the namespace.
+// Keep recreates the Secret when it is deleted, until the context ends, so that the next process has the same key. secrets is a cache of the
+// metadata of the namespace's Secrets.
 func (k *Key) Keep(ctx context.Context, secrets cache.Cache, log logr.Logger) error {
 	about := &metav1.PartialObjectMetadata{}
 	about.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -117,16 +117,16 @@ func (k *Key) Keep(ctx context.Context, secrets cache.Cache, log logr.Logger) er
 }
 
 func (k *Key) putBack(ctx context.Context, log logr.Logger) {
-	// It ends with the context, which is no failure.
+	// The only error is the end of the context.
 	_ = wait.PollUntilContextCancel(ctx, retry, true, func(ctx context.Context) (bool, error) {
 		err := k.create(ctx)
 		if err == nil {
-			log.Info("Put back the key of digests, which somebody deleted", "secret", k.namespace+"/"+Name)
+			log.Info("Recreated the key of digests, which was deleted", "secret", k.namespace+"/"+Name)
 		}
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			return true, nil
 		}
-		log.Error(err, "Putting back the key of digests", "secret", k.namespace+"/"+Name)
+		log.Error(err, "Recreating the key of digests", "secret", k.namespace+"/"+Name)
 		return false, nil
 	})
 }

@@ -20,7 +20,7 @@ func held(key string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Name}, Data: map[string][]byte{"key": []byte(key)}}
 }
 
-// TestTheKeyIsMadeOnce, and the next process has the same.
+// TestTheKeyIsMadeOnce: the next process has the same key.
 func TestTheKeyIsMadeOnce(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	first, err := Ensure(t.Context(), c, namespace)
@@ -47,7 +47,7 @@ func TestTheKeyIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestTwoReplicasHaveOneKey: the one that comes second takes the first one's.
+// TestTwoReplicasHaveOneKey: a replica uses the key that another one created first.
 func TestTwoReplicasHaveOneKey(t *testing.T) {
 	theirs := held(strings.Repeat("k", 32))
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
@@ -67,8 +67,8 @@ func TestTwoReplicasHaveOneKey(t *testing.T) {
 	}
 }
 
-// TestAKeyThatIsNoneIsTold, and no other is made in its place.
-func TestAKeyThatIsNoneIsTold(t *testing.T) {
+// TestAnInvalidKeyIsAnError: it is not replaced by a new one.
+func TestAnInvalidKeyIsAnError(t *testing.T) {
 	for name, c := range map[string]client.Client{
 		"too short": fake.NewClientBuilder().WithObjects(held("short")).Build(),
 		"refused": fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{

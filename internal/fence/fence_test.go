@@ -13,10 +13,10 @@ import (
 
 const valid, duration = 12 * time.Second, 15 * time.Second
 
-// newFence is a fence whose process does not end when it has to.
+// newFence returns a fence that does not end the process.
 func newFence(now func() Instant) *Fence { return New("home/lease", valid, now, func(error) {}) }
 
-// clocks are set by hand, together or apart.
+// clocks are a wall clock and a running clock that tests advance.
 type clocks struct{ at Instant }
 
 func newClocks() *clocks {
@@ -33,7 +33,7 @@ func (c *clocks) pass(wall, running time.Duration) {
 type record struct {
 	resourcelock.Interface
 	kept resourcelock.LeaderElectionRecord
-	// before runs while a request is under way, and fails it.
+	// before runs during a request. Its error is the request's.
 	before func() error
 	// asleep runs in the middle of a renewal, on its context.
 	asleep func(context.Context)
@@ -146,7 +146,7 @@ func TestARenewalCountsFromItsBeginning(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.Check(); err != nil {
-		t.Errorf("renewed late, but nobody else had the lease: %v", err)
+		t.Errorf("renewed late, but no other operator had the lease: %v", err)
 	}
 	clocks.pass(valid/2, valid/2)
 	kept.before = func() error { return errors.New("away") }
@@ -159,7 +159,7 @@ func TestARenewalCountsFromItsBeginning(t *testing.T) {
 	}
 }
 
-// TestNoSecondTerm: what the process still has under way belongs to the first.
+// TestNoSecondTerm: a process does not lead again, because its unfinished work belongs to the first term.
 func TestNoSecondTerm(t *testing.T) {
 	cases := map[string]struct {
 		kept resourcelock.LeaderElectionRecord
@@ -207,14 +207,14 @@ func TestReleaseClosesTheFenceFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !errors.Is(during, ErrFenced) {
-		t.Errorf("while the lease is given up a write is told %v", during)
+		t.Errorf("a write during the release of the lease: %v", during)
 	}
 	if err := lock.Update(t.Context(), held("us", 0)); !errors.Is(err, ErrFenced) {
 		t.Errorf("taking it again: %v", err)
 	}
 }
 
-// TestAnothersLeaseIsNotReleased: client-go's election would, when the process slept during a renewal.
+// TestAnothersLeaseIsNotReleased: client-go's election would release it if the process slept during a renewal.
 func TestAnothersLeaseIsNotReleased(t *testing.T) {
 	kept := &record{}
 	f := newFence(newClocks().now)
@@ -236,7 +236,7 @@ func TestAnothersLeaseIsNotReleased(t *testing.T) {
 		t.Errorf("the lease is %+v", kept.kept)
 	}
 	if err := f.Check(); !errors.Is(err, ErrFenced) {
-		t.Errorf("a write is told %v", err)
+		t.Errorf("a write: %v", err)
 	}
 }
 

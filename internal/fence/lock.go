@@ -61,7 +61,7 @@ func (l *lock) noteAnswer(err error) {
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if !l.fence.admits(neverLed) {
 		if l.fence.leads() {
-			l.fence.lose(fmt.Errorf("%w: the lease %s is gone: somebody deleted it, or Kubernetes was restored from a backup without it", ErrLost, l.Describe()))
+			l.fence.lose(fmt.Errorf("%w: the lease %s is gone: it was deleted, or Kubernetes was restored from a backup without it", ErrLost, l.Describe()))
 		}
 		return l.refused("make the lease anew")
 	}

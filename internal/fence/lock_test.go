@@ -14,20 +14,20 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// ending is a fence and the reasons for which its process had to end.
+// ending returns a fence, and the reasons for which it ended its process.
 func ending(now func() Instant) (*Fence, *[]error) {
 	var why []error
 	f := New("home/lease", valid, now, func(err error) { why = append(why, err) })
 	return f, &why
 }
 
-// TestALeaderWaitsForAnAnswer: while renewals get none it writes nothing, and afterwards it goes on if the lease is still its own.
+// TestALeaderWaitsForAnAnswer: while renewals get no answer it writes nothing. Afterwards it continues if the lease is still its own.
 func TestALeaderWaitsForAnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*record)
 		want      string
 	}{
-		"nobody took it":         {meanwhile: func(*record) {}},
+		"none took it":           {meanwhile: func(*record) {}},
 		"another took it":        {meanwhile: func(r *record) { r.kept = held("them", 4) }, want: "them holds the lease home/lease"},
 		"another gave it back":   {meanwhile: func(r *record) { r.kept = held("", 4) }, want: "nobody holds the lease home/lease"},
 		"it was taken back once": {meanwhile: func(r *record) { r.kept = held("us", 5) }, want: "others held the lease home/lease meanwhile"},
@@ -46,7 +46,7 @@ func TestALeaderWaitsForAnAnswer(t *testing.T) {
 					t.Fatalf("without an answer: %v", err)
 				}
 				if err := f.Check(); !errors.Is(err, ErrFenced) {
-					t.Fatalf("without an answer a write is told %v", err)
+					t.Fatalf("a write without an answer: %v", err)
 				}
 			}
 			if len(*why) > 0 {
@@ -61,18 +61,18 @@ func TestALeaderWaitsForAnAnswer(t *testing.T) {
 			err = lock.Update(t.Context(), held("us", record.LeaderTransitions))
 			if c.want == "" {
 				if err != nil || f.Check() != nil || len(*why) > 0 {
-					t.Errorf("renewing: %v; a write is told %v; ended: %v", err, f.Check(), *why)
+					t.Errorf("renewing: %v; a write: %v; ended: %v", err, f.Check(), *why)
 				}
 				return
 			}
 			if err == nil || f.Check() == nil || len(*why) != 1 || !errors.Is((*why)[0], ErrLost) || !strings.Contains((*why)[0].Error(), c.want) {
-				t.Errorf("renewing: %v; a write is told %v; ended: %v, want %q", err, f.Check(), *why, c.want)
+				t.Errorf("renewing: %v; a write: %v; ended: %v, want %q", err, f.Check(), *why, c.want)
 			}
 		})
 	}
 }
 
-// TestNothingIsWrittenAfterARenewalWithoutAnswer, though the lease is not over: another database may be behind what answers next.
+// TestNothingIsWrittenAfterARenewalWithoutAnswer: not even while the lease is valid, because the API server may return with another database.
 func TestNothingIsWrittenAfterARenewalWithoutAnswer(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "lease", nil)
 	for name, c := range map[string]struct {
@@ -95,11 +95,11 @@ func TestNothingIsWrittenAfterARenewalWithoutAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := f.Check(); errors.Is(err, ErrFenced) != c.fenced {
-				t.Errorf("a write is told %v, want fenced %t", err, c.fenced)
+				t.Errorf("a write: %v, want fenced %t", err, c.fenced)
 			}
 			kept.before = nil
 			if err := lock.Update(t.Context(), held("us", 3)); err != nil || f.Check() != nil || len(*why) > 0 {
-				t.Errorf("then: %v; a write is told %v; ended: %v", err, f.Check(), *why)
+				t.Errorf("then: %v; a write: %v; ended: %v", err, f.Check(), *why)
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func TestALeaseThatIsGoneIsLost(t *testing.T) {
 	}
 }
 
-// TestTheHolderIsGivenTime: a standby that got no answer does not take a lease that its holder could not renew either.
+// TestTheHolderIsGivenTime: a standby that got no answer does not take the lease, because the holder could not renew it either.
 func TestTheHolderIsGivenTime(t *testing.T) {
 	clocks, kept := newClocks(), &record{kept: held("them", 3)}
 	f, why := ending(clocks.now)
@@ -132,7 +132,7 @@ func TestTheHolderIsGivenTime(t *testing.T) {
 		t.Fatalf("without an answer: %v", err)
 	}
 	kept.before = nil
-	clocks.pass(time.Hour, duration-1) // The wall clock, which may be set, is not asked.
+	clocks.pass(time.Hour, duration-1) // The wall clock does not count, because it may be set.
 	if err := take(); !errors.Is(err, ErrFenced) || kept.kept != held("them", 3) {
 		t.Errorf("right after: %v, the lease is %+v", err, kept.kept)
 	}
@@ -145,7 +145,7 @@ func TestTheHolderIsGivenTime(t *testing.T) {
 	}
 }
 
-// answers is an API server that answers about the lease in these versions, "" for an error.
+// answers is an API server that returns the lease with these versions in turn, or an error for "".
 type answers struct {
 	coordinationv1client.LeaseInterface
 	versions []string
@@ -208,7 +208,7 @@ func TestALeaseOfAnOlderVersionEndsTheProcess(t *testing.T) {
 				t.Errorf("ended: %v", *why)
 			}
 			if err := f.Check(); c.back != errors.Is(err, ErrFenced) {
-				t.Errorf("a write is told %v", err)
+				t.Errorf("a write: %v", err)
 			}
 		})
 	}

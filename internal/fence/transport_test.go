@@ -32,7 +32,7 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// clients are those of an operator: its own, and a copy of it that acts as somebody else.
+// clients are an operator's own client, and a copy that impersonates a user.
 func (s *server) clients(t *testing.T, wrap ...func(http.RoundTripper) http.RoundTripper) map[string]*http.Client {
 	t.Helper()
 	own := &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
@@ -65,13 +65,13 @@ func TestWritesAreRefused(t *testing.T) {
 		"put":                             {method: "PUT", path: "/api/v1/pods/a", refused: true},
 		"patch":                           {method: "PATCH", path: "/api/v1/pods/a", refused: true},
 		"delete":                          {method: "DELETE", path: "/api/v1/pods/a", refused: true},
-		"a method nobody knows":           {method: "MOVE", path: "/api/v1/pods/a", refused: true},
-		"asking for one's rights":         {method: "POST", path: review},
+		"an unknown method":               {method: "MOVE", path: "/api/v1/pods/a", refused: true},
+		"its own rights":                  {method: "POST", path: review},
 		"the same behind a proxy":         {method: "POST", path: "/cluster/7" + review},
-		"somebody's rights":               {method: "POST", path: "/apis/authorization.k8s.io/v1/subjectaccessreviews"},
-		"somebody's rights, in one place": {method: "POST", path: "/apis/authorization.k8s.io/v1/namespaces/a/localsubjectaccessreviews", refused: true},
-		"who somebody is":                 {method: "POST", path: "/apis/authentication.k8s.io/v1/tokenreviews"},
-		"to delete who somebody is":       {method: "DELETE", path: "/apis/authentication.k8s.io/v1/tokenreviews", refused: true},
+		"another's rights":                {method: "POST", path: "/apis/authorization.k8s.io/v1/subjectaccessreviews"},
+		"another's rights, local":         {method: "POST", path: "/apis/authorization.k8s.io/v1/namespaces/a/localsubjectaccessreviews", refused: true},
+		"a token review":                  {method: "POST", path: "/apis/authentication.k8s.io/v1/tokenreviews"},
+		"deleting token reviews":          {method: "DELETE", path: "/apis/authentication.k8s.io/v1/tokenreviews", refused: true},
 		"a kind of the same name":         {method: "POST", path: "/apis/example.com/v1/selfsubjectaccessreviews", refused: true},
 		"a token for a service account":   {method: "POST", path: "/api/v1/namespaces/a/serviceaccounts/b/token", refused: true},
 		"an object with the name of them": {method: "DELETE", path: review + "/selfsubjectaccessreviews2", refused: true},
@@ -99,7 +99,7 @@ func TestWritesAreRefused(t *testing.T) {
 	}
 }
 
-// sends reports whether a request arrived, and that it was refused with ErrFenced if not.
+// sends reports whether a request arrived. If not, the error must be ErrFenced.
 func (s *server) sends(t *testing.T, client *http.Client, method, path string) bool {
 	t.Helper()
 	before := s.whole.Load()
@@ -129,8 +129,8 @@ type closed struct {
 
 func (c *closed) Close() error { c.closed.Store(true); return nil }
 
-// TestARequestIsHeldBackUntilTheLast: the process sleeps after the fence let the request pass, and before it is sent.
-func TestARequestIsHeldBackUntilTheLast(t *testing.T) {
+// TestTheFenceIsCheckedAgainWhenARequestIsSent: the process sleeps after the first check and before the request is sent.
+func TestTheFenceIsCheckedAgainWhenARequestIsSent(t *testing.T) {
 	s, clocks := newServer(t), newClocks()
 	f := newFence(clocks.now)
 	asleep := func(inner http.RoundTripper) http.RoundTripper {
@@ -149,8 +149,8 @@ func TestARequestIsHeldBackUntilTheLast(t *testing.T) {
 	}
 }
 
-// TestABodySentAgainIsHeldBackToo: a connection that breaks has the transport begin anew.
-func TestABodySentAgainIsHeldBackToo(t *testing.T) {
+// TestTheFenceIsCheckedWhenABodyIsSentAgain: the transport sends it again when the connection breaks.
+func TestTheFenceIsCheckedWhenABodyIsSentAgain(t *testing.T) {
 	clocks := newClocks()
 	f := newFence(clocks.now)
 	if err := f.Lock(&record{}, duration).Update(t.Context(), held("us", 0)); err != nil {

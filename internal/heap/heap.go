@@ -1,4 +1,4 @@
-// Package heap decides when garbage is collected.
+// Package heap tunes when Go's garbage collector runs.
 package heap
 
 import (
@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Small is the size up to which a heap is not worth collecting, in bytes. A process that does little uses a third of it, and to
-// collect whenever that has grown by a part of itself takes a quarter of the time that it works.
+// Small is the heap size up to which garbage collection is not worth its time, in bytes. An idle operator uses a third of it. With Go's rule
+// alone, collecting such a small heap would take a quarter of the processor time.
 const Small = 48 << 20
 
-// again is how long after a collection its outcome is looked at once more: the next one may have come in between.
+// again is how long after a collection its result is read once more, because another collection may have followed.
 const again = 100 * time.Millisecond
 
-// spare is the number of bytes, for each percent of growth, that a heap may always grow by between two collections, as long as the part
+// spare is the number of bytes, for each percent of growth, by which a heap may always grow between two collections, as long as the part
 // above the floor at most doubles. A percentage of a heap of 100 MiB is little memory, and collecting that often costs much time.
 const spare = 2 << 20
 
-// Tune has garbage collected when the heap has grown by percent of what is in use, as with Go's GOGC, but no sooner than at floor
-// bytes, nor before what is beyond the floor has doubled or grown by 2 MiB for each percent. For that counts the smaller of the heaps that
-// the last two collections found: one that is large for a moment is not to become twice as large. It holds for the life of the process.
+// Tune makes Go collect garbage when the heap has grown by percent of what is in use, as GOGC does, but not before it has floor bytes, and not
+// before the part above the floor has doubled or grown by 2 MiB for each percent. That part is measured by the smaller result of the last two
+// collections, so that a heap that is large only for a short time does not double. It lasts until the process ends.
 func Tune(percent int, floor uint64) {
 	(&tuner{percent: percent, floor: floor}).tune()
 }
@@ -32,7 +32,7 @@ type tuner struct {
 	floor   uint64
 
 	mu sync.Mutex
-	// last is what the last collection found in use, and before the heap that the one before it found.
+	// last is what was in use at the last collection. before is the heap at the collection before it.
 	last   use
 	before uint64
 }
@@ -40,7 +40,7 @@ type tuner struct {
 // tune is called after each collection.
 func (t *tuner) tune() {
 	t.adjust()
-	// What is allocated while a collection is under way is garbage only for the one after it.
+	// If another collection is already running, the new cycle survives it, and nothing calls tune after it. So look again.
 	time.AfterFunc(again, t.adjust)
 	runtime.AddCleanup(new(cycle), (*tuner).tune, t)
 }
@@ -54,16 +54,17 @@ func (t *tuner) adjust() {
 	debug.SetGCPercent(max(t.percent, growth(t.floor, t.last), double(t.percent, t.floor, t.last, min(t.last.heap, t.before))))
 }
 
-// cycle is garbage at once: it is gone with the next collection. Without a pointer in it, it might share its place with what stays.
+// cycle is an object that is garbage at once, so its cleanup runs after the next collection. It contains a pointer because Go may put small
+// objects without pointers into one block with objects that stay in use.
 type cycle struct{ _ *byte }
 
-// use is what a collection found in use, in bytes: the heap, and what else holds pointers into it.
+// use is what was in use at a collection, in bytes: the heap, and the roots (stacks and globals).
 type use struct{ heap, roots uint64 }
 
-// unit is the heap in bytes below which Go, for each hundred percent, does not collect.
+// unit is the minimum heap at GOGC=100, in bytes. Go scales it with GOGC.
 const unit = 4 << 20
 
-// growth is by how many percent the heap has to grow to reach the floor: Go lets it grow by that part of all that is in use.
+// growth returns the GOGC at which the heap is collected when it reaches the floor. Go applies the percentage to the heap and the roots.
 func growth(floor uint64, last use) int {
 	if last.heap >= floor {
 		return 0
@@ -71,7 +72,7 @@ func growth(floor uint64, last use) int {
 	return int(min((floor-last.heap)*100/max(1, last.heap+last.roots), floor*100/unit))
 }
 
-// double is by how many percent the heap has to grow to have as much more as lasting is beyond the floor, at most what is spare.
+// double returns the GOGC at which the part of lasting above the floor doubles, but does not grow by more than spare for each percent.
 func double(percent int, floor uint64, last use, lasting uint64) int {
 	if lasting <= floor {
 		return 0
@@ -79,7 +80,7 @@ func double(percent int, floor uint64, last use, lasting uint64) int {
 	return int(min(lasting-floor, uint64(percent)*spare) * 100 / (last.heap + last.roots))
 }
 
-// lastUse is what the last collection found.
+// lastUse returns what was in use at the last collection.
 func lastUse() use {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(samples)

@@ -55,7 +55,7 @@ func TestDouble(t *testing.T) {
 	}
 }
 
-// TestTune has the goal follow what is in use, collection after collection.
+// TestTune: the goal of the collector follows what is in use, collection after collection.
 func TestTune(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	const floor = 64 << 20
@@ -75,7 +75,7 @@ func settles(t *testing.T, when string, at func(goal uint64) bool) {
 	sample := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
 	for range 50 {
 		runtime.GC()
-		time.Sleep(10 * time.Millisecond) // Cleanups run beside.
+		time.Sleep(10 * time.Millisecond) // Cleanups run in another goroutine.
 		if metrics.Read(sample); at(sample[0].Value.Uint64()) {
 			return
 		}

@@ -39,7 +39,7 @@ func serving(t *testing.T, s *Server) string {
 	return s.Listener.Addr().String()
 }
 
-// text is a call as it is sent, whose body may be longer than what is sent of it.
+// text returns the bytes of a call. length is the announced length of the body, and may be more than is sent.
 func text(path, signature, body string, length int) []byte {
 	header := ""
 	if signature != "" {
@@ -48,7 +48,7 @@ func text(path, signature, body string, length int) []byte {
 	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: hook\r\n%sContent-Length: %d\r\n\r\n%s", path, header, length, body)
 }
 
-// send makes a call on a connection of its own from the address, and returns how it is answered.
+// send makes a call on its own connection from the address, and returns the status code.
 func send(from, to string, call []byte) (int, error) {
 	conn, err := dial(from, to)
 	if err != nil {
@@ -74,8 +74,8 @@ func dial(from, to string) (net.Conn, error) {
 	return (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to)
 }
 
-// TestSlowCallersDelayNoOther has anonymous callers, from one address and from many, hold more bodies and connections open than there
-// are places. A genuine call, also one for the repository that they name, is answered at once all the same.
+// TestSlowCallersDelayNoOther: anonymous callers, from one address and from many, keep more bodies and connections open than the limits. Genuine
+// calls are still answered at once, also for the repository that the others name.
 func TestSlowCallersDelayNoOther(t *testing.T) {
 	s := newServer(t)
 	s.Clock = clock.RealClock{}
@@ -115,8 +115,8 @@ func TestSlowCallersDelayNoOther(t *testing.T) {
 	}
 }
 
-// TestACallWhoseBodyWasCutOffIsAnswered sends a body for so long that newer ones take its place.
-func TestACallWhoseBodyWasCutOffIsAnswered(t *testing.T) {
+// TestACallWithAReplacedBodyIsAnswered sends a body for so long that newer ones replace it.
+func TestACallWithAReplacedBodyIsAnswered(t *testing.T) {
 	s := newServer(t)
 	s.Clock = clock.RealClock{}
 	at := serving(t, s)
@@ -129,7 +129,7 @@ func TestACallWhoseBodyWasCutOffIsAnswered(t *testing.T) {
 	if _, err := first.Write(begun); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(100 * time.Millisecond) // It is the oldest.
+	time.Sleep(100 * time.Millisecond) // So that this one is the oldest.
 	for range perRepository {
 		conn, err := dial("127.0.0.1", at)
 		if err != nil {
@@ -155,8 +155,8 @@ func TestACallWhoseBodyWasCutOffIsAnswered(t *testing.T) {
 }
 
 // TestAFloodDelaysAKeyedCallByLessThanASecond makes 5,000 calls a second for two seconds: a third without a signature, a third with a
-// wrong one for many repositories, and a third that is genuine for another repository. Calls for acme, made all the while, take less than
-// a second each, and what they report is told of within another.
+// wrong one for many repositories, and a third that is genuine for another repository. Meanwhile, each call for acme takes less than a second
+// until the Repository is annotated.
 func TestAFloodDelaysAKeyedCallByLessThanASecond(t *testing.T) {
 	const rate, seconds, workers = 5000, 2, 50
 	s := newServer(t)
@@ -202,7 +202,7 @@ func TestAFloodDelaysAKeyedCallByLessThanASecond(t *testing.T) {
 		}
 		for ; !markedSince(t, s, sent); time.Sleep(time.Millisecond) {
 			if time.Since(sent) > 2*time.Second {
-				t.Fatal("what a keyed call reports is not told of within 2 seconds")
+				t.Fatal("the Repository is not annotated within 2 seconds of a keyed call")
 			}
 		}
 		slowest, calls = max(slowest, time.Since(sent)), calls+1
@@ -222,9 +222,9 @@ func TestAFloodDelaysAKeyedCallByLessThanASecond(t *testing.T) {
 	}
 }
 
-// markedSince reports whether acme was told of since that moment.
-func markedSince(t *testing.T, s *Server, moment time.Time) bool {
+// markedSince reports whether acme was annotated since that time.
+func markedSince(t *testing.T, s *Server, since time.Time) bool {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339Nano, requestedAt(t, s))
-	return err == nil && !at.Before(moment)
+	return err == nil && !at.Before(since)
 }

@@ -138,8 +138,8 @@ func (c *calls) serve(w http.ResponseWriter, r *http.Request) (outcome string, c
 		return refused, http.StatusUnauthorized, "the call is not signed with this repository's key"
 	}
 	if err := c.marks.add(r.Context(), name, source); err != nil {
-		log.Error(err, "Asking for a fetch")
-		return failed, http.StatusServiceUnavailable, "asking for a fetch did not succeed; polling will find the push"
+		log.Error(err, "Requesting a fetch")
+		return failed, http.StatusServiceUnavailable, "requesting a fetch did not succeed; polling will find the push"
 	}
 	return accepted, http.StatusAccepted, ""
 }

@@ -58,14 +58,14 @@ func TestPush(t *testing.T) {
 			if strings.Contains(answer.Body.String(), key) {
 				t.Error("the answer holds the key")
 			}
-			if asked := requestedAt(t, s); (asked != "") != (c.want == 202) {
-				t.Errorf("requestedAt is %q after an answer of %d", asked, answer.Code)
+			if at := requestedAt(t, s); (at != "") != (c.want == 202) {
+				t.Errorf("requestedAt is %q after an answer of %d", at, answer.Code)
 			}
 		})
 	}
 }
 
-// TestAPushToAnotherSource leaves the repository itself alone.
+// TestAPushToAnotherSource: it is annotated as the source's push, not as one to the repository.
 func TestAPushToAnotherSource(t *testing.T) {
 	mac := sign([]byte(body), []byte(key))
 	for source, want := range map[string]int{"https://git.example.com/acme/manifests.git": 202, strings.Repeat("x", 2049): 400} {
@@ -78,8 +78,8 @@ func TestAPushToAnotherSource(t *testing.T) {
 		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "acme"}, repository); err != nil {
 			t.Fatal(err)
 		}
-		if told := repository.Annotations[v1alpha1.PushedAnnotation]; strings.HasSuffix(told, " "+source) != (want == 202) {
-			t.Errorf("%.50s: the repository says %q", source, told)
+		if pushed := repository.Annotations[v1alpha1.PushedAnnotation]; strings.HasSuffix(pushed, " "+source) != (want == 202) {
+			t.Errorf("%.50s: the repository's annotation is %q", source, pushed)
 		}
 	}
 }
@@ -100,7 +100,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestTheBodyIsReadOnlyForASignature sends what cannot be genuine and looks how much of it was taken in.
+// TestTheBodyIsReadOnlyForASignature: no body is read if its call cannot be valid.
 func TestTheBodyIsReadOnlyForASignature(t *testing.T) {
 	cases := map[string]struct {
 		path, header, value string
@@ -134,8 +134,8 @@ func TestTheBodyIsReadOnlyForASignature(t *testing.T) {
 			if answer.Code != c.code || sent.read != c.read {
 				t.Errorf("answered %d after %d bytes, want %d after %d", answer.Code, sent.read, c.code, c.read)
 			}
-			if asked := requestedAt(t, s); (asked != "") != (c.code == 202) {
-				t.Errorf("requestedAt is %q after an answer of %d", asked, answer.Code)
+			if at := requestedAt(t, s); (at != "") != (c.code == 202) {
+				t.Errorf("requestedAt is %q after an answer of %d", at, answer.Code)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestTheCacheHoldsOnlyTheKeysOfSecrets of the Secrets of the operator's namespace, which has the passwords of all tenants' repositories.
+// TestTheCacheHoldsOnlyTheKeysOfSecrets: the operator's namespace also has the passwords of all tenants' repositories, which are not cached.
 func TestTheCacheHoldsOnlyTheKeysOfSecrets(t *testing.T) {
 	about := metav1.ObjectMeta{Namespace: "kubeop-system", Name: "acme", ResourceVersion: "7"}
 	noted := *about.DeepCopy()

@@ -87,7 +87,7 @@ func (m *marks) next(repository string) {
 	m.waiting[repository] = slices.Clone(next[1:])
 	m.mu.Unlock()
 	if err := m.write(context.Background(), repository, source); err != nil {
-		m.log.Error(err, "Asking for a fetch; polling will find the push", "repository", repository)
+		m.log.Error(err, "Requesting a fetch; polling will find the push", "repository", repository)
 	}
 	m.clock.AfterFunc(markPause, func() { go m.next(repository) })
 }

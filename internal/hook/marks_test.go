@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// patched counts what is written, and fails while broken.
+// patched is a client that counts patches, and fails while broken.
 type patched struct {
 	client.Client
 	mu     sync.Mutex
@@ -38,14 +38,14 @@ func (p *patched) Patch(ctx context.Context, o client.Object, patch client.Patch
 	return p.Client.Patch(ctx, o, patch, options...)
 }
 
-// len is how many patches were made.
+// len returns how many patches were made.
 func (p *patched) len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.seen)
 }
 
-// step lets the pause between two marks pass, once the first of them has begun it.
+// step waits until the pause after a mark has begun, and lets it pass.
 func step(t *testing.T, clock *clocktesting.FakeClock) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); !clock.HasWaiters(); time.Sleep(time.Millisecond) {
@@ -56,7 +56,7 @@ func step(t *testing.T, clock *clocktesting.FakeClock) {
 	clock.Step(markPause)
 }
 
-// count waits until so many patches were made, and fails on more.
+// count waits until want patches were made, and fails if there are more.
 func (p *patched) count(t *testing.T, want int) []string {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -72,7 +72,7 @@ func (p *patched) count(t *testing.T, want int) []string {
 	}
 }
 
-// TestPushesInQuickSuccessionChangeTheRepositoryOnce calls a thousand times in a moment.
+// TestPushesInQuickSuccessionChangeTheRepositoryOnce: a thousand calls at once change it once, and once more for each of the pushes' sources.
 func TestPushesInQuickSuccessionChangeTheRepositoryOnce(t *testing.T) {
 	s := newServer(t)
 	to := &patched{Client: s.Client}
@@ -94,14 +94,14 @@ func TestPushesInQuickSuccessionChangeTheRepositoryOnce(t *testing.T) {
 		to.count(t, want)
 	}
 	if again := requestedAt(t, s); again == first {
-		t.Error("the pushes after the first mark are not told of")
+		t.Error("there is no mark for the pushes after the first")
 	}
 	repository := &v1alpha1.Repository{}
 	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "acme"}, repository); err != nil {
 		t.Fatal(err)
 	}
-	if told := repository.Annotations[v1alpha1.PushedAnnotation]; !strings.HasSuffix(told, " https://git.example.com/manifests") {
-		t.Errorf("of the source it is told %q", told)
+	if pushed := repository.Annotations[v1alpha1.PushedAnnotation]; !strings.HasSuffix(pushed, " https://git.example.com/manifests") {
+		t.Errorf("the annotation for the source is %q", pushed)
 	}
 	for range 3 { // Nothing waits any more.
 		clock.Step(markPause)
@@ -114,7 +114,7 @@ func TestPushesInQuickSuccessionChangeTheRepositoryOnce(t *testing.T) {
 	to.count(t, 4)
 }
 
-// TestWaitingSourcesAreBounded tells of pushes to more sources than are remembered.
+// TestWaitingSourcesAreBounded: at most maxMarks pushes wait, and further ones are answered 503.
 func TestWaitingSourcesAreBounded(t *testing.T) {
 	s := newServer(t)
 	handler, mac := s.Handler(), sign([]byte(body), []byte(key))
@@ -123,11 +123,11 @@ func TestWaitingSourcesAreBounded(t *testing.T) {
 		codes[call(handler, fmt.Sprintf("/hook/acme?source=https://git.example.com/%d", i), "X-Signature", mac, strings.NewReader(body)).Code]++
 	}
 	if codes[http.StatusAccepted] != maxMarks+1 || codes[http.StatusServiceUnavailable] != 2 {
-		t.Errorf("answers by code: %v, want %d of 202, one of which was told of at once, and 2 of 503", codes, maxMarks+1)
+		t.Errorf("answers by code: %v, want %d of 202, one of which was annotated at once, and 2 of 503", codes, maxMarks+1)
 	}
 }
 
-// TestACallIsAnswered503WhileTheAPIServerIsAway: the caller gets an error, and the next call is not kept from trying.
+// TestACallIsAnswered503WhileTheAPIServerIsAway: the next call tries again at once.
 func TestACallIsAnswered503WhileTheAPIServerIsAway(t *testing.T) {
 	s := newServer(t)
 	to := &patched{Client: s.Client, broken: true}

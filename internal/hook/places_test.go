@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTheOldestConnectionIsClosedFirst takes more places than there are, of one key and in all.
+// TestTheOldestConnectionIsClosedFirst: above the limit of a key, its oldest place is taken away; above the total limit, the oldest of all.
 func TestTheOldestConnectionIsClosedFirst(t *testing.T) {
 	p := newPlaces[string](2, 5)
 	var gone []string
@@ -28,15 +28,15 @@ func TestTheOldestConnectionIsClosedFirst(t *testing.T) {
 	take("a", "a1")
 	take("a", "a2")
 	take("b", "b1")
-	expect("there is room")
+	expect("below the limits")
 	take("a", "a3")
 	expect("a has two already", "a1")
-	leaves["a1"]() // What gave way leaves too.
+	leaves["a1"]() // The work of a place that was taken away also calls leave.
 	take("c", "c1")
 	take("d", "d1")
 	expect("five in all")
 	take("e", "e1")
-	expect("no room in all", "a2")
+	expect("above the total limit", "a2")
 	leaves["c1"]()
 	leaves["c1"]()
 	take("f", "f1")

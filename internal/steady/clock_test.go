@@ -7,12 +7,12 @@ import (
 	"github.com/kubeop/kubeop/internal/fence"
 )
 
-// TestTheClockDoesNotJump: whatever the wall clock does in a minute, on this one about a minute passes.
+// TestTheClockDoesNotJump: within a minute it advances by about a minute, whatever the wall clock does.
 func TestTheClockDoesNotJump(t *testing.T) {
 	for name, c := range map[string]struct {
-		// wall is what the wall clock jumps by.
+		// wall is by how much the wall clock jumps.
 		wall time.Duration
-		// most and least are what passes on this one in the minute in which the wall clock does so.
+		// least and most are by how much this clock may advance in that minute.
 		least, most time.Duration
 	}{
 		"none":             {least: time.Minute, most: time.Minute},
@@ -35,7 +35,7 @@ func TestTheClockDoesNotJump(t *testing.T) {
 	}
 }
 
-// TestTheClockFollowsTheSystemClock: in the end it is right, and it never goes back on the way.
+// TestTheClockFollowsTheSystemClock: it reaches the system clock's time, and never goes back.
 func TestTheClockFollowsTheSystemClock(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"ahead": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestTheClockFollowsTheSystemClock(t *testing.T) {
 				at.Wall, at.Running = at.Wall.Add(time.Second), at.Running+time.Second
 				now := clock.Now()
 				if !now.After(last) {
-					t.Fatalf("after %s it says %s", last, now)
+					t.Fatalf("after %s it returns %s", last, now)
 				}
 				last = now
 			}

@@ -15,11 +15,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Namespace is where InstallChart puts the operator.
+// Namespace is the operator's namespace, as InstallChart uses it.
 const Namespace = "kubeop-system"
 
-// InstallChart installs the kinds and the roles of charts/kubeop, without the operator itself, and returns a
-// configuration that connects as the operator's service account: what its roles do not allow fails in the tests too.
+// InstallChart installs the kinds and roles of charts/kubeop, without the operator, and returns a configuration for the operator's service
+// account. So what its roles do not allow fails in the tests too.
 func (e *Env) InstallChart(ctx context.Context) (*rest.Config, error) {
 	if _, err := e.Helm(ctx, "install", "kubeop", e.Chart(), "--namespace", Namespace, "--create-namespace", "--set", "replicas=0"); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (e *Env) InstallChart(ctx context.Context) (*rest.Config, error) {
 	}
 	token, err := client.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, "kubeop", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("asking for the operator's token: %w", err)
+		return nil, fmt.Errorf("requesting the operator's token: %w", err)
 	}
 	config := rest.AnonymousClientConfig(e.Config)
 	config.BearerToken = token.Status.Token
@@ -38,7 +38,7 @@ func (e *Env) InstallChart(ctx context.Context) (*rest.Config, error) {
 	return config, nil
 }
 
-// Chart is the folder of charts/kubeop.
+// Chart returns the folder charts/kubeop.
 func (e *Env) Chart() string { return filepath.Join(e.bin, "..", "..", "charts", "kubeop") }
 
 // Helm runs the helm command as administrator and returns what it prints.
@@ -50,7 +50,7 @@ func (e *Env) Helm(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// Kubeconfig writes a kubeconfig of a bearer token's configuration, for a program that is run beside the test.
+// Kubeconfig writes a configuration with a bearer token as a kubeconfig, for another program.
 func Kubeconfig(path string, config *rest.Config) error {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData, CertificateAuthority: config.CAFile}

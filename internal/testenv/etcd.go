@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/plane"
 )
 
-// Snapshot copies the cluster's database as it is, as a backup of the machine's disk does, and returns where the copy is.
+// Snapshot copies the files of the running cluster's database, as a backup of the machine's disk does, and returns the copy's path.
 func (e *Env) Snapshot(t testing.TB) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "etcd")
@@ -20,8 +20,7 @@ func (e *Env) Snapshot(t testing.TB) string {
 	return to
 }
 
-// Restore puts a snapshot in the place of the cluster's database and has the API server and Kubernetes' controllers start anew with it.
-// It returns when they work.
+// Restore replaces the cluster's database by a snapshot, restarts the API server and Kubernetes' controllers, and waits until they work.
 func (e *Env) Restore(t testing.TB, snapshot string) {
 	t.Helper()
 	if err := e.plane().Restore(snapshot, "kube-controller-manager"); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Repo is a Git repository on the test's Git server and a work tree to push from.
+// Repo is a Git repository on the test's Git server, with a work tree to push from.
 type Repo struct {
 	Name, URL, User, Password string
 
@@ -18,8 +18,8 @@ type Repo struct {
 	dir string
 }
 
-// Repo makes a repository that only its user may read and write. A hook, where it is not empty, is called after each push,
-// signed with the key.
+// Repo creates a repository that only its user may read and write. If hook is not empty, this URL is called after each push, signed with the
+// key.
 func (e *Env) Repo(t testing.TB, name, hook, key string) *Repo {
 	t.Helper()
 	r := &Repo{Name: name, User: "dev", Password: "pass-" + name + "-word", URL: e.GitURL + "/" + name + ".git", t: t, env: e, dir: t.TempDir()}
@@ -38,7 +38,7 @@ func (e *Env) Repo(t testing.TB, name, hook, key string) *Repo {
 	return r
 }
 
-// Push writes files, removes those with the content "-", commits and pushes. It returns the revision as kubeop names it.
+// Push writes files, removes those with the content "-", commits and pushes. It returns the revision in kubeop's format.
 func (r *Repo) Push(files map[string]string) string {
 	r.t.Helper()
 	for name, content := range files {

@@ -10,8 +10,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// DeleteOnPurpose deletes what the chart's policies guard as an administrator does: it names the object in an annotation and then
-// deletes it. With data says of a namespace that it may go before its volumes are safe.
+// DeleteOnPurpose deletes an object that the chart's policies protect, as an administrator does: it confirms the deletion by an annotation with
+// the object's name first. withData also permits to delete a namespace before its volumes are kept.
 func DeleteOnPurpose(ctx context.Context, c client.Client, o client.Object, withData bool) error {
 	name := o.GetName()
 	if withData {

@@ -1,5 +1,5 @@
 // Package testenv gives the tests of a package a real API server, and on demand a Git server and the operator's chart.
-// One control plane serves all tests of the package; it ends with the test process, however that ends.
+// All tests of the package share one control plane. It ends when the test process ends, even if that is killed.
 package testenv
 
 import (
@@ -20,18 +20,18 @@ import (
 type Env struct {
 	// Config connects as administrator.
 	Config *rest.Config
-	// GitURL is where the Git server's repositories are.
+	// GitURL is the URL of the Git server, below which its repositories are.
 	GitURL string
 
 	dir, bin   string
 	kubeconfig string
 }
 
-// Main starts the control plane, runs the package's tests and ends it. A package's TestMain is
+// Main starts the control plane, runs the package's tests and stops it. A package's TestMain is
 //
 //	func TestMain(m *testing.M) { testenv.Main(m, &env) }
 //
-// A fuzzing run gets no control plane: each of its workers is a process of its own, and what is fuzzed is pure.
+// A fuzzing run gets no control plane: each of its workers is a separate process, and the fuzzed code is pure.
 func Main(m *testing.M, env **Env) {
 	flag.Parse()
 	if flag.Lookup("test.fuzz").Value.String() != "" {
@@ -70,7 +70,7 @@ func start() (*Env, error) {
 	return e, e.read()
 }
 
-// read takes the addresses from the file that the cluster writes.
+// read reads the addresses from the file that the cluster writes.
 func (e *Env) read() error {
 	data, err := os.ReadFile(filepath.Join(e.clusterDir(), "cluster.json"))
 	if err != nil {
@@ -94,7 +94,7 @@ func (e *Env) read() error {
 	return nil
 }
 
-// Start starts a control plane for one test that changes what others stand on. It ends with the test.
+// Start starts a control plane for one test that would disturb other tests. It ends with the test.
 func Start(t testing.TB) *Env {
 	t.Helper()
 	e, err := start()
@@ -120,7 +120,7 @@ func (e *Env) clusterDir() string { return filepath.Join(e.dir, "cluster") }
 
 func (e *Env) program(name string) string { return filepath.Join(e.bin, name) }
 
-// moduleRoot is the nearest folder upwards that holds go.mod.
+// moduleRoot returns the nearest folder with go.mod, upwards from the working directory.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package version says which build this is.
+// Package version has the version of this build.
 package version
 
 import (
@@ -7,17 +7,17 @@ import (
 	"runtime"
 )
 
-// Version and Commit are set at link time.
+// Version and Commit are set by the linker.
 var (
 	Version = "dev"
 	Commit  = "unknown"
 )
 
-// Handler answers with the build as JSON.
+// Handler returns a handler that answers with the version and the commit as JSON.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		// A client that went away is none of our concern.
+		// It fails only if the client disconnected.
 		_ = json.NewEncoder(w).Encode(map[string]string{
 			"service": "kubeop-operator", "version": Version, "commit": Commit, "go": runtime.Version(),
 		})

@@ -93,17 +93,17 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if blobs := strings.Count(strings.Join(server.Asked(), "\n"), "/blobs/"); blobs != 1 {
+	if blobs := strings.Count(strings.Join(server.Requests(), "\n"), "/blobs/"); blobs != 1 {
 		t.Errorf("downloaded %d times", blobs)
 	}
 	// After a restart, too: one request says that nothing changed.
 	got, err := NewStore(dir, loopback).Fetch(t.Context(), ofServer(server))
-	if asked := server.Asked(); err != nil || len(asked) != 1 || !strings.HasPrefix(asked[0], "HEAD ") {
+	if asked := server.Requests(); err != nil || len(asked) != 1 || !strings.HasPrefix(asked[0], "HEAD ") {
 		t.Errorf("asked %v, %v", asked, err)
 	}
 	pinned := ofServer(server)
 	pinned.Digest = first
-	if _, err := store.Fetch(t.Context(), pinned); err != nil || len(server.Asked()) != 0 {
+	if _, err := store.Fetch(t.Context(), pinned); err != nil || len(server.Requests()) != 0 {
 		t.Errorf("a digest that is there was asked for: %v", err)
 	}
 	held := filesOf(t, store, got)

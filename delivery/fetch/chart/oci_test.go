@@ -47,7 +47,7 @@ func TestChartFromRegistry(t *testing.T) {
 			}
 		})
 	}
-	server.Asked()
+	server.Requests()
 	if _, err := store.Fetch(t.Context(), Source{Repository: server.Repository() + "/", Name: "web", Version: "1.0.0", Insecure: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func TestChartFromRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if blobs := strings.Count(strings.Join(server.Asked(), "\n"), "/blobs/"); blobs > 2 {
-		t.Errorf("downloaded again:\n%s", strings.Join(server.Asked(), "\n"))
+	if blobs := strings.Count(strings.Join(server.Requests(), "\n"), "/blobs/"); blobs > 2 {
+		t.Errorf("downloaded again:\n%s", strings.Join(server.Requests(), "\n"))
 	}
 }
 
@@ -174,8 +174,8 @@ func TestChartFromRegistryForManyAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		got := strings.Join(server.Asked(), "\n")
-		if server.Asked(); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != strings.Count(want, "\n") {
+		got := strings.Join(server.Requests(), "\n")
+		if server.Requests(); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != strings.Count(want, "\n") {
 			t.Errorf("requests:\n%s", got)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package rendering has what tests of rendered objects share.
+// Package rendering has helpers of tests of rendered objects.
 package rendering
 
 import (
@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Repository makes a file system of the files, by path.
+// Repository returns a file system with the files, by path.
 func Repository(files map[string]string) fstest.MapFS {
 	made := fstest.MapFS{}
 	for name, content := range files {
@@ -27,7 +27,7 @@ func Repository(files map[string]string) fstest.MapFS {
 	return made
 }
 
-// ConfigMap is a ConfigMap of a name.
+// ConfigMap returns the manifest of a ConfigMap.
 func ConfigMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n"
 }
@@ -41,7 +41,7 @@ func Names(objects []*unstructured.Unstructured) []string {
 	return all
 }
 
-// App reads an App the way the API server would hand it out.
+// App parses an App as the API server would return it.
 func App(t *testing.T, manifest string) *v1alpha1.App {
 	t.Helper()
 	app := &v1alpha1.App{}
@@ -51,7 +51,7 @@ func App(t *testing.T, manifest string) *v1alpha1.App {
 	return app
 }
 
-// Stream writes objects as documents of YAML.
+// Stream returns objects as YAML documents.
 func Stream(t *testing.T, objects []*unstructured.Unstructured) []byte {
 	t.Helper()
 	var docs [][]byte
@@ -65,7 +65,7 @@ func Stream(t *testing.T, objects []*unstructured.Unstructured) []byte {
 	return bytes.Join(docs, []byte("---\n"))
 }
 
-// Golden compares with a file, which -update writes anew.
+// Golden compares with a file. The flag -update rewrites the file.
 func Golden(t *testing.T, file string, got []byte) {
 	t.Helper()
 	if *update {
@@ -82,7 +82,7 @@ func Golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// WantError wants an error of exactly these words.
+// WantError fails unless the error's message is exactly want.
 func WantError(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil {
@@ -93,7 +93,7 @@ func WantError(t *testing.T, err error, want string) {
 	}
 }
 
-// Whole wants of every object what each that is rendered has: apiVersion, kind and name, and that it is no List.
+// Whole fails unless each object has an apiVersion, a kind and a name, and is no List, as all rendered objects.
 func Whole(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// Entry is one of a tar archive.
+// Entry is an entry of a tar archive.
 type Entry struct {
 	Name string
-	// Kind is a tar.Type; 0 is a file. Of links Text is what they lead to.
+	// Kind is a tar.Type; 0 is a file. Text is a file's content or a link's target.
 	Kind byte
 	Text string
-	// Zeros are written after Text.
+	// Zeros is the number of zero bytes after Text.
 	Zeros int64
 }
 
-// TarGz returns a tar within gzip.
+// TarGz returns a gzipped tar archive.
 func TarGz(t testing.TB, entries ...Entry) []byte {
 	t.Helper()
 	var archive bytes.Buffer
@@ -49,7 +49,7 @@ func TarGz(t testing.TB, entries ...Entry) []byte {
 	return archive.Bytes()
 }
 
-// Zeros never end.
+// Zeros is an endless reader of zero bytes.
 type Zeros struct{}
 
 // Read implements io.Reader.
@@ -58,7 +58,7 @@ func (Zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// PeakHeap is how much the heap grows at most while do runs, in bytes, as far as looks every millisecond show.
+// PeakHeap returns by how much the heap grows at most while do runs, in bytes, measured every millisecond.
 func PeakHeap(t testing.TB, do func()) uint64 {
 	t.Helper()
 	runtime.GC()
@@ -84,14 +84,14 @@ func PeakHeap(t testing.TB, do func()) uint64 {
 	return <-peak
 }
 
-// Noise is text that no compression makes smaller; each n has another.
+// Noise returns text that cannot be compressed. It differs for each n.
 func Noise(n, size int) string {
 	text := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(text)
 	return string(text)
 }
 
-// Certificate is that of a server with TLS, in PEM.
+// Certificate returns the TLS certificate of a server, in PEM.
 func Certificate(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }

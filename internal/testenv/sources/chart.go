@@ -10,7 +10,7 @@ import (
 // ChartYAML is the Chart.yaml of a chart called web.
 const ChartYAML = "apiVersion: v2\nname: web\nversion: 1.2.3\nappVersion: \"9\"\n"
 
-// ChartFolder is the folder of a chart, with ChartYAML; a file without text is absent.
+// ChartFolder returns the folder of a chart, with ChartYAML. A file without text is left out.
 func ChartFolder(files map[string]string) fstest.MapFS {
 	out := fstest.MapFS{"Chart.yaml": {Data: []byte(ChartYAML)}}
 	for name, text := range files {
@@ -22,7 +22,7 @@ func ChartFolder(files map[string]string) fstest.MapFS {
 	return out
 }
 
-// ChartArchive is the archive of a chart.
+// ChartArchive returns the archive of a chart.
 func ChartArchive(t testing.TB, name string, files map[string]string) []byte {
 	t.Helper()
 	var entries []Entry

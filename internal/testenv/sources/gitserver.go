@@ -23,7 +23,7 @@ type GitRepo struct {
 	Work string
 }
 
-// NewGitRepo makes an empty bare repository below a new root.
+// NewGitRepo creates an empty bare repository below a new root.
 func NewGitRepo(t *testing.T) *GitRepo {
 	t.Helper()
 	r := &GitRepo{T: t, Root: t.TempDir(), Name: "app.git", Work: t.TempDir()}
@@ -33,7 +33,7 @@ func NewGitRepo(t *testing.T) *GitRepo {
 	return r
 }
 
-// Run runs git in a folder, without the configuration of whoever runs the tests.
+// Run runs git in a folder, without the user's configuration.
 func (r *GitRepo) Run(dir string, args ...string) string {
 	r.T.Helper()
 	cmd := exec.Command("git", args...)
@@ -81,19 +81,19 @@ func (r *GitRepo) PushAll() {
 	r.Git("push", "--quiet", "--force", "--tags", "origin")
 }
 
-// GitServer serves a root over smart HTTP and counts what it is asked.
+// GitServer serves a root over smart HTTP and records the requests.
 type GitServer struct {
 	*httptest.Server
 	backend  http.Handler
 	mu       sync.Mutex
 	requests []string
-	// Allow says whether a request may pass; nil lets all pass.
+	// Allow reports whether a request is authorized. Nil authorizes all.
 	Allow func(*http.Request) bool
-	// Wrap may replace the answer; it returns true when it did.
+	// Wrap may answer the request itself. It returns true if it did.
 	Wrap func(http.ResponseWriter, *http.Request, http.Handler) bool
 }
 
-// RepoURL is where the repository is served.
+// RepoURL returns the URL of the repository.
 func (s *GitServer) RepoURL() string { return s.URL + "/app.git" }
 
 // Seen returns the requests since the last call, such as "GET /app.git/info/refs".
@@ -105,7 +105,7 @@ func (s *GitServer) Seen() []string {
 	return seen
 }
 
-// Set changes allow or wrap while requests may be under way.
+// Set calls change, which may change Allow or Wrap while requests are in progress.
 func (s *GitServer) Set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *GitServer) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// ServeGit serves a repository by a server that start makes, such as httptest.NewServer.
+// ServeGit serves a repository with the server that start returns, such as httptest.NewServer.
 func ServeGit(t *testing.T, repo *GitRepo, start func(http.Handler) *httptest.Server) *GitServer {
 	t.Helper()
 	path, err := exec.Command("git", "--exec-path").Output()
@@ -146,7 +146,7 @@ func ServeGit(t *testing.T, repo *GitRepo, start func(http.Handler) *httptest.Se
 	return s
 }
 
-// Basic lets those pass who say this name and password.
+// Basic authorizes requests with this user and password.
 func Basic(user, password string) func(*http.Request) bool {
 	return func(req *http.Request) bool {
 		u, p, ok := req.BasicAuth()
@@ -154,7 +154,7 @@ func Basic(user, password string) func(*http.Request) bool {
 	}
 }
 
-// Bearer lets those pass who show this token.
+// Bearer authorizes requests with this token.
 func Bearer(token string) func(*http.Request) bool {
 	return func(req *http.Request) bool { return req.Header.Get("Authorization") == "Bearer "+token }
 }

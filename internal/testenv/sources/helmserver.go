@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// Gzip compresses text, which is all of a chart's archive that a Helm repository looks at, and returns its SHA-256 in hexadecimal.
+// Gzip compresses text, and returns it with its SHA-256 in hexadecimal. A Helm repository does not check more of a chart's archive.
 func Gzip(t testing.TB, text string) (archive []byte, digest string) {
 	t.Helper()
 	var buffer bytes.Buffer
@@ -29,7 +29,7 @@ func Gzip(t testing.TB, text string) (archive []byte, digest string) {
 // HelmServer is a Helm repository.
 type HelmServer struct {
 	*httptest.Server
-	// Files are what it serves by path. Allow, which may be nil, refuses requests.
+	// Files are served by path. Allow reports whether a request is authorized. Nil authorizes all.
 	Files map[string][]byte
 	Allow func(*http.Request) bool
 
@@ -74,14 +74,14 @@ func (s *HelmServer) serve(w http.ResponseWriter, req *http.Request) {
 	s.seen = append(s.seen, line)
 }
 
-// Set changes the server while it serves.
+// Set calls change, which may change the server while it serves.
 func (s *HelmServer) Set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-// Requests are those since the last call, a line each.
+// Requests returns the requests since the last call, one per line.
 func (s *HelmServer) Requests() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

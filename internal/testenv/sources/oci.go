@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// OCIServer is a registry with one repository, "charts/web". It knows what reading a chart or an artifact needs.
+// OCIServer is a registry with one repository, "charts/web". It has the endpoints for reading charts and artifacts.
 type OCIServer struct {
 	*httptest.Server
-	// Manifests are by tag or digest, Blobs by digest. They, and what follows, are set while nobody asks.
+	// Manifests are by tag or digest, Blobs by digest. Change the exported fields only while there are no requests.
 	Manifests map[string][]byte
 	Blobs     map[string][]byte
-	// Allow says whether a request may pass; nil lets all pass. Challenge is what one is told that may not.
+	// Allow reports whether a request is authorized. Nil authorizes all. Challenge is the WWW-Authenticate header for other requests.
 	Allow     func(*http.Request) bool
 	Challenge string
 	// Away redirects blobs to another server, as registries with an object storage do.
@@ -37,13 +37,13 @@ func ServeOCI(t testing.TB, start func(http.Handler) *httptest.Server) *OCIServe
 	return s
 }
 
-// Repository is the URL in which the one repository is.
+// Repository returns the URL that contains the repository.
 func (s *OCIServer) Repository() string { return "oci://" + s.Listener.Addr().String() + "/charts" }
 
-// DigestOf is the digest of a content, as registries write it.
+// DigestOf returns the digest of the content, in the registries' format.
 func DigestOf(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
 
-// PushChart puts a chart under a tag as Helm does, beside its provenance, and returns the digest of the archive.
+// PushChart stores a chart under a tag as Helm does, with its provenance, and returns the digest of the archive.
 func (s *OCIServer) PushChart(t testing.TB, tag, mediaType string, archive []byte) string {
 	t.Helper()
 	s.push(t, tag, archive, "application/vnd.cncf.helm.config.v1+json",
@@ -51,7 +51,7 @@ func (s *OCIServer) PushChart(t testing.TB, tag, mediaType string, archive []byt
 	return DigestOf(archive)
 }
 
-// PushArtifact puts an archive under a tag as "flux push artifact" does, and returns the digest of its manifest.
+// PushArtifact stores an archive under a tag as "flux push artifact" does, and returns the digest of its manifest.
 func (s *OCIServer) PushArtifact(t testing.TB, tag, mediaType string, archive []byte) string {
 	t.Helper()
 	manifest := s.push(t, tag, archive, "application/vnd.cncf.flux.config.v1+json", layer(mediaType, archive))
@@ -81,8 +81,8 @@ func (s *OCIServer) push(t testing.TB, tag string, archive []byte, config string
 	return manifest
 }
 
-// Asked returns what was requested since the last call, such as "GET /v2/charts/web/tags/list".
-func (s *OCIServer) Asked() []string {
+// Requests returns the requests since the last call, such as "GET /v2/charts/web/tags/list".
+func (s *OCIServer) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := s.seen
@@ -120,7 +120,7 @@ func (s *OCIServer) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// tags are listed two at a time.
+// tags lists two tags per page.
 func (s *OCIServer) tags(w http.ResponseWriter, req *http.Request) {
 	var tags []string
 	for tag := range s.Manifests {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Hang answers with the beginning of something, then with something more each time until the client goes.
+// Hang answers with begin, then with each again and again until the client disconnects.
 func Hang(begin, each string) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		begin, each := begin, each
 		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 		if strings.HasPrefix(req.URL.Path, "/v2/") && begin != "" {
-			// To JSON, which registries speak, this says nothing.
+			// JSON ignores spaces.
 			begin, each = " ", strings.Repeat(" ", len(each))
 		}
 		_, _ = io.WriteString(w, begin)
@@ -27,7 +27,7 @@ func Hang(begin, each string) http.HandlerFunc {
 	}
 }
 
-// RedirectOnce redirects each request to the same path below /b, which next answers.
+// RedirectOnce redirects each request to the same path below /b, where next answers it.
 func RedirectOnce(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		if !strings.HasPrefix(req.URL.Path, "/b/") {

@@ -22,15 +22,15 @@ import (
 type SSHServer struct {
 	Address string
 	root    string
-	// Identity is the key that may read, and knownHosts is about the server's own.
+	// Identity is the private key that may read. KnownHosts is the known_hosts file with the server's key.
 	Identity, KnownHosts []byte
 	Config               *ssh.ServerConfig
 }
 
-// RepoURL is where the repository is served.
+// RepoURL returns the URL of the repository.
 func (s *SSHServer) RepoURL() string { return "ssh://git@" + s.Address + "/app.git" }
 
-// ServeSSH serves a repository by SSH.
+// ServeSSH serves a repository over SSH.
 func ServeSSH(t *testing.T, repo *GitRepo) *SSHServer {
 	t.Helper()
 	client, identity := NewSSHKey(t)
@@ -61,7 +61,7 @@ func ServeSSH(t *testing.T, repo *GitRepo) *SSHServer {
 	return s
 }
 
-// NewSSHKey returns a key, and its private part as OpenSSH writes it.
+// NewSSHKey returns a new key, and its private key in OpenSSH's format.
 func NewSSHKey(t *testing.T) (ssh.Signer, []byte) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -111,7 +111,7 @@ func (s *SSHServer) exec(channel ssh.Channel, requests <-chan *ssh.Request) {
 		cmd := exec.Command("git", "upload-pack", filepath.Join(s.root, path))
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
 		cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
-		// Not cmd.Stdin: the command's end would wait for the client's.
+		// Not cmd.Stdin, because cmd.Wait would wait for the end of the client's input.
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
 			return

@@ -1,4 +1,4 @@
-// Package sources has what tests of fetching share: the servers that sources are fetched from, and what is wanted of errors.
+// Package sources has helpers of tests of fetching: servers for all kinds of sources, and checks of errors.
 package sources
 
 import (
@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// WantError wants an error of a kind, which is nil for none, with a text in its message.
-func WantError(t testing.TB, err, kind error, says string) {
+// WantError fails unless err is of the kind, or nil for a nil kind, and its message contains the text.
+func WantError(t testing.TB, err, kind error, text string) {
 	t.Helper()
-	if !errors.Is(err, kind) || !strings.Contains(fmt.Sprint(err), says) {
-		t.Errorf("got %v (%T), want %v that says %q", err, err, kind, says)
+	if !errors.Is(err, kind) || !strings.Contains(fmt.Sprint(err), text) {
+		t.Errorf("got %v (%T), want %v with %q", err, err, kind, text)
 	}
 }
 
-// WantNoSecret looks for the secret in every form it is sent or shown in.
+// WantNoSecret fails if the error contains the secret, in any encoding in which it is sent or shown.
 func WantNoSecret(t testing.TB, err error, secret string) {
 	t.Helper()
 	shown := fmt.Sprintf("%v %+v %#v", err, err, err)
@@ -33,7 +33,7 @@ func WantNoSecret(t testing.TB, err error, secret string) {
 	}
 }
 
-// OnlyFile is the path of the one file that matches a pattern of filepath.Glob, in parts.
+// OnlyFile returns the path of the only file that matches the pattern of filepath.Glob, which is joined from parts.
 func OnlyFile(t testing.TB, parts ...string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(parts...))

@@ -1,4 +1,4 @@
-// Package steptest says in tests how a step ends, as the status of the object would report it.
+// Package steptest describes in tests how a step ends, as the object's status would report it.
 package steptest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// scope records nothing.
+// scope is an empty step.Scope.
 type scope struct{}
 
 // Record implements step.Scope.
@@ -28,9 +28,9 @@ func (scope) Record() {}
 // Summary implements step.Scope.
 func (scope) Summary() string { return "" }
 
-// Outcome says how a Reconcile ends whose step returned err: "done", "soon, after 2s", "skipped", or "waits", "stopped" or "failed" with
-// the reason and the message of the condition, such as "waits Deleting: waits for apps web, after 1s". "later steps run; " stands
-// before the end of a step that holds no later one up.
+// Outcome describes how a Reconcile ends if its step returns err: "done", "soon, after 2s", "skipped", or "waits", "stopped" or "failed" with
+// the reason and the message of the condition, such as "waits Deleting: waits for apps web, after 1s". It begins with "later steps run; " if
+// the Reconcile continues with the next step.
 func Outcome(t *testing.T, err error) string {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -13,26 +13,26 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// sight is what is in a namespace at a moment.
-type sight struct {
+// snapshot is the content of a namespace at one time.
+type snapshot struct {
 	apps map[string]*v1alpha1.App
 	maps map[string]corev1.ConfigMap
 	// revisions of each release, oldest first.
 	revisions map[string][]revision
 }
 
-// revision is what Helm's storage says of one.
+// revision is a release's revision in Helm's storage.
 type revision struct {
 	number        int
 	status, first string
-	// why is what was noted on its end.
+	// why is its description, in which Helm records how the action ended.
 	why string
 }
 
-// look sees releases before objects: what it finds done is done.
-func (k *killed) look() sight {
+// snapshot reads releases before objects, so the objects of an action that it finds finished are complete.
+func (k *killed) snapshot() snapshot {
 	k.t.Helper()
-	s := sight{apps: map[string]*v1alpha1.App{}, maps: map[string]corev1.ConfigMap{}, revisions: map[string][]revision{}}
+	s := snapshot{apps: map[string]*v1alpha1.App{}, maps: map[string]corev1.ConfigMap{}, revisions: map[string][]revision{}}
 	apps, secrets, maps := &v1alpha1.AppList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}
 	for _, list := range []client.ObjectList{apps, secrets, maps} {
 		if err := k.List(k.t.Context(), list, client.InNamespace(k.namespace)); err != nil {
@@ -56,7 +56,7 @@ func (k *killed) look() sight {
 	return s
 }
 
-// revision decodes a record as Helm wrote it: JSON, zipped, as text.
+// revision decodes a record of Helm: JSON, compressed with gzip, in base64.
 func (k *killed) revision(secret corev1.Secret) revision {
 	k.t.Helper()
 	unzipped, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(secret.Data["release"])))
