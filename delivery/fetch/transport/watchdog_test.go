@@ -154,11 +154,6 @@ func TestOutsideOfAFetchNothingIsLimited(t *testing.T) {
 
 // TestAServerThatStopsIsNotWaitedFor goes through a client: both the head and the body of an answer are watched.
 func TestAServerThatStopsIsNotWaitedFor(t *testing.T) {
-	server := record(t, httptest.NewServer)
-	client, err := NewClient(loopback, Auth{}, server.origin(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	brief := Timeouts{Whole: time.Minute, Answer: 50 * time.Millisecond, Stall: 50 * time.Millisecond}
 	for name, tc := range map[string]struct {
 		begin string
@@ -168,6 +163,11 @@ func TestAServerThatStopsIsNotWaitedFor(t *testing.T) {
 		"within the answer": {"beginning", "the server sent nothing more for the limit of 50ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			server := record(t, httptest.NewServer)
+			client, err := NewClient(loopback, Auth{}, server.origin(t))
+			if err != nil {
+				t.Fatal(err)
+			}
 			server.answer = func(w http.ResponseWriter, req *http.Request) {
 				if tc.begin != "" {
 					_, _ = io.WriteString(w, tc.begin)
@@ -175,7 +175,7 @@ func TestAServerThatStopsIsNotWaitedFor(t *testing.T) {
 				}
 				<-req.Context().Done()
 			}
-			_, err := Within(t.Context(), brief, func(ctx context.Context) (string, error) {
+			_, err = Within(t.Context(), brief, func(ctx context.Context) (string, error) {
 				body, err := GetBody(ctx, client, Auth{}, server.mustParse("/"), "a file")
 				if err != nil {
 					return "", err
