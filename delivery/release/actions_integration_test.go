@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestANewerInputEndsAWait(t *testing.T) {
+func TestANewerInputCancelsAWait(t *testing.T) {
 	tm := newTeam(t)
 	never := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/deployment.yaml": strings.Replace(web(nil)["templates/deployment.yaml"], "replicas: 0", "replicas: 1", 1)})))
 	never.Actions.Wait, never.Timeout = true, time.Minute
@@ -43,7 +43,7 @@ func TestANewerInputEndsAWait(t *testing.T) {
 	}
 }
 
-func TestTests(t *testing.T) {
+func TestChartTestsAreRunAndReported(t *testing.T) {
 	hook := func(object string) string {
 		return strings.Replace(object, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: test\n", 1)
 	}
@@ -97,7 +97,7 @@ func TestTests(t *testing.T) {
 	}
 }
 
-func TestTestsThatTheWorldPreventsArePaused(t *testing.T) {
+func TestChartTestsThatTheAPIServerPreventsAreRetriedWithBackoff(t *testing.T) {
 	tm := newTeam(t)
 	tm.now = func() time.Time { return noon }
 	tm.restart("me")
@@ -238,7 +238,7 @@ func TestAFormerReleaseOfWhichTheHistoryIsKeptIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAHeldRemovalAsksOnlyForWhatIsLeft(t *testing.T) {
+func TestAHeldRemovalReadsOnlyRemainingObjects(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.good("blue")
 	tm.deploy(r)

@@ -57,7 +57,7 @@ spec:
 
 func allAt(v string) string { return four(v, v, v, v) }
 
-// cluster is a client as an action has it.
+// cluster returns a client as an action uses it.
 func (t *team) cluster() *cluster.Client {
 	t.Helper()
 	conn, err := t.dial(t.request(nil))
@@ -156,7 +156,7 @@ func TestRequestsOfAnUpdate(t *testing.T) {
 	}
 }
 
-// live returns what the cluster has of the objects, without what differs between two namespaces and two moments.
+// live returns the objects as they are in the cluster, without the fields that always differ between two namespaces or two times.
 func (t *team) live(manifest string) []map[string]any {
 	t.Helper()
 	c := t.cluster()
@@ -190,7 +190,7 @@ func (t *team) live(manifest string) []map[string]any {
 	return out
 }
 
-func TestLeavesWhatHelmLeaves(t *testing.T) {
+func TestUpdateKeepsTheFieldsThatHelmKeeps(t *testing.T) {
 	before := allAt("1")
 	after := strings.Replace(allAt("2"), "image: \"web:v1\", resources: {limits: {cpu: \"1\"}}", "image: \"web:v2\", env: [{name: A, value: b}]", 1)
 	ways := map[string]func(*team) kube.Interface{
@@ -232,7 +232,7 @@ func TestLeavesWhatHelmLeaves(t *testing.T) {
 	}
 }
 
-func TestWhatExistsAlready(t *testing.T) {
+func TestExistingObjectsAreAdoptedOrRefused(t *testing.T) {
 	claimed := func(release string) map[string]string {
 		return map[string]string{cluster.NameAnnotation: release, cluster.NamespaceAnnotation: "*"}
 	}
@@ -282,7 +282,7 @@ func TestWhatExistsAlready(t *testing.T) {
 	}
 }
 
-func TestAHookThatIsLeftOver(t *testing.T) {
+func TestALeftoverHookIsNamedInTheError(t *testing.T) {
 	tm := newTeam(t)
 	for i, want := range []string{"", "ConfigMap/a exists: an earlier run left this hook, and its helm.sh/hook-delete-policy keeps it"} {
 		c := tm.cluster()
@@ -300,7 +300,7 @@ func TestAHookThatIsLeftOver(t *testing.T) {
 	}
 }
 
-func TestImmutable(t *testing.T) {
+func TestImmutableFields(t *testing.T) {
 	fixed := configMap + "immutable: true\ndata: {a: \"1\"}\n"
 	tests := map[string]struct {
 		after    string
@@ -353,7 +353,7 @@ func TestUnknownFields(t *testing.T) {
 	}
 }
 
-// scale sets the replicas as an autoscaler does.
+// scale sets the replicas through the scale subresource, as an autoscaler does.
 func (t *team) scale(replicas int32) {
 	t.Helper()
 	to := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: t.namespace}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
@@ -391,7 +391,7 @@ func TestAnUpgradeDoesNotFightAnAutoscaler(t *testing.T) {
 	}
 }
 
-func TestWhatLeavesTheChart(t *testing.T) {
+func TestObjectsThatLeaveTheChartAreDeleted(t *testing.T) {
 	named := func(name, more string) string {
 		return "---\n" + strings.Replace(configMap, "name: a", "name: "+name+more, 1)
 	}
@@ -441,7 +441,7 @@ func TestWaitNamesWhatIsNotReady(t *testing.T) {
 	}
 }
 
-func TestAHookSaysWhy(t *testing.T) {
+func TestAFailedHookNamesItsReason(t *testing.T) {
 	tm := newTeam(t)
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: {}}

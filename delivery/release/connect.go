@@ -36,7 +36,7 @@ func (e *Engine) records(conn *cluster.Connection, req Request, memory *records.
 	return records.NewStore(conn.Secrets, req.key(), memory, e.opts.Now)
 }
 
-// explainer says what ails the request's objects; nil when nobody can.
+// explainer explains why objects of the request are not ready; nil when Options.Explain is.
 func (e *Engine) explainer(req Request) func(context.Context, *unstructured.Unstructured) string {
 	if e.opts.Explain == nil {
 		return nil
@@ -47,7 +47,7 @@ func (e *Engine) explainer(req Request) func(context.Context, *unstructured.Unst
 	}
 }
 
-// impersonated is how the API server is reached as the request's user, through the fence of the action if there is one.
+// impersonated returns the configuration of a client that acts as the request's user, through the fence of the action if there is one.
 func (e *Engine) impersonated(req Request) *rest.Config {
 	config := rest.CopyConfig(e.opts.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: req.User}
@@ -58,8 +58,8 @@ func (e *Engine) impersonated(req Request) *rest.Config {
 	return config
 }
 
-// Refresh has discovery, the mapper and the capabilities asked for anew when they are next needed. It is to be called
-// when kinds came or went: CustomResourceDefinitions or APIServices changed. It makes no request.
+// Refresh makes the next action read discovery, the mapper and the capabilities anew. Call it when kinds were added or removed:
+// CustomResourceDefinitions or APIServices changed. It makes no request.
 func (e *Engine) Refresh() { e.kinds.Refresh() }
 
 func (e *Engine) logf(format string, args ...any) {
@@ -68,8 +68,8 @@ func (e *Engine) logf(format string, args ...any) {
 	}
 }
 
-// index returns the release's history from the metadata of its records, corrected by what this process itself wrote a
-// moment ago. It costs no request where Options.Records is set.
+// index returns the release's history from the metadata of its records, corrected by what this process wrote itself just now. It costs no
+// request when Options.Records is set.
 func (e *Engine) index(ctx context.Context, req Request) (decide.State, error) {
 	read := e.opts.Records
 	if read == nil {
@@ -98,7 +98,7 @@ func (e *Engine) lister(req Request) func(context.Context, string, string) ([]me
 	}
 }
 
-// payload reads one revision, of which nothing is remembered.
+// payload reads one revision and caches nothing of it.
 func (e *Engine) payload(ctx context.Context, conn *cluster.Connection, req Request, number int) (*helm.Release, error) {
 	rel, _, err := e.records(conn, req, &records.Memo{}).Read(ctx, number)
 	return rel, err

@@ -19,34 +19,34 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// step is the next thing wanted of a release; the first is its installation.
+// step is the next wanted state of a release; the first one is its installation.
 type step struct {
-	// chart is the folder of the sample that holds the chart of this step; empty when there is but one.
+	// chart is the folder of the sample that has the chart of this step; empty when there is only one.
 	chart  string
 	values string
-	// before is done by hand on both sides, person only on the side of the helm command.
+	// before changes both sides by hand, person only the side of the helm command.
 	before, person func(*side)
-	// fails: neither can do it.
+	// fails: both sides must fail.
 	fails bool
-	// actions are other than the default, and flags what the helm command calls it.
+	// actions change the defaults; flags are the same changes for the helm command.
 	actions func(*v1alpha1.HelmActions)
 	flags   []string
-	// tested: the chart's tests are run afterwards, too.
+	// tested: the chart's tests run afterwards.
 	tested bool
-	// tried: kubeop records a failed revision, and leaves what that made, where helm has refused before. It finds out that an
-	// object exists when it creates it; helm asks for every object first, one request each.
+	// tried: kubeop records a failed revision, and keeps what it made, where helm refuses before it writes. kubeop finds out that an object
+	// exists when it creates it; helm reads every object first, with one request each.
 	tried bool
 }
 
-// sample is what happens to a chart. Without steps it is installed and upgraded with one value.
+// sample is a chart and the steps that are taken with it. Without steps it is installed and upgraded with one value.
 type sample struct {
 	steps []step
-	// folder of testdata/charts; empty when it is called as the sample is. Or files that are made for it.
+	// folder of testdata/charts; empty when it has the name of the sample. files are generated instead.
 	folder string
 	files  func(*testing.T) fs.FS
 	// kinds: the chart brings CustomResourceDefinitions.
 	kinds bool
-	// more: kubeop has more revisions, because of a step that was tried.
+	// more: kubeop has more revisions, because of a tried step.
 	more bool
 }
 
@@ -115,12 +115,12 @@ var corpus = map[string]sample{
 	"unknown-fields":         {},
 	"unknown-fields-ignored": {folder: "unknown-fields", steps: []step{{actions: ignoreFields, flags: []string{"--disable-openapi-validation"}}}},
 
-	// Too large or binary, so they are made here.
+	// Too large or binary, so they are generated.
 	"huge":              {files: huge},
 	"subcharts-archive": {files: archives},
 }
 
-// TestCorpus does the same to a release with kubeop and with the helm command, and compares all that is there afterwards.
+// TestCorpus takes the same steps with kubeop and with the helm command, and compares everything that exists afterwards.
 func TestCorpus(t *testing.T) {
 	helm := newCommand(t)
 	role := &rbacv1.ClusterRole{
@@ -166,7 +166,7 @@ func (c sample) source(t *testing.T, name string) fs.FS {
 	return os.DirFS(filepath.Join("testdata/charts", cmp.Or(c.folder, name)))
 }
 
-// advance takes a step on both sides and compares; where one has more revisions, the objects alone.
+// advance takes a step on both sides and compares them; where one side has more revisions, only the objects.
 func advance(number int, st step, all []*side, more bool) {
 	t := all[0].T
 	t.Helper()
@@ -202,13 +202,13 @@ dotted.key: {a: 1}
 new: {deep: {er: true}}
 `
 
-// helmsMarks are what Helm looks for on an object before it adopts it.
+// helmsMarks sets the metadata that Helm requires of an object before it adopts it.
 func helmsMarks(s *side, c *corev1.ConfigMap) {
 	c.Labels = map[string]string{cluster.ManagedByLabel: cluster.ManagedByHelm}
 	c.Annotations = map[string]string{cluster.NameAnnotation: "web", cluster.NamespaceAnnotation: s.namespace}
 }
 
-// given makes the ConfigMap "given".
+// given creates the ConfigMap "given".
 func given(mark func(*side, *corev1.ConfigMap)) func(*side) {
 	return func(s *side) {
 		s.Helper()
@@ -222,7 +222,7 @@ func given(mark func(*side, *corev1.ConfigMap)) func(*side) {
 	}
 }
 
-// edit does by hand what autoscalers, operators and people do to objects.
+// edit changes objects as autoscalers, operators and people do.
 func edit(s *side) {
 	s.Helper()
 	changed := s.configMap("changed")
@@ -256,7 +256,7 @@ func createKinds(a *v1alpha1.HelmActions) {
 	a.Install.CRDs, a.Upgrade.CRDs = v1alpha1.CRDsCreate, v1alpha1.CRDsCreate
 }
 
-// withTests: a release whose tests fail stays a good one, as with helm.
+// withTests runs the tests and ignores their failures, as helm does.
 func withTests(a *v1alpha1.HelmActions) { a.Test.Enable, a.Test.IgnoreFailures = true, true }
 
 func ignoreFields(a *v1alpha1.HelmActions) {
@@ -272,7 +272,7 @@ func withoutHooks(a *v1alpha1.HelmActions) {
 	a.Install.DisableHooks, a.Upgrade.DisableHooks, a.Uninstall.DisableHooks = true, true, true
 }
 
-// replaceKinds is what a person does with kubectl before an upgrade: helm never touches a kind that is there.
+// replaceKinds replaces definitions before an upgrade, as a person does with kubectl: helm never changes an existing kind.
 func replaceKinds(s *side) {
 	s.Helper()
 	for _, file := range s.read("v2/crds") {
@@ -286,7 +286,7 @@ func replaceKinds(s *side) {
 	}
 }
 
-// removeImmutable makes way for what cannot be changed; no flag of helm 3 does.
+// removeImmutable deletes an object that cannot be changed; no flag of helm 3 does that.
 func removeImmutable(s *side) {
 	s.Helper()
 	background := metav1.DeletePropagationBackground
@@ -298,7 +298,7 @@ func removeImmutable(s *side) {
 	}
 }
 
-// huge is as large as Helm's record of it lets it be.
+// huge is a chart as large as Helm's record of it may be.
 func huge(*testing.T) fs.FS {
 	return sources.ChartFolder(map[string]string{
 		"noise": noise(740 << 10),
@@ -312,7 +312,7 @@ data: {changed: {{ $.Values.changed | default false | quote }}, noise: {{ $.File
 `})
 }
 
-// archives is a chart with its subcharts packed, one of them with a packed one of its own.
+// archives is a chart with packed subcharts, one of which has a packed subchart itself.
 func archives(t *testing.T) fs.FS {
 	config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Chart.Name }}}\ndata:\n  changed: {{ .Values.global.changed | quote }}\n"
 	inner := string(sources.ChartArchive(t, "inner", map[string]string{"Chart.yaml": "apiVersion: v2\nname: inner\nversion: 3.0.0\n", "templates/a.yaml": config}))

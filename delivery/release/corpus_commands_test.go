@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHelmsOwnCommands reads and changes a release of kubeop's with every command of helm's, as if helm had made it.
+// TestHelmsOwnCommands runs every command of helm on a release of kubeop, as if helm had made it.
 func TestHelmsOwnCommands(t *testing.T) {
 	helm := newCommand(t)
 	for name, first := range map[string]step{"notes": {}, "reference": {}, "hooks-events": {}} {
@@ -47,13 +47,13 @@ var (
 	ages       = regexp.MustCompile(`\b\d+(m?s|m\d+s|m)\b`)
 	clusterIPs = regexp.MustCompile(`\b10\.\d+\.\d+\.\d+\b`)
 	blanks     = regexp.MustCompile(`[ \t]+`)
-	// separated is how kubeop's records write a hook: with a separator that helm puts there once more.
+	// separated matches a hook in kubeop's records: helm prints its separator once more.
 	separated = regexp.MustCompile(`(?m)^(# Source: .*\n)---\n`)
-	// ownLabels are what kubeop's records carry besides; `helm get metadata` shows it.
+	// ownLabels matches the labels that only kubeop's records have; `helm get metadata` shows them.
 	ownLabels = regexp.MustCompile(`(?m)^LABELS:.*$`)
 )
 
-// says is what the command prints, without what differs between any two releases.
+// says returns the output of the command without what differs between any two releases.
 func (s *side) says(command string) []string {
 	s.Helper()
 	args := strings.Fields(strings.ReplaceAll(command, "CHART", s.charts))

@@ -22,13 +22,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// uncompared kinds are written by the cluster for itself, under generated names.
+// uncompared kinds are created by the cluster itself, under generated names.
 var uncompared = map[string]bool{
 	"events": true, "events.events.k8s.io": true, "leases.coordination.k8s.io": true,
 	"endpoints": true, "endpointslices.discovery.k8s.io": true, "controllerrevisions.apps": true,
 }
 
-// alike compares what two sides have read. Kubernetes' own controllers need a moment, so a difference counts when it lasts.
+// alike compares what was read of two sides. Kubernetes' own controllers take some time, so only a lasting difference counts.
 func alike(what string, all []*side, read func(*side) any) {
 	kubeop, person := all[0], all[1]
 	kubeop.Helper()
@@ -42,7 +42,7 @@ func alike(what string, all []*side, read func(*side) any) {
 	kubeop.Errorf("%s (-helm +kubeop):\n%s", what, diff)
 }
 
-// fields are those of a value by their path, with the namespace's name, wherever it is, replaced.
+// fields maps paths to the fields of a value, with the namespace's name replaced everywhere.
 func (s *side) fields(value any) map[string]string {
 	s.Helper()
 	out := map[string]string{}
@@ -50,7 +50,7 @@ func (s *side) fields(value any) map[string]string {
 	return out
 }
 
-// replaced is a value with words replaced wherever they are.
+// replaced returns a value with words replaced everywhere.
 func (s *side) replaced(value any, words []string) (out any) {
 	s.Helper()
 	data, err := json.Marshal(value)
@@ -86,8 +86,8 @@ func flatten(path string, value any, into map[string]string) {
 	}
 }
 
-// objects are all objects of the namespace by kind and name, and the kinds that are its own: without Helm's records and what
-// Kubernetes' controllers made of the others.
+// objects returns all objects of the namespace by kind and name, and the kinds in its own group, without Helm's records and without what
+// Kubernetes' controllers made from the others.
 func (s *side) objects() any {
 	s.Helper()
 	all := s.kinds(s.Context())
@@ -95,7 +95,7 @@ func (s *side) objects() any {
 		all = append(all, s.listed(kind)...)
 	}
 	out := map[string]any{}
-	var chosen []string // names and UIDs that the API server chose, each followed by what stands for it
+	var chosen []string // names and UIDs that the API server chose, each followed by its replacement
 	for i := range all {
 		u := &all[i]
 		record := u.GetKind() == "Secret" && u.Object["type"] == "helm.sh/release.v1"
@@ -115,8 +115,8 @@ func (s *side) objects() any {
 	return s.replaced(out, chosen)
 }
 
-// unmark takes Helm's marks from a definition: kubeop puts them on those of crds/, too, so that no chart changes what another
-// brought. It is the one thing that it adds to what `helm` installs.
+// unmark removes Helm's labels from a definition. kubeop sets them also on definitions of crds/, so that no chart changes what another one
+// installed. Nothing else is added to what `helm` installs.
 func unmark(u *unstructured.Unstructured) {
 	if u.GetKind() != "CustomResourceDefinition" {
 		return
@@ -132,7 +132,7 @@ func unmark(u *unstructured.Unstructured) {
 	}
 }
 
-// without deletes names from in[outer][inner], and what is empty then.
+// without deletes names from in[outer][inner], and the maps that are empty then.
 func without(in map[string]any, outer, inner string, names ...string) {
 	middle, _ := in[outer].(map[string]any)
 	last, ok := middle[inner].(map[string]any)
@@ -150,7 +150,7 @@ func without(in map[string]any, outer, inner string, names ...string) {
 	}
 }
 
-// resources are the kinds of namespaced objects, without those that other cases brought.
+// resources returns the kinds of namespaced objects, except those that other cases installed.
 func (s *side) resources() []schema.GroupVersionResource {
 	s.Helper()
 	lists, err := s.admin.Discovery().ServerPreferredNamespacedResources()
@@ -183,7 +183,7 @@ func (s *side) listed(kind schema.GroupVersionResource) []unstructured.Unstructu
 	}
 	raw, err := s.admin.CoreV1().RESTClient().Get().AbsPath(path...).DoRaw(s.Context())
 	if apierrors.IsNotFound(err) {
-		return nil // The kind went a moment ago.
+		return nil // The kind was deleted just now.
 	}
 	var list unstructured.UnstructuredList
 	if err == nil {
@@ -195,7 +195,7 @@ func (s *side) listed(kind schema.GroupVersionResource) []unstructured.Unstructu
 	return list.Items
 }
 
-// kinds are the CustomResourceDefinitions of the namespace's own group.
+// kinds returns the CustomResourceDefinitions in the namespace's own group.
 func (s *side) kinds(ctx context.Context) []unstructured.Unstructured {
 	s.Helper()
 	var list unstructured.UnstructuredList
@@ -211,7 +211,7 @@ func (s *side) kinds(ctx context.Context) []unstructured.Unstructured {
 	})
 }
 
-// normalize removes what no two objects have in common. All else has to be equal, managed fields and generation included.
+// normalize removes what always differs between two objects. Everything else has to be equal, managed fields and generation included.
 func normalize(u *unstructured.Unstructured) {
 	delete(u.Object, "status")
 	metadata := u.Object["metadata"].(map[string]any)
@@ -233,7 +233,7 @@ func normalize(u *unstructured.Unstructured) {
 	}
 }
 
-// withoutAddresses removes what the API server chose for a Service.
+// withoutAddresses removes the fields of a Service that the API server chose.
 func withoutAddresses(spec map[string]any) {
 	if spec["clusterIP"] != corev1.ClusterIPNone {
 		delete(spec, "clusterIP")
@@ -245,8 +245,8 @@ func withoutAddresses(spec map[string]any) {
 	}
 }
 
-// status is what `helm status` reads from the newest record: all that `helm get` shows, too. Manifests are compared as
-// objects, because kubeop writes them anew when it has checked them.
+// status returns what `helm status` reads from the newest record, which is everything that `helm get` shows. Manifests are compared as
+// objects, because kubeop formats them anew after checking them.
 func (s *side) status() any {
 	s.Helper()
 	var r map[string]any
@@ -271,10 +271,10 @@ func (s *side) status() any {
 	return r
 }
 
-// why a revision failed kubeop says in its own words: testdata/messages.golden holds them.
+// kubeop has its own texts for why a revision failed; testdata/messages.golden lists them.
 var why = regexp.MustCompile(`(?s)failed: .*`)
 
-// ran are the hooks in the order they were run.
+// ran returns the hooks in the order in which they ran.
 func ran(hooks []any) []string {
 	names := map[string]string{}
 	for i, h := range hooks {
@@ -307,7 +307,7 @@ func (s *side) parsed(recorded any) any {
 	return out
 }
 
-// history is what `helm history` reads.
+// history returns what `helm history` reads.
 func (s *side) history() any {
 	s.Helper()
 	var revisions []map[string]any

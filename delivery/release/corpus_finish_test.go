@@ -21,11 +21,11 @@ func adminClient(t *testing.T) kubernetes.Interface {
 	return c
 }
 
-// endsLabel says how a Job or Pod of a chart ends: "well" or "badly". No node runs them, and their spec.managedBy or
+// endsLabel says how a Job or Pod of a chart ends: "well" or "badly". There is no node to run them, and spec.managedBy or
 // spec.schedulerName keeps Kubernetes' own controllers away.
 const endsLabel = "ends"
 
-// finish ends Jobs and Pods as soon as they are there.
+// finish ends Jobs and Pods as soon as they exist.
 func finish(ctx context.Context, admin kubernetes.Interface) {
 	which := metav1.ListOptions{LabelSelector: endsLabel}
 	for ctx.Err() == nil {
@@ -58,7 +58,7 @@ func finishSeen(ctx context.Context, admin kubernetes.Interface, jobs, pods watc
 		if event.Type != watch.Added {
 			continue
 		}
-		// One that was deleted meanwhile needs no end; any other error shows as a hook that does not end.
+		// An object that is already deleted needs no end; any other error shows as a hook that does not end.
 		switch o := event.Object.(type) {
 		case *batchv1.Job:
 			o.Status = jobEnd(o.Labels[endsLabel] == "well")

@@ -59,7 +59,7 @@ func newCommand(t *testing.T) *command {
 
 func (c *command) kubeconfig() string { return filepath.Join(c.home, "kubeconfig") }
 
-// run is helm run by the namespace's deployer, who is also whom the engine impersonates.
+// run runs helm as the namespace's deployer, which the engine impersonates as well.
 func (c *command) run(t *testing.T, namespace string, args ...string) (out string, err error) {
 	t.Helper()
 	args = append(args, "--namespace", namespace, "--kube-as-user", deployer(namespace), "--kubeconfig", c.kubeconfig())
@@ -72,7 +72,7 @@ func (c *command) run(t *testing.T, namespace string, args ...string) (out strin
 	return string(stdout), err
 }
 
-// ask is run with JSON for an answer.
+// ask runs helm and decodes its JSON output.
 func (c *command) ask(t *testing.T, namespace string, into any, args ...string) error {
 	t.Helper()
 	out, err := c.run(t, namespace, append(args, "-o", "json")...)
@@ -82,22 +82,21 @@ func (c *command) ask(t *testing.T, namespace string, into any, args ...string) 
 	return json.Unmarshal([]byte(out), into)
 }
 
-// side is one of the two namespaces of a case: in one kubeop keeps the release, in the other a person with helm.
+// side is one of the two namespaces of a case: kubeop manages the release in one, a person with helm in the other.
 type side struct {
 	*team
 	*command
 	person bool
-	// charts is a copy of the case's folder, in which the API group team.example.com has become the namespace's own.
+	// charts is a copy of the case's folder, in which the API group team.example.com is replaced by the namespace's own.
 	charts string
 }
 
-// sampleGroup is what the charts call the API group of their own kinds. Kinds are the whole cluster's, so each namespace
-// gets a group of its own.
+// sampleGroup is the API group of the charts' own kinds. Kinds belong to the whole cluster, so each namespace gets its own group.
 const sampleGroup = "team.example.com"
 
 func (s *side) group() string { return s.namespace + ".example.com" }
 
-// sides returns two namespaces, both with the same files in reach and the same rights for their deployers.
+// sides returns two namespaces that use the same files and give their deployers the same rights.
 func sides(t *testing.T, c *command, files fs.FS) []*side {
 	t.Helper()
 	kubeop := newTeam(t)
@@ -136,7 +135,7 @@ func bind(tm *team, name, role string) {
 	}
 }
 
-// allowKinds lets the deployer bring kinds to the cluster and use them; they go with the test.
+// allowKinds lets the deployer install and use kinds; they are deleted at the end of the test.
 func (s *side) allowKinds() {
 	s.Helper()
 	bind(s.team, "own-kinds", "cluster-admin")
@@ -182,7 +181,7 @@ func (s *side) copy(files fs.FS) {
 	}
 }
 
-// apply brings the release to a step, and returns why that did not work.
+// apply takes a step with the release, and returns its error.
 func (s *side) apply(number int, st step) error {
 	s.Helper()
 	if st.before != nil {
@@ -199,7 +198,7 @@ func (s *side) apply(number int, st step) error {
 	return out.Failed
 }
 
-// wanted is what kubeop is asked for.
+// wanted returns the request for a step.
 func (s *side) wanted(st step, values string) Request {
 	s.Helper()
 	dir := filepath.Join(s.charts, st.chart)
@@ -214,7 +213,7 @@ func (s *side) wanted(st step, values string) Request {
 	return r
 }
 
-// helmApply is the same by the helm command, which like kubeop forgets the values of the revision before.
+// helmApply takes the same step with the helm command. Like kubeop it does not reuse the values of the revision before.
 func (s *side) helmApply(number int, st step, values string) error {
 	s.Helper()
 	file := filepath.Join(s.TempDir(), "values.yaml")
@@ -233,7 +232,7 @@ func (s *side) helmApply(number int, st step, values string) error {
 	return err
 }
 
-// check holds what the platform's policy holds, and stamps nothing: what is stamped would be the only difference.
+// check enforces the platform's policy and adds no labels, which would be the only difference.
 func (s *side) check(objects []*unstructured.Unstructured) error {
 	scope := func(kind schema.GroupVersionKind) (bool, error) {
 		m, err := s.mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -265,7 +264,7 @@ func (s *side) remove(last step) {
 	}
 }
 
-// test runs the chart's tests, whose outcome the records tell.
+// test runs the chart's tests; the records have the result.
 func (s *side) test(st step) {
 	s.Helper()
 	if s.person {
@@ -279,7 +278,7 @@ func (s *side) test(st step) {
 	s.settle(r)
 }
 
-// configure asks for Helm actions other than the default. Nothing is tried twice or mended, as helm does neither.
+// configure sets Helm actions other than the default. Nothing is retried or remediated, because helm does neither.
 func configure(r *Request, change func(*v1alpha1.HelmActions)) {
 	r.Actions.Remediation = v1alpha1.HelmRemediation{Retries: new(int32), Strategy: v1alpha1.RemediationNone}
 	if change != nil {
@@ -304,7 +303,7 @@ func (s *side) read(folder string) (texts []string) {
 	return texts
 }
 
-// replace creates a kind or brings it to what it should be.
+// replace creates a kind or updates it.
 func (s *side) replace(crd *unstructured.Unstructured) {
 	s.Helper()
 	const all = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

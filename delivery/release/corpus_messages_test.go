@@ -23,11 +23,11 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/messages.golden anew")
 
-// Classes of what is wrong with a chart.
+// Classes of what can be wrong with a chart.
 const (
-	isRendering = "rendering" // ErrRender: another chart or other values are needed
-	isRefused   = "refused"   // *NotAllowed: the platform does not let an app do it
-	isFailed    = "failed"    // the API server or a hook said no, which it may not the next time
+	isRendering = "rendering" // ErrRender: only another chart or other values help
+	isRefused   = "refused"   // *NotAllowed: the platform does not allow it to an app
+	isFailed    = "failed"    // the API server or a hook failed, which may succeed the next time
 )
 
 // templateOf is a template with one object.
@@ -43,13 +43,13 @@ func inTemplate(text string) map[string]string { return map[string]string{"templ
 
 const roleRest = "metadata: {name: web}\nrules: []\n"
 
-// bad are charts that cannot be installed. What is said of each is in testdata/messages.golden.
+// bad are charts that cannot be installed. testdata/messages.golden has the message about each.
 var bad = map[string]struct {
 	files  map[string]string
 	values string
 	before func(*side)
 	class  string
-	// world: it is the world's fault.
+	// world: the environment is the cause.
 	world bool
 }{
 	"Chart.yaml missing":            {files: map[string]string{"Chart.yaml": ""}, class: isRendering},
@@ -116,7 +116,7 @@ func ending(kind, how string) string {
 	return templateOf("batch/v1", kind, metadata+"spec: {managedBy: example.com/test, template: {spec: "+pod+"}}\n")
 }
 
-// noRoom leaves no room for a ConfigMap, as soon as its controller has counted.
+// noRoom fills the quota of ConfigMaps, as soon as its controller has counted.
 func noRoom(s *side) {
 	s.Helper()
 	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
@@ -129,7 +129,7 @@ func noRoom(s *side) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		// The cluster's own ConfigMap is the one that is used.
+		// The cluster's own ConfigMap is the one that counts.
 		if used := counted.Status.Used["count/configmaps"]; used.Value() == 1 {
 			return
 		}
@@ -138,7 +138,7 @@ func noRoom(s *side) {
 	s.Fatal("nobody counts for the quota")
 }
 
-// TestMessages holds what people are told of a chart that cannot be installed, word by word.
+// TestMessages compares every message about a chart that cannot be installed with the golden file.
 func TestMessages(t *testing.T) {
 	const golden = "testdata/messages.golden"
 	want := messagesOf(t, golden)

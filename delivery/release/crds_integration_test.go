@@ -92,7 +92,7 @@ func (t *team) crd(name string) (*unstructured.Unstructured, error) {
 	return live, err
 }
 
-// definition says where a definition is, as the deployer sees it.
+// definition returns where a definition is stored, as the deployer sees it.
 func (t *team) definition(name string) (*resource.Info, error) {
 	text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + "}\n"
 	list, err := t.cluster().Build(strings.NewReader(text), false)
@@ -188,8 +188,8 @@ func TestCRDsPolicies(t *testing.T) {
 	}
 }
 
-// TestForeignDefinitionsStay has a chart bring a definition that others made, by hand, as another release or as an app of the
-// same name in another project.
+// TestForeignDefinitionsStay: a chart contains a definition that others made, by hand, as another release or as an app of the same name in
+// another project.
 func TestForeignDefinitionsStay(t *testing.T) {
 	tm := newTeam(t)
 	tm.mayDefine()
@@ -246,7 +246,7 @@ func TestForeignDefinitionsStay(t *testing.T) {
 	}
 }
 
-// TestForceDeletesNoDefinition has a chart bring a change that the API server refuses for good.
+// TestForceDeletesNoDefinition: a chart contains a change that the API server always refuses.
 func TestForceDeletesNoDefinition(t *testing.T) {
 	tm := newTeam(t)
 	tm.mayDefine()
@@ -278,9 +278,9 @@ func TestForceDeletesNoDefinition(t *testing.T) {
 	}
 }
 
-// TestAHookDeletesNothingOfEverybodys has a chart's hook carry the name of a cluster-scoped object that administrators made.
-// Helm deletes what has a hook's name before it creates the hook.
-func TestAHookDeletesNothingOfEverybodys(t *testing.T) {
+// A chart's hook has the name of a cluster-scoped object that administrators made. Helm deletes an object with a hook's name before it
+// creates the hook.
+func TestAHookDeletesNoClusterScopedObjectOfOthers(t *testing.T) {
 	tm := newTeam(t)
 	tm.mayDefine()
 	classes := tm.admin.SchedulingV1().PriorityClasses()
@@ -309,7 +309,7 @@ func TestAHookDeletesNothingOfEverybodys(t *testing.T) {
 	}
 }
 
-// asked lists the paths that were asked for.
+// asked lists the paths that were requested.
 type asked struct {
 	mu    sync.Mutex
 	paths []string
@@ -328,7 +328,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestCapabilitiesAreAskedForOnce(t *testing.T) {
+func TestCapabilitiesAreRequestedOnce(t *testing.T) {
 	t.Parallel()
 	var all asked
 	config := rest.CopyConfig(env.Config)

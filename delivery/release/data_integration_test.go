@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// dataClaim holds data, for it names a volume, and says nothing of helm.sh/resource-policy, as in a revision that a person made.
+// dataClaim holds data, because it names a volume. It has no helm.sh/resource-policy, as in a revision that a person made.
 const dataClaim = `apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: data}
@@ -38,7 +38,7 @@ spec:
     spec: {containers: [{name: db, image: "db:1"}]}
 `
 
-// claimHook is the claim as a hook that Helm deletes before it makes it, which is the default.
+// claimHook is the claim as a hook that Helm deletes before it creates it, which is the default.
 var claimHook = strings.Replace(dataClaim, "name: data", "name: data, annotations: {helm.sh/hook: 'pre-install,pre-upgrade'}", 1)
 
 // claim returns the UID of the claim data.
@@ -54,7 +54,7 @@ func (t *team) claim() types.UID {
 	return c.UID
 }
 
-// releaseByHand upgrades the release as a person does.
+// releaseByHand upgrades the release with Helm, as a person does.
 func (t *team) releaseByHand(files map[string]string) {
 	t.Helper()
 	t.catchUp()
@@ -68,7 +68,7 @@ func (t *team) releaseByHand(files map[string]string) {
 	t.catchUp()
 }
 
-// makeData makes the claim by hand, maybe as an object's.
+// makeData creates the claim by hand, optionally with owners.
 func (t *team) makeData(owners ...metav1.OwnerReference) types.UID {
 	t.Helper()
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", OwnerReferences: owners}, Spec: corev1.PersistentVolumeClaimSpec{

@@ -16,18 +16,18 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/pool"
 )
 
-// deliver installs, upgrades or rolls back as decided.
+// deliver installs, upgrades or rolls back, as d says.
 func (p *pass) deliver(d decide.Decision) func(context.Context, *pool.Worker) result {
 	return func(ctx context.Context, at *pool.Worker) (r result) {
 		if p.slot.IsSuperseded() {
-			return result{} // while it was queued
+			return result{} // it was superseded while it was queued
 		}
 		s, err := p.open(ctx, at, d)
 		if err != nil {
 			return result{err: err, world: true}
 		}
-		if now := decide.Next(s.state, p.want); now.Act != d.Act && (now.Act != decide.Vacate || d.Act != decide.Install) || now.To != d.To {
-			return result{} // the next pass decides anew
+		if now := decide.Next(s.state, p.want); now.Act != d.Act && (now.Act != decide.Reinstall || d.Act != decide.Install) || now.To != d.To {
+			return result{} // the next pass decides again
 		}
 		return s.concluded(s.deliver(ctx))
 	}
@@ -50,7 +50,7 @@ func (s *session) deliver(ctx context.Context) (err error) {
 	return s.install(s.plain)
 }
 
-// concluded records how an install, upgrade or rollback ended, where Helm did not.
+// concluded records how an install, upgrade or rollback ended, where Helm did not record it.
 func (s *session) concluded(err error) result {
 	r := s.end(err)
 	made := s.records.Made
@@ -66,14 +66,14 @@ func (s *session) concluded(err error) result {
 	}
 	faulted(made, r.world, s.plan.Blame)
 	if err := s.records.Put(made); err != nil {
-		// It stays pending, and this process will find that it was its own.
+		// The revision stays pending; the next pass of this process sees that the action was its own.
 		return result{err: fault.Plain(err, mask.Of(s.pass.request.Sensitive)), world: true, log: r.log}
 	}
 	r.stored = true
 	return r
 }
 
-// faulted notes whose fault a failure was.
+// faulted notes in the labels whether the environment or the input caused a failure.
 func faulted(rel *helm.Release, world bool, blame int) {
 	rel.Labels[decide.FaultLabel] = decide.FaultWorld
 	if !world {

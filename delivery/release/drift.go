@@ -18,12 +18,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// Drift compares the suspects, those of them that are objects of the deployed revision, with its manifest, and corrects
-// them if it is told to: object by object, without a revision. Only fields that the chart sets count, and only as the API server
-// understands them: it is asked what it would make of the difference. Fields that Request.Ignore names, and
-// those set through the scale subresource, do not count. It blocks for a few
-// requests per suspect, and fails with ErrLocked while an action runs. Differences come back beside an error, which is
-// about the objects that could not be compared or corrected.
+// Drift compares the suspects that are objects of the deployed revision with its manifest, and corrects them if correct is set: object by
+// object, without a new revision. Only fields that the chart sets count, and only if the API server sees a difference: a dry-run shows what
+// would change. Fields that Request.Ignore names, and those set through the scale subresource, do not count. Drift blocks for a few
+// requests per suspect, and fails with ErrLocked while an action runs. It may return differences together with an error; the error is about
+// the objects that could not be compared or corrected.
 func (e *Engine) Drift(ctx context.Context, req Request, suspects []cluster.Ref, correct bool) ([]cluster.Difference, error) {
 	if err := errors.Join(req.check(), ctx.Err()); err != nil {
 		return nil, err
@@ -51,7 +50,7 @@ func (e *Engine) Drift(ctx context.Context, req Request, suspects []cluster.Ref,
 	return found, fault.Brief(fault.Plain(err, mask.Of(req.Sensitive)))
 }
 
-// suspected returns the suspects as the deployed revision has them.
+// suspected returns the suspects as the deployed revision declares them.
 func (e *Engine) suspected(ctx context.Context, req Request, conn *cluster.Connection, suspects []cluster.Ref) ([]*unstructured.Unstructured, error) {
 	s, err := e.index(ctx, req)
 	if err != nil || s.Deployed() == nil {

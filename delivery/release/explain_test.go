@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// explain is as the operator does it.
+// explain explains objects as the operator does.
 func (t *team) explain(ctx context.Context, _ string, mask func(string) string, o *unstructured.Unstructured) string {
 	reader, err := client.New(env.Config, client.Options{})
 	if err != nil {
@@ -26,7 +26,7 @@ func (t *team) explain(ctx context.Context, _ string, mask func(string) string, 
 	return health.Explainer{Client: reader, Mask: mask}.Explain(ctx, o)
 }
 
-func TestAHookSaysWhatItsObjectDoes(t *testing.T) {
+func TestAFailedHookExplainsItsObject(t *testing.T) {
 	tm := newTeam(t)
 	c := tm.cluster()
 	list, err := c.Build(bytes.NewBufferString(strings.ReplaceAll(stuck, "EVENT", "pre-install")), true)
@@ -45,7 +45,7 @@ func TestAHookSaysWhatItsObjectDoes(t *testing.T) {
 	}
 }
 
-func TestWarningsAreTold(t *testing.T) {
+func TestWarningsAreReported(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(map[string]string{"templates/a.yaml": configMap + "date: Hunter22\nHunter22: 1\n"}))
 	r.Sensitive = []string{"Hunter22"}

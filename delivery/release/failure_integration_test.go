@@ -32,7 +32,7 @@ spec:
 
 func stuckAt(event string) string { return strings.Replace(stuck, "EVENT", event, 1) }
 
-// noise does not compress.
+// noise returns text that does not compress.
 func noise(size int) string {
 	out := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(out) // It never fails.
@@ -130,7 +130,7 @@ func TestAFailedInstallIsInstalledAgain(t *testing.T) {
 	}
 }
 
-func TestAFailedUpgradeIsMended(t *testing.T) {
+func TestAFailedUpgradeIsCorrectedByTheNext(t *testing.T) {
 	tm := newTeam(t)
 	tm.deploy(tm.request(sources.ChartFolder(web(nil))))
 	out := tm.settle(tm.request(sources.ChartFolder(web(map[string]string{
@@ -166,7 +166,7 @@ func TestUninstallAfterAFailedUpgradeLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestAnObjectOfSomeoneElseIsNotTaken(t *testing.T) {
+func TestAForeignObjectIsNotAdopted(t *testing.T) {
 	tm := newTeam(t)
 	taken := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	if _, err := tm.admin.CoreV1().ConfigMaps(tm.namespace).Create(t.Context(), taken, metav1.CreateOptions{}); err != nil {
@@ -178,7 +178,7 @@ func TestAnObjectOfSomeoneElseIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCreatedIsNamed(t *testing.T) {
+func TestAnObjectThatCannotBeCreatedIsNamed(t *testing.T) {
 	number := func(name string) string {
 		return strings.Replace(configMap, "name: a", "name: "+name, 1) + "data:\n  port: 80\n"
 	}
@@ -210,7 +210,7 @@ func TestWhatCannotBeCreatedIsNamed(t *testing.T) {
 	}
 }
 
-// pend leaves the release as a killed action does.
+// pend leaves the release as an interrupted action does.
 func pend(t *testing.T, tm *team, status helm.Status, change func(*helm.Release)) {
 	t.Helper()
 	store := tm.helm().config.Releases
@@ -227,7 +227,7 @@ func pend(t *testing.T, tm *team, status helm.Status, change func(*helm.Release)
 	}
 }
 
-func TestInterruptedActionsAreTakenOver(t *testing.T) {
+func TestInterruptedActionsAreUnlocked(t *testing.T) {
 	for name, deployed := range map[string]bool{"install": false, "upgrade": true} {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
@@ -287,7 +287,7 @@ func TestAnotherAppsReleaseIsNotTouched(t *testing.T) {
 	}
 }
 
-func TestUninstallNamesWhatIsLeft(t *testing.T) {
+func TestUninstallNamesRemainingObjects(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(web(nil)))
 	tm.deploy(r)
@@ -325,7 +325,7 @@ func TestWithoutRightsNothingHappens(t *testing.T) {
 	}
 }
 
-func TestDrainWaitsForWhatRuns(t *testing.T) {
+func TestDrainWaitsForRunningActions(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(web(map[string]string{"templates/a.yaml": stuckAt("post-install")})))
 	if out, err := tm.Reconcile(t.Context(), r); err != nil || !out.Running {

@@ -16,15 +16,14 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// pause holds one process's nth write, counted from when it is set, until it goes on: the process looks dead, and then was
-// only stopped.
+// pause stops one process at its nth write, counted from when it is set, until it is resumed: the process looks dead, but was only stopped.
 type pause struct {
 	mu       sync.Mutex
 	nth      int
 	reached  chan struct{}
 	going    chan struct{}
 	released bool
-	// after are the writes that succeeded since it went on.
+	// after are the writes that succeeded after it was resumed.
 	after []string
 }
 
@@ -74,7 +73,7 @@ func (p paused) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// interrupted begins an action in a process that stops at its nth write, and reports false when it ended before.
+// interrupted starts an action in a process that stops at its nth write, and returns false when the action ended before.
 func (t *team) interrupted(p *pause, begin func()) bool {
 	t.Helper()
 	begin()
@@ -89,15 +88,15 @@ func (t *team) interrupted(p *pause, begin func()) bool {
 	return false
 }
 
-// writesOfDelivery and writesOfUninstall are how many writes the actions of the tests below have: with a hook, four objects
-// and their records.
+// writesOfDelivery and writesOfUninstall are the numbers of writes of the actions of the tests below: a hook, four objects and their
+// records.
 const (
 	writesOfDelivery  = 8
 	writesOfUninstall = 6
 )
 
-// TestStoppedProcesses stops a process at each of its writes. The next one brings the release to its end by itself; and
-// when the first goes on, as a leader that was only paused does, it finds that the release is another's.
+// TestStoppedProcesses stops a process at each of its writes. The next process completes the release. When the first one is resumed, like a
+// leader that was only paused, it finds that the release was taken over.
 func TestStoppedProcesses(t *testing.T) {
 	hooks := map[string]string{"templates/hook.yaml": strings.Replace(web(nil)["templates/hook.yaml"], "pre-install", "pre-install,pre-upgrade,pre-rollback,pre-delete", 1)}
 	good := func(tm *team, color string) Request {
@@ -117,7 +116,7 @@ func TestStoppedProcesses(t *testing.T) {
 		before  func(*team)
 		request func(*team) Request
 		color   string
-		// revisions there may be, with the one that the interruption costs.
+		// revisions is how many revisions there may be, including the one that the interruption costs.
 		revisions int
 		held      bool
 	}{
@@ -204,7 +203,7 @@ func TestStoppedUninstallations(t *testing.T) {
 	}
 }
 
-// stopped is a process that stops at its nth write from now on. Its clock goes on when it does.
+// stopped returns a process that stops at its nth write from now on. Its clock stops, too.
 func (t *team) stopped(nth int) (*Engine, *pause) {
 	t.Helper()
 	t.catchUp()
@@ -225,12 +224,12 @@ func (t *team) stopped(nth int) (*Engine, *pause) {
 	return first, p
 }
 
-// resume lets the first process go on, and checks that it wrote no more than what was under way.
+// resume resumes the first process, and checks that it completed at most the writes that were under way.
 func (t *team) resume(first *Engine, p *pause, r Request) {
 	t.Helper()
 	p.goOn()
 	t.await(r)
-	slot := first.pool.Slot(r.key()) // It asks the clock, which locks the pause.
+	slot := first.pool.Slot(r.key()) // It uses the clock, which locks the pause.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.after) > 4 { // as many objects of a kind are written at once

@@ -9,8 +9,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
-// former names the app's releases of other names than the request's, except those that are uninstalled and of which no more
-// than the history is kept.
+// former names the app's releases of other names than the request's. It leaves out those that are uninstalled and of which only the history
+// is kept.
 func (e *Engine) former(ctx context.Context, req Request) ([]string, error) {
 	if e.opts.Releases == nil {
 		return nil, nil
@@ -35,8 +35,8 @@ func (e *Engine) former(ctx context.Context, req Request) ([]string, error) {
 	return out, nil
 }
 
-// isFormer is whether a release is the app's, which Helm's labels alone do not say, as Helm carries them on to what people
-// release, and something may be left to do about it. While this process uninstalls it that is not known.
+// isFormer reports whether a release is the app's and is not completely removed yet. Helm's labels alone do not prove that, because Helm
+// copies them to revisions that people make. The answer is not known while this process uninstalls the release.
 func (e *Engine) isFormer(ctx context.Context, req Request) (bool, error) {
 	s, err := e.index(ctx, req)
 	if err != nil {
@@ -58,7 +58,7 @@ func (e *Engine) isFormer(ctx context.Context, req Request) (bool, error) {
 	return slot.Busy() || slot.Memory.last.Act == decide.Uninstall, nil
 }
 
-// named is the request for another release of the app.
+// named returns the request for another release of the app.
 func (r *Request) named(name string) Request {
 	other := *r
 	other.Name = name

@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// alter changes what a record holds, as somebody does who may write Secrets, and leaves its labels as they are.
+// alter changes the content of a record and keeps its labels, as anyone can who may write Secrets.
 func (t *team) alter(number int, change func(*helm.Release)) {
 	t.Helper()
 	secrets := t.admin.CoreV1().Secrets(t.namespace)
@@ -45,12 +45,12 @@ func configMapOf(metadata string) string {
 	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {" + metadata + "}\n"
 }
 
-// hookOf makes the ConfigMap "stolen" at an event.
+// hookOf is a hook that creates the ConfigMap "stolen" at an event.
 func hookOf(event helm.HookEvent) *helm.Hook {
 	return &helm.Hook{Name: "stolen", Kind: "ConfigMap", Path: "stolen.yaml", Events: []helm.HookEvent{event}, Manifest: configMapOf("name: stolen")}
 }
 
-// notStolen fails when something was made of what nobody checked.
+// notStolen fails when an object was made that no policy checked.
 func (t *team) notStolen() {
 	t.Helper()
 	_, err := t.admin.CoreV1().ConfigMaps(t.namespace).Get(t.Context(), "stolen", metav1.GetOptions{})
@@ -87,7 +87,7 @@ func TestUninstallRunsTheHooksOfAGenuineRecord(t *testing.T) {
 	}
 }
 
-func TestAnAlteredRecordIsNotWorkedWith(t *testing.T) {
+func TestAnAlteredRecordIsRefused(t *testing.T) {
 	tests := map[string]func(*team, Request) error{
 		"drift": func(tm *team, r Request) error {
 			stolen := cluster.Ref{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: tm.namespace, Name: "stolen"}
@@ -133,8 +133,8 @@ func TestAnAlteredRecordIsNotWorkedWith(t *testing.T) {
 	}
 }
 
-// TestALabelAloneMakesNoFormerRelease has a record that says whose app it is, as one of the namespace's people may copy it.
-func TestALabelAloneMakesNoFormerRelease(t *testing.T) {
+// A record has a label that names an app; people of the namespace can copy such a label.
+func TestALabelAloneDoesNotProveAFormerRelease(t *testing.T) {
 	tm := newTeam(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: decide.KeyOf("db", 2), Labels: map[string]string{
 		"owner": "helm", "name": "db", "status": "deployed", "version": "2", decide.AppLabel: "shop", decide.RevisionLabel: "1",
@@ -163,7 +163,7 @@ func TestObjectsOutsideTheNamespaceAreNoApps(t *testing.T) {
 	}
 }
 
-// databases makes the ConfigMap "given", which another app of the project delivered.
+// databases creates the ConfigMap "given", which belongs to another app of the project.
 func (t *team) databases() *corev1.ConfigMap {
 	t.Helper()
 	c := t.theirs()

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// withoutKind has the cluster serve the team's own kind no more.
+// withoutKind removes the team's own kind from the cluster.
 func (t *team) withoutKind() {
 	t.Helper()
 	name := "things." + t.namespace + ".example.com"
@@ -32,7 +32,7 @@ func (t *team) withoutKind() {
 	t.Fatal("the kind is still served")
 }
 
-func TestKindsThatAreGone(t *testing.T) {
+func TestObjectsOfARemovedKind(t *testing.T) {
 	next := map[string]func(*team) Request{
 		"upgraded":    func(tm *team) Request { return tm.request(sources.ChartFolder(fourObjects(nil))) },
 		"uninstalled": func(tm *team) Request { return tm.request(nil) },
@@ -57,7 +57,7 @@ func TestKindsThatAreGone(t *testing.T) {
 	}
 }
 
-func TestVersionsThatAreGone(t *testing.T) {
+func TestVersionsThatAreNoLongerServed(t *testing.T) {
 	tm := newTeam(t)
 	budget := func(version, selected string) string {
 		return "apiVersion: policy/" + version + "\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: {minAvailable: 1, selector: {matchLabels: {app: " + selected + "}}}\n"

@@ -17,12 +17,12 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// hostile are charts that would end a process that evaluates them, or never end.
+// hostile are charts that would crash the process that evaluates them, or never end.
 var hostile = map[string]struct {
 	files map[string]string
-	// says is what people are told: the limit, its value, and where.
+	// says lists what the message has to contain: the limit, its value, and where.
 	says []string
-	// counted: it was read within the limits, and has too many parts.
+	// counted: it could be read within the limits, but has too many parts.
 	counted bool
 }{
 	"one large string": {files: inTemplate(configOf(`{{ repeat 3000000000 "a" | len }}`)), says: []string{"template web/templates/a.yaml", "memory, 192 MiB"}},
@@ -72,8 +72,8 @@ func with(files map[string]string, name, text string) map[string]string {
 	return files
 }
 
-// TestHostileCharts: what a chart does to the process that evaluates it is told with limit and place, it is not done again, also not
-// by the next operator, and neither this process nor another app notices.
+// TestHostileCharts: a chart that crashes the process that evaluates it is reported with limit and place. It is not evaluated again, not
+// even by the next operator. Neither this process nor another app is disturbed.
 func TestHostileCharts(t *testing.T) {
 	p := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{Memory: 192 << 20, CPU: time.Second, Wall: 20 * time.Second}})
 	t.Cleanup(p.Close)
@@ -108,7 +108,7 @@ func TestHostileCharts(t *testing.T) {
 	})
 }
 
-// refused expects a failure of the input that says all of this.
+// refused expects a failure caused by the input, with all these texts.
 func (t *team) refused(out Outcome, says []string) {
 	t.Helper()
 	if !errors.Is(out.Failed, fault.ErrRender) || out.World {
@@ -134,7 +134,7 @@ func residentBytes(t *testing.T) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// TestANewerInputEndsTheOld: what never ends is ended when something else is wanted.
+// TestANewerInputEndsTheOld: an evaluation that never ends is cancelled when another input is wanted.
 func TestANewerInputEndsTheOld(t *testing.T) {
 	tm := newTeam(t)
 	begun := make(chan struct{})
@@ -156,7 +156,7 @@ func TestANewerInputEndsTheOld(t *testing.T) {
 	}
 }
 
-// TestForceEvaluatesAgain: what is remembered of an input holds until somebody asks.
+// TestForceEvaluatesAgain: an input that exceeded a limit is not evaluated until a person requests it.
 func TestForceEvaluatesAgain(t *testing.T) {
 	tm := newTeam(t)
 	over, calls := true, 0
@@ -179,8 +179,8 @@ func TestForceEvaluatesAgain(t *testing.T) {
 	}
 }
 
-// TestAProcessThatCannotAnswer: that the evaluation itself failed says nothing about the chart, which is tried again.
-func TestAProcessThatCannotAnswer(t *testing.T) {
+// A crash of the evaluating process says nothing about the chart, which is tried again.
+func TestAnEvaluationProcessThatFailsIsRetried(t *testing.T) {
 	tm := newTeam(t)
 	tm.evaluate = func(context.Context, apart.Call) ([]byte, error) {
 		return nil, &sandbox.CrashError{State: "signal: killed"}

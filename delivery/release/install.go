@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// install makes the first revision, or the next one of a release that never was deployed. Replace is what the latter
-// needs: the new revision adopts what the failed ones made, and unlike an upgrade runs the install hooks, which may be
-// what failed. Nothing is uninstalled before, so a volume that a half-working attempt filled stays.
+// install makes the first revision, or the next one of a release that was never deployed. The latter needs Replace: the new revision adopts
+// what the failed ones made and, unlike an upgrade, runs the install hooks, which may be what failed. Nothing is uninstalled first, so a
+// volume that a partly successful attempt filled is kept.
 func (s *session) install(c *chart.Chart) error {
 	how := s.pass.request.Actions.Install
 	i := action.NewInstall(s.config)
@@ -28,7 +28,7 @@ func (s *session) install(c *chart.Chart) error {
 	return err
 }
 
-// within returns the timeout of an action that may have its own.
+// within returns the timeout of an action: its own, or the request's.
 func (s *session) within(own *metav1.Duration) time.Duration {
 	if own != nil {
 		return own.Duration
@@ -36,8 +36,8 @@ func (s *session) within(own *metav1.Duration) time.Duration {
 	return s.pass.request.timeout()
 }
 
-// upgrade makes the next revision of a release that was deployed. It runs on no context that could end: Helm's upgrade
-// would report failure and go on applying in the background.
+// upgrade makes the next revision of a deployed release. Its context is never cancelled: Helm's upgrade would report a failure and go on
+// applying in the background.
 func (s *session) upgrade(c *chart.Chart) error {
 	how := s.pass.request.Actions.Upgrade
 	u := action.NewUpgrade(s.config)
@@ -51,7 +51,7 @@ func (s *session) upgrade(c *chart.Chart) error {
 	u.Force = how.Force
 	u.CleanupOnFail = how.CleanupOnFail
 	u.PostRenderer = s.gate
-	// Without either Helm takes the last revision's values when there are none now.
+	// If neither is set, Helm takes the last revision's values when the new ones are empty.
 	u.ResetThenReuseValues = how.PreserveValues
 	u.ResetValues = !how.PreserveValues
 	_, err := u.Run(s.pass.request.Name, c, s.values)

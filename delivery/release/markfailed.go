@@ -14,10 +14,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// MarkFailed records that the deployed revision of this very input is no good after all, such as one that did not become
-// healthy in time: it counts as failed because of its input, and the next Reconcile decides what follows. It does nothing,
-// and says so by false, when the release is at another input, busy, was rolled back, or was installed: there is nothing
-// better to return to. It blocks for two requests.
+// MarkFailed marks the deployed revision of this very input as failed because of its input, for example because it did not become healthy
+// in time. The next Reconcile decides what follows. It does nothing and returns false when the release has another input, is busy, or was
+// rolled back or installed: then there is no better revision to return to. It blocks for two requests.
 func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done bool, err error) {
 	p, release, err := e.enterSlot(req)
 	if err != nil {
@@ -58,8 +57,8 @@ func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done 
 	return true, nil
 }
 
-// interrupted unlocks the release: it marks the pending revision as failed, so that Helm lets the next action begin. It loses its digests: an
-// action that was interrupted says nothing about its input, which is tried again at once.
+// interrupted unlocks the release: it marks the pending revision as failed, so that Helm allows the next action. It removes the revision's
+// digests: an interrupted action proves nothing about its input, so the input is retried at once.
 func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
 	conn, err := p.engine.dial(p.request)
 	if err != nil {
@@ -79,7 +78,7 @@ func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
 		holder = "its holder"
 	}
 	rel.SetStatus(helm.StatusFailed, fmt.Sprintf("Interrupted: %s stopped while it was %s", holder, r.Status))
-	if !r.Ours { // it is now
+	if !r.Ours { // MarkFailed took it over
 		rel.Labels = decide.ForeignLabels(rel.Labels)
 		rel.Labels[decide.AppLabel], rel.Labels[decide.RevisionLabel] = p.want.App, strconv.Itoa(r.Number)
 	}

@@ -16,47 +16,47 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
-// slot is the place of one release in the pool: at most one action is in it.
+// slot is the place of one release in the pool; at most one action runs in it.
 type slot = pool.Slot[memory]
 
-// memory is what this process remembers of a release. The slot's lock guards all but records.
+// memory is what this process remembers of a release. The slot's lock guards everything except records.
 type memory struct {
-	// records remembers the release's records; it has its own lock.
+	// records caches the release's records; it has its own lock.
 	records records.Memo
-	// last is the last action, cause the last that failed because of its input or on the way to it.
+	// last is the last action. cause is the last one that failed because of its input or before it started.
 	last, cause decide.Attempt
-	// applied are the objects of a deployed revision, until the caller knows them.
+	// applied are the objects of a deployed revision, until the caller has recorded them.
 	applied applied
 	// gone is the uninstalled revision whose objects are known to be gone.
 	gone int
-	// leaving are the objects of an uninstalled revision that are still there.
+	// leaving are the objects of an uninstalled revision that still exist.
 	leaving leaving
-	// begun is the last request to force or to reset for which an action failed, heeded the last that is done with but
-	// is in no revision's labels.
-	begun, heeded string
-	// because is why the next action is begun, if not for its own reason; ended is about the last one.
-	because string
-	ended   conclusion
-	// fenced: another process took over the release.
+	// begun is the last request to force or to reset for which an action failed. heeded is the last one that was carried out without a
+	// revision whose labels record it.
+	begun, accepted string
+	// reason is why the next action starts, if there is another reason than a new input. ended is about the last action.
+	reason string
+	ended  conclusion
+	// fenced: another process took the release over.
 	fenced bool
 }
 
-// job is an action to run: on which trial, and how.
+// job is an action to run.
 type job struct {
 	act   decide.Act
 	trial string
 	why   string
-	// request is the value of Request.Manual.ID that it answers, as a label.
+	// request is the label value of Request.Manual.ID, if the action carries out that request.
 	request string
-	// tenant whose share of the workers it takes.
+	// tenant is the tenant whose share of the workers the action uses.
 	tenant string
 	run    func(context.Context, *pool.Worker) result
 }
 
-// result is what an action came to.
+// result is the result of an action.
 type result struct {
 	err error
-	// world: err says nothing about the input.
+	// world: the environment caused err, not the input.
 	world bool
 	// stored: a revision records it.
 	stored bool
@@ -68,7 +68,7 @@ type result struct {
 	gone int
 }
 
-// conclusion is about an action that has ended: why it was begun, and when it ended.
+// conclusion is about an action that has ended: why it started, and when it ended.
 type conclusion struct {
 	why string
 	at  time.Time
@@ -83,9 +83,9 @@ type applied struct {
 	log []string
 }
 
-// start runs the job in the pool, and records how it ended. The slot is locked by the caller.
+// start runs the job in the pool, and records its result. The caller holds the slot's lock.
 func (e *Engine) start(ctx context.Context, s *slot, app types.NamespacedName, j job) error {
-	j.why = cmp.Or(j.why, s.Memory.because)
+	j.why = cmp.Or(j.why, s.Memory.reason)
 	err := e.pool.Start(ctx, s, pool.Action{
 		Name: string(j.act), Input: j.trial, Why: j.why, App: app, Tenant: j.tenant,
 		Run: func(ctx context.Context, w *pool.Worker) func() {
@@ -94,18 +94,18 @@ func (e *Engine) start(ctx context.Context, s *slot, app types.NamespacedName, j
 		},
 	})
 	if err == nil {
-		s.Memory.because = ""
+		s.Memory.reason = ""
 	}
 	return err
 }
 
-// safely runs a job; a panic is its error.
+// safely runs a job and returns a panic as its error.
 func safely(ctx context.Context, j job, w *pool.Worker) (r result) {
 	defer fault.Recovered(string(j.act), &r.err)
 	return j.run(ctx, w)
 }
 
-// settle forgets the last action, unless it was a test of the deployed revision that could not be run: that is tried again when it is due.
+// settle forgets the last action. It keeps a test of the deployed revision that could not run, because that is retried when it is due.
 func (m *memory) settle(trial string) {
 	m.fenced = false
 	if m.last.Act != decide.Probe || m.last.Trial != trial {
@@ -129,7 +129,7 @@ func (m *memory) record(j job, r result, now time.Time) {
 	if r.err != nil && j.request != "" {
 		m.begun = j.request
 		if !r.world && (j.act == decide.Install || j.act == decide.Upgrade) {
-			m.heeded = j.request
+			m.accepted = j.request
 		}
 	}
 	m.applied, m.gone, m.leaving = r.applied, r.gone, leaving{}

@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
-// open prepares an action. It may have waited for a worker: check says whether the release is still as it was.
+// open prepares an action. The action may have waited for a worker, so check compares the release with the plan again.
 func (p *pass) open(ctx context.Context, at *pool.Worker, plan decide.Decision) (*session, error) {
 	s := &session{
 		ctx: ctx, pass: p, plan: plan, idle: at.Idle, log: fault.Log{WarningPrefix: cluster.WarningPrefix},
@@ -42,7 +42,7 @@ func (p *pass) open(ctx context.Context, at *pool.Worker, plan decide.Decision) 
 	return s, nil
 }
 
-// setTerms tells the client how this action is done.
+// setTerms passes the terms of this action to the client.
 func (s *session) setTerms(at *pool.Worker) {
 	c := s.conn.Client
 	how := s.how()
@@ -54,14 +54,14 @@ func (s *session) setTerms(at *pool.Worker) {
 		return
 	}
 	c.Terms.Wary = last.Status == helm.StatusFailed && (s.plan.Act == decide.Rollback || s.state.Deployed() == nil)
-	// What a failed attempt left is not what the deployed revision says.
+	// Objects of a failed attempt differ from what the deployed revision declares.
 	changes := s.plan.Act == decide.Upgrade || s.plan.Act == decide.Uninstall
 	if changes && last.Status == helm.StatusDeployed && s.pass.request.knows(last) {
 		c.Terms.Unmoved = s.pass.request.Recorded.Unmoved
 	}
 }
 
-// setRan tells the client the hooks that the revisions at hand ran.
+// setRan passes to the client which hooks the loaded revisions ran.
 func (s *session) setRan() error {
 	c := s.conn.Client
 	c.Terms.Ran = map[manifest.Identity]bool{}
@@ -82,7 +82,7 @@ func (s *session) setRan() error {
 	return nil
 }
 
-// beforeCreate stands between rendering and the first write. Once it has passed, the revision is recorded as ours.
+// beforeCreate runs after rendering and before the first write. If it returns nil, the revision is recorded as ours.
 func (s *session) beforeCreate(rel *helm.Release) error {
 	if s.plan.Act == decide.Rollback {
 		if err := s.readmit(rel); err != nil {
@@ -90,7 +90,7 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 		}
 	}
 	if s.plain != nil {
-		rel.Chart = s.chart // What helm shows of the release is what was released.
+		rel.Chart = s.chart // So that the helm command shows the chart that was released.
 	}
 	if err := s.gate.PassHooks(rel.Hooks); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *session) beforeCreate(rel *helm.Release) error {
 	return s.mark(rel)
 }
 
-// weigh asks whether the manifests of a new revision, and as many records of its size as are kept, are too much.
+// weigh refuses a new revision if its manifests, and as many records of its size as are kept, exceed a limit.
 func (s *session) weigh(rel *helm.Release, record int) error {
 	if s.plan.Act == decide.Rollback || s.pass.request.Policy.Weigh == nil {
 		return nil
@@ -126,7 +126,7 @@ func (s *session) weigh(rel *helm.Release, record int) error {
 	return s.gate.Refused
 }
 
-// sizeOf is budget.Size of the objects of a manifest, without reading those of which none can be large.
+// sizeOf returns budget.Size of the objects of a manifest, without parsing those that cannot be large.
 func sizeOf(text string) (int64, error) {
 	if len(text) <= budget.PlainTemplate {
 		return int64(len(text)), nil
@@ -146,14 +146,13 @@ func (s *session) mark(rel *helm.Release) error {
 	}
 	rel.Labels = decide.NewLabels(rel, text, &s.pass.want, &s.plan)
 	if id := s.pass.request.Manual.ID; id != "" {
-		rel.Labels[decide.AskedLabel] = decide.LabelValue(id)
+		rel.Labels[decide.RequestLabel] = decide.LabelValue(id)
 	}
 	return nil
 }
 
-// removeLeftovers deletes what the last attempt made, if it failed, and neither the deployed revision nor the new manifest
-// has: Helm compares only with the deployed revision and would leave it behind. Earlier attempts' leftovers went when the
-// last one began.
+// removeLeftovers deletes objects that the last failed attempt made and that neither the deployed revision nor the new manifest has. Helm
+// compares only with the deployed revision and would keep them. Leftovers of earlier attempts were deleted when the last attempt began.
 func (s *session) removeLeftovers(manifest string) error {
 	last := s.state.Last()
 	if last == nil || last.Status != helm.StatusFailed {
@@ -166,8 +165,8 @@ func (s *session) removeLeftovers(manifest string) error {
 	return s.objects().RemoveLeftovers([]*helm.Release{s.revision(last.Number)}, keep)
 }
 
-// readmit has the objects of an earlier revision pass the gate once more. What the app changes after rendering is in them
-// already; what kubeop puts on them is taken off, as it would be refused.
+// readmit passes the objects of an earlier revision through the gate again. They already contain the app's changes; kubeop's own labels are
+// removed first, because the gate refuses them.
 func (s *session) readmit(rel *helm.Release) error {
 	s.gate.AsChanged()
 	bare, err := manifest.Unstamped(rel.Manifest)
@@ -179,7 +178,7 @@ func (s *session) readmit(rel *helm.Release) error {
 	}
 	hooks := make([]*helm.Hook, len(rel.Hooks))
 	for i, h := range rel.Hooks {
-		own := *h // the earlier revision keeps its own
+		own := *h // a copy: the earlier revision stays unchanged
 		own.LastRun = helm.HookExecution{}
 		if own.Manifest, err = manifest.Unstamped(h.Manifest); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// theirs makes the ConfigMap "given", which belongs to nobody here.
+// theirs creates the ConfigMap "given" without an owner.
 func (t *team) theirs() *corev1.ConfigMap {
 	t.Helper()
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "given"}, Data: map[string]string{"color": "green"}}
@@ -25,7 +25,7 @@ func (t *team) theirs() *corev1.ConfigMap {
 	return c
 }
 
-// claiming is a request whose chart has that ConfigMap, too.
+// claiming returns a request with a chart that contains that ConfigMap, too.
 func (t *team) claiming() Request {
 	files := fourObjects(map[string]string{"templates/given.yaml": strings.Replace(configMap, "name: a", "name: given", 1) + "data: {color: blue}\n"})
 	r := t.request(sources.ChartFolder(files), "color=claimed")
@@ -33,7 +33,7 @@ func (t *team) claiming() Request {
 	return r
 }
 
-// refusedOver settles what cannot be done for the ConfigMap's sake.
+// refusedOver settles a request that must be refused because of the ConfigMap.
 func (t *team) refusedOver(r Request) Outcome {
 	t.Helper()
 	out := t.settle(r)
@@ -43,7 +43,7 @@ func (t *team) refusedOver(r Request) Outcome {
 	return out
 }
 
-func TestWhatIsSomebodyElsesStays(t *testing.T) {
+func TestObjectsOfOthersAreNeitherChangedNorDeleted(t *testing.T) {
 	tests := map[string]func(*team, Request){
 		"uninstalled after a refused install": func(tm *team, r Request) {
 			tm.refusedOver(r)
@@ -123,7 +123,7 @@ func TestWhatIsSomebodyElsesStays(t *testing.T) {
 	}
 }
 
-func TestUninstallLeavesWhatAnotherReleaseTook(t *testing.T) {
+func TestUninstallKeepsObjectsThatAnotherReleaseAdopted(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.good("blue")
 	tm.deploy(r)
@@ -143,7 +143,7 @@ func TestUninstallLeavesWhatAnotherReleaseTook(t *testing.T) {
 	}
 }
 
-// toHook is the ConfigMap "moved" as an object, or as a hook.
+// toHook returns the ConfigMap "moved" as an object, or as a hook.
 func toHook(annotations string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: moved, annotations: {" + annotations + "}}\ndata: {as: {{ .Values.color }}}\n"
 }

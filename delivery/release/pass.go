@@ -8,10 +8,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/pool"
 )
 
-// defaultRetries of an input before it is given up.
+// defaultRetries is how often an input is retried before it is given up.
 const defaultRetries = 1
 
-// pass is one look at a release whose slot is free.
+// pass is one Reconcile of a release whose slot is free.
 type pass struct {
 	engine  *Engine
 	slot    *slot
@@ -19,7 +19,7 @@ type pass struct {
 	want    decide.Want
 }
 
-// enterSlot begins a pass; release ends it.
+// enterSlot starts a pass; release ends it.
 func (e *Engine) enterSlot(req Request) (p *pass, release func(), err error) {
 	if err := req.check(); err != nil {
 		return nil, nil, err
@@ -33,7 +33,7 @@ func (e *Engine) enterSlot(req Request) (p *pass, release func(), err error) {
 	return e.pass(slot, req, digest, trial), slot.Unlock, nil
 }
 
-// pass is made with the slot locked.
+// pass returns a pass. The caller holds the slot's lock.
 func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
 	req.seal = e.opts.Seal
 	retries := defaultRetries
@@ -42,7 +42,7 @@ func (e *Engine) pass(slot *slot, req Request, digest, trial string) *pass {
 	}
 	alive := e.opts.HolderAlive
 	if slot.Memory.fenced {
-		// Whoever took the release from this process is alive.
+		// The process that took the release over is running.
 		alive = func(string) bool { return true }
 	}
 	return &pass{engine: e, slot: slot, request: req, want: decide.Want{

@@ -18,9 +18,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
-// prepare has the chart evaluated in a process of its own and makes a chart for Helm's action of what it rendered. The chart's
-// CustomResourceDefinitions, those of enabled subcharts, are brought into the cluster before, so that templates can ask for their
-// kinds. This process reads of a chart only what the other one has read within its limits.
+// prepare evaluates the chart in a process of its own and makes a chart for Helm's action from the result. It first installs the
+// CustomResourceDefinitions of the chart and of its enabled subcharts, so that templates can look up their kinds. This process reads of a
+// chart only what the other process has read within its limits.
 func (s *session) prepare(ctx context.Context) error {
 	in := s.evaluation()
 	in.Capabilities = s.config.Capabilities
@@ -44,7 +44,7 @@ func (s *session) prepare(ctx context.Context) error {
 	return chartutil.ProcessDependenciesWithMerge(s.chart, s.kept(in.Previous))
 }
 
-// evaluation is what the action evaluates, the chart's files left out: with the values and for the revision for which Helm would.
+// evaluation returns the input of the evaluation without the chart's files: the same values and the same revision as Helm would use.
 func (s *session) evaluation() evaluate.Input {
 	in := evaluate.Input{
 		ValuesFiles: s.pass.request.Input.ValuesFiles, Values: s.pass.request.Input.Values, SkipSchema: s.pass.request.Actions.Install.DisableSchemaValidation,
@@ -70,7 +70,7 @@ func (s *session) evaluation() evaluate.Input {
 	return in
 }
 
-// kept are the values with those of the last release that are to be kept, as Helm adds them.
+// kept returns the values together with those of the last release that are to be kept, merged as Helm does.
 func (s *session) kept(previous map[string]any) map[string]any {
 	values, _ := charts.DeepCopy(s.values).(map[string]any)
 	if previous == nil {
@@ -79,7 +79,7 @@ func (s *session) kept(previous map[string]any) map[string]any {
 	return chartutil.CoalesceTables(values, previous)
 }
 
-// bringKinds brings the chart's CustomResourceDefinitions into the cluster.
+// bringKinds installs the chart's CustomResourceDefinitions.
 func (s *session) bringKinds(ctx context.Context) error {
 	if err := s.readChart(); err != nil {
 		return err
@@ -108,26 +108,26 @@ func (s *session) readChart() error {
 	return nil
 }
 
-// evaluate has the evaluation done in a process of its own. What was over a limit is remembered, and not evaluated again unless that is
-// asked for.
+// evaluate evaluates the chart in a process of its own. An input that exceeded a limit is recorded and not evaluated again, unless a person
+// requests it.
 func (s *session) evaluate(ctx context.Context, in evaluate.Input) (*evaluate.Output, error) {
 	key, input := s.pass.request.key(), s.pass.want.Trial
 	if s.pass.want.Manual.Force || s.pass.want.Manual.Reset {
 		if err := s.pass.engine.trials.End(key, input, ""); err != nil {
-			return nil, s.unjudge(err)
+			return nil, s.notTheChart(err)
 		}
 	}
 	if err := s.pass.engine.trials.Check(key, input); err != nil {
-		return nil, s.untried(err)
+		return nil, s.notEvaluated(err)
 	}
 	begun := false
 	out, err := s.apart(ctx, in, func() error {
 		if begun {
-			return nil // Others had a turn meanwhile.
+			return nil // It was preempted and starts again.
 		}
 		err := s.pass.engine.trials.Begin(key, input)
 		begun = err == nil
-		return s.untried(err)
+		return s.notEvaluated(err)
 	})
 	if !begun {
 		return nil, err
@@ -137,7 +137,7 @@ func (s *session) evaluate(ctx context.Context, in evaluate.Input) (*evaluate.Ou
 		why = fault.OneLine(strings.TrimPrefix(err.Error(), fault.ErrRender.Error()+": "))
 	}
 	if err := s.pass.engine.trials.End(key, input, why); err != nil {
-		return nil, s.unjudge(err)
+		return nil, s.notTheChart(err)
 	}
 	if err != nil {
 		return nil, err
@@ -145,19 +145,20 @@ func (s *session) evaluate(ctx context.Context, in evaluate.Input) (*evaluate.Ou
 	return out, out.Failure(s.unanswered...)
 }
 
-// untried is the reason for which an input is not evaluated.
-func (s *session) untried(err error) error {
+// notEvaluated returns the error of an input that is not evaluated.
+func (s *session) notEvaluated(err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.As(err, new(*trials.Refused)) {
 		return fault.Render(err)
 	}
-	return s.unjudge(err)
+	return s.notTheChart(err)
 }
 
-// apart waits for the tenant's turn and has the evaluation done in another process; begin is called before, each time. A newer input and
-// the operator's end stop it. Meanwhile the action has no worker, and the chart is read when its turn has come: so many may wait.
+// apart waits for the tenant's turn and evaluates in another process; begin is called before each try. A newer input and the end of the
+// operator cancel it. While it waits the action occupies no worker, and it reads the chart only when its turn has come, so many actions can
+// wait.
 func (s *session) apart(ctx context.Context, in evaluate.Input, begin func() error) (*evaluate.Output, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -181,7 +182,7 @@ func (s *session) apart(ctx context.Context, in evaluate.Input, begin func() err
 				return err
 			}
 			input, err := in.Message()
-			in.Files = nil // A chart that has to wait again is not held meanwhile.
+			in.Files = nil // An action that has to wait again does not keep the chart in memory.
 			if err != nil {
 				return fault.Render(err)
 			}
@@ -194,12 +195,12 @@ func (s *session) apart(ctx context.Context, in evaluate.Input, begin func() err
 	}
 	out := &evaluate.Output{}
 	if err := evaluate.Unpack(answer, out); err != nil {
-		return nil, s.unjudge(err)
+		return nil, s.notTheChart(err)
 	}
 	return out, nil
 }
 
-// evaluationFailed says of an error of an evaluation whose fault it is.
+// evaluationFailed classifies an error of an evaluation: caused by the input or by the environment.
 func (s *session) evaluationFailed(err error) error {
 	var over apart.OverLimit
 	switch {
@@ -208,11 +209,11 @@ func (s *session) evaluationFailed(err error) error {
 	case errors.As(err, &over):
 		return fault.Render(fmt.Errorf("%w; it is not tried again before the chart or its values change", over))
 	}
-	return s.unjudge(err)
+	return s.notTheChart(err)
 }
 
-// unjudge keeps an error that says nothing about the chart.
-func (s *session) unjudge(err error) error {
+// notTheChart records an error that was not caused by the chart.
+func (s *session) notTheChart(err error) error {
 	s.gate.Unjudged = fmt.Errorf("evaluating the chart: %w", err)
 	return s.gate.Unjudged
 }
@@ -223,7 +224,7 @@ func (s *session) newLookup() apart.Handler {
 	return s.lookup
 }
 
-// lookup answers a template's question as the request's user.
+// lookup answers a template's lookup as the request's user.
 func (s *session) lookup(_ context.Context, question []byte) ([]byte, error) {
 	config, err := s.conn.Getter.ToRESTConfig()
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestAQuotaIsFoughtFor: a namespace's quota counts what is made, and the API server answers with a conflict when others
-// are counted at the same time. That is no attempt, and costs no revision.
-func TestAQuotaIsFoughtFor(t *testing.T) {
+// The API server counts objects for a quota and answers with a conflict when others are counted at the same time. That counts as no attempt
+// and costs no revision.
+func TestConflictsOverAQuotaAreRetried(t *testing.T) {
 	tm := newTeam(t)
 	f := &fought{times: map[string]int{}}
 	tm.between = func(next http.RoundTripper) http.RoundTripper { f.next = next; return f }

@@ -11,18 +11,18 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// Reconcile sees how the release is and, if it is not as requested, starts what brings it there. It never waits for an
-// action; one that waits for objects on behalf of another input is told to end. An error means that nothing could be found
-// out or nothing may be done now (ErrLocked, ErrTaken, ErrDraining, *Terminating, an API error); it is worth another try
-// later. A failed attempt is no error but Outcome.Failed. When nothing is to be done no request is made, except those that
-// tell what this process does not know: the objects, unless Request.Recorded, and why an input failed before it started.
+// Reconcile compares the release with the request and starts the action that is needed next. It never waits for an action; if one waits for
+// the objects of another input, Reconcile cancels that wait. An error means that the state could not be read or that no action is allowed
+// now (ErrLocked, ErrTaken, ErrDraining, *Terminating, an API error); try again later. A failed attempt is not an error: it is
+// Outcome.Failed. When there is nothing to do, Reconcile sends no request, except to read what this process does not know: the objects,
+// unless Request.Recorded has them, and why an input failed before this process started.
 func (e *Engine) Reconcile(ctx context.Context, req Request) (Outcome, error) {
 	defer e.pool.NotifyNext(req.tenant())
 	out, err := e.whole(ctx, req)
 	return out, fault.Brief(err)
 }
 
-// whole is Reconcile, former releases included.
+// whole is Reconcile including the former releases of the app.
 func (e *Engine) whole(ctx context.Context, req Request) (Outcome, error) {
 	if err := req.check(); err != nil {
 		return Outcome{}, err
@@ -33,7 +33,7 @@ func (e *Engine) whole(ctx context.Context, req Request) (Outcome, error) {
 	}
 	if len(former) > 0 && !req.Actions.Install.TakeOwnership {
 		if done, err := e.depart(ctx, req, former); !done || err != nil {
-			e.renamed(req, func(s *slot) { s.Memory.because = renamed })
+			e.renamed(req, func(s *slot) { s.Memory.reason = renamed })
 			return Outcome{Running: err == nil, Action: string(decide.Uninstall), Why: renamed}, err
 		}
 	}
@@ -70,7 +70,7 @@ func (p *pass) run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	accepted := p.heed(s)
+	accepted := p.skipAccepted(s)
 	d := decide.Next(s, p.want)
 	if d.Act == decide.Unlock {
 		if err := p.interrupted(ctx, s.Last()); err != nil {
@@ -86,20 +86,20 @@ func (p *pass) run(ctx context.Context) (Outcome, error) {
 	return out, err
 }
 
-// heed reports whether what is asked for was done already, and then asks for it no more.
-func (p *pass) heed(s decide.State) (accepted bool) {
+// skipAccepted reports whether a revision or this process has already carried out the manual request. If so, it removes the request from p.want.
+func (p *pass) skipAccepted(s decide.State) (accepted bool) {
 	asked := decide.LabelValue(p.request.Manual.ID)
 	if asked == "" {
 		return false
 	}
-	if accepted = p.slot.Memory.heeded == asked || s.Heeded(asked); accepted {
+	if accepted = p.slot.Memory.accepted == asked || s.Accepted(asked); accepted {
 		p.want.Manual.Force, p.want.Manual.Reset = false, false
 	}
 	p.want.Manual.Fresh = (p.want.Manual.Force || p.want.Manual.Reset) && p.slot.Memory.begun != asked
 	return accepted
 }
 
-// act reports, or begins, what was decided.
+// act reports the decision or starts its action.
 func (p *pass) act(ctx context.Context, s decide.State, d decide.Decision) (Outcome, error) {
 	switch d.Act {
 	case decide.Settled, decide.Failed, decide.Withheld:
@@ -109,9 +109,9 @@ func (p *pass) act(ctx context.Context, s decide.State, d decide.Decision) (Outc
 	case decide.Taken:
 		return Outcome{}, fault.TakenBy(p.request.Name, d.Why)
 	case decide.Uninstall:
-		return p.start(ctx, job{act: decide.Uninstall, trial: p.want.Trial, why: d.Why, run: p.dismantle(d, false)})
-	case decide.Vacate:
-		if err := p.vacate(ctx, s); err != nil {
+		return p.start(ctx, job{act: decide.Uninstall, trial: p.want.Trial, why: d.Why, run: p.runUninstall(d, false)})
+	case decide.Reinstall:
+		if err := p.prepareReinstall(ctx, s); err != nil {
 			return Outcome{}, err
 		}
 		d.Act = decide.Install
@@ -119,10 +119,10 @@ func (p *pass) act(ctx context.Context, s decide.State, d decide.Decision) (Outc
 	return p.start(ctx, job{act: d.Act, trial: p.want.Trial, why: d.Why, run: p.deliver(d)})
 }
 
-// vacate makes room for a first install: with nothing of the old release to adopt, and without its history unless that is
-// to go on.
-func (p *pass) vacate(ctx context.Context, s decide.State) error {
-	if err := p.vacated(ctx, s); err != nil {
+// prepareReinstall prepares a first install after an uninstall: it waits until no objects of the old release are left to adopt, and deletes the
+// release's history unless it is to be kept.
+func (p *pass) prepareReinstall(ctx context.Context, s decide.State) error {
+	if err := p.checkObjectsGone(ctx, s); err != nil {
 		return err
 	}
 	if p.request.Actions.Install.Replace {

@@ -1,10 +1,10 @@
-// Package release keeps Helm releases at what Git says. It is the only importer of the Helm SDK.
+// Package release keeps Helm releases as Git declares them. It is the only importer of the Helm SDK.
 //
-// What is true is read from the labels of Helm's own records, and what to do next decided of it, by pure functions (decide). Each action has
-// its file; it uses rooms that know nothing of each other's work: what the chart holds and renders to (charts, evaluate), what passes of
-// it (manifest), how it is written down (records, fence) and sent to the API server (cluster). Actions run detached from the caller in a
-// bounded pool: a reconcile that is cancelled or repeated never stops one half-way. The releases are ordinary ones; the helm command
-// reads and changes them.
+// The state of a release is read from the labels of Helm's own records; pure functions (decide) choose the next action. Each action has its
+// own file. The packages below this one do not depend on each other's work: charts and evaluate read and render a chart, manifest checks
+// and changes what was rendered, records and fence store it, cluster sends it to the API server. Actions run in a bounded pool, detached
+// from the caller, so a Reconcile that is cancelled or repeated never interrupts one. The releases are ordinary Helm releases; the helm
+// command can read and change them.
 package release
 
 import (
@@ -38,36 +38,38 @@ const maxHistory = 5
 type Options struct {
 	// Config reaches the API server as the operator; each request impersonates its own user on a copy.
 	Config *rest.Config
-	// Discovery and Mapper are shared by all actions. They are asked as the operator.
+	// Discovery and Mapper are shared by all actions. Their requests are made as the operator.
 	Discovery discovery.CachedDiscoveryInterface
 	Mapper    meta.RESTMapper
 	// Records returns the metadata of a release's records, at no cost: Secrets labelled owner=helm and name=<release>. It
 	// may lag behind what was written. Nil: they are listed each time, as the request's user.
 	Records func(ctx context.Context, namespace, release string) ([]metav1.PartialObjectMetadata, error)
-	// Releases names the releases whose records carry the app's label, at no cost. A release of the app that has another name
-	// than the request is a former one and goes. Nil: no release is ever renamed.
+	// Releases names the releases whose records have the app's label, without a request. A release of the app with another name than the
+	// request is a former one and is uninstalled. Nil: releases are never renamed.
 	Releases func(ctx context.Context, namespace, app string) ([]string, error)
-	// Explain says on one line why an object of a namespace, a hook maybe, is not as far as it should be, "" when it does not
-	// know; mask hides what no message may show. Nil: nobody knows.
+	// Explain returns one line that says why an object of a namespace (it may be a hook) is not ready, "" when the reason is unknown; mask
+	// hides secret values. Nil: no explanations.
 	Explain func(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string
-	// Apart has charts read and rendered.
+	// Apart reads and renders charts in another process.
 	Apart apart.Runner
-	// Trials is a folder that remembers which inputs were over a limit, for as long as it exists: they are not evaluated
-	// again. "": nothing is remembered.
+	// Trials is the folder that lists the inputs that exceeded a limit; they are not evaluated again while it exists. "": nothing is
+	// recorded.
 	Trials string
-	// Workers bounds the actions that work at once, 4 by default; one of a tenant begins only while fewer of its own work than workers are
-	// free, see fair.Places. An action that waits for a hook or for objects to be ready, or whose chart is evaluated, is none of them.
+	// Workers bounds the actions that run at once, 4 by default. A tenant's next action starts only while the tenant runs fewer actions
+	// than there are free workers, see fair.Places. An action occupies no worker while it waits for a hook or for objects to become ready,
+	// and while its chart is evaluated.
 	Workers fair.Bounds
-	// Holder names this process on the releases it works on.
+	// Holder names this process in the labels of the releases that it works on.
 	Holder string
-	// HolderAlive says whether another process that calls itself holder may still be working. Nil: never, because leader
-	// election leaves one active operator.
+	// HolderAlive reports whether another process with this holder name may still be running. Nil: it never is, because leader election
+	// leaves one active operator.
 	HolderAlive func(holder string) bool
 	// Now is the clock. Default: the system's.
 	Now func() time.Time
-	// Seal has the digests of Outcome.Deployed and its History told so that nobody can tell by them what they are of. Nil leaves them.
+	// Seal replaces the digests in Outcome.Deployed and its History, so that readers cannot find out the content by trying guesses. Nil
+	// leaves them.
 	Seal digest.Seal
-	// Notify is called when an action of the app has ended; Reconcile or Uninstall then tell how. It must not block.
+	// Notify is called when an action of the app has ended; the next Reconcile or Uninstall returns its result. It must not block.
 	Notify func(types.NamespacedName)
 	// Log gets Helm's own messages at level 1.
 	Log logr.Logger
@@ -106,7 +108,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Forget drops what is remembered of a namespace that is gone, and the actions in it that have no worker yet. Those that run end by themselves.
+// Forget drops what is remembered of a deleted namespace, and its actions that have no worker yet. Running actions end by themselves.
 func (e *Engine) Forget(namespace string) {
 	e.pool.Forget(namespace)
 	if err := e.trials.Forget(namespace); err != nil {
@@ -114,5 +116,5 @@ func (e *Engine) Forget(namespace string) {
 	}
 }
 
-// Drain starts nothing more, drops the actions that have no worker yet and waits until those that run have ended, or ctx has.
+// Drain accepts no new action, drops those that have no worker yet, and waits until the running ones or ctx have ended.
 func (e *Engine) Drain(ctx context.Context) error { return e.pool.Drain(ctx) }

@@ -20,7 +20,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// web is a chart with three objects and a hook of each time.
+// web is a chart with three objects and one hook for each event.
 func web(change map[string]string) map[string]string {
 	files := map[string]string{
 		"values.yaml":            "color: blue\n",
@@ -80,8 +80,8 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// manifests are the objects as the chart has them.
-// correct puts objects back.
+// manifests are the objects as the chart declares them.
+// correct corrects drift.
 func (t *team) correct(r Request, all []cluster.Applied) {
 	t.Helper()
 	var refs []cluster.Ref
@@ -93,7 +93,7 @@ func (t *team) correct(r Request, all []cluster.Applied) {
 	}
 }
 
-func TestTheSecondTimeNothingIsWritten(t *testing.T) {
+func TestASecondReconcileWritesNothing(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(web(nil)))
 	out := tm.deploy(r)
@@ -119,8 +119,9 @@ func TestTheSecondTimeNothingIsWritten(t *testing.T) {
 	}
 }
 
-// TestSealedDigestsAreKnownAgain: what the caller recorded sealed is known without a look, and nothing is told that is not sealed.
-func TestSealedDigestsAreKnownAgain(t *testing.T) {
+// TestSealedDigestsAreRecognized: a sealed digest that the caller recorded is recognized without reading the record, and every reported
+// digest is sealed.
+func TestSealedDigestsAreRecognized(t *testing.T) {
 	tm := newTeam(t)
 	tm.opts.Seal = func(digest string) string { return decide.Digest([]byte("key" + digest)) }
 	r := tm.request(sources.ChartFolder(web(nil)))
@@ -180,7 +181,7 @@ func TestRequestsOfAnAction(t *testing.T) {
 	}
 }
 
-func TestHandEditsAreCorrected(t *testing.T) {
+func TestEditsByHandAreCorrected(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(web(nil)))
 	out := tm.deploy(r)
@@ -251,7 +252,7 @@ func TestPeopleReadTheHistory(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonDoesIsUndone(t *testing.T) {
+func TestRevisionsMadeByHandAreReverted(t *testing.T) {
 	tests := map[string]func(*testing.T, *person){
 		"helm rollback": func(t *testing.T, s *person) {
 			rollback := action.NewRollback(s.config)
@@ -296,7 +297,7 @@ func TestWhatAPersonDoesIsUndone(t *testing.T) {
 	}
 }
 
-func TestClusterScopedObjectsNeverArrive(t *testing.T) {
+func TestClusterScopedObjectsAreRefused(t *testing.T) {
 	hooked := strings.Replace(clusterRole, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: test\n", 1)
 	listed := "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: root}}\n"
 	sub := map[string]string{"charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/a.yaml": clusterRole}

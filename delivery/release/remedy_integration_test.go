@@ -20,7 +20,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// refused is an object that the API server does not take.
+// refused is an object that the API server rejects.
 const refused = "apiVersion: v1\nkind: Service\nmetadata:\n  name: bad\nspec:\n  ports:\n  - port: 99999\n"
 
 // broken is the request for an upgrade that always fails at once.
@@ -37,7 +37,7 @@ func (t *team) good(color string) Request {
 	return r
 }
 
-// knowing is the request of a caller that has recorded what is deployed.
+// knowing returns the request of a caller that has recorded what is deployed.
 func (t *team) knowing(r Request) Request {
 	t.Helper()
 	t.catchUp()
@@ -48,7 +48,7 @@ func (t *team) knowing(r Request) Request {
 	return r
 }
 
-// settleProven settles a request that tells of what is deployed that it was good.
+// settleProven settles a request that reports the deployed revision as proven.
 func (t *team) settleProven(r Request) Outcome {
 	t.Helper()
 	r = t.knowing(r)
@@ -150,7 +150,7 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-func TestTheWorldsFailuresAreRetriedForEver(t *testing.T) {
+func TestFailuresOfTheEnvironmentAreRetriedWithoutLimit(t *testing.T) {
 	tm := newTeam(t)
 	tm.deploy(tm.good("blue"))
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{
@@ -176,7 +176,7 @@ func TestTheWorldsFailuresAreRetriedForEver(t *testing.T) {
 	}
 }
 
-func TestRevisionsMarkedAsFailedAreMended(t *testing.T) {
+func TestRevisionsMarkedAsFailedAreRemediated(t *testing.T) {
 	tm := newTeam(t)
 	tm.deploy(tm.good("blue"))
 	r := tm.good("red")
@@ -203,7 +203,7 @@ func TestRevisionsMarkedAsFailedAreMended(t *testing.T) {
 	}
 }
 
-func TestAnInstallIsKept(t *testing.T) {
+func TestAnInstallIsNeverMarkedAsFailed(t *testing.T) {
 	tm := newTeam(t)
 	bad := tm.broken()
 	bad.Policy.Retry = later
@@ -226,7 +226,7 @@ func TestAnInstallIsKept(t *testing.T) {
 	}
 }
 
-func TestATamperedRevisionIsNoTarget(t *testing.T) {
+func TestARollbackNeverRestoresATamperedRevision(t *testing.T) {
 	tm := newTeam(t)
 	for _, color := range []string{"one", "two"} {
 		tm.settleProven(tm.good(color))
@@ -273,7 +273,7 @@ func TestARollbackIsAdmittedToo(t *testing.T) {
 	}
 }
 
-func TestNoLoopFillsTheHistory(t *testing.T) {
+func TestRetriesDoNotFillTheHistory(t *testing.T) {
 	hook := strings.Replace(refused, "metadata:\n", "metadata:\n  annotations:\n    helm.sh/hook: pre-rollback\n", 1)
 	tests := map[string]struct {
 		before  map[string]string
@@ -315,7 +315,7 @@ func TestNoLoopFillsTheHistory(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatWasSeenToBeGoodIsReturnedTo(t *testing.T) {
+func TestARollbackRestoresOnlyProvenRevisions(t *testing.T) {
 	for name, marked := range map[string]bool{"not yet judged": false, "marked as failed, then superseded by Helm": true} {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)
@@ -339,7 +339,7 @@ func TestOnlyWhatWasSeenToBeGoodIsReturnedTo(t *testing.T) {
 	}
 }
 
-func TestAnotherInstallationIsNotTheKnownOne(t *testing.T) {
+func TestARevisionOfAnotherInstallationIsNotRecognized(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.good("blue")
 	out := tm.deploy(r)
@@ -354,7 +354,7 @@ func TestAnotherInstallationIsNotTheKnownOne(t *testing.T) {
 	}
 }
 
-func TestARequestToForceIsHeededOnce(t *testing.T) {
+func TestARequestToForceIsCarriedOutOnce(t *testing.T) {
 	tm := newTeam(t)
 	tm.deploy(tm.good("blue"))
 	bad := tm.knowing(tm.broken())
@@ -365,7 +365,7 @@ func TestARequestToForceIsHeededOnce(t *testing.T) {
 	bad = tm.knowing(bad)
 	bad.Manual.Force, bad.Manual.ID, bad.Policy.Retry = true, "2026-05-04T12:00:00Z", later
 
-	// An operator that stops starts nothing.
+	// A draining operator starts nothing.
 	if err := tm.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 const renamed = "the release has another name now"
 
-// renamed notes in the release's slot that it replaces another one.
+// renamed records in the slot of the release that it replaces another one.
 func (e *Engine) renamed(req Request, note func(*slot)) {
 	slot := e.pool.Slot(req.key())
 	slot.Lock()
@@ -19,7 +19,7 @@ func (e *Engine) renamed(req Request, note func(*slot)) {
 	note(slot)
 }
 
-// depart has the app's former releases uninstalled and reports whether they are.
+// depart uninstalls the app's former releases and reports whether that is done.
 func (e *Engine) depart(ctx context.Context, req Request, former []string) (done bool, err error) {
 	for _, name := range former {
 		gone, err := e.uninstall(ctx, req.named(name))
@@ -30,7 +30,8 @@ func (e *Engine) depart(ctx context.Context, req Request, former []string) (done
 	return true, nil
 }
 
-// inherit has the former releases, whose objects the new one has taken over, forgotten, and what it has not taken removed.
+// inherit removes the records of the former releases, whose objects the new release has adopted, and deletes the objects that it did not
+// adopt.
 func (e *Engine) inherit(ctx context.Context, req Request, former []string) (done bool, err error) {
 	for _, name := range former {
 		gone, err := e.forget(ctx, req.named(name))
@@ -66,7 +67,7 @@ func (e *Engine) forget(ctx context.Context, req Request) (done bool, err error)
 	return false, err
 }
 
-// forgotten removes the objects that still are the former release's own, and its records.
+// forgotten deletes the objects that still belong to the former release, and its records.
 func (p *pass) forgotten(ctx context.Context, at *pool.Worker) result {
 	s, err := p.open(ctx, at, decide.Decision{Act: decide.Uninstall})
 	if err != nil {

@@ -17,64 +17,64 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// Outcome is what Reconcile found.
+// Outcome is the result of Reconcile.
 type Outcome struct {
-	// Running is true while an action is queued or under way, Action being what it does, such as "upgrading", and Why the reason,
-	// where that is not plain: revisions made by hand, another name. Notify follows. Accepted is set beside it; nothing else is. Why is
-	// also set beside Failed when a person has made a revision by hand since.
+	// Running is true while an action is queued or running. Action is its name, such as "upgrading", and Why its reason if the reason is
+	// not obvious: revisions made by hand, another name. Notify is called when it ends. Besides these only Accepted is set. Why is also set
+	// beside Failed when a person has made a revision by hand since.
 	Running bool
-	// Queued: it still waits for a worker.
+	// Queued: the action still waits for a worker.
 	Queued bool
 	Action string
 	Why    string
-	// Ended is when this process last ended an action on the release, and Why then the reason for it, while none is under way.
+	// Ended is when this process last ended an action on the release; Why is then the reason for that action. Zero while an action runs.
 	Ended time.Time
-	// Accepted: what Request.Manual.ID stands for was done. A revision records it, or there was nothing to do, or it failed because
-	// of the input before it came to a revision.
+	// Accepted: the manual request Request.Manual.ID was carried out. Either a revision records it, or there was nothing to do, or the
+	// input failed before there was a revision.
 	Accepted bool
 	// Release is the newest revision.
 	Release Info
 	// Deployed is the newest deployed revision.
 	Deployed Deployed
-	// Failed is why the last attempt at this input failed: ErrRender, *NotAllowed, or anything else. Nil: the release is
-	// deployed with this input.
+	// Failed is why the last attempt at this input failed: ErrRender, *NotAllowed, or any other error. Nil: the release is deployed with
+	// this input.
 	Failed error
-	// World: the failure says nothing about the input, which is tried again for ever.
+	// World: the failure was caused by the environment and not by the input, so the input is retried without limit.
 	World bool
-	// Remediation is what was done, or is being tried, about the failed input; nil for nothing.
+	// Remediation is what was done, or is being tried, after the input failed; nil for nothing.
 	Remediation *Remediation
 	// Retry is when the failed input, or its remediation, is tried again.
 	Retry Retry
-	// Log holds Helm's last lines about the failed action, or the API server's warnings about the one that made Deployed.Objects, at
-	// most ten, masked. Only the process that ran it has them.
+	// Log holds the last lines that Helm logged in the failed action, or the API server's warnings about the action that made
+	// Deployed.Objects; at most ten lines, masked. Only the process that ran the action has them.
 	Log []string
 	// Test is how the tests of the newest revision ended.
 	Test Test
-	// Records are the revisions there are.
+	// Records are the revisions of the release.
 	Records Records
 }
 
 // Deployed is the newest deployed revision.
 type Deployed struct {
-	// Revision is its number, zero when there is none, and Content the digest of what it holds and when the release was
+	// Revision is its number, zero when there is none. Content is the digest of what the revision holds and of when the release was
 	// installed; empty when kubeop did not make it.
 	Revision int
 	Content  string
-	// Installed: the revision was made by an install, which is kept even when it does not become healthy: there is nothing to
-	// return to.
+	// Installed: the revision was made by an install. It is kept even if it does not become healthy, because there is no earlier revision
+	// to return to.
 	Installed bool
-	// Objects of the revision, with their namespace; hooks are not among them. Nil when Request.Recorded is of that revision.
+	// Objects of the revision, with their namespace, without hooks. Nil when Request.Recorded is about that revision.
 	Objects []cluster.Applied
-	// Shared are its cluster-scoped objects, nil as Objects are. An upgrade deletes those that left the chart, except definitions and
-	// what the user may not delete any more: what a caller recorded before and does not find here may still exist.
+	// Shared are its cluster-scoped objects; nil when Objects is nil. An upgrade deletes those that left the chart, except definitions and
+	// those that the user may no longer delete. So an object that a caller recorded before and that is missing here may still exist.
 	Shared []cluster.Shared
 }
 
-// Retry is how often an attempt failed and when the next is made.
+// Retry is how often an attempt failed and when the next one is made.
 type Retry struct {
 	// Attempts counts the failures in a row.
 	Attempts int
-	// At is when Reconcile will try again; zero when it will not.
+	// At is when Reconcile will try again; zero: it will not.
 	At time.Time
 	// Held: this input failed too often and is not tried again until it changes, or Force or Reset is requested.
 	Held bool
@@ -88,19 +88,19 @@ type Test struct {
 
 // Records are the revisions of a release.
 type Records struct {
-	// Snapshots are of the revisions whose records were at hand since the last Outcome, newest first, and Statuses holds the status
-	// of every revision there is. A snapshot of a revision that is not in Statuses is of the past.
+	// Snapshots are of the revisions whose records were read since the last Outcome, newest first. Statuses has the status of every
+	// existing revision. A snapshot of a revision that is not in Statuses is outdated.
 	Snapshots []v1alpha1.ReleaseSnapshot
 	Statuses  map[int]string
 }
 
-// Remediation is what follows an input that failed too often.
+// Remediation is what was done after an input failed too often.
 type Remediation struct {
 	// Kind is what was done.
 	Kind v1alpha1.RemediationStrategy
-	// To is the revision that a rollback returned to.
+	// To is the revision that a rollback restored.
 	To int
-	// Err is why it failed, nil when it succeeded. It is tried again at Outcome.Retry.At.
+	// Err is why the remediation failed, nil when it succeeded. It is tried again at Outcome.Retry.At.
 	Err error
 }
 
@@ -108,17 +108,17 @@ type Remediation struct {
 type Info struct {
 	Name     string
 	Revision int
-	// Status is Helm's word for it, such as "deployed".
+	// Status is Helm's status, such as "deployed".
 	Status string
-	// Chart is "name-version". It and AppVersion are empty when the revision's record was not read: a snapshot of it was in
-	// an earlier Outcome's Records.
+	// Chart is "name-version". It and AppVersion are empty when the revision's record was not read, because an earlier Outcome's Records
+	// had a snapshot of it.
 	Chart      string
 	AppVersion string
 	// Digest of the input it was made from; empty when kubeop did not make it.
 	Digest string
 }
 
-// report is the Outcome when no action is under way.
+// report returns the Outcome when no action is running.
 func (p *pass) report(ctx context.Context, s decide.State, d decide.Decision) (Outcome, error) {
 	out := Outcome{
 		Retry:   Retry{Attempts: d.Attempts, At: d.Until, Held: d.Act == decide.Withheld},
@@ -188,7 +188,7 @@ func (p *pass) reportObjects(ctx context.Context, s decide.State, out *Outcome) 
 			return err
 		}
 		if !deployed.Ours {
-			return nil // what a person released passed no gate; it gives way to this input as soon as that succeeds
+			return nil // a person's release passed no gate; the next successful release of this input replaces it
 		}
 		if err := decide.CheckGenuine(rel); err != nil {
 			return err
@@ -214,7 +214,7 @@ func (p *pass) read(ctx context.Context, number int) (*helm.Release, error) {
 	return rel, err
 }
 
-// deployedObjects are those of a revision that this action deployed, as the API server answered.
+// deployedObjects are the objects of a revision that this action deployed, as the API server returned them.
 func (s *session) deployedObjects(rel *helm.Release) applied {
 	wanted, shared, err := cluster.OfRevision(s.pass.engine.opts.Mapper, rel)
 	if err != nil {
@@ -245,7 +245,7 @@ func (p *pass) reportFailure(ctx context.Context, s decide.State, d decide.Decis
 	return err
 }
 
-// recall reads why a revision failed that another process made. It has only the text.
+// recall reads why a revision of another process failed. Only the text is left.
 func (p *pass) recall(ctx context.Context, r *decide.Revision) (decide.Attempt, error) {
 	a := decide.Attempt{Trial: p.want.Trial, Err: errors.New("it failed before; the record that tells why is gone")}
 	if r == nil {
@@ -259,7 +259,7 @@ func (p *pass) recall(ctx context.Context, r *decide.Revision) (decide.Attempt, 
 	return a, nil
 }
 
-// remediation is what was done, or is being tried in vain, about this input.
+// remediation returns what was done about this input, or is being tried without success so far.
 func (p *pass) remediation(ctx context.Context, s decide.State, d decide.Decision) (*Remediation, error) {
 	if d.Act == decide.Withheld {
 		for i := range slices.Backward(s) {
@@ -273,7 +273,7 @@ func (p *pass) remediation(ctx context.Context, s decide.State, d decide.Decisio
 		}
 		return nil, nil
 	}
-	if !d.Mends {
+	if !d.Remediates {
 		return nil, nil
 	}
 	r := &Remediation{Kind: v1alpha1.RemediationUninstall, To: d.To, Err: p.slot.Memory.last.Err}

@@ -21,12 +21,12 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
-// Request is a release as it should be. The Engine keeps it until the action it starts has ended; it must not be changed.
+// Request is the desired release. The Engine keeps it until the action that it starts has ended; do not change it.
 type Request struct {
 	// App is the object the release belongs to; Notify gets it. No two apps share a release.
 	App types.NamespacedName
-	// Tenant whose share of the workers and of evaluations its actions take, in whatever namespace. Empty: the
-	// App's namespace has a share of its own.
+	// Tenant is the tenant whose share of workers and evaluations the actions use, in any namespace. Empty: the App's namespace has its own
+	// share.
 	Tenant string
 	// Name and Namespace of the release. Its records are Secrets of that namespace.
 	Name, Namespace string
@@ -35,23 +35,23 @@ type Request struct {
 
 	// Input is what is released. Another input makes another revision.
 	Input Input
-	// Actions say how it is installed, upgraded, tested, remediated and uninstalled. A change of them alone makes no revision,
-	// but an input that failed or is held is tried again when its install, upgrade or tests are to be done otherwise.
+	// Actions say how to install, upgrade, test, remediate and uninstall. Changing them alone makes no revision, but an input that failed
+	// or is held is tried again when its install, upgrade or tests change.
 	Actions v1alpha1.HelmActions
-	// Timeout of the action's hooks, each, where Actions name none. Default 5 minutes.
+	// Timeout of each hook, where Actions set none. Default 5 minutes.
 	Timeout time.Duration
-	// Ignore names fields that others may change: a change of theirs is no drift.
+	// Ignore names fields that others may change; such a change is not drift.
 	Ignore []v1alpha1.IgnoreRule
 	// Policy decides what the release may hold and what may be deleted.
 	Policy Policy
 	// Recorded is what the caller knows of the deployed revision.
 	Recorded Recorded
-	// Manual is what a person requests.
+	// Manual is what a person requested.
 	Manual Manual
 	// Sensitive strings, such as values taken from Secrets, are masked in every error.
 	Sensitive []string
 
-	// fence goes round every request of an action, seal is that of the Options.
+	// fence wraps every request of an action; seal is Options.Seal.
 	fence *fence.Fence
 	seal  digest.Seal
 }
@@ -63,50 +63,51 @@ type Input struct {
 	Values map[string]any
 	// ValuesFiles are files of the chart, merged in order.
 	ValuesFiles []string
-	// PostRenderers change what was rendered, hooks included, in order; CommonMetadata is then put on it; then Policy.Admit sees it.
+	// PostRenderers change what was rendered, hooks included, in order. Then CommonMetadata is added, then Policy.Admit is called.
 	PostRenderers  []v1alpha1.PostRenderer
 	CommonMetadata *v1alpha1.CommonMetadata
 }
 
-// Policy is what decides about a release outside Helm. Its functions are called while an action runs, after Reconcile has returned.
+// Policy is what kubeop decides about a release. Its functions are called while an action runs, after Reconcile has returned.
 type Policy struct {
-	// Admit checks the rendered objects and stamps them in place: first all manifests, then all hooks, Lists flattened. Its
-	// error stops the action before anything is written and comes back in a *NotAllowed.
+	// Admit checks the rendered objects and adds kubeop's labels in place: first all manifests, then all hooks, Lists flattened. Its error
+	// stops the action before anything is written and is returned in a *NotAllowed.
 	Admit func([]*unstructured.Unstructured) error
-	// Refused reports that an error of Admit is a refusal, for which only another input helps. After any other error the
-	// attempt is made again. Nil: all are refusals but those of the network and of an API server that is away.
+	// Refused reports whether an error of Admit is a refusal, so that only another input helps. After any other error the attempt is
+	// repeated. Nil: every error is a refusal, except errors of the network and of an unavailable API server.
 	Refused func(error) bool
-	// Weigh is called before a revision is recorded, but for one of a rollback, with the size of its manifests and of as many records as are
-	// kept, in bytes. Its error is a refusal, as one of Admit is. Nil: all sizes are allowed.
+	// Weigh is called before a revision is recorded, except by a rollback, with the size in bytes of its manifests and of as many records
+	// as are kept. Its error is a refusal like one of Admit. Nil: all sizes are allowed.
 	Weigh func(bytes int64) error
-	// Allowance identifies what Admit and Weigh allow, where that is up to more than the input: what failed is tried again with another one.
+	// Allowance identifies what Admit and Weigh allow, if that depends on more than the input. When it changes, a failed input is tried
+	// again.
 	Allowance string
-	// Retry is the pause after so many failed attempts (1 or more) at this very input. Nil: it is not tried again.
+	// Retry returns the pause after that many failed attempts (1 or more) at the same input. Nil: no retry.
 	Retry func(attempts int) time.Duration
-	// Owned names, for each object of the namespace that owns claims with data, those claims, as they are now. Kubernetes would delete
-	// them with the object, so no action deletes it. When a person has confirmed their deletion, it names none.
+	// Owned lists the claims with data that objects of the namespace own now, by the UID of the owner. Kubernetes would delete these claims
+	// with their owner, so no action deletes the owner. It lists none once a person has confirmed their deletion.
 	Owned func(context.Context) (map[types.UID][]string, error)
 }
 
 // Recorded is what the caller has recorded of the deployed revision; zero for nothing.
 type Recorded struct {
-	// Revision whose objects are recorded, and Content the Deployed.Content it came with, without which the number may be
-	// that of another installation.
+	// Revision is the revision whose objects are recorded, and Content its Deployed.Content. Without Content the number may be of another
+	// installation.
 	Revision int
 	Content  string
-	// Proven: the revision was seen healthy and, where tests are run, they succeeded. A rollback returns only to a revision that was
+	// Proven: the revision was seen healthy and, if there are tests, they succeeded. A rollback returns only to a revision that was
 	// reported proven before the next one was deployed.
 	Proven bool
-	// Unmoved reports that the live object is for certain as the engine last left it. Nil: nothing is known.
+	// Unmoved reports that the live object has certainly not changed since the engine wrote it. Nil: unknown.
 	Unmoved func(*unstructured.Unstructured) bool
 }
 
-// Manual is what a person requests by annotations.
+// Manual is what a person requested by annotations.
 type Manual struct {
-	// Force upgrades a release that is settled or held. Reset counts the failures of this input as none and lifts its hold.
-	// Set them until Outcome.Accepted.
+	// Force upgrades a release that is settled or held. Reset sets the failure count of this input to zero and ends its hold. Set them
+	// until Outcome.Accepted.
 	Force, Reset bool
-	// ID identifies the request; it is required with Force and Reset. What was accepted once is not done again, also not by
+	// ID identifies the request; it is required with Force and Reset. A request that was accepted is not carried out again, not even by
 	// another process.
 	ID string
 }
@@ -115,15 +116,15 @@ func (r *Request) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
-// tenant is the one whose share of the workers and of evaluations the release's actions take.
+// tenant returns the tenant whose share of workers and evaluations the release's actions use.
 func (r *Request) tenant() string { return cmp.Or(r.Tenant, r.App.Namespace) }
 
-// knows is whether the caller has recorded this very revision.
+// knows reports whether the caller has recorded this very revision.
 func (r *Request) knows(v *decide.Revision) bool {
 	return v.Number == r.Recorded.Revision && r.seal.Of(v.Content) == r.Recorded.Content
 }
 
-// proven is whether the caller saw this very revision to be good.
+// proven reports whether the caller saw this very revision healthy.
 func (r *Request) proven(v *decide.Revision) bool { return r.Recorded.Proven && r.knows(v) }
 
 func (r *Request) timeout() time.Duration {
@@ -133,7 +134,7 @@ func (r *Request) timeout() time.Duration {
 	return r.Timeout
 }
 
-// longest is the longest that an action may take between two signs of life.
+// longest returns the longest time between two writes of an action to its record.
 func (r *Request) longest() time.Duration {
 	longest := r.timeout()
 	a := r.Actions
@@ -145,7 +146,7 @@ func (r *Request) longest() time.Duration {
 	return longest
 }
 
-// check holds what would else fail dangerously: without a user the operator itself would act.
+// check refuses a request that would be dangerous: without a user, for example, the operator itself would act.
 func (r *Request) check() error {
 	switch {
 	case r.Name == "" || r.Namespace == "":
@@ -165,8 +166,8 @@ func (r *Request) check() error {
 // renderVersion is part of every digest. Raise it when the same input makes other objects than before.
 const renderVersion = 2
 
-// digests name the input of a release, of which equal ones need no action, and the trial: the input and how it is to be
-// installed, upgraded and tested, and what is let through, of which one that failed is worth no second look.
+// digests returns two digests. digest is of the input: while it is equal, no action is needed. trial is of the input, of how it is
+// installed, upgraded and tested, and of what Policy allows: a trial that failed for its input is not repeated.
 func (r *Request) digests() (digest, trial string, err error) {
 	if r.Input.Chart.Digest == "" {
 		return "", "", errors.New("the chart has no digest")

@@ -9,8 +9,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
-// rollback returns to an earlier revision, after it was seen to hold what it was recorded with: people and programs of the
-// namespace can write the records. Its objects are checked again as those of a new chart are.
+// rollback returns to an earlier revision. It first checks that the record still has the content that kubeop recorded, because people and
+// programs of the namespace can write the records. The objects are then checked like those of a new chart.
 func (s *session) rollback() error {
 	needed := append(s.needed(), s.state.Last().Number, s.plan.To)
 	if err := s.records.Load(needed...); err != nil {

@@ -25,21 +25,21 @@ import (
 
 // session is one action on one release.
 type session struct {
-	// ctx carries the values of the call that began the action, and ends with nothing.
+	// ctx has the values of the context that started the action, and is never cancelled.
 	ctx   context.Context
 	pass  *pass
 	plan  decide.Decision
 	state decide.State
-	// gate is where what was rendered passes.
+	// gate checks what was rendered.
 	gate *manifest.Gate
-	// chart is the one to be released, and values are those with which it is.
+	// chart is the chart to release, and values are its values.
 	chart  *chart.Chart
 	values map[string]any
-	// plain is what the chart renders to, as a chart that Helm's action installs.
+	// plain holds what the chart renders to, as a chart for Helm's action.
 	plain *chart.Chart
-	// unanswered are the errors of templates' lookups.
+	// unanswered are the errors of the templates' lookups.
 	unanswered []error
-	// idle runs what needs no worker without one.
+	// idle runs a function without occupying a worker.
 	idle    func(func() error) error
 	conn    *cluster.Connection
 	config  *action.Configuration
@@ -48,7 +48,7 @@ type session struct {
 	log     fault.Log
 }
 
-// how the action is to be done.
+// how returns how to carry out the action.
 func (s *session) how() v1alpha1.HelmAction {
 	if s.plan.Act == decide.Install {
 		return s.pass.request.Actions.Install.HelmAction
@@ -56,7 +56,7 @@ func (s *session) how() v1alpha1.HelmAction {
 	return s.pass.request.Actions.Upgrade.HelmAction
 }
 
-// look returns the version of a record, nothing when it is gone.
+// look returns the version of a record, "" when it is gone.
 func (s *session) look(ctx context.Context, record string) (string, error) {
 	secret, err := s.conn.Secrets.Get(ctx, record, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -68,8 +68,8 @@ func (s *session) look(ctx context.Context, record string) (string, error) {
 	return secret.ResourceVersion, nil
 }
 
-// later says which records Helm is not to write. What an action failed with is known, with its class, only when it has
-// ended; and of an uninstallation or a test only the end is worth a write.
+// later reports whether Helm must not write this record now. Why an action failed, and the class of that error, is known only when it has
+// ended; and of an uninstall or a test only the end is worth a write.
 func (s *session) later(rel *helm.Release) bool {
 	switch s.plan.Act {
 	case decide.Uninstall, decide.Probe:
@@ -83,7 +83,7 @@ func (s *session) objects() cluster.Objects {
 	return cluster.Objects{Client: s.conn.Client, Release: s.pass.request.key(), App: s.pass.want.App}
 }
 
-// guardData fails if what goes with this action owns claims that hold data.
+// guardData returns an error if an object that this action deletes owns claims with data.
 func (s *session) guardData(text string) error {
 	var revisions []*helm.Release
 	for _, v := range []*decide.Revision{s.state.Deployed(), s.state.Last()} {
@@ -97,8 +97,7 @@ func (s *session) guardData(text string) error {
 // revision returns a loaded revision.
 func (s *session) revision(number int) *helm.Release { return s.records.Revision(number) }
 
-// end turns the error of an action into its result. Helm's own error is mostly text; those of the client and of storage
-// have their types.
+// end turns the error of an action into its result. Helm's own errors are mostly text; those of the client and of the storage have types.
 func (s *session) end(err error) result {
 	switch {
 	case s.fence.IsShut():
@@ -117,7 +116,7 @@ func (s *session) end(err error) result {
 	return result{err: failure, world: s.worlds(err, failure), log: s.log.Last(mask.Of(s.pass.request.Sensitive))}
 }
 
-// worlds is whether the failure says nothing about the input.
+// worlds reports whether the environment caused the failure, not the input.
 func (s *session) worlds(err, failure error) bool {
 	if s.gate.Unjudged != nil {
 		return true
@@ -131,7 +130,7 @@ func (s *session) worlds(err, failure error) bool {
 	return fault.Worldly(s.conn.Client.Faults.All())
 }
 
-// explained adds to Helm's summary the errors it swallowed.
+// explained adds the errors that Helm left out of its summary.
 func (s *session) explained(err error) error {
 	failed := s.conn.Client.DeletionFailed()
 	if err == nil || failed == nil {
@@ -145,8 +144,7 @@ func (s *session) logf(format string, args ...any) {
 	s.pass.engine.logf(format, args...)
 }
 
-// needed are the revisions whose payloads an install or upgrade works on: what is deployed, and what the last attempt may
-// have left.
+// needed returns the revisions that an install or upgrade has to load: the deployed one, and the last attempt, which may have left objects.
 func (s *session) needed() []int {
 	var out []int
 	if deployed := s.state.Deployed(); deployed != nil {

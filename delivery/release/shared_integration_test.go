@@ -55,7 +55,7 @@ func newSharing(t *testing.T, name string) *sharing {
 	return tm
 }
 
-// may waits until the deployer has the rights, or has them no more.
+// may waits until the deployer has the rights, or no longer has them.
 func (s *sharing) may(allowed bool) {
 	s.Helper()
 	s.until("the deployer's rights", func(context.Context) (bool, error) {
@@ -64,7 +64,7 @@ func (s *sharing) may(allowed bool) {
 	})
 }
 
-// takeBack takes the deployer's rights to what is cluster-scoped.
+// takeBack revokes the deployer's rights to cluster-scoped kinds.
 func (s *sharing) takeBack() {
 	s.Helper()
 	if err := s.admin.RbacV1().ClusterRoleBindings().Delete(s.Context(), s.binding.Name, metav1.DeleteOptions{}); err != nil {
@@ -100,7 +100,7 @@ webhooks:
 `
 }
 
-// holding is a request whose chart holds these kinds beside four objects of the namespace.
+// holding returns a request with a chart that has these kinds beside four objects of the namespace.
 func (s *sharing) holding(kinds ...string) Request {
 	more := map[string]string{}
 	for _, kind := range kinds {
@@ -114,7 +114,7 @@ func (s *sharing) holding(kinds ...string) Request {
 	return r
 }
 
-// there are the kinds of which the team's object is there, sorted.
+// there returns the kinds of which the team's object exists, sorted.
 func (s *sharing) there() []string {
 	s.Helper()
 	var out []string
@@ -153,7 +153,7 @@ func (s *sharing) live(kind string) *unstructured.Unstructured {
 
 var everyKind = slices.Sorted(maps.Keys(sharedResources))
 
-// expect compares what is there.
+// expect compares the objects that exist.
 func (s *sharing) expect(when string, want ...string) {
 	s.Helper()
 	if got := s.there(); !slices.Equal(got, want) {
@@ -161,8 +161,8 @@ func (s *sharing) expect(when string, want ...string) {
 	}
 }
 
-// TestClusterScopedObjectsAreDeleted as the helm command deletes them, but for definitions: by an upgrade whose chart no longer has
-// them, and with the release. What asks a webhook goes before the Service that answers.
+// TestClusterScopedObjectsAreDeleted as by the helm command, except definitions: by an upgrade to a chart without them, and with the
+// release. A webhook configuration is deleted before the Service that it calls.
 func TestClusterScopedObjectsAreDeleted(t *testing.T) {
 	tm := newSharing(t, "deleting")
 	var deleted asked
@@ -205,8 +205,8 @@ func TestClusterScopedObjectsAreDeleted(t *testing.T) {
 	}
 }
 
-// TestWhatAdministratorsPutInItsPlaceStays, and what they took the labels off.
-func TestWhatAdministratorsPutInItsPlaceStays(t *testing.T) {
+// TestObjectsThatAdministratorsReplacedAreKept, and those from which they removed the labels.
+func TestObjectsThatAdministratorsReplacedAreKept(t *testing.T) {
 	tm := newSharing(t, "replaced")
 	r := tm.holding("IngressClass", "ValidatingWebhookConfiguration")
 	tm.deploy(r)
@@ -227,7 +227,7 @@ func TestWhatAdministratorsPutInItsPlaceStays(t *testing.T) {
 	}
 	tm.deploy(tm.holding("ValidatingWebhookConfiguration", "PriorityClass"))
 	tm.expect("after the upgrade", "IngressClass", "PriorityClass", "ValidatingWebhookConfiguration")
-	// The upgrade took over what carried the release's annotations: administrators handed it over.
+	// The upgrade adopted the object with the release's annotations: administrators handed it over.
 	handed := tm.live("ValidatingWebhookConfiguration")
 	handed.SetLabels(map[string]string{decide.AppLabel: "shop"})
 	if _, err := tm.client("ValidatingWebhookConfiguration").Update(t.Context(), handed, metav1.UpdateOptions{}); err != nil {
@@ -238,8 +238,8 @@ func TestWhatAdministratorsPutInItsPlaceStays(t *testing.T) {
 	tm.expect("after the uninstallation", "IngressClass", "PriorityClass", "ValidatingWebhookConfiguration")
 }
 
-// TestOnlyWhatWasLookedAtIsDeleted has administrators take the object back between the look and the deletion.
-func TestOnlyWhatWasLookedAtIsDeleted(t *testing.T) {
+// Administrators take the object back between the check and the deletion.
+func TestOnlyTheVersionThatWasCheckedIsDeleted(t *testing.T) {
 	tm := newSharing(t, "looked")
 	tm.between = func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -258,7 +258,7 @@ func TestOnlyWhatWasLookedAtIsDeleted(t *testing.T) {
 	tm.expect("after the upgrade", "IngressClass")
 }
 
-// TestAnUpgradeWithoutRights is good, leaves what the project may not delete any more and no longer counts it as its own.
+// TestAnUpgradeWithoutRights succeeds, keeps what the project may no longer delete, and no longer counts it as its own.
 func TestAnUpgradeWithoutRights(t *testing.T) {
 	tm := newSharing(t, "retracted")
 	tm.deploy(tm.holding("IngressClass", "ValidatingWebhookConfiguration"))
@@ -269,7 +269,7 @@ func TestAnUpgradeWithoutRights(t *testing.T) {
 	tm.expect("after the upgrade", "IngressClass", "ValidatingWebhookConfiguration")
 }
 
-// TestAnUninstallationWithoutRights waits and says what helps, and ends when administrators deleted the object.
+// TestAnUninstallationWithoutRights waits and reports what helps, and ends when administrators have deleted the object.
 func TestAnUninstallationWithoutRights(t *testing.T) {
 	tm := newSharing(t, "leaving")
 	r := tm.holding("IngressClass")

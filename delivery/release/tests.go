@@ -12,11 +12,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/pool"
 )
 
-// Test starts the chart's tests on the deployed revision of this input, unless they have run. While they run Reconcile
-// returns Outcome.Running; Notify follows, and Outcome.Test is how they ended. Tests that failed make the revision a
-// failed one, unless Actions.Test.IgnoreFailures. Like Reconcile it never waits. When they could not be run to an end, such
-// as by an API server that is away, Outcome.Failed is why, beside World, and Retry.At when it is tried again (Request.Policy.Retry).
-// Apart from these and Running the Outcome is empty; wholly so when no tests are to be run. An error is as of Reconcile.
+// Test starts the chart's tests on the deployed revision of this input, unless they have run. It never waits: while the tests run,
+// Reconcile returns Outcome.Running; then Notify is called, and Outcome.Test is their result. Failed tests make the revision a failed one,
+// unless Actions.Test.IgnoreFailures. If the tests could not be completed, for example because the API server was unavailable,
+// Outcome.Failed is the reason, World is set, and Retry.At is the time of the next try (Request.Policy.Retry). All other fields except
+// Running are empty; if there are no tests to run, all are. Its errors are those of Reconcile.
 func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 	p, release, err := e.enterSlot(req)
 	if err != nil {
@@ -41,7 +41,7 @@ func (e *Engine) Test(ctx context.Context, req Request) (Outcome, error) {
 	return p.start(ctx, job{act: decide.Probe, trial: p.want.Trial, run: p.tested})
 }
 
-// tested runs the tests and notes on the revision how they ended.
+// tested runs the tests and records their result on the revision.
 func (p *pass) tested(ctx context.Context, at *pool.Worker) result {
 	s, err := p.open(ctx, at, decide.Decision{Act: decide.Probe})
 	if err != nil {
@@ -97,6 +97,6 @@ func (s *session) test() (err error) {
 		t.Filters[key] = append(t.Filters[key], f.Name)
 	}
 	_, err = t.Run(s.pass.request.Name)
-	s.gate.Rendered = true // whatever failed, it was no template
+	s.gate.Rendered = true // no later error is one of a template
 	return err
 }

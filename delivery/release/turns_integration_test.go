@@ -18,9 +18,9 @@ import (
 // endless is a template that never ends.
 const endless = `{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }}`
 
-// TestEndlessTemplatesKeepNobodyWaiting: while three tenants have as many charts evaluated as they may start, none of which ends, another
-// tenant's chart is evaluated and released. An evaluation has no Helm worker: there are four of them here, and 24 evaluations.
-func TestEndlessTemplatesKeepNobodyWaiting(t *testing.T) {
+// Three tenants have as many endless charts evaluated as they may start; the chart of another tenant is nevertheless evaluated and
+// released. An evaluation occupies no Helm worker: here are four workers and 24 evaluations.
+func TestEndlessTemplatesDelayNoOtherTenant(t *testing.T) {
 	p := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{CPU: 3 * time.Second}})
 	t.Cleanup(p.Close)
 	tm := newTeam(t)
@@ -47,7 +47,7 @@ func TestEndlessTemplatesKeepNobodyWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(time.Second) // The first of them are over their slices.
+	time.Sleep(time.Second) // The first of them have exceeded their slices.
 	for i := range 5 {
 		at := time.Now()
 		if out := tm.poll(tm.named(fmt.Sprint("beta", i), "beta", "good")); out.Failed != nil {
@@ -69,7 +69,7 @@ func (t *team) named(name, tenant, text string) Request {
 	return r
 }
 
-// poll is settle while other apps' actions end, too.
+// poll settles while other apps' actions end, too.
 func (t *team) poll(r Request) Outcome {
 	t.Helper()
 	var out Outcome

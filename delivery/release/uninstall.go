@@ -19,14 +19,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/records"
 )
 
-// uninstalling stands for the digests of an uninstallation: it has no other input.
+// uninstalling is used in place of the digests: an uninstall has no input.
 const uninstalling = "uninstall"
 
-// Uninstall brings the release to nothing, without waiting, and every other release of the app (Options.Releases). It is
-// done when its objects are gone, and its records unless Actions.Uninstall.KeepHistory, or it is another app's. While an
-// action runs it returns (false, nil) and Notify follows; the action's waiting for objects is ended. *Terminating names
-// objects that are still there; any other error is why the last try failed, or why none can be made now. Request.Policy.Retry
-// holds here too.
+// Uninstall removes the release and every other release of the app (Options.Releases), without waiting. It is done when the objects are
+// gone, and the records too unless Actions.Uninstall.KeepHistory, or when the release belongs to another app. While an action runs it
+// returns (false, nil), Notify is called at the end, and the action's wait for objects is cancelled. *Terminating names objects that still
+// exist; any other error is why the last try failed, or why none can start now. Request.Policy.Retry sets the pause between tries.
 func (e *Engine) Uninstall(ctx context.Context, req Request) (done bool, err error) {
 	if err := req.check(); err != nil {
 		return false, err
@@ -47,7 +46,7 @@ func (e *Engine) Uninstall(ctx context.Context, req Request) (done bool, err err
 	return done, nil
 }
 
-// uninstall is Uninstall of one release.
+// uninstall uninstalls one release.
 func (e *Engine) uninstall(ctx context.Context, req Request) (done bool, err error) {
 	slot := e.pool.Slot(req.key())
 	slot.Lock()
@@ -81,8 +80,8 @@ func (p *pass) remove(ctx context.Context, s decide.State) (done bool, err error
 		return false, fmt.Errorf("%w: %s", fault.ErrLocked, d.Why)
 	case decide.Failed:
 		return false, p.want.Last.Err
-	case decide.Vacate:
-		if err := p.vacated(ctx, s); err != nil {
+	case decide.Reinstall:
+		if err := p.checkObjectsGone(ctx, s); err != nil {
 			return false, err
 		}
 		if !keep {
@@ -94,12 +93,12 @@ func (p *pass) remove(ctx context.Context, s decide.State) (done bool, err error
 		return true, nil
 	}
 	d.Act = decide.Uninstall
-	_, err = p.start(ctx, job{act: decide.Uninstall, trial: uninstalling, run: p.dismantle(d, !keep)})
+	_, err = p.start(ctx, job{act: decide.Uninstall, trial: uninstalling, run: p.runUninstall(d, !keep)})
 	return false, err
 }
 
-// vacated is nil when the objects of the uninstalled release are gone.
-func (p *pass) vacated(ctx context.Context, s decide.State) error {
+// checkObjectsGone returns an error while objects of the uninstalled release still exist.
+func (p *pass) checkObjectsGone(ctx context.Context, s decide.State) error {
 	last := s.Last()
 	if p.slot.Memory.gone == last.Number {
 		return nil
@@ -129,7 +128,7 @@ func (p *pass) vacated(ctx context.Context, s decide.State) error {
 	return nil
 }
 
-// leaving are the objects that were still there when last looked for, of the release uninstalled by that version of a record.
+// leaving are the objects that still existed at the last check, of the release that the record of that version says is uninstalled.
 type leaving struct {
 	version string
 	objects []*unstructured.Unstructured
@@ -144,15 +143,15 @@ func (p *pass) purge(ctx context.Context, s decide.State) error {
 	return r.Drop(ctx, s)
 }
 
-// dismantle deletes the objects. The history stays, and with it what to look for, until they are gone; if that is at once,
-// it goes too when purge says so.
-func (p *pass) dismantle(d decide.Decision, purge bool) func(context.Context, *pool.Worker) result {
+// runUninstall deletes the objects. The history is kept until they are gone, because it lists what to check. If they are gone at once and
+// purge is set, the history is deleted as well.
+func (p *pass) runUninstall(d decide.Decision, purge bool) func(context.Context, *pool.Worker) result {
 	return func(ctx context.Context, at *pool.Worker) result {
 		s, err := p.open(ctx, at, d)
 		if err != nil {
 			return result{err: err, world: true}
 		}
-		s.gate.Rendered = true // no error is a template's
+		s.gate.Rendered = true // no error from here is one of a template
 		if s.state.Last() == nil {
 			return result{}
 		}
@@ -165,7 +164,7 @@ func (p *pass) dismantle(d decide.Decision, purge bool) func(context.Context, *p
 			err = s.records.Put(s.revision(s.state.Last().Number))
 		}
 		r := s.end(err)
-		r.stored = false // no revision counts the tries
+		r.stored = false // no revision counts these tries
 		if r.err == nil && s.fence.AllGone() {
 			r.gone = s.state.Last().Number
 		}
@@ -200,7 +199,7 @@ func (s *session) uninstall() (err error) {
 		return err
 	}
 	if deployed != nil && deployed.Number != last.Number {
-		// Helm looks at the last revision alone, and when that one failed the deployed one's objects may still be there.
+		// Helm looks only at the last revision. If that one failed, objects of the deployed one may still exist.
 		if err := s.objects().RemoveLeftovers([]*helm.Release{s.revision(deployed.Number)}, []string{rel.Manifest}); err != nil {
 			return err
 		}
@@ -214,7 +213,7 @@ func (s *session) uninstall() (err error) {
 	return err
 }
 
-// claim notes on the revision who uninstalls it and, where that is so, because of which trial.
+// claim records on the revision that this process uninstalls it and, for a remediation, which trial caused it.
 func (s *session) claim(rel *helm.Release) {
 	if rel.Labels[decide.RevisionLabel] != strconv.Itoa(rel.Version) {
 		rel.Labels = decide.ForeignLabels(rel.Labels)
@@ -222,7 +221,7 @@ func (s *session) claim(rel *helm.Release) {
 	}
 	rel.Labels[decide.AppLabel], rel.Labels[decide.HolderLabel] = s.pass.want.App, s.pass.want.Holder
 	rel.Labels[decide.ActionLabel] = decide.ActionUninstall
-	if s.plan.Mends && rel.Labels[decide.HeldLabel] == "" {
+	if s.plan.Remediates && rel.Labels[decide.HeldLabel] == "" {
 		rel.Labels[decide.HeldLabel] = s.pass.want.Trial
 	}
 }

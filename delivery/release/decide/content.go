@@ -10,8 +10,8 @@ import (
 	helm "helm.sh/helm/v3/pkg/release"
 )
 
-// Content is the digest of what a revision holds: whose it is, when that was first installed, chart, values, manifest and
-// hooks, but not how those ran. It is the same before a revision is recorded and after it is read.
+// Content is the digest of what a revision holds: its release, when that was first installed, chart, values, manifest and hooks, but not
+// the results of the hooks. It is the same before a revision is recorded and after it is read.
 func Content(rel *helm.Release) (string, error) {
 	held := struct {
 		Name, Since, Chart, Manifest string
@@ -31,7 +31,7 @@ func Content(rel *helm.Release) (string, error) {
 		held.Hooks = append(held.Hooks, h.Path+"\n"+h.Manifest)
 	}
 	slices.Sort(held.Hooks)
-	// Numbers and broken UTF-8 are what JSON makes of them.
+	// Normalizes numbers and invalid UTF-8 as JSON does.
 	for range 2 {
 		text, err := json.Marshal(held)
 		if err != nil {
@@ -46,12 +46,12 @@ func Content(rel *helm.Release) (string, error) {
 	return Digest(text), err
 }
 
-// ErrAltered is about a revision whose record is not what kubeop wrote.
+// ErrAltered is the error for a revision whose record someone changed after kubeop wrote it.
 var ErrAltered = errors.New("its record does not hold what kubeop wrote into it: somebody changed it; set forceAt to release it anew")
 
-// Genuine reports whether a revision holds what kubeop recorded it with. Who may write Secrets of the namespace can write
-// records, but not our marks on them: what a record without them holds never passed the gate. None of it is created or run,
-// and of what it names only what carries the release's marks is deleted.
+// Genuine reports whether a revision still has the content that kubeop recorded. Anyone who can write Secrets of the namespace can write
+// records, but not kubeop's labels on them: a record without these labels never passed the gate. Its objects are not created and its hooks
+// not run, and of the objects that it names only those with the release's labels are deleted.
 func Genuine(rel *helm.Release) bool {
 	mark := rel.Labels[ContentLabel]
 	if mark == "" || count(rel.Labels[RevisionLabel]) != rel.Version {
@@ -61,7 +61,7 @@ func Genuine(rel *helm.Release) bool {
 	return err == nil && text == mark
 }
 
-// CheckGenuine returns an ErrAltered for a revision that is not.
+// CheckGenuine returns ErrAltered for a revision that is not genuine.
 func CheckGenuine(rel *helm.Release) error {
 	if Genuine(rel) {
 		return nil

@@ -14,41 +14,41 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Labels on the Secrets in which Helm keeps its revisions. Helm carries a release's labels on: a person's "helm upgrade"
-// copies those of the last revision, "helm rollback" those of the one returned to. Only a revision whose number its
-// own revisionLabel repeats was written by kubeop.
+// Labels on the Secrets in which Helm keeps its revisions. Helm copies the labels of a release: a person's "helm upgrade" copies those of
+// the last revision, "helm rollback" those of the restored one. Only a revision whose revisionLabel repeats its own number was written by
+// kubeop.
 const (
 	AppLabel      = v1alpha1.AppLabel
 	RevisionLabel = v1alpha1.Group + "/release-revision"
 	// HolderLabel is the process that works or worked on the revision.
 	HolderLabel = v1alpha1.Group + "/holder"
-	// DigestLabel is of the input, trialLabel of the input and of how it was released. An action that was interrupted loses
-	// both: it says nothing about them.
+	// DigestLabel is the digest of the input, trialLabel of the input and of how it was released. An interrupted action loses both, because
+	// it proves nothing about them.
 	DigestLabel = v1alpha1.Group + "/digest"
 	TrialLabel  = v1alpha1.Group + "/trial"
-	// AttemptLabel counts the tries of this trial in a row, blameLabel those whose failure was the input's.
+	// AttemptLabel counts the failures of this trial in a row, blameLabel those caused by the input.
 	AttemptLabel = v1alpha1.Group + "/attempt"
 	BlameLabel   = v1alpha1.Group + "/blame"
-	// FaultLabel is whose fault a failure was: world or input.
+	// FaultLabel says what caused a failure: the environment ("world") or the input.
 	FaultLabel = v1alpha1.Group + "/fault"
-	// HeldLabel is the trial that is not to be made again, on what became of it.
+	// HeldLabel is the trial that is not repeated. It is on the revision that the remediation of the trial made.
 	HeldLabel = v1alpha1.Group + "/held"
-	// ActionLabel is what was done other than to upgrade, toLabel the revision that a rollback returned to.
+	// ActionLabel is the action if it was not an upgrade, toLabel the revision that a rollback restored.
 	ActionLabel = v1alpha1.Group + "/action"
 	ToLabel     = v1alpha1.Group + "/to"
-	// AskedLabel is the newest request to force or to reset that was heeded.
-	AskedLabel = v1alpha1.Group + "/asked"
-	// ProvenLabel is whether the revision was seen healthy before it was superseded.
+	// RequestLabel is the newest request to force or to reset that was carried out.
+	RequestLabel = v1alpha1.Group + "/asked"
+	// ProvenLabel says whether the revision was seen healthy before it was superseded.
 	ProvenLabel = v1alpha1.Group + "/proven"
 	// ContentLabel is the digest of what the revision holds.
 	ContentLabel = v1alpha1.Group + "/content"
-	// TestLabel is how the chart's tests ended.
+	// TestLabel is the result of the chart's tests.
 	TestLabel = v1alpha1.Group + "/test"
 )
 
 // Values of FaultLabel.
 const (
-	// FaultWorld: the failure says nothing about the input.
+	// FaultWorld: the environment caused the failure, not the input.
 	FaultWorld = "world"
 	// FaultInput: only another input helps.
 	FaultInput = "input"
@@ -58,9 +58,9 @@ const (
 const (
 	// ActionInstall made the first revision.
 	ActionInstall = "install"
-	// ActionRollback returned to an earlier revision.
+	// ActionRollback restored an earlier revision.
 	ActionRollback = "rollback"
-	// ActionUninstall took the release away, or is about to.
+	// ActionUninstall uninstalled the release, or is about to.
 	ActionUninstall = "uninstall"
 )
 
@@ -74,22 +74,22 @@ const (
 
 // Values of TestLabel.
 const (
-	// TestSucceeded: all tests did.
+	// TestSucceeded: all tests succeeded.
 	TestSucceeded = "Succeeded"
-	// TestFailed: some test did not.
+	// TestFailed: a test failed.
 	TestFailed = "Failed"
 )
 
-// digestLength keeps the digest within a label value (63); 160 bits are plenty against accidents.
+// digestLength keeps the digest within the length of a label value (63); 160 bits are enough against accidental collisions.
 const digestLength = 40
 
-// Digest is the digest of a text, as a label value.
+// Digest returns the digest of a text as a label value.
 func Digest(text []byte) string {
 	hash := sha256.Sum256(text)
 	return hex.EncodeToString(hash[:])[:digestLength]
 }
 
-// LabelValue returns the name as a label value; one that is too long or has other signs is hashed.
+// LabelValue returns the name as a label value; a name that is too long or has other characters is hashed.
 func LabelValue(name string) string {
 	if len(validation.IsValidLabelValue(name)) == 0 {
 		return name
@@ -97,8 +97,8 @@ func LabelValue(name string) string {
 	return Digest([]byte(name))
 }
 
-// count is a number that kubeop wrote, in the one way in which it writes numbers: admission compares them as text. Anything
-// else is none.
+// count parses a number in exactly the form in which kubeop writes it, because admission compares numbers as text. It returns 0 for
+// anything else.
 func count(label string) int {
 	n, err := strconv.Atoi(label)
 	if err != nil || strconv.Itoa(n) != label {
@@ -107,12 +107,12 @@ func count(label string) int {
 	return max(n, 0)
 }
 
-// KeyOf names the record of a revision as Helm does.
+// KeyOf returns the name of a revision's record, as Helm names it.
 func KeyOf(release string, number int) string {
 	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, release, number)
 }
 
-// numberOf is keyOf backwards.
+// numberOf is the inverse of KeyOf.
 func numberOf(release, key string) (int, bool) {
 	prefix := storage.HelmStorageType + "." + release + ".v"
 	if len(key) <= len(prefix) || key[:len(prefix)] != prefix {
@@ -122,7 +122,8 @@ func numberOf(release, key string) (int, bool) {
 	return n, n > 0
 }
 
-// NewLabels returns the labels of a new revision with a content that a decision makes: those of the release that are not kubeop's, and kubeop's.
+// NewLabels returns the labels of a new revision with this content: those of the release that are not kubeop's, and those that record the
+// decision.
 func NewLabels(rel *helm.Release, content string, w *Want, d *Decision) map[string]string {
 	labels := ForeignLabels(rel.Labels)
 	labels[AppLabel], labels[HolderLabel] = w.App, w.Holder

@@ -1,5 +1,5 @@
-// Package decide reads from the labels of Helm's records how a release is, and says what to do next. It asks nobody and changes nothing:
-// labels.go names the labels, state.go reads them, next.go decides.
+// Package decide reads the state of a release from the labels of Helm's records and returns the next action. It makes no requests and
+// changes nothing. labels.go has the labels, state.go reads them, next.go decides.
 package decide
 
 import (
@@ -11,58 +11,59 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Act is what to do next.
+// Act is the next action.
 type Act string
 
 const (
-	// Settled means that storage holds what is wanted.
+	// Settled means that the records show the wanted release.
 	Settled Act = ""
 	// Install makes the first revision.
 	Install Act = "installing"
 	// Upgrade makes the next one.
 	Upgrade Act = "upgrading"
-	// Rollback returns to an earlier revision because the input failed too often.
+	// Rollback restores an earlier revision because the input failed too often.
 	Rollback Act = "rolling back"
-	// Uninstall ends an uninstallation that was left half-way, or is what becomes of an input that failed too often.
+	// Uninstall completes an interrupted uninstall, or is the remediation of an input that failed too often.
 	Uninstall Act = "uninstalling"
 	// Probe runs the chart's tests.
 	Probe Act = "testing"
 	// Unlock marks an interrupted revision as failed and decides again.
 	Unlock Act = "unlocking"
-	// Vacate installs once the objects of the uninstalled release are gone.
-	Vacate Act = "vacating"
-	// Locked means that someone else works on the release.
+	// Reinstall installs again, once the objects of the uninstalled release are gone.
+	Reinstall Act = "vacating"
+	// Locked means that another process or person works on the release.
 	Locked Act = "locked"
-	// Taken means that the release is another app's.
+	// Taken means that the release belongs to another app.
 	Taken Act = "taken"
-	// Failed means that the last attempt at this input failed and the next is not due.
+	// Failed means that the last attempt at this input failed and the next one is not due.
 	Failed Act = "failed"
 	// Withheld means that this input failed too often and is not tried again.
 	Withheld Act = "held"
 )
 
-// grace is added to the timeout before another's unfinished action is taken over: the end is written after the timeout.
+// grace is added to the timeout before the unfinished action of another process is taken over, because its end is written after the
+// timeout.
 const grace = time.Minute
 
-// Attempt is what this process remembers of the last action on a release. Storage knows nothing of an attempt that
-// failed before anything was written, and of no error more than its text.
+// Attempt is what this process remembers of the last action on a release. The records have nothing about an attempt that failed before the
+// first write, and only the text of an error.
 type Attempt struct {
 	Act   Act
 	Trial string
 	Err   error
-	// World: err says nothing about the input.
+	// World: the environment caused Err, not the input.
 	World bool
 	At    time.Time
-	// Unstored counts failures in a row that left no revision behind.
+	// Unstored counts failures in a row that were not recorded in a revision.
 	Unstored int
-	// Log holds Helm's last lines.
+	// Log holds the last lines that Helm logged.
 	Log []string
 }
 
-// Want is what the release should be, and what deciding needs to know besides storage.
+// Want is the wanted release, and what else a decision needs besides the records.
 type Want struct {
 	App, Holder string
-	// Digest is of what is released, trial of that and of how.
+	// Digest is the digest of what is released, Trial of that and of how it is released.
 	Digest, Trial string
 	HolderAlive   func(string) bool
 	Now           time.Time
@@ -71,37 +72,37 @@ type Want struct {
 	Retries       int
 	Strategy      v1alpha1.RemediationStrategy
 	Manual        Manual
-	// Proven says of a deployed revision that it was seen to be good.
+	// Proven reports whether a deployed revision was seen healthy.
 	Proven func(*Revision) bool
 	Trusts func(number int, version string) bool
 	Last   Attempt
 }
 
-// Manual is what a person requests; see release.Manual.
+// Manual is what a person requested; see release.Manual.
 type Manual struct {
 	Force, Reset bool
-	// Fresh: one of them is requested, and nothing was begun yet for that.
+	// Fresh: Force or Reset is requested, and no action has failed for that request yet.
 	Fresh bool
 }
 
-// Decision is what to do next, and why.
+// Decision is the next action and the reason.
 type Decision struct {
 	Act Act
-	// Until is when a lock is taken over, or a failed input tried again; zero for never.
+	// Until is when a lock can be taken over, or when a failed input is retried; zero for never.
 	Until time.Time
-	// Attempts counts the failures in a row so far, blame those that were the input's.
+	// Attempts counts the failures in a row so far, Blame those caused by the input.
 	Attempts, Blame int
-	// To is the revision that a rollback returns to.
+	// To is the revision that a rollback restores.
 	To int
-	// Stuck: there is no such revision.
-	Stuck bool
-	// Mends: the act is what becomes of an input that failed too often.
-	Mends bool
-	// Why says who holds the lock, owns the release, or changed it by hand and what follows.
+	// NoTarget: no revision can be restored.
+	NoTarget bool
+	// Remediates: the action is the remediation of an input that failed too often.
+	Remediates bool
+	// Why says who holds the lock or owns the release, or which change by hand the action corrects.
 	Why string
 }
 
-// Next decides. It is the one place that knows the order of things; docs show it as a table.
+// Next returns the next action. The order of the rules is defined only here; the docs show it as a table.
 func Next(s State, w Want) Decision {
 	last := s.Last()
 	if last == nil {
@@ -116,11 +117,11 @@ func Next(s State, w Want) Decision {
 	case last.Status == helm.StatusUninstalling:
 		return w.uninstalling(last)
 	}
-	return w.rested(s, last)
+	return w.idle(s, last)
 }
 
-// rested decides about a release on which no action is under way.
-func (w Want) rested(s State, last *Revision) Decision {
+// idle decides about a release on which no action is running.
+func (w Want) idle(s State, last *Revision) Decision {
 	asked := w.Manual.Force || w.Manual.Reset
 	switch {
 	case last.Status == helm.StatusDeployed && last.Ours && last.Digest == w.Digest && !w.Manual.Force:
@@ -132,17 +133,17 @@ func (w Want) rested(s State, last *Revision) Decision {
 		}
 		return d
 	case last.Status == helm.StatusUninstalled:
-		return w.Try(Vacate, Tally{})
+		return w.Try(Reinstall, Tally{})
 	case last.Status == helm.StatusFailed && last.Action == ActionRollback && last.Held == w.Trial && !asked:
 		return w.rollback(s, last)
 	case !s.everDeployed():
-		// Helm's upgrade would do, but never run the install hooks, and tell the templates that this is no install.
+		// Helm's upgrade would also work, but it never runs the install hooks, and templates would see .Release.IsInstall false.
 		return w.Try(Install, w.tally(s))
 	}
 	return w.upgrade(s)
 }
 
-// gaveUp tells how often the trial failed before it was given up, where that is still known.
+// gaveUp returns how often the trial failed before it was given up, if that is still known.
 func gaveUp(s State, trial string) Decision {
 	d := Decision{Act: Withheld}
 	if f := s.Failure(trial); f != nil {
@@ -151,15 +152,15 @@ func gaveUp(s State, trial string) Decision {
 	return d
 }
 
-// upgrade decides about a release that was deployed and has another input now, or this one in vain.
+// upgrade decides about a deployed release that has another input now, or whose upgrade to this input failed.
 func (w Want) upgrade(s State) Decision {
 	t := w.tally(s)
 	switch {
 	case s.holds(w.Trial) && !w.Manual.Reset:
-		// Forced once: it has used up its retries.
+		// It was forced, which uses up all retries.
 		t.blame = max(t.blame, w.Retries)
 	case t.blame > w.Retries && !w.Manual.Force:
-		return w.remedy(s, t)
+		return w.remediate(s, t)
 	}
 	d := w.Try(Upgrade, t)
 	if last := s.Last(); last.Status == helm.StatusDeployed && !last.Ours {
@@ -168,33 +169,33 @@ func (w Want) upgrade(s State) Decision {
 	return d
 }
 
-// remedy decides what becomes of an input that failed too often.
-func (w Want) remedy(s State, t Tally) Decision {
+// remediate decides the remediation of an input that failed too often.
+func (w Want) remediate(s State, t Tally) Decision {
 	switch w.Strategy {
 	case v1alpha1.RemediationNone:
 		return Decision{Act: Withheld, Attempts: t.attempts, Blame: t.blame}
 	case v1alpha1.RemediationUninstall:
 		d := w.Try(Uninstall, Tally{})
-		d.Mends = true
+		d.Remediates = true
 		return d
 	}
 	target := s.target(w.Proven, w.Trusts)
 	if target == nil {
 		d := w.Try(Upgrade, t)
-		d.Stuck = true
+		d.NoTarget = true
 		return d
 	}
 	d := w.Try(Rollback, Tally{})
-	d.To, d.Mends = target.Number, true
+	d.To, d.Remediates = target.Number, true
 	return d
 }
 
-// rollback decides about a rollback that failed: it is tried for ever, because the release is worse off without it.
+// rollback decides about a rollback that failed. It is retried without limit, because the release is worse without it.
 func (w Want) rollback(s State, last *Revision) Decision {
 	target := s.target(w.Proven, w.Trusts)
 	if target == nil {
 		d := w.Try(Upgrade, Tally{attempts: last.attempt, at: last.Since})
-		d.Stuck = true
+		d.NoTarget = true
 		return d
 	}
 	t := Tally{attempts: max(last.attempt, 1), at: last.Since}
@@ -202,11 +203,11 @@ func (w Want) rollback(s State, last *Revision) Decision {
 		t = Tally{}
 	}
 	d := w.Try(Rollback, t)
-	d.To, d.Mends = target.Number, true
+	d.To, d.Remediates = target.Number, true
 	return d
 }
 
-// byHand says what a person did.
+// byHand describes what a person did.
 func byHand(s State) string {
 	last := s[len(s)-1]
 	how := "by hand"
@@ -219,7 +220,7 @@ func byHand(s State) string {
 	return fmt.Sprintf("revision %d was made %s", last.Number, how)
 }
 
-// pending decides about a revision whose action has not ended: the caller knows that it does not run in this process.
+// pending decides about a revision whose action has not ended. The caller knows that it does not run in this process.
 func (w Want) pending(last *Revision) Decision {
 	until := last.Since.Add(w.Timeout + grace)
 	if w.abandoned(last) || !w.Now.Before(until) {
@@ -233,17 +234,17 @@ func (w Want) pending(last *Revision) Decision {
 	return Decision{Act: Locked, Until: until, Why: why}
 }
 
-// abandoned is whether a process of kubeop worked on the revision that does so no more.
+// abandoned reports whether the revision belongs to a process of kubeop that has ended.
 func (w Want) abandoned(last *Revision) bool {
 	return last.Ours && (last.Holder == w.Holder || !w.HolderAlive(last.Holder))
 }
 
-// uninstalling decides about an uninstallation that has not ended. A person's helm leaves our labels on, but not this one.
+// uninstalling decides about an uninstall that has not ended. A person's helm command keeps our other labels, but not this one.
 func (w Want) uninstalling(last *Revision) Decision {
 	until := last.Since.Add(w.Timeout + grace)
 	if last.Action == ActionUninstall && w.abandoned(last) || !w.Now.Before(until) {
 		d := w.Try(Uninstall, Tally{})
-		d.Mends = last.Held != ""
+		d.Remediates = last.Held != ""
 		return d
 	}
 	return Decision{Act: Locked, Until: until, Why: "it is being uninstalled"}
@@ -258,7 +259,7 @@ func (w Want) tally(s State) Tally {
 
 // Try returns a, unless the next attempt is not due.
 func (w Want) Try(a Act, t Tally) Decision {
-	same := w.Last.Act == a || w.Last.Act == Install && a == Vacate
+	same := w.Last.Act == a || w.Last.Act == Install && a == Reinstall
 	if same && w.Last.Trial == w.Trial && w.Last.Err != nil && (!w.Manual.Fresh || !w.Manual.Reset) {
 		t.attempts, t.at = max(t.attempts+w.Last.Unstored, 1), w.Last.At
 	}
@@ -271,7 +272,7 @@ func (w Want) Try(a Act, t Tally) Decision {
 		return d
 	}
 	if t.at.After(w.Now) {
-		return d // It was written down before the clock was set back. Nothing says how long ago that was.
+		return d // It was recorded before the clock was set back, so the time that has passed is unknown.
 	}
 	if due := t.at.Add(w.Retry(t.attempts)); w.Now.Before(due) {
 		d.Act, d.Until = Failed, due
@@ -279,7 +280,7 @@ func (w Want) Try(a Act, t Tally) Decision {
 	return d
 }
 
-// Removal decides about a release that is to go.
+// Removal decides about a release that is to be removed.
 func Removal(s State, w Want) Decision {
 	last := s.Last()
 	switch {
@@ -290,12 +291,12 @@ func Removal(s State, w Want) Decision {
 			return d
 		}
 	case last.Status == helm.StatusUninstalled:
-		return Decision{Act: Vacate}
+		return Decision{Act: Reinstall}
 	}
 	return w.Try(Uninstall, Tally{})
 }
 
-// Judged returns the newest revision if it is deployed with the wanted input and that input's own doing, else nil.
+// Judged returns the newest revision if it is deployed with the wanted input and was made for it, else nil.
 func Judged(s State, w Want) *Revision {
 	last := s.Last()
 	if last == nil || last.Status != helm.StatusDeployed || !last.Ours || last.Digest != w.Digest || last.Action == ActionRollback || last.App != w.App {

@@ -15,8 +15,8 @@ import (
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// Record is the metadata of a revision's record; kubeop wrote it for the digest, and a trial of the same name, unless that
-// is empty.
+// record returns the metadata of a revision's record. kubeop wrote it for the digest, and for a trial of the same name; an empty digest
+// means that kubeop did not write it.
 func record(number int, status helm.Status, digest string, change ...func(map[string]string)) metav1.PartialObjectMetadata {
 	labels := map[string]string{
 		"owner": "helm", "name": "web", "status": status.String(), "version": strconv.Itoa(number),
@@ -42,14 +42,14 @@ func label(key, value string) func(map[string]string) {
 	return func(l map[string]string) { l[key] = value }
 }
 
-// inputFailed is a failure of that many that were the input's.
+// inputFailed marks n failures caused by the input.
 func inputFailed(n int) func(map[string]string) {
 	return func(l map[string]string) {
 		l[AttemptLabel], l[BlameLabel], l[FaultLabel] = strconv.Itoa(n), strconv.Itoa(n), FaultInput
 	}
 }
 
-// interruptedly takes away what an interrupted action does not tell.
+// interruptedly removes the labels that an interrupted action loses.
 func interruptedly(l map[string]string) { delete(l, DigestLabel); delete(l, TrialLabel) }
 
 func history(records ...metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata { return records }
@@ -133,7 +133,7 @@ func TestNext(t *testing.T) {
 		},
 		"uninstalled, history kept": {
 			history: history(record(1, helm.StatusUninstalled, "new")),
-			want:    Decision{Act: Vacate},
+			want:    Decision{Act: Reinstall},
 		},
 		"first install failed, another input": {
 			history: history(record(1, helm.StatusFailed, "old")),
@@ -223,55 +223,55 @@ func TestNext(t *testing.T) {
 		},
 		"the input used up its retries": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(2, helm.StatusFailed, "new", inputFailed(1)), record(3, helm.StatusFailed, "new", inputFailed(2))),
-			want:    Decision{Act: Rollback, To: 1, Mends: true},
+			want:    Decision{Act: Rollback, To: 1, Remediates: true},
 		},
 		"the input used up its retries, then was interrupted": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(2, helm.StatusFailed, "new", inputFailed(2)), record(3, helm.StatusFailed, "new", interruptedly)),
-			want:    Decision{Act: Rollback, To: 1, Mends: true},
+			want:    Decision{Act: Rollback, To: 1, Remediates: true},
 		},
 		"a second failure after an interruption": {
 			history: history(record(1, helm.StatusSuperseded, "old", label(ProvenLabel, Yes)), record(2, helm.StatusFailed, "new", interruptedly), record(3, helm.StatusFailed, "new", inputFailed(2))),
-			want:    Decision{Act: Rollback, To: 1, Mends: true},
+			want:    Decision{Act: Rollback, To: 1, Remediates: true},
 		},
 		"an unproven revision is no target": {
 			history: history(record(1, helm.StatusSuperseded, "older", label(ProvenLabel, Yes)), record(2, helm.StatusSuperseded, "old", label(ProvenLabel, No)),
 				record(3, helm.StatusFailed, "new", inputFailed(2))),
-			want: Decision{Act: Rollback, To: 1, Mends: true},
+			want: Decision{Act: Rollback, To: 1, Remediates: true},
 		},
 		"a person's revision is no target": {
 			history: history(record(1, helm.StatusSuperseded, "older", label(ProvenLabel, Yes)), record(2, helm.StatusDeployed, "older", label(RevisionLabel, "1")),
 				record(3, helm.StatusFailed, "new", inputFailed(2))),
-			want: Decision{Act: Rollback, To: 1, Mends: true},
+			want: Decision{Act: Rollback, To: 1, Remediates: true},
 		},
 		"a revision of which nobody said that it was good is no target": {
 			history: history(record(1, helm.StatusSuperseded, "old"), record(2, helm.StatusFailed, "new", inputFailed(2))),
 			change:  retrying,
-			want:    Decision{Act: Upgrade, Attempts: 2, Blame: 2, Stuck: true},
+			want:    Decision{Act: Upgrade, Attempts: 2, Blame: 2, NoTarget: true},
 		},
 		"what is deployed is no target before it is seen to be good": {
 			history: history(record(1, helm.StatusSuperseded, "older", label(ProvenLabel, Yes)), record(2, helm.StatusDeployed, "old"),
 				record(3, helm.StatusFailed, "new", inputFailed(2))),
 			change: func(w *Want) { w.Proven = func(*Revision) bool { return false } },
-			want:   Decision{Act: Rollback, To: 1, Mends: true},
+			want:   Decision{Act: Rollback, To: 1, Remediates: true},
 		},
 		"a tampered revision is no target": {
 			history: history(record(1, helm.StatusSuperseded, "older", label(ProvenLabel, Yes)), record(2, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(2))),
 			change:  func(w *Want) { w.Trusts = func(n int, version string) bool { return n != 2 || version != "102" } },
-			want:    Decision{Act: Rollback, To: 1, Mends: true},
+			want:    Decision{Act: Rollback, To: 1, Remediates: true},
 		},
 		"the same input is a target when it was seen to be good": {
 			history: history(record(1, helm.StatusSuperseded, "new", label(ProvenLabel, Yes)), record(2, helm.StatusFailed, "new", inputFailed(2))),
-			want:    Decision{Act: Rollback, To: 1, Mends: true},
+			want:    Decision{Act: Rollback, To: 1, Remediates: true},
 		},
 		"the same input is no target": {
 			history: history(record(1, helm.StatusSuperseded, "new", label(ProvenLabel, No)), record(2, helm.StatusFailed, "new", inputFailed(2))),
 			change:  retrying,
-			want:    Decision{Act: Upgrade, Attempts: 2, Blame: 2, Stuck: true},
+			want:    Decision{Act: Upgrade, Attempts: 2, Blame: 2, NoTarget: true},
 		},
 		"no target, and the retry is not due": {
 			history: history(record(1, helm.StatusSuperseded, ""), record(2, helm.StatusFailed, "new", inputFailed(2))),
 			change:  func(w *Want) { w.Retry = minutes },
-			want:    Decision{Act: Failed, Attempts: 2, Blame: 2, Stuck: true, Until: noon.Add(2 * time.Minute)},
+			want:    Decision{Act: Failed, Attempts: 2, Blame: 2, NoTarget: true, Until: noon.Add(2 * time.Minute)},
 		},
 		"an install is never remedied": {
 			history: history(record(1, helm.StatusFailed, "new", inputFailed(7))),
@@ -286,7 +286,7 @@ func TestNext(t *testing.T) {
 		"it is to be uninstalled": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(2, helm.StatusFailed, "new", inputFailed(2))),
 			change:  func(w *Want) { w.Strategy = v1alpha1.RemediationUninstall },
-			want:    Decision{Act: Uninstall, Mends: true},
+			want:    Decision{Act: Uninstall, Remediates: true},
 		},
 		"it was uninstalled for this input": {
 			history: history(record(2, helm.StatusUninstalled, "new", label(HeldLabel, "new"), label(ActionLabel, ActionUninstall))),
@@ -294,7 +294,7 @@ func TestNext(t *testing.T) {
 		},
 		"it was uninstalled for another input": {
 			history: history(record(2, helm.StatusUninstalled, "bad", label(HeldLabel, "bad"), label(ActionLabel, ActionUninstall))),
-			want:    Decision{Act: Vacate},
+			want:    Decision{Act: Reinstall},
 		},
 		"an install after it was uninstalled failed, not due": {
 			history: history(record(2, helm.StatusUninstalled, "old", label(ActionLabel, ActionUninstall))),
@@ -312,7 +312,7 @@ func TestNext(t *testing.T) {
 			change: func(w *Want) {
 				w.Retry, w.Last = minutes, Attempt{Act: Uninstall, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 1}
 			},
-			want: Decision{Act: Vacate},
+			want: Decision{Act: Reinstall},
 		},
 		"an install failed before, and it is deployed now": {
 			history: history(record(1, helm.StatusDeployed, "old")),
@@ -340,7 +340,7 @@ func TestNext(t *testing.T) {
 		"it was uninstalled for this input, forced": {
 			history: history(record(2, helm.StatusUninstalled, "new", label(HeldLabel, "new"), label(ActionLabel, ActionUninstall))),
 			change:  func(w *Want) { w.Manual.Force = true },
-			want:    Decision{Act: Vacate},
+			want:    Decision{Act: Reinstall},
 		},
 		"rolled back for this input": {
 			history: history(rolledBack(4, helm.StatusDeployed, "new")),
@@ -371,16 +371,16 @@ func TestNext(t *testing.T) {
 		"the rollback failed, not due": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(2)), rolledBack(4, helm.StatusFailed, "new", label(AttemptLabel, "3"))),
 			change:  func(w *Want) { w.Retry = minutes },
-			want:    Decision{Act: Failed, Attempts: 3, Until: noon.Add(3 * time.Minute), To: 1, Mends: true},
+			want:    Decision{Act: Failed, Attempts: 3, Until: noon.Add(3 * time.Minute), To: 1, Remediates: true},
 		},
 		"the rollback failed, due": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(2)), rolledBack(4, helm.StatusFailed, "new", label(AttemptLabel, "3"))),
 			change:  retrying,
-			want:    Decision{Act: Rollback, Attempts: 3, To: 1, Mends: true},
+			want:    Decision{Act: Rollback, Attempts: 3, To: 1, Remediates: true},
 		},
 		"the rollback was interrupted": {
 			history: history(record(1, helm.StatusDeployed, "old"), rolledBack(4, helm.StatusFailed, "new", interruptedly)),
-			want:    Decision{Act: Rollback, To: 1, Mends: true},
+			want:    Decision{Act: Rollback, To: 1, Remediates: true},
 		},
 		"the rollback failed, and there is another input": {
 			history: history(record(1, helm.StatusDeployed, "old"), rolledBack(4, helm.StatusFailed, "bad")),
@@ -391,14 +391,14 @@ func TestNext(t *testing.T) {
 			change: func(w *Want) {
 				w.Retry, w.Last = minutes, Attempt{Act: Rollback, Trial: "new", Err: errors.New("no"), At: noon, Unstored: 2}
 			},
-			want: Decision{Act: Failed, Attempts: 2, Until: noon.Add(2 * time.Minute), To: 1, Mends: true},
+			want: Decision{Act: Failed, Attempts: 2, Until: noon.Add(2 * time.Minute), To: 1, Remediates: true},
 		},
 		"the upgrade that used up the retries does not delay the rollback": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(2))),
 			change: func(w *Want) {
 				w.Retry, w.Last = minutes, Attempt{Act: Upgrade, Trial: "new", Err: errors.New("no"), At: noon}
 			},
-			want: Decision{Act: Rollback, To: 1, Mends: true},
+			want: Decision{Act: Rollback, To: 1, Remediates: true},
 		},
 		"failed often, reset": {
 			history: history(record(1, helm.StatusDeployed, "old"), record(3, helm.StatusFailed, "new", inputFailed(2))),
@@ -424,7 +424,7 @@ func TestNext(t *testing.T) {
 		},
 		"kubeop was uninstalling for an input": {
 			history: history(record(1, helm.StatusUninstalling, "new", label(ActionLabel, ActionUninstall), label(HeldLabel, "new"))),
-			want:    Decision{Act: Uninstall, Mends: true},
+			want:    Decision{Act: Uninstall, Remediates: true},
 		},
 	}
 	for name, test := range tests {
@@ -441,18 +441,18 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// rolledBack is a rollback that was made because that trial failed.
+// rolledBack is the record of a rollback made because that trial failed.
 func rolledBack(number int, status helm.Status, trial string, change ...func(map[string]string)) metav1.PartialObjectMetadata {
 	all := append([]func(map[string]string){label(ActionLabel, ActionRollback), label(HeldLabel, trial), label(ToLabel, "1")}, change...)
 	return record(number, status, "old", all...)
 }
 
-// retrying has every retry be due.
+// retrying makes every retry due at once.
 func retrying(w *Want) { w.Retry = func(int) time.Duration { return 0 } }
 
 func minutes(attempts int) time.Duration { return time.Duration(attempts) * time.Minute }
 
-// uninstalling is the trial of an uninstallation.
+// uninstalling is the trial of an uninstall.
 const uninstalling = "uninstall"
 
 func asWanted() Want {
@@ -483,7 +483,7 @@ func TestRemoval(t *testing.T) {
 			want:    Decision{Act: Locked, Until: noon.Add(6 * time.Minute), Why: "revision 1 is pending-install by someone outside kubeop"},
 		},
 		"half-way":    {history: history(record(1, helm.StatusUninstalling, "old")), want: Decision{Act: Uninstall}},
-		"uninstalled": {history: history(record(1, helm.StatusUninstalled, "old")), want: Decision{Act: Vacate}},
+		"uninstalled": {history: history(record(1, helm.StatusUninstalled, "old")), want: Decision{Act: Reinstall}},
 		"failed before, not due": {
 			history: history(record(1, helm.StatusUninstalling, "old")),
 			change: func(w *Want) {

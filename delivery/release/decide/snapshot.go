@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Snapshot is what the status tells of a revision.
+// Snapshot returns the entry of the status for a revision.
 func Snapshot(rel *helm.Release, labels map[string]string) v1alpha1.ReleaseSnapshot {
 	snap := v1alpha1.ReleaseSnapshot{
 		Revision:      rel.Version,
@@ -23,7 +23,7 @@ func Snapshot(rel *helm.Release, labels map[string]string) v1alpha1.ReleaseSnaps
 		Digest:        labels[ContentLabel],
 	}
 	if snap.Digest == "" {
-		// A person's revision has none; what cannot be digested has none either.
+		// A person's revision has no digest, and neither has content that cannot be digested.
 		snap.Digest, _ = Content(rel)
 	}
 	if c := rel.Chart; c != nil && c.Metadata != nil {
@@ -32,7 +32,7 @@ func Snapshot(rel *helm.Release, labels map[string]string) v1alpha1.ReleaseSnaps
 	return snap
 }
 
-// valuesDigest is of the values' JSON, which sorts keys.
+// valuesDigest is the digest of the values as JSON, which sorts keys.
 func valuesDigest(values map[string]any) string {
 	if values == nil {
 		values = map[string]any{}

@@ -10,24 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Revision is what the metadata of one record of Helm's storage says.
+// Revision is read from the metadata of one record of Helm's storage.
 type Revision struct {
 	Number int
 	// Version of the record.
 	Version string
 	Status  helm.Status
-	// Since is when the record was last written: the end of an action, or its last sign of life.
+	// Since is when the record was last written: at the end of an action or while it ran.
 	Since time.Time
 	// App is the owner, as a label value; empty when kubeop never wrote this release.
 	App string
-	// carried is the number of the revision from which Helm copied our labels; the revision's own when ours.
+	// carried is the number of the revision from which Helm copied our labels; the revision's own number when Ours.
 	carried int
-	// Ours: kubeop wrote this very revision. Only then what follows means anything; else it is empty.
+	// Ours: kubeop wrote this very revision. Otherwise the fields that follow are empty.
 	Ours bool
 	marks
 }
 
-// marks are what kubeop notes on its revisions. See the labels.
+// marks are the facts that kubeop records in the labels of its revisions. See the labels.
 type marks struct {
 	Digest, trial, Holder, Held, Content, proven, Test, Fault, Action, asked string
 	attempt, Blame, To                                                       int
@@ -36,8 +36,8 @@ type marks struct {
 // State is the release's history, oldest first.
 type State []Revision
 
-// StateOf reads metadata. What is not named as a record of the release is none; anyone who may write Secrets could have
-// made it.
+// StateOf reads metadata. It skips Secrets that do not have the name of a record of the release, because anyone who may write Secrets can
+// have made them.
 func StateOf(release string, records []metav1.PartialObjectMetadata) State {
 	s := make(State, 0, len(records))
 	for i := range records {
@@ -67,7 +67,7 @@ func revisionOf(number int, m *metav1.ObjectMeta) Revision {
 	if v.Ours = v.carried == number; v.Ours {
 		v.marks = marks{
 			Digest: l[DigestLabel], trial: l[TrialLabel], Holder: l[HolderLabel], Held: l[HeldLabel], Content: l[ContentLabel],
-			proven: l[ProvenLabel], Test: l[TestLabel], Fault: l[FaultLabel], Action: l[ActionLabel], asked: l[AskedLabel],
+			proven: l[ProvenLabel], Test: l[TestLabel], Fault: l[FaultLabel], Action: l[ActionLabel], asked: l[RequestLabel],
 			attempt: count(l[AttemptLabel]), Blame: count(l[BlameLabel]), To: count(l[ToLabel]),
 		}
 	}
@@ -92,7 +92,7 @@ func (s State) Deployed() *Revision {
 	return nil
 }
 
-// everDeployed is whether some revision succeeded since the release was last uninstalled.
+// everDeployed reports whether a revision succeeded since the release was last uninstalled.
 func (s State) everDeployed() bool {
 	for i := range slices.Backward(s) {
 		switch s[i].Status {
@@ -107,13 +107,13 @@ func (s State) everDeployed() bool {
 
 // Tally is how often an input failed in a row.
 type Tally struct {
-	// attempts counts all failures, blame those that were the input's.
+	// attempts counts all failures, blame those caused by the input.
 	attempts, blame int
-	// at is when the last one ended; zero when an action was interrupted since.
+	// at is when the last one ended; zero when an action was interrupted since then.
 	at time.Time
 }
 
-// tally counts the failures of this trial with which the history ends; what was interrupted says nothing about it.
+// tally counts the failures of this trial at the end of the history; interrupted actions do not count.
 func (s State) tally(trial string) Tally {
 	interrupted := false
 	for i := range slices.Backward(s) {
@@ -144,7 +144,7 @@ func (s State) Failure(trial string) *Revision {
 	return nil
 }
 
-// holds is whether this trial is not to be made again, however often people have changed the release by hand since.
+// holds reports whether this trial is not to be repeated, however often people have changed the release by hand since.
 func (s State) holds(trial string) bool {
 	for i := range slices.Backward(s) {
 		r := &s[i]
@@ -159,9 +159,8 @@ func (s State) holds(trial string) bool {
 	return false
 }
 
-// target returns the newest revision that a rollback may return to, or nil: it was seen to be good before it was superseded,
-// or is deployed and proven. That its content is what it was is checked when it is read; trusts leaves out those found
-// otherwise.
+// target returns the newest revision that a rollback may restore, or nil. The revision was seen healthy before it was superseded, or is
+// deployed and proven. Its content is checked when it is read; trusts leaves out revisions that failed that check.
 func (s State) target(proven func(*Revision) bool, trusts func(number int, version string) bool) *Revision {
 	for i := range slices.Backward(s) {
 		r := &s[i]
@@ -176,7 +175,7 @@ func (s State) target(proven func(*Revision) bool, trusts func(number int, versi
 	return nil
 }
 
-// Surplus returns the oldest revisions beyond keep, but neither the newest deployed one nor what a rollback returns to.
+// Surplus returns the oldest revisions beyond keep, except the newest deployed one and the target of a rollback.
 func (s State) Surplus(keep int, proven func(*Revision) bool, trusts func(int, string) bool) State {
 	var out State
 	deployed, target := s.Deployed(), s.target(proven, trusts)
@@ -191,12 +190,12 @@ func (s State) Surplus(keep int, proven func(*Revision) bool, trusts func(int, s
 	return out
 }
 
-// Heeded is whether some revision was made at that request.
-func (s State) Heeded(asked string) bool {
+// Accepted reports whether some revision carried out that request.
+func (s State) Accepted(asked string) bool {
 	return slices.ContainsFunc(s, func(r Revision) bool { return r.asked == asked })
 }
 
-// Number returns that revision, or nil.
+// Number returns the revision with that number, or nil.
 func (s State) Number(n int) *Revision {
 	i, ok := slices.BinarySearchFunc(s, n, func(r Revision, n int) int { return r.Number - n })
 	if !ok {
@@ -205,7 +204,7 @@ func (s State) Number(n int) *Revision {
 	return &s[i]
 }
 
-// Statuses by revision.
+// Statuses returns the status of each revision by its number.
 func (s State) Statuses() map[int]string {
 	out := make(map[int]string, len(s))
 	for _, r := range s {

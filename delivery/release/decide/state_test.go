@@ -125,9 +125,9 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-func TestHeeded(t *testing.T) {
-	s := StateOf("web", history(record(1, helm.StatusDeployed, "a", label(AskedLabel, "now")), record(2, helm.StatusDeployed, "b")))
-	if !s.Heeded("now") || s.Heeded("later") {
-		t.Errorf("now %t, later %t", s.Heeded("now"), s.Heeded("later"))
+func TestAcceptedFindsTheRequestInAnyRevision(t *testing.T) {
+	s := StateOf("web", history(record(1, helm.StatusDeployed, "a", label(RequestLabel, "now")), record(2, helm.StatusDeployed, "b")))
+	if !s.Accepted("now") || s.Accepted("later") {
+		t.Errorf("now %t, later %t", s.Accepted("now"), s.Accepted("later"))
 	}
 }
