@@ -23,8 +23,8 @@ var loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix(
 
 // TestEveryWayIsGuarded tries each kind of URL with a server on loopback that must not hear of it.
 func TestEveryWayIsGuarded(t *testing.T) {
-	heard := func(_ http.ResponseWriter, req *http.Request) { t.Errorf("%s was asked for %s", req.Host, req.URL) }
-	inner := httptest.NewServer(http.HandlerFunc(heard))
+	recordingServer := func(_ http.ResponseWriter, req *http.Request) { t.Errorf("%s was asked for %s", req.Host, req.URL) }
+	inner := httptest.NewServer(http.HandlerFunc(recordingServer))
 	defer inner.Close()
 	host := strings.TrimPrefix(inner.URL, "http://")
 	_, port, _ := net.SplitHostPort(host)

@@ -22,8 +22,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// archive returns the archive of a version, downloading it when it is not there. One that neither the repository nor the
-// source gives a digest of is downloaded every time.
+// archive returns the archive of a version, and downloads it when it is missing. An archive is downloaded every time if neither the
+// repository nor the source has a digest of it.
 func (s *Store) archive(ctx context.Context, r request, v index.Version, get func(context.Context) (io.ReadCloser, error)) (Archive, error) {
 	expected, err := expectedDigest(r.Digest, v.Digest)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) archive(ctx context.Context, r request, v index.Version, get fun
 	if sum == "" {
 		sum, err = s.downloads.Do(ctx, r.folder+" "+r.Name+" "+v.Name, r.arrived, download)
 	} else {
-		err = s.once(ctx, r.folder, sum, download)
+		err = s.downloadOnce(ctx, r.folder, sum, download)
 	}
 	if err != nil {
 		return Archive{}, fmt.Errorf("version %s: %w", failure.Printable(v.Name), err)
@@ -57,8 +57,8 @@ func archivePath(folder, sum string) string { return filepath.Join(folder, sum+a
 
 const archiveEnd = ".tgz"
 
-// once downloads an archive of a known digest unless it is there.
-func (s *Store) once(ctx context.Context, folder, sum string, download func() (string, error)) error {
+// downloadOnce downloads an archive with a known digest unless the store has it.
+func (s *Store) downloadOnce(ctx context.Context, folder, sum string, download func() (string, error)) error {
 	path := archivePath(folder, sum)
 	unlock, err := s.Locks.Lock(ctx, path)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Store) once(ctx context.Context, folder, sum string, download func() (s
 	}
 	defer unlock()
 	if _, err := os.Stat(path); err == nil {
-		// Under the lock, so that a sweep either sees it or has removed the file.
+		// Under the lock, so that a sweep either sees the mark or has already removed the file.
 		s.Used.Mark(path)
 		return nil
 	}
@@ -74,14 +74,14 @@ func (s *Store) once(ctx context.Context, folder, sum string, download func() (s
 	return err
 }
 
-// expected is the digest an archive has to have: hex, "" when anything will do.
+// expected is the digest that an archive must have, in hex; "" for any.
 type expected struct {
 	hex string
-	// listed is set where the repository itself says so.
+	// listed is set if the repository lists this digest.
 	listed bool
 }
 
-// expectedDigest compares the digest that the source pins with the one the repository lists; either may be empty.
+// expectedDigest compares the digest that the source pins with the one that the repository lists; either may be empty.
 func expectedDigest(pinned, listed string) (expected, error) {
 	pinned = strings.TrimPrefix(pinned, "sha256:")
 	listed = strings.ToLower(strings.TrimPrefix(listed, "sha256:"))
@@ -98,7 +98,7 @@ func anotherDigest(got, pinned string) error {
 	return failure.New(failure.ErrDigest, "its archive has the digest sha256:%s, and the app pins sha256:%s: find out why it changed, and write the new digest if that is right", got, pinned)
 }
 
-// compare verifies the digest of an archive: it refuses any but the expected one.
+// compare verifies the digest of an archive.
 func (e expected) compare(got string) error {
 	switch {
 	case e.hex == "" || e.hex == got:
@@ -109,7 +109,7 @@ func (e expected) compare(got string) error {
 	return anotherDigest(got, e.hex)
 }
 
-// keep writes an archive under its digest, whole or not at all, and returns the digest.
+// keep writes an archive under its digest, atomically, and returns the digest.
 func (s *Store) keep(folder string, want expected, body io.Reader) (string, error) {
 	start := bufio.NewReader(limit.NewReader(body, s.limits.chart, chartTooLarge(s.limits.chart)))
 	magic, err := start.Peek(2)
@@ -133,7 +133,7 @@ func (s *Store) keep(folder string, want expected, body io.Reader) (string, erro
 		return "", err
 	}
 	if want.hex == "" {
-		if err := s.whole(file); err != nil {
+		if err := s.checkComplete(file); err != nil {
 			return "", err
 		}
 	}
@@ -146,11 +146,11 @@ func (s *Store) keep(folder string, want expected, body io.Reader) (string, erro
 	return got, nil
 }
 
-// maxInflation is how many times its size an archive may inflate to before its end is no longer looked for.
+// maxInflation is how many times its size an archive may inflate to before the search for its end stops.
 const maxInflation = 20
 
-// whole looks for the end of an archive that has no digest to compare: some servers cut an answer short without a sign.
-func (s *Store) whole(archive io.ReadSeeker) error {
+// checkComplete checks that an archive without a digest is complete: some servers truncate an answer without an error.
+func (s *Store) checkComplete(archive io.ReadSeeker) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("reading the chart back: %w", err)
 	}
@@ -164,11 +164,11 @@ func (s *Store) whole(archive io.ReadSeeker) error {
 	return failure.New(failure.ErrServer, "what the repository serves as the chart is not a whole gzip archive: check what was published there")
 }
 
-// limits bound what one chart can cost. They are fields so that tests can lower them; sizes are in bytes, and what a limit of time
-// ends is transient.
+// limits bound what one chart can cost. They are fields so that tests can lower them. Sizes are in bytes; exceeding a time limit is a
+// transient error.
 type limits struct {
 	index    int64 // a Helm repository's index.yaml
-	indexDoc int64 // what of an index.yaml is parsed at once: one version, or all of it when Helm did not write it
+	indexDoc int64 // what is parsed at once of an index.yaml: one version, or the whole file when Helm did not write it
 	chart    int64 // a chart archive
 
 	transport.Timeouts

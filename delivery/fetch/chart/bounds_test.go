@@ -14,10 +14,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 )
 
-// loopback is the Network of tests, whose servers are on this machine.
+// loopback is the Network of tests; their servers run on this machine.
 var loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
-// TestIndexesRememberedAreBounded, and the one that was asked for last is among them.
+// TestIndexesRememberedAreBounded checks also that the most recently used one is kept.
 func TestIndexesRememberedAreBounded(t *testing.T) {
 	s := NewStore(t.TempDir(), loopback)
 	var last *helmRepository
@@ -28,7 +28,7 @@ func TestIndexesRememberedAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := request{Source: Source{Repository: "https://charts.example.com/first", Name: "web"}, base: base, folder: "first", arrived: s.arrivals.Add(1)}
-		if _, err := s.helmRepository(first); err != nil { // It is asked for all the time.
+		if _, err := s.helmRepository(first); err != nil { // It is used again and again.
 			t.Fatal(err)
 		}
 		if last, err = s.helmRepository(request{Source: src, base: base, folder: s.source(src), arrived: s.arrivals.Add(1)}); err != nil {
@@ -43,12 +43,12 @@ func TestIndexesRememberedAreBounded(t *testing.T) {
 	}
 }
 
-// sweepStore sweeps one store, at that time.
+// sweepStore sweeps one store at that time.
 func sweepStore(ctx context.Context, store disk.Store, now time.Time) error {
 	return disk.New(func() time.Time { return now }, store).Sweep(ctx)
 }
 
-// wantTransient wants an error after which it is right to try again.
+// wantTransient expects an error after which another try makes sense.
 func wantTransient(t *testing.T, err error) {
 	t.Helper()
 	if _, final := verdict.Of(err); err == nil || final {
@@ -56,7 +56,7 @@ func wantTransient(t *testing.T, err error) {
 	}
 }
 
-// TestRepositoriesThatFailAreForgotten asks for what was never there.
+// TestRepositoriesThatFailAreForgotten requests repositories that never existed.
 func TestRepositoriesThatFailAreForgotten(t *testing.T) {
 	server := httptest.NewServer(nil)
 	t.Cleanup(server.Close)

@@ -57,7 +57,7 @@ func TestChartFromRepository(t *testing.T) {
 	}
 }
 
-func TestChartIsAskedForAndNotDownloadedAgain(t *testing.T) {
+func TestAnUnchangedChartIsNotDownloadedAgain(t *testing.T) {
 	server := sources.ServeHelm(t)
 	server.Publish(t, "1.0.0")
 	store := NewStore(t.TempDir(), loopback)
@@ -82,7 +82,7 @@ func TestChartIsAskedForAndNotDownloadedAgain(t *testing.T) {
 	}
 }
 
-// together does something n times at once: all have arrived before the first of them may ask.
+// together does something n times at once: all have arrived before the first of them sends its request.
 func together[T any](t *testing.T, group *singleflight.Group[T], key string, n int, do func(i int)) {
 	t.Helper()
 	held, release := make(chan struct{}), make(chan struct{})
@@ -115,7 +115,7 @@ func TestChartForManyAtOnce(t *testing.T) {
 		most     int
 	}{
 		"/stable": {"/stable/index.yaml\n/stable/charts/web-1.0.0.tgz", 2},
-		// Without a digest, what one downloads serves all who asked before; on a busy machine some of the hundred ask later.
+		// Without a digest, one download serves all who requested it before; on a busy machine some of the hundred come later.
 		"/bare": {"/bare/index.yaml\n/bare/web.tgz", 10},
 	} {
 		store := NewStore(t.TempDir(), loopback)
@@ -213,7 +213,7 @@ func TestChartRefusesURLs(t *testing.T) {
 	}
 }
 
-func TestChartCredentialsStayHome(t *testing.T) {
+func TestChartCredentialsAreNotSentToOtherHosts(t *testing.T) {
 	server, other := sources.ServeHelm(t), sources.ServeHelm(t)
 	server.Publish(t, "1.0.0")
 	archive, _ := sources.Gzip(t, "x")

@@ -26,7 +26,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// clientCertificate makes one that is its own authority.
+// clientCertificate makes a self-signed client certificate.
 func clientCertificate(t *testing.T) (certificate, key []byte, authority *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -51,16 +51,16 @@ func clientCertificate(t *testing.T) (certificate, key []byte, authority *x509.C
 	return certificate, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), authority
 }
 
-// heard is a server that writes down who it was asked by.
-type heard struct {
+// recordingServer is a server that records with which credentials it was called.
+type recordingServer struct {
 	*httptest.Server
 	mu   sync.Mutex
 	seen []string
 }
 
-func listen(t *testing.T, start func(http.Handler) *httptest.Server, answer http.HandlerFunc) *heard {
+func listen(t *testing.T, start func(http.Handler) *httptest.Server, answer http.HandlerFunc) *recordingServer {
 	t.Helper()
-	h := &heard{}
+	h := &recordingServer{}
 	h.Server = start(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
 		line := req.Method + " " + req.URL.Path + " " + req.Header.Get("Authorization") + string(body)
@@ -77,7 +77,7 @@ func listen(t *testing.T, start func(http.Handler) *httptest.Server, answer http
 	return h
 }
 
-func (h *heard) all() string {
+func (h *recordingServer) all() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	seen := strings.Join(h.seen, "\n")
@@ -85,8 +85,8 @@ func (h *heard) all() string {
 	return seen
 }
 
-// startAsking starts a TLS server that asks for a client certificate as policy says.
-func startAsking(policy tls.ClientAuthType, authority *x509.CertPool) func(http.Handler) *httptest.Server {
+// startRequestingCertificate starts a TLS server that requests a client certificate as policy says.
+func startRequestingCertificate(policy tls.ClientAuthType, authority *x509.CertPool) func(http.Handler) *httptest.Server {
 	return func(handler http.Handler) *httptest.Server {
 		server := httptest.NewUnstartedServer(handler)
 		server.TLS = &tls.Config{ClientAuth: policy, ClientCAs: authority}
@@ -100,15 +100,15 @@ func TestChartWithClientCertificate(t *testing.T) {
 	const required = tls.RequireAndVerifyClientCert
 	client, key, authority := clientCertificate(t)
 	archive, _ := sources.Gzip(t, "1.0.0")
-	other := listen(t, startAsking(tls.RequestClientCert, nil), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) })
-	server := listen(t, startAsking(required, authority), func(w http.ResponseWriter, req *http.Request) {
+	other := listen(t, startRequestingCertificate(tls.RequestClientCert, nil), func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(archive) })
+	server := listen(t, startRequestingCertificate(required, authority), func(w http.ResponseWriter, req *http.Request) {
 		if strings.HasSuffix(req.URL.Path, "index.yaml") {
 			_, _ = fmt.Fprintf(w, "entries:\n  web:\n  - {version: 1.0.0, urls: [web.tgz]}\n  abroad:\n  - {version: 1.0.0, urls: [%s/x.tgz]}\n", other.URL)
 			return
 		}
 		_, _ = w.Write(archive)
 	})
-	registry := sources.ServeOCI(t, startAsking(required, authority))
+	registry := sources.ServeOCI(t, startRequestingCertificate(required, authority))
 	pushChart(t, registry, "1.0.0", chartMediaType)
 	registry.Away = other.URL
 	ca := sources.Certificate(server.Server)
@@ -130,10 +130,10 @@ func TestChartWithClientCertificate(t *testing.T) {
 	}
 }
 
-// Wherever a repository leads, what was given for its host stays there.
+// Wherever a repository redirects, the credentials for its host are sent only there.
 func TestChartCredentialsAndRedirects(t *testing.T) {
 	archive, _ := sources.Gzip(t, "x")
-	var home, other *heard
+	var home, other *recordingServer
 	other = listen(t, httptest.NewServer, func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path == "/back.tgz" {
 			http.Redirect(w, req, home.URL+"/private.tgz", http.StatusFound)
@@ -172,7 +172,7 @@ func TestChartCredentialsAndRedirects(t *testing.T) {
 	}
 }
 
-// TestOnlyArchivesAreFetchedElsewhere: an index, a manifest or a list of tags that is said to be on another host is not asked for there.
+// TestOnlyArchivesAreFetchedElsewhere: an index, a manifest or a list of tags is never requested from another host.
 func TestOnlyArchivesAreFetchedElsewhere(t *testing.T) {
 	other := listen(t, httptest.NewServer, func(http.ResponseWriter, *http.Request) {})
 	away := listen(t, httptest.NewServer, func(w http.ResponseWriter, req *http.Request) {
@@ -190,7 +190,7 @@ func TestOnlyArchivesAreFetchedElsewhere(t *testing.T) {
 	}{
 		"an index":   {Source{Repository: away.URL, Name: "web"}, failure.ErrInvalid},
 		"a manifest": {Source{Repository: "oci://" + host + "/charts", Name: "web", Version: "1.0.0", Insecure: true}, failure.ErrInvalid},
-		// The registry's library finds this out itself.
+		// The registry's library refuses this itself.
 		"a list of tags": {Source{Repository: "oci://" + host + "/charts", Name: "web", Insecure: true}, failure.ErrServer},
 	} {
 		_, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), c.src)
@@ -203,8 +203,8 @@ func TestOnlyArchivesAreFetchedElsewhere(t *testing.T) {
 	}
 }
 
-// A registry may name any token server. One on another host gets credentials only where administrators say that it is the registry's,
-// and nobody it leads to does; who may pull without credentials may do so anyhow.
+// A registry may name any token server. One on another host gets credentials only if administrators allow it for this registry, and no host
+// to which it redirects does; pulling without credentials is always allowed.
 func TestChartTokenServers(t *testing.T) {
 	const basicHeader = "Basic Ym90Omh1bnRlcjI="
 	third := listen(t, httptest.NewTLSServer, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"token":"t0ken"}`)) })

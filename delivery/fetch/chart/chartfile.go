@@ -17,10 +17,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// maxChartFile bounds a Chart.yaml and what is beside it, in bytes; a parser takes many times the memory of its text.
+// maxChartFile bounds Chart.yaml and the files beside it, in bytes, because a parser needs many times the memory of its text.
 const maxChartFile = limit.MiB
 
-// chartFile is what matters here of a Chart.yaml, and of the requirements.yaml of older charts.
+// chartFile has the needed fields of a Chart.yaml, and of the requirements.yaml of older charts.
 type chartFile struct {
 	Name         string            `json:"name"`
 	Version      string            `json:"version"`
@@ -66,7 +66,7 @@ func readChart(root *folder.Folder, at string) (*chartFile, error) {
 	return chart, err
 }
 
-// readYAML keeps the parser's words out of the message: they may quote the document.
+// readYAML leaves the parser's text out of the message, because it may quote the document.
 func readYAML(root *folder.Folder, name string, into any) error {
 	text, err := root.ReadFile(name)
 	if err != nil {
@@ -88,8 +88,8 @@ func readYAML(root *folder.Folder, name string, into any) error {
 	return nil
 }
 
-// vendored are the names of the charts in charts/. An archive is known by its file's name, which Helm makes of the
-// chart's name and version.
+// vendored returns the names of the charts in charts/. The name of an archive is read from its file name, which Helm makes from the chart's
+// name and version.
 func (c *chartFile) vendored() (map[string]bool, error) {
 	entries, err := c.root.ReadDir(path.Join(c.at, "charts"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +114,7 @@ func (c *chartFile) vendored() (map[string]bool, error) {
 	return names, nil
 }
 
-// archivedName is the name of the chart in the file name-1.2.3.tgz.
+// archivedName returns the name of the chart in the file name-1.2.3.tgz.
 func archivedName(file string) string {
 	stem, _ := strings.CutSuffix(file, archiveEnd)
 	for i := range len(stem) {
@@ -128,7 +128,7 @@ func archivedName(file string) string {
 	return stem
 }
 
-// missing returns what has to be fetched for a dependency. Its name is empty if nothing has to.
+// missing returns what has to be fetched for a dependency. Its name is empty if nothing has to be fetched.
 func (c *chartFile) missing(d dependencyEntry, vendored map[string]bool) (missingDependency, error) {
 	switch {
 	case vendored[d.Name]:
@@ -142,7 +142,7 @@ func (c *chartFile) missing(d dependencyEntry, vendored map[string]bool) (missin
 	}
 	l := missingDependency{Name: d.Name, Version: d.Version, Repository: d.Repository}
 	if c.lock == "" || strings.HasPrefix(d.Repository, "file://") {
-		// What is in the same commit is locked by it.
+		// A dependency in the same commit is locked by that commit.
 		return l, nil
 	}
 	for _, locked := range c.locked {

@@ -20,7 +20,7 @@ func TestTheNameOfAChartInTheNameOfItsArchive(t *testing.T) {
 	}
 }
 
-func TestWhatADependencyLacks(t *testing.T) {
+func TestMissingDependency(t *testing.T) {
 	const stable = "https://charts.example/stable"
 	locked := []dependencyEntry{{Name: "db", Version: "1.2.3", Repository: stable + "/"}, {Name: "db", Version: "9.0.0", Repository: "https://other.example"}}
 	for name, tc := range map[string]struct {

@@ -65,7 +65,7 @@ func TestChartDigest(t *testing.T) {
 	}
 }
 
-// What a server does not finish is never taken for the whole.
+// A truncated answer is never taken as complete.
 func TestChartCutShort(t *testing.T) {
 	archive, digest := sources.Gzip(t, strings.Repeat("0123456789", 1000))
 	cut := func(w http.ResponseWriter, content []byte, silent bool) {
@@ -74,7 +74,7 @@ func TestChartCutShort(t *testing.T) {
 			_, _ = w.Write(content[:len(content)/2])
 			return
 		}
-		// As HTTP/1.0 has it: the end of the connection is the end of the content.
+		// As in HTTP/1.0: the end of the connection is the end of the content.
 		connection, buffer, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -128,7 +128,7 @@ func TestChartCutShort(t *testing.T) {
 	}
 }
 
-func TestChartHealsADamagedIndex(t *testing.T) {
+func TestADamagedIndexIsDownloadedAgain(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"cut short":   func(path string) error { return os.Truncate(path, 100) },
 		"empty":       func(path string) error { return os.Truncate(path, 0) },
@@ -150,7 +150,7 @@ func TestChartHealsADamagedIndex(t *testing.T) {
 			store = NewStore(store.Dir, loopback)
 			got, err := store.Fetch(t.Context(), src)
 			if err != nil {
-				// What the server says has not changed may only then be found damaged.
+				// An index that is unchanged on the server may turn out to be damaged only now.
 				wantTransient(t, err)
 				got, err = store.Fetch(t.Context(), src)
 			}
@@ -243,7 +243,7 @@ func TestSweep(t *testing.T) {
 		fetch("2.0.0")
 		sweep(day)
 	}
-	// A restart forgets what was used since the last sweep, not what the sweeps wrote down.
+	// A restart loses the uses since the last sweep, but not what the sweeps recorded.
 	store = NewStore(store.Dir, loopback)
 	sweep(day + time.Minute)
 	for _, archive := range []Archive{old, kept} {
@@ -286,7 +286,7 @@ func TestSweepWhileFetching(t *testing.T) {
 	for {
 		got, err := store.Fetch(t.Context(), Source{Repository: server.URL + "/stable", Name: "web"})
 		if err != nil {
-			// It was swept between two steps: the next try mends it.
+			// It was swept between two steps: the next try succeeds.
 			wantTransient(t, err)
 		}
 		if content, err := os.ReadFile(got.Path); err == nil && string(content) != string(want) {
@@ -303,7 +303,7 @@ func TestSweepWhileFetching(t *testing.T) {
 	}
 }
 
-// A repository that is down is asked once for all who wait, and each is told.
+// A repository that is down gets one request for all who wait, and each gets the error.
 func TestChartFromRepositoryThatIsDown(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

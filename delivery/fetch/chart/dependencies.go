@@ -16,26 +16,25 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// Folder is a chart in a folder, whose dependencies may have to be fetched.
+// Folder is a chart in a folder. Its dependencies may have to be fetched.
 type Folder struct {
-	// Root holds the chart; dependencies of the form file://../other may lead anywhere in it and nowhere else.
+	// Root has the chart. Dependencies of the form file://../other may lead anywhere in it, but not out of it.
 	Root *folder.Folder
 	// Path of the chart in Root, as for Overlay.
 	Path string
-	// Auth was given for URL. Of it a repository on another host gets what says itself which hosts it is for, which is
-	// DockerConfig, and the authorities to trust.
+	// Auth was given for URL. A repository on another host gets only the parts that name their hosts, which is DockerConfig, and the
+	// certificate authorities.
 	Auth transport.Auth
 	URL  string
-	// Tenant on whose behalf it is fetched, see Chart.
+	// Tenant for whom it is fetched, see Chart.
 	Tenant string
 }
 
-// Dependency is a chart that another one needs and does not have in its charts/: an archive, or a folder of the same
-// Root.
+// Dependency is a chart that another one needs and does not have in its charts/: an archive, or a folder of the same Root.
 type Dependency struct {
 	// Name and Version of the chart.
 	Name, Version string
-	// Archive is where it was fetched to; zero for a folder.
+	// Archive is the fetched archive; zero for a folder.
 	Archive Archive
 	// Path of its folder in Root; empty for an archive.
 	Path string
@@ -43,7 +42,7 @@ type Dependency struct {
 	Needs []Dependency
 }
 
-// Reads are what a chart in a folder is made from: that folder, and those of its dependencies that are folders, too.
+// Reads returns what a chart in a folder is made from: that folder, and the folders of its dependencies.
 func Reads(at string, needs []Dependency) folder.Reads {
 	reads := folder.Reads{path.Clean(at) + "/"}
 	for _, d := range needs {
@@ -56,22 +55,22 @@ func Reads(at string, needs []Dependency) folder.Reads {
 
 // Bounds of the dependencies of one chart.
 const (
-	// maxDependencies bounds them all together.
+	// maxDependencies bounds the number of all dependencies.
 	maxDependencies = 64
-	// maxDependencyDepth bounds how deep folders depend on folders; a cycle meets it.
+	// maxDependencyDepth bounds how deep folders depend on folders; a cycle exceeds it.
 	maxDependencyDepth = 8
 )
 
 // missingDependency is a dependency of Chart.yaml or Chart.lock that is not in charts/ and has to be fetched.
 type missingDependency struct {
 	Name, Version, Repository string
-	// Path is its folder in the same root, and Missing are the missing dependencies of the chart there.
+	// Path is its folder in the same root, and Missing are the missing dependencies of the chart in that folder.
 	Path    string
 	Missing []missingDependency
 }
 
-// Missing is a digest of all that decides which dependencies the chart needs, and empty when it has them all in charts/.
-// While it stays the same, what Dependencies found may be used again.
+// Missing returns a digest of everything that decides which dependencies the chart needs; it is empty when charts/ has them all. While the
+// digest is the same, an earlier result of Dependencies can be used again.
 //
 // Errors: ErrNotFound, ErrInvalid, ErrTooLarge; any other is transient.
 func (c Folder) Missing() (string, error) {
@@ -86,9 +85,9 @@ func (c Folder) Missing() (string, error) {
 	return digestOf(text), nil
 }
 
-// Dependencies fetches what the chart lists in Chart.yaml and does not have in charts/, as "helm dependency build" would:
-// the versions are those of Chart.lock; without one, the newest that Chart.yaml allows now. Every repository is
-// asked each time. What lies in a folder of the same repository is named, not copied: see Overlay.
+// Dependencies fetches the charts that Chart.yaml lists and charts/ lacks, like "helm dependency build": the versions are those of
+// Chart.lock; without it, the newest that Chart.yaml allows now. Every repository is contacted each time. Folders of the same repository
+// are named, not copied: see Overlay.
 //
 // Errors: those of Fetch.
 func (s *Store) Dependencies(ctx context.Context, chart Folder) ([]Dependency, error) {
@@ -123,7 +122,7 @@ func (s *Store) get(ctx context.Context, chart Folder, missing []missingDependen
 	return got, nil
 }
 
-// authFor is what the repository of a dependency may get.
+// authFor returns the credentials that the repository of a dependency may get.
 func (c Folder) authFor(repository string) transport.Auth {
 	own, err := url.Parse(c.URL)
 	other, also := url.Parse(repository)
@@ -139,7 +138,7 @@ func (c Folder) authFor(repository string) transport.Auth {
 	return c.Auth
 }
 
-// plan reads what is needed and not there.
+// plan returns the dependencies that are needed and missing.
 func (c Folder) plan() ([]missingDependency, error) {
 	at, err := inside(c.Path)
 	if err != nil {
@@ -177,7 +176,7 @@ func (p *planner) folder(at string, depth int) ([]missingDependency, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: dependency %s: %w", at, failure.Printable(d.Name), err)
 		}
-		// One chart under two aliases is got once.
+		// A chart with two aliases is fetched once.
 		key := [3]string{l.Name, l.Version, l.Repository}
 		if l.Name == "" || known[key] {
 			continue
@@ -194,7 +193,7 @@ func (p *planner) folder(at string, depth int) ([]missingDependency, error) {
 	return missing, nil
 }
 
-// local follows a dependency on a folder of the same root.
+// local follows a dependency to a folder of the same root.
 func (p *planner) local(l missingDependency, from string, depth int) (missingDependency, error) {
 	to, local := strings.CutPrefix(l.Repository, "file://")
 	if !local {

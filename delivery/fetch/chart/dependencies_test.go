@@ -54,7 +54,7 @@ func needs(lines ...string) string {
 	return "apiVersion: v2\nname: app\nversion: 1.0.0\ndependencies:\n- {" + strings.Join(lines, "}\n- {") + "}\n"
 }
 
-// got is what a dependency came to, without where it is.
+// got describes dependencies without their place on disk.
 func got(all []Dependency) []string {
 	var lines []string
 	for _, d := range all {

@@ -18,15 +18,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/lru"
 )
 
-// helmRepository is what is known in memory of one; its index.yaml is on disk, see package index.
+// helmRepository is what is known of a repository in memory; its index.yaml is on disk, see package index.
 type helmRepository struct {
 	http *http.Client
 	auth transport.Auth
 	file string
-	// idle is set when it was not used since the last sweep; asked is when it last was, by the store's logical clock.
-	// Store.mu guards them.
-	idle  bool
-	asked int64
+	// idle is set when it was not used since the last sweep. lastUsed is the time of the last use, by the store's logical clock. Store.mu
+	// guards them.
+	idle     bool
+	lastUsed int64
 
 	mu     sync.Mutex
 	chosen *lru.Cache[requestedVersion, index.Version]
@@ -35,18 +35,17 @@ type helmRepository struct {
 // requestedVersion is a version, or a range of versions, of a chart that was requested.
 type requestedVersion struct{ chart, version string }
 
-// rememberedWishes bounds the memory of one repository. Not the lists of versions are kept, which are long, but what was
-// chosen from them.
+// rememberedVersions bounds the memory of one repository. Only the chosen versions are kept, not the long lists of versions.
 const rememberedVersions = 1024
 
-// rememberedIndexes bounds the repositories that are remembered. Of one that is forgotten the index is still on disk.
+// rememberedIndexes bounds the repositories in memory. The index of a dropped repository is still on disk.
 const rememberedIndexes = 1024
 
-// forgetOldest drops the least recently used repository. Fetches under way go on with what they have.
-func (s *Store) forgetOldest() {
+// dropLeastRecentlyUsed drops the least recently used repository. Running fetches keep using it.
+func (s *Store) dropLeastRecentlyUsed() {
 	var oldest string
 	for folder, known := range s.indexes {
-		if oldest == "" || known.asked < s.indexes[oldest].asked {
+		if oldest == "" || known.lastUsed < s.indexes[oldest].lastUsed {
 			oldest = folder
 		}
 	}
@@ -81,7 +80,7 @@ func (s *Store) fromIndex(ctx context.Context, r request) (Archive, error) {
 	})
 }
 
-// choose finds the version that is wished for.
+// choose finds the requested version.
 func (i *helmRepository) choose(w requestedVersion, limits limits) (index.Version, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -103,7 +102,7 @@ func (i *helmRepository) choose(w requestedVersion, limits limits) (index.Versio
 	return chosen, nil
 }
 
-// chartURL is where a version is; relative to the repository unless the index says otherwise.
+// chartURL returns the URL of a version; it is relative to the repository unless the index has an absolute one.
 func chartURL(base *url.URL, chart string, v index.Version) (*url.URL, error) {
 	if len(v.URLs) == 0 {
 		return nil, failure.New(failure.ErrInvalid, "the index lists no URL for version %s of chart %s", failure.Printable(v.Name), chart)
@@ -123,12 +122,12 @@ func chartURL(base *url.URL, chart string, v index.Version) (*url.URL, error) {
 	return at, nil
 }
 
-// helmRepository is what is known of the repository of a request.
+// helmRepository returns the repository of a request.
 func (s *Store) helmRepository(r request) (*helmRepository, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known := s.indexes[r.folder]; known != nil {
-		known.idle, known.asked = false, r.arrived
+		known.idle, known.lastUsed = false, r.arrived
 		return known, nil
 	}
 	auth, _, err := r.Auth.ForHost(r.base.Host + r.base.Path)
@@ -139,9 +138,9 @@ func (s *Store) helmRepository(r request) (*helmRepository, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &helmRepository{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: lru.New[requestedVersion, index.Version](rememberedVersions, nil), asked: r.arrived}
+	known := &helmRepository{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: lru.New[requestedVersion, index.Version](rememberedVersions, nil), lastUsed: r.arrived}
 	if len(s.indexes) >= rememberedIndexes {
-		s.forgetOldest()
+		s.dropLeastRecentlyUsed()
 	}
 	s.indexes[r.folder] = known
 	return known, nil
@@ -149,7 +148,7 @@ func (s *Store) helmRepository(r request) (*helmRepository, error) {
 
 const indexFile = "index.zip"
 
-// refresh downloads the index unless it is as it was.
+// refresh downloads the index unless it is unchanged.
 func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits limits, meter func(io.ReadCloser) io.ReadCloser) error {
 	at := *base
 	at.Path, at.RawPath = strings.TrimSuffix(at.Path, "/")+"/index.yaml", ""
@@ -176,14 +175,14 @@ func (i *helmRepository) refresh(ctx context.Context, base *url.URL, limits limi
 	if err := i.keep(body, index.Stamp{ETag: res.Header.Get("ETag"), Modified: res.Header.Get("Last-Modified")}, limits.indexDoc); err != nil {
 		return err
 	}
-	// After the new one is in place: who holds the lock meanwhile writes down what is cleared here.
+	// After the new index is in place, because a holder of the lock would write the values that are cleared here.
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.chosen.Clear()
 	return nil
 }
 
-// keep writes an index to disk, whole or not at all.
+// keep writes an index to disk, atomically.
 func (i *helmRepository) keep(body io.Reader, from index.Stamp, doc int64) error {
 	folder := filepath.Dir(i.file)
 	file, err := disk.CreateIn(folder)

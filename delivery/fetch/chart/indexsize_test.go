@@ -18,8 +18,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// largeIndex writes an index of more than 26 MB as Helm does: 500 charts of 50 versions, of which each repeats a whole
-// Chart.yaml. The archives are all the same.
+// largeIndex writes an index of more than 26 MB as Helm does: 500 charts of 50 versions, each with a whole Chart.yaml. All versions have
+// the same archive.
 func largeIndex(t *testing.T, asJSON bool) (path, digest string) {
 	t.Helper()
 	_, digest = sources.Gzip(t, "large")
@@ -68,7 +68,7 @@ func largeIndex(t *testing.T, asJSON bool) (path, digest string) {
 	return path, digest
 }
 
-// serveLarge serves an index from disk, which costs no memory, and counts what is asked for.
+// serveLarge serves an index from disk, which costs no memory, and counts the requests.
 func serveLarge(t *testing.T, path string) (url string, requests func() string) {
 	t.Helper()
 	archive, _ := sources.Gzip(t, "large")
@@ -92,7 +92,7 @@ func serveLarge(t *testing.T, path string) (url string, requests func() string) 
 	}
 }
 
-// heapGrowth is how much larger the heap gets while something is done, garbage included, in bytes.
+// heapGrowth returns how much larger the heap gets while do runs, garbage included, in bytes.
 func heapGrowth(t *testing.T, do func()) uint64 {
 	t.Helper()
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
@@ -155,7 +155,7 @@ func TestLargeIndexForManyApps(t *testing.T) {
 	path, _ := largeIndex(t, false)
 	url, requests := serveLarge(t, path)
 	store := NewStore(t.TempDir(), loopback)
-	// Of the 100, all of one tenant, two are let in at a time; how long that takes is not looked at here.
+	// Two of the 100 run at a time, because all have one tenant; their duration is not measured here.
 	all := func() {
 		together(t, &store.refreshes, store.source(Source{Repository: url}), 100, func(i int) {
 			chart := Source{Repository: url, Name: fmt.Sprintf("chart-%d", i), Version: fmt.Sprintf("1.%d.x", i%50), Tenant: "acme"}

@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// chartMediaType is that of the layer with the chart (Helm HIP 6).
+// chartMediaType is the media type of the layer with the chart (Helm HIP 6).
 const chartMediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // ociChart is a chart in an OCI registry.
@@ -30,7 +30,7 @@ type ociChart struct {
 // found is a version of a chart in a registry.
 type found struct {
 	index.Version
-	// manifest is its digest, layer the chart in it.
+	// manifest is the digest of the manifest, layer its chart.
 	manifest string
 	layer    ocispec.Descriptor
 }
@@ -59,7 +59,7 @@ func (s *Store) fromRegistry(ctx context.Context, r request) (Archive, error) {
 	})
 }
 
-// openRegistry is the way to a chart in a registry.
+// openRegistry opens the repository of a chart in a registry.
 func (s *Store) openRegistry(r request) (*ociChart, error) {
 	at := r.base.Host + strings.TrimSuffix(r.base.Path, "/") + "/" + r.Name
 	repository, err := transport.OpenRegistry(s.network, at, r.Insecure, r.Auth)
@@ -69,7 +69,7 @@ func (s *Store) openRegistry(r request) (*ociChart, error) {
 // find resolves the version to a tag and reads its manifest.
 func (c *ociChart) find(ctx context.Context, requested string) (found, error) {
 	if _, err := semver.StrictNewVersion(requested); err == nil {
-		// An exact version needs no list of tags, which some registries do not even allow to read.
+		// An exact version needs no list of tags; some registries do not allow it to be read.
 		at, err := c.manifest(ctx, requested)
 		if !errors.Is(err, failure.ErrNotFound) {
 			return at, err
@@ -103,7 +103,7 @@ func (c *ociChart) versions(ctx context.Context) ([]index.Version, error) {
 	return versions, nil
 }
 
-// manifest reads what is under the tag of a version and finds its chart.
+// manifest reads the manifest that a version's tag names, and finds its chart.
 func (c *ociChart) manifest(ctx context.Context, name string) (found, error) {
 	about, body, err := c.FetchReference(ctx, versionTag(name))
 	if err := c.Failed(err, "version "+failure.Printable(name)+" of the chart"); err != nil {
@@ -130,7 +130,7 @@ func (c *ociChart) manifest(ctx context.Context, name string) (found, error) {
 	return found{}, failure.New(failure.ErrInvalid, "%s is not a Helm chart: it has no layer of type %s", failure.Printable(name), chartMediaType)
 }
 
-// A tag cannot hold the "+" of build metadata; Helm writes "_" for it.
+// A tag cannot contain the "+" of build metadata; Helm writes "_" instead.
 func versionTag(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
 func tagVersion(tag string) string { return strings.ReplaceAll(tag, "_", "+") }

@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// pushChart puts a chart of a version, which the tag names, into a registry, and returns the digest of its archive.
+// pushChart pushes a chart with the version of the tag to a registry, and returns the digest of its archive.
 func pushChart(t *testing.T, s *sources.OCIServer, tag, mediaType string) string {
 	t.Helper()
 	archive, _ := sources.Gzip(t, tag)
@@ -95,7 +95,7 @@ func TestChartFromRegistryUnhappy(t *testing.T) {
 			sources.WantError(t, err, tc.kind, tc.says)
 		})
 	}
-	// Without Insecure it is TLS or nothing.
+	// Without Insecure only TLS is used.
 	_, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{Repository: server.Repository(), Name: "web"})
 	wantTransient(t, err)
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 )
 
-// Overlaid is a chart's folder with dependencies in its charts/ that are not there in Git. It implements fs.FS,
-// fs.ReadDirFS, fs.ReadFileFS and fs.StatFS, and is safe for concurrent use.
+// Overlaid is a chart's folder with additional dependencies in charts/ that are not in Git. It implements fs.FS, fs.ReadDirFS,
+// fs.ReadFileFS and fs.StatFS, and is safe for concurrent use.
 type Overlaid struct {
 	base   *folder.Folder
 	digest string
-	// added are what lies in charts/ besides what is there, by name.
+	// added are the additional files and folders of charts/, by name.
 	added map[string]addition
 }
 
@@ -37,10 +37,10 @@ var (
 
 const chartsFolder = "charts"
 
-// Overlay lays dependencies under charts/ of the chart in a folder: an archive as <name>-<version>.tgz, a folder as
-// <name>-<version>. Nothing is copied.
+// Overlay adds dependencies to charts/ of the chart in a folder: an archive as <name>-<version>.tgz, a folder as <name>-<version>. Nothing
+// is copied.
 //
-// at is written as people do: "./chart/", or empty for root itself. Without dependencies it is the folder and its digest.
+// at may be written as "./chart/"; empty is root itself. Without dependencies the result is the folder and its digest.
 //
 // Errors: ErrNotFound when root has no such folder, ErrInvalid when at leads out of root.
 func Overlay(root *folder.Folder, at string, needs []Dependency) (*Overlaid, error) {
@@ -74,7 +74,7 @@ func Overlay(root *folder.Folder, at string, needs []Dependency) (*Overlaid, err
 	return o, nil
 }
 
-// inside is a path as fs.FS wants it.
+// inside cleans a path for fs.FS.
 func inside(written string) (string, error) {
 	at := path.Clean(written)
 	if !fs.ValidPath(at) {
@@ -83,7 +83,7 @@ func inside(written string) (string, error) {
 	return at, nil
 }
 
-// file is the name under charts/.
+// file returns the name in charts/.
 func (d Dependency) file() string {
 	name := d.Name + "-" + d.Version
 	if strings.ContainsAny(name, "/\\") {
@@ -97,11 +97,11 @@ func (d Dependency) file() string {
 
 func digestOf(text []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(text)) }
 
-// Digest is that of the folder where nothing was added, else one of the folder and all that was: the same digest, the
-// same content.
+// Digest is the digest of the folder when nothing was added, otherwise of the folder and all additions. The same digest means the same
+// content.
 func (o *Overlaid) Digest() string { return o.digest }
 
-// find is what was added at a path, and the rest of the path inside it.
+// find returns the addition at a path, and the rest of the path inside it.
 func (o *Overlaid) find(name string) (addition, string, bool) {
 	below, in := strings.CutPrefix(name, chartsFolder+"/")
 	if !in || !fs.ValidPath(name) {
@@ -212,7 +212,7 @@ func (o *Overlaid) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// swept explains an archive that went: it is fetched again by those who ask for the dependencies anew.
+// swept explains that an archive was removed; Dependencies fetches it again.
 func swept(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the archive of a dependency was swept: fetch it again")
@@ -220,13 +220,13 @@ func swept(err error) error {
 	return err
 }
 
-// folder describes a folder of this name.
+// folder returns the FileInfo of a folder with this name.
 func (o *Overlaid) folder(name string) (fs.FileInfo, error) {
 	about, err := o.base.Stat(".")
 	return named{about, path.Base(name)}, err
 }
 
-// named is a file or folder under another name than it has, and read-only.
+// named is a file or folder with another name, read-only.
 type named struct {
 	fs.FileInfo
 	name string

@@ -1,5 +1,5 @@
-// Package chart fetches Helm charts, from Helm repositories and OCI registries, as archives on disk, and the dependencies of charts that
-// are folders.
+// Package chart fetches Helm charts from Helm repositories and OCI registries as archives on disk, and the dependencies of charts in
+// folders.
 package chart
 
 import (
@@ -21,23 +21,21 @@ import (
 
 // Source is a Helm chart in a repository, with credentials.
 type Source struct {
-	// Repository is the https:// or http:// URL of a Helm repository, or the oci:// URL of the path in a registry
-	// below which the chart is.
+	// Repository is the https:// or http:// URL of a Helm repository, or the oci:// URL of the path in a registry that contains the chart.
 	Repository string
 	// Name of the chart.
 	Name string
-	// Version is a version or a semver range, of which the newest match is taken. Default "*", the newest stable one;
-	// prereleases match only a range that names one.
+	// Version is a version or a semver range; the newest match is used. Default "*", the newest stable version. Prereleases match only a
+	// range that names one.
 	Version string
-	// Digest pins the chart's archive, as "sha256:<hex>": what "sha256sum chart-1.2.3.tgz" prints, and what a Helm
-	// repository's index lists. In a registry it is that of the layer with the archive, not that of the manifest. Default:
-	// not pinned.
+	// Digest pins the chart's archive, as "sha256:<hex>": what "sha256sum chart-1.2.3.tgz" prints, and what a Helm repository's index
+	// lists. In a registry it is the digest of the layer with the archive, not of the manifest. Default: not pinned.
 	Digest string
-	// Insecure speaks to an oci:// registry without TLS.
+	// Insecure connects to an oci:// registry without TLS.
 	Insecure bool
 	// Auth is sent to the host of Repository only; a registry may name another host that checks it (its token service).
 	Auth transport.Auth
-	// Tenant on whose behalf it is fetched, on whose part of the disk it counts.
+	// Tenant for whom it is fetched, and whose share of the disk it uses.
 	Tenant string
 }
 
@@ -51,9 +49,8 @@ type Archive struct {
 	Digest string
 }
 
-// Store keeps the charts that were fetched on disk, one file per content and source, which is a pair of repository
-// and credentials: what one credential fetched is never handed out to another. Safe for concurrent use; a directory
-// belongs to one process at a time.
+// Store keeps fetched charts on disk, one file per content and source. A source is a pair of repository and credentials: what one
+// credential fetched is never returned for another. Safe for concurrent use; only one process at a time may use a directory.
 //
 //	<dir>/<source>/index.zip     the repository's index.yaml, see package index
 //	<dir>/<source>/<sha256>.tgz  an archive
@@ -72,8 +69,8 @@ type Store struct {
 	indexes map[string]*helmRepository
 }
 
-// NewStore keeps charts below dir, which is created when it is first needed. What an earlier process left there is
-// used, its unfinished work is swept. Servers are reached over the network; nil is the strictest.
+// NewStore returns a Store below dir, which is created when it is first needed. What an earlier process left there is used, and its
+// unfinished files are removed. Servers are reached over the network; nil is the strictest network.
 func NewStore(dir string, network *transport.Network) *Store {
 	s := &Store{Folder: disk.Folder{Dir: dir}, network: network, limits: defaultLimits(), indexes: map[string]*helmRepository{}}
 	s.Emptied = s.forget
@@ -81,9 +78,9 @@ func NewStore(dir string, network *transport.Network) *Store {
 	return s
 }
 
-// Fetch finds the newest version of the chart that src allows, and downloads it unless it is on disk. The repository is
-// always asked, with the credentials of src; those who ask the same at the same time share the answer. The time it may
-// take is that of ctx; a server that is silent ends it sooner (see limits).
+// Fetch finds the newest version of the chart that src allows, and downloads it unless it is on disk. It always contacts the repository,
+// with the credentials of src; equal concurrent requests share the answer. ctx bounds its time; a server that stops answering ends it
+// sooner (see limits).
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrDigest, ErrTooLarge; any other is transient.
 func (s *Store) Fetch(ctx context.Context, src Source) (Archive, error) {
@@ -98,13 +95,13 @@ func (s *Store) Fetch(ctx context.Context, src Source) (Archive, error) {
 	return Archive{}, fmt.Errorf("fetching chart %s of %s: %w", failure.Printable(src.Name), transport.SafeURL(src.Repository), src.Auth.NameSecret(err))
 }
 
-// request is a chart on its way.
+// request is a chart that is being fetched.
 type request struct {
 	Source
 	base *url.URL
-	// folder is where the store keeps what this source gives.
+	// folder is where the store keeps the files of this source.
 	folder string
-	// arrived is when it was asked for, by the store's logical clock.
+	// arrived is the time of the request, by the store's logical clock.
 	arrived int64
 }
 
@@ -140,7 +137,7 @@ func (c Source) check() (*url.URL, error) {
 	return u, c.Auth.Check()
 }
 
-// source is the folder for one pair of repository and credentials.
+// source returns the folder for one pair of repository and credentials.
 func (s *Store) source(src Source) string {
 	repository := strings.TrimSuffix(src.Repository, "/")
 	if src.Insecure {
@@ -149,7 +146,7 @@ func (s *Store) source(src Source) string {
 	return filepath.Join(s.Dir, src.Auth.Digest(repository))
 }
 
-// Has says whether an archive that Fetch returned earlier is still on disk, and counts as a use of it.
+// Has reports whether an archive that Fetch returned earlier is still on disk, and counts as a use of it.
 func (s *Store) Has(archive Archive) bool {
 	if _, err := os.Stat(archive.Path); err != nil {
 		return false
@@ -158,18 +155,18 @@ func (s *Store) Has(archive Archive) bool {
 	return true
 }
 
-// hasAll is Has for the archives among dependencies. Where it is false, ask for the dependencies anew.
+// hasAll is Has for the archives of dependencies. If it is false, call Dependencies again.
 func (s *Store) hasAll(needs []Dependency) bool {
 	all := true
 	for _, d := range needs {
-		// All are asked for, because all are used.
+		// Has is called for every archive, because all are used.
 		all = s.hasAll(d.Needs) && all
 		all = (d.Path != "" || s.Has(d.Archive)) && all
 	}
 	return all
 }
 
-// forget drops what is held of a source that was swept.
+// forget drops what is in memory of a source that was swept.
 func (s *Store) forget(folder string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +176,7 @@ func (s *Store) forget(folder string) {
 	}
 }
 
-// Tidy drops the repositories that were not used since it was last called: those that never answered have nothing to be swept.
+// Tidy drops the repositories that were not used since its last call. Repositories that never answered have no files to be swept.
 func (s *Store) Tidy() {
 	s.Folder.Tidy()
 	s.mu.Lock()

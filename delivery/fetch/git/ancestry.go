@@ -19,17 +19,17 @@ import (
 
 // Ancestry is how a commit relates to an earlier one, see Source.After.
 type Ancestry struct {
-	// Of is the hash of the earlier commit; "" when it was not asked for.
+	// Of is the hash of the earlier commit; "" when Source.After was not set.
 	Of string
-	// Descends: the earlier commit is an ancestor of this one, or this one itself. It is proven by the hashes of the commits
-	// between them, whatever the server says.
+	// Descends: the earlier commit is an ancestor of this one, or this one itself. The hashes of the commits between them prove it, so the
+	// server need not be trusted.
 	Descends bool
-	// Beyond says at which limit the search ended without an answer; "" when the two are known not to follow each other.
+	// Beyond names the limit at which the search ended without an answer; "" when neither commit descends from the other.
 	Beyond string
 }
 
-// Earlier returns another commit of the same source from the store, by its revision, such as "main@sha1:<hash>". It is
-// ErrNotFound when the store does not have it (any more).
+// Earlier returns another commit of the same source from the store, by its revision, such as "main@sha1:<hash>". Its error is ErrNotFound
+// when the store does not have the commit, or has it no longer.
 func (c Commit) Earlier(revision string) (Commit, error) {
 	label, hash, named := strings.Cut(revision, "@sha1:")
 	if !named {
@@ -43,9 +43,9 @@ func (c Commit) Earlier(revision string) (Commit, error) {
 	return Commit{}, failure.New(failure.ErrNotFound, "commit %s is not in the store", failure.Printable(revision))
 }
 
-// judge finds out what src asks of the commit: whether it is signed, and whether it descends from the one of src.After. Where it
-// is not or does not, that earlier commit is brought into the store if it is not there and the server still has it.
-func judge(ctx context.Context, from *remote, src Source, commit Commit) (Commit, error) {
+// examine finds out what src wants to know of the commit: whether it is signed, and whether it descends from src.After. If it does not
+// descend from it, the earlier commit is fetched into the store, if it is missing there and the server still has it.
+func examine(ctx context.Context, from *remote, src Source, commit Commit) (Commit, error) {
 	if src.Signers != nil {
 		commit.Unsigned = commit.Verify(*src.Signers)
 	}
@@ -56,7 +56,7 @@ func judge(ctx context.Context, from *remote, src Source, commit Commit) (Commit
 		return Commit{}, failure.New(failure.ErrInvalid, "commit %q is not a full hash of 40 lower-case hexadecimal digits", failure.Printable(src.After))
 	}
 	var err error
-	if commit.Ancestry, err = commit.relate(ctx, from, src); err != nil {
+	if commit.Ancestry, err = commit.findAncestry(ctx, from, src); err != nil {
 		return Commit{}, fmt.Errorf("comparing commit %s with %s: %w", commit.Hash, src.After, err)
 	}
 	if _, err := commit.Earlier("sha1:" + src.After); err != nil && (!commit.Ancestry.Descends || commit.Unsigned != nil) {
@@ -65,10 +65,10 @@ func judge(ctx context.Context, from *remote, src Source, commit Commit) (Commit
 	return commit, nil
 }
 
-// relate finds out whether a commit descends from the one of src.After. Where that is the commit itself or one of its parents, as
-// after most pushes, the network is not used; else the commits between the two are fetched, without their files where the server
-// can leave them out, and dropped again.
-func (c Commit) relate(ctx context.Context, from *remote, src Source) (Ancestry, error) {
+// findAncestry finds out whether a commit descends from src.After. If that is the commit itself or one of its parents, as after most pushes, no
+// request is made. Otherwise the commits between the two are fetched, without their files if the server supports that, and deleted
+// afterwards.
+func (c Commit) findAncestry(ctx context.Context, from *remote, src Source) (Ancestry, error) {
 	content, err := c.from.read(plumbing.CommitObject, plumbing.NewHash(c.Hash))
 	if err != nil {
 		return Ancestry{}, err
@@ -90,13 +90,13 @@ func (c Commit) relate(ctx context.Context, from *remote, src Source) (Ancestry,
 	return found, err
 }
 
-// search fetches the commits that lead to this one and not to the earlier one, and looks for a way between the two.
+// search fetches the commits that lead to this one and not to the earlier one, and looks for a path between the two.
 func (r *repository) search(ctx context.Context, from *remote, src Source, commit Commit) (Ancestry, error) {
 	answer := Ancestry{Of: src.After}
 	var err error
 	for _, filter := range []bool{true, false} {
 		answer.Descends, err = r.searchBetween(ctx, from, src, between{commit.Hash, plumbing.NewHash(src.After), filter})
-		if !errors.Is(err, errRefused) { // A server may know a filter and not allow it.
+		if !errors.Is(err, errRefused) { // A server may support a filter but refuse to apply it.
 			break
 		}
 	}
@@ -106,7 +106,7 @@ func (r *repository) search(ctx context.Context, from *remote, src Source, commi
 	return answer, err
 }
 
-// between are a commit and an earlier one; filter leaves out files where the server can.
+// between are a commit and an earlier one; filter leaves out files if the server supports it.
 type between struct {
 	commit  string
 	earlier plumbing.Hash
@@ -137,21 +137,21 @@ func (r *repository) searchBetween(ctx context.Context, from *remote, src Source
 		return false, err
 	}
 	defer pack.Close()
-	err = r.passing(ctx, pack, "history of "+b.commit, func(g *generation) error {
-		found, err = g.leads(wanted.commit, b.earlier)
+	err = r.readOnce(ctx, pack, "history of "+b.commit, func(g *generation) error {
+		found, err = g.hasPath(wanted.commit, b.earlier)
 		return err
 	})
 	return found, err
 }
 
-// historyRequest asks for the commits that lead to want and not to the earlier one, of at most that many generations.
+// historyRequest requests the commits that lead to want and not to the earlier one, at most that many generations.
 func historyRequest(server *capability.List, want plumbing.Hash, b between, generations int) (*packp.UploadPackRequest, error) {
 	request, err := newRequest(server, []plumbing.Hash{want}, nil, generations)
 	if err != nil {
 		return nil, err
 	}
-	// Claimed without its files and not as shallow: so all that leads to it is left out. No pack is thin here, which would build
-	// on files of it.
+	// The earlier commit is claimed without its files and as not shallow, so the server leaves out everything that leads to it. The pack
+	// must not be thin, because a thin pack builds on these files.
 	request.Haves = []plumbing.Hash{b.earlier}
 	if b.filter && server.Supports(capability.Filter) {
 		if err := request.Capabilities.Set(capability.Filter); err != nil {
@@ -162,8 +162,8 @@ func historyRequest(server *capability.List, want plumbing.Hash, b between, gene
 	return request, nil
 }
 
-// passing has a look at the objects of a pack, which are then dropped.
-func (r *repository) passing(ctx context.Context, pack io.Reader, what string, look func(*generation) error) error {
+// readOnce passes the objects of a pack to look, and deletes them afterwards.
+func (r *repository) readOnce(ctx context.Context, pack io.Reader, what string, look func(*generation) error) error {
 	aside, err := os.MkdirTemp(r.dir, disk.Temporary)
 	if err != nil {
 		return disk.Failed(r.dir, err)
@@ -183,9 +183,9 @@ func (r *repository) passing(ctx context.Context, pack io.Reader, what string, l
 	return look(g)
 }
 
-// leads looks for a way from a commit to an earlier one through the commits that are here. It is ErrTooLarge when the way was
-// not found within the limit of generations.
-func (g *generation) leads(commit, earlier plumbing.Hash) (bool, error) {
+// hasPath looks for a path from a commit to an earlier one among the commits in the store. Its error is ErrTooLarge when no path was found
+// within the limit of generations.
+func (g *generation) hasPath(commit, earlier plumbing.Hash) (bool, error) {
 	seen := map[plumbing.Hash]bool{}
 	generation := []plumbing.Hash{commit}
 	for range g.limits.generations {
@@ -193,7 +193,7 @@ func (g *generation) leads(commit, earlier plumbing.Hash) (bool, error) {
 		for _, hash := range generation {
 			at, err := g.commit(hash, g.limits.File)
 			if errors.Is(err, plumbing.ErrObjectNotFound) {
-				continue // It leads to the earlier commit's ancestors, or nowhere.
+				continue // It leads to the earlier commit's ancestors, or to a root.
 			}
 			if err != nil {
 				return false, err
@@ -201,7 +201,7 @@ func (g *generation) leads(commit, earlier plumbing.Hash) (bool, error) {
 			if slices.Contains(at.ParentHashes, earlier) {
 				return true, nil
 			}
-			before = append(before, unseen(at.ParentHashes, seen)...)
+			before = append(before, notSeen(at.ParentHashes, seen)...)
 		}
 		if len(before) == 0 {
 			return false, nil
@@ -211,8 +211,8 @@ func (g *generation) leads(commit, earlier plumbing.Hash) (bool, error) {
 	return false, failure.TooMany("the number of commits between the two, one after the other,", int64(g.limits.generations))
 }
 
-// fetchEarlier brings a commit that no ref leads to any more into the store. Whether the server still has it, and gives it, is up to
-// the server; without it the caller goes on without.
+// fetchEarlier fetches a commit that no ref leads to any more. The server may have deleted it or refuse it; then the caller goes on without
+// it.
 func (r *repository) fetchEarlier(ctx context.Context, from *remote, commit plumbing.Hash) {
 	g := r.usable()
 	if g == nil {
@@ -226,7 +226,7 @@ func (r *repository) fetchEarlier(ctx context.Context, from *remote, commit plum
 	_ = g.receive(ctx, refs, order{wants: []plumbing.Hash{commit}, commit: commit, depth: 1})
 }
 
-// lastAncestry is what was found out last, if it was about these two: a commit that is held is asked about at each look.
+// lastAncestry returns the last result if it is about these two commits: a held commit is compared in every pass.
 func (r *repository) lastAncestry(commit, earlier string) (Ancestry, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -239,8 +239,8 @@ func (r *repository) rememberAncestry(commit string, ancestry Ancestry) {
 	r.ancestry, r.ancestryOf = ancestry, commit
 }
 
-// unseen returns those of the commits that were not seen yet, and notes that they are.
-func unseen(commits []plumbing.Hash, seen map[plumbing.Hash]bool) (fresh []plumbing.Hash) {
+// notSeen returns those of the commits that are not in seen, and adds them.
+func notSeen(commits []plumbing.Hash, seen map[plumbing.Hash]bool) (fresh []plumbing.Hash) {
 	for _, c := range commits {
 		if !seen[c] {
 			seen[c] = true

@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// commitMany makes commits one after the other, each of which changes a file, and pushes them; it returns the last one's hash.
+// commitMany makes n commits, each of which changes a file, and pushes them; it returns the last one's hash.
 func commitMany(r *sources.GitRepo, n int) string {
 	r.T.Helper()
 	var script strings.Builder
@@ -39,7 +39,7 @@ func commitMany(r *sources.GitRepo, n int) string {
 	return r.Git("rev-parse", "HEAD")
 }
 
-// orphan makes main a history of its own.
+// orphan gives main a history of its own.
 func orphan(r *sources.GitRepo, content string) string {
 	r.T.Helper()
 	r.Git("checkout", "--quiet", "--orphan", "other")
@@ -53,7 +53,7 @@ func orphan(r *sources.GitRepo, content string) string {
 	return r.Git("rev-parse", "HEAD")
 }
 
-// config sets what the server's repository allows.
+// config configures the server's repository.
 func config(r *sources.GitRepo, args ...string) {
 	r.T.Helper()
 	r.Run(filepath.Join(r.Root, r.Name), append([]string{"config"}, args...)...)
@@ -122,7 +122,7 @@ func TestAncestry(t *testing.T) {
 				if refused := offers == "filter refused" && tc.transfers > 0; uploads != tc.transfers && (!refused || uploads != 2*tc.transfers) {
 					t.Errorf("%d transfers (the fetch itself: %d requests), want %d", uploads, usual, tc.transfers)
 				}
-				// The same question again asks for the refs alone.
+				// A second fetch lists only the refs.
 				if again := fetchOK(t, store, Source{URL: server.RepoURL(), After: first.Hash}); again.Ancestry != got.Ancestry || len(server.Seen()) != 1 {
 					t.Errorf("asked again: %+v", again.Ancestry)
 				}
@@ -137,7 +137,7 @@ func TestAncestry(t *testing.T) {
 	}
 }
 
-// branchAndMerge makes a branch of that many commits, as many on the one it left, and merges from into into.
+// branchAndMerge makes a branch of n commits, n commits on the other branch, and merges from into into.
 func branchAndMerge(r *sources.GitRepo, n int, into, from string) {
 	r.T.Helper()
 	r.Git("checkout", "--quiet", "-b", "side")
@@ -155,7 +155,7 @@ func branchAndMerge(r *sources.GitRepo, n int, into, from string) {
 	r.PushAll()
 }
 
-// TestAncestryFetchesNoFiles where the server can leave them out.
+// TestAncestryFetchesNoFiles if the server supports leaving them out.
 func TestAncestryFetchesNoFiles(t *testing.T) {
 	for filter, most := range map[string]int64{"true": 50 * limit.KiB, "false": 20 * limit.MiB} {
 		repo := sources.NewGitRepo(t)
@@ -175,7 +175,7 @@ func TestAncestryFetchesNoFiles(t *testing.T) {
 	}
 }
 
-// TestAncestryAcrossTransportsAndRefs compares over SSH, and what an annotated tag names.
+// TestAncestryAcrossTransportsAndRefs compares over SSH, and the target of an annotated tag.
 func TestAncestryAcrossTransportsAndRefs(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
@@ -193,7 +193,7 @@ func TestAncestryAcrossTransportsAndRefs(t *testing.T) {
 	}
 }
 
-// TestAncestryOnAShallowServer asks a server whose own repository does not know the whole history.
+// TestAncestryOnAShallowServer uses a server with a shallow repository.
 func TestAncestryOnAShallowServer(t *testing.T) {
 	whole := sources.NewGitRepo(t)
 	for i := range 10 {
@@ -216,7 +216,7 @@ func TestAncestryOnAShallowServer(t *testing.T) {
 	}
 }
 
-// TestAncestryWithinLimits does not search without end: what is not found within a limit is not known to descend, and says so.
+// TestAncestryWithinLimits: the search ends at a limit, and the result names the limit.
 func TestAncestryWithinLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lower func(*limits)
@@ -240,9 +240,9 @@ func TestAncestryWithinLimits(t *testing.T) {
 	}
 }
 
-// TestTheEarlierCommitIsBroughtBack has a store that was lost after a force-push: where the server still gives the earlier
-// commit, what was made from it can be read on.
-func TestTheEarlierCommitIsBroughtBack(t *testing.T) {
+// TestTheEarlierCommitIsFetchedAgain: a store was lost after a force-push. If the server still serves the earlier commit, it is fetched
+// again.
+func TestTheEarlierCommitIsFetchedAgain(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "first")
 	first := repo.Push("first")
@@ -253,15 +253,15 @@ func TestTheEarlierCommitIsBroughtBack(t *testing.T) {
 	if earlier, err := commit.Earlier("main@sha1:" + first); err != nil || text(t, earlier, "a") != "first" {
 		t.Errorf("%+v: %v", commit.Ancestry, err)
 	}
-	// One that no server has is no error: there is nothing to go on from.
+	// If no server has it, that is no error.
 	commit = fetchOK(t, NewStore(t.TempDir(), loopback), Source{URL: server.RepoURL(), After: strings.Repeat("ab", 20)})
 	if _, err := commit.Earlier("main@sha1:" + strings.Repeat("ab", 20)); !errors.Is(err, failure.ErrNotFound) || commit.Ancestry.Descends {
 		t.Errorf("%+v: %v", commit.Ancestry, err)
 	}
 }
 
-// TestAncestryThatCannotBeAsked is a failure of the fetch, not an answer.
-func TestAncestryThatCannotBeAsked(t *testing.T) {
+// TestAnUnreachableServerHasNoAncestry is a failure of the fetch, not a result.
+func TestAnUnreachableServerHasNoAncestry(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	first := repo.Push("first")
 	repo.Push("second")

@@ -21,7 +21,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// fastImport makes a commit of main of what write puts into a stream of git fast-import.
+// fastImport makes a commit on main from a stream of git fast-import that write produces.
 func fastImport(r *sources.GitRepo, write func(file func(name string, size int64, content io.Reader))) {
 	r.T.Helper()
 	cmd := exec.Command("git", "-c", "core.compression=1", "-c", "core.bigFileThreshold=100m", "--git-dir", r.Root+"/"+r.Name, "fast-import", "--quiet", "--force")
@@ -52,7 +52,7 @@ func (h hexed) Read(p []byte) (int, error) {
 	return copy(p, hex.EncodeToString(raw)), nil
 }
 
-// counted serves a repository and counts the bytes that go to the client and come from it.
+// counted serves a repository and counts the bytes in both directions.
 func counted(t *testing.T, repo *sources.GitRepo) (server *sources.GitServer, bytes *atomic.Int64) {
 	t.Helper()
 	bytes = &atomic.Int64{}
@@ -75,8 +75,7 @@ func (c countingWriter) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
-// TestALargeRepository holds the budget: 10,000 files of 50 MiB in 200 MiB of memory, and a change of one of them in 300 ms and
-// 100 KiB.
+// TestALargeRepository fetches 10,000 files of 50 MiB within 200 MiB of memory, and a change of one of them in 300 ms and 100 KiB.
 func TestALargeRepository(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a large repository")
@@ -98,7 +97,7 @@ func TestALargeRepository(t *testing.T) {
 	}
 	repo.Git("fetch", "--quiet", "--depth=1", "origin", "main")
 	repo.Git("reset", "--quiet", "--hard", "FETCH_HEAD")
-	best := time.Hour // other tests run beside this one
+	best := time.Hour // other tests run at the same time
 	for i := 0; i < 10 && best > 300*time.Millisecond; i++ {
 		change := fmt.Sprint("changed ", i)
 		repo.Write("apps/a7/f7.yaml", change)
@@ -120,12 +119,12 @@ func TestALargeRepository(t *testing.T) {
 	}
 }
 
-// noiseOf is text that hardly compresses.
+// noiseOf returns text that hardly compresses.
 func noiseOf(i int) io.Reader {
 	return hexed{rand.NewChaCha8([32]byte{byte(i), byte(i >> 8), byte(i >> 16)})}
 }
 
-// TestHostileRepositories are refused by a limit that is named, in flat memory.
+// TestHostileRepositories are refused with the name of a limit, and need little memory.
 func TestHostileRepositories(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes large repositories")

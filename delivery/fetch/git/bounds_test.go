@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// loopback is the Network of tests, whose servers are on this machine.
+// loopback is the Network of tests; their servers run on this machine.
 var loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
 // TestUnusedRepositoriesAreForgotten without a sweep.
@@ -37,13 +37,13 @@ func TestUnusedRepositoriesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestAStoreIsStartedAfreshBeforeItIsLarge pushes commits that have nothing in common.
-func TestAStoreIsStartedAfreshBeforeItIsLarge(t *testing.T) {
+// TestANewStoreIsStartedBeforeTheOldOneIsLarge pushes unrelated commits.
+func TestANewStoreIsStartedBeforeTheOldOneIsLarge(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Git("commit", "--quiet", "--allow-empty", "--message", "first")
 	server := sources.ServeGit(t, repo, httptest.NewServer)
 	store := NewStore(t.TempDir(), loopback)
-	store.limits.pack = 100 * limit.KiB // seven of them are the bound
+	store.limits.pack = 100 * limit.KiB // the bound is seven times this
 	for n := range 20 {
 		repo.Write("a", sources.Noise(n, 90*limit.KiB))
 		repo.Push("more")
@@ -58,7 +58,7 @@ func TestAStoreIsStartedAfreshBeforeItIsLarge(t *testing.T) {
 	}
 }
 
-// TestSourcesThatFailAreForgotten asks for what was never there.
+// TestSourcesThatFailAreForgotten requests sources that never existed.
 func TestSourcesThatFailAreForgotten(t *testing.T) {
 	server := httptest.NewServer(nil)
 	t.Cleanup(server.Close)

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/disk"
 )
 
-// commitsFile lists commits, a hash on each line.
+// commitsFile lists commits, one hash per line.
 const commitsFile = "commits"
 
 func readCommits(dir string) []plumbing.Hash {
@@ -36,7 +36,7 @@ func writeCommits(dir string, commits []plumbing.Hash) error {
 	return replace(filepath.Join(dir, commitsFile), []byte(text.String()))
 }
 
-// replace writes a file so that a reader, also one after a crash, sees the old content or the new one.
+// replace writes a file so that every reader, also after a crash, sees the old content or the new one.
 func replace(path string, content []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), disk.Temporary)
 	if err != nil {

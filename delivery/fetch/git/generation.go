@@ -23,14 +23,14 @@ type generation struct {
 	dir       string
 	limits    limits
 	unpacking *packs
-	// of keeps the repository alive, which is not removed while one of its generations is being read.
+	// of keeps the repository alive: it is not removed while one of its generations is being read.
 	of *repository
-	// damaged is set when an object that has to be there cannot be read; the next fetch then starts a fresh store.
+	// damaged is set when an object that must exist cannot be read; the next fetch then starts a new store.
 	damaged atomic.Bool
 
 	*objects
 	packs int
-	// commits are shallow and whole, so they may be claimed in the next fetch.
+	// commits are shallow and complete, so the next fetch may claim them.
 	commits []plumbing.Hash
 }
 
@@ -47,10 +47,9 @@ func openGeneration(dir string, limits limits, unpacking *packs) (*generation, e
 	return g, nil
 }
 
-// load takes up the packs that are there now.
+// load opens the packs that exist now.
 func (g *generation) load() error {
-	// The paths are those of packs, so no links on the way need to be looked for. Nobody else writes here, and there are no loose
-	// objects to look for.
+	// The paths are those of packs, so links need not be checked. No other process writes here, and there are no loose objects.
 	files := dotgit.NewWithOptions(osfs.New(g.dir), dotgit.Options{ExclusiveAccess: true})
 	packs, err := files.ObjectPacks()
 	if err != nil {
@@ -58,7 +57,7 @@ func (g *generation) load() error {
 	}
 	cached := newObjectCache()
 	storage := filesystem.NewObjectStorageWithOptions(files, cached, filesystem.Options{KeepDescriptors: true})
-	// Reads the indexes, so that a damaged one shows now.
+	// Reads the indexes, so that a damaged one is noticed now.
 	if _, err := storage.EncodedObjectSize(plumbing.ZeroHash); err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
 		return fmt.Errorf("opening the store: %w", err)
 	}
@@ -67,7 +66,7 @@ func (g *generation) load() error {
 	return nil
 }
 
-// reload takes up a pack that was added.
+// reload opens a pack that was added.
 func (g *generation) reload() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +86,7 @@ func (g *generation) packCount() int {
 	return g.packs
 }
 
-// size is that of the packs, in bytes.
+// size returns the size of the packs, in bytes.
 func (g *generation) size() int64 {
 	var sum int64
 	packs, _ := filepath.Glob(filepath.Join(g.dir, packFolder, "*"))
@@ -99,10 +98,10 @@ func (g *generation) size() int64 {
 	return sum
 }
 
-// order is what to fetch.
+// order says what to fetch.
 type order struct {
 	wants []plumbing.Hash
-	// commit must be there afterwards.
+	// commit has to be in the store afterwards.
 	commit plumbing.Hash
 	// depth 1 is the commit alone, 0 the whole history.
 	depth int
@@ -111,7 +110,7 @@ type order struct {
 // errNotSent means that the server sent a pack without the commit.
 var errNotSent = errors.New("the server did not send the commit")
 
-// receive fetches what is ordered into the store. When it fails, the store is as it was.
+// receive fetches o into the store. On an error the store is unchanged.
 func (g *generation) receive(ctx context.Context, refs session, o order) error {
 	g.mu.Lock()
 	haves := g.commits
@@ -152,7 +151,7 @@ func (g *generation) settle(o order) error {
 	return nil
 }
 
-// commitTree is the hash of the commit's tree, if both are there.
+// commitTree returns the hash of the commit's tree, if the store has both.
 func (g *generation) commitTree(hash plumbing.Hash) (plumbing.Hash, error) {
 	commit, err := g.commit(hash, g.limits.File)
 	if err != nil {
@@ -162,7 +161,7 @@ func (g *generation) commitTree(hash plumbing.Hash) (plumbing.Hash, error) {
 	return commit.TreeHash, err
 }
 
-// readable are the objects of commits that are in a generation. One that cannot be read means that the generation is damaged.
+// readable reads objects of commits that a generation has. If one cannot be read, the generation is damaged.
 type readable struct{ *generation }
 
 // Tree implements folder.Objects.

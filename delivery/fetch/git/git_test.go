@@ -42,7 +42,7 @@ func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
 	if got := server.Seen(); !cmp.Equal(got, []string{"GET /app.git/info/refs", "POST /app.git/git-upload-pack"}) {
 		t.Errorf("requests: %v", got)
 	}
-	// The store is one git reads, and holds one commit only.
+	// Git can read the store, which has one commit only.
 	stores, _ := filepath.Glob(filepath.Join(dir, "*", "1", "objects", "pack", "*.pack"))
 	if len(stores) != 1 {
 		t.Fatalf("packs: %v", stores)
@@ -53,7 +53,7 @@ func TestFetchReadsTheCommitWithoutHistory(t *testing.T) {
 	}
 }
 
-func TestFetchAsksForNothingItHas(t *testing.T) {
+func TestFetchRequestsNothingItHas(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	repo.Push("first")
@@ -62,7 +62,7 @@ func TestFetchAsksForNothingItHas(t *testing.T) {
 	fetchOK(t, NewStore(dir, loopback), Source{URL: server.RepoURL()})
 	server.Seen()
 
-	// A new store is what a restart is.
+	// A new store behaves like a restarted process.
 	for _, store := range []*Store{NewStore(dir, loopback), NewStore(dir, loopback)} {
 		fetchOK(t, store, Source{URL: server.RepoURL()})
 		if got := server.Seen(); !cmp.Equal(got, []string{"GET /app.git/info/refs"}) {
@@ -74,7 +74,7 @@ func TestFetchAsksForNothingItHas(t *testing.T) {
 func TestFetchIncrementally(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	for i := range 50 {
-		// Text that does not compress, so that sizes tell what was sent.
+		// Text that does not compress, so that sizes show what was sent.
 		repo.Write(fmt.Sprintf("apps/a%d/app.yaml", i), rand.Text()+rand.Text()+rand.Text()+rand.Text()+rand.Text()+rand.Text())
 	}
 	repo.Push("first")
@@ -125,7 +125,7 @@ func TestFetchAfterForcePush(t *testing.T) {
 	store := NewStore(t.TempDir(), loopback)
 	fetchOK(t, store, Source{URL: server.RepoURL()})
 
-	// To an ancestor, which breaks go-git's own fetch into a shallow store (issue 1443), then to a stranger.
+	// To an ancestor, which breaks go-git's own fetch into a shallow store (issue 1443), then to an unrelated commit.
 	repo.Git("reset", "--quiet", "--hard", old)
 	repo.PushAll()
 	if commit := fetchOK(t, store, Source{URL: server.RepoURL()}); commit.Hash != old || text(t, commit, "a") != "1" {
@@ -142,7 +142,7 @@ func TestFetchAfterForcePush(t *testing.T) {
 	}
 }
 
-func TestFetchStartsAfreshBeforeManyPacks(t *testing.T) {
+func TestANewStoreIsStartedBeforeThereAreManyPacks(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	server := sources.ServeGit(t, repo, httptest.NewServer)
 	dir := t.TempDir()
@@ -157,13 +157,13 @@ func TestFetchStartsAfreshBeforeManyPacks(t *testing.T) {
 			t.Fatalf("commit %d: %q", i, got)
 		}
 	}
-	// Whoever holds a commit can read it, however long ago its store was replaced.
+	// A commit that is still held can be read, however long ago its store was replaced.
 	for i, commit := range commits {
 		if got := text(t, commit, "a"); got != fmt.Sprint(i) {
 			t.Errorf("commit %d: %q", i, got)
 		}
 	}
-	// From here on nobody does.
+	// From here on no commit is held.
 	left := []string{"", "", ""}
 	for deadline := time.Now().Add(10 * time.Second); len(left) > 2 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		runtime.GC()
@@ -229,7 +229,7 @@ func TestFetchCommitTheServerDoesNotServeByHash(t *testing.T) {
 	first := repo.Push("first")
 	repo.Write("a", "2")
 	repo.Push("second")
-	// Over SSH git-upload-pack refuses what is not at a ref; over HTTP it cannot tell.
+	// Over SSH git-upload-pack refuses a commit to which no ref points; over HTTP it cannot know.
 	ssh := sources.ServeSSH(t, repo)
 	store := NewStore(t.TempDir(), loopback)
 	fetchOK(t, store, Source{URL: ssh.RepoURL(), Auth: authOf(ssh)})
@@ -340,7 +340,7 @@ func text(t *testing.T, commit Commit, path string) string {
 	return string(content)
 }
 
-// authOf is with what the server is read.
+// authOf returns credentials for the server.
 func authOf(s *sources.SSHServer) transport.Auth {
 	return transport.Auth{Identity: s.Identity, KnownHosts: s.KnownHosts}
 }

@@ -81,7 +81,7 @@ func TestFetchLosesAccess(t *testing.T) {
 	src := Source{URL: server.RepoURL(), Auth: transport.Auth{Username: "bot", Password: "pass"}}
 	fetchOK(t, store, src)
 	server.Set(func() { server.Allow = sources.Basic("bot", "changed") })
-	// The commit is in the store; that must not be enough.
+	// The store has the commit; that must not be enough.
 	_, err := store.Fetch(t.Context(), src)
 	sources.WantError(t, err, failure.ErrAuthentication, "rejected")
 }
@@ -92,7 +92,7 @@ func TestFetchFromUnknownAuthority(t *testing.T) {
 	server := sources.ServeGit(t, repo, httptest.NewTLSServer)
 	_, err := NewStore(t.TempDir(), loopback).Fetch(t.Context(), Source{URL: server.RepoURL()})
 	sources.WantError(t, err, failure.ErrAuthentication, "ca.crt")
-	// One source's authority is not another's.
+	// The authority of one source is not used for another.
 	store := NewStore(t.TempDir(), loopback)
 	fetchOK(t, store, Source{URL: server.RepoURL(), Auth: transport.Auth{CA: sources.Certificate(server.Server)}})
 	_, err = store.Fetch(t.Context(), Source{URL: server.RepoURL()})
@@ -226,7 +226,7 @@ func TestEncryptedIdentity(t *testing.T) {
 	}
 }
 
-func TestSSHReadsNothingOfTheHome(t *testing.T) {
+func TestSSHIgnoresTheHomeDirectory(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Push("first")
 	server := sources.ServeSSH(t, repo)

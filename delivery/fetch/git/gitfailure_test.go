@@ -52,7 +52,7 @@ func TestFetchRefusesURLs(t *testing.T) {
 	}
 }
 
-func TestFetchFindsNothing(t *testing.T) {
+func TestFetchOfMissingRefs(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	server := sources.ServeGit(t, repo, httptest.NewServer)
 	ssh := sources.ServeSSH(t, repo)
@@ -99,7 +99,7 @@ func TestFetchFindsNothing(t *testing.T) {
 	sources.WantError(t, err, failure.ErrNotFound, "there is no Git repository at this URL")
 }
 
-func TestFetchFromWhatIsNoGitServer(t *testing.T) {
+func TestFetchFromAServerWithoutGit(t *testing.T) {
 	const secret = "hunter2"
 	pack := func(line string) string { return fmt.Sprintf("%04x%s", len(line)+4, line) }
 	cases := map[string]struct {
@@ -220,7 +220,7 @@ func openFiles(t *testing.T) int {
 
 func TestFetchLimits(t *testing.T) {
 	repo := sources.NewGitRepo(t)
-	// A megabyte of zeros is a kilobyte to transfer.
+	// A megabyte of zeros is transferred as a kilobyte.
 	repo.Write("zeros", strings.Repeat("\x00", limit.MiB))
 	for i := range 20 {
 		repo.Write(fmt.Sprintf("f%d", i), fmt.Sprint(i))

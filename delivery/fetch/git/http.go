@@ -21,7 +21,7 @@ type httpSession struct {
 
 func (s *httpSession) advertised() *packp.AdvRefs { return s.refs }
 
-// Close implements session; each request is on its own.
+// Close implements session; there is nothing to close, because each request is independent.
 func (s *httpSession) Close() error { return nil }
 
 func (r *remote) openHTTP(ctx context.Context) (session, error) {
@@ -45,7 +45,7 @@ func (r *remote) openHTTP(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A server that redirected the listing, on the same host, wants the rest there too.
+	// If the server redirected the listing, on the same host, send the other requests there, too.
 	base := *res.Request.URL
 	base.RawQuery, base.Path = "", strings.TrimSuffix(base.Path, list)
 	base.RawPath = strings.TrimSuffix(base.RawPath, list)

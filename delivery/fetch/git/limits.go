@@ -7,15 +7,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// limits bound what one source can cost. They are fields so that tests can lower them; sizes are in bytes, and what a
-// limit of time ends is transient.
+// limits bound what one source can cost. They are fields so that tests can lower them. Sizes are in bytes; exceeding a time limit is a
+// transient error.
 type limits struct {
 	refs        int64       // the list of a remote's refs
 	pack        int64       // what one Git fetch transfers
-	history     int64       // what is transferred to tell whether a commit descends from another
-	generations int         // commits one after the other that are looked at for that
-	contents    pack.Limits // what one Git fetch holds
-	packs       int         // packs in a store before it is started afresh
+	history     int64       // what is transferred to find out whether a commit descends from another
+	generations int         // how many consecutive commits are compared for that
+	contents    pack.Limits // the objects of one Git fetch
+	packs       int         // packs in a store before a new store is started
 
 	folder.Limits // what is read of a commit; File also bounds commits, tags and trees
 	transport.Timeouts

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// maxObjectCache is how much of the objects a store keeps in memory while it is read from, in bytes. Small, because there is one per
-	// repository, and because what is read is kept by those who read it.
+	// maxObjectCache bounds the objects that a store keeps in memory while it is read, in bytes. It is small because there is one per
+	// repository, and because readers keep what they read.
 	maxObjectCache = 2 * limit.MiB
-	// objectCost is about what an object takes beside its content, in bytes.
+	// objectCost is roughly the memory of an object beside its content, in bytes.
 	objectCost = 200
 )
 
-// objectCache holds the objects that were read last. That of go-git takes memory for a thousand objects as soon as it has one, which with
-// hundreds of stores was a tenth of the operator's. Not safe for concurrent use.
+// objectCache holds the objects that were read last. go-git's cache allocates memory for a thousand objects with the first one; with
+// hundreds of stores that was a tenth of the operator's memory. Not safe for concurrent use.
 type objectCache struct {
 	*lru.Cache[plumbing.Hash, plumbing.EncodedObject]
 }

@@ -23,7 +23,7 @@ func TestObjectsInMemoryAreBoundedByTheirSize(t *testing.T) {
 	c.Put(first)
 	c.Put(second)
 	c.Put(second)
-	c.Get(first.Hash()) // So that the second was used longer ago.
+	c.Get(first.Hash()) // So that the second is the least recently used.
 	c.Put(blob(t, "third", 10))
 	c.Put(blob(t, "too large", maxObjectCache+1))
 	if got, ok := c.Get(first.Hash()); !ok || got != first {

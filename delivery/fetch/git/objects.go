@@ -14,22 +14,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 )
 
-// idle is how long after the last read the files of packs stay open, and what was read from them in memory. A build reads many objects
-// one after the other, and to open a pack costs more than to read from it; after a start all stores are read from within seconds.
+// idle is how long packs stay open after the last read, and how long their objects stay cached. A build reads many objects one after the
+// other, and opening a pack costs more than reading from it. After a start all stores are read within seconds.
 const idle = 100 * time.Millisecond
 
-// objects is what a generation reads from. It outlives its generation by as long as the packs stay open.
+// objects reads the packs of a generation. It exists longer than its generation while the packs are open.
 type objects struct {
-	// mu guards what follows, the rest of the generation, and every read: go-git's storage is not made for concurrent use.
+	// mu guards the following fields, the rest of the generation, and every read: go-git's storage is not safe for concurrent use.
 	mu      sync.Mutex
 	storage *filesystem.ObjectStorage
 	cached  objectCache
-	// rest closes the packs when it has come; nil while they are closed.
+	// rest closes the packs when it fires; nil while they are closed.
 	rest *time.Timer
 }
 
-// close closes the packs and lets go of what was read: there may be thousands of unused stores. Packs are only
-// read from, so nothing can be lost.
+// close closes the packs and drops the cache, because there may be thousands of unused stores. Packs are only read, so nothing can be lost.
 func (o *objects) close() {
 	if o.rest != nil {
 		o.rest.Stop()
@@ -39,7 +38,7 @@ func (o *objects) close() {
 	}
 }
 
-// reading has the packs closed a while after the last read.
+// reading postpones the closing of the packs.
 func (o *objects) reading() {
 	if o.rest != nil {
 		o.rest.Reset(idle)
@@ -52,7 +51,7 @@ func (o *objects) reading() {
 	})
 }
 
-// blobSize is that of a blob, in bytes, without reading it.
+// blobSize returns the size of a blob, in bytes, without reading it.
 func (o *objects) blobSize(hash plumbing.Hash) (int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,12 +87,12 @@ func contentOf(encoded plumbing.EncodedObject) ([]byte, error) {
 	return content, err
 }
 
-// encoded returns an object of at most max bytes, which is in memory.
+// encoded returns an object of at most max bytes, in memory.
 func (o *objects) encoded(kind plumbing.ObjectType, hash plumbing.Hash, max int64) (plumbing.EncodedObject, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reading()
-	if size, err := o.storage.EncodedObjectSize(hash); err == nil && size > max { // Before it is in memory.
+	if size, err := o.storage.EncodedObjectSize(hash); err == nil && size > max { // Checked before it is read into memory.
 		return nil, failure.TooLarge("an object", max)
 	}
 	encoded, err := o.storage.EncodedObject(kind, hash)

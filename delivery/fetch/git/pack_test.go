@@ -19,12 +19,12 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// rawPack writes packs that git would not.
+// rawPack writes packs that git would not write.
 type rawPack struct {
 	*testing.T
 	text  bytes.Buffer
 	count uint32
-	// unpacking is where it is unpacked, for a tenant.
+	// unpacking unpacks it for a tenant.
 	unpacking *packs
 	tenant    string
 }
@@ -44,7 +44,7 @@ func (p *rawPack) blob(content []byte) plumbing.Hash {
 	return plumbing.ComputeHash(plumbing.BlobObject, content)
 }
 
-// difference adds an object that is the beginning of another one, of so many bytes. To says which: by its name, or as the first one.
+// difference adds a delta that copies the first length bytes of another object: the one named to, or the first one.
 func (p *rawPack) difference(kind plumbing.ObjectType, to plumbing.Hash, size, length int) {
 	p.Helper()
 	delta := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(size)), uint64(length))
@@ -70,7 +70,7 @@ func (p *rawPack) difference(kind plumbing.ObjectType, to plumbing.Hash, size, l
 	p.count++
 }
 
-// distance is how packs write how far back an object is.
+// distance encodes how far back a base object is, as packs do.
 func distance(n int) []byte {
 	out := []byte{byte(n & 0x7f)}
 	for n >>= 7; n > 0; n >>= 7 {
@@ -92,7 +92,7 @@ func (p *rawPack) again(times int, add func()) {
 // headerBytes begin a pack.
 const headerBytes = 12
 
-// add gives the pack to a new store, and returns how large it is and how long that took.
+// add puts the pack into a new store, and returns its size and how long that took.
 func (p *rawPack) add(lower func(*limits)) (size int, took time.Duration, err error) {
 	p.Helper()
 	text := p.text.Bytes()
@@ -115,7 +115,7 @@ func (p *rawPack) add(lower func(*limits)) (size int, took time.Duration, err er
 
 func untouched(*limits) {}
 
-// TestASmallPackOfManyDifferences claims 18 GiB in some kilobytes, each of which would be rebuilt to be named.
+// TestASmallPackOfManyDifferences: some kilobytes of deltas stand for 18 GiB, and naming them means rebuilding each.
 func TestASmallPackOfManyDifferences(t *testing.T) {
 	const base = 30 * limit.MiB
 	p := newRawPack(t)
@@ -131,7 +131,7 @@ func TestASmallPackOfManyDifferences(t *testing.T) {
 	}
 }
 
-// TestWhatAPackInflatesToIsBoundedForEachTenant as its limits say, and for its Repository by the same.
+// TestWhatAPackInflatesToIsBoundedForEachTenant by its limits, and for a Repository by the same.
 func TestWhatAPackInflatesToIsBoundedForEachTenant(t *testing.T) {
 	const refused = "is larger than the limit of 1 MiB: take large files out of Git. " +
 		"An administrator of the cluster allows more with spec.limits.packBytes of the Tenant"
@@ -148,7 +148,7 @@ func TestWhatAPackInflatesToIsBoundedForEachTenant(t *testing.T) {
 	sources.WantError(t, unpack("other"), nil, "")
 }
 
-// TestTheSameObjectManyTimes: what is a difference to an object that the pack has many times is looked at once.
+// TestTheSameObjectManyTimes: a delta to an object that the pack has many times is resolved once.
 func TestTheSameObjectManyTimes(t *testing.T) {
 	const many = 60_000
 	p := newRawPack(t)

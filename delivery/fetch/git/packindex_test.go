@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestGitAgreesWithTheIndex compares the index of a pack of long chains of differences with the one that git makes, byte by byte.
+// TestGitAgreesWithTheIndex compares our index of a pack with long chains of deltas with git's, byte by byte.
 func TestGitAgreesWithTheIndex(t *testing.T) {
 	for name, option := range map[string]string{"by name": "--no-reuse-delta", "by offset": "--delta-base-offset"} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestGitAgreesWithTheIndex(t *testing.T) {
 	}
 }
 
-// emptyStore has nothing that a pack could build on.
+// emptyStore has no objects on which a pack could build.
 type emptyStore struct{}
 
 func (emptyStore) Size(plumbing.Hash) (int64, error) { return 0, plumbing.ErrObjectNotFound }
@@ -71,7 +71,7 @@ func (emptyStore) Object(plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	return plumbing.InvalidObject, nil, plumbing.ErrObjectNotFound
 }
 
-// indexOf is the index of a pack that builds on nothing.
+// indexOf returns the index of a pack that builds on no other object.
 func indexOf(file *os.File) ([]byte, error) {
 	sum, _, err := pack.Checksum(file)
 	if err != nil {
@@ -92,7 +92,7 @@ func noiseLines(n int) string {
 	return text.String()
 }
 
-// TestALargeFileDoesNotHoldTheCommit, and is in memory neither when it comes nor when somebody tries to read it.
+// TestALargeFileDoesNotHoldTheCommit: the file is never in memory, neither when it is received nor when someone tries to read it.
 func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a large repository")
@@ -102,7 +102,7 @@ func TestALargeFileDoesNotHoldTheCommit(t *testing.T) {
 		file("apps/db/dump.sql", 100*limit.MiB, sources.Zeros{})
 		file("apps/web/app.yaml", 3, strings.NewReader("a: "))
 	})
-	config(repo, "core.bigFileThreshold", "10m") // else git takes long to look for differences in it
+	config(repo, "core.bigFileThreshold", "10m") // otherwise git searches long for deltas in it
 	server := sources.ServeGit(t, repo, httptest.NewServer)
 	store := NewStore(t.TempDir(), loopback)
 	store.limits.Answer = time.Minute

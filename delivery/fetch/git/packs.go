@@ -16,24 +16,24 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pack"
 )
 
-// packFolder is where a bare store keeps its packs.
+// packFolder is the folder of a bare store that has its packs.
 var packFolder = filepath.Join("objects", "pack")
 
-// packs read what is received for all repositories.
+// packs reads the packs received for all repositories.
 type packs struct {
 	pack.Reader
-	// limitOf says what one pack of a tenant, or of a Repository, may inflate to; nil: limits.contents of each.
+	// limitOf returns the size to which one pack of a tenant, or of a Repository, may inflate; nil: limits.contents of each.
 	limitOf func(name string) int64
 }
 
 type tenantKey struct{}
 
-// onBehalfOf has the unpacking in a fetch count for a tenant.
+// onBehalfOf attributes the unpacking in a fetch to a tenant.
 func onBehalfOf(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, tenantKey{}, tenant)
 }
 
-// bounds returns on whose behalf a fetch is, and within which limits.
+// bounds returns the tenant of a fetch, and the limits of its pack.
 func (p *packs) bounds(ctx context.Context, l limits) (tenant string, bounds pack.Limits) {
 	tenant, _ = ctx.Value(tenantKey{}).(string)
 	if p.limitOf != nil {
@@ -42,15 +42,15 @@ func (p *packs) bounds(ctx context.Context, l limits) (tenant string, bounds pac
 	return tenant, l.contents
 }
 
-// check returns an error for a commit that was refused before.
+// check returns the error with which a commit was refused before.
 func (p *packs) check(ctx context.Context, dir string, commit plumbing.Hash, l limits) error {
 	_, bounds := p.bounds(ctx, l)
 	return pack.Check(dir, commit.String(), bounds)
 }
 
-// addPack writes a pack and its index into the store. go-git's own writer is not used: it leaves files open when a
-// transfer breaks off, keeps a half-written index for good, and trusts the sizes a pack claims. What it has is noted where it is over a
-// limit, see packs.check.
+// addPack writes a pack and its index into the store. It does not use go-git's writer, which leaves files open when a transfer breaks off,
+// keeps a half-written index for good, and trusts the sizes that a pack claims. A commit whose pack exceeds a limit is recorded, see
+// packs.check.
 func (g *generation) addPack(ctx context.Context, from io.Reader, what string) error {
 	folder := filepath.Join(g.dir, packFolder)
 	file, err := os.CreateTemp(folder, disk.Temporary)
@@ -105,8 +105,8 @@ func (b bases) Object(hash plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	return encoded.Type(), content, err
 }
 
-// download copies the pack to disk. What the reader and the file report is kept apart: one is the network, the other
-// our disk.
+// download copies the pack to disk. It separates the errors of the reader from those of the file: the former are the network's, the latter
+// are of our disk.
 func download(file *os.File, from io.Reader) error {
 	out := &diskWriter{file: file}
 	if _, err := io.Copy(out, from); err != nil {
@@ -132,7 +132,7 @@ func (w *diskWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// install gives the pack's index and the pack their names, the pack last: a pack that has its name is complete and has its index.
+// install renames the index and then the pack: a pack that has its final name is complete and has its index.
 func install(folder string, file *os.File, objects []idxfile.Entry, checksum plumbing.Hash) error {
 	index, err := pack.Index(objects, checksum)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// elsewhere reads packs by questions and answers, as another process does, and counts them. err is what it ends with instead.
+// elsewhere reads packs as another process does, and counts them. err replaces its result.
 type elsewhere struct {
 	read atomic.Int64
 	err  error
@@ -50,7 +50,8 @@ func (e *elsewhere) run(ctx context.Context, c apart.Call) ([]byte, error) {
 	return answer, err
 }
 
-// TestALargePackIsReadInAnotherProcess, a small one at once, and what builds on the one before is whole. Git itself looks at the packs.
+// TestALargePackIsReadInAnotherProcess, and a small one in this process. A pack that builds on the one before is complete. Git itself
+// checks the packs.
 func TestALargePackIsReadInAnotherProcess(t *testing.T) {
 	repo, process := sources.NewGitRepo(t), &elsewhere{}
 	store := NewStore(t.TempDir(), loopback)
@@ -84,7 +85,7 @@ func TestALargePackIsReadInAnotherProcess(t *testing.T) {
 	repo.Git(append([]string{"verify-pack"}, packs...)...)
 }
 
-// overLimit is how a process ends that takes too much.
+// overLimit is the error of a process that exceeded a limit.
 type overLimit struct{}
 
 func (overLimit) Error() string {
@@ -92,8 +93,7 @@ func (overLimit) Error() string {
 }
 func (overLimit) OverLimit() {}
 
-// TestAPackOverALimitIsNotFetchedAgain before there is another commit, also after a restart. A process that ended for no reason of the
-// pack's says nothing about it.
+// TestAPackOverALimitIsNotFetchedAgain until there is another commit, also after a restart. A crash for another reason does not count.
 func TestAPackOverALimitIsNotFetchedAgain(t *testing.T) {
 	repo, process, dir := sources.NewGitRepo(t), &elsewhere{err: errors.New("somebody killed it")}, t.TempDir()
 	server := sources.ServeGit(t, repo, httptest.NewServer)
@@ -128,8 +128,8 @@ func smallRepo(t *testing.T) *sources.GitServer {
 	return sources.ServeGit(t, repo, httptest.NewServer)
 }
 
-// TestPacksThatInflateDoNotDelayOtherTenants has the apps and Repositories of three tenants fetch, again and again, small packs that inflate to
-// 480 MiB, and another tenant fetch a small one and one of 2 MiB meanwhile.
+// Apps and Repositories of three tenants fetch small packs that inflate to 480 MiB, again and again. Meanwhile another tenant fetches a
+// small pack and one of 2 MiB.
 func TestPacksThatInflateDoNotDelayOtherTenants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -140,7 +140,7 @@ func TestPacksThatInflateDoNotDelayOtherTenants(t *testing.T) {
 		Run: process.run, Turn: fair.NewSlices("packs of a test", 2, 100*time.Millisecond, nil, clock.RealClock{}).Run,
 	}
 	fetch := func(ctx context.Context, server *sources.GitServer, whose string, n int) (time.Duration, error) {
-		began := time.Now() // Each has a store of its own, as those of other repositories have.
+		began := time.Now() // Each has its own store, like different repositories.
 		_, err := store.Fetch(ctx, Source{URL: server.RepoURL(), Tenant: whose, Auth: transport.Auth{Username: fmt.Sprint(whose, n), Password: "x"}})
 		return time.Since(began), err
 	}
@@ -192,7 +192,7 @@ func TestPacksThatInflateDoNotDelayOtherTenants(t *testing.T) {
 	attack.Wait()
 }
 
-// inflating serves a small repository of so many files, each of so many bytes.
+// inflating serves a small repository with that many files of that many bytes each.
 func inflating(t *testing.T, files int, size int64) *sources.GitServer {
 	t.Helper()
 	repo := sources.NewGitRepo(t)
@@ -202,6 +202,6 @@ func inflating(t *testing.T, files int, size int64) *sources.GitServer {
 			file(fmt.Sprintf("f%d", i), size, io.MultiReader(strings.NewReader(text), sources.Zeros{}))
 		}
 	})
-	repo.Run(filepath.Join(repo.Root, "app.git"), "config", "core.bigFileThreshold", "1m") // It looks for no differences.
+	repo.Run(filepath.Join(repo.Root, "app.git"), "config", "core.bigFileThreshold", "1m") // So that git looks for no deltas.
 	return sources.ServeGit(t, repo, httptest.NewServer)
 }

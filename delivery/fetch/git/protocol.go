@@ -15,10 +15,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// The transports are ours, over go-git's protocol messages. go-git's own SSH reads ~/.ssh/config, asks an agent and
-// cannot be interrupted during the handshake; its HTTP re-sends credentials by rules of its own; both hide what the
-// server can do (multi_ack, without which Azure DevOps refuses every fetch: go-git issue 64); and its Remote.Fetch
-// cannot fetch into a shallow store reliably (issues 305 and 1443).
+// The transports are our own, with go-git's protocol messages. go-git's SSH reads ~/.ssh/config, uses an agent and cannot be interrupted
+// during the handshake; its HTTP re-sends credentials by its own rules; both hide the server's capabilities (multi_ack, without which Azure
+// DevOps refuses every fetch: go-git issue 64); and its Remote.Fetch cannot reliably fetch into a shallow store (issues 305 and 1443).
 
 // decodeRefs reads the list of refs.
 func (r *remote) decodeRefs(from io.Reader) (*packp.AdvRefs, error) {
@@ -36,8 +35,8 @@ func (r *remote) decodeRefs(from io.Reader) (*packp.AdvRefs, error) {
 	return refs, nil
 }
 
-// newRequest asks for the wanted objects. haves are shallow commits that are in the store with their whole trees; depth
-// 0 asks for the whole history.
+// newRequest requests the wanted objects. haves are shallow commits that are in the store with their whole trees; depth 0 requests the
+// whole history.
 func newRequest(server *capability.List, wants, haves []plumbing.Hash, depth int) (*packp.UploadPackRequest, error) {
 	request := packp.NewUploadPackRequest()
 	request.Wants = wants
@@ -59,7 +58,7 @@ func newRequest(server *capability.List, wants, haves []plumbing.Hash, depth int
 		request.Haves, request.Shallows = haves, haves
 	}
 	if len(request.Haves) > 0 {
-		// Without it git leaves nothing out of a shallow pack: what we have is only looked at to find thin bases.
+		// Without this capability git leaves nothing out of a shallow pack: it uses our objects only as bases of a thin pack.
 		asked = append(asked, capability.ThinPack)
 	}
 	for _, c := range asked {
@@ -86,10 +85,10 @@ func encode(w io.Writer, request *packp.UploadPackRequest) error {
 	return nil
 }
 
-// errRefused means that the server answered, and did not want to give what was asked for.
+// errRefused means that the server answered and refused the request.
 var errRefused = errors.New("refused by the server")
 
-// packOf reads the answer up to where the pack begins and returns the pack. Closing it closes the answer.
+// packOf reads the answer up to the beginning of the pack and returns the pack. Closing it closes the answer.
 func (r *remote) packOf(answer io.ReadCloser, request *packp.UploadPackRequest) (io.ReadCloser, error) {
 	response := packp.NewUploadPackResponse(request)
 	answer = r.meter(answer)

@@ -20,21 +20,21 @@ const (
 	tagRefs    = "refs/tags/"
 )
 
-// target is what a GitRepositoryRef means now.
+// target is what a GitRepositoryRef points to now.
 type target struct {
 	// label is the part of a revision before the "@"; empty for a commit without a branch.
 	label string
 	// commit is the commit to read.
 	commit plumbing.Hash
-	// want is what to ask the server for: the commit, or the annotated tag that names it, because a server only has
-	// to serve the objects it listed.
+	// want is what to request from the server: the commit, or the annotated tag that names it, because a server only has to serve the
+	// objects that it listed.
 	want plumbing.Hash
-	// tag is the name of the tag that names it, empty when none does; withTag means that the tag has to be there, too.
+	// tag is the tag that names the commit, empty when none does. withTag means that the tag is required, too.
 	tag     string
 	withTag bool
-	// unlisted means that the commit was named by hash and is not at a ref, so the server may refuse to serve it.
+	// unlisted means that the commit was named by hash and no ref points to it, so the server may refuse to serve it.
 	unlisted bool
-	// tips are where the history of an unlisted commit may be found.
+	// tips are refs that may have an unlisted commit in their history.
 	tips []plumbing.Hash
 }
 
@@ -47,8 +47,8 @@ func (t target) revision() string {
 	return failure.Printable(t.label) + "@sha1:" + t.commit.String()
 }
 
-// resolve finds the commit a ref means. The order is Flux's: commit, name, semver, tag, branch. Unlike Flux, which
-// falls back to "master", nothing at all means the branch the remote's HEAD names.
+// resolve finds the commit that a ref points to. The order is Flux's: commit, name, semver, tag, branch. Unlike Flux, which falls back to
+// "master", an empty ref means the branch of the remote's HEAD.
 func resolve(refs *packp.AdvRefs, ref *sourcev1.GitRepositoryRef) (target, error) {
 	if ref == nil {
 		ref = &sourcev1.GitRepositoryRef{}
@@ -118,7 +118,7 @@ func resolveIn(refs *packp.AdvRefs, prefix, kind, name string) (target, error) {
 	return t, nil
 }
 
-// annotated is the annotated tag that has to be there, zero when none has.
+// annotated returns the annotated tag that is required, zero when none is.
 func (t target) annotated() plumbing.Hash {
 	if t.withTag && t.tag != "" && t.want != t.commit {
 		return t.want
@@ -153,7 +153,7 @@ func resolveSemver(refs *packp.AdvRefs, expression string) (target, error) {
 			names = append(names, tag)
 		}
 	}
-	// Versions that differ only in build metadata are equal to semver; the names decide, so that the answer is stable.
+	// Versions that differ only in build metadata are equal to semver. Then the names decide, so that the result is stable.
 	sort.Strings(names)
 	var best *semver.Version
 	var tag string
@@ -181,7 +181,7 @@ func resolveHead(refs *packp.AdvRefs) (target, error) {
 	if refs.Head == nil {
 		return target{}, failure.New(failure.ErrNotFound, "the repository's HEAD names no branch that exists: set ref.branch")
 	}
-	// HEAD is detached, or the server is too old to say: take the branch that is there, as git clone does.
+	// HEAD is detached, or an old server does not name its branch: use an existing branch, as git clone does.
 	for _, name := range sortedRefs(refs) {
 		if branch, ok := strings.CutPrefix(name, branchRefs); ok && refs.References[name] == *refs.Head {
 			return resolveIn(refs, branchRefs, "branch", branch)
@@ -199,7 +199,7 @@ func sortedRefs(refs *packp.AdvRefs) []string {
 	return names
 }
 
-// HigherVersion reports whether a revision is of a tag with a higher version than that of another revision, both by a range of
+// HigherVersion reports whether the tag of one revision has a higher version than that of the other, where both were chosen by a range of
 // versions such as ref.semver.
 func HigherVersion(is, was string) bool {
 	higher, err := versionOf(is)

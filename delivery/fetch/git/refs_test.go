@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// advertised is a list of refs; the hash of each is its place in the list.
+// advertised returns a list of refs; the hash of each is its place in the list.
 func advertised(t testing.TB, symref string, names ...string) *packp.AdvRefs {
 	t.Helper()
 	refs := packp.NewAdvRefs()
@@ -77,7 +77,7 @@ func TestResolveSemver(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want %s", expression, got.label, err, want)
 		}
 	}
-	// A prerelease is only taken when asked for.
+	// A prerelease is chosen only if the range names one.
 	_, err := resolve(refs, &sourcev1.GitRepositoryRef{SemVer: ">=2.0.0 <3.0.0"})
 	sources.WantError(t, err, failure.ErrNotFound, "none of the repository's 8 tags")
 }

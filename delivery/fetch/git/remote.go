@@ -13,11 +13,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// session is one conversation with git-upload-pack of a remote.
+// session is one connection to git-upload-pack of a remote.
 type session interface {
 	// advertised are the refs the server listed when the session began.
 	advertised() *packp.AdvRefs
-	// upload asks for a pack and returns it. Call it at most once.
+	// upload requests a pack and returns it. Call it at most once.
 	upload(ctx context.Context, request *packp.UploadPackRequest) (io.ReadCloser, error)
 	io.Closer
 }
@@ -27,9 +27,9 @@ type remote struct {
 	url    *url.URL
 	auth   transport.Auth
 	limits limits
-	// network is the way to the server.
+	// network connects to the server.
 	network *transport.Network
-	// meter counts what is received on the tenant's part of the disk.
+	// meter counts what is received for the tenant's share of the disk.
 	meter func(io.ReadCloser) io.ReadCloser
 	// scratch is a folder for temporary files.
 	scratch string
@@ -37,7 +37,7 @@ type remote struct {
 	http *http.Client
 }
 
-// parseGitURL checks the URL of a repository. Credentials are refused in it, because a URL is shown in status and logs.
+// parseGitURL checks the URL of a repository. It refuses credentials in it, because status and logs show the URL.
 func parseGitURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Hostname() == "" {

@@ -17,15 +17,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// repository is what was fetched from one URL with one set of credentials. On disk it is a row of numbered folders, of which the
-// highest is in use:
+// repository is what was fetched from one URL with one set of credentials. On disk it is a series of numbered folders, of which the highest
+// is in use:
 //
 //	<dir>/7/objects/pack/pack-….{pack,idx}   a bare object store
-//	<dir>/7/commits                          the commits that are there with their whole trees
+//	<dir>/7/commits                          the commits that the store has with their whole trees
 //	<dir>/tmp-…                              unfinished
 //
-// A fetch adds a pack to the folder in use, or prepares a new folder aside and renames it into the row. So a reader,
-// or a process that starts after a crash, always finds either the state before a fetch or the one after it.
+// A fetch adds a pack to the folder in use, or prepares a new folder and renames it into the series. So a reader, or a process that starts
+// after a crash, always finds the state before a fetch or the state after it.
 type repository struct {
 	dir       string
 	network   *transport.Network
@@ -35,15 +35,15 @@ type repository struct {
 	mu     sync.Mutex
 	opened bool
 	http   *http.Client
-	// current is in use, nil before the first fetch. previous still answers what current does not have.
+	// current is in use, nil before the first fetch. previous is read for objects that current lacks.
 	current, previous *generation
 	highest           int
-	// ancestry is what was last found out about how the commit ancestryOf relates to another.
+	// ancestry is the last result about how the commit ancestryOf relates to another one.
 	ancestry   Ancestry
 	ancestryOf string
 }
 
-// generations are the stores to look in, the one in use first.
+// generations returns the stores to read, the one in use first.
 func (r *repository) generations() []*generation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *repository) generations() []*generation {
 	return all
 }
 
-// open takes over what an earlier process left, and sweeps the rest. A store that cannot be opened counts as absent.
+// open opens what an earlier process left, and removes the rest. A store that cannot be opened counts as missing.
 func (r *repository) open() {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -95,14 +95,14 @@ func (r *repository) openGeneration(name string) (*generation, error) {
 	return g, err
 }
 
-// packs are the files that count on the disk.
+// packs returns the files that count towards the disk usage.
 func (r *repository) packs() []string {
 	packs, _ := filepath.Glob(filepath.Join(r.dir, "*", packFolder, "pack-*"))
 	return packs
 }
 
-// usable is the generation to add to, nil when a fresh one is due: so two of them and the pack on its way take no more than
-// seven packs may.
+// usable returns the generation to add to, nil when a new one is due. It limits a generation so that two of them and a pack being received
+// take at most the space of seven packs.
 func (r *repository) usable() *generation {
 	all := r.generations()
 	if len(all) == 0 || all[0].damaged.Load() || all[0].packCount() >= r.limits.packs || all[0].size() >= 2*r.limits.pack {
@@ -111,7 +111,7 @@ func (r *repository) usable() *generation {
 	return all[0]
 }
 
-// commit looks the commit up in the store in use.
+// commit reads the commit from the store in use.
 func (r *repository) commit(wanted target) (Commit, bool) {
 	for _, g := range r.generations() {
 		if g.damaged.Load() {
@@ -130,13 +130,13 @@ func (r *repository) commit(wanted target) (Commit, bool) {
 			Hash:     wanted.commit.String(),
 			Root:     folder.New(readable{g}, root, r.limits.Limits),
 			from:     r,
-			ref:      namedBy{name: wanted.tag, tag: tag},
+			ref:      fetchedTag{name: wanted.tag, tag: tag},
 		}, true
 	}
 	return Commit{}, false
 }
 
-// read returns an object of a commit that is there.
+// read returns an object of a commit in the store.
 func (r *repository) read(kind plumbing.ObjectType, hash plumbing.Hash) ([]byte, error) {
 	var failed error
 	for _, g := range r.generations() {
@@ -149,7 +149,7 @@ func (r *repository) read(kind plumbing.ObjectType, hash plumbing.Hash) ([]byte,
 	return nil, failed
 }
 
-// folder looks a tree up in the stores that are there.
+// folder reads a tree from the stores.
 func (r *repository) folder(treeHash string) (*folder.Folder, error) {
 	if !fullHash.MatchString(treeHash) {
 		return nil, failure.New(failure.ErrInvalid, "tree %q is not a hash of 40 lower-case hexadecimal digits", failure.Printable(treeHash))
@@ -163,8 +163,8 @@ func (r *repository) folder(treeHash string) (*folder.Folder, error) {
 	return nil, failure.New(failure.ErrNotFound, "tree %s is not in the store: fetch first", treeHash)
 }
 
-// renew fetches into a fresh generation and puts it in use. The one before it stays to be looked in, the one before that
-// is removed when it is not read any more.
+// renew fetches into a new generation and puts it in use. The generation before it is kept for reading; the one before that is removed once
+// no reader uses it.
 func (r *repository) renew(ctx context.Context, refs session, o order) (err error) {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return disk.Failed(r.dir, err)
@@ -176,7 +176,7 @@ func (r *repository) renew(ctx context.Context, refs session, o order) (err erro
 	defer func() {
 		if err != nil {
 			_ = os.RemoveAll(aside)
-			_ = os.Remove(r.dir) // Where nothing is in it.
+			_ = os.Remove(r.dir) // Only if it is empty.
 		}
 	}()
 	g, err := openGeneration(aside, r.limits, r.unpacking)
@@ -200,7 +200,7 @@ func (r *repository) renew(ctx context.Context, refs session, o order) (err erro
 	dropped := r.previous
 	r.current, r.previous = fresh, r.current
 	if dropped != nil {
-		// Commits that were handed out may still be read; the folder goes with the last of them.
+		// Commits that callers still hold may be read; the folder is removed with the last of them.
 		runtime.AddCleanup(dropped, func(dir string) { _ = os.RemoveAll(dir) }, dropped.dir)
 	}
 	return nil

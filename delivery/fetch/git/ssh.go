@@ -28,13 +28,13 @@ type sshSession struct {
 	stdout io.Reader
 	refs   *packp.AdvRefs
 	watch  *transport.Watchdog
-	// unwatch stops the closing of the connection at the end of the context.
+	// unwatch cancels the closing of the connection at the end of the context.
 	unwatch func() bool
 }
 
 func (s *sshSession) advertised() *packp.AdvRefs { return s.refs }
 
-// Close implements session. It ends the connection.
+// Close implements session. It closes the connection.
 func (s *sshSession) Close() error {
 	s.unwatch()
 	return s.client.Close()
@@ -63,7 +63,7 @@ func (r *remote) openSSH(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	// crypto/ssh knows no context: closing the connection is what ends a handshake or a read that hangs.
+	// crypto/ssh has no contexts: only closing the connection ends a handshake or a read that hangs.
 	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	handshake, channels, requests, err := ssh.NewClientConn(conn, address, &login.ClientConfig)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *remote) openSSH(ctx context.Context) (session, error) {
 	return s, nil
 }
 
-// start runs git-upload-pack and reads the refs it lists first.
+// start runs git-upload-pack and reads the refs that it lists first.
 func (s *sshSession) start() (err error) {
 	begun := s.watch.AwaitAnswer()
 	defer begun()
@@ -105,7 +105,7 @@ func (s *sshSession) start() (err error) {
 	if !errors.Is(err, packp.ErrEmptyInput) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
-	// No list at all: the server ended the command, and says why on stderr.
+	// There is no list: the server ended the command, and its reason is on stderr.
 	ended := s.watch.AwaitAnswer()
 	defer ended()
 	_ = s.stdin.Close()
@@ -117,12 +117,12 @@ func (s *sshSession) start() (err error) {
 	return err
 }
 
-// shellQuote quotes the path for the shell that many SSH servers hand the command to.
+// shellQuote quotes the path for the shell to which many SSH servers pass the command.
 func shellQuote(path string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
 }
 
-// login is an SSH configuration that remembers how far a handshake came, because crypto/ssh's errors do not say.
+// login is an SSH configuration that records how far a handshake came, because crypto/ssh's errors do not contain that.
 type login struct {
 	ssh.ClientConfig
 	hostKey error
@@ -165,7 +165,7 @@ func (r *remote) login(address string) (*login, error) {
 	return l, nil
 }
 
-// knownHosts parses the host keys. The parser only reads files.
+// knownHosts parses the host keys. The parser can only read files.
 func (r *remote) knownHosts() (*knownhosts.HostKeyDB, error) {
 	if len(bytes.TrimSpace(r.auth.KnownHosts)) == 0 {
 		return nil, failure.New(failure.ErrInvalid, "the Secret has no known_hosts, so the server cannot be told from an impostor: add the output of \"ssh-keyscan %s\" as known_hosts", r.url.Hostname())

@@ -1,5 +1,5 @@
-// Package git fetches commits of Git repositories, without their history, into bare object stores on disk. Nothing is checked out: a
-// commit is read from its objects, so hooks, symbolic links and ".." have no meaning.
+// Package git fetches commits of Git repositories, without their history, into bare object stores on disk. There is no working tree:
+// commits are read from their objects, so hooks, symbolic links and ".." have no effect.
 package git
 
 import (
@@ -33,18 +33,18 @@ import (
 type Source struct {
 	// URL is https://host/path, http://host/path or ssh://user@host/path, without credentials.
 	URL string
-	// Ref to read. Default: the branch the remote's HEAD names.
+	// Ref to read. Default: the branch of the remote's HEAD.
 	Ref *sourcev1.GitRepositoryRef
 	// Auth is sent to the host of URL only.
 	Auth transport.Auth
-	// Tenant on whose behalf it is fetched, on whose part of the disk it counts.
+	// Tenant for whom it is fetched, and whose share of the disk it uses.
 	Tenant string
 	// WithTag fetches the annotated tag that names the commit, too, for Commit.Verify.
 	WithTag bool
-	// After is the hash of a commit that was fetched before: Commit.Ancestry then says whether the one that is fetched descends
-	// from it. Empty: nothing is compared.
+	// After is the hash of a commit that was fetched before. Commit.Ancestry then says whether the fetched commit descends from it. Empty:
+	// they are not compared.
 	After string
-	// Signers has the signature of the commit, or of the tag that names it, looked at: see Commit.Unsigned. Nil: it is not.
+	// Signers checks the signature of the commit, or of the tag that names it: see Commit.Unsigned. Nil: it is not checked.
 	Signers *signature.Verification
 }
 
@@ -56,23 +56,23 @@ type Commit struct {
 	Hash string
 	// Root is the commit's tree. It stays readable while later fetches run.
 	Root *folder.Folder
-	// Ancestry is how it relates to Source.After.
+	// Ancestry is how the commit relates to Source.After.
 	Ancestry Ancestry
-	// Unsigned is why Source.Signers are not found to have signed, an error of Verify; nil where they have, or are not asked for.
+	// Unsigned is why the commit is not signed by Source.Signers, an error of Verify; nil if it is signed, or if there are no Signers.
 	Unsigned error
 
 	from *repository
-	ref  namedBy
+	ref  fetchedTag
 }
 
-// namedBy is the tag that a commit was fetched by: its name, and the annotated tag itself; of a lightweight tag, and where
-// Source.WithTag was not set, that is zero.
-type namedBy struct {
+// fetchedTag is the tag by which a commit was fetched: its name, and the annotated tag itself. The latter is zero for a lightweight tag, and
+// if Source.WithTag is not set.
+type fetchedTag struct {
 	name string
 	tag  plumbing.Hash
 }
 
-// Folder is Store.Folder for the source the commit came from: another folder of any of its commits.
+// Folder is Store.Folder for the source of the commit: a folder of any commit of that source.
 func (c Commit) Folder(treeHash string) (*folder.Folder, error) {
 	if c.from == nil {
 		return nil, failure.New(failure.ErrNotFound, "tree %s is not in the store: fetch first", failure.Printable(treeHash))
@@ -80,30 +80,29 @@ func (c Commit) Folder(treeHash string) (*folder.Folder, error) {
 	return c.from.folder(treeHash)
 }
 
-// Store holds the commits that were fetched, in bare object stores on disk. There is one store per pair of URL and
-// credentials, so what one credential fetched is never readable through another. Safe for concurrent use; a directory
-// belongs to one process at a time.
+// Store keeps fetched commits in bare object stores on disk. There is one store per pair of URL and credentials, so what one credential
+// fetched is never readable with another. Safe for concurrent use; only one process at a time may use a directory.
 type Store struct {
 	dir     string
 	network *transport.Network
 	limits  limits
 	locks   keymutex.Mutexes
-	// Disk is what its packs count on. Nil: nothing counts.
+	// Disk counts the disk usage of packs. Nil: it is not counted.
 	Disk *disk.Disk
-	// Used are the stores of sources that were used.
+	// Used records which stores were used.
 	Used disk.Usage
 	// unpacking is shared by all repositories.
 	unpacking *packs
 
 	mu sync.Mutex
-	// repositories are those of which a commit or a folder is in use, and some that are garbage by now. On disk there
-	// may be more. When there are crowded, the garbage is dropped.
+	// repositories are those of which a commit or a folder is in use, and some that the garbage collector may already have freed. On disk
+	// there may be more. When there are crowded of them, the freed ones are dropped.
 	repositories map[string]weak.Pointer[repository]
 	crowded      int
 }
 
-// NewStore keeps its stores below dir, which is created when it is first needed. What an earlier process left
-// there is used, its unfinished work is swept. Servers are reached over the network; nil is the strictest.
+// NewStore returns a Store below dir, which is created when it is first needed. What an earlier process left there is used, and its
+// unfinished files are removed. Servers are reached over the network; nil is the strictest network.
 func NewStore(dir string, network *transport.Network) *Store {
 	return &Store{
 		dir:          dir,
@@ -114,16 +113,16 @@ func NewStore(dir string, network *transport.Network) *Store {
 	}
 }
 
-// Unpack has packs read by the Reader. It is called before the first fetch.
+// Unpack sets the Reader of packs. Call it before the first fetch.
 func (s *Store) Unpack(reader pack.Reader) { s.unpacking.Reader = reader }
 
-// LimitPacks bounds what one pack may inflate to, in bytes, by the name of the tenant, or of the Repository, that it is fetched for. It is
-// called before the first fetch.
+// LimitPacks sets the size, in bytes, to which one pack may inflate, by the name of the tenant, or of the Repository, for which it is
+// fetched. Call it before the first fetch.
 func (s *Store) LimitPacks(of func(name string) int64) { s.unpacking.limitOf = of }
 
-// Fetch reads the commit that src means now. It always lists the remote's refs, with the credentials of src; it
-// transfers the commit, without its history, only when it is not in the store. The time it may take is that of ctx; a
-// server that is silent ends it sooner (see limits).
+// Fetch reads the commit that src points to now. It always lists the remote's refs, with the credentials of src. It transfers the commit,
+// without its history, only when the store does not have it. ctx bounds its time; a server that stops answering ends it sooner (see
+// limits).
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *Store) Fetch(ctx context.Context, src Source) (Commit, error) {
@@ -138,7 +137,7 @@ func (s *Store) Fetch(ctx context.Context, src Source) (Commit, error) {
 		if err != nil {
 			return Commit{}, err
 		}
-		return judge(ctx, from, src, commit)
+		return examine(ctx, from, src, commit)
 	})
 	if err != nil {
 		return Commit{}, fmt.Errorf("fetching %s: %w", transport.SafeURL(src.URL), src.Auth.NameSecret(err))
@@ -146,8 +145,8 @@ func (s *Store) Fetch(ctx context.Context, src Source) (Commit, error) {
 	return commit, nil
 }
 
-// Folder returns the folder with this tree hash (see Folder.Digest) from the store, without the network. It is
-// ErrNotFound when the store does not have it (any more): fetch then.
+// Folder returns the folder with this tree hash (see Folder.Digest) from the store, without a request. Its error is ErrNotFound when the
+// store does not have the folder, or has it no longer; then fetch.
 func (s *Store) Folder(src Source, treeHash string) (*folder.Folder, error) {
 	if _, err := parseGitURL(src.URL); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", transport.SafeURL(src.URL), err)
@@ -182,12 +181,12 @@ func (s *Store) fetch(ctx context.Context, repo *repository, from *remote, src S
 		return commit, nil
 	}
 	before := repo.packs()
-	// Before the lock is given up, so that only what this fetch brought counts for its tenant.
+	// Before the lock is released, so that the tenant is charged only for what this fetch brought.
 	defer func() { s.Disk.Claim(src.Tenant, added(before, repo.packs())...) }()
-	return repo.bring(ctx, refs, wanted, from.open)
+	return repo.ensure(ctx, refs, wanted, from.open)
 }
 
-// way is the way to the server, on which what is received counts for the tenant.
+// way returns the remote; what is received from it counts for the tenant.
 func (s *Store) way(ctx context.Context, repo *repository, src Source) (*remote, error) {
 	from, err := repo.remote(src)
 	if err == nil {
@@ -196,12 +195,12 @@ func (s *Store) way(ctx context.Context, repo *repository, src Source) (*remote,
 	return from, err
 }
 
-// added are the paths that are not among those before.
+// added returns the paths of after that are not in before.
 func added(before, after []string) []string {
 	return slices.DeleteFunc(after, func(path string) bool { return slices.Contains(before, path) })
 }
 
-// repository is the store for one pair of URL and credentials.
+// repository returns the store for one pair of URL and credentials.
 func (s *Store) repository(src Source) *repository {
 	key := src.Auth.Digest(src.URL)
 	dir := filepath.Join(s.dir, key)
@@ -221,16 +220,16 @@ func (s *Store) repository(src Source) *repository {
 	return repo
 }
 
-// maxUnheld is how many repositories are remembered before those that are not in use are dropped.
+// maxUnheld is how many repositories are kept in memory before the unused ones are dropped.
 const maxUnheld = 4096
 
-// forgetUnheld drops the repositories that are not in use. It is called again when there are twice as many.
+// forgetUnheld drops the repositories that are not in use. It runs again when there are twice as many.
 func (s *Store) forgetUnheld() {
 	maps.DeleteFunc(s.repositories, func(_ string, held weak.Pointer[repository]) bool { return held.Value() == nil })
 	s.crowded = max(maxUnheld, 2*len(s.repositories))
 }
 
-// Kept are the stores of all sources.
+// Kept returns the stores of all sources.
 func (s *Store) Kept() ([]string, error) {
 	sources, err := filepath.Glob(filepath.Join(s.dir, "*"))
 	if err != nil {
@@ -259,7 +258,7 @@ func (s *Store) Clear(_ context.Context, path string, now time.Time, unused time
 	return disk.Present(os.RemoveAll(source))
 }
 
-// Tidy forgets the repositories that are not in use.
+// Tidy drops the repositories that are not in use.
 func (s *Store) Tidy() {
 	s.Used.Tidy()
 	s.mu.Lock()
@@ -267,7 +266,7 @@ func (s *Store) Tidy() {
 	s.forgetUnheld()
 }
 
-// remote prepares the way to the server. The HTTP client is kept, so that polling reuses its connection.
+// remote prepares the connection to the server. The HTTP client is kept, so that polling reuses its connection.
 func (r *repository) remote(src Source) (*remote, error) {
 	u, err := parseGitURL(src.URL)
 	if err != nil {
@@ -276,7 +275,7 @@ func (r *repository) remote(src Source) (*remote, error) {
 	if err := src.Auth.Check(); err != nil {
 		return nil, err
 	}
-	// Not that of the repository, which comes into being with its first commit.
+	// Not the folder of the repository, which is created with its first commit.
 	scratch := filepath.Dir(r.dir)
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, disk.Writing(scratch, err)
@@ -296,17 +295,17 @@ func (r *repository) remote(src Source) (*remote, error) {
 	return from, nil
 }
 
-// bring gets the commit into the store. In order: into the current generation, of which only the difference is
-// transferred; into a fresh one, which heals whatever was wrong with the current one; and for a commit the server does
-// not serve by its hash, into a fresh one with the history of the branches.
-func (r *repository) bring(ctx context.Context, refs session, wanted target, open func(context.Context) (session, error)) (Commit, error) {
+// ensure fetches the commit into the store. It tries the current generation, for which only the difference is transferred; then a new
+// generation, which repairs a damaged one; and for a commit that the server does not serve by its hash, a new generation with the history
+// of the branches.
+func (r *repository) ensure(ctx context.Context, refs session, wanted target, open func(context.Context) (session, error)) (Commit, error) {
 	if err := r.unpacking.check(ctx, r.dir, wanted.commit, r.limits); err != nil {
 		return Commit{}, err
 	}
 	if g := r.usable(); g != nil {
 		if err := g.receive(ctx, refs, order{wants: []plumbing.Hash{wanted.want}, commit: wanted.commit, depth: 1}); err == nil {
 			return r.found(wanted)
-		} else if final(ctx, err) {
+		} else if isFinal(ctx, err) {
 			return Commit{}, err
 		}
 		_ = refs.Close()
@@ -318,7 +317,7 @@ func (r *repository) bring(ctx context.Context, refs session, wanted target, ope
 	}
 	err := r.renew(ctx, refs, order{wants: []plumbing.Hash{wanted.want}, commit: wanted.commit, depth: 1})
 	if wanted.unlisted && len(wanted.tips) > 0 && (errors.Is(err, errRefused) || errors.Is(err, errNotSent)) {
-		err = r.bringHistory(ctx, wanted, open)
+		err = r.fetchHistory(ctx, wanted, open)
 	}
 	if err != nil {
 		return Commit{}, err
@@ -326,7 +325,7 @@ func (r *repository) bring(ctx context.Context, refs session, wanted target, ope
 	return r.found(wanted)
 }
 
-func (r *repository) bringHistory(ctx context.Context, wanted target, open func(context.Context) (session, error)) error {
+func (r *repository) fetchHistory(ctx context.Context, wanted target, open func(context.Context) (session, error)) error {
 	refs, err := open(ctx)
 	if err != nil {
 		return err
@@ -339,11 +338,11 @@ func (r *repository) bringHistory(ctx context.Context, wanted target, open func(
 	return err
 }
 
-// final says whether a fresh store would not help. A network error is not final: one more try costs little, and it
-// looks like a server that fails because of the commits that we claim to have.
-func final(ctx context.Context, err error) bool {
+// isFinal reports whether a new store would not help. A network error is not final: one more try costs little, and a server that fails
+// because of the commits that we claim to have looks the same.
+func isFinal(ctx context.Context, err error) bool {
 	if errors.Is(err, disk.Err) {
-		// A folder that was deleted is like a damaged one.
+		// A deleted folder is repaired like a damaged one.
 		return !errors.Is(err, fs.ErrNotExist)
 	}
 	return ctx.Err() != nil || errors.Is(err, failure.ErrTooLarge) || errors.Is(err, failure.ErrAuthentication) ||

@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestFetchHealsADamagedStore(t *testing.T) {
+func TestADamagedStoreIsFetchedAgain(t *testing.T) {
 	damage := map[string]func(t *testing.T, dir string){
 		"pack cut short": func(t *testing.T, dir string) {
 			if err := os.Truncate(sources.OnlyFile(t, dir, "*", "1", "objects", "pack", "*.pack"), 20); err != nil {
@@ -73,7 +73,7 @@ func TestFetchHealsADamagedStore(t *testing.T) {
 			for _, store := range []*Store{running, NewStore(dir, loopback)} {
 				repo.Write("a", name)
 				repo.Push("next")
-				// The process that runs while the damage is done may need one fetch to see it.
+				// The process that runs while the files are damaged may need one fetch to notice it.
 				commit, err := store.Fetch(t.Context(), src)
 				if err == nil {
 					_, err = commit.Root.ReadFile("dir/b")
@@ -89,7 +89,7 @@ func TestFetchHealsADamagedStore(t *testing.T) {
 	}
 }
 
-func TestFetchSweepsWhatACrashLeft(t *testing.T) {
+func TestFetchRemovesUnfinishedFiles(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	repo.Push("first")
@@ -99,8 +99,8 @@ func TestFetchSweepsWhatACrashLeft(t *testing.T) {
 	key := filepath.Dir(sources.OnlyFile(t, dir, "*", "1"))
 	packs := filepath.Join(key, "1", packFolder)
 	for _, path := range []string{
-		filepath.Join(key, "tmp-1", packFolder, "tmp-pack"), // a fresh store, unfinished
-		filepath.Join(packs, "tmp-2"),                       // a pack, half received
+		filepath.Join(key, "tmp-1", packFolder, "tmp-pack"), // an unfinished store
+		filepath.Join(packs, "tmp-2"),                       // a partly received pack
 		filepath.Join(packs, "pack-"+strings.Repeat("ab", 20)+".idx"),
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -122,7 +122,7 @@ func TestFetchSweepsWhatACrashLeft(t *testing.T) {
 	}
 }
 
-// TestFetchKilled kills a process while it fetches, at different moments, and fetches again from what it left.
+// TestFetchKilled kills a process at different points of a fetch, and fetches again from the files that it left.
 func TestFetchKilled(t *testing.T) {
 	if url := os.Getenv("FETCH_URL"); url != "" {
 		for {
@@ -205,7 +205,7 @@ func TestFetchToAFullDisk(t *testing.T) {
 	}
 }
 
-// unmount waits until no file is open any more: packs are closed a while after the last read.
+// unmount waits until no file is open any more: packs are closed shortly after the last read.
 func unmount(t *testing.T, dir string) {
 	t.Helper()
 	var err error

@@ -8,8 +8,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
 )
 
-// Verify compares the signatures of the commit, and of the tag it was fetched by, with the keys. Nothing is asked of the
-// network. Errors: failure.ErrSignature, which names commit or tag and key; ErrInvalid for keys that cannot be read.
+// Verify compares the signatures of the commit, and of the tag by which it was fetched, with the keys. It makes no request. Errors:
+// failure.ErrSignature, which names commit or tag and key; ErrInvalid for keys that cannot be read.
 func (c Commit) Verify(v signature.Verification) error {
 	signers, err := v.Read()
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// signing is somebody who signs, and the file with the public key.
+// signing is a signer, and the file with its public key.
 type signing struct {
 	sign func(content []byte) string
 	file string
@@ -84,7 +84,7 @@ func ed25519Key(t *testing.T) ed25519.PrivateKey {
 	return private
 }
 
-// hashObject writes an object as it is.
+// hashObject writes an object without checking it.
 func hashObject(r *sources.GitRepo, kind string, content []byte) string {
 	r.T.Helper()
 	cmd := exec.Command("git", "hash-object", "-t", kind, "-w", "--stdin")
@@ -96,7 +96,7 @@ func hashObject(r *sources.GitRepo, kind string, content []byte) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commitAs makes a commit, signed where sign is not nil, and tampers with it afterwards, and makes main point to it.
+// commitAs makes a commit, signed if sign is not nil, tampers with it afterwards, and points main to it.
 func commitAs(r *sources.GitRepo, sign func([]byte) string, tamper func(string) string) string {
 	r.T.Helper()
 	r.Write("a", fmt.Sprint(time.Now().UnixNano()))
@@ -201,7 +201,7 @@ func TestVerifyCommits(t *testing.T) {
 	}
 }
 
-// TestGitAgreesWithSignatures has git itself look at what the tests above sign.
+// TestGitAgreesWithSignatures verifies the signatures of the tests above with git itself.
 func TestGitAgreesWithSignatures(t *testing.T) {
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {
 		t.Skip("ssh-keygen is not installed")
@@ -245,7 +245,7 @@ func TestVerifyTags(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := NewStore(t.TempDir(), loopback)
-			// The commit is there before the tag is asked for.
+			// The store has the commit before the tag is requested.
 			fetchOK(t, store, Source{URL: server.RepoURL(), Ref: &tc.ref})
 			v := signature.Verification{Mode: tc.mode, Keys: keys, Now: time.Now}
 			commit := fetchOK(t, store, Source{URL: server.RepoURL(), Ref: &tc.ref, WithTag: v.WantsTag()})

@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// impatient are limits of time that a test can wait for; what is not named is far away.
+// impatient returns time limits short enough for a test; those that are not lowered are never reached.
 func impatient(lower func(*limits)) limits {
 	l := defaultLimits()
 	l.Whole, l.Answer, l.Stall = time.Minute, time.Minute, time.Minute
@@ -26,7 +26,7 @@ func impatient(lower func(*limits)) limits {
 
 const soon = 150 * time.Millisecond
 
-// wantEnded wants a transient error that names the limit, long before the limits that were not lowered.
+// wantEnded expects a transient error that names the limit, long before the limits that were not lowered.
 func wantEnded(t *testing.T, begin time.Time, err error, says string) {
 	t.Helper()
 	sources.WantError(t, err, failure.ErrSlow, says+" the limit of 150ms")
@@ -64,8 +64,7 @@ func TestFetchEndsWithASlowServer(t *testing.T) {
 	}
 }
 
-// TestFetchEndsWithASlowPack has the server list its refs and stall in the pack, which must not begin again with a fresh
-// store.
+// TestFetchEndsWithASlowPack: the server lists its refs and stalls in the pack, which must not start again with a new store.
 func TestFetchEndsWithASlowPack(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
@@ -148,7 +147,7 @@ func portOf(address string) string {
 	return "]:" + port
 }
 
-// sshSays accepts a session or leaves it open, says something, and then nothing more.
+// sshSays accepts a session or leaves it open, sends some text, and then nothing more.
 func sshSays(accept bool, text string) func(net.Conn, *ssh.ServerConfig) {
 	return func(conn net.Conn, config *ssh.ServerConfig) {
 		_, channels, requests, err := ssh.NewServerConn(conn, config)

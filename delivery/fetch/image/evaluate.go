@@ -14,18 +14,18 @@ import (
 // Function is the name of Evaluate.
 const Function = "tag"
 
-// question is which of the tags a policy wants.
+// question says by which policy to choose among which tags.
 type question struct {
 	Policy *v1alpha1.ImagePolicy
 	Tags   []string
 }
 
-// choice is the tag, or that there is none with why.
+// choice is the chosen tag, or why there is none.
 type choice struct {
 	Tag, None string
 }
 
-// Evaluate chooses a tag: it is the function of the process in which patterns are held against tags.
+// Evaluate chooses a tag. It is the function of the sandboxed process that matches patterns against tags.
 func Evaluate(input []byte, _ func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
 	var q question
 	if err := json.Unmarshal(input, &q); err != nil {
@@ -46,11 +46,11 @@ func Evaluate(input []byte, _ func([]byte) ([]byte, error), note func(string)) (
 	return json.Marshal(choice{Tag: tag})
 }
 
-// maxHere is what the pattern of a policy may cost in this process, in steps of its program: some milliseconds.
-const maxHere = 1_000_000
+// maxCostHere is what a policy's pattern may cost in this process, in steps of its program: some milliseconds.
+const maxCostHere = 1_000_000
 
-// dear says whether the pattern is held against the tags in a process of its own.
-func (c *tagChooser) dear(tags []string) bool {
+// isExpensive reports whether matching the pattern is so expensive that it has to run in a process of its own.
+func (c *tagChooser) isExpensive(tags []string) bool {
 	if c.filter == nil {
 		return false
 	}
@@ -58,11 +58,11 @@ func (c *tagChooser) dear(tags []string) bool {
 	for _, tag := range tags {
 		letters += len(tag) + 1
 	}
-	return letters*c.steps > maxHere
+	return letters*c.steps > maxCostHere
 }
 
-// chosenApart is chooser.choose in a process of its own.
-func (s *Store) chosenApart(ctx context.Context, ask *tagAsk, tags []string) (string, error) {
+// chooseInProcess runs chooser.choose in a process of its own.
+func (s *Store) chooseInProcess(ctx context.Context, ask *tagRequest, tags []string) (string, error) {
 	input, err := json.Marshal(question{ask.chooser.of, tags})
 	if err != nil {
 		return "", fmt.Errorf("writing which tags to choose from: %w", err)

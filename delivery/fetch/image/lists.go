@@ -11,46 +11,46 @@ import (
 	"github.com/kubeop/kubeop/delivery/lru"
 )
 
-// maxTagsHeld bounds, in bytes, the lists that are remembered. Past that, those of the tenant that has most are forgotten: so no
-// tenant loses what others do not leave of an even share.
+// maxTagsHeld bounds the cached lists, in bytes. Beyond it, lists of the tenant that has most are dropped, so no tenant loses lists while
+// it has less than an even share.
 const maxTagsHeld = 32 * limit.MiB
 
-// maxTagLists is how many repositories are remembered of one tenant, those that failed included.
+// maxTagLists is how many repositories are cached for one tenant, including those that failed.
 const maxTagLists = 4096
 
-// tagListCost is about what a list takes beside its tags and its key, in bytes: so that empty ones are not for free.
+// tagListCost is roughly the memory of a list beside its tags and its key, in bytes, so that empty lists count, too.
 const tagListCost = 512
 
-// tagLists are what is remembered for one tenant.
+// tagLists is the cache of one tenant.
 type tagLists struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// answers are the last ones of registries, by key.
+	// answers are the registries' last answers, by key.
 	answers *lru.Cache[string, *answer]
-	// lists are what each key's list takes, held is their sum.
+	// lists has the size of each key's list, held is their sum.
 	lists map[string]heldList
 	held  int
 }
 
-// answer is what a registry last answered about a repository, or how it failed since.
+// answer is a registry's last answer about a repository, or its failure since then.
 type answer struct {
 	list *tagList
-	// at is when it answered.
+	// at is the time of the answer.
 	at time.Time
-	// err is set when it failed since, failures times in a row; it is not asked again before until.
+	// err is the failure since the answer; there were failures of them in a row. There is no new request before until.
 	err      error
 	failures int
 	until    time.Time
 }
 
-// heldList is how many bytes a list takes, and until when it serves.
+// heldList is the size of a list in bytes, and the time until which it is used.
 type heldList struct {
 	size  int
 	until time.Time
 }
 
-// get returns a list that is younger than maxAge, or a failure whose pause is not over; else it asks.
+// get returns a list that is younger than maxAge, or a failure if its pause is not over; otherwise it calls ask.
 func (l *tagLists) get(key string, maxAge time.Duration, ask func() (*tagList, error)) (*tagList, error) {
 	list, serves, err := l.recall(key, maxAge)
 	if serves {
@@ -76,7 +76,7 @@ func (l *tagLists) recall(key string, maxAge time.Duration) (list *tagList, serv
 
 func (l *tagLists) remember(key string, maxAge time.Duration, list *tagList, err error) {
 	if errors.Is(err, context.Canceled) {
-		return // It says nothing of the registry.
+		return // That is no failure of the registry.
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,15 +110,15 @@ func (l *tagLists) forget(key string) {
 	l.answers.Remove(key)
 }
 
-// drop forgets a list.
+// drop removes a list.
 func (l *tagLists) drop(key string) {
 	l.forget(key)
 	l.held -= l.lists[key].size
 	delete(l.lists, key)
 }
 
-// of is what is remembered for a tenant.
-func (s *Store) of(tenant string) *tagLists {
+// listsOf returns the cache of a tenant.
+func (s *Store) listsOf(tenant string) *tagLists {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ofLocked(tenant)
@@ -131,8 +131,8 @@ func (s *Store) ofLocked(tenant string) *tagLists {
 	return s.lists[tenant]
 }
 
-// hold counts what is remembered. What is forgotten is asked again when it is needed.
-func (s *Store) hold(ask *tagAsk, size int) {
+// hold counts a list, and drops lists beyond the bound. A dropped list is requested again when it is needed.
+func (s *Store) hold(ask *tagRequest, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.ofLocked(ask.tenant)
@@ -148,7 +148,7 @@ func (s *Store) hold(ask *tagAsk, size int) {
 	}
 }
 
-// mostLocked is what is held in all, and the tenant with most of it.
+// mostLocked returns the size of all lists, and the tenant with the largest part of it.
 func (s *Store) mostLocked() (sum int, most string) {
 	for tenant, lists := range s.lists {
 		sum += lists.held
@@ -159,7 +159,7 @@ func (s *Store) mostLocked() (sum int, most string) {
 	return sum, most
 }
 
-// dropOldLocked forgets the lists that would be asked for anew.
+// dropOldLocked drops the lists that are too old to be used.
 func (s *Store) dropOldLocked() {
 	now := s.now()
 	for tenant, lists := range s.lists {

@@ -14,14 +14,14 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// listsOf are the lists of one tenant, with a clock that is set forward.
+// listsOf returns a store, the lists of one tenant, and a function that sets the clock forward.
 func listsOf() (s *Store, lists *tagLists, later func(time.Duration)) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	s = NewStore(nil, func() time.Time { return now }, nil, apart.Runner{})
-	return s, s.of("acme"), func(by time.Duration) { now = now.Add(by) }
+	return s, s.listsOf("acme"), func(by time.Duration) { now = now.Add(by) }
 }
 
-func TestAnAnswerServesForTheInterval(t *testing.T) {
+func TestAnAnswerIsCachedForTheInterval(t *testing.T) {
 	_, lists, later := listsOf()
 	asked := 0
 	get := func() *tagList {
@@ -47,7 +47,7 @@ func TestAnAnswerServesForTheInterval(t *testing.T) {
 	}
 }
 
-// TestAFailurePausesLongerEachTime and never longer than the interval.
+// TestAFailurePausesLongerEachTime but never longer than the interval.
 func TestAFailurePausesLongerEachTime(t *testing.T) {
 	_, lists, later := listsOf()
 	broken, asked := errors.New("broken"), 0
@@ -94,7 +94,7 @@ func TestAFailureKeepsTheLastAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatTheCallerEndedIsNotRemembered(t *testing.T) {
+func TestACancelledRequestIsNotCached(t *testing.T) {
 	_, lists, _ := listsOf()
 	asked := 0
 	for range 2 {
@@ -108,14 +108,14 @@ func TestWhatTheCallerEndedIsNotRemembered(t *testing.T) {
 func TestTheTenantWithMostListsLosesThem(t *testing.T) {
 	s, _, later := listsOf()
 	hold := func(tenant, key string, every time.Duration, size int) {
-		lists := s.of(tenant)
+		lists := s.listsOf(tenant)
 		lists.remember(key, every, &tagList{}, nil)
-		s.hold(&tagAsk{tenant: tenant, key: key, every: every}, size)
+		s.hold(&tagRequest{tenant: tenant, key: key, every: every}, size)
 	}
-	there := func(tenant, key string) bool { return s.of(tenant).last(key) != nil }
+	there := func(tenant, key string) bool { return s.listsOf(tenant).last(key) != nil }
 	const beside = tagListCost + 2
 	hold("acme", "a", time.Hour, maxTagsHeld/2-beside)
-	hold("acme", "a", time.Hour, maxTagsHeld/2-beside) // The same again.
+	hold("acme", "a", time.Hour, maxTagsHeld/2-beside) // The same key again.
 	hold("other", "b", time.Minute, maxTagsHeld/4-beside)
 	hold("third", "c", time.Hour, maxTagsHeld/4-beside)
 	if !there("acme", "a") || !there("other", "b") || !there("third", "c") {
@@ -164,11 +164,11 @@ func TestWhichPullSecretIsUsed(t *testing.T) {
 	}
 }
 
-func TestAListIsSharedByThoseWhoAskTheSame(t *testing.T) {
+func TestAppsWithTheSameCredentialsShareAList(t *testing.T) {
 	policy := &v1alpha1.ImagePolicy{SemVer: "*"}
 	of := func(r Repository, p *v1alpha1.ImagePolicy) string {
 		t.Helper()
-		ask, err := newTagAsk(r, p, false)
+		ask, err := newTagRequest(r, p, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestAListIsSharedByThoseWhoAskTheSame(t *testing.T) {
 func TestAnExpensivePatternIsMeasuredByLettersAndSteps(t *testing.T) {
 	ten := "123456789" // and one more each
 	chooser := &tagChooser{steps: 100}
-	if chooser.dear(make([]string, 1_000_000)) {
+	if chooser.isExpensive(make([]string, 1_000_000)) {
 		t.Error("a policy without a filter is expensive")
 	}
 	with, err := newTagChooser(&v1alpha1.ImagePolicy{Alphabetical: v1alpha1.TagsAscending, FilterTags: &v1alpha1.TagFilter{Pattern: "a"}})
@@ -201,14 +201,14 @@ func TestAnExpensivePatternIsMeasuredByLettersAndSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	with.steps = 100
-	tags := make([]string, maxHere/1000)
+	tags := make([]string, maxCostHere/1000)
 	for i := range tags {
 		tags[i] = ten
 	}
-	if with.dear(tags) {
+	if with.isExpensive(tags) {
 		t.Error("at the limit")
 	}
-	if !with.dear(append(tags, "")) {
+	if !with.isExpensive(append(tags, "")) {
 		t.Error("over the limit")
 	}
 }

@@ -14,26 +14,26 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// maxPatternCost bounds what a filter's pattern costs for each letter of a tag, in steps of its program.
+// maxPatternCost bounds the cost of a filter's pattern for each letter of a tag, in steps of its program.
 const maxPatternCost = 250
 
-// tagChooser is an image policy that is ready to be asked.
+// tagChooser is a parsed image policy.
 type tagChooser struct {
-	// of is the policy.
+	// listsOf is the policy.
 	of *v1alpha1.ImagePolicy
-	// filter costs so many steps for each letter at most.
+	// filter costs at most that many steps for each letter.
 	filter  *regexp.Regexp
 	steps   int
 	extract string
-	// parse turns what is compared into something with an order; false leaves the tag out.
+	// parse returns the rank of a text; false leaves the tag out.
 	parse func(text string) (tagRank, bool)
-	// lowest chooses the lowest in place of the highest.
+	// lowest chooses the lowest instead of the highest.
 	lowest bool
-	// wants says what the policy takes, for a message; policy identifies it.
+	// wants describes the policy for a message; policy identifies it.
 	wants, policy string
 }
 
-// tagRank is where a tag stands among others.
+// tagRank orders tags.
 type tagRank interface{ compare(other tagRank) int }
 
 type (
@@ -46,7 +46,7 @@ func (r versionRank) compare(o tagRank) int { return r.Compare(o.(versionRank).V
 func (r numberRank) compare(o tagRank) int  { return r.Cmp(o.(numberRank).Rat) }
 func (r textRank) compare(o tagRank) int    { return strings.Compare(string(r), string(o.(textRank))) }
 
-// newTagChooser reads a policy. What cannot be read is ErrInvalid, naming the field.
+// newTagChooser parses a policy. An invalid field is named in an ErrInvalid.
 func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
 	c := &tagChooser{of: p, policy: fmt.Sprintf("%q %q %q", p.SemVer, p.Alphabetical, p.Numerical)}
 	switch {
@@ -76,7 +76,7 @@ func newTagChooser(p *v1alpha1.ImagePolicy) (*tagChooser, error) {
 	return c, nil
 }
 
-// compilePattern refuses an expression whose repetitions make a program that is costly to hold and to run.
+// compilePattern refuses an expression with repetitions that make its program expensive to store and to run.
 func compilePattern(pattern string) (filter *regexp.Regexp, steps int, err error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -89,7 +89,7 @@ func compilePattern(pattern string) (filter *regexp.Regexp, steps int, err error
 	return filter, steps, err
 }
 
-// cost estimates the length of an expression with its repetitions written out; past the limit it may be any number above it.
+// cost estimates the length of an expression with its repetitions written out; beyond the limit the result is any number above it.
 func cost(e *syntax.Regexp) int {
 	sum := 1
 	if e.Op == syntax.OpLiteral {
@@ -104,7 +104,7 @@ func cost(e *syntax.Regexp) int {
 	return min(sum, maxPatternCost+1)
 }
 
-// versionIn wants all three numbers: a tag such as "1.2" or "20240131" is no version but moves, or means a day.
+// versionIn requires all three numbers: a tag such as "1.2" or "20240131" is not a version; such tags move, or mean a day.
 func versionIn(wanted *semver.Constraints, text string) (tagRank, bool) {
 	version, err := semver.StrictNewVersion(strings.TrimPrefix(text, "v"))
 	if err != nil || !wanted.Check(version) {
@@ -113,7 +113,7 @@ func versionIn(wanted *semver.Constraints, text string) (tagRank, bool) {
 	return versionRank{version}, true
 }
 
-// decimal leaves out exponents: a few letters of them make numbers that fill any memory.
+// decimal excludes exponents: a few digits of them make numbers that fill any memory.
 var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
 
 func number(text string) (tagRank, bool) {
@@ -124,7 +124,7 @@ func number(text string) (tagRank, bool) {
 	return numberRank{value}, ok
 }
 
-// accepts reports whether the policy would take a tag were it the only one.
+// accepts reports whether the policy would choose the tag if it were the only one.
 func (c *tagChooser) accepts(tag string) bool {
 	_, ok := c.rank(tag)
 	return ok
@@ -144,8 +144,8 @@ func (c *tagChooser) rank(tag string) (tagRank, bool) {
 	return c.parse(tag)
 }
 
-// choose returns the tag that the policy wants. Where two are equal, such as v1.0.0 and 1.0.0, the text decides, so that the
-// answer stays. No tag is ErrNoTag with the number that there were.
+// choose returns the tag that the policy selects. If two are equal, such as v1.0.0 and 1.0.0, their text decides, so that the result is
+// stable. If no tag matches, the error is ErrNoTag with the number of tags.
 func (c *tagChooser) choose(ctx context.Context, tags []string) (string, error) {
 	var best tagRank
 	var chosen string
@@ -167,7 +167,7 @@ func (c *tagChooser) choose(ctx context.Context, tags []string) (string, error) 
 	return chosen, nil
 }
 
-// before reports whether the tag is to be chosen rather than the best so far.
+// before reports whether the tag is preferred to the best one so far.
 func (c *tagChooser) before(best tagRank, chosen string, rank tagRank, tag string) bool {
 	order := rank.compare(best)
 	if order == 0 {

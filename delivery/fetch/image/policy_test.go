@@ -73,7 +73,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-func TestChoosingEndsWithItsTime(t *testing.T) {
+func TestChoosingEndsWithTheContext(t *testing.T) {
 	chooser, err := newTagChooser(&v1alpha1.ImagePolicy{Alphabetical: v1alpha1.TagsAscending})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestChoosingEndsWithItsTime(t *testing.T) {
 	}
 }
 
-// The worst pattern that is allowed, over as many tags as are, must not hold a worker for long.
+// The most expensive allowed pattern, with as many tags as allowed, must not occupy a worker for long.
 func TestTheMostExpensivePatternIsBounded(t *testing.T) {
 	chooser, err := newTagChooser(&v1alpha1.ImagePolicy{
 		Alphabetical: v1alpha1.TagsAscending, FilterTags: &v1alpha1.TagFilter{Pattern: "(a|aa|a?){20}x"},

@@ -15,10 +15,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// imageRepository is the way to a repository of images.
+// imageRepository is a repository of images in a registry.
 type imageRepository struct{ *transport.Registry }
 
-func (s *Store) open(ask *tagAsk) (*imageRepository, error) {
+func (s *Store) open(ask *tagRequest) (*imageRepository, error) {
 	repository, err := transport.OpenRegistry(s.network, ask.host+"/"+ask.path, slices.Contains(s.plain, ask.host), ask.auth)
 	if err != nil {
 		return nil, err
@@ -27,11 +27,11 @@ func (s *Store) open(ask *tagAsk) (*imageRepository, error) {
 	return &imageRepository{repository}, nil
 }
 
-// hub is the registry of images that name none.
+// hub is the registry of images without a registry in their name.
 const hub = "docker.io"
 
-// split separates the registry from the name as container runtimes do: what comes before the first slash is a registry when
-// it looks like a host.
+// split separates the registry from the name as container runtimes do: the part before the first slash is a registry if it looks like a
+// host.
 func split(name string) (host, repository string) {
 	first, rest, found := strings.Cut(name, "/")
 	switch {
@@ -45,7 +45,7 @@ func split(name string) (host, repository string) {
 	return first, rest
 }
 
-// pullAuth returns the first pull secret that knows the place, with the authorities of all.
+// pullAuth returns the first pull secret that has credentials for the place, together with the certificate authorities of all.
 func pullAuth(secrets []transport.Auth, place string) (transport.Auth, error) {
 	var chosen transport.Auth
 	for _, s := range secrets {
@@ -53,7 +53,7 @@ func pullAuth(secrets []transport.Auth, place string) (transport.Auth, error) {
 		if len(chosen.DockerConfig) > 0 {
 			continue
 		}
-		// Other keys of the Secret are nothing that a node would pull with.
+		// A node would not use other keys of the Secret to pull images.
 		own, refresh, err := transport.Auth{DockerConfig: s.DockerConfig}.ForHost(place)
 		if err != nil {
 			return transport.Auth{}, err
@@ -65,20 +65,20 @@ func pullAuth(secrets []transport.Auth, place string) (transport.Auth, error) {
 	return chosen, nil
 }
 
-// tags lists the tags, and says how many bytes they are.
+// tags lists the tags and returns their size in bytes.
 func (r *imageRepository) tags(ctx context.Context) ([]string, int, error) {
 	var all []string
 	size := 0
 	err := r.Tags(ctx, "", func(page []string) error {
 		for _, tag := range page {
-			size += len(tag) + 16 // what a text costs beside its letters
+			size += len(tag) + 16 // the memory of a string beside its letters
 			if len(all) == maxTags {
 				return failure.TooMany("the number of tags of the repository", maxTags)
 			}
 			if size > maxTagBytes {
 				return failure.TooLarge("the list of the repository's tags", maxTagBytes)
 			}
-			// The page is one text; a part of it would keep all of it.
+			// The page is one string; a substring would keep all of it in memory.
 			all = append(all, strings.Clone(tag))
 		}
 		return nil
@@ -89,7 +89,7 @@ func (r *imageRepository) tags(ctx context.Context) ([]string, int, error) {
 	return all, size, r.explain(err, "repository "+failure.Printable(r.Reference.Repository))
 }
 
-// explain words an error for the owner of pull secrets.
+// explain describes an error for the owner of the pull secrets.
 func (r *imageRepository) explain(err error, what string) error {
 	var (
 		ours   *failure.Error
@@ -108,7 +108,7 @@ func (r *imageRepository) explain(err error, what string) error {
 	return err
 }
 
-// Host is the registry of an image, as pool.Task wants it.
+// Host returns the registry of an image, for pool.Source.
 func Host(name string) string {
 	host, _ := split(name)
 	return transport.HostOf("https://" + host)

@@ -18,24 +18,23 @@ import (
 )
 
 const (
-	// maxTags and maxTagBytes bound the list of one repository, maxTagPages the requests it takes. Registries give 100 to
-	// 1000 tags at once.
+	// maxTags and maxTagBytes bound the list of one repository, maxTagPages the number of requests for it. Registries return 100 to 1000
+	// tags at once.
 	maxTags     = 50_000
 	maxTagBytes = 10 * limit.MiB
 	maxTagPages = 500
-	// policyInterval is the time between two looks at a registry where the policy names none.
+	// policyInterval is the time between two requests to a registry if the policy sets none.
 	policyInterval = 5 * time.Minute
 )
 
-// Repository is one of images, with credentials.
+// Repository is a repository of images, with credentials.
 type Repository struct {
-	// Name of the repository as container runtimes read it, without tag and digest: "registry/name", or a name of the Docker
-	// Hub.
+	// Name of the repository as container runtimes read it, without tag and digest: "registry/name", or a name on Docker Hub.
 	Name string
-	// Pull are the contents of pull secrets: .dockerconfigjson, and ca.crt where the registry's authority is not the system's.
-	// The first that knows the registry is used.
+	// Pull are the contents of pull secrets: .dockerconfigjson, and ca.crt for a registry with its own certificate authority. The first
+	// that has credentials for the registry is used.
 	Pull []transport.Auth
-	// Tenant on whose behalf it is asked.
+	// Tenant for whom the requests are made.
 	Tenant string
 }
 
@@ -44,12 +43,12 @@ type Chosen struct {
 	// Reference is "name:tag@digest".
 	Reference string
 	Tag       string
-	// Until is when the registry is to be asked again.
+	// Until is when the registry is due to be contacted again.
 	Until time.Time
 }
 
-// Store lists the tags of image repositories and remembers them for the interval of the policy, one list for all of a
-// tenant who ask with the same credentials: tenants wait for no answer that another may give up. Safe for concurrent use.
+// Store lists the tags of image repositories and caches them for the interval of the policy: one list for all apps of a tenant with the
+// same credentials. Tenants do not share a request, so no tenant can cancel one that another waits for. Safe for concurrent use.
 type Store struct {
 	network *transport.Network
 	now     func() time.Time
@@ -58,35 +57,35 @@ type Store struct {
 
 	limits   transport.Timeouts
 	arrivals atomic.Int64
-	asks     singleflight.Group[*tagList]
+	listing  singleflight.Group[*tagList]
 	heads    singleflight.Group[string]
 
 	mu sync.Mutex
-	// lists are those of each tenant.
+	// lists are the caches of the tenants.
 	lists map[string]*tagLists
 }
 
-// tagList is what a registry answered about one repository.
+// tagList is a registry's answer about one repository.
 type tagList struct {
 	at   time.Time
 	tags []string
 
 	mu sync.Mutex
-	// digests are those of tags, chosen the tags by policy.
+	// digests are the digests of tags, chosen the tags by policy.
 	digests, chosen map[string]string
-	// refused are policies that were over a limit, by the same.
+	// refused are the errors of policies that exceeded a limit, by policy.
 	refused map[string]error
 }
 
-// NewStore makes a store that reaches registries over the network, takes the time from now and speaks to the plain registries
-// without TLS. Patterns that cost much are held against tags apart.
+// NewStore returns a Store that connects to registries over the network, takes the time from now and uses no TLS for the plain registries.
+// Expensive patterns are matched in a process of its own.
 func NewStore(network *transport.Network, now func() time.Time, plain []string, apart apart.Runner) *Store {
 	s := &Store{network: network, now: now, plain: plain, apart: apart, limits: transport.DefaultTimeouts(), lists: map[string]*tagLists{}}
-	s.asks.Clock, s.heads.Clock = &s.arrivals, &s.arrivals
+	s.listing.Clock, s.heads.Clock = &s.arrivals, &s.arrivals
 	return s
 }
 
-// PolicyInterval is the time between two looks at the registry.
+// PolicyInterval returns the time between two requests to the registry.
 func PolicyInterval(p *v1alpha1.ImagePolicy) time.Duration {
 	if p.Interval == nil {
 		return policyInterval
@@ -94,35 +93,35 @@ func PolicyInterval(p *v1alpha1.ImagePolicy) time.Duration {
 	return p.Interval.Duration
 }
 
-// Accepts reports whether a reference that Choose returned once is still one that the policy may choose from the repository.
+// Accepts reports whether the policy may still choose a reference of the repository that Choose returned earlier.
 func Accepts(name string, p *v1alpha1.ImagePolicy, reference, tag string) bool {
 	c, err := newTagChooser(p)
 	return err == nil && strings.HasPrefix(reference, name+":"+tag+"@") && c.accepts(tag)
 }
 
-// Known is what Choose returns where it need not ask the registry; it waits for nothing.
+// Known returns the result of Choose if that needs no request to the registry. It never waits.
 func (s *Store) Known(image Repository, p *v1alpha1.ImagePolicy) (Chosen, bool) {
-	ask, err := newTagAsk(image, p, false)
+	ask, err := newTagRequest(image, p, false)
 	if err != nil {
-		return Chosen{}, false // Choose says why.
+		return Chosen{}, false // Choose returns the reason.
 	}
 	return s.recall(ask)
 }
 
-// Choose returns the image that the policy wants, with the digest that its tag has now. The registry is asked when what it
-// answered is older than the policy's interval; anew asks it in any case. The time it may take is that of ctx.
+// Choose returns the image that the policy selects, with the digest that its tag has now. It contacts the registry when the cached answer
+// is older than the policy's interval, and always if anew is set. ctx bounds its time.
 //
 // Errors: ErrNoTag, ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient. They do not name the
 // repository.
 func (s *Store) Choose(ctx context.Context, image Repository, p *v1alpha1.ImagePolicy, anew bool) (Chosen, error) {
-	ask, err := newTagAsk(image, p, anew)
+	ask, err := newTagRequest(image, p, anew)
 	if err != nil {
 		return Chosen{}, err
 	}
 	if chosen, ok := s.recall(ask); ok {
 		return chosen, nil
 	}
-	// Who does not ask anew is served by any answer.
+	// Without anew, any cached answer will do.
 	if anew {
 		ask.arrived = s.arrivals.Add(1)
 	}
@@ -130,20 +129,20 @@ func (s *Store) Choose(ctx context.Context, image Repository, p *v1alpha1.ImageP
 	return chosen, ask.auth.NameSecret(err)
 }
 
-// tagAsk is one question.
-type tagAsk struct {
+// tagRequest is one request to choose a tag.
+type tagRequest struct {
 	chooser *tagChooser
-	// name is how the app writes the repository, host and path are how it is asked, and by whom.
+	// name is the repository as the app writes it; host and path are used for the request, auth are its credentials.
 	name, host, path string
 	auth             transport.Auth
-	// key identifies the list of tags: by the repository, the credentials, the tenant, and how long it serves.
+	// key identifies the list of tags: by the repository, the credentials, the tenant, and how long it is used.
 	key, tenant string
 	every       time.Duration
 	arrived     int64
 	anew        bool
 }
 
-func newTagAsk(image Repository, p *v1alpha1.ImagePolicy, anew bool) (*tagAsk, error) {
+func newTagRequest(image Repository, p *v1alpha1.ImagePolicy, anew bool) (*tagRequest, error) {
 	chooser, err := newTagChooser(p)
 	if err != nil {
 		return nil, err
@@ -155,15 +154,15 @@ func newTagAsk(image Repository, p *v1alpha1.ImagePolicy, anew bool) (*tagAsk, e
 		return nil, err
 	}
 	every := PolicyInterval(p)
-	return &tagAsk{
+	return &tagRequest{
 		chooser: chooser, name: image.Name, host: host, path: repository, auth: auth, every: every, anew: anew, tenant: image.Tenant,
 		key: strings.Join([]string{auth.Digest(place), image.Tenant, every.String()}, " "),
 	}, nil
 }
 
-// recall answers from what is remembered, without anything that waits.
-func (s *Store) recall(ask *tagAsk) (Chosen, bool) {
-	list := s.of(ask.tenant).last(ask.key)
+// recall answers from the cache, without waiting.
+func (s *Store) recall(ask *tagRequest) (Chosen, bool) {
+	list := s.listsOf(ask.tenant).last(ask.key)
 	if list == nil || ask.anew || s.now().Sub(list.at) >= ask.every {
 		return Chosen{}, false
 	}
@@ -174,11 +173,11 @@ func (s *Store) recall(ask *tagAsk) (Chosen, bool) {
 	return ask.answer(list, tag, digest), digest != ""
 }
 
-func (a *tagAsk) answer(list *tagList, tag, digest string) Chosen {
+func (a *tagRequest) answer(list *tagList, tag, digest string) Chosen {
 	return Chosen{Reference: a.name + ":" + tag + "@" + digest, Tag: tag, Until: list.at.Add(a.every)}
 }
 
-func (s *Store) choose(ctx context.Context, ask *tagAsk) (Chosen, error) {
+func (s *Store) choose(ctx context.Context, ask *tagRequest) (Chosen, error) {
 	list, err := s.list(ctx, ask)
 	if err != nil {
 		return Chosen{}, err
@@ -194,8 +193,8 @@ func (s *Store) choose(ctx context.Context, ask *tagAsk) (Chosen, error) {
 	return ask.answer(list, tag, digest), nil
 }
 
-// tag asks the policy, once for all who have the same; where that was over a limit, not again for this list.
-func (s *Store) tag(ctx context.Context, ask *tagAsk, list *tagList) (string, error) {
+// tag runs the policy, once for all callers with the same policy. A policy that exceeded a limit is not run again for this list.
+func (s *Store) tag(ctx context.Context, ask *tagRequest, list *tagList) (string, error) {
 	list.mu.Lock()
 	tag, known := list.chosen[ask.chooser.policy]
 	refused := list.refused[ask.chooser.policy]
@@ -204,8 +203,8 @@ func (s *Store) tag(ctx context.Context, ask *tagAsk, list *tagList) (string, er
 		return tag, refused
 	}
 	var err error
-	if ask.chooser.dear(list.tags) {
-		tag, err = s.chosenApart(ctx, ask, list.tags)
+	if ask.chooser.isExpensive(list.tags) {
+		tag, err = s.chooseInProcess(ctx, ask, list.tags)
 	} else {
 		tag, err = ask.chooser.choose(ctx, list.tags)
 	}
@@ -220,26 +219,26 @@ func (s *Store) tag(ctx context.Context, ask *tagAsk, list *tagList) (string, er
 	return tag, err
 }
 
-// list returns the tags of the repository. A list is remembered by the interval too: who wants to know more often does not
-// have others ask more often.
-func (s *Store) list(ctx context.Context, ask *tagAsk) (*tagList, error) {
-	lists := s.of(ask.tenant)
+// list returns the tags of the repository. The interval is part of the cache key: an app with a shorter interval does not make others send
+// more requests.
+func (s *Store) list(ctx context.Context, ask *tagRequest) (*tagList, error) {
+	lists := s.listsOf(ask.tenant)
 	// One after the other, so that the second caller finds the answer to the first.
-	return s.asks.Do(ctx, ask.key, ask.arrived, func() (*tagList, error) {
+	return s.listing.Do(ctx, ask.key, ask.arrived, func() (*tagList, error) {
 		if ask.anew {
 			lists.forget(ask.key)
 		}
 		return lists.get(ask.key, ask.every, func() (*tagList, error) {
 			list, err := s.fetch(ctx, ask)
 			if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), failure.ErrSlow) {
-				err = errors.Join(err, context.Canceled) // What ended with the time of who asked is not remembered for others.
+				err = errors.Join(err, context.Canceled) // The end of one caller's context is not cached for the others.
 			}
 			return list, err
 		})
 	})
 }
 
-func (s *Store) fetch(ctx context.Context, ask *tagAsk) (*tagList, error) {
+func (s *Store) fetch(ctx context.Context, ask *tagRequest) (*tagList, error) {
 	r, err := s.open(ask)
 	if err != nil {
 		return nil, err
@@ -254,8 +253,8 @@ func (s *Store) fetch(ctx context.Context, ask *tagAsk) (*tagList, error) {
 	return &tagList{at: at, tags: tags, digests: map[string]string{}, chosen: map[string]string{}, refused: map[string]error{}}, nil
 }
 
-// digest returns the digest of a tag, as old as the list at most.
-func (s *Store) digest(ctx context.Context, ask *tagAsk, list *tagList, tag string) (string, error) {
+// digest returns the digest of a tag, at most as old as the list.
+func (s *Store) digest(ctx context.Context, ask *tagRequest, list *tagList, tag string) (string, error) {
 	return s.heads.Do(ctx, ask.key+" "+tag, ask.arrived, func() (string, error) {
 		if known := list.digestOf(tag); known != "" {
 			return known, nil

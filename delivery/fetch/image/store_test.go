@@ -76,7 +76,7 @@ func (s *imageServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// page lists three tags at a time, whatever it is asked for.
+// page lists three tags at a time, whatever page size is requested.
 func (s *imageServer) page(w http.ResponseWriter, req *http.Request) {
 	var tags []string
 	for tag := range s.tags {
@@ -98,7 +98,7 @@ func (s *imageServer) set(f func()) {
 	f()
 }
 
-// requests returns what was asked since the last time.
+// requests returns the requests since the last call.
 func (s *imageServer) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (b *tagBench) pass(d time.Duration) { b.clock.Add(int64(d / time.Second)) }
 
 var anyVersion = &v1alpha1.ImagePolicy{SemVer: "*"}
 
-func TestChooseAsksOncePerInterval(t *testing.T) {
+func TestChooseSendsOneRequestPerInterval(t *testing.T) {
 	b := newTagBench(t, "1.0.0", "1.1.0", "1.2.0", "1.3.0", "latest")
 	want := b.host() + "/acme/web:1.3.0@" + digest.FromString("1.3.0").String()
 	var all sync.WaitGroup
@@ -165,7 +165,7 @@ func TestChooseAsksOncePerInterval(t *testing.T) {
 	}
 }
 
-// TestATimeoutOfTheCallerIsNoFailureOfTheRegistry: apps of many tenants share what a public registry answers.
+// TestATimeoutOfTheCallerIsNoFailureOfTheRegistry: apps of many tenants share the answers of a public registry.
 func TestATimeoutOfTheCallerIsNoFailureOfTheRegistry(t *testing.T) {
 	b := newTagBench(t, "1.0.0")
 	hurried, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -236,7 +236,7 @@ func TestChooseWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestChooseForEachTenant has a tenant give up on a registry, and another ask the same.
+// TestChooseForEachTenant: one tenant cancels its request to a registry, and another sends the same request.
 func TestChooseForEachTenant(t *testing.T) {
 	b := newTagBench(t, "1.0.0")
 	hasty, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
@@ -284,7 +284,7 @@ func TestChooseWithPullSecrets(t *testing.T) {
 	if got, err := b.Choose(t.Context(), image, anyVersion, false); err != nil || got.Tag != "1.0.0" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	// What one credential showed is not handed to another, nor to nobody.
+	// An answer for one credential is not given for another, nor without credentials.
 	for name, pull := range map[string][]transport.Auth{"nobody": nil, "another": {dockerConfig(b.host(), "tiger-food")}} {
 		image.Pull = pull
 		_, err := b.Choose(t.Context(), image, anyVersion, false)
@@ -312,13 +312,13 @@ func TestTagListsHeldAreBounded(t *testing.T) {
 	s := NewStore(loopback, time.Now, nil, apart.Runner{})
 	remember := func(tenant, key string) {
 		t.Helper()
-		s.hold(&tagAsk{tenant: tenant, key: key, every: time.Hour}, maxTagBytes)
-		if _, err := s.of(tenant).get(key, time.Hour, func() (*tagList, error) { return &tagList{}, nil }); err != nil {
+		s.hold(&tagRequest{tenant: tenant, key: key, every: time.Hour}, maxTagBytes)
+		if _, err := s.listsOf(tenant).get(key, time.Hour, func() (*tagList, error) { return &tagList{}, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	known := func(tenant, key string) bool {
-		return s.of(tenant).last(key) != nil
+		return s.listsOf(tenant).last(key) != nil
 	}
 	remember("acme", "its only one")
 	for range 100 {
@@ -342,18 +342,18 @@ func TestTagListsHeldAreBounded(t *testing.T) {
 	}
 }
 
-// TestEmptyTagListsCountToo has tags nowhere, and lists that are too old to serve.
+// TestEmptyTagListsCountToo: the lists have no tags, or are too old to be used.
 func TestEmptyTagListsCountToo(t *testing.T) {
 	now := time.Now()
 	s := NewStore(loopback, func() time.Time { return now }, nil, apart.Runner{})
 	hold := func(tenant, key string, size int) {
-		s.hold(&tagAsk{tenant: tenant, key: key, every: time.Hour}, size)
+		s.hold(&tagRequest{tenant: tenant, key: key, every: time.Hour}, size)
 	}
 	const many = maxTagsHeld / tagListCost
 	most := 0
 	for n := range many + 1 {
 		hold("acme", fmt.Sprint(n), 0)
-		most = max(most, len(s.of("acme").lists))
+		most = max(most, len(s.listsOf("acme").lists))
 	}
 	if most >= many {
 		t.Errorf("%d empty lists are held, want less than %d", most, many)
@@ -407,7 +407,7 @@ func TestAccepts(t *testing.T) {
 	}
 }
 
-// overLimit is how a process ends that takes too much.
+// overLimit is the error of a process that exceeded a limit.
 type overLimit struct{}
 
 func (overLimit) Error() string {
@@ -417,7 +417,8 @@ func (overLimit) Error() string {
 // OverLimit implements apart.OverLimit.
 func (overLimit) OverLimit() {}
 
-// TestAnExpensivePatternIsEvaluatedInAnotherProcess, a cheap one at once. What was over a limit is not tried again with the same tags.
+// TestAnExpensivePatternIsEvaluatedInAnotherProcess, and a cheap one in this process. A pattern that exceeded a limit is not tried again
+// with the same tags.
 func TestAnExpensivePatternIsEvaluatedInAnotherProcess(t *testing.T) {
 	var tags []string
 	for n := range 900 {

@@ -48,13 +48,13 @@ func Choose(chart, requested string, versions []Version) (Version, error) {
 	return Version{}, failure.New(failure.ErrNotFound, "chart %s has no version %q; the newest are %s", chart, failure.Printable(requested), strings.Join(newest, ", "))
 }
 
-// Parsed is a version in its parts.
+// Parsed is a parsed version.
 type Parsed struct {
 	Version
 	Parsed *semver.Version
 }
 
-// NewestFirst leaves out what is not a version.
+// NewestFirst parses and sorts the versions, and leaves out invalid ones.
 func NewestFirst(versions []Version) []Parsed {
 	var sorted []Parsed
 	for _, v := range versions {
@@ -62,7 +62,7 @@ func NewestFirst(versions []Version) []Parsed {
 			sorted = append(sorted, Parsed{Version: v, Parsed: parsed})
 		}
 	}
-	// Equal to semver are versions that differ in build metadata only; the name decides, so that the answer is stable.
+	// Versions that differ only in build metadata are equal to semver. Then the names decide, so that the result is stable.
 	sort.Slice(sorted, func(i, j int) bool {
 		if order := sorted[i].Parsed.Compare(sorted[j].Parsed); order != 0 {
 			return order > 0
@@ -74,5 +74,5 @@ func NewestFirst(versions []Version) []Parsed {
 
 var name = regexp.MustCompile(`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`)
 
-// IsName says whether a chart may have this name: it is what the API allows, and becomes a part of a URL.
+// IsName reports whether a chart may have this name: the API allows it, and it becomes a part of a URL.
 func IsName(chart string) bool { return name.MatchString(chart) }

@@ -11,9 +11,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// An index.yaml lists every version of every chart: tens of megabytes, of which one chart is wanted at a time. So it is
-// taken apart while it arrives, line by line, and each chart's lines are kept on their own (see writer). Of these only what
-// we need is parsed, version by version.
+// An index.yaml lists every version of every chart: tens of megabytes, of which one chart is needed at a time. So it is split line by line
+// while it is received, and the lines of each chart are stored separately (see writer). Only the needed keys of these are parsed, version
+// by version.
 
 // indexEntry is one version in an index.yaml.
 type indexEntry struct {
@@ -25,17 +25,17 @@ type indexEntry struct {
 const (
 	// maxIndexLine bounds a line of an index.yaml, in bytes; the longest are descriptions and icons as data URLs.
 	maxIndexLine = 4 * limit.MiB
-	// maxIndexCharts and maxIndexVersions bound what an index can list, and one chart of it.
+	// maxIndexCharts bounds how many charts an index can list, maxIndexVersions the versions of one chart.
 	maxIndexCharts   = 20_000
 	maxIndexVersions = 20_000
 )
 
-// unreadable keeps the parser's words out of the message: they may quote the document.
+// unreadable leaves the parser's text out of the message, because it may quote the document.
 func unreadable() error {
 	return failure.New(failure.ErrInvalid, "the repository's index.yaml cannot be read: is this the URL of a Helm repository?")
 }
 
-// readIndexed parses a piece of an index.yaml.
+// readIndexed parses a part of an index.yaml.
 func readIndexed(text []byte, into any) error {
 	err := yamlcheck.Aliases(text)
 	if errors.Is(err, yamlcheck.ErrTooLarge) {
@@ -50,7 +50,7 @@ func readIndexed(text []byte, into any) error {
 	return nil
 }
 
-// first is the one URL of a version that is ever asked for; the list it stood in is let go.
+// first returns the first URL of a version, the only one that is used, without keeping the list in memory.
 func first(urls []string) []string {
 	if len(urls) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func first(urls []string) []string {
 	return []string{urls[0]}
 }
 
-// errOtherLayout means that the lines are not laid out as Helm writes them.
+// errOtherLayout means that the lines do not have the layout that Helm writes.
 var errOtherLayout = errors.New("another layout")
 
 // cutKey splits a line of YAML at the end of its key.

@@ -8,10 +8,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// maxNesting bounds how deep values of an index in JSON are nested; Helm's are not five deep.
+// maxNesting bounds how deep values of an index in JSON are nested; Helm's have less than five levels.
 const maxNesting = 64
 
-// jsonIndex walks through an index in JSON without keeping what it passes.
+// jsonIndex reads an index in JSON without keeping what it has read.
 type jsonIndex struct {
 	*json.Decoder
 	window *window
@@ -43,13 +43,13 @@ func writeJSON(index io.Reader, on *writer) error {
 	return err
 }
 
-// token is the next one; nothing of what came before is held any more.
+// token returns the next token, and frees what came before.
 func (j jsonIndex) token() (json.Token, error) {
 	j.window.seen = 0
 	return j.Token()
 }
 
-// object calls value for each key of the object that comes next, or of the null in its place.
+// object calls value for each key of the next object, or of a null in its place.
 func (j jsonIndex) object(value func(key string) error) error {
 	open, err := j.token()
 	if err != nil || open == nil {
@@ -93,7 +93,7 @@ func (j jsonIndex) versions(on *writer) error {
 	return err
 }
 
-// skip passes over one value.
+// skip skips one value.
 func (j jsonIndex) skip() error {
 	for depth := 0; ; {
 		token, err := j.token()
@@ -115,7 +115,7 @@ func (j jsonIndex) skip() error {
 	}
 }
 
-// window fails once more than max bytes were read since seen was set to 0: a value that long would be held in memory.
+// window fails once more than max bytes were read since seen was set to 0, because such a value would be held in memory.
 type window struct {
 	r         io.Reader
 	max, seen int64

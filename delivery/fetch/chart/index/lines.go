@@ -11,15 +11,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// writeLines cuts the lines of each chart out:
+// writeLines extracts the lines of each chart:
 //
 //	entries:
 //	  other: …
 //	  chart:
 //	  - version: 1.2.3
 //
-// YAML indents whatever belongs to a key deeper than the key, except the dashes of a list, so the chart's lines end
-// where another line begins at its depth.
+// YAML indents everything that belongs to a key deeper than the key, except the dashes of a list. So the chart's lines end where another
+// line begins at the chart's depth.
 func writeLines(index io.Reader, on *writer) error {
 	lines := bufio.NewScanner(index)
 	lines.Buffer(make([]byte, 64*limit.KiB), maxIndexLine)
@@ -40,11 +40,11 @@ func writeLines(index io.Reader, on *writer) error {
 	return nil
 }
 
-// cutter is where the lines of an index have got to.
+// cutter is the state of the extraction.
 type cutter struct {
 	on    *writer
 	stage int
-	// depth of the charts' names, 0 before the first.
+	// depth of the charts' names, 0 before the first one.
 	depth int
 }
 
@@ -78,7 +78,7 @@ func (c *cutter) line(line []byte) error {
 	return c.on.line(line)
 }
 
-// outside waits for the line "entries:".
+// outside skips lines up to "entries:".
 func (c *cutter) outside(line []byte) error {
 	rest, ok := bytes.CutPrefix(bytes.TrimPrefix(line, byteOrderMark), []byte("entries:"))
 	if !ok || c.stage == afterEntries {
@@ -91,7 +91,7 @@ func (c *cutter) outside(line []byte) error {
 	return nil
 }
 
-// chart begins the lines of a chart, whose versions have to begin on the next line.
+// chart starts the lines of a chart; its versions have to begin on the next line.
 func (c *cutter) chart(line string) error {
 	name, rest, ok := cutKey(line)
 	if !ok {

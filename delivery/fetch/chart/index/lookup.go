@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// StampOf is the stamp of the index on disk; nothing when there is none, or one that cannot be read.
+// StampOf returns the stamp of the index on disk; zero when there is none, or one that cannot be read.
 func StampOf(path string) Stamp {
 	var from Stamp
 	if kept, err := zip.OpenReader(path); err == nil {
@@ -22,7 +22,7 @@ func StampOf(path string) Stamp {
 	return from
 }
 
-// LookUp reads the versions of a chart from an index on disk. One that is damaged is removed, to be downloaded again.
+// LookUp reads the versions of a chart from an index on disk. It deletes a damaged index, so that it is downloaded again.
 func LookUp(path, chart string, doc int64) ([]Version, error) {
 	versions, err := lookUpIn(path, chart, doc)
 	var ours *failure.Error
@@ -39,7 +39,7 @@ func lookUpIn(path, chart string, doc int64) ([]Version, error) {
 		return nil, err
 	}
 	defer kept.Close()
-	// Not kept.Open, which fails when any name in it stands twice.
+	// Not kept.Open, which fails when any name in the archive occurs twice.
 	at := slices.IndexFunc(kept.File, func(f *zip.File) bool { return f.Name == chart })
 	if at < 0 {
 		return nil, nil
@@ -50,7 +50,7 @@ func lookUpIn(path, chart string, doc int64) ([]Version, error) {
 	}
 	defer part.Close()
 	versions, err := readVersions(part, doc)
-	// The checksum is at the end, and damage may pass for lines that make no sense.
+	// The checksum is at the end, and damaged lines may look like invalid YAML.
 	if _, damaged := io.Copy(io.Discard, part); damaged != nil {
 		return nil, damaged
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// readVersions parses the lines of one chart, which are a list, version by version and of each only the keys that are
-// needed: an entry repeats a whole Chart.yaml, and a YAML parser takes many times the memory of its text.
+// readVersions parses the lines of one chart, a list, version by version and only the needed keys: an entry repeats a whole Chart.yaml, and
+// a YAML parser needs many times the memory of its text.
 func readVersions(part io.Reader, doc int64) ([]Version, error) {
 	lines := bufio.NewScanner(part)
 	lines.Buffer(make([]byte, 16*limit.KiB), maxIndexLine+limit.KiB)
@@ -30,14 +30,14 @@ func readVersions(part io.Reader, doc int64) ([]Version, error) {
 	return l.versions, nil
 }
 
-// list is where the lines of one chart have got to.
+// list is the state of reading the lines of one chart.
 type list struct {
 	max      int64
 	versions []Version
-	// begun is set within an item, whose dash is at depth and whose keys are at keys, or not yet known where.
+	// begun is set inside an item. depth is the depth of its dash; keys is the depth of its keys, or unknownDepth before the first.
 	begun       bool
 	depth, keys int
-	// wanted is set in the lines of a key that is needed; text is all such lines of the item.
+	// wanted is set in the lines of a needed key; text has all such lines of the item.
 	wanted bool
 	text   bytes.Buffer
 }
@@ -68,12 +68,12 @@ func (l *list) line(line []byte) error {
 	return l.keep(line)
 }
 
-// isDash says whether a line begins an item of a list.
+// isDash reports whether a line begins an item of a list.
 func isDash(body []byte) bool {
 	return body[0] == '-' && (len(body) == 1 || body[1] == ' ')
 }
 
-// item begins a version, whose first key may stand behind the dash.
+// item begins a version. Its first key may follow the dash.
 func (l *list) item(body []byte, depth int) error {
 	if err := l.flush(); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (l *list) item(body []byte, depth int) error {
 	return l.keep(append(bytes.Repeat([]byte(" "), l.keys), rest...))
 }
 
-// wantedKey says whether a line begins with a key of an indexEntry. An entry in braces is taken whole.
+// wantedKey reports whether a line begins with a key of an indexEntry. An entry in braces is read as a whole.
 func wantedKey(body []byte) bool {
 	key, _, ok := cutKey(string(body[:min(len(body), 16)]))
 	return body[0] == '{' || (ok && (key == "version" || key == "urls" || key == "digest"))

@@ -12,19 +12,19 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// Write writes an index to an empty file. When it fails, what is in the file is of no use. Errors: ErrInvalid and ErrTooLarge; those of the
+// Write writes an index to an empty file. On an error the content of the file is unusable. Errors: ErrInvalid and ErrTooLarge; those of the
 // reader and of the file.
 func Write(file *os.File, index io.Reader, from Stamp, doc int64) error {
 	on := &writer{file: file, zip: zip.NewWriter(file)}
-	if err := takeApart(index, on, doc); err != nil {
+	if err := split(index, on, doc); err != nil {
 		return err
 	}
 	return on.close(from)
 }
 
-// takeApart writes the charts of an index.yaml one by one. One in JSON is read token by token; one that is laid out in
-// another way than Helm's is parsed whole, if it is small.
-func takeApart(index io.Reader, on *writer, doc int64) error {
+// split writes the charts of an index.yaml one by one. It reads JSON token by token. An index with another layout than Helm's is parsed
+// as a whole, if it is small.
+func split(index io.Reader, on *writer, doc int64) error {
 	in := bufio.NewReaderSize(index, 64*limit.KiB)
 	start, err := in.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -33,7 +33,7 @@ func takeApart(index io.Reader, on *writer, doc int64) error {
 	if bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(start, byteOrderMark), " \t\r\n"), []byte("{")) {
 		return writeJSON(in, on)
 	}
-	// What was read is kept while it is little enough to be parsed whole.
+	// Kept while it is small enough to be parsed as a whole.
 	read := &limit.Beginning{Max: int(doc) + 1}
 	err = writeLines(io.TeeReader(in, read), on)
 	if !errors.Is(err, errOtherLayout) {
@@ -49,7 +49,7 @@ func takeApart(index io.Reader, on *writer, doc int64) error {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// writeWhole parses an index in one piece.
+// writeWhole parses an index as a whole.
 func writeWhole(index io.Reader, on *writer) error {
 	text, err := io.ReadAll(index)
 	if err != nil {

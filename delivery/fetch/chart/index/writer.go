@@ -11,27 +11,27 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// writer makes a Helm repository's index.yaml on disk, taken apart: a zip file in which each chart has an entry with its
-// lines, as a list in YAML. So one chart is found without reading the others, the whole takes a tenth of the space, and
-// what a full disk or a power cut left shows by its checksums.
+// writer stores a Helm repository's index.yaml on disk, split into a zip file with one entry per chart: its lines, as a list in YAML. So
+// one chart is found without reading the others, the file takes a tenth of the space, and the checksums reveal what a full disk or a power
+// cut damaged.
 type writer struct {
 	file *os.File
 	zip  *zip.Writer
-	// part is the current chart, nil before the first and for one with an impossible name.
+	// part is the current chart, nil before the first one and for one with an invalid name.
 	part   io.Writer
 	charts int
 }
 
-// Stamp is what a server gave to ask by whether its index has changed.
+// Stamp has the headers with which to ask a server whether its index has changed.
 type Stamp struct {
 	ETag     string `json:"etag,omitempty"`
 	Modified string `json:"modified,omitempty"`
 }
 
-// maxStamp is what fits into a zip file's comment, in bytes.
+// maxStamp is the size of a zip file's comment, in bytes.
 const maxStamp = 60 * limit.KiB
 
-// begin begins a chart.
+// begin starts a chart.
 func (s *writer) begin(chart string) error {
 	s.part = nil
 	if !IsName(chart) {
@@ -64,7 +64,7 @@ func (s *writer) entry(entry indexEntry) error {
 	for _, url := range entry.URLs {
 		size += len(url)
 	}
-	if size >= maxIndexLine { // before it is written out
+	if size >= maxIndexLine { // before it is encoded
 		return failure.TooLarge("a value in the repository's index.yaml", maxIndexLine)
 	}
 	text, err := json.Marshal(entry)
@@ -77,7 +77,7 @@ func (s *writer) entry(entry indexEntry) error {
 	return s.line(append([]byte("- "), text...))
 }
 
-// clear takes everything off.
+// clear empties the file.
 func (s *writer) clear() error {
 	if err := s.file.Truncate(0); err != nil {
 		return err
