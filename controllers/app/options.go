@@ -107,14 +107,14 @@ func New(o Options) *Reconciler {
 		dependencies: &dependency.Checker{Client: c.Client, Clients: c.Clients, Watch: c.Watch},
 		sources:      o.Sources,
 		hooks:        &hook.Runner{Watch: c.Watch, Inputs: reader, Explainer: c.Explainer},
-		projects:     &projects{client: c.Client, clients: c.Clients, watch: c.Watch, limits: o.Tenants.Limits},
+		projects:     &projects{client: c.Client, deployer: c.Clients.As, watch: c.Watch, limits: o.Tenants.Limits},
 		renderer:     &renderer{inputs: reader, sources: o.Sources, builder: o.Engines.Builder, gateway: o.Gateway, queue: queue},
 		admitter:     admit,
 		applier:      objects,
 		releaser:     releases,
 		assessor:     &assessor{watch: c.Watch, explainer: c.Explainer, releaser: releases},
 		remover: &remover{
-			watch: c.Watch, direct: c.Direct, clients: c.Clients, engine: o.Engines.Applier, events: o.Steps.Events,
+			watch: c.Watch, direct: c.Direct, deployer: c.Clients.As, engine: o.Engines.Applier, events: o.Steps.Events,
 			recorder: recorder, transfers: transfers, pruner: pruner, releaser: releases, applier: objects,
 		},
 	}

@@ -24,11 +24,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
+	"github.com/kubeop/kubeop/delivery/release/cluster"
 )
+
+// releases is a *release.Engine.
+type releases interface {
+	Drift(ctx context.Context, req release.Request, refs []cluster.Ref, correct bool) ([]cluster.Difference, error)
+	MarkFailed(ctx context.Context, req release.Request, why string) (done bool, err error)
+	Reconcile(ctx context.Context, req release.Request) (release.Outcome, error)
+	Test(ctx context.Context, req release.Request) (release.Outcome, error)
+	Uninstall(ctx context.Context, req release.Request) (done bool, err error)
+}
 
 // releaser has the charts of Helm Apps released.
 type releaser struct {
-	engine    *release.Engine
+	engine    releases
 	applier   *apply.Applier
 	transfers *handover.Transfers
 	pruner    *prune.Pruner

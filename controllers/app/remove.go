@@ -23,16 +23,15 @@ import (
 	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
-	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // remover removes what Apps delivered that are deleted.
 type remover struct {
-	watch     *kube.Watch
+	watch     watch
 	direct    client.Reader
-	clients   *kube.Clients
+	deployer  func(namespace string) (client.Client, error)
 	engine    *apply.Applier
 	events    events.EventRecorder
 	recorder  *record.Recorder
@@ -62,7 +61,7 @@ func (r *remover) remove(ctx context.Context, s *scope) error {
 	if s.Owner.Tenant == "" || s.Owner.Project == "" {
 		return step.Wait(v1alpha1.DependencyNotReadyReason, 10*time.Second, "waits for its project to put back the labels of namespace %s", s.App.Namespace)
 	}
-	if s.Client, err = r.clients.As(s.App.Namespace); err != nil {
+	if s.Client, err = r.deployer(s.App.Namespace); err != nil {
 		return err
 	}
 	if s.App.Spec.Type == v1alpha1.AppHelm && !going {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,12 +26,20 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
+// watch is what is read of the operator's watch of labelled objects, a *kube.Watch.
+type watch interface {
+	Follow(kind schema.GroupVersionKind) error
+	Live(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (metav1.Object, bool, error)
+	Namespace(ctx context.Context, name string) (metav1.Object, error)
+}
+
 // projects finds the projects of Apps.
 type projects struct {
-	client  client.Client
-	clients *kube.Clients
-	watch   *kube.Watch
-	limits  budget.Limits
+	client client.Client
+	// deployer returns the client of a namespace's deployer.
+	deployer func(namespace string) (client.Client, error)
+	watch    watch
+	limits   budget.Limits
 
 	synced subject.Memory[synced]
 }
@@ -60,7 +69,7 @@ func (r *projects) resolve(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.Owner = own.Owner{Tenant: tenant, Project: project, App: s.App.Name, Namespace: s.App.Namespace}
-	s.Client, err = r.clients.As(s.App.Namespace)
+	s.Client, err = r.deployer(s.App.Namespace)
 	return err
 }
 

@@ -1,0 +1,139 @@
+package app
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/delivery/kube"
+	"github.com/kubeop/kubeop/delivery/own"
+)
+
+func shopProject() *v1alpha1.Project {
+	p := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}, Status: v1alpha1.ProjectStatus{Namespace: shop}}
+	conditions.MarkFalse(p, v1alpha1.ReadyCondition, v1alpha1.QuotaExceededReason, "its quota is too large")
+	return p
+}
+
+func TestAnAppWaitsForItsProject(t *testing.T) {
+	ofOthers := shopNamespace()
+	ofOthers.Labels = map[string]string{v1alpha1.TenantLabel: "beta", v1alpha1.ProjectLabel: "blog"}
+	cases := map[string]struct {
+		objects []client.Object
+		change  func(*objectsSeen)
+		want    string
+	}{
+		"ready": {objects: []client.Object{shopProject()}, want: "done"},
+		"its namespace is none of kubeop's": {
+			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.namespaces = nil },
+			want: "waits DependencyNotReady: namespace kubeop-acme-shop belongs to no project; an App belongs in the namespace kubeop-<tenant>-<project>, after 1m0s",
+		},
+		"its project is gone": {want: "waits DependencyNotReady: project kubeop-acme/shop does not exist, after 1m0s"},
+		"the labels of the namespace count, not its name": {
+			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.namespaces[shop] = ofOthers },
+			want: "waits DependencyNotReady: project kubeop-beta/blog does not exist, after 1m0s",
+		},
+		"the deployer has no rights yet": {
+			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.bindings = []string{"kubeop-acme/" + v1alpha1.Deployer, shop + "/kubeop-view"} },
+			want: "waits DependencyNotReady: project shop is not ready: its quota is too large, after 10s",
+		},
+		"the watch fails": {
+			objects: []client.Object{shopProject()}, change: func(o *objectsSeen) { o.err = errors.New("away") }, want: "failed Failed: away",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, webApp(), interceptor.Funcs{}, c.objects...)
+			if c.change != nil {
+				c.change(b.seen)
+			}
+			if got := b.ended(b.projects.resolve(t.Context(), b.s)); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			if ready := c.want == "done"; ready != (b.s.Client != nil) {
+				t.Errorf("the step has a client: %t, want %t", !ready, ready)
+			}
+		})
+	}
+}
+
+func TestTheOwnerAndLimitsAreThoseOfTheTenantOfTheNamespace(t *testing.T) {
+	five := int32(5)
+	acme := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{ClusterKinds: []string{"PriorityClass.scheduling.k8s.io"}, Limits: v1alpha1.TenantLimits{Apps: &five}}}
+	operators := budget.Default()
+	acmes := operators
+	acmes.Apps = 5
+	for name, c := range map[string]struct {
+		tenant []client.Object
+		kinds  []string
+		limits budget.Limits
+	}{
+		"the tenant sets them":               {[]client.Object{acme}, acme.Spec.ClusterKinds, acmes},
+		"the tenant is not in the cache yet": {nil, nil, operators},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, webApp(), interceptor.Funcs{}, append(c.tenant, shopProject())...)
+			b.projects.limits = operators
+			if err := b.projects.resolve(t.Context(), b.s); err != nil {
+				t.Fatal(err)
+			}
+			if want := (own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}); b.s.Owner != want {
+				t.Errorf("the owner is %+v, want %+v", b.s.Owner, want)
+			}
+			if diff := cmp.Diff(c.kinds, b.s.ClusterKinds); diff != "" {
+				t.Error(diff)
+			}
+			if b.s.Limits != c.limits {
+				t.Errorf("the limits are %+v, want %+v", b.s.Limits, c.limits)
+			}
+		})
+	}
+}
+
+// TestNothingIsJudgedBeforeTheFirstLists: else an App would take what its watch does not show yet for deleted, and make it anew.
+func TestNothingIsJudgedBeforeTheFirstLists(t *testing.T) {
+	app := webApp(func(app *v1alpha1.App) {
+		app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{
+			entry("ConfigMap", "a"), entry("ConfigMap", "b"), entry("Secret", "c"), clusterEntry("d"), entry("Service", "e"), entry("Pod", "f"),
+		}
+	})
+	b := newBench(t, app, interceptor.Funcs{}, shopProject())
+	late, refused := &kube.Unready{What: "ConfigMap"}, &kube.Unready{What: "Service", Err: errors.New("forbidden")}
+	b.seen.unready = map[string]error{"ConfigMap": late, "Service": refused, "Pod": errors.New("not served")}
+	err := b.projects.resolve(t.Context(), b.s)
+	if !errors.Is(err, late) || b.s.Client != nil {
+		t.Errorf("the first list is not waited for: %v", err)
+	}
+	if got := strings.Join(b.seen.followed, " "); got != "ConfigMap Service Pod" {
+		t.Errorf("followed %s: each kind once, no Secrets and nothing cluster-scoped", got)
+	}
+	delete(b.seen.unready, "ConfigMap")
+	if err := b.projects.resolve(t.Context(), b.s); err != nil {
+		t.Errorf("what can only be read one by one holds the App up: %v", err)
+	}
+	b.seen.unready["ConfigMap"], b.seen.followed = late, nil
+	if err := b.projects.resolve(t.Context(), b.s); err != nil || len(b.seen.followed) > 0 {
+		t.Errorf("asked again once all was listed: %v, %v", b.seen.followed, err)
+	}
+	b.projects.Forget(b.app)
+	if err := b.projects.resolve(t.Context(), b.s); !errors.Is(err, late) {
+		t.Errorf("an App that was forgotten is not looked at anew: %v", err)
+	}
+}
+
+func TestAnUnreadableInventoryIsAnError(t *testing.T) {
+	b := newBench(t, webApp(func(app *v1alpha1.App) {
+		app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: "nonsense"}}
+	}), interceptor.Funcs{}, shopProject())
+	if err := b.projects.resolve(t.Context(), b.s); err == nil || !strings.Contains(err.Error(), "nonsense") {
+		t.Errorf("got %v", err)
+	}
+}
