@@ -19,6 +19,8 @@ func TestCheckIdentity(t *testing.T) {
 			"RoleBinding/a gives rights to service account other/x" + outside},
 		"account of another namespace as a user": {binding + `{kind: User, name: "system:serviceaccount:other:x"}]}`, "ForeignSubject",
 			"RoleBinding/a gives rights to system:serviceaccount:other:x" + outside},
+		"an account as a user, of a namespace whose name begins alike": {binding + `{kind: User, name: "system:serviceaccount:kubeop-acme-web2:x"}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to system:serviceaccount:kubeop-acme-web2:x" + outside},
 		"all accounts of another namespace": {binding + `{kind: Group, name: "system:serviceaccounts:kubeop-acme-web2"}]}`, "ForeignSubject",
 			"RoleBinding/a gives rights to system:serviceaccounts:kubeop-acme-web2" + outside},
 		"everybody": {binding + `{kind: Group, name: "system:authenticated"}]}`, "ForeignSubject",

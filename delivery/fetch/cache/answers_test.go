@@ -229,6 +229,35 @@ func TestAnotherVersionEndsWhatIsUnderWay(t *testing.T) {
 }
 
 // TestANewRequestWaitsForTheOneUnderWay: pushes that come faster than fetches end do not keep each other from being answered.
+// TestTheAnswerToAnotherVersionIsNotTaken: what was asked with other credentials may end after what replaced it began.
+func TestTheAnswerToAnotherVersionIsNotTaken(t *testing.T) {
+	s := newSource(t, recent)
+	s.held = make(chan struct{})
+	query := func(version string) Query {
+		return Query{Key: "a", Version: version, Host: "host:443", Question: Question{Generation: 1, MaxAge: time.Minute}}
+	}
+	ask := func(version string) *run {
+		t.Helper()
+		if _, err := s.Get(query(version), s.prepare); !errors.As(err, new(*Unanswered)) {
+			t.Fatalf("version %s: %v", version, err)
+		}
+		return s.memory.known["a"].run
+	}
+	first := ask("1")
+	second := ask("2")
+	s.take("a", first, 7, nil)
+	if got, _, known := s.Last("a"); known {
+		t.Errorf("the answer %d of the first version was taken", got)
+	}
+	if now := s.memory.known["a"].run; now != second {
+		t.Error("the end of the first query ended the second")
+	}
+	close(s.held)
+	if got, err := s.get(query("2")); got == 7 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+}
+
 func TestANewRequestWaitsForTheOneUnderWay(t *testing.T) {
 	s := newSource(t, recent)
 	s.held = make(chan struct{})

@@ -32,3 +32,37 @@ func TestWhoseHookIsLeft(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatMayBeTakenOver: an object in the cluster is never taken over, and none of another app.
+func TestWhatMayBeTakenOver(t *testing.T) {
+	mine := map[string]string{NameAnnotation: "web", NamespaceAnnotation: "kubeop-acme-shop"}
+	others := map[string]string{NameAnnotation: "web", NamespaceAnnotation: "kubeop-acme-blog"}
+	for name, c := range map[string]struct {
+		namespace   string
+		annotations map[string]string
+		app         string
+		take, want  bool
+	}{
+		"of nobody":                              {namespace: "kubeop-acme-shop"},
+		"of nobody, and to be taken":             {namespace: "kubeop-acme-shop", take: true, want: true},
+		"of this release":                        {namespace: "kubeop-acme-shop", annotations: mine, want: true},
+		"of a release of another namespace":      {namespace: "kubeop-acme-shop", annotations: others},
+		"cluster-scoped, of nobody, to be taken": {take: true},
+		"cluster-scoped, of this release":        {annotations: mine, want: true},
+		"of another app, to be taken":            {namespace: "kubeop-acme-shop", app: "api", take: true},
+		"of another app, said to be ours":        {namespace: "kubeop-acme-shop", annotations: mine, app: "api"},
+		"of this app, to be taken":               {namespace: "kubeop-acme-shop", app: "web", take: true, want: true},
+	} {
+		live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}}
+		live.SetNamespace(c.namespace)
+		live.SetName("one")
+		live.SetAnnotations(c.annotations)
+		if c.app != "" {
+			live.SetLabels(map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", decide.AppLabel: c.app})
+		}
+		client := &Client{Release: Objects{Release: types.NamespacedName{Namespace: "kubeop-acme-shop", Name: "web"}}, Terms: Terms{App: "web", TakeOwnership: c.take}}
+		if got := client.mayTake(live); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
