@@ -14,6 +14,15 @@ import (
 // maxMessage bounds an event's message; the API server refuses more than 1,024 characters.
 const maxMessage = 1000
 
+// events emits what changed with a Reconcile whose status is written.
+func (r *Runner) events(before, obj Object, report report, v *verdict) {
+	r.readyEvent(before, obj, report.heading, report.details)
+	r.degradedEvents(before, obj, v)
+	for _, n := range report.notes {
+		r.noteEvent(before, obj, n)
+	}
+}
+
 // readyEvent emits an event when Ready is false and says something else than before, and when it is true and was false the last time that
 // it was not unknown. Any other success is reported by Ready alone: thousands of objects that do as they should are no events. A restart of
 // the operator between failure and success forgets a failure that was followed by waiting.

@@ -26,10 +26,9 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		obj.SetConditions(before.GetConditions()) // What was done stays recorded.
 		return ctrl.Result{}, errors.Join(r.write(ctx, before, obj, s), why)
 	}
-	heading := headingOf(s)
-	summarise(obj, s, v, heading)
-	notes := notesOf(s)
-	setNotes(obj, notes)
+	report := reportOf(s, v)
+	summarise(obj, s, v, report.heading)
+	setNotes(obj, report.notes)
 	if token, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
 		obj.GetReconcileStatus().SetLastHandledReconcileRequest(token)
 	}
@@ -38,42 +37,12 @@ func (r *Runner) finish(ctx context.Context, before, obj Object, s Scope, v *ver
 		return ctrl.Result{}, errors.Join(err, errOf(v))
 	}
 	countRefusal(obj, errOf(v))
-	r.readyEvent(before, obj, heading, detailsOf(s, v))
-	r.degradedEvents(before, obj, v)
-	for _, n := range notes {
-		r.noteEvent(before, obj, n)
-	}
+	r.events(before, obj, report, v)
 	result, err := next(ctx, obj, v)
 	if sooner, ok := s.(Sooner); ok && (v == nil || v.kind == stopped) && sooner.Again() > 0 {
 		result.RequeueAfter = min(result.RequeueAfter, sooner.Again())
 	}
 	return result, err
-}
-
-func notesOf(s Scope) []Note {
-	n, ok := s.(Noter)
-	if !ok {
-		return nil
-	}
-	notes := n.Notes()
-	for i := range notes {
-		notes[i].Message = mask(s, notes[i].Message)
-	}
-	return notes
-}
-
-func headingOf(s Scope) string {
-	if h, ok := s.(Headed); ok {
-		return mask(s, h.Heading())
-	}
-	return ""
-}
-
-func detailsOf(s Scope, v *verdict) string {
-	if d, ok := s.(Detailed); ok && v != nil && v.kind != waiting {
-		return mask(s, d.Details())
-	}
-	return ""
 }
 
 func setNotes(obj Object, notes []Note) {

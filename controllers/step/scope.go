@@ -95,6 +95,30 @@ func masked(s Scope, err error) error {
 	return v
 }
 
+// report is what a scope reports beside the conditions of its steps, masked.
+type report struct {
+	// heading comes before Ready's message, details after that of its event; "" for nothing.
+	heading, details string
+	notes            []Note
+}
+
+// reportOf returns the report of a scope. v is how the Reconcile ended; only a failure has details.
+func reportOf(s Scope, v *verdict) (r report) {
+	if h, ok := s.(Headed); ok {
+		r.heading = mask(s, h.Heading())
+	}
+	if n, ok := s.(Noter); ok {
+		r.notes = n.Notes()
+	}
+	for i := range r.notes {
+		r.notes[i].Message = mask(s, r.notes[i].Message)
+	}
+	if d, ok := s.(Detailed); ok && v != nil && v.kind != waiting {
+		r.details = mask(s, d.Details())
+	}
+	return r
+}
+
 // mask hides in a text what the scope wants hidden.
 func mask(s Scope, text string) string {
 	if d, ok := s.(Masker); ok {
