@@ -9,7 +9,6 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/drift"
 	"github.com/kubeop/kubeop/controllers/app/record"
-	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fingerprint"
 	"github.com/kubeop/kubeop/delivery/inventory"
@@ -86,7 +85,7 @@ func (r *releaser) compare(ctx context.Context, s *scope, request release.Reques
 	}
 	state.Found(key, words)
 	if correct && len(differences) > 0 {
-		state.Corrected(subject.Few(words), s.Now())
+		state.Corrected(step.Few(words), s.Now())
 	}
 	return nil
 }

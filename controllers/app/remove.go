@@ -17,7 +17,6 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/handover"
 	"github.com/kubeop/kubeop/controllers/app/prune"
 	"github.com/kubeop/kubeop/controllers/app/record"
-	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/finalizer"
@@ -67,7 +66,7 @@ func (r *remover) remove(ctx context.Context, s *scope) error {
 	if s.App.Spec.Type == v1alpha1.AppHelm && !going {
 		if err := r.releaser.uninstall(ctx, s); err != nil {
 			var leaving *fault.Terminating
-			return r.freeHeld(ctx, s, err, errors.As(err, &leaving) && slices.ContainsFunc(leaving.Objects, finalizer.Held))
+			return r.freeHeld(ctx, s, err, errors.As(err, &leaving) && leaving.Foreign)
 		}
 	}
 	if held, err := r.removeObjects(ctx, s, going); err != nil {
@@ -87,7 +86,7 @@ func (r *remover) freeHeld(ctx context.Context, s *scope, why error, held bool) 
 	}
 	freed, err := garbage.RemoveFinalizers(ctx, s.Client, s.inventory.Entries, s.Labels())
 	if len(freed) > 0 {
-		r.events.Eventf(s.App, nil, corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "Remove", "took finalizers: %s", finalizer.Names(freed))
+		r.events.Eventf(s.App, nil, corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "Remove", "took finalizers: %s", step.Few(freed))
 	}
 	if err != nil {
 		return step.Fail(v1alpha1.PruneFailedReason, prune.Forbidden(err, ", or take its finalizers off yourself"))
@@ -120,10 +119,10 @@ func (r *remover) removeObjects(ctx context.Context, s *scope, going bool) (held
 		return false, step.Fail(v1alpha1.PruneFailedReason, prune.Forbidden(err, ", or set deletionPolicy: Orphan in the App to let go of it"))
 	}
 	if err := prune.AwaitGone(s.Subject, v1alpha1.DeletingReason, removed.Leaving); err != nil {
-		return slices.ContainsFunc(removed.Leaving, finalizer.Held), err
+		return slices.ContainsFunc(removed.Leaving, finalizer.Terminating.Foreign), err
 	}
 	if len(removed.Wanted) > 0 {
-		return false, step.Wait(v1alpha1.DeletingReason, r.transfers.NextLook(s.Subject), "leaves %s, and waits until that is taken over", subject.Few(removed.Wanted))
+		return false, step.Wait(v1alpha1.DeletingReason, r.transfers.NextLook(s.Subject), "leaves %s, and waits until that is taken over", step.Few(removed.Wanted))
 	}
 	r.pruner.ReportKept(ctx, s.App, inventory.Join(removed.Kept, removed.Held).Entries, "are protected from deletion")
 	return false, nil

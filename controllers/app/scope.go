@@ -127,7 +127,7 @@ func (s *scope) delivery() string {
 	}
 	summary := fmt.Sprintf("Applied revision %s: %d objects, healthy", revision, len(s.inventory.Entries)-len(s.held.Objects)-s.outcome.ceded.Count)
 	if overdue := s.outcome.ceded.Overdue; len(overdue) > 0 {
-		summary += "; no longer declared and left for others: " + subject.Few(overdue)
+		summary += "; no longer declared and left for others: " + step.Few(overdue)
 	}
 	return summary + s.held.Summary(s.App, "the source")
 }

@@ -94,7 +94,7 @@ func TestHowAnUninstallEnds(t *testing.T) {
 		"another works on it":   {err: fmt.Errorf("%w: by another", fault.ErrLocked), want: "waits ReleaseLocked: the release is locked: by another, after 1s", left: true},
 		"objects are leaving":   {err: &fault.Terminating{Objects: []string{"ConfigMap/one"}}, want: "soon, after 1s", left: true},
 		"they have for long":    {err: &fault.Terminating{Objects: []string{"ConfigMap/one"}}, waited: time.Minute, want: "waits Progressing: waiting for ConfigMap/one to be gone, after 6s", left: true},
-		"a finalizer holds one": {err: &fault.Terminating{Objects: []string{held}}, waited: time.Minute, want: "waits Progressing: waiting for " + held + " to be gone; a finalizer that nobody serves any more is taken off", left: true},
+		"a finalizer holds one": {err: &fault.Terminating{Objects: []string{held}, Foreign: true}, waited: time.Minute, want: "waits Progressing: waiting for " + held + " to be gone; a finalizer that nobody serves any more is taken off", left: true},
 		"it fails":              {err: errors.New("away"), want: "failed UninstallFailed: away", left: true},
 		"claims are in the way": {
 			err: &fault.ClaimsInTheWay{Object: "StatefulSet/db", Claims: []string{"data"}}, left: true,

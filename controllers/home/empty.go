@@ -3,7 +3,7 @@ package home
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,17 +34,16 @@ func (h Home) empty(ctx context.Context, d Removal) error {
 	}.Run(ctx)
 	if len(done.Killed) > 0 {
 		h.event(corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, fmt.Sprintf(
-			"pods were deleted without waiting for them, as %s was deleted more than %s ago: %s", h.Of.GetName(), d.Grace, finalizer.Names(done.Killed)))
+			"pods were deleted without waiting for them, as %s was deleted more than %s ago: %s", h.Of.GetName(), d.Grace, step.Few(done.Killed)))
 	}
 	if len(done.Freed) > 0 {
-		h.event(corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "took finalizers: "+finalizer.Names(done.Freed))
+		h.event(corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "took finalizers: "+step.Few(done.Freed))
 	}
 	if err != nil || len(done.Left) == 0 {
 		return err
 	}
-	left := finalizer.Names(done.Left)
-	why := step.Wait(v1alpha1.DeletingReason, min(max(waited/10, time.Second), longestPause), "waits for what would hold the deletion of namespace %s: %s", h.Name, left)
-	if !forced && finalizer.Held(strings.Join(done.Left, " ")) {
+	why := step.Wait(v1alpha1.DeletingReason, min(max(waited/10, time.Second), longestPause), "waits for what would hold the deletion of namespace %s: %s", h.Name, step.Few(done.Left))
+	if !forced && slices.ContainsFunc(done.Left, finalizer.Terminating.Foreign) {
 		why = step.Add(why, finalizer.How(h.resource(), h.Of))
 	}
 	return why

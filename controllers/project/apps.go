@@ -71,7 +71,7 @@ func (r *Reconciler) killLate(ctx context.Context, s *scope) error {
 	killed, err := finalizer.Emptying{Client: deployer, Namespace: s.namespace}.KillPods(ctx)
 	if len(killed) > 0 {
 		r.Steps.Events.Eventf(s.project, nil, corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "Remove",
-			"pods were deleted without waiting for them, as the project was deleted more than %s ago: %s", namespace.MaxGracePeriod(tenant), finalizer.Names(killed))
+			"pods were deleted without waiting for them, as the project was deleted more than %s ago: %s", namespace.MaxGracePeriod(tenant), step.Few(killed))
 	}
 	return err
 }

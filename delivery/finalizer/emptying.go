@@ -3,7 +3,6 @@ package finalizer
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,8 +27,8 @@ type Emptying struct {
 
 // Emptied is what came of it.
 type Emptied struct {
-	// Left says of each object what it waits for.
-	Left []string
+	// Left are the objects that are still there.
+	Left []Terminating
 	// Killed are the pods that were ended at once, and Freed says which finalizers were taken off what.
 	Killed, Freed []string
 }
@@ -114,16 +113,12 @@ func (e Emptying) remove(ctx context.Context, kind schema.GroupVersionKind, o *m
 			return err
 		}
 	}
-	done.Left = append(done.Left, Holds(kind.Kind, o)+ending(o))
-	return nil
-}
-
-// ending says until when a pod may take to end.
-func ending(o *metav1.PartialObjectMetadata) string {
-	if o.DeletionTimestamp == nil || len(o.Finalizers) > 0 || o.DeletionGracePeriodSeconds == nil {
-		return ""
+	left := Of(kind.Kind, o)
+	if leaving && len(o.Finalizers) == 0 && o.DeletionGracePeriodSeconds != nil {
+		left.Until = o.DeletionTimestamp.Time
 	}
-	return ", which may take until " + o.DeletionTimestamp.UTC().Format(time.RFC3339) + " to end"
+	done.Left = append(done.Left, left)
+	return nil
 }
 
 func (e Emptying) delete(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata, options ...client.DeleteOption) error {

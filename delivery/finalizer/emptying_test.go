@@ -88,6 +88,7 @@ func (a *api) run(t *testing.T, e Emptying) Emptied {
 
 func TestWhatWouldHoldTheNamespaceIsDeletedAndNamed(t *testing.T) {
 	ended := leaving(pod("ended"), "example.com/x")
+	held := []Terminating{{Kind: "Pod", Name: "ended", Finalizers: []string{"example.com/x"}}}
 	elsewhere := pod("web")
 	elsewhere.Namespace = "kubeop-acme-blog"
 	for name, c := range map[string]struct {
@@ -98,22 +99,22 @@ func TestWhatWouldHoldTheNamespaceIsDeletedAndNamed(t *testing.T) {
 	}{
 		"nothing": {},
 		"a pod without finalizers": {
-			objects: []client.Object{pod("web"), elsewhere}, deletions: []string{"Pod/web"}, want: Emptied{Left: []string{"Pod/web"}},
+			objects: []client.Object{pod("web"), elsewhere}, deletions: []string{"Pod/web"}, want: Emptied{Left: []Terminating{{Kind: "Pod", Name: "web"}}},
 		},
 		"an object without finalizers goes with the namespace": {objects: []client.Object{configMap("plain")}},
 		"an object with a finalizer": {
 			objects: []client.Object{configMap("held", "example.com/x")}, deletions: []string{"ConfigMap/held"},
-			want: Emptied{Left: []string{"ConfigMap/held, which the finalizer example.com/x holds"}},
+			want: Emptied{Left: []Terminating{{Kind: "ConfigMap", Name: "held", Finalizers: []string{"example.com/x"}}}},
 		},
 		"a claim that nobody deleted is left alone": {objects: []client.Object{claim("data", claimProtection)}},
 		"a claim that is being deleted is waited for": {
-			objects: []client.Object{leaving(claim("data"), claimProtection)}, want: Emptied{Left: []string{"PersistentVolumeClaim/data, until no pod uses it"}},
+			objects: []client.Object{leaving(claim("data"), claimProtection)}, want: Emptied{Left: []Terminating{{Kind: "PersistentVolumeClaim", Name: "data", Finalizers: []string{claimProtection}}}},
 		},
 		"what is being deleted is not deleted again": {
-			objects: []client.Object{ended}, want: Emptied{Left: []string{"Pod/ended, which the finalizer example.com/x holds"}},
+			objects: []client.Object{ended}, want: Emptied{Left: held},
 		},
 		"a pod with a finalizer is not ended at once": {
-			objects: []client.Object{ended}, emptying: Emptying{Kill: true}, want: Emptied{Left: []string{"Pod/ended, which the finalizer example.com/x holds"}},
+			objects: []client.Object{ended}, emptying: Emptying{Kill: true}, want: Emptied{Left: held},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +148,7 @@ func TestPodsAreEndedAtOnceWhenTheirTimeIsOver(t *testing.T) {
 	grace := int64(600)
 	late := leaving(pod("late"))
 	late.DeletionGracePeriodSeconds = &grace
-	left := []string{"Pod/late, which may take until 2026-03-01T12:00:00Z to end"}
+	left := []Terminating{{Kind: "Pod", Name: "late", Until: deleted.Time}}
 	for name, c := range map[string]struct {
 		kill      bool
 		want      Emptied

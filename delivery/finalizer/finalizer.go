@@ -6,8 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,23 +25,46 @@ var (
 	claimKind = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
 )
 
-// Holds says what an object that is being deleted waits for, as "Kind/name, which the finalizer x holds".
-func Holds(kind string, o metav1.Object) string {
-	name := kind + "/" + o.GetName()
-	finalizers := o.GetFinalizers()
-	switch {
-	case len(finalizers) == 0:
-		return name
-	case len(finalizers) == 1 && finalizers[0] == metav1.FinalizerDeleteDependents:
-		return name + ", until what it owns is gone"
-	case len(finalizers) == 1 && finalizers[0] == claimProtection:
-		return name + ", until no pod uses it"
-	}
-	return fmt.Sprintf("%s, which the finalizer %s holds", name, strings.Join(finalizers, ", "))
+// Terminating is an object that is being deleted and still there.
+type Terminating struct {
+	Kind, Name string
+	// Finalizers hold it.
+	Finalizers []string
+	// Until is when a pod without finalizers is ended at the latest; zero for none.
+	Until time.Time
 }
 
-// Held reports whether a text of Holds tells of a finalizer that TakeOff might take off.
-func Held(text string) bool { return strings.Contains(text, ", which the finalizer ") }
+// Of is an object of the kind with the finalizers that it has.
+func Of(kind string, o metav1.Object) Terminating {
+	return Terminating{Kind: kind, Name: o.GetName(), Finalizers: o.GetFinalizers()}
+}
+
+// String says what the object waits for, as "Kind/name, which the finalizer x holds".
+func (t Terminating) String() string {
+	name := t.Kind + "/" + t.Name
+	switch {
+	case t.Foreign():
+		return fmt.Sprintf("%s, which the finalizer %s holds", name, strings.Join(t.Finalizers, ", "))
+	case len(t.Finalizers) == 0 && !t.Until.IsZero():
+		return fmt.Sprintf("%s, which may take until %s to end", name, t.Until.UTC().Format(time.RFC3339))
+	case len(t.Finalizers) == 0:
+		return name
+	case t.Finalizers[0] == claimProtection:
+		return name + ", until no pod uses it"
+	}
+	return name + ", until what it owns is gone"
+}
+
+// Foreign reports whether a finalizer holds the object that Kubernetes does not take off by itself: TakeOff may take it off.
+func (t Terminating) Foreign() bool {
+	switch len(t.Finalizers) {
+	case 0:
+		return false
+	case 1:
+		return t.Finalizers[0] != metav1.FinalizerDeleteDependents && t.Finalizers[0] != claimProtection
+	}
+	return true
+}
 
 // TakeOff takes the finalizers off exactly this object, as it was looked at, if it is being deleted, but for those of kubeop and the
 // protection of a claim that is in use. What they wait for is left undone. It says which they were, "" for none.
@@ -84,16 +107,4 @@ func How(resource string, o client.Object) string {
 	}
 	return fmt.Sprintf("a finalizer that nobody serves any more is taken off, and what it waits for left undone, when an administrator says so: kubectl annotate %s %s=%s",
 		at, v1alpha1.ForceRemovalAnnotation, o.GetName())
-}
-
-// maxNamed is how many objects a message names.
-const maxNamed = 5
-
-// Names lists texts for people, sorted.
-func Names(all []string) string {
-	all = slices.Sorted(slices.Values(all))
-	if more := len(all) - maxNamed; more > 0 {
-		all = append(all[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(all, "; ")
 }

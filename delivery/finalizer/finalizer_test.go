@@ -13,20 +13,27 @@ func TestWhatHoldsAnObjectIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		finalizers []string
 		want       string
-		held       bool
+		foreign    bool
 	}{
-		"nothing":             {nil, "ConfigMap/web", false},
-		"what it owns":        {[]string{"foregroundDeletion"}, "ConfigMap/web, until what it owns is gone", false},
-		"a pod":               {[]string{"kubernetes.io/pvc-protection"}, "ConfigMap/web, until no pod uses it", false},
-		"somebody":            {[]string{"example.com/a"}, "ConfigMap/web, which the finalizer example.com/a holds", true},
-		"somebody, and a pod": {[]string{"example.com/a", "kubernetes.io/pvc-protection"}, "ConfigMap/web, which the finalizer example.com/a, kubernetes.io/pvc-protection holds", true},
+		"nothing":              {nil, "ConfigMap/web", false},
+		"what it owns":         {[]string{"foregroundDeletion"}, "ConfigMap/web, until what it owns is gone", false},
+		"a pod":                {[]string{"kubernetes.io/pvc-protection"}, "ConfigMap/web, until no pod uses it", false},
+		"a foreign":            {[]string{"example.com/a"}, "ConfigMap/web, which the finalizer example.com/a holds", true},
+		"a foreign, and a pod": {[]string{"example.com/a", "kubernetes.io/pvc-protection"}, "ConfigMap/web, which the finalizer example.com/a, kubernetes.io/pvc-protection holds", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Holds("ConfigMap", &metav1.ObjectMeta{Name: "web", Finalizers: c.finalizers})
-			if diff := cmp.Diff(c.want, got); diff != "" || Held(got) != c.held {
-				t.Errorf("held %t, want %t (-want +got):\n%s", Held(got), c.held, diff)
+			got := Of("ConfigMap", &metav1.ObjectMeta{Name: "web", Finalizers: c.finalizers})
+			if diff := cmp.Diff(c.want, got.String()); diff != "" || got.Foreign() != c.foreign {
+				t.Errorf("foreign %t, want %t (-want +got):\n%s", got.Foreign(), c.foreign, diff)
 			}
 		})
+	}
+}
+
+func TestAPodThatEndsByItselfNamesTheTime(t *testing.T) {
+	late := Terminating{Kind: "Pod", Name: "web", Until: deleted.Time}
+	if got := late.String(); got != "Pod/web, which may take until 2026-03-01T12:00:00Z to end" || late.Foreign() {
+		t.Errorf("got %q, foreign %t", got, late.Foreign())
 	}
 }
 
@@ -51,14 +58,5 @@ func TestARemovalIsForcedByItsOwnNameAlone(t *testing.T) {
 				t.Errorf("got %t, want %t", got, c.want)
 			}
 		})
-	}
-}
-
-func TestAMessageNamesSome(t *testing.T) {
-	if got := Names([]string{"c", "a"}); got != "a; c" {
-		t.Errorf("got %q", got)
-	}
-	if got := Names([]string{"g", "f", "e", "d", "c", "b", "a"}); got != "a; b; c; d; e; and 2 more" {
-		t.Errorf("got %q", got)
 	}
 }

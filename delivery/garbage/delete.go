@@ -22,20 +22,20 @@ const maxTries = 5
 
 // remove deletes one object and says what became of it. Where the API server no longer serves the recorded version, the object may still
 // be there: it is looked for in a version that is served.
-func (r *Removal) remove(ctx context.Context, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (outcome, string, error) {
-	f, note, err := r.removeAs(ctx, id, e)
+func (r *Removal) remove(ctx context.Context, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (result, error) {
+	became, err := r.removeAs(ctx, id, e)
 	if !metadata.Unserved(err) {
-		return f, note, err
+		return became, err
 	}
 	meta.MaybeResetRESTMapper(r.Client.RESTMapper())
-	if f, note, err = r.removeAs(ctx, id, e); metadata.Unserved(err) {
+	if became, err = r.removeAs(ctx, id, e); metadata.Unserved(err) {
 		err = fmt.Errorf("the API server does not serve %s at present: %w", id.Versioned(e.Version).GroupVersion(), err)
 	}
-	return f, note, err
+	return became, err
 }
 
 // removeAs deletes one object in the version in which it seems to be served.
-func (r *Removal) removeAs(ctx context.Context, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (outcome, string, error) {
+func (r *Removal) removeAs(ctx context.Context, id inventory.ObjectID, e *v1alpha1.InventoryEntry) (result, error) {
 	kind, key := metadata.ServedAs(r.Client, id.Versioned(e.Version)), client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
 	live, known, err := r.Live(ctx, kind, key)
 	if unlisted(err) {
@@ -44,42 +44,42 @@ func (r *Removal) removeAs(ctx context.Context, id inventory.ObjectID, e *v1alph
 	blind := !known || id.IsSecret() // Of a Secret the watch knows no labels.
 	switch {
 	case err != nil:
-		return failed, "", err
+		return result{outcome: failed}, err
 	case live != nil && !blind:
 	case r.holds(e) && (!known || live != nil):
-		return held, "", nil
+		return result{outcome: held}, nil
 	default: // It may have been made a moment ago.
 		live, err = metadata.Read(ctx, r.Client, kind, key)
 	}
 	if live == nil || err != nil {
-		return gone, "", err
+		return result{outcome: gone}, err
 	}
-	f, note, err := r.settle(ctx, kind, *e, live)
+	became, err := r.settle(ctx, kind, *e, live)
 	switch {
-	case f != held:
+	case became.outcome != held:
 	case blind: // The next look need not ask again.
 		e.Policy = v1alpha1.PolicyConfirm
 	case MayOwnClaims(kind.GroupKind()) && max(inventory.KindPolicy(id), inventory.AnnotatedPolicy(live)) == "":
 		e.Policy = v1alpha1.PolicyClaims
 	}
-	return f, note, err
+	return became, err
 }
 
 // settle decides about an object and acts on it. Exactly the state that was decided about is deleted: an object that changed in between,
 // such as by another app that took it over, is decided about again.
-func (r *Removal) settle(ctx context.Context, kind schema.GroupVersionKind, e v1alpha1.InventoryEntry, live metav1.Object) (outcome, string, error) {
+func (r *Removal) settle(ctx context.Context, kind schema.GroupVersionKind, e v1alpha1.InventoryEntry, live metav1.Object) (result, error) {
 	id := inventory.ObjectID{Namespace: live.GetNamespace(), Name: live.GetName(), Group: kind.Group, Kind: kind.Kind}
 	for range maxTries {
-		f, note, err := r.decide(ctx, id, e, live)
-		if f != toDelete || err != nil {
-			return f, note, err
+		became, err := r.decide(ctx, id, e, live)
+		if became.outcome != toDelete || err != nil {
+			return became, err
 		}
-		f, note, live, err = r.execute(ctx, id, kind, live)
-		if f != toDelete || err != nil {
-			return f, note, err
+		became, live, err = r.execute(ctx, id, kind, live)
+		if became.outcome != toDelete || err != nil {
+			return became, err
 		}
 	}
-	return failed, "", errors.New("it changes all the time, so it could not be deleted")
+	return result{outcome: failed}, errors.New("it changes all the time, so it could not be deleted")
 }
 
 // unlisted reports whether a watch cannot see a kind because the API server does not list it. Each object can still be read, so that it can
@@ -95,27 +95,27 @@ var lingering = map[schema.GroupKind]bool{
 }
 
 // execute deletes an object in the state that was decided about. One that changed in between is returned in its new state, toDelete.
-func (r *Removal) execute(ctx context.Context, id inventory.ObjectID, kind schema.GroupVersionKind, was metav1.Object) (outcome, string, metav1.Object, error) {
+func (r *Removal) execute(ctx context.Context, id inventory.ObjectID, kind schema.GroupVersionKind, was metav1.Object) (result, metav1.Object, error) {
 	err := r.delete(ctx, id, kind, was)
 	switch {
 	case metadata.Missing(err):
-		return gone, "", nil, nil
+		return result{outcome: gone}, nil, nil
 	case err != nil && !apierrors.IsConflict(err):
-		return failed, "", nil, err
+		return result{outcome: failed}, nil, err
 	case err == nil && len(was.GetFinalizers()) > 0:
-		return leaving, finalizer.Holds(id.Kind, was), nil, nil
+		return terminating(id, was), nil, nil
 	case err == nil && !r.Foreground && !lingering[kind.GroupKind()]:
-		return gone, "", nil, nil // It was deleted in a version without finalizers.
+		return result{outcome: gone}, nil, nil // It was deleted in a version without finalizers.
 	}
 	deleted := err == nil
 	live, err := metadata.Read(ctx, r.Client, kind, client.ObjectKey{Namespace: id.Namespace, Name: id.Name})
 	switch {
 	case live == nil || err != nil:
-		return gone, "", nil, err
+		return result{outcome: gone}, nil, err
 	case deleted && live.GetUID() == was.GetUID():
-		return leaving, finalizer.Holds(id.Kind, live), nil, nil
+		return terminating(id, live), nil, nil
 	}
-	return toDelete, "", live, nil
+	return result{outcome: toDelete}, live, nil
 }
 
 // holds reports whether the record says that an object waits for confirmation. Its kind alone does not: annotations of the object may say that
@@ -125,29 +125,33 @@ func (r *Removal) holds(e *v1alpha1.InventoryEntry) bool {
 }
 
 // decide says what is to be done with an object in its present state.
-func (r *Removal) decide(ctx context.Context, id inventory.ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) (outcome, string, error) {
+func (r *Removal) decide(ctx context.Context, id inventory.ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) (result, error) {
 	policy := inventory.PolicyOf(id, e, live)
 	switch {
 	case !r.owns(live):
-		return gone, "", nil
+		return result{outcome: gone}, nil
 	case live.GetDeletionTimestamp() != nil:
-		return leaving, finalizer.Holds(id.Kind, live), nil
+		return terminating(id, live), nil
 	case r.Guarded && policy == v1alpha1.PolicyDisabled:
-		return kept, "", nil
+		return result{outcome: kept}, nil
 	case r.Guarded && policy == v1alpha1.PolicyConfirm && !r.Confirmed:
-		return held, "", nil
+		return result{outcome: held}, nil
 	}
 	if takes, err := r.takesData(ctx, id, live); takes || err != nil {
-		return held, "", err
+		return result{outcome: held}, err
 	}
 	if r.Wanted == nil {
-		return toDelete, "", nil
+		return result{outcome: toDelete}, nil
 	}
 	by, err := r.Wanted(ctx, id)
 	if by == "" || err != nil {
-		return toDelete, "", err
+		return result{outcome: toDelete}, err
 	}
-	return wanted, fmt.Sprintf("%s/%s for %s", id.Kind, id.Name, by), nil
+	return result{outcome: wanted, wanted: fmt.Sprintf("%s/%s for %s", id.Kind, id.Name, by)}, nil
+}
+
+func terminating(id inventory.ObjectID, o metav1.Object) result {
+	return result{outcome: leaving, terminating: finalizer.Of(id.Kind, o)}
 }
 
 func (r *Removal) owns(live metav1.Object) bool {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/metadata"
 )
@@ -39,16 +40,22 @@ type Removal struct {
 type Removed struct {
 	// Left is what remains recorded: the objects that could not be deleted, and those of the next three lists.
 	Left []v1alpha1.InventoryEntry
-	// Leaving says of each object that is being deleted what it waits for, Held are those that wait for confirmation, and Wanted names
-	// those that are left for other apps.
-	Leaving []string
+	// Leaving are the objects that are being deleted, Held are those that wait for confirmation, and Wanted names those that are left for
+	// other apps.
+	Leaving []finalizer.Terminating
 	Held    []v1alpha1.InventoryEntry
 	Wanted  []string
 	// Kept are objects that are never deleted. They are no longer recorded.
 	Kept []v1alpha1.InventoryEntry
 }
 
-// outcome is what became of one object.
+// result is what became of one object: terminating says why it is still there if it is leaving, and wanted who wants it.
+type result struct {
+	outcome
+	terminating finalizer.Terminating
+	wanted      string
+}
+
 type outcome int
 
 const (
@@ -74,34 +81,34 @@ func Remove(ctx context.Context, r Removal) (Removed, error) {
 	var removed Removed
 	var errs []error
 	for _, stage := range inventory.ReverseStages(r.Entries) {
-		outcomes, notes, failures := r.removeAll(ctx, stage)
+		results, failures := r.removeAll(ctx, stage)
 		for i, e := range stage {
-			removed.add(e, outcomes[i], notes[i])
+			removed.add(e, results[i])
 		}
 		errs = append(errs, failures...)
 	}
 	return removed, errors.Join(errs...)
 }
 
-func (r *Removed) add(e v1alpha1.InventoryEntry, became outcome, note string) {
-	switch became {
+func (r *Removed) add(e v1alpha1.InventoryEntry, became result) {
+	switch became.outcome {
 	case leaving:
-		r.Leaving = append(r.Leaving, note)
+		r.Leaving = append(r.Leaving, became.terminating)
 	case held:
 		r.Held = append(r.Held, e)
 	case wanted:
-		r.Wanted = append(r.Wanted, note)
+		r.Wanted = append(r.Wanted, became.wanted)
 	case kept:
 		r.Kept = append(r.Kept, e)
 	}
-	if became != gone && became != kept {
+	if became.outcome != gone && became.outcome != kept {
 		r.Left = append(r.Left, e)
 	}
 }
 
 // removeAll deletes the objects of one stage concurrently.
-func (r *Removal) removeAll(ctx context.Context, stage []v1alpha1.InventoryEntry) ([]outcome, []string, []error) {
-	outcomes, notes, errs := make([]outcome, len(stage)), make([]string, len(stage)), make([]error, len(stage))
+func (r *Removal) removeAll(ctx context.Context, stage []v1alpha1.InventoryEntry) ([]result, []error) {
+	results, errs := make([]result, len(stage)), make([]error, len(stage))
 	slots := make(chan struct{}, concurrency)
 	var work sync.WaitGroup
 	for i, e := range stage {
@@ -110,18 +117,18 @@ func (r *Removal) removeAll(ctx context.Context, stage []v1alpha1.InventoryEntry
 			defer func() { <-slots }()
 			id, err := inventory.ParseObjectID(e.ID)
 			if err != nil {
-				outcomes[i], errs[i] = failed, err
+				results[i].outcome, errs[i] = failed, err
 				return
 			}
-			outcomes[i], notes[i], err = r.remove(ctx, id, &stage[i])
+			results[i], err = r.remove(ctx, id, &stage[i])
 			if err != nil {
-				outcomes[i] = failed
+				results[i].outcome = failed
 			}
 			errs[i] = inventory.ErrorAbout(id, err)
 		})
 	}
 	work.Wait()
-	return outcomes, notes, errs
+	return results, errs
 }
 
 // concurrency is how many objects of one stage are deleted at once.

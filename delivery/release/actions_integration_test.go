@@ -2,7 +2,9 @@ package release
 
 import (
 	"errors"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -252,7 +254,7 @@ func TestAHeldRemovalReadsOnlyRemainingObjects(t *testing.T) {
 	for n := range 3 {
 		tm.requests.take()
 		_, err := tm.Uninstall(t.Context(), r)
-		if left := (*fault.Terminating)(nil); !errors.As(err, &left) || len(left.Objects) != 1 {
+		if left := (*fault.Terminating)(nil); !errors.As(err, &left) || len(left.Objects) != 1 || !left.Foreign {
 			t.Fatal(err)
 		}
 		if got := tm.requests.take(); n > 0 && len(got) != 1 {
@@ -266,4 +268,39 @@ func TestAHeldRemovalReadsOnlyRemainingObjects(t *testing.T) {
 	if left := tm.versions(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// TestALookThatFailsForgetsNoObject has a request for what a removal left fail: the objects are looked for again.
+func TestALookThatFailsForgetsNoObject(t *testing.T) {
+	tm := newTeam(t)
+	var down atomic.Bool
+	tm.between = func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if down.Load() && strings.Contains(r.URL.Path, "/configmaps/web") {
+				return nil, errors.New("no way there")
+			}
+			return next.RoundTrip(r)
+		})
+	}
+	tm.restart("restarted")
+	r := tm.good("blue")
+	tm.deploy(r)
+	held := tm.configMap("web")
+	held.Finalizers = []string{"example.com/hold"}
+	tm.update(held)
+	if done, err := tm.Uninstall(t.Context(), r); done || err != nil {
+		t.Fatal(done, err)
+	}
+	tm.await(r)
+	for n, fails := range []bool{false, true, false} {
+		down.Store(fails)
+		done, err := tm.Uninstall(t.Context(), r)
+		if done || err == nil || errors.As(err, new(*fault.Terminating)) == fails {
+			t.Errorf("look %d: done %t, %v", n, done, err)
+		}
+	}
+	held = tm.configMap("web")
+	held.Finalizers = nil
+	tm.update(held)
+	tm.uninstall(r)
 }

@@ -11,6 +11,7 @@ import (
 	helmtime "helm.sh/helm/v3/pkg/time"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -97,6 +98,16 @@ func (p *pass) remove(ctx context.Context, s decide.State) (done bool, err error
 	return false, err
 }
 
+// terminating returns the error for objects that are being deleted.
+func terminating(all []finalizer.Terminating) error {
+	e := &fault.Terminating{Foreign: slices.ContainsFunc(all, finalizer.Terminating.Foreign)}
+	for _, o := range all {
+		e.Objects = append(e.Objects, o.String())
+	}
+	slices.Sort(e.Objects)
+	return e
+}
+
 // checkObjectsGone returns an error while objects of the uninstalled release still exist.
 func (p *pass) checkObjectsGone(ctx context.Context, s decide.State) error {
 	last := s.Last()
@@ -116,13 +127,13 @@ func (p *pass) checkObjectsGone(ctx context.Context, s decide.State) error {
 		}
 		p.slot.Memory.leaving = leaving{version: last.Version, objects: all}
 	}
-	var holds []string
-	if p.slot.Memory.leaving.objects, holds, err = own.Remaining(p.slot.Memory.leaving.objects); err != nil {
+	left, holds, err := own.Remaining(p.slot.Memory.leaving.objects)
+	if err != nil {
 		return err
 	}
+	p.slot.Memory.leaving.objects = left
 	if len(holds) > 0 {
-		slices.Sort(holds)
-		return &fault.Terminating{Objects: holds}
+		return terminating(holds)
 	}
 	p.slot.Memory.gone, p.slot.Memory.leaving = last.Number, leaving{}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/backoff"
 )
@@ -134,7 +135,7 @@ func TestAPassComparesFew(t *testing.T) {
 		{0, "and 40 objects more", ""},
 	} {
 		asked, message, again := w.pass()
-		first := subject.Few(w.a.Of(w.app).found[:5])
+		first := step.Few(w.a.Of(w.app).found[:5])
 		if asked != want.asked || message != first+"; "+want.more+want.still || (again != 0) != (want.still != "") {
 			t.Errorf("pass %d asks %d times, looks again after %s and says %s", i, asked, again, message)
 		}

@@ -102,7 +102,7 @@ func (d *State) Report(s *subject.Subject) Report {
 
 // words say how objects differ, and of how many that is not known.
 func (d *State) words() string {
-	words := subject.Few(slices.Concat(d.found, d.unclear))
+	words := step.Few(slices.Concat(d.found, d.unclear))
 	if d.uncompared == 0 {
 		return words
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/metadata"
@@ -93,11 +94,11 @@ func (p *Pruner) removeConfirmed(ctx context.Context, s *subject.Subject, revisi
 func (p *Pruner) Forget(app *v1alpha1.App) { p.held.Forget(app) }
 
 // AwaitGone waits for objects that are being deleted. The watch wakes the App when one of them is gone.
-func AwaitGone(s *subject.Subject, reason string, objects []string) error {
+func AwaitGone(s *subject.Subject, reason string, objects []finalizer.Terminating) error {
 	if len(objects) == 0 {
 		return nil
 	}
-	return step.Wait(reason, step.NextLook(s.Waited("gone: "+objects[0])), "waits for %s to be gone", subject.Few(objects))
+	return step.Wait(reason, step.NextLook(s.Waited("gone: "+objects[0].String())), "waits for %s to be gone", step.Few(objects))
 }
 
 // ReportKept reports once that objects were let go of.

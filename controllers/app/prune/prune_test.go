@@ -24,6 +24,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/finalizer"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/own"
 )
@@ -375,8 +376,8 @@ func TestAwaitGoneNamesWhatIsBeingDeleted(t *testing.T) {
 	if err := AwaitGone(s, v1alpha1.ProgressingReason, nil); err != nil {
 		t.Errorf("it waits for nothing: %v", err)
 	}
-	err := AwaitGone(s, v1alpha1.ProgressingReason, []string{"a", "b"})
-	if !step.Waits(err) || err.Error() != "waits for a; b to be gone" {
+	err := AwaitGone(s, v1alpha1.ProgressingReason, []finalizer.Terminating{{Kind: "Pod", Name: "a"}, {Kind: "Job", Name: "b"}})
+	if !step.Waits(err) || err.Error() != "waits for Pod/a; Job/b to be gone" {
 		t.Errorf("error %v", err)
 	}
 }

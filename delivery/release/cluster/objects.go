@@ -67,7 +67,7 @@ func (o Objects) Remove(u *unstructured.Unstructured) error {
 
 // Remaining returns those of the objects that are still there, except those that have a resource policy, and claims that hold data,
 // which no action deletes; and of each what holds it.
-func (o Objects) Remaining(all []*unstructured.Unstructured) (left []*unstructured.Unstructured, holds []string, err error) {
+func (o Objects) Remaining(all []*unstructured.Unstructured) (left []*unstructured.Unstructured, holds []finalizer.Terminating, err error) {
 	for _, u := range all {
 		info, err := o.live(u)
 		if err != nil {
@@ -80,7 +80,7 @@ func (o Objects) Remaining(all []*unstructured.Unstructured) (left []*unstructur
 			if err != nil {
 				return nil, nil, fmt.Errorf("looking for %s/%s: %w", u.GetKind(), u.GetName(), err)
 			}
-			left, holds = append(left, u), append(holds, finalizer.Holds(u.GetKind(), live))
+			left, holds = append(left, u), append(holds, finalizer.Of(u.GetKind(), live))
 		}
 	}
 	return left, holds, nil

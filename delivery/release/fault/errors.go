@@ -44,8 +44,10 @@ func (e *NotAllowed) Unwrap() error { return e.Err }
 
 // Terminating says that objects of an uninstalled release are still there.
 type Terminating struct {
-	// Objects as "Kind/name", sorted, with the finalizers that hold them.
+	// Objects as "Kind/name", sorted, with the finalizers that hold them: for the message only.
 	Objects []string
+	// Foreign: one is held by a finalizer that Kubernetes does not take off by itself.
+	Foreign bool
 }
 
 func (e *Terminating) Error() string {
