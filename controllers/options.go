@@ -30,7 +30,7 @@ type Options struct {
 	// Concurrency is how many objects of each kind are reconciled at once for one tenant, and half of how many are for all; HelmWorkers
 	// how many Helm actions run at once.
 	Concurrency, HelmWorkers int
-	// TenantLimits are those of tenants whose Tenant does not set them.
+	// TenantLimits are the limits of tenants without limits of their own.
 	TenantLimits v1alpha1.TenantLimits
 	// IngressNamespace is the namespace of the ingress controller, which may reach every project's pods; "" lets none in.
 	IngressNamespace string
@@ -41,7 +41,7 @@ type Options struct {
 	FlowControl bool
 	// DigestKey seals the digests in statuses; with nil they are written unsealed.
 	DigestKey *digestkey.Key
-	// Platform is where the platform repository is; without a URL whoever applies the Repository named platform decides.
+	// Platform is the URL of the platform repository; without a URL, the person who applies the Repository named platform decides.
 	Platform repository.Platform
 }
 
@@ -82,7 +82,7 @@ type Network struct {
 	OwnService string
 	// FluxArtifactHosts are the hosts of artifacts of Flux's sources, see artifact.Store.
 	FluxArtifactHosts []string
-	// PlainRegistries are the registries, as host or host:port, that image policies ask without TLS.
+	// PlainRegistries are the registries, as host or host:port, that image policies contact without TLS.
 	PlainRegistries []string
 }
 

@@ -42,8 +42,8 @@ func newQueues(o Options) *queues {
 // many are left for the others.
 const headroom = 2
 
-// burst is how many objects of a tenant are looked at in a row: most are made from the same commit, and its files are at hand for a
-// moment after they were read for the first of them. A restart with 1,000 repositories takes twice as long without.
+// burst is how many objects of one tenant are reconciled in a row: most are made from the same commit, and its files stay cached for a
+// short time. Without it a restart with 1,000 repositories takes twice as long.
 const burst = 10
 
 // options have a controller's objects wait in a queue that tenants share.
@@ -79,7 +79,7 @@ func (q *queues) wake(controller string, key types.NamespacedName) {
 	}
 }
 
-// tenantOf is the tenant in whose turn an object in a tenant's namespace is looked at. A namespace of no tenant, or not known yet, is by itself.
+// tenantOf returns the tenant that an object in a tenant's namespace counts for. A namespace without a known tenant counts by itself.
 func (c *cluster) tenantOf(r reconcile.Request) string {
 	if tenant := c.watch.TenantOf(r.Namespace); tenant != "" {
 		return tenant
@@ -130,7 +130,7 @@ func followTenants(ctx context.Context, objects cache.Cache, is func(*v1alpha1.T
 	return err
 }
 
-// held is a work queue that hands nothing out before a channel is closed, which happens at the operator's end at the latest.
+// held is a work queue that returns nothing before a channel is closed, which happens at the operator's end at the latest.
 type held struct {
 	*fair.WorkQueue[reconcile.Request]
 	until <-chan struct{}

@@ -107,7 +107,7 @@ func (s *shared) forget(namespace string) {
 	s.durations.DeleteDuration(corev1.ObjectReference{Kind: v1alpha1.AppKind, Namespace: namespace})
 }
 
-// afterRefresh are the functions that are called when the API server was asked anew what it serves.
+// afterRefresh are the functions to call after discovery was refreshed.
 type afterRefresh struct {
 	mu    sync.Mutex
 	calls []func()
@@ -128,7 +128,7 @@ func (a *afterRefresh) callAll() {
 	}
 }
 
-// refresh has asked anew what the API server serves.
+// refresh refreshes discovery.
 func (s *shared) refresh(ctx context.Context) {
 	s.mapper.Reset()
 	s.releases.Refresh()
@@ -151,12 +151,12 @@ func (s *shared) sweep(ctx context.Context) error {
 	return nil
 }
 
-// keepDigestKey has the key of digests stay as it is in its Secret.
+// keepDigestKey restores the key of digests in its Secret when someone changes it.
 func (s *shared) keepDigestKey(ctx context.Context) error {
 	return s.DigestKey.Keep(ctx, s.secrets, s.mgr.GetLogger())
 }
 
-// keepPlatform has the platform repository stay as it is configured.
+// keepPlatform restores the platform repository as it is configured.
 func (s *shared) keepPlatform(ctx context.Context) error {
 	return s.Platform.Keep(ctx, s.mgr.GetClient(), s.mgr.GetCache())
 }

@@ -99,8 +99,8 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 	return func(bytes int64) error { return a.tenants.Rendered.Admit(tenant, app, bytes, limit) }
 }
 
-// allowance changes when the tenant's limits change or when room was freed after a refusal. It is part of the trial's digest. It is empty for
-// the usual limits and an App that was not refused.
+// allowance changes when the tenant's limits change, or when space became free after a refusal. It is part of the trial's digest. It is
+// empty for the usual limits and an App that was not refused.
 func (a *admitter) allowance(s *scope) string {
 	_, woken := a.tenants.Rendered.Asked(s.Key())
 	usual := &a.tenants.Limits

@@ -57,7 +57,7 @@ func (a *applier) apply(ctx context.Context, s *scope) error {
 		s.unhealthySince, s.outcome.wrote = nil, true
 		s.writes.Add(result.Entries, result.Written, s.Now())
 	}
-	// Two Apps that each want what the other has both have to let go first, and what goes gives the quota room.
+	// If two Apps each want an object of the other, both have to give up theirs first; and pruning frees quota.
 	if err != nil && !apply.Only(err, apply.ErrContested, apply.ErrQuota) {
 		return a.notApplied(s, err)
 	}

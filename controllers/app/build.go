@@ -63,7 +63,7 @@ func (r *renderer) buildRaw(ctx context.Context, s *scope) ([]*unstructured.Unst
 	return r.build(ctx, s, from, identity, raw.Decryption)
 }
 
-// inputOf tells a build from one that may come to something else, but for its files. It holds no secret, but their digest.
+// inputOf identifies everything that a build depends on except its files. It contains only the digest of secrets.
 func inputOf(app *v1alpha1.App, from *build.Source) (string, error) {
 	var variables []any
 	for _, v := range from.Variables {
@@ -77,8 +77,8 @@ func inputOf(app *v1alpha1.App, from *build.Source) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// build has objects made of a source, whose files the identity tells from others. It is an error of package step where that lasts: the App is
-// woken when it has ended.
+// build builds the objects of a source; identity identifies the source's files. While the build runs, it returns an error of package step,
+// and the App is woken when the build has ended.
 func (r *renderer) build(ctx context.Context, s *scope, from build.Source, identity string, decryption *v1alpha1.Decryption) ([]*unstructured.Unstructured, error) {
 	var err error
 	if from.Keys, err = r.keys(ctx, s, decryption); err != nil {

@@ -78,8 +78,8 @@ func (r *Reconciler) withoutInventory(ctx context.Context, s *scope, unknown err
 	return r.steps.Run(ctx, s.App, s, step.Of(v1alpha1.AppliedCondition, s, fail))
 }
 
-// finalize runs remove and drops the finalizer. A suspended App drops it without running remove, and so does one whose deletion was meant
-// for something else, see step.Cause.
+// finalize runs remove and drops the finalizer. It drops it without running remove if the App is suspended or its deletion was meant for
+// another object, see step.Cause.
 func (r *Reconciler) finalize(ctx context.Context, s *scope, remove step.Step) (ctrl.Result, error) {
 	result, err := r.steps.Finalize(ctx, s.App, s, remove)
 	if err == nil && !controllerutil.ContainsFinalizer(s.App, v1alpha1.Finalizer) {
@@ -143,7 +143,7 @@ type act struct {
 	do        func(context.Context, *scope) error
 }
 
-// applicable returns the steps that apply to the App. Of an App whose source is not at hand, only the health is checked.
+// applicable returns the steps that apply to the App. If the App's source is not available, only the health is checked.
 func (s *scope) applicable(acts ...act) []step.Step {
 	var steps []step.Step
 	last := len(acts) - 1

@@ -128,8 +128,7 @@ func afterDeletion(spec *v1alpha1.AppSpec) string {
 	return ", and is put back"
 }
 
-// actionOf returns how the deployed revision was made. Where the engine was not called, because the chart is not at hand, the status
-// tells.
+// actionOf returns how the deployed revision was made. If the engine was not called, because the chart is not available, the status has it.
 func actionOf(s *scope) *v1alpha1.HelmAction {
 	spec := s.App.Spec.Helm
 	installed := s.recordedRevision().revision <= 1

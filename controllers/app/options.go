@@ -42,7 +42,7 @@ type Options struct {
 	Steps   *step.Runner
 	// Clock is what all waiting goes by.
 	Clock clock.PassiveClock
-	// Seal has digests reported so that nobody can tell by them what they are of; it is that of the engines, too.
+	// Seal replaces the digests that are reported, so that readers cannot find out the content by trying guesses. The engines use it, too.
 	Seal digest.Seal
 }
 
@@ -74,7 +74,7 @@ type Engines struct {
 
 // Tenants are what tenants may have, and what they use.
 type Tenants struct {
-	// Limits are those of tenants whose Tenant sets none.
+	// Limits are the limits of tenants without limits of their own.
 	Limits budget.Limits
 	// Weight returns how many turns a tenant has for one of another's where builds wait; nil: one.
 	Weight func(tenant string) int

@@ -25,7 +25,7 @@ import (
 type releaseFacts struct {
 	// outcome is what the engine found, nil before it was called.
 	outcome *release.Outcome
-	// accepted: what the annotations forceAt and resetAt ask for has begun.
+	// accepted: the action that the annotations forceAt and resetAt request has begun.
 	accepted bool
 	// notes are the conditions Remediated and TestSuccess.
 	notes []step.Note
@@ -42,11 +42,11 @@ type releaseMemory struct {
 	name     string
 	deployed deployed
 	entries  []v1alpha1.InventoryEntry
-	// ended is the action whose reason was last sent as an event.
+	// ended is the action about which the last event was sent.
 	ended time.Time
 }
 
-// deployed is a deployed revision of a release, told from one of the same number after another installation by its content.
+// deployed is a deployed revision of a release. Its content distinguishes it from a revision of the same number after another installation.
 type deployed struct {
 	revision int
 	content  string
@@ -67,7 +67,7 @@ func (m *releaseMemory) reported(app *v1alpha1.App) {
 
 func releaseName(app *v1alpha1.App) string { return cmp.Or(app.Spec.Helm.ReleaseName, app.Name) }
 
-// recordedRevision is the revision of the release whose objects are recorded.
+// recordedRevision returns the revision of the release to which the recorded objects belong.
 func (s *scope) recordedRevision() deployed {
 	if m := s.release.memory; m.of(s.App) {
 		return m.deployed
@@ -193,7 +193,7 @@ func (f *releaseFacts) provenBefore(status *v1alpha1.AppStatus, d deployed) bool
 	return was != nil && was.Proven && f.deployedOf(was) == d
 }
 
-// sealedHistory is a recorded history whose digests are sealed.
+// sealedHistory returns a recorded history with sealed digests.
 func sealedHistory(recorded []v1alpha1.ReleaseSnapshot, seal digest.Seal) []v1alpha1.ReleaseSnapshot {
 	sealed := slices.Clone(recorded)
 	for i := range sealed {

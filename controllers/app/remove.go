@@ -75,8 +75,8 @@ func (r *remover) remove(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// freeHeld returns why the removal waits. Where a foreign finalizer holds an object, it says how to end that or, where administrators said so, ends
-// it. Whether one does is decided by all objects, and not by the few that a message names.
+// freeHeld returns why the removal waits. If a foreign finalizer holds an object, the error explains how to end that; if administrators
+// allowed it, freeHeld removes the finalizer. It looks at all objects, not only at the few that the message names.
 func (r *remover) freeHeld(ctx context.Context, s *scope, why error, held bool) error {
 	switch {
 	case !step.Waits(why) || !held:

@@ -28,7 +28,7 @@ type scope struct {
 	*subject.Subject
 	// found is what the source was found to be.
 	found source.Found
-	// objects and values are set by render; values only for a Helm App, whose objects are in the inventory.
+	// objects and values are set by render. values is set only for a Helm App; its objects are in the inventory.
 	objects []*unstructured.Unstructured
 	values  map[string]any
 	// deliveredBytes is the size of what the App delivers, as far as this process counted it.
@@ -179,8 +179,8 @@ func (s *scope) hookRevision() hook.Revision {
 	return revision
 }
 
-// unhealthyFrom is since when the App is not healthy: what the status says, else since this look began. A time in the future is of a process
-// whose clock was set back since; its deadline would be hours away.
+// unhealthyFrom returns since when the App is not healthy: from the status, or the beginning of this check. A time in the future was
+// written before the clock was set back; with it the deadline would be hours away.
 func (s *scope) unhealthyFrom(began, now time.Time) time.Time {
 	if s.unhealthySince == nil || s.unhealthySince.After(now) {
 		s.unhealthySince = &metav1.Time{Time: began}

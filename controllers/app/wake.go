@@ -163,7 +163,7 @@ func (w *wakes) ofTenant(ctx context.Context, tenant client.Object) (requests []
 	return requests
 }
 
-// limitsChanged lets a Tenant through whose Apps may hold more, or less, than before.
+// limitsChanged passes Tenants on that changed how much their Apps may hold.
 var limitsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// event emits an event of the object and of the namespace: the one may be gone a moment later, and its events with it.
+// event sends an event about the object and one about the namespace, because the namespace and its events may be deleted soon.
 func (h Home) event(kind, reason, message string) {
 	h.Steps.Events.Eventf(h.Of, nil, kind, reason, "Reconcile", "%s", message)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.Name}}

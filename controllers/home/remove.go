@@ -19,7 +19,7 @@ import (
 
 // Removal says how a home is removed.
 type Removal struct {
-	// Policy Orphan leaves everything as it is.
+	// Policy Orphan keeps everything.
 	Policy v1alpha1.DeletionPolicy
 	// Claims says which claims may go.
 	Claims pvc.Terms

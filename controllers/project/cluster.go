@@ -97,7 +97,7 @@ func roleOf(s *scope, rules ...*rule) *rbac.ClusterRoleApplyConfiguration {
 // notGranted reports whether the API server refused rights: those that the operator lacks, or that a policy forbids.
 func notGranted(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-// grantable returns the rules that the API server lets the operator hand out, asked for each without doing it.
+// grantable returns the rules that the API server allows the operator to grant. It tests each with a dry-run.
 func (r *Reconciler) grantable(ctx context.Context, s *scope, rules []*rule) ([]*rule, error) {
 	var granted []*rule
 	for _, each := range rules {

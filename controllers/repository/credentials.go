@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// credentials read the Secrets that repositories name: each once a version, as its metadata tells, and all at once when many are
-// wanted in a moment, as after a start. A thousand repositories would else ask the API server a thousand times an interval.
+// credentials reads the Secrets that repositories name: each version once, and all with one request when many are wanted at the same time,
+// as after a start. Otherwise a thousand repositories would send a thousand requests per interval.
 type credentials struct {
 	// Reader reads past the cache.
 	client.Reader
@@ -31,7 +31,7 @@ type credentials struct {
 	listing sync.Mutex
 }
 
-// burst is how many Secrets are read one by one within a second; page is how many are asked for at once.
+// burst is how many Secrets are read one by one within a second; page is how many are listed with one request.
 const (
 	burst = 8
 	page  = 500

@@ -54,8 +54,7 @@ func (r *Reconciler) compare(ctx context.Context, s *scope, n tree.Node) (client
 	return o, other, err
 }
 
-// keepRevision leaves the revision of an app whose folder did not change as it was, so that a commit writes only the apps
-// it is about.
+// keepRevision keeps the revision of an app if its folder did not change, so that a commit writes only the apps that it changes.
 func keepRevision(o, live client.Object) {
 	was := live.GetAnnotations()[v1alpha1.RevisionAnnotation]
 	annotations := o.GetAnnotations()

@@ -24,9 +24,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 )
 
-// reportAfter is how long a fetch may be under way before the status says so, and reportAppliedAfter how long where a commit is applied
-// already: after a start all repositories ask at once. lastLook is when one that takes longer is looked at again, though it wakes
-// the repository when it ends.
+// reportAfter is how long a fetch may take before the status reports it, and reportAppliedAfter the same if a commit is already applied,
+// because after a start all repositories are fetched at once. lastLook is the time after which a repository with a longer fetch is
+// reconciled again, although the end of the fetch wakes it.
 const (
 	reportAfter        = 2 * time.Second
 	reportAppliedAfter = 30 * time.Second
@@ -41,9 +41,9 @@ func unreportedFor(repository *v1alpha1.Repository) time.Duration {
 	return reportAfter
 }
 
-// Remotes have remotes asked, and remember what they answered.
+// Remotes fetches the remotes of Repositories, and caches what they answered.
 type Remotes struct {
-	// Commits are what the remote of a Repository answered, until the interval is over, a push is reported, or a fetch is asked for.
+	// Commits are the answers of the remote of a Repository, until the interval is over, a push is reported, or a fetch is requested.
 	Commits *cache.Answers[git.Commit]
 	// Older are folders of apps that the newest commit does not hold, got from the commit the app was declared with.
 	Older *cache.Answers[*folder.Folder]
@@ -51,14 +51,14 @@ type Remotes struct {
 	clock clock.PassiveClock
 }
 
-// NewRemotes returns Remotes that are asked by the pool.
+// NewRemotes returns Remotes that fetch through the pool.
 func NewRemotes(p *pool.Pool, c clock.PassiveClock) *Remotes {
 	return &Remotes{Commits: cache.NewRecent[git.Commit](p, c), Older: cache.NewRecent[*folder.Folder](p, c), clock: c}
 }
 
-// fetch brings the newest commit of the ref into the local object store. The remote is asked when the interval is over, the spec or
-// a Secret changed, or a push or a person asked for it; not each time a watch wakes the repository, which a fetch does that has
-// ended. While the remote fails, the repository goes on with the commit it has.
+// fetch fetches the newest commit of the ref into the local object store. It contacts the remote when the interval is over, the spec or a
+// Secret changed, or a push or a person requested it; not each time a watch or the end of a fetch wakes the repository. While the remote
+// fails, the repository goes on with the commit that it has.
 func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	query := r.query(s.repository)
 	commit, err := r.Commits.Get(query, func() (cache.Fetcher[git.Commit], error) {
@@ -105,8 +105,8 @@ func (s *scope) unanswered() error {
 	return step.Wait(v1alpha1.ProgressingReason, lastLook, "fetching %s: it has not answered yet", transport.SafeURL(s.repository.Spec.URL))
 }
 
-// withoutRemote ends the step of a remote that cannot be asked. What is applied goes on to be looked after as far as it is known, and
-// the conditions about it stay.
+// withoutRemote ends the step when the remote cannot be reached. The applied commit is still reconciled as far as it is known, and its
+// conditions stay.
 func (s *scope) withoutRemote(err error) error {
 	status := &s.repository.Status
 	if status.LastAppliedRevision != "" {
@@ -136,7 +136,7 @@ func withCommit(do func(context.Context, *scope) error) func(context.Context, *s
 	}
 }
 
-// ask is the question to the remote.
+// query returns the query to the remote.
 func (r *Reconciler) query(repository *v1alpha1.Repository) cache.Query {
 	versions := r.secretVersions(repository)
 	query := cache.Query{

@@ -23,9 +23,9 @@ import (
 // errUnfetched means that the repository was never fetched, so it holds no folder yet.
 var errUnfetched = errors.New("not fetched yet")
 
-// Folder returns the folder of an app, as its repository held it in the commit that last changed it. An error says how
-// the step of the app ends: it waits for the repository's first fetch, and for anything else tries again with backoff. While the
-// remote is asked it is *cache.Unanswered, and the app is woken by the answer.
+// Folder returns the folder of an app, as of the commit that last changed it. The error is the outcome of the app's step: it waits for the
+// repository's first fetch, and retries with backoff after any other error. While the remote is being fetched, the error is
+// *cache.Unanswered, and the app is woken at the end.
 func (r *Reconciler) Folder(ctx context.Context, app *v1alpha1.App) (*folder.Folder, error) {
 	folder, err := r.folder(ctx, app)
 	switch {
@@ -69,9 +69,9 @@ func (r *Reconciler) folder(ctx context.Context, app *v1alpha1.App) (*folder.Fol
 	return r.olderFolder(ctx, repository, app, tenant)
 }
 
-// olderFolder returns a folder that the last fetch did not bring: the operator started a moment ago, its store is new, or
-// the newest commit holds another folder, one that is wrong and held back. The commit that the app was declared with
-// still holds its own. A failure is remembered, because every event of the app would ask the remote again.
+// olderFolder returns a folder that is not in the newest fetched commit: the operator has just started with an empty store, or the newest
+// commit has an invalid version of the folder. The commit with which the app was declared still has it. A failure is cached, because
+// otherwise every event of the app would cause a fetch.
 func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repository, app *v1alpha1.App, tenant string) (*folder.Folder, error) {
 	digest := app.Annotations[v1alpha1.TreeAnnotation]
 	_, commit, _ := strings.Cut(app.Annotations[v1alpha1.RevisionAnnotation], "sha1:")

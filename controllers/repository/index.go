@@ -16,7 +16,7 @@ const (
 	bySecret     = "secret"
 )
 
-// index has the cache find what is asked for here without looking at everything else.
+// index adds the indexes for the queries of this package to the cache.
 func index(ctx context.Context, indexer client.FieldIndexer) error {
 	secrets := func(o client.Object) []string { return secretsOf(o.(*v1alpha1.Repository)) }
 	if err := indexer.IndexField(ctx, &v1alpha1.Repository{}, bySecret, secrets); err != nil {

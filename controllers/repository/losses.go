@@ -19,14 +19,14 @@ import (
 // fewNamespaces is up to how many namespaces are looked into one by one; beyond that, one look is at all of them.
 const fewNamespaces = 10
 
-// losses counts what hangs below the objects that left the tree, from what is in the cluster now, past any cache: the data
-// of a claim that was made a moment ago counts, too. Apps counts the apps of each tenant concerned.
+// losses counts what belongs to the objects that left the tree, from the API server and not from a cache, so that it counts the data of a
+// claim created just now. Apps counts the apps of each tenant concerned.
 func (r *Reconciler) losses(ctx context.Context, lost map[identity.Ref]client.Object) (losses []plan.Loss, apps map[string]int, err error) {
 	b := below{r: r, claims: map[string][]corev1.PersistentVolumeClaim{}, pods: map[string]int{}}
 	apps = map[string]int{}
 	for ref, o := range lost {
 		loss := plan.Loss{Ref: ref, UID: string(o.GetUID())}
-		if lost[ref.Parent()] == nil && lost[ref.Parent().Parent()] == nil { // Else that is asked for what is below it.
+		if lost[ref.Parent()] == nil && lost[ref.Parent().Parent()] == nil { // Otherwise its parent's check includes it.
 			if loss.Namespaces, err = b.namespaces(ctx, ref); err != nil {
 				return nil, nil, err
 			}

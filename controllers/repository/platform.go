@@ -29,8 +29,8 @@ type Platform struct {
 // retryDeclaring is the pause after the platform repository could not be declared.
 const retryDeclaring = 5 * time.Second
 
-// Keep declares the Repository named platform and does so again whenever it is deleted or changed, until the context
-// ends. Without a URL it does nothing: whoever applies that Repository decides.
+// Keep applies the Repository named platform, and applies it again whenever it is deleted or changed, until the context ends. Without a URL
+// it does nothing: the person who applies that Repository decides.
 func (p Platform) Keep(ctx context.Context, c client.Client, objects cache.Informers) error {
 	if p.URL == "" {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// checkProblems says whether the commit is in the cluster as a whole: it stops at deletions that wait for a confirmation, and at files
-// that are wrong, whose objects stay as they last were.
+// checkProblems reports whether the commit is completely applied. It stops at deletions that wait for confirmation, and at invalid files;
+// the objects of these keep their last good state.
 func (r *Reconciler) checkProblems(_ context.Context, s *scope) error {
 	if n := len(s.verdict.Held); n > 0 {
 		return step.Stop(v1alpha1.DeletionsHeldReason, fmt.Errorf(

@@ -29,15 +29,15 @@ type progress struct {
 	foreign bool
 	// weighed is the last verdict that deleted nothing.
 	weighed weighed
-	// announced is the commit of which the status said that it is read.
+	// announced is the commit that the status last reported as being read.
 	announced string
-	// reported is when the status last said how far it came.
+	// reported is when the status last reported the progress.
 	reported time.Time
 	// refused are the problems that the API server found in objects that are sound by themselves.
 	refused map[identity.Ref]tree.Problem
 	// over are the objects that limits of their tenants hold back.
 	over over
-	// applied are what was applied a moment ago, which the cache may not show yet.
+	// applied are the objects applied just now, which the cache may not show yet.
 	applied map[identity.Ref]applied
 }
 

@@ -29,8 +29,8 @@ func secretsOf(repository *v1alpha1.Repository) []string {
 	return names
 }
 
-// secretVersions tell the Secrets of a repository from what they were. One that cannot be looked up has none: the fetch, which reads
-// it, says why.
+// secretVersions returns the versions of a repository's Secrets, to notice changes. A Secret that cannot be read has no version; the fetch
+// reads it, too, and reports the error.
 func (r *Reconciler) secretVersions(repository *v1alpha1.Repository) (versions string) {
 	for _, name := range secretsOf(repository) {
 		secret := secretMetadata()
@@ -66,7 +66,7 @@ func (r *Reconciler) naming(ctx context.Context, secret *metav1.PartialObjectMet
 	r.credentials.drop(secret.Name)
 	of := &v1alpha1.RepositoryList{}
 	if secret.Namespace != r.Namespace || r.Client.List(ctx, of, client.MatchingFields{bySecret: secret.Name}, client.UnsafeDisableDeepCopy) != nil {
-		return nil // They ask when their interval is over.
+		return nil // They are fetched when their interval is over.
 	}
 	var requests []reconcile.Request
 	for i := range of.Items {

@@ -68,7 +68,7 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 // retrySync is when a sync that did not succeed is tried again though Ready reports something else, which only people can help.
 const retrySync = 10 * time.Second
 
-// joined returns how a sync ended whose two parts may both have ended in an error: beside a failure a wait does not count.
+// joined joins the errors of a sync's two parts. A wait does not count beside a failure.
 func joined(failed, collected error) error {
 	switch {
 	case failed == nil:
@@ -208,7 +208,7 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 		case !there:
 			p.left(ref)
 			continue
-		case !node.Declared(): // An object whose folder is wrong stays as it is.
+		case !node.Declared(): // An object with an invalid folder is not changed.
 			p.done(ref)
 			continue
 		}

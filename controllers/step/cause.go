@@ -11,20 +11,20 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// heldPause is how long an object whose deletion is held is left alone.
+// heldPause is the pause before an object with a held deletion is reconciled again.
 const heldPause = 10 * time.Second
 
 // Cause says whether a deletion was meant for the object. The zero value says that it was: what it made may be removed.
 type Cause struct {
 	// Other is what the object is deleted for instead, such as the deletion of its definition; nothing it made is removed then.
 	Other string
-	// Hold has the object stay, too, until it is asked about again. Without it the object is let go.
+	// Hold keeps the object until Cause is called again. Without it the finalizer is removed.
 	Hold bool
 }
 
-// leaveRunning handles an object whose deletion is not to remove what it made, and reports whether it did. It asks past any cache, before
-// the first step of a Finalize, and once for each object: a deletion that was meant for it stays so. It asks nothing about one that is
-// suspended.
+// leaveRunning handles a deletion that must not remove what the object made, and reports whether it did. It reads from the API server and
+// not from a cache, before the first step of a Finalize, and once per object, because the result for an object that was meant stays valid.
+// It skips suspended objects.
 func (r *Runner) leaveRunning(ctx context.Context, obj Object) (left bool, result ctrl.Result, err error) {
 	cause := Cause{Other: "it was suspended when it was deleted"}
 	if !obj.GetSchedule().Suspend {

@@ -38,9 +38,8 @@ func Wait(reason string, after time.Duration, format string, args ...any) error 
 	return &verdict{kind: waiting, reason: reason, after: after, err: fmt.Errorf(format, args...)}
 }
 
-// Soon ends a step whose work has begun and is expected to end in a moment: nothing is reported yet, the status stays as it
-// is, and the object is looked at again after the given time, or sooner when a watch reports a change. It spares the API
-// server a status that the next one replaces at once.
+// Soon ends a step with work that has begun and will end shortly. Nothing is reported yet, the status stays, and the object is reconciled
+// again after the given time, or sooner when a watch reports a change. That saves a status write that the next one would replace at once.
 func Soon(after time.Duration) error {
 	return &verdict{kind: quiet, after: after, err: errors.New("under way")}
 }
@@ -81,11 +80,11 @@ func Add(err error, words string) error {
 	return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: fmt.Errorf("%w; %s", err, words), goesOn: v.goesOn, stands: v.stands}
 }
 
-// Skip leaves a step out: its condition stays as it is, and the later steps run.
+// Skip leaves a step out: its condition stays, and the later steps run.
 func Skip() error { return &verdict{kind: skipped, err: errors.New("left out"), goesOn: true} }
 
-// Refused ends a step whose apply failed with err, which may join several errors. It returns Stop if only people can help: each error says
-// that the API server finds the object invalid, or is foreign, which says that an object not of kubeop has its name. Otherwise it returns
+// Refused ends a step when applying failed with err, which may join several errors. It returns Stop if only people can help, that is if
+// each error is a rejection of the object as invalid, or is foreign: an object that is not kubeop's has its name. Otherwise it returns
 // Fail; nil for nil.
 func Refused(reason string, err, foreign error) error {
 	if err == nil {

@@ -28,25 +28,25 @@ type Runner struct {
 	// Durations records how long each Run took; nil for not at all.
 	Durations *metrics.Recorder
 	Clock     clock.PassiveClock
-	// Cause is asked, before a Finalize removes anything, whether the deletion was meant for the object; nil for always. It
-	// must not read from a cache.
+	// Cause is called before a Finalize removes anything, and reports whether the deletion was meant for the object; nil: always. It must
+	// not read from a cache.
 	Cause func(ctx context.Context, obj Object) (Cause, error)
 	// Wake has the object of a key looked at: it is called when a watch that a step needed knows what there is. Nil: the object is
 	// only looked at again after a while.
 	Wake func(key client.ObjectKey)
 
-	// failing holds the UIDs of objects whose last event reported a failure.
+	// failing holds the UIDs of objects about which the last event reported a failure.
 	failing sync.Map
-	// meant holds the UIDs of objects whose deletion was meant for them, so Cause is not called again.
+	// meant holds the UIDs of objects with a deletion that was meant for them, so Cause is not called again.
 	meant sync.Map
-	// held holds the UIDs of objects whose held deletion an event has reported.
+	// held holds the UIDs of objects about which an event has reported the held deletion.
 	held sync.Map
 	// fenced is when the log last reported refused writes, in Unix nanoseconds.
 	fenced atomic.Int64
 }
 
-// Run brings obj to what its spec says: it takes hold of it with the finalizer, runs the steps in order until one does
-// not succeed, and reports the outcome. A suspended object is left as it is.
+// Run brings obj to the state that its spec declares: it adds the finalizer, runs the steps in order until one does not succeed, and
+// reports the outcome. It does not change a suspended object.
 func (r *Runner) Run(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
 	result, err := r.run(ctx, obj, s, steps)
 	return r.soonWhereFenced(ctx, result, err)
@@ -75,8 +75,8 @@ func (r *Runner) record(obj Object, start time.Time) {
 	}
 }
 
-// Finalize undoes what obj made and lets it go when every step succeeded. A suspended object is let go at once, and
-// what it made stays; so is one whose deletion was meant for something else, see Cause.
+// Finalize removes what obj made, and removes the finalizer when every step succeeded. For a suspended object, and for a deletion that was
+// meant for another object (see Cause), it removes only the finalizer.
 func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
 	result, err := r.finalize(ctx, obj, s, steps)
 	return r.soonWhereFenced(ctx, result, err)

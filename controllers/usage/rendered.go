@@ -13,11 +13,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 )
 
-// Rendered adds up the sizes of what each tenant's apps deliver. What statuses record is counted from the start on; of an app whose
-// status records nothing, because an operator that did not count applied it, the size is known when it is rendered again. Safe for
-// concurrent use.
+// Rendered adds up the sizes of what each tenant's apps deliver. It starts with the sizes in the statuses. If a status has none, because an
+// operator applied it that did not count yet, the size is known after the next rendering. Safe for concurrent use.
 type Rendered struct {
-	// Wake has an app looked at that was refused, when there is room for it. It must not block.
+	// Wake wakes an app that was refused, when there is space for it. It must not block.
 	Wake func(app types.NamespacedName)
 
 	mu      sync.Mutex
@@ -36,7 +35,7 @@ type appSize struct {
 	recorded, admitted int64
 	// refused is the size of what was refused last, 0 of nothing, and limit what was allowed then.
 	refused, limit int64
-	// woken is how often the app was woken because there was room.
+	// woken is how often the app was woken because there was space.
 	woken int
 }
 
@@ -100,7 +99,7 @@ func (r *Rendered) Of(tenant string) int64 {
 	return 0
 }
 
-// Asked is what was let through last of an app, 0 where nothing was by this process; and how often it was woken after a refusal.
+// Asked returns the size that was last allowed for an app, 0 if this process allowed none; and how often the app was woken after a refusal.
 func (r *Rendered) Asked(app types.NamespacedName) (bytes int64, woken int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +109,7 @@ func (r *Rendered) Asked(app types.NamespacedName) (bytes int64, woken int) {
 	return 0, 0
 }
 
-// TenantOf is the tenant in whose project's namespace an app is: the name of a tenant has no dash.
+// TenantOf returns the tenant of an app by the namespace of its project: the name of a tenant has no dash.
 func TenantOf(namespace string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(namespace, v1alpha1.HomeNamespace("")), "-")
 	return name
@@ -131,7 +130,7 @@ func (r *Rendered) of(tenant string, app types.NamespacedName) (*renderedOf, *ap
 	return t, t.apps[app]
 }
 
-// changes adds to the sum, and has the apps looked at for which there is room now.
+// changes adds to the sum, and wakes the apps for which there is space now.
 func (r *Rendered) changes(t *renderedOf, by int64) {
 	t.sum += by
 	if by >= 0 {

@@ -32,9 +32,9 @@ const (
 type Store struct {
 	// Reader is a cache.
 	Reader client.Reader
-	// Limits are those of tenants whose Tenant does not set them.
+	// Limits are the limits of tenants without limits of their own.
 	Limits budget.Limits
-	// Quota returns the quota of a namespace as it is watched, nil where there is none.
+	// Quota returns the quota of a namespace from the watch, nil if there is none.
 	Quota func(namespace string) (*corev1.ResourceQuota, error)
 	Clock clock.Clock
 
@@ -52,10 +52,10 @@ type stored struct {
 	bound quota.Bound
 	// namespaces are what the objects of each count; nil before the first look.
 	namespaces map[string]int64
-	// dirty are those whose quota changed.
+	// dirty are the namespaces with a changed quota.
 	dirty map[string]bool
 	taken int64
-	// less are the projects' namespaces whose quota was looked at, and whether that was lowered.
+	// less are the checked namespaces of projects, and whether their quota was lowered.
 	less map[string]bool
 	// reported is what was taken when the projects were woken last, at a time.
 	reported int64
@@ -147,8 +147,8 @@ func (s *Store) Start(ctx context.Context) error {
 	}
 }
 
-// due returns the tenants, of those that changed, whose projects are to be looked at now, and what wakes these. What cannot be counted,
-// or is to be looked at later, stays among what changed.
+// due returns, of the tenants that changed, those with projects to reconcile now, and the function that wakes these. What cannot be
+// counted, or is to be reconciled later, stays marked as changed.
 func (s *Store) due(ctx context.Context) (tenants []string, wake func(context.Context, string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

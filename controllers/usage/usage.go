@@ -20,7 +20,7 @@ import (
 type Counter struct {
 	// Reader is a cache: what is listed is not copied.
 	Reader client.Reader
-	// Limits are those of tenants whose Tenant sets none.
+	// Limits are the limits of tenants without limits of their own.
 	Limits budget.Limits
 
 	mu sync.Mutex

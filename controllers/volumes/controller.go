@@ -44,7 +44,7 @@ type Reconciler struct {
 	Events events.EventRecorder
 }
 
-// SetupWithManager has the controller woken by namespaces whose deletion is allowed, or no longer is.
+// SetupWithManager lets the controller watch namespaces whose deletion was allowed, or is no longer.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	options.Reconciler = r
 	c, err := controller.New("volumes", mgr, options)
@@ -60,7 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	return nil
 }
 
-// asked lets namespaces through that carry one of the two annotations, or no longer do.
+// asked passes namespaces on that have one of the two annotations, or had one before the change.
 var asked = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return marksOf(e.Object) != [2]string{} },
 	UpdateFunc: func(e event.UpdateEvent) bool { return marksOf(e.ObjectOld) != marksOf(e.ObjectNew) },
@@ -170,7 +170,7 @@ func summary(volumes []string) string {
 	return fmt.Sprintf("%d volumes: %s", len(volumes), listed(volumes))
 }
 
-// message is the event about a namespace whose deletion is allowed.
+// message returns the event about a namespace with an allowed deletion.
 func message(volumes []string) string {
 	const allowed = "The namespace may be deleted. "
 	switch len(volumes) {

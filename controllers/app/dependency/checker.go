@@ -42,8 +42,8 @@ type Checker struct {
 	compiled   subject.Memory[compiled]
 }
 
-// compiled are the expressions of an App's dependsOn by their text, for the generation that they were compiled for, and what they last
-// said of objects that are neither Apps nor Projects.
+// compiled are the expressions of an App's dependsOn by their text, for the generation for which they were compiled, and their last results
+// for objects that are neither Apps nor Projects.
 type compiled struct {
 	generation  int64
 	expressions map[string]*expr.Expr

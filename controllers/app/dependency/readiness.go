@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
-// question asks whether an object that is neither an App nor a Project is ready.
+// question is the question whether an object that is neither an App nor a Project is ready.
 type question struct {
 	kind schema.GroupVersionKind
 	key  client.ObjectKey
@@ -28,7 +28,7 @@ type question struct {
 
 func (q question) String() string { return q.kind.GroupKind().String() + " " + q.key.String() }
 
-// id tells the question from every other of the App.
+// id identifies the question among all of the App.
 func (q question) id() string { return q.String() + " " + q.text }
 
 // answer is what was found about an object in one of its versions.

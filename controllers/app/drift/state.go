@@ -36,8 +36,8 @@ type State struct {
 	correctedAt time.Time
 }
 
-// Rest returns how long to rest before the next correction, 0 or less for not at all: after three in a row, longer each time. Something may
-// be changing the very same field in turn, which only people can end. A quarter of an hour without a correction ends the row.
+// Rest returns the pause before the next correction, 0 or less for none: after three in a row, longer each time. Someone may be changing
+// the same field again and again, which only people can end. Fifteen minutes without a correction end the row.
 func (d *State) Rest(now time.Time) time.Duration {
 	past := now.Sub(d.correctedAt)
 	if past > 3*backoff.Last {
@@ -65,11 +65,11 @@ func (d *State) Found(key string, differences []string) { d.key, d.found = key, 
 // Report is what a pass reports of drift.
 type Report struct {
 	Notes []step.Note
-	// corrected is the State whose correction it reports; nil for none.
+	// corrected is the State of the correction that is reported; nil for none.
 	corrected *State
 }
 
-// None is the report of an App whose drift nobody looks for.
+// None is the report of an App without drift detection.
 func None() Report { return Report{Notes: []step.Note{{Condition: v1alpha1.DriftedCondition}}} }
 
 // Reported notes that the status has the report.

@@ -36,7 +36,7 @@ type declaration struct {
 	objects []uint64
 }
 
-// input identifies what an App is made from, as far as its own object tells.
+// input identifies what an App is made from, as far as its own object shows.
 type input struct {
 	uid        string
 	generation int64
@@ -76,8 +76,8 @@ type Pass struct {
 	Wrote bool
 }
 
-// note takes down what a pass found the App to declare. A pass that did not get to its source, because it waits for a dependency, declares
-// nothing; one whose source is broken declares what it did before. It reports whether the declaration changed.
+// note records what a pass found the App to declare. A pass that did not read its source, because it waits for a dependency, declares
+// nothing. If the source is broken, the earlier declaration stays. note reports whether the declaration changed.
 func (d *declarations) note(p Pass) (news bool) {
 	app := p.App
 	broken := conditions.IsFalse(app, v1alpha1.DependenciesReadyCondition) || conditions.IsFalse(app, v1alpha1.SourceReadyCondition) ||

@@ -127,7 +127,7 @@ type Search struct {
 	left time.Duration
 }
 
-// Search returns a search for the Apps that take over what left an App, whose source has the given revision.
+// Search returns a search for the Apps that take over the objects that left an App. sourceRevision is the revision of the App's source.
 func (t *Transfers) Search(s *subject.Subject, sourceRevision string) *Search {
 	return &Search{transfers: t, subject: s, revision: sourceRevision}
 }
@@ -145,7 +145,7 @@ func (f *Search) Wanted(ctx context.Context, id inventory.ObjectID) (string, err
 
 // siblings are the other Apps of a project.
 type siblings struct {
-	// declared holds their declarations, by name; late names an App whose declaration is missing, "" for none.
+	// declared holds their declarations, by name; late names an App without a declaration yet, "" for none.
 	declared map[string]declaration
 	late     string
 }
@@ -275,9 +275,9 @@ func (t *Transfers) Yields(ctx context.Context, s *subject.Subject) func(invento
 	}
 }
 
-// carriesOver reports whether an object, whose label names an App that is gone, is a claim that this App goes on with: as movedFrom says, or
-// because the claim is named after this App, from which the other one had it. So a rename can be reverted. A claim that is named after the
-// App that is gone is not this App's, even where this App's name begins alike.
+// carriesOver reports whether this App takes over a claim whose label names a deleted App: because movedFrom says so, or because the claim
+// is named after this App, from which the deleted one had taken it over. So a rename can be reverted. A claim named after the deleted App
+// does not belong to this App, even if this App's name begins in the same way.
 func carriesOver(app *v1alpha1.App, id inventory.ObjectID, gone string) bool {
 	if app.Spec.Image == nil || id.Group != "" || id.Kind != claimKind.Kind {
 		return false

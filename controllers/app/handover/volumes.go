@@ -71,8 +71,8 @@ func (t *Volumes) CarryOver(ctx context.Context, s *subject.Subject, recorded []
 // Forget drops what is known of an App.
 func (t *Volumes) Forget(app *v1alpha1.App) { t.mounts.Forget(app) }
 
-// mounted checks that the claims which are mounted and not made exist. One that carries no label, such as a StatefulSet's, no
-// watch shows: it is asked for once in a generation.
+// mounted checks that claims exist which are mounted but not made by the App. A claim without labels, such as one of a StatefulSet, is in
+// no watch, so it is read once per generation.
 func (t *Volumes) mounted(ctx context.Context, s *subject.Subject) error {
 	m := t.mounts.Of(s.App)
 	if m.seen == nil || m.generation != s.App.Generation {
@@ -104,7 +104,7 @@ func (t *Volumes) mounted(ctx context.Context, s *subject.Subject) error {
 	return nil
 }
 
-// movedFrom waits until the former App is gone, whose claims this App takes over.
+// movedFrom waits until the former App, which owns the claims that this App takes over, is gone.
 func (t *Volumes) movedFrom(ctx context.Context, s *subject.Subject) (empty string, err error) {
 	from := s.App.Spec.MovedFrom.App
 	former := &v1alpha1.App{}

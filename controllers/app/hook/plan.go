@@ -18,7 +18,7 @@ import (
 type Revision struct {
 	// Name of the revision, which the hooks are given.
 	Name string
-	// Delivered is what the App delivers: a revision whose Delivered is the same as that of the last one runs no hook.
+	// Delivered identifies what the App delivers: a revision with the same Delivered as the last one runs no hook.
 	Delivered any
 	// Image is that of hooks that name none.
 	Image string
@@ -29,7 +29,7 @@ type Revision struct {
 // Plan is the hooks of one Reconcile, and how they ended. The zero value has none.
 type Plan struct {
 	runs []*run
-	// planned: runs are those of the revision. forced: one ran again because a person asked for it.
+	// planned: runs are those of the revision. forced: one ran again because a person requested it.
 	planned, forced bool
 	// running is the hook that takes a while.
 	running *v1alpha1.RunningHook
@@ -75,7 +75,7 @@ func (p *Plan) plan(s *subject.Subject, revision Revision) error {
 	return nil
 }
 
-// reported looks a run up in the status. One that failed runs again when a person asks for it, once for each time.
+// reported looks a run up in the status. A failed run is repeated when a person requests it, once per request.
 func reported(s *subject.Subject, r jobs.Run) *run {
 	found := &run{Run: r}
 	for _, result := range s.App.Status.Hooks {

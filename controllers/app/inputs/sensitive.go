@@ -12,9 +12,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Sensitive returns what no message may show of a Secret's content: the whole of it and, where it is YAML, each value in
-// it, else each of its lines, because what fails may show just that one; each as it is and, as a Secret has it, without base64. What has too
-// many values to be parsed here is cut where one may begin.
+// Sensitive returns the texts that no message may show of a Secret's content: the whole content and, if it is YAML, each value in it,
+// otherwise each of its lines, because an error may quote a part. Each text is returned as found and decoded from base64. Content with too
+// many values to be parsed here is split where a value may begin.
 func Sensitive(content []byte) []string {
 	if yamlcheck.Entries(content) != nil {
 		return appendPieces(appendLines(appendForms(nil, string(content)), string(content)), string(content))

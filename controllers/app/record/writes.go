@@ -14,7 +14,7 @@ const watchLag = 10 * time.Second
 // says nothing of them.
 type Writes struct {
 	at time.Time
-	// unsettled are the versions until the App is found healthy, and recent those of a moment ago, whether it is or not.
+	// unsettled are the versions until the App is found healthy, and recent those written just now, healthy or not.
 	unsettled, recent map[string]string
 }
 
@@ -35,8 +35,8 @@ func (w *Writes) Recent(now time.Time) map[string]string {
 	return w.recent
 }
 
-// Add notes the versions in which objects were written now. Those of a moment ago still count: a pass that failed in part is followed by one
-// that writes only the rest.
+// Add records the versions in which objects were written now. Recent versions still count, because a pass that failed in part is followed
+// by one that writes only the rest.
 func (w *Writes) Add(entries []v1alpha1.InventoryEntry, written map[string]string, now time.Time) {
 	last, all := w.Recent(now), map[string]string{}
 	for _, e := range entries {

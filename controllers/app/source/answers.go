@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
-// Answers have the sources of Apps asked, and remember what they answered.
+// Answers caches what the sources of Apps answered, and fetches them.
 type Answers struct {
 	// Commits and Pulled are what Git repositories and OCI registries answered any App of a tenant.
 	Commits *cache.Answers[git.Commit]
@@ -32,7 +32,7 @@ type Answers struct {
 	Choices       *cache.Answers[image.Chosen]
 }
 
-// NewAnswers returns Answers that ask by the pool.
+// NewAnswers returns Answers that fetch through the pool.
 func NewAnswers(p *pool.Pool, c clock.PassiveClock) *Answers {
 	return &Answers{
 		Commits: cache.NewShared[git.Commit](p, c), Pulled: cache.NewShared[artifact.Artifact](p, c),
@@ -55,7 +55,7 @@ func (a *Answers) forget(uid types.UID) {
 	a.Choices.Forget(string(uid))
 }
 
-// ask is the question of an App to a source of its own, at a host.
+// query returns the query of an App to a source of its own, at a host.
 func (f *Fetcher) query(ctx context.Context, p *pass, host string) (cache.Query, error) {
 	question, err := f.question(ctx, p)
 	versions, also := f.secretVersions(ctx, p)
@@ -82,13 +82,14 @@ func lastOf[T any](p *pass, of *cache.Answers[T], query cache.Query, prepare fun
 	return last, nil
 }
 
-// justAsked reports whether a source was asked so lately that it may answer before the status reports it.
+// justAsked reports whether the fetch of a source began so recently that it may end before the status reports it.
 func (p *pass) justAsked(err error) bool {
 	var waits *cache.Unanswered
 	return errors.As(err, &waits) && p.Now().Sub(waits.Since) < step.Quiet
 }
 
-// question is what makes the source be asked again: also another version of the Secrets with its credentials.
+// question returns the question; a new fetch follows when it changes. It includes the versions of the Secrets with the source's
+// credentials.
 func (f *Fetcher) question(ctx context.Context, p *pass) (cache.Question, error) {
 	q := cache.QuestionOf(p.App)
 	versions, err := f.secretVersions(ctx, p)

@@ -45,13 +45,13 @@ type Fetcher struct {
 	asked  subject.Memory[asked]
 	// reads are what Git Apps, and charts in Git, are made from in a commit, while no other build is under way.
 	reads sync.Map
-	// unserved are the Apps whose Flux source is of a kind that is not served.
+	// unserved are the Apps with a Flux source of a kind that is not served.
 	unserved sync.Map
 }
 
-// asked is what an App's source was last asked for. It outlives a Reconcile.
+// asked is the last query for an App's source. It outlives a Reconcile.
 type asked struct {
-	// question is the last one, source the answers that the App shares with others, and cause why it was asked; see causeOf.
+	// question is the last one, source the answers that the App shares with others, and cause the reason of the query; see causeOf.
 	question cache.Question
 	source   string
 	cause    string
@@ -77,7 +77,7 @@ type Found struct {
 
 	// reads are what the last build of a Git App read of a commit, and what a chart there is made from; nil if that is not known.
 	reads folder.Reads
-	// imageStale is why the registry could not be asked; Image is then what it answered last.
+	// imageStale is why the registry could not be reached; Image is then its last answer.
 	imageStale error
 	image      *imageMemory
 	stale      stale

@@ -111,7 +111,7 @@ func (a *absent) Error() string { return a.why }
 // Is makes it the kind of error that is waited for.
 func (a *absent) Is(target error) bool { return target == failure.ErrNotReady }
 
-// Served wakes the Apps whose source is of a kind that was not served: the API server may serve others than before.
+// Served wakes the Apps with a Flux source of a kind that was not served, because the API server may serve it now.
 func (f *Fetcher) Served() {
 	f.unserved.Range(func(app, _ any) bool {
 		f.unserved.Delete(app)

@@ -20,21 +20,21 @@ import (
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
-// registryPause is when a registry that could not be asked is looked at again, where the policy's interval is longer.
+// registryPause is the pause before the next request to a registry that could not be reached, if the policy's interval is longer.
 const registryPause = 30 * time.Second
 
 // imageMemory is what is remembered of an image policy.
 type imageMemory struct {
-	// trusted is until when the status is believed without asking the registry; zero before the first look.
+	// trusted is the time until which the status is used without a request to the registry; zero before the first check.
 	trusted time.Time
-	// request is the last reconcile request for which the registry was asked anew.
+	// request is the last reconcile request for which the registry was contacted.
 	request string
 	// change is reported by an event as soon as the status is written.
 	change string
 }
 
-// chooseImage has the image policy choose. A registry that cannot be asked stops nothing while the last choice is one that
-// the policy may make.
+// chooseImage chooses an image by the policy. If the registry cannot be reached, the last choice is kept as long as the policy still
+// accepts it.
 func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 	spec := p.App.Spec.Image
 	if spec.Policy == nil {
@@ -66,8 +66,8 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 	return nil
 }
 
-// trustsImage reports whether the registry need not be asked: the process has just started, and the status has a choice for
-// the present spec. After an interval it is asked as always.
+// trustsImage reports whether no request to the registry is needed: the process has just started, and the status has a choice for the
+// present spec. After one interval the registry is contacted as usual.
 func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
 	m := &p.asked.image
 	settled := last != nil && p.App.Status.ObservedGeneration == p.App.Generation && !p.Requested()
@@ -81,7 +81,7 @@ func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
 	return true
 }
 
-// askRegistry asks with the credentials of the pull secrets. A reconcile request asks anew, once.
+// askRegistry contacts the registry with the credentials of the pull secrets. A reconcile request causes one new request.
 func (f *Fetcher) askRegistry(ctx context.Context, p *pass) (image.Chosen, error) {
 	spec := p.App.Spec.Image
 	repository := image.Repository{Name: spec.Reference, Tenant: p.Owner.Tenant}
@@ -114,7 +114,7 @@ func (f *Fetcher) askRegistry(ctx context.Context, p *pass) (image.Chosen, error
 	return chosen, err
 }
 
-// choose has the registry asked.
+// choose chooses an image through the cache.
 func (f *Fetcher) choose(ctx context.Context, p *pass, repository image.Repository, anew bool) (image.Chosen, error) {
 	query, err := f.query(ctx, p, image.Host(repository.Name))
 	if err != nil {
@@ -148,7 +148,7 @@ func (p *pass) choiceOf(chosen image.Chosen, now time.Time) *v1alpha1.ImageStatu
 	return is
 }
 
-// Notes report a new image, and a registry that could not be asked.
+// Notes report a new image, and a registry that could not be reached.
 func (f *Found) Notes(app *v1alpha1.App) []step.Note {
 	var notes []step.Note
 	if f.image != nil && f.image.change != "" {
@@ -156,7 +156,7 @@ func (f *Found) Notes(app *v1alpha1.App) []step.Note {
 		f.image.change = ""
 	}
 	if f.Image == nil && app.Spec.Image != nil && app.Spec.Image.Policy != nil {
-		return notes // The registry was not asked.
+		return notes // The registry was not contacted.
 	}
 	kept := step.Note{Condition: v1alpha1.ImageKeptCondition}
 	if f.imageStale != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 )
 
-// stale is why a source could not be asked, so that what it answered last is delivered.
+// stale is why a source could not be reached, so that its last answer is delivered.
 type stale struct {
-	// err is why, and retry when it is asked again; waits: it is being asked.
+	// err is the reason, and retry the time of the next fetch; waits: a fetch is in progress.
 	err   error
 	retry time.Duration
 	waits bool
@@ -42,7 +42,7 @@ func (f *Fetcher) end(p *pass, err error) error {
 	return p.degrade(outcome, err)
 }
 
-// degrade has the App go on without its source, which is asked again after a while where that may help.
+// degrade lets the App go on without its source. If a retry may help, the source is fetched again later.
 func (p *pass) degrade(outcome, err error) error {
 	if _, final := verdict.Of(err); !final {
 		p.LookAgain(max(p.found.stale.retry, time.Second))
@@ -50,7 +50,7 @@ func (p *pass) degrade(outcome, err error) error {
 	return step.Degrade(outcome)
 }
 
-// awaitAnswer ends the step while the source is asked. That it lasts is reported where nothing else is to be reported of the source.
+// awaitAnswer ends the step while the source is being fetched. It reports that only if nothing else about the source is to be reported.
 func (p *pass) awaitAnswer(waits error) error {
 	last := conditions.Get(p.App, v1alpha1.SourceReadyCondition)
 	switch {
@@ -87,7 +87,7 @@ func outcomeOf(err error) error {
 	case err == nil, step.Ended(err):
 		return err
 	case errors.Is(err, failure.ErrBusy):
-		return step.Wait(reason, time.Minute, "%w", err) // It is woken when there is room.
+		return step.Wait(reason, time.Minute, "%w", err) // It is woken when there is space.
 	case errors.Is(err, failure.ErrNotReady):
 		return step.Wait(reason, time.Minute, "%w", err)
 	case final:

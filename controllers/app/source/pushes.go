@@ -16,9 +16,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// pushes remembers the last push to each Git repository that Apps are made from, as far as it was reported: of the repository that declares the
-// Apps by its commit, of others by the push hook. An App asks its source again when there was one, and else when its interval is over. Of each
-// tenant maxPushes are remembered; an App whose push was forgotten asks once more.
+// pushes remembers the last reported push to each Git repository from which Apps are made. The commit reports it for the repository that
+// declares the Apps, the push hook for others. An App fetches its source after a push, and otherwise when its interval is over. maxPushes
+// are remembered for each tenant; an App whose push was dropped fetches once more.
 type pushes struct {
 	mu sync.Mutex
 	// last are by tenant and URL; those of "" are the platform's, and for all.
@@ -107,7 +107,7 @@ func (f *Fetcher) pushed(ctx context.Context, repository *v1alpha1.Repository) [
 	for url, what := range reported {
 		apps := &v1alpha1.AppList{}
 		if err := f.Client.List(ctx, apps, client.MatchingFields{ByGitURL: url}, client.UnsafeDisableDeepCopy); err != nil {
-			continue // They ask when their interval is over.
+			continue // They are fetched when their interval is over.
 		}
 		before := len(made)
 		for i := range apps.Items {

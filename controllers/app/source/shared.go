@@ -14,10 +14,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// sharedSource is the kind of a reference to a source whose answers Apps share, which is its name; it is in no namespace.
+// sharedSource is the kind of a reference to a source with shared answers. The name is that of the source, and there is no namespace.
 const sharedSource = "source"
 
-// query is what a source is asked for: what, at which host, as whom, and how.
+// query is a query to a source: what, at which host, with which credentials, and how.
 type query[T any] struct {
 	of         *cache.Answers[T]
 	what, host string
@@ -26,9 +26,9 @@ type query[T any] struct {
 	fetch func(context.Context, transport.Auth) (T, error)
 }
 
-// shared returns what the source last answered any App, or asks it: when the answer is older than the App's interval, or the App's spec or
-// reconcile request is new. Apps of one tenant share answers that were got with the same version of the same Secret. Tenants share none: the
-// timeout and the pace of one would decide what the source seems to say to the others.
+// shared returns the source's last answer to any App, or fetches it: when the answer is older than the App's interval, or the App's spec or
+// reconcile request is new. Apps of one tenant share answers that were fetched with the same version of the same Secret. Tenants do not
+// share answers, because the timeout and interval of one tenant would affect the others.
 func shared[T any](ctx context.Context, f *Fetcher, p *pass, q query[T]) (T, error) {
 	var none T
 	query, err := f.query(ctx, p, q.host)
@@ -57,8 +57,8 @@ func shared[T any](ctx context.Context, f *Fetcher, p *pass, q query[T]) (T, err
 	return answer, err
 }
 
-// causeOf names why the source is asked anew: the App asks what it did not ask before; "" where it does not. The many Apps that a commit
-// declares have one cause. An App that comes with it a second time has one of its own: a person changed it by hand.
+// causeOf names why the source is fetched again: the App's question is new; "" if it is not. The many Apps that one commit declares have
+// one cause. If the question of an App changes again with the same commit, a person changed it by hand, and it gets its own cause.
 func (p *pass) causeOf(q cache.Question) string {
 	if !p.isNew(q) {
 		return ""
@@ -70,7 +70,7 @@ func (p *pass) causeOf(q cache.Question) string {
 	return cause
 }
 
-// commonCause names what the Apps of one commit have in common that ask the same.
+// commonCause names what the Apps of one commit with the same question have in common.
 func (p *pass) commonCause(q cache.Question) string {
 	return p.App.Annotations[v1alpha1.RevisionAnnotation] + " " + q.Request
 }

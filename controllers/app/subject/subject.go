@@ -20,7 +20,7 @@ import (
 // maxQuoted is how many characters of a text by others a message quotes.
 const maxQuoted = 200
 
-// ResetAnnotation asks for the failures of a release to be forgotten; it is Flux's, which has no constant for it in its API.
+// ResetAnnotation requests that the failures of a release are forgotten. It is Flux's annotation; Flux's API has no constant for it.
 const ResetAnnotation = "reconcile.fluxcd.io/resetAt"
 
 // Subject is the App of one Reconcile.
@@ -123,17 +123,17 @@ func (s *Subject) Requested() bool {
 	return ok && token != s.App.Status.GetLastHandledReconcileRequest()
 }
 
-// Forced reports whether a person asks for another try, by an annotation whose value was not handled.
+// Forced reports whether a person requests another try, by an annotation with a value that was not handled.
 func (s *Subject) Forced() bool {
 	return isNew(s.App.Annotations[meta.ForceRequestAnnotation], s.App.Status.LastHandledForceAt)
 }
 
-// Reset reports whether a person asks for the failures to be forgotten, by an annotation whose value was not handled.
+// Reset reports whether a person requests that the failures are forgotten, by an annotation with a value that was not handled.
 func (s *Subject) Reset() bool {
 	return isNew(s.App.Annotations[ResetAnnotation], s.App.Status.LastHandledResetAt)
 }
 
-// isNew: an annotation that is taken away asks for nothing.
+// isNew: removing an annotation requests nothing.
 func isNew(value, handled string) bool { return value != "" && value != handled }
 
 // Labels are those by which what the App owns is found.

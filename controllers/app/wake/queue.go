@@ -1,5 +1,5 @@
-// Package wake has Apps reconciled. Whoever may learn that an App is out of date holds the Queue; what those are is listed in wake.go of
-// package app.
+// Package wake queues Apps for a Reconcile. Everything that may notice that an App is out of date has the Queue; wake.go of package app
+// lists it.
 package wake
 
 import (
