@@ -1,9 +1,9 @@
-// Package apply brings a set of objects into the cluster with server-side apply and takes out what left the set.
+// Package apply brings a set of objects into the cluster with server-side apply, and deletes what left the set.
 //
-// What is recorded of an object, in the inventory, is a digest of the manifest and of the fields owned afterwards. While
-// the manifest and, by the metadata watch, the owned fields are still the same, the object is neither read nor written:
-// whoever changes or removes one of our fields takes it from our field manager, which changes the digest. Fields that
-// people add with kubectl count too, and are taken back; those that other controllers add are theirs.
+// The inventory records for each object a digest of the manifest and of the fields owned after the write. While the manifest and, according
+// to the metadata watch, the owned fields are unchanged, the object is neither read nor written: a change or removal of one of our fields
+// takes it from our field manager, which changes the digest. Fields that people add with kubectl count too, and are removed again; those
+// that other controllers add stay.
 package apply
 
 import (
@@ -25,7 +25,8 @@ const applyConcurrency = 4
 // Applier applies sets of objects.
 type Applier struct {
 	Live metadata.Watch
-	// Seal has the digests of manifests recorded so that nobody can tell by them what a manifest holds; nil leaves them as they are.
+	// Seal replaces the recorded digests of manifests, so that readers cannot find out the content by trying guesses; nil records them
+	// plainly.
 	Seal digest.Seal
 }
 

@@ -17,7 +17,7 @@ type scalee struct{ namespace, group, kind, name string }
 // scalers know what is scaled by HorizontalPodAutoscalers.
 type scalers struct {
 	own map[scalee]bool
-	// others are those that are there and not in the set, asked for once a run and namespace.
+	// others are autoscalers that exist and are not in the set, listed once per run and namespace.
 	others *others
 }
 

@@ -30,8 +30,8 @@ type blockedBy struct {
 func (e *blockedBy) Error() string { return fmt.Sprintf("waits for %s/%s", e.id.Kind, e.id.Name) }
 func (e *blockedBy) Unwrap() error { return e.err }
 
-// needs are the objects, if they are in the set, without which an object is refused or does harm: its namespace, its kind's
-// definition, the role of a binding, and the Services that admission webhooks ask.
+// needs returns the objects of the set without which o is refused or does harm: its namespace, the definition of its kind, the role of a
+// binding, and the Services that admission webhooks call.
 func (r *run) needs(o *unstructured.Unstructured) []inventory.ObjectID {
 	var needs []inventory.ObjectID
 	if o.GetNamespace() != "" {

@@ -81,7 +81,7 @@ func (a *Applier) Preview(ctx context.Context, c client.Client, d Deviation) (li
 	return nil, nil, inventory.ErrorAbout(inventory.IDOf(d.Manifest), errors.New("it changes all the time, so it could not be compared"))
 }
 
-// dryRun asks what applying the manifest would make of the object. Ignored fields are applied with their live values: those that kubeop
+// dryRun returns the object as applying the manifest would change it. Ignored fields are applied with their live values: those that kubeop
 // still owns would be removed if they were left out.
 func (d *Deviation) dryRun(ctx context.Context, c client.Client, live, corrected *unstructured.Unstructured) error {
 	manifest := d.Manifest

@@ -13,7 +13,7 @@ import (
 // ErrPending says that an object is applied as soon as something under way has ended; nothing is wrong.
 var ErrPending = errors.New("is under way")
 
-// ErrQuota says that the namespace's quota has no room for an object.
+// ErrQuota means that an object would exceed the namespace's quota.
 var ErrQuota = errors.New("the quota has no room")
 
 // quotaError is a refusal by the quota.

@@ -21,8 +21,8 @@ type Left struct {
 	Live metav1.Object
 }
 
-// Record returns the entries of what an action of Helm left. What it did not write is recorded as it was before or, where
-// it was not, as it is now.
+// Record returns the entries of the objects that an action of Helm left. For an object that the action did not write, it keeps the recorded
+// entry or, if there is none, records the live object.
 func (a *Applier) Record(ctx context.Context, c client.Client, left []Left, recorded []v1alpha1.InventoryEntry) ([]v1alpha1.InventoryEntry, error) {
 	known := map[string]v1alpha1.InventoryEntry{}
 	for _, e := range recorded {
@@ -49,9 +49,9 @@ func (a *Applier) Record(ctx context.Context, c client.Client, left []Left, reco
 	return inventory.Join(entries, nil).Entries, nil
 }
 
-// Moved returns the recorded objects of a Helm release that are not as they were left: one of Helm's fields was changed by
-// somebody else, or the object is gone. Each comes with the state it is in now. It asks the API server only for kinds that
-// no watch knows. What a watch shows in an older version than that of floors, by ID, has not seen the last write yet.
+// Moved returns the recorded objects of a Helm release that changed after Helm wrote them: someone else changed one of Helm's fields, or
+// the object is gone. Each comes with its present state. Moved makes requests only for kinds without a watch. If a watch shows an object in
+// an older version than floors has for its ID, the watch has not received the last write yet.
 func (a *Applier) Moved(ctx context.Context, c client.Client, recorded []v1alpha1.InventoryEntry, floors map[string]string) ([]v1alpha1.InventoryEntry, error) {
 	var moved []v1alpha1.InventoryEntry
 	for _, entry := range recorded {

@@ -46,8 +46,7 @@ func (l *Ledger) Apply(ctx context.Context, objects ...any) error {
 	return err
 }
 
-// Settled returns what the watch shows of an object that is recorded and still as it was left, nil for any other: then it need
-// not be asked whose it is.
+// Settled returns the object from the watch if it is recorded and unchanged since, nil otherwise: then its owner need not be read.
 func (l *Ledger) Settled(ctx context.Context, object any) (metav1.Object, error) {
 	o, err := toUnstructured(object)
 	if err != nil {

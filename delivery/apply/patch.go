@@ -47,7 +47,7 @@ func (t *target) reference() *metav1.PartialObjectMetadata {
 	return reference
 }
 
-// whole is the object as it is to be applied: with its ignored fields when it is created.
+// whole returns the complete object to apply: when it is created, with its ignored fields.
 func (t *target) whole() *unstructured.Unstructured {
 	if t.live == nil && t.ignored.Manifest != nil {
 		return t.ignored.Manifest

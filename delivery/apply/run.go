@@ -74,7 +74,7 @@ func (r *run) errors() error {
 	return joined
 }
 
-// failures are joined errors of which the message tells the first few.
+// failures are joined errors; the message shows the first few.
 type failures []error
 
 // maxTold is how many failed objects a message names.

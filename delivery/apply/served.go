@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// establishedWithin is how long the API server may take to serve a kind whose definition it just took; a later pass
-	// applies what waited longer.
+	// establishedWithin is how long the API server may take to serve a kind after its definition was applied; what takes longer is applied
+	// in a later pass.
 	establishedWithin = 5 * time.Second
 	// settledWithin is how long it may go on answering by an earlier definition.
 	settledWithin = 2 * time.Second
@@ -92,8 +92,8 @@ func (r *run) established(ctx context.Context, id inventory.ObjectID) (bool, err
 	return crd.Established(live), nil
 }
 
-// whenServed writes an object, and again while the API server answers by a definition older than the one that this run
-// wrote: it takes a moment until every part of it knows the new one.
+// whenServed writes an object, and repeats that while the API server still uses an older definition than the one that this run wrote: it
+// takes some time until every part of it knows the new one.
 func (r *run) whenServed(ctx context.Context, o *unstructured.Unstructured, write func() error) error {
 	d := r.definitions[o.GroupVersionKind().GroupKind()]
 	if d == nil || !r.written(d.id) {

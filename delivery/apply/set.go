@@ -20,20 +20,20 @@ type Set struct {
 	Objects []*unstructured.Unstructured
 	// Recorded are Sealed.
 	Recorded []v1alpha1.InventoryEntry
-	// Before, where it is set, is called with what has to be recorded before objects that were not recorded yet are
-	// written: the process may end at any moment, and what it made must not be forgotten.
+	// Before, if set, is called with what has to be recorded before objects without a record are written: the process may be killed at any
+	// time, and the objects that it made must not be lost.
 	Before func(context.Context, []v1alpha1.InventoryEntry) error
 	// Force deletes an object that refuses a change for good, and makes it anew; never one that holds data.
 	Force bool
-	// TakeOwnership takes over objects that exist and that nobody owns; never a cluster-scoped one.
+	// TakeOwnership adopts existing objects without an owner; never a cluster-scoped one.
 	TakeOwnership bool
 	// Yields says whether the app of that name, of the same project, has given up an object that carries its label. Nil: no.
 	Yields func(id inventory.ObjectID, app string) bool
-	// Floors are the resourceVersions, by ID, in which objects were written a moment ago, as of Result.Written. What a watch shows
-	// in an older one has not seen that; Result.Unseen says when to look again.
+	// Floors are the resourceVersions, by ID, in which objects were written just now, as of Result.Written. If a watch shows an older one,
+	// it has not received the write yet; Result.Unseen says when to look again.
 	Floors map[string]string
-	// Fresh says that Floors are of this very moment: what the watch does not show at all has not arrived there, rather than
-	// been deleted since.
+	// Fresh says that Floors were written just now: an object that the watch does not show has not arrived there, rather than been deleted
+	// since.
 	Fresh bool
 	// Leave leaves objects as others changed them, while their manifests are the same.
 	Leave bool
@@ -47,8 +47,8 @@ type Result struct {
 	Entries []v1alpha1.InventoryEntry
 	// Written are the resourceVersions of the objects that were written, by ID; those that needed nothing are not among them.
 	Written map[string]string
-	// Unseen: an object was written a moment ago, by Floors, and the watch shows none. That is looked at again in a moment: it
-	// may also have been deleted since.
+	// Unseen: according to Floors an object was written just now, but the watch shows none. The caller looks again soon, because it may
+	// also have been deleted since.
 	Unseen bool
 	// Moved are recorded objects that others changed and that were left so; Corrected those that were put back.
 	Moved     []Deviation

@@ -10,7 +10,7 @@ import (
 
 // Field is one of spec.limits of a Tenant.
 type Field struct {
-	// Name as it is written in YAML.
+	// Name of the field in YAML.
 	Name string
 	// bytes: it is a size, written as a quantity.
 	bytes bool

@@ -5,8 +5,8 @@ import "strings"
 // repositoryPrefix begins the name under which a Repository's own fetches count. No tenant has such a name: it holds a space.
 const repositoryPrefix = "repository "
 
-// OfRepository is the tenant that the fetches of a Repository count for: not the one it belongs to, whose apps would else use up the
-// disk and the turns that the push needs which repairs them.
+// OfRepository returns the tenant that the fetches of a Repository count for. It is not the tenant to which the Repository belongs, because
+// the apps of that tenant could use up the disk and the turns that are needed for the push that repairs them.
 func OfRepository(name string) string { return repositoryPrefix + name }
 
 // NameOf is the name of a tenant, or of the Repository that counts as one.

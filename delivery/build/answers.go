@@ -13,21 +13,22 @@ import (
 )
 
 const (
-	// Questions is how many questions a process may ask about files: for 20,000 files and folders, about each and what it holds.
+	// Questions is how many questions a process may ask about files: for 20,000 files and folders, one about each and one about its
+	// content.
 	Questions = 50_000
 	// maxRead is how many bytes of files a process is given.
 	maxRead = 64 << 20
-	// attachedBytes is the size of a file whose content comes with what there is, and listedBytes how many bytes of files come with the list of a folder,
-	// because who lists it reads them all: one question instead of two for each file.
+	// attachedBytes is the size up to which the content of a file is sent with its description. listedBytes is how many bytes of files are
+	// sent with the list of a folder, because the reader of a list reads all its files: one question instead of two for each file.
 	attachedBytes, listedBytes = 32 << 10, 256 << 10
 )
 
 var errQuestion = errors.New("the question is none of this operator's")
 
-// answers are those to a process that asks about the files of one build. The errors among them are kept.
+// answers answers the questions of a process about the files of one build. It keeps the errors among the answers.
 type answers struct {
 	files fs.FS
-	// service asks services that keep keys. Nil: the build has no keys.
+	// service calls a service that keeps keys. Nil: the build has no keys.
 	service func(ctx context.Context, request []byte) ([]byte, error)
 	kept    []error
 	bytes   int64

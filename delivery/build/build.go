@@ -19,7 +19,7 @@ import (
 type Builder struct {
 	// Apart has manifests built.
 	Apart apart.Runner
-	// Services reaches the services that keep keys, for sources whose Secret has credentials for them. Required where there are keys.
+	// Services connects to key services, for sources with a Secret that has credentials for them. Required if there are keys.
 	Services service.Client
 	// Clock is the time. Required where there are keys.
 	Clock func() time.Time

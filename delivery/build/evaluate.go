@@ -16,9 +16,9 @@ const (
 	Decrypts = "decrypt"
 )
 
-// Evaluate makes the objects of a source without keys: it is the function of the process in which what tenants wrote is read. Ask answers
-// what it wants to know of files, note takes what is being read. What is wrong with the source is in the answer; an error says that the
-// input is none of this package's.
+// Evaluate builds the objects of a source without keys. It is the function of the sandboxed process that reads what tenants wrote. ask
+// answers questions about files, note records what is being read. Errors of the source are in the answer; an error of Evaluate means that
+// the input is not one of this package.
 func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
 	return evaluate(input, ask, note, func(*Keys) (decrypt.Decrypter, error) { return nil, errProgram })
 }

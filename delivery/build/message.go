@@ -28,7 +28,7 @@ type order struct {
 	Limits    budget.App
 }
 
-// heldVariable is a Variable whose error stays in the operator.
+// heldVariable is a Variable with an error that stays in the operator.
 type heldVariable struct {
 	Kind, Name string
 	Data       map[string][]byte

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 )
 
-// What a process may request of a path: its description, the content of a file, the list of a folder. And it may have a
-// service asked that keeps keys.
+// What a process may request for a path: its description, the content of a file, the list of a folder. It may also request a call of a key
+// service.
 const (
 	askInfo byte = iota + 1
 	askFile
@@ -65,7 +65,7 @@ func (i *info) Sys() any { return nil }
 // Info is refused: of one in a list the size is not known.
 func (i *info) Info() (fs.FileInfo, error) { return nil, errors.ErrUnsupported }
 
-// remoteFiles are the files of a source in the process that evaluates it: it asks the operator for each.
+// remoteFiles are the files of a source in the process that evaluates it. It requests each from the operator.
 type remoteFiles struct {
 	ask  func([]byte) ([]byte, error)
 	note func(string)

@@ -22,8 +22,8 @@ var (
 // ErrService, do not name the file, and hold neither a decrypted value nor a key.
 type Decrypter func(in Format, data []byte) (plain []byte, secrets []string, err error)
 
-// Files is a repository whose encrypted files are read decrypted. The sizes of files are those of the encrypted ones,
-// which are larger. It is for one reading at a time.
+// Files is a file system that decrypts encrypted files when they are read. The reported sizes are those of the encrypted files, which are
+// larger. It is not safe for concurrent use.
 type Files struct {
 	files   fs.FS
 	decrypt Decrypter

@@ -52,7 +52,7 @@ func isSecret(o *unstructured.Unstructured) bool {
 
 type differ struct {
 	mask func(string) string
-	// secret are paths whose values are not shown, nor what is below.
+	// secret are paths; their values and everything below are not shown.
 	secret []string
 	out    []Change
 }

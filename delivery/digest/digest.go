@@ -1,6 +1,6 @@
-// Package digest seals digests before a status tells them. Who may read a status, but not the Secrets that an app is made from, could else
-// try guesses of a value until one has the digest that is told. A sealed digest is an HMAC of the plain one, so one that an
-// earlier version of kubeop told as it is can be sealed without knowing what it is of.
+// Package digest seals digests before a status shows them. Without that, people who may read a status, but not the Secrets that an app is
+// made from, could try guesses of a value until one has the shown digest. A sealed digest is an HMAC of the plain one, so a plain digest
+// that an earlier version of kubeop reported can be sealed without knowing its content.
 package digest
 
 import "strings"
@@ -15,7 +15,7 @@ const (
 	shortSize = 16
 )
 
-// Of returns "hmac-sha256:<hex>" of a digest; "" for none. One that is sealed stays as it is.
+// Of returns "hmac-sha256:<hex>" of a digest; "" for none. A sealed digest is returned unchanged.
 func (s Seal) Of(digest string) string {
 	if s == nil || digest == "" || strings.HasPrefix(digest, mark) {
 		return digest
@@ -23,7 +23,7 @@ func (s Seal) Of(digest string) string {
 	return mark + s(digest)
 }
 
-// Short returns 16 characters, the first of which is h, for lists of thousands; "" for no digest. One that is sealed stays as it is.
+// Short returns 16 characters, the first of which is h, for lists of thousands; "" for no digest. A sealed digest is returned unchanged.
 func (s Seal) Short(digest string) string {
 	if s == nil || digest == "" || strings.HasPrefix(digest, shortMark) {
 		return digest

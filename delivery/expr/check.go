@@ -19,8 +19,8 @@ var Dependency = []string{"dep", "self"}
 // variable self is the whole.
 var parts = []string{"metadata", "spec", "status", "data"}
 
-// IsSecret reports whether a kind is, or is meant to be, Kubernetes' Secret, of which no expression may read anything: that it
-// is true or false tells something already.
+// IsSecret reports whether a kind is, or could be taken for, Kubernetes' Secret. Expressions may read nothing of it, because even true or
+// false reveals something.
 func IsSecret(kind schema.GroupKind) bool {
 	return kind.Group == "" && slices.ContainsFunc([]string{"Secret", "Secrets", "SecretList"}, func(spelling string) bool {
 		return strings.EqualFold(kind.Kind, spelling)
@@ -81,9 +81,9 @@ func NewCheck(spec *kustomize.CustomHealthCheck) (*Check, error) {
 	return check, nil
 }
 
-// Judge returns the verdict of the first expression that is true: inProgress, failed, current. An object whose controller
-// has not seen its last change is in progress, and so is one of which nothing is true or that lacks a field that is read.
-// An error begins with the name of the expression and repeats nothing that the object holds.
+// Judge returns the verdict of the first expression that is true: inProgress, failed, current. An object is in progress if its controller
+// has not seen its last change, if no expression is true, or if it lacks a field that is read. An error begins with the name of the
+// expression and repeats nothing from the object.
 func (c *Check) Judge(ctx context.Context, object *unstructured.Unstructured) (Health, error) {
 	observed, found, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	if found && err == nil && observed != object.GetGeneration() {

@@ -1,6 +1,5 @@
-// Package expr evaluates the CEL expressions that tenants write about objects. An expression is a hostile program: its
-// length, its nesting and what one evaluation may cost are bounded, and functions whose cost CEL does not count are not
-// there.
+// Package expr evaluates the CEL expressions that tenants write about objects. An expression is a hostile program: its length, its nesting
+// and the cost of one evaluation are bounded, and functions whose cost CEL does not count are left out.
 package expr
 
 import (
@@ -38,8 +37,7 @@ const (
 	checkEvery = 10
 )
 
-// ErrMissing means that the object lacks, or lacks yet, a field, key or item that the expression reads without asking
-// has() first.
+// ErrMissing means that the object lacks a field, key or item, maybe only now, that the expression reads without calling has() first.
 var ErrMissing = errors.New("a field is not there")
 
 // Expr is a compiled expression. It is safe for concurrent use.
@@ -49,10 +47,10 @@ type Expr struct {
 	literals map[string]bool
 }
 
-// vocabulary is CEL's standard library and optional values. What compares everything with everything is left out, regular
-// expressions and sets: it is charged only when it is over, and cannot be interrupted. So are the extended strings, whose
-// replace can multiply its input, and the macros optMap and optFlatMap, which stand for what they are called on twice: a chain of
-// twenty of them would be a million expressions.
+// vocabulary is CEL's standard library and optional values. Functions that compare everything with everything, regular expressions and sets
+// are left out: their cost is counted only at the end, and they cannot be interrupted. So are the extended strings, because replace can
+// multiply its input, and the macros optMap and optFlatMap, which contain their operand twice: a chain of twenty would be a million
+// expressions.
 var vocabulary = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewCustomEnv(
 		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: []*env.Function{env.NewFunction("matches")}})),
@@ -149,8 +147,8 @@ func (e *Expr) True(ctx context.Context, values map[string]any) (bool, error) {
 	return bool(truth), nil
 }
 
-// sizes charges for what a call goes through. CEL charges for texts whose type it knows beforehand, which is none here, and
-// for the entries of lists and maps, but not for what is in them.
+// sizes adds the cost of the values that a call reads. CEL counts texts only if it knows their type beforehand, which it never does here,
+// and the entries of lists and maps, but not the content of the entries.
 type sizes struct{}
 
 // CallCost returns the cost of a call, nil for CEL's own.

@@ -34,9 +34,9 @@ type shares struct {
 	of    map[string]int
 }
 
-// admits reports whether a tenant may take one more place: it has fewer than its bound, and fewer than are free. By the latter one
-// tenant never has more than half of the places, two have at most two thirds of them, and so on: whoever comes next finds one,
-// though none is given back.
+// admits reports whether a tenant may take one more place: it has fewer than its bound, and fewer than are free. Because of the latter, one
+// tenant never has more than half of the places, two have at most two thirds of them, and so on: the next tenant always finds a free place,
+// even if none is released.
 func (s *shares) admits(tenant string) bool {
 	weight, has := 1, s.of[tenant]
 	if s.Weight != nil {
@@ -78,14 +78,14 @@ type ticket struct {
 	begin  func(leave func())
 }
 
-// NewPlaces returns the places of a resource, by whose name the metrics call it.
+// NewPlaces returns the places of a resource. The resource is its label in metrics.
 func NewPlaces(resource string, b Bounds, c clock.PassiveClock) *Places {
 	return &Places{clock: c, meter: newMeter(resource), shares: shares{Bounds: b}, queue: Queue[*ticket]{Weight: b.Weight, Burst: b.Burst}}
 }
 
-// Begin calls begin once the tenant has a place: before Begin returns where it may have one at once, else on the goroutine of whoever
-// leaves one, so that begin must not block. The place is taken until leave is called; calling it again does nothing. cancel has begin
-// not be called, and reports whether it was not. It is ErrFull when too many of the tenant wait.
+// Begin calls begin once the tenant has a place. If a place is free, that is before Begin returns; otherwise on the goroutine that releases
+// a place, so begin must not block. The place is taken until leave is called; calling leave again does nothing. cancel prevents the call of
+// begin, and reports whether it did. The error is ErrFull when the tenant already has too many waiting.
 func (p *Places) Begin(tenant string, begin func(leave func())) (cancel func() bool, err error) {
 	p.mu.Lock()
 	if p.shares.Waiting > 0 && p.queue.Of(tenant) >= p.shares.Waiting {
@@ -126,7 +126,7 @@ func (p *Places) Enter(ctx context.Context, tenant string) (leave func(), err er
 	}
 }
 
-// dispatch takes places for those whose turn it is.
+// dispatch takes places for the next waiters.
 func (p *Places) dispatch() (turns []*ticket) {
 	for p.shares.taken < p.shares.Places {
 		t, ok := p.queue.Next(func(tenant string, _ *ticket) Verdict {

@@ -12,12 +12,12 @@ import (
 // ErrPreempted is the cause with which the context of a run ends that gives its place up to others. The run begins anew later.
 var ErrPreempted = errors.New("others wait for the place")
 
-// Slices are places for work that may be ended and begun anew at no harm, such as an evaluation, and of which it is not known before how
-// long it takes. Who waits has turns by tenant, in the order of Queue. No place stays free while work waits, so that one tenant may
-// have all of them; but what runs for longer than a slice is preempted when work waits that has not run yet. It waits again, among those
-// that take long: all places but one are for these, and there it is not preempted. So whoever comes waits for a slice of each other
-// tenant at most, and what takes long is done, too. Where there is only one place the two kinds alternate, and a run that takes long is
-// waited for. A slice is of time, or of processor time where a run says what it uses, see Uses. Safe for concurrent use.
+// Slices are places for work that may be stopped and started again without harm, such as an evaluation, and whose duration is not known in
+// advance. Waiting work has turns by tenant, in the order of Queue. No place stays free while work waits, so one tenant may have all of
+// them; but what runs longer than a slice is preempted when work waits that has not run yet. It then waits among the long work: all places
+// but one are for this, and there it is not preempted. So new work waits for at most one slice of each other tenant, and long work
+// finishes, too. If there is only one place the two kinds alternate, and a long run is waited for. A slice is of time, or of processor time
+// if a run reports what it uses, see Uses. Safe for concurrent use.
 type Slices struct {
 	clock clock.WithDelayedExecution
 	meter meter
@@ -84,7 +84,8 @@ type run struct {
 	sliced *sliced
 }
 
-// NewSlices returns the places of a resource, by whose name the metrics call it. Weight returns the weight of a tenant; nil: all weigh 1.
+// NewSlices returns the places of a resource. The resource is its label in metrics. Weight returns the weight of a tenant; nil: all weigh
+// 1.
 func NewSlices(resource string, places int, slice time.Duration, weight func(tenant string) int, c clock.WithDelayedExecution) *Slices {
 	return &Slices{
 		clock: c, meter: newMeter(resource), places: max(1, places), slice: slice, running: map[*sliced]bool{},
@@ -166,7 +167,7 @@ func (s *Slices) dispatch() {
 	s.meter.set(s.fresh.Len()+s.long.Len(), len(s.running))
 }
 
-// next takes the run out whose turn it is; nil when none waits.
+// next removes and returns the next waiting run; nil when none waits.
 func (s *Slices) next() *sliced {
 	take := func(string, *sliced) Verdict { return Take }
 	first := s.kept() < s.mayKeep()

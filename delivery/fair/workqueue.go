@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 )
 
-// WorkQueue is the work queue of a controller that tenants share: it hands out what is ready by the order of Queue, and no more of one
-// tenant at once than Places would let in. Get waits for both, so a controller may have as many workers as there are places.
+// WorkQueue is the work queue of a controller that tenants share: it returns ready objects in the order of Queue, and at most as many of
+// one tenant at once as Places would admit. Get waits for both, so a controller may have as many workers as there are places.
 //
-// It holds an object once, however often it is added, as controller-runtime's priority queue does: of two times at which it is to be
-// ready the sooner counts, of two priorities the higher, and what is added while it is worked on is handed out after that. A priority
-// below 0, as events of a first list have it, goes behind the other objects of the same tenant, and not behind those of others. That
-// queue itself orders by priority and arrival alone; client-go's takes another order, but has no bound of what a tenant has under way,
-// and looks at an object again when a delay ends for which an event came first. Safe for concurrent use.
+// It holds an object once, however often it is added, as controller-runtime's priority queue does: of two times the earlier counts, of two
+// priorities the higher, and an object that is added while it is being processed is returned again afterwards. A priority below 0, as for
+// the events of a first list, puts it behind the other objects of the same tenant, but not behind those of others. controller-runtime's
+// queue orders by priority and arrival only. client-go's queue accepts another order, but does not bound what a tenant has in progress, and
+// processes an object again when its delay ends although an event came first. Safe for concurrent use.
 type WorkQueue[T comparable] struct {
 	tenantOf func(T) string
 	limiter  workqueue.TypedRateLimiter[T]
@@ -51,7 +51,7 @@ type work[T comparable] struct {
 	index int
 }
 
-// NewWorkQueue returns the work queue of a resource, by whose name the metrics call it. tenantOf must not block, and not use the queue.
+// NewWorkQueue returns the work queue of a resource. The resource is its label in metrics. tenantOf must not block, and not use the queue.
 func NewWorkQueue[T comparable](resource string, b Bounds, tenantOf func(T) string, limiter workqueue.TypedRateLimiter[T], c clock.WithDelayedExecution) *WorkQueue[T] {
 	q := &WorkQueue[T]{
 		tenantOf: tenantOf, limiter: limiter, clock: c, meter: newMeter(resource), shares: shares{Bounds: b},
@@ -188,7 +188,7 @@ func (q *WorkQueue[T]) arm(now time.Time) {
 	q.timer = q.clock.AfterFunc(next.Sub(now), func() { go q.due() })
 }
 
-// due has those be ready whose delay is over.
+// due makes the objects ready whose delay is over.
 func (q *WorkQueue[T]) due() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -45,8 +45,8 @@ type Bounds struct {
 	Kept, Inflated int64
 }
 
-// Limit has what is fetched for each tenant bounded by what of says, which must not wait: it is asked with the name of a tenant,
-// or of a Repository for what is fetched for that, whose commits count by themselves. It is called before the first fetch.
+// Limit bounds what is fetched for each tenant. It calls of, which must not block, with the name of a tenant, or with the name of a
+// Repository for the Repository's own commits. Call it before the first fetch.
 func (s *Stores) Limit(of func(name string) Bounds) {
 	s.disk.LimitOf = func(name string) int64 { return of(name).Kept }
 	s.Git.LimitPacks(func(name string) int64 { return of(name).Inflated })

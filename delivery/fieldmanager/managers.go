@@ -19,11 +19,11 @@ import (
 // helmManager is the field manager under which delivery/release has Helm write.
 const helmManager = "helm"
 
-// EditedByHand reports whether an entry of managedFields is of a person who changed with kubectl what an object does. Such a change adds
-// fields that server-side apply alone would never remove.
+// EditedByHand reports whether an entry of managedFields comes from a person who changed the desired state of an object with kubectl. Such
+// a change adds fields that server-side apply alone would never remove.
 //
-// Some changes are allowed: labels and annotations, among them those by which people ask kubeop for something; a restart (kubectl
-// rollout); and suspending an object of this API, which stops kubeop from undoing anything.
+// Some changes are allowed: labels and annotations, including those with which people request something of kubeop; a restart (kubectl
+// rollout); and suspending an object of this API, which stops kubeop from reverting anything.
 func EditedByHand(f metav1.ManagedFieldsEntry) bool {
 	if !strings.HasPrefix(f.Manager, "kubectl") || f.Manager == "kubectl-rollout" || f.Subresource != "" || f.FieldsV1 == nil {
 		return false
@@ -45,8 +45,8 @@ func EditedByHand(f metav1.ManagedFieldsEntry) bool {
 }
 
 // OwnedFields returns the fields that kubeop or its Helm applied and still owns, those that people added with kubectl, and when each
-// manager last wrote: a field whose value changes keeps its manager. They are sorted by their text: the API server sorts the items of a
-// list by their keys, port 80 before 443, but an object that was decoded and encoded again has them in the order of their text.
+// manager last wrote, because a field with a changed value keeps its manager. They are sorted by their text: the API server sorts the items
+// of a list by their keys, port 80 before 443, but an object that was decoded and encoded again has them in the order of their text.
 func OwnedFields(live metav1.Object) string {
 	var fields strings.Builder
 	for _, f := range live.GetManagedFields() {

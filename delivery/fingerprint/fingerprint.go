@@ -26,8 +26,8 @@ func Of(manifest *unstructured.Unstructured, live metav1.Object, seal digest.Sea
 	return OfManifest(manifest, seal) + StateOf(inventory.IDOf(manifest), live)
 }
 
-// OfManifest returns the digest of a manifest, with which a fingerprint begins. 16 characters tell two manifests of one object apart. It
-// is sealed: a manifest may be that of a Secret.
+// OfManifest returns the digest of a manifest, the first part of a fingerprint. 16 characters are enough to distinguish two manifests of
+// one object. It is sealed, because it may be the manifest of a Secret.
 func OfManifest(manifest *unstructured.Unstructured, seal digest.Seal) string {
 	h := sha256.New()
 	// Encoding what was decoded from JSON or YAML cannot fail, and sorts the keys.

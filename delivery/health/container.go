@@ -68,7 +68,7 @@ func (e Explainer) crashCause(ctx context.Context, s suspect) (string, error) {
 	return strings.TrimSuffix(exit(end)+": "+words, ": "), nil
 }
 
-// stoppable are the exit codes of a container that was asked to stop: it stopped, or died of SIGTERM or SIGKILL.
+// stoppable are the exit codes of a container that was requested to stop: it exited, or died of SIGTERM or SIGKILL.
 var stoppable = map[int32]bool{0: true, 137: true, 143: true}
 
 func exit(end *corev1.ContainerStateTerminated) string {

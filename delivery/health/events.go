@@ -46,7 +46,7 @@ func (l eventList) warning() string {
 	return ""
 }
 
-// killing returns the message about the probe for which the kubelet restarted a container after some moment.
+// killing returns the message about the probe because of which the kubelet restarted a container after that time.
 func (l eventList) killing(after time.Time) string {
 	e := l.latest(func(e corev1.Event) bool {
 		return e.Reason == "Unhealthy" && !strings.HasPrefix(e.Message, "Readiness") && !seenLast(e).Before(after)

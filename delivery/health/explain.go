@@ -54,7 +54,7 @@ func (e Explainer) Explain(ctx context.Context, o *unstructured.Unstructured) st
 // cause is why an object is not healthy.
 type cause struct {
 	why string
-	// stuck: waiting alone is not expected to mend it.
+	// stuck: waiting alone is not expected to help.
 	stuck bool
 }
 

@@ -11,8 +11,7 @@ import (
 // Verdict is the health of a set of objects. Its lines are "Kind/name: why"; they quote what containers and controllers
 // wrote, hidden as far as Explainer.Mask hides it. The same situation has the same words each time.
 type Verdict struct {
-	// Failed are the objects in trouble that waiting alone is not expected to mend: a crash, an image that is not there, a
-	// quota, a Job that failed.
+	// Failed are the objects with a problem that waiting alone is not expected to solve: a crash, a missing image, a quota, a failed Job.
 	Failed []string
 	// Final reports that Kubernetes itself gave up on one of the Failed: a Job or Pod that failed, a Deployment past its
 	// progress deadline, an object that calls itself stalled. What else failed is still being tried, such as a container
@@ -20,8 +19,8 @@ type Verdict struct {
 	Final bool
 	// Waiting are the objects that are not there yet, each with what it waits for.
 	Waiting []string
-	// Pending are the objects that the watch has not seen in the version that was asked for. They are neither well nor
-	// unwell: look again when the watch brings them. Should that take long, look with Explainer.Late.
+	// Pending are the objects that the watch has not received in the requested version. They are neither healthy nor failed: check again
+	// when the watch reports them. If that takes long, use Explainer.Late.
 	Pending []string
 }
 

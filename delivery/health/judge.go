@@ -16,7 +16,7 @@ type state int
 const (
 	healthy state = iota
 	waiting
-	// failed: waiting alone is not expected to mend it.
+	// failed: waiting alone is not expected to help.
 	failed
 	// gaveUp: Kubernetes gave up.
 	gaveUp

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Logs returns the end of a container's log, that of its previous run if asked for. It may hold secrets.
+// Logs returns the end of a container's log, or of the log of its previous run. It may contain secrets.
 type Logs func(ctx context.Context, namespace, pod, container string, previous bool) (string, error)
 
 const (

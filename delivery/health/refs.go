@@ -16,8 +16,7 @@ var (
 	jobs     = schema.GroupKind{Group: "batch", Kind: "Job"}
 )
 
-// Refs names the objects whose health is more than that they are there: by their kind, or because there are
-// expressions for it.
+// Refs returns the objects whose health is more than their existence: because of their kind, or because there are expressions for it.
 func Refs(objects []*unstructured.Unstructured, checks *Checks) []Ref {
 	var refs []Ref
 	for _, o := range objects {
@@ -55,8 +54,7 @@ func WithoutJobs(refs []Ref) []Ref {
 	return slices.DeleteFunc(slices.Clone(refs), func(r Ref) bool { return r.Kind.GroupKind() == jobs })
 }
 
-// withoutStatus are kinds whose presence is all there is to their health; there is nothing to read. Many Ingress
-// controllers never write a status.
+// withoutStatus are kinds that are healthy if they exist; their status is not read. Many Ingress controllers never write a status.
 var withoutStatus = map[schema.GroupKind]bool{
 	{Kind: "ConfigMap"}: true, {Kind: "Secret"}: true, {Kind: "ServiceAccount"}: true,
 	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:        true,

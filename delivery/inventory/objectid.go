@@ -36,8 +36,8 @@ func (o ObjectID) IsSecret() bool { return o.Group == "" && o.Kind == "Secret" }
 // String returns "<namespace>_<name>_<group>_<kind>", the form inventories of Flux and cli-utils have. Colons, which
 // names of RBAC objects may hold, become "__", so that the ID stays usable as a key of a ConfigMap.
 //
-// Names that hold "__" themselves are read back with a colon. Only RBAC allows them; whoever records IDs of foreign
-// objects compares ParseObjectID(id.String()) with id first.
+// A name that contains "__" itself is read back with a colon. Only RBAC allows such names. Code that records IDs of foreign objects first
+// compares ParseObjectID(id.String()) with id.
 func (o ObjectID) String() string {
 	return strings.Join([]string{o.Namespace, strings.ReplaceAll(o.Name, ":", "__"), o.Group, o.Kind}, "_")
 }

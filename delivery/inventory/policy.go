@@ -37,7 +37,7 @@ func PolicyOf(id ObjectID, e v1alpha1.InventoryEntry, live metav1.Object) v1alph
 	return policy
 }
 
-// KindPolicy protects the kinds whose deletion takes data or other objects along.
+// KindPolicy protects the kinds for which a deletion also deletes data or other objects.
 func KindPolicy(id ObjectID) v1alpha1.PrunePolicy {
 	if LossOf(id.GroupKind()) != "" {
 		return v1alpha1.PolicyConfirm
@@ -65,7 +65,7 @@ func keptByHelm(o metav1.Object) bool {
 	return annotations["meta.helm.sh/release-name"] != "" && strings.EqualFold(strings.TrimSpace(annotations["helm.sh/resource-policy"]), "keep")
 }
 
-// losses are kinds whose deletion takes data or other objects along, and what to do instead of deleting one.
+// losses are the kinds for which a deletion also deletes data or other objects, and what to do instead.
 var losses = map[schema.GroupKind]string{
 	{Kind: "PersistentVolumeClaim"}: "its volume goes with it: make a claim of another name and copy the data",
 	{Kind: "Namespace"}:             "everything in it goes with it: make a namespace of another name",

@@ -16,7 +16,7 @@ var stages = map[string]int{
 
 	"ServiceAccount": 1, "Role": 1, "ClusterRole": 1, "ResourceQuota": 1, "LimitRange": 1, "NetworkPolicy": 1, "Tenant": 1, "Repository": 1,
 
-	// The API server looks at the role when it is asked for a binding.
+	// The API server reads the role when a binding is created.
 	"RoleBinding": 2, "ClusterRoleBinding": 2,
 
 	"ConfigMap": 3, "Secret": 3, "PersistentVolumeClaim": 3, "PodDisruptionBudget": 3, "Project": 3,

@@ -196,7 +196,7 @@ var templates = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "CronJob"}:   {"spec", "jobTemplate", "spec", "template", "spec", "containers"},
 }
 
-// ImageOf returns the image of the first container among objects, which is that of an app of type Image as it is delivered.
+// ImageOf returns the image of the first container among objects, which for an app of type Image is the delivered image.
 func ImageOf(objects []*unstructured.Unstructured) string {
 	for _, o := range objects {
 		path, ok := templates[o.GroupVersionKind().GroupKind()]

@@ -1,9 +1,8 @@
-// Package journal records what is about to be made in the cluster before it is made, so that a process that is killed in
-// the middle leaves nothing behind that no record names.
+// Package journal records objects before they are created in the cluster, so that a killed process leaves no object that no record names.
 //
-// The journal is one ConfigMap in the operator's namespace. It has a key for each owner whose status does not have
-// everything yet, so at most for what is under way. What is recorded at about the same time is written with one request: where
-// each owner wrote its own status for that, a thousand apps that are installed would take a thousand requests more.
+// The journal is one ConfigMap in the operator's namespace. It has a key for each owner with a status that is not complete yet, so at most
+// for passes that are running. Entries of about the same time are written with one request: if each owner wrote its own status for that, a
+// thousand apps that are installed would take a thousand more requests.
 package journal
 
 import (
@@ -54,7 +53,7 @@ type Journal struct {
 
 	mu     sync.Mutex
 	loaded bool
-	// version is the ConfigMap's as far as it is known: a write that was given up, and arrives after all, changes nothing.
+	// version is the ConfigMap's resourceVersion as far as it is known: a write that was given up and arrives late then changes nothing.
 	version string
 	// records are by owner, as the ConfigMap is to have them; changed are those that it does not have so yet.
 	records map[types.UID]string

@@ -65,7 +65,7 @@ func (c *Clients) Forget(namespace string) {
 	delete(c.made, namespace)
 }
 
-// Namespaced reports whether a kind is namespaced, from live discovery. It is an *UnkeptKindError for one whose objects no app can hold.
+// Namespaced reports whether a kind is namespaced, from live discovery. It returns *UnkeptKindError for a kind that is not stored.
 func (c *Clients) Namespaced(kind schema.GroupVersionKind) (bool, error) {
 	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// retries is how a watch that does not come about is tried again: at first soon, since a RoleBinding made a moment ago is
-// not in force yet, and at the end twice a minute.
+// retries is the backoff of a watch that cannot be started: short at first, because a RoleBinding that was just created is not effective
+// yet, and in the end twice a minute.
 var retries = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: 30 * time.Second}
 
 // follow keeps rows in step with the API server until the context ends. Each answer to a list or watch goes to note, nil

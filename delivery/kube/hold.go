@@ -21,7 +21,7 @@ import (
 // maxSpec is how many bytes of spec are held of a kind that is not Kubernetes' own.
 const maxSpec = 4 << 10
 
-// workloads are the API groups whose kinds are judged by their spec, too. What is large in it says how pods are made.
+// workloads are the API groups with kinds whose spec is also needed to judge health. The large part of it is the template of pods.
 var workloads = map[string]bool{"": true, "apps": true, "batch": true, "autoscaling": true, "policy": true, "networking.k8s.io": true}
 
 // templates are the fields of a spec that pods and volume claims are made from.
@@ -39,9 +39,9 @@ func (h *held) DeepCopyObject() runtime.Object {
 	return &held{PartialObjectMetadata: *h.DeepCopy(), rest: h.rest}
 }
 
-// Hold returns the transform of a Watch's cache. It has slim take from the metadata what nobody needs; of whole objects
-// it keeps besides the status and the spec: without the templates that pods and volume claims are made from, and of kinds
-// outside of Kubernetes' own groups only where it is at most 4 KiB. The scheme knows the kinds that do not come unstructured.
+// Hold returns the transform of a Watch's cache. It uses slim to remove unneeded metadata. Of whole objects it also keeps the status and
+// the spec, without the templates of pods and volume claims; for kinds outside of Kubernetes' own groups only a spec of at most 4 KiB. The
+// scheme has the kinds that are not unstructured.
 func Hold(scheme *runtime.Scheme, slim toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(object any) (any, error) {
 		h, content, err := taken(scheme, object)

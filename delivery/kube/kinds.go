@@ -84,7 +84,7 @@ func (w *Watch) started(kind schema.GroupVersionKind) (*kindWatch, error) {
 	return watched, nil
 }
 
-// begin asks whether the kind may be watched, and watches it, until that is known and the first list is there.
+// begin finds out whether the kind may be watched, and watches it, until that is known and the first list is complete.
 func (w *Watch) begin(kind schema.GroupVersionKind, watched *kindWatch) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -228,9 +228,9 @@ func (w *Watch) whole(kind schema.GroupVersionKind) bool {
 	return w.hasStatus(kind) && kind != corev1.SchemeGroupVersion.WithKind("Pod")
 }
 
-// form returns the object by which a cache is asked for a kind, always the same: another form would be another informer. Kubernetes' own
-// kinds come as Protobuf, which the API server has encoded for Kubernetes' controllers already; without what is newer than the
-// Kubernetes that this is built with.
+// form returns the object with which a cache is queried for a kind. It is always the same form, because another form would be another
+// informer. Kubernetes' own kinds come as Protobuf, which the API server has already encoded for Kubernetes' controllers; fields that are
+// newer than the Kubernetes that this is built with are missing.
 func (w *Watch) form(kind schema.GroupVersionKind) client.Object {
 	var object client.Object = &metav1.PartialObjectMetadata{}
 	if w.whole(kind) {

@@ -43,9 +43,9 @@ func (l *Lists) newInformer(from toolscache.ListerWatcher, o runtime.Object, res
 	return toolscache.NewSharedIndexInformer(from, o, resync, by)
 }
 
-// observing reports the answers. A reflector asks for a list in two ways: as a watch that begins with what there is, where an error
-// comes as an event, and as a list. It may go on with the former for ever, whose error seldom names the cause; so the latter is
-// requested beside it.
+// observing reports the answers. A reflector requests a list in two ways: as a watch that begins with the existing objects, which returns
+// an error as an event, and as a list. It may use the former for ever, and its error seldom names the cause; so the latter is requested as
+// well.
 func (l *Lists) observing(from *toolscache.ListWatch, kind schema.GroupVersionKind) *toolscache.ListWatch {
 	observed := *from
 	observed.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -54,18 +54,18 @@ type place struct{ namespace, kind string }
 
 func (p place) String() string { return p.kind + "s of namespace " + p.namespace + " as its deployer" }
 
-// NewLocalWatch returns a LocalWatch over the operator's own connection and its HTTP client, whose connections all
-// namespaces share. It takes the time from the clock.
+// NewLocalWatch returns a LocalWatch over the operator's own connection and its HTTP client, so that all namespaces share connections. It
+// takes the time from the clock.
 func NewLocalWatch(config *rest.Config, shared *http.Client, log logr.Logger, c clock.PassiveClock) *LocalWatch {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // A watch is one request in minutes, but there may be a thousand of them to start.
 	return &LocalWatch{config: config, transport: shared.Transport, log: log, clock: c, places: map[place]*localWatch{}}
 }
 
-// OnChange has f called for each object that is added, changed or removed after the first list of its kind in its
-// namespace, with its labels; of what is gone, the last ones. An object whose labels now name another release or app is
-// reported with those it had, too. f is called once for every change that the API server sends and must not block: bursts
-// are for a queue to even out. It is called before the first look.
+// OnChange registers f, which is called for each object that is added, changed or removed after the first list of its kind in its
+// namespace, with the object's labels, or the last labels of a deleted object. If the labels now name another release or app, f is called
+// with the earlier labels, too. f is called once for every change that the API server sends and must not block; a queue should combine
+// bursts. Call OnChange before the first look.
 func (w *LocalWatch) OnChange(f func(namespace, kind, name string, labels map[string]string)) {
 	w.onChange = append(w.onChange, f)
 }

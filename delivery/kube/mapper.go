@@ -51,7 +51,7 @@ type kindVersion struct {
 
 var _ meta.ResettableRESTMapper = (*Mapper)(nil)
 
-// NewMapper returns a Mapper that requests what it is asked for the first time.
+// NewMapper returns a Mapper that requests each kind when it is first needed.
 func NewMapper(served discovery.CachedDiscoveryInterface) *Mapper {
 	return &Mapper{
 		ResettableRESTMapper: restmapper.NewDeferredDiscoveryRESTMapper(served), served: served,
@@ -81,8 +81,8 @@ func (m *Mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.R
 	return mapping, nil
 }
 
-// exactly asks the mapper below, and discovery whether what it found is spelled so: it knows each kind in lower case, too, and
-// a list for each, and an informer of those would never get its first object.
+// exactly looks a kind up in the mapper below, and checks the spelling with discovery: the mapper knows each kind in lower case as well,
+// and a List for each; an informer of those would never get its first object.
 func (m *Mapper) exactly(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	found, err := m.ResettableRESTMapper.RESTMapping(kind, versions...)
 	if err != nil && (!meta.IsNoMatchError(err) || len(versions) == 0) {

@@ -27,7 +27,7 @@ type row struct {
 // joint stands between joined labels; neither keys nor values can hold it.
 const joint = "\x00"
 
-// pack makes a row of an object; a row it returns as it is.
+// pack makes a row of an object; it returns a row unchanged.
 func pack(object any) (*row, error) {
 	if packed, ok := object.(*row); ok {
 		return packed, nil
@@ -71,7 +71,7 @@ func (r *row) metadata(namespace string) metav1.PartialObjectMetadata {
 	}}
 }
 
-// owner is the release whose record an object is, as Helm's driver for Secrets labels it, and the release's app.
+// owner is the release to which a record object belongs, as Helm's driver for Secrets labels it, and the release's app.
 type owner struct{ release, app string }
 
 // ownerBy returns the owner by an object's labels; the zero owner for what is no record.

@@ -12,8 +12,8 @@ import (
 // needed are the verbs that kubeop needs for an object that an app holds: to apply it, to know it, and to remove it.
 var needed = []string{"get", "list", "watch", "patch", "delete"}
 
-// UnkeptKindError is about a kind whose objects no app can hold, because the API server has not all the verbs for that; such as a
-// TokenReview, which it answers and does not keep.
+// UnkeptKindError is about a kind without objects that an app could own, because the API server does not serve all verbs for it; for
+// example a TokenReview is answered and not stored.
 type UnkeptKindError struct {
 	Kind schema.GroupVersionKind
 	// Lacks are the verbs that there are none of.

@@ -20,10 +20,10 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Watch knows every object that carries a tenant's label, kind by kind; a kind is watched from the first look at
-// it. Of kinds whose health has a status it holds what health is judged by, of others the metadata.
+// Watch has every object with a tenant's label, by kind; a kind is watched from the first look at it. If the status of a kind matters for
+// its health, Watch keeps what health depends on, otherwise only the metadata.
 //
-// No look waits: until the first list of its kind is there it is an *Unready, which can wake who looked.
+// No look waits: until the first list of its kind is complete it returns *Unready, which can wake the caller.
 type Watch struct {
 	objects   cache.Cache
 	own       client.Reader
@@ -36,9 +36,9 @@ type Watch struct {
 	onKind []func(schema.GroupVersionKind, cache.Informer) error
 }
 
-// NewWatch returns a Watch over objects, a cache that is limited to labelled objects, whose transform is Hold and whose options are of
-// the lists, and own, whose cache holds the kinds of this API anyway. The direct client finds out which kinds the operator may watch; hasStatus
-// reports of which kinds to hold more than metadata. Pods are never among them: apps do not hold them, and there are many.
+// NewWatch returns a Watch over objects, a cache that is limited to labelled objects, with the transform Hold and the options of the lists,
+// and over own, a cache of the kinds of this API. The direct client finds out which kinds the operator may watch; hasStatus reports of
+// which kinds to keep more than metadata. Pods are never among them: apps do not own them, and there are many.
 func NewWatch(lists *Lists, objects cache.Cache, own client.Reader, direct client.Client, hasStatus func(schema.GroupVersionKind) bool) *Watch {
 	w := &Watch{objects: objects, own: own, direct: direct, hasStatus: hasStatus, clock: lists.clock, kinds: map[schema.GroupVersionKind]*kindWatch{}}
 	lists.awaitsList, lists.listAnswered = w.awaitsList, w.listAnswered

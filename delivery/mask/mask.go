@@ -17,8 +17,8 @@ const Shortest = 4
 // Mask hides values in a text.
 type Mask func(text string) string
 
-// Of returns a Mask that hides each value as it is, as base64, and as Go and JSON write it within quotes. Where hidden values overlap, or one
-// is part of another, no rest of any of them stays.
+// Of returns a Mask that hides each value in plain form, as base64, and as Go and JSON write it within quotes. If hidden values overlap, or
+// one is part of another, no part of any of them stays.
 func Of(values []string) Mask {
 	forms := formsOf(values)
 	return func(text string) string { return replace(text, forms) }

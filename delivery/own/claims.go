@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// resourcePolicy keeps an object when its release is uninstalled, or its chart has it no more:
+// resourcePolicy keeps an object when its release is uninstalled, or when it left the chart:
 // https://helm.sh/docs/howto/charts_tips_and_tricks/#tell-helm-not-to-uninstall-a-resource
 const resourcePolicy = "helm.sh/resource-policy"
 

@@ -48,8 +48,8 @@ func outsider(subject map[string]any, namespace string) string {
 	return name
 }
 
-// platformIdentity: something in the object would run as the platform: whoever runs as the deployer may do everything
-// an app may, and read what it may read. The field is looked for at any depth, because custom kinds make pods too.
+// platformIdentity: something in the object would run as the platform's service account: anyone who runs as the deployer may do and read
+// everything that an app may. The field is searched at any depth, because custom kinds make pods too.
 func platformIdentity(object *unstructured.Unstructured, _ string) string {
 	var used string
 	visit(object.Object, func(key string, value any) {
@@ -64,7 +64,7 @@ func platformIdentity(object *unstructured.Unstructured, _ string) string {
 	return fmt.Sprintf("would run as service account %s, which is the platform's; use one of the app's own", oneLine(used))
 }
 
-// platformToken: the Secret asks the API server for a lasting token of the platform's service account.
+// platformToken: the Secret requests a lasting token of the platform's service account from the API server.
 func platformToken(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	if kind.Group != "" || kind.Kind != "Secret" || object.Object["type"] != string(corev1.SecretTypeServiceAccountToken) {

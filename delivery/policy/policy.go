@@ -16,9 +16,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/render/objectset"
 )
 
-// Scope reports whether objects of a kind live in namespaces. It returns a meta.NoKindMatchError (or
-// NoResourceMatchError) for a kind that the API server does not serve, and a *kube.UnkeptKindError for one whose objects no app can
-// hold; any other error means that it does not know now.
+// Scope reports whether objects of a kind live in namespaces. It returns a meta.NoKindMatchError (or NoResourceMatchError) for a kind that
+// the API server does not serve, and a *kube.UnkeptKindError for a kind that is not stored; any other error means that the answer is
+// unknown at present.
 type Scope func(schema.GroupVersionKind) (namespaced bool, err error)
 
 // Check returns every violation among the objects of an app in namespace, joined and in the order of their text, each a

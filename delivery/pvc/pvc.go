@@ -19,8 +19,8 @@ import (
 // Claim is a PersistentVolumeClaim.
 type Claim = corev1.PersistentVolumeClaim
 
-// List returns all claims of a namespace, whoever made them, sorted by name. The reader must not read from a cache: what it
-// does not show may be deleted.
+// List returns all claims of a namespace, including those that kubeop did not make, sorted by name. The reader must not read from a cache,
+// because a claim that it does not show may be deleted.
 func List(ctx context.Context, reader client.Reader, namespace string) ([]Claim, error) {
 	list := &corev1.PersistentVolumeClaimList{}
 	if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -39,7 +39,7 @@ func HoldsData(c *Claim) bool {
 type Terms struct {
 	// Policies are those of the Project and the Tenant, in this order; the App's stands on the claim.
 	Policies []v1alpha1.ClaimDeletionPolicy
-	// Confirmed are the UIDs that somebody confirmed.
+	// Confirmed are the UIDs of claims for which a person has confirmed the deletion.
 	Confirmed map[types.UID]bool
 }
 
@@ -53,7 +53,7 @@ func (t Terms) policy(c *Claim) v1alpha1.ClaimDeletionPolicy {
 	return cmp.Or(own, cmp.Or(t.Policies...), v1alpha1.ClaimRetain)
 }
 
-// Divide returns the claims that may go and those that stay. One that is being deleted is neither: somebody did that.
+// Divide returns the claims to delete and the claims to keep. A claim that is already being deleted is in neither: a person did that.
 func (t Terms) Divide(all []Claim) (leave, stay []Claim) {
 	for _, c := range all {
 		switch {
@@ -71,8 +71,8 @@ func (t Terms) Divide(all []Claim) (leave, stay []Claim) {
 // API server may need a second try.
 const fresh = 5 * time.Minute
 
-// Confirm is the value of ConfirmedClaimsAnnotation: when a deletion is carried out that somebody confirmed, and the UIDs of the
-// claims that the confirmation named.
+// Confirm returns the value of ConfirmedClaimsAnnotation: the time at which a confirmed deletion is carried out, and the UIDs of the claims
+// that the confirmation named.
 func Confirm(now time.Time, uids []string) string {
 	return now.UTC().Format(time.RFC3339) + " " + strings.Join(uids, ",")
 }
@@ -134,7 +134,7 @@ func named(all []Claim, name func(*Claim) string, between string) string {
 	return strings.Join(names, between)
 }
 
-// Size is what the claim has or, before it is bound, asks for.
+// Size returns the size that the claim has or, before it is bound, requests.
 func Size(c *Claim) string {
 	size, ok := c.Status.Capacity[corev1.ResourceStorage]
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Bound is how much all of one tenant's objects that quotas count may take in the API server's store, in bytes. Nobody knows what each
-// one takes, so each counts as large as it may be.
+// Bound is how much all objects of one tenant that quotas count may take in the API server's store, in bytes. The size of each object is
+// unknown, so each counts with its maximum.
 type Bound struct {
 	// Limit is how much all of them may take together.
 	Limit int64
@@ -53,7 +53,7 @@ func (b Bound) Taken(used corev1.ResourceList) (sum int64) {
 // project may then have all that its own quota lets it have, and nothing is written.
 func (b Bound) Near(taken int64) bool { return taken >= b.Limit/2 }
 
-// dampening: a number stays as it is while it is off by at most this part of what is left. Of nothing left that is nothing.
+// dampening: a number is kept while it deviates by at most this part of what is left.
 const dampening = 8
 
 // Share returns the quota of one namespace where all of the tenant's take so much: of each kind as many objects as there are, and what

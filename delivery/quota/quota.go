@@ -100,8 +100,8 @@ func defaults(kinds []schema.GroupResource, given corev1.ResourceList) corev1.Re
 	return all
 }
 
-// countOf returns how many objects of a kind a project has by default. Kubernetes has older names for some counts: whoever set one
-// of them to more than the default meant that many.
+// countOf returns how many objects of a kind a project may have by default. Kubernetes has older names for some counts: if one of them is
+// set to more than the default, that number is used.
 func countOf(kind schema.GroupResource, times int64, given corev1.ResourceList) resource.Quantity {
 	count := otherObjects * times
 	if known, ok := usual[kind]; ok {

@@ -88,8 +88,8 @@ func ReadFile(files fs.FS, name string) ([]byte, error) {
 	return data, nil
 }
 
-// Walk calls each with every file and folder below a folder, at most 20,000, in the order of their paths. Those whose names start with
-// a dot are left out.
+// Walk calls each with every file and folder below a folder, at most 20,000, in the order of their paths. Names that start with a dot are
+// left out.
 func Walk(files fs.FS, folder string, each func(name string, entry fs.DirEntry) error) error {
 	root, entries := true, 0
 	return fs.WalkDir(files, folder, func(name string, entry fs.DirEntry, err error) error {

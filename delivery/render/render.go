@@ -18,7 +18,7 @@ var ErrMissing = errors.New("not found")
 // ErrTooLarge is wrapped by errors that say that a limit was passed; the message names the limit.
 var ErrTooLarge = errors.New("too large")
 
-// Missing returns an error that says what is missing and matches kind, ErrMissing or fs.ErrNotExist, whose own text would only repeat it.
+// Missing returns an error that names what is missing and matches kind, ErrMissing or fs.ErrNotExist, without repeating the text of kind.
 func Missing(kind error, format string, args ...any) error {
 	return &missing{fmt.Sprintf(format, args...), kind}
 }

@@ -11,8 +11,8 @@ import (
 // documents of a few lines that fill any memory.
 const maxAliasBytes = 1 << 20
 
-// Aliases refuses YAML with a document whose aliases would make it grow by more than 1 MiB, without writing them out: turned
-// into JSON, an anchor is copied once for each of its aliases. Its errors are ErrTooLarge or the parser's.
+// Aliases refuses YAML with a document whose aliases would make it grow by more than 1 MiB, without expanding them: in JSON, an anchor is
+// copied once for each of its aliases. Its errors are ErrTooLarge or the parser's.
 func Aliases(data []byte) error {
 	if !mayHaveAliases(data) {
 		return nil

@@ -15,8 +15,8 @@ var (
 	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 )
 
-// countedFromZero are the messages of the library's grammar, whose lines count from 0; those of its scanner count from
-// 1. TestBrokenYAMLNamesTheLine of gitops/document holds this for the version in go.mod.
+// countedFromZero are the messages of the library's grammar, which counts lines from 0; its scanner counts from 1.
+// TestBrokenYAMLNamesTheLine of gitops/document verifies this for the version in go.mod.
 var countedFromZero = map[string]bool{
 	"did not find expected <document start>": true,
 	"did not find expected node content":     true,

@@ -5,10 +5,10 @@ import (
 	"regexp"
 )
 
-// MaxValues is how many mappings, lists and scalars YAML or JSON text can hold at most, aliases not followed: check it before a parser
-// builds them, each of some hundred bytes. It counts the characters that can begin one, and leaves out block
-// scalars, where manifests have files and programs, as far as it is sure that a parser takes them for such. So it is up to some three
-// times too high, and never too low.
+// MaxValues returns an upper bound of how many mappings, lists and scalars YAML or JSON text can have, without following aliases. Check it
+// before a parser builds them, because each takes some hundred bytes. It counts the characters that can begin one, and leaves out block
+// scalars, in which manifests have files and programs, as far as a parser certainly takes them for such. So it is up to about three times
+// too high, and never too low.
 func MaxValues(text []byte) int64 {
 	if all := weight(text) + perDocument; all < cheap {
 		return all

@@ -1,5 +1,5 @@
-// Package yamlcheck checks YAML that tenants wrote before a parser builds it: what its aliases stand for, how many entries its lists and
-// mappings have, and how many values it holds. Whoever reads text of a tenant in the operator checks it here first.
+// Package yamlcheck checks YAML that tenants wrote before a parser builds it: the size of its expanded aliases, how many entries its lists
+// and mappings have, and how many values it holds. All code of the operator that reads a tenant's text checks it here first.
 package yamlcheck
 
 import (

@@ -42,8 +42,8 @@ func Version(document *document.Document) *Result {
 	return d
 }
 
-// Object checks the document of the file at a place and makes the typed object of it. What the API server has accepted as it is, by
-// schema and rules, is not checked against those again.
+// Object checks the document of the file at a place and returns the typed object. If the API server has already accepted the document, its
+// schema and rules are not checked again.
 func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted bool) *Result {
 	d := &Result{Document: document}
 	if len(d.Findings) > 0 || !d.isKind(at) {

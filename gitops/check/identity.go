@@ -29,7 +29,7 @@ func (d *Result) isKind(at identity.Ref) bool {
 	return true
 }
 
-// writtenOtherwise reports a top field whose name was misspelt, which says more than that it is missing.
+// writtenOtherwise reports a misspelt top field, which helps more than a report that the field is missing.
 func (d *Result) writtenOtherwise(name string) bool {
 	if d.Value[name] != nil {
 		return false

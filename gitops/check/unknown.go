@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// unknownFields reports fields the schema does not have. The API server would drop them in silence.
+// unknownFields reports fields that the schema does not have. The API server would drop them without an error.
 func (d *Result) unknownFields(field string, value any, s *schema.Structural) {
 	if s == nil || s.XPreserveUnknownFields || s.XEmbeddedResource || d.Full() {
 		return

@@ -10,8 +10,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/document"
 )
 
-// inWords says for each pattern of the CustomResourceDefinitions what a text must be. A pattern tells most people
-// nothing.
+// inWords describes in words what each pattern of the CustomResourceDefinitions requires, because most people cannot read a pattern.
 var inWords = map[string]string{
 	`^(https?|ssh)://[^\s]+$`:          "must begin with https://, http:// or ssh:// (write git@host:a/b as ssh://git@host/a/b)",
 	`^(https?|oci)://[^\s]+$`:          "must begin with https://, http:// or oci://",
@@ -29,7 +28,7 @@ var inWords = map[string]string{
 	`^sha256:[0-9a-f]{64}$`: "must be a digest, as sha256: and 64 hexadecimal digits",
 }
 
-// grammar mends what the validators say of one or none.
+// grammar corrects the validators' messages about one value or none.
 var grammar = strings.NewReplacer(
 	"must be at least 1 chars long", "must not be empty",
 	"must have at least 1 items", "must not be empty",

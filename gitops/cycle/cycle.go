@@ -3,8 +3,8 @@ package cycle
 
 import "slices"
 
-// Graph finds the nodes that lie on cycles, as strongly connected components (Tarjan, 1972). Each node and each edge is looked at once,
-// however many nodes are asked about.
+// Graph finds the nodes on cycles, as strongly connected components (Tarjan, 1972). It visits each node and each edge once, for any number
+// of queried nodes.
 type Graph[K comparable] struct {
 	edges func(K) []K
 	// order is that of the visit, from 1; low the earliest node that can be reached; component that of a node, once it is complete; size how

@@ -11,7 +11,7 @@ import (
 // MaxSize is the most a file may hold, in bytes. An object beyond 1.5 MiB does not fit into etcd.
 const MaxSize = 1 << 20
 
-// Parse reads a file's text. Whoever calls has checked that it is not larger than MaxSize.
+// Parse reads a file's text. The caller has checked that it is not larger than MaxSize.
 func Parse(file string, data []byte) *Document {
 	d := &Document{File: file, Size: len(data)}
 	d.parse(data)

@@ -30,7 +30,7 @@ func IgnoredAtRoot(name string) bool {
 		upper == "DOCS"
 }
 
-// Unusable says why an entry is neither a file nor a folder whose content is in this commit; "" when it is one.
+// Unusable says why an entry is neither a file nor a folder with content in this commit; "" if it is one.
 func Unusable(e fs.DirEntry) string {
 	switch {
 	case e.Name() == "." || !fs.ValidPath(e.Name()) || strings.Contains(e.Name(), "/"):

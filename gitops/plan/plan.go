@@ -17,7 +17,7 @@ import (
 // manyApps is how many apps of a tenant may go with one commit without a confirmation, whatever part of its apps they are.
 const manyApps = 5
 
-// Loss is an object that left the commit, with what goes or stays when it is deleted.
+// Loss is an object that left the commit, and what is deleted or kept with it.
 type Loss struct {
 	Ref identity.Ref
 	UID string
@@ -89,7 +89,7 @@ func (c Commit) Weigh(confirmation string) Verdict {
 	return v
 }
 
-// outermost leaves out what goes with its project or tenant, and sorts the rest: what is inside goes first.
+// outermost leaves out objects that are deleted with their project or tenant, and sorts the rest: inner objects first.
 func (c Commit) outermost() []Loss {
 	going := map[identity.Ref]bool{}
 	for _, l := range c.Losses {
@@ -183,7 +183,7 @@ func lines(held []Loss) []string {
 	return append(data, objects...)
 }
 
-// below says what goes with an object.
+// below describes what is deleted with an object.
 func (l Loss) below() string {
 	var parts []string
 	for _, p := range []struct {

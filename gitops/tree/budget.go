@@ -7,15 +7,15 @@ import (
 	"github.com/kubeop/kubeop/gitops/document"
 )
 
-// treeBudget counts what the files of one tenant take that declare its Projects and Apps, in the order of Git. What is over the limit is
-// not read, or not kept: the object that it declares stays as it is. A nil treeBudget has no limit.
+// treeBudget counts the size of the files of one tenant that declare its Projects and Apps, in the order of Git. Files beyond the limit are
+// not read, or not kept, and their objects are not changed. A nil treeBudget has no limit.
 type treeBudget struct {
 	tenant string
 	limit  int64
 	spending
 }
 
-// spending is what was spent at one moment.
+// spending is what was spent up to one point in time.
 type spending struct {
 	bytes int64
 	// over is how many files were over the limit.
@@ -56,7 +56,7 @@ func (b *treeBudget) now() spending {
 	return b.spending
 }
 
-// record writes on a folder's node what was spent on it since a moment.
+// record stores on a folder's node what was spent on it since then.
 func (b *treeBudget) record(n *node, since spending) {
 	if b != nil {
 		n.spent, n.over = b.bytes-since.bytes, b.over > since.over

@@ -2,9 +2,8 @@ package tree
 
 import "github.com/kubeop/kubeop/gitops/identity"
 
-// Changes calls changed with every object whose folder is not the same in both trees: new, different or gone, in the order
-// of Git, what is inside after what it is in. Before is nil for a tree that nothing is known of. Only folders that
-// changed are looked into.
+// Changes calls changed with every object whose folder differs between the trees: new, changed or deleted, in the order of Git, the outer
+// object first. before is nil if nothing is known. Only changed folders are read.
 func Changes(before, after *Tree, changed func(identity.Ref)) {
 	var was []*Tenant
 	if before != nil && before.Scope == after.Scope {

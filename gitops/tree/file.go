@@ -77,7 +77,7 @@ func (n *node) take(p *pass, d *check.Result) {
 	}
 }
 
-// bindOnce refuses a tenant whose projects are in two places.
+// bindOnce refuses a tenant that has projects in two places.
 func (p *pass) bindOnce(t *Tenant, l listing) {
 	if !l.folder(layout.ProjectsFolder) || t.object == nil {
 		return
@@ -130,7 +130,7 @@ func (p *pass) keep(n *node, d *check.Result, text []byte) bool {
 	return true
 }
 
-// budgetOf is the budget of a tenant whose file was read.
+// budgetOf returns the budget of a tenant; its file was read before.
 func (p *pass) budgetOf(t *Tenant) *treeBudget {
 	limits := p.limits
 	if t.object != nil {

@@ -24,8 +24,8 @@ type pass struct {
 	scope Scope
 	// accepted are the digests of what the API server accepted, by what they declare.
 	accepted map[identity.Ref]string
-	// limits are those of tenants whose Tenant sets none, and budget what is left of them for the tenant whose folder is read; nil
-	// outside of one.
+	// limits are the limits of tenants without limits of their own. budget is what is left for the tenant to which the folder belongs; nil
+	// outside of a tenant's folder.
 	limits budget.Limits
 	budget *treeBudget
 }

@@ -8,7 +8,7 @@ import (
 
 // Reader reads commits. Safe for concurrent use.
 type Reader struct {
-	// Limits are those of tenants whose Tenant sets none. They are set before the first reading.
+	// Limits are the limits of tenants without limits of their own. They are set before the first reading.
 	Limits budget.Limits
 	kinds  check.Kinds
 }
@@ -35,8 +35,8 @@ func (r *Reader) Read(files Files, scope Scope, before *Tree) *Tree {
 	return t
 }
 
-// Within is the reader with other limits for a tenant whose own repository is read. In the platform repository each tenant.yaml says
-// its own.
+// Within returns the reader with other limits, for a tenant's own repository. In the platform repository each tenant.yaml has its own
+// limits.
 func (r *Reader) Within(limits budget.Limits) *Reader {
 	within := *r
 	within.Limits = limits

@@ -11,8 +11,8 @@ import (
 // maxStray bounds how many misplaced files of one folder are named.
 const maxStray = 20
 
-// stray returns YAML files where no object is read from. Silence would be worse than an error: a project moved to the
-// folder "project" by a slip would look like a project that was removed.
+// stray returns YAML files in places from which no object is read. Ignoring them would be worse than an error: a project moved to the
+// folder "project" by mistake would look like a removed project.
 func (p *pass) stray(e fs.DirEntry, file string) []Problem {
 	if !e.IsDir() {
 		if layout.IsYAML(file) {

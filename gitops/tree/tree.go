@@ -23,7 +23,7 @@ type Files interface {
 	fs.FS
 	// Digest is the Git hash of the file or folder: equal hashes mean equal content.
 	Digest(path string) (string, error)
-	// Sub is the folder at path, whose limits of what may be listed count for it alone.
+	// Sub returns the folder at path, with limits of its own for what may be listed.
 	Sub(path string) (Files, error)
 }
 

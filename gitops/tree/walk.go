@@ -108,7 +108,7 @@ func (p *pass) readTenant(n node, before *Tenant) *Tenant {
 	return t
 }
 
-// open lists the folder of a node whose name an object of its kind can have.
+// open lists the folder of a node if an object of its kind can have that name.
 func (p *pass) open(n *node, name string) (*pass, listing, bool) {
 	if wrong := p.wrongName(n); len(wrong) > 0 {
 		n.problems = p.problems(n.ref, wrong...)

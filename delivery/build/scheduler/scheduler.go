@@ -14,8 +14,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 )
 
-// buildBounds are the builds that run at once in one process. A build takes milliseconds; one that a tenant made to take long must
-// leave room for the others, and for the tenant's other apps.
+// buildBounds bounds the builds that run at once in one process. A build takes milliseconds; one that a tenant made slow must leave places
+// for the others, and for the tenant's other apps.
 var buildBounds = fair.Bounds{Places: 8, PerTenant: 2}
 
 const (
@@ -38,7 +38,7 @@ var (
 type Task[T any] struct {
 	// Key of the app: there is one build of a key at a time. Input identifies what it is made of: the outcome of another input is dropped.
 	Key, Input string
-	// Tenant of whose places it takes one.
+	// Tenant is the tenant that the place counts for.
 	Tenant string
 	// Within is the longest that it may take.
 	Within time.Duration
@@ -62,7 +62,8 @@ type Builders[T any] struct {
 	of map[string]*building[T]
 }
 
-// building is a build that waits, runs, or has ended and whose outcome was not fetched yet. The Builders' lock guards what changes.
+// building is a build that waits, runs, or has ended without its outcome being fetched yet. The Builders' lock guards the fields that
+// change.
 type building[T any] struct {
 	Task[T]
 	ctx  context.Context
@@ -87,9 +88,9 @@ func (b *Builders[T]) prepare() {
 	})
 }
 
-// Do returns what a build made, if it was begun by an earlier call and has ended, or ends within 100 ms. Else it is ErrBusy or
-// ErrUnfinished, and Wake is called when that has changed: Do never waits for a turn, nor longer than 100 ms for a build. One that
-// takes longer than it may is an ErrTimeout; it keeps its place until it ends, which is at once where it heeds its context.
+// Do returns the result of a build that an earlier call started and that has ended, or that ends within 100 ms. Otherwise it returns
+// ErrBusy or ErrUnfinished, and Wake is called when that has changed. Do never waits for a turn, nor longer than 100 ms for a build. A
+// build that exceeds its time returns ErrTimeout; it keeps its place until it ends, which is at once if it obeys its context.
 func (b *Builders[T]) Do(wanted Task[T]) (T, error) {
 	b.prepare()
 	b.mu.Lock()

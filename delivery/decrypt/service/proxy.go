@@ -105,14 +105,14 @@ func reason(ctx context.Context, err error) error {
 	return err
 }
 
-// hosts are those of services whose credentials are in a key of the Secret.
+// hosts are the hosts of each service, by the key of the Secret that has its credentials.
 var hosts = map[string]*regexp.Regexp{
 	AWS:   regexp.MustCompile(`^(kms|sts)\.[a-z0-9-]+\.amazonaws\.(com|com\.cn|eu)$`),
 	GCP:   regexp.MustCompile(`^(cloudkms|oauth2)\.googleapis\.com$`),
 	Azure: regexp.MustCompile(`^([a-z0-9-]+\.(vault|managedhsm)\.(azure\.net|azure\.cn|usgovcloudapi\.net)|login\.(microsoftonline\.com|microsoftonline\.us|chinacloudapi\.cn|partner\.microsoftonline\.cn))$`),
 }
 
-// ofVault is what Vault is asked: to decrypt.
+// ofVault matches the only path requested from Vault: to decrypt.
 var ofVault = regexp.MustCompile(`^/v1/[A-Za-z0-9_./-]+/decrypt/[A-Za-z0-9_.-]+$`)
 
 // allowed returns where a request goes, if that is a service for which there are credentials.

@@ -22,7 +22,7 @@ const (
 	CA = "ca.crt"
 )
 
-// Limits of what one app may have the operator ask, and of how long that may take together: meanwhile nobody else has its process.
+// Limits of the requests for one app, and of their total time, because the process is reserved for it meanwhile.
 const (
 	maxRequests     = 200
 	maxRequestBytes = 128 << 10

@@ -9,7 +9,7 @@ import (
 
 // Transport makes requests by having the operator make them. Errors are what the operator says.
 type Transport struct {
-	// Ask puts a question to the operator.
+	// Ask sends a question to the operator.
 	Ask func(question []byte) (answer []byte, err error)
 }
 

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// awsKMS asks AWS KMS.
+// awsKMS decrypts with AWS KMS.
 type awsKMS struct{ credentials *kms.CredentialsProvider }
 
 func readAWS(content []byte) (*awsKMS, []string, string) {
@@ -25,7 +25,7 @@ func readAWS(content []byte) (*awsKMS, []string, string) {
 	return &awsKMS{kms.NewCredentialsProvider(provider)}, []string{in.Secret, in.Token}, ""
 }
 
-// decryption leaves out the profile that a key may name: that is a file of whoever encrypted.
+// decryption ignores the profile that a key may name: it refers to a file of the person who encrypted.
 func (a *awsKMS) decryption(key *keyservice.KmsKey, enc string, client *http.Client) decryption {
 	encryptionContext := map[string]*string{}
 	for name, value := range key.Context {

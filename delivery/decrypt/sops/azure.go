@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// azureVault asks Azure Key Vault as a service principal.
+// azureVault decrypts with Azure Key Vault as a service principal.
 type azureVault struct{ credential azcore.TokenCredential }
 
 // principal is a service principal as Flux's documentation writes it, or as az does.

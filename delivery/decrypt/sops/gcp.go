@@ -12,7 +12,7 @@ import (
 	"google.golang.org/api/option"
 )
 
-// gcpKMS asks GCP KMS as a service account.
+// gcpKMS decrypts with GCP KMS as a service account.
 type gcpKMS struct{ account *jwt.Config }
 
 // readGCP takes the key of a service account alone: other credentials name files, programs or metadata services.

@@ -138,7 +138,7 @@ func (k *keys) pgp(enc string, try func(int) bool) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(message.UnverifiedBody, partBytes+1))
 }
 
-// countedRing hands out keys to be tried, as many as may be.
+// countedRing returns the keys to try, up to a limit.
 type countedRing struct {
 	openpgp.EntityList
 	try func(int) bool

@@ -17,8 +17,8 @@ import (
 // credentialKeys are the keys of a Secret with credentials for services.
 var credentialKeys = []string{service.AWS, service.GCP, service.Azure, service.Vault}
 
-// services are those that keep keys, with the credentials of one Secret. One without credentials is nil, and is never asked: the library
-// would look for credentials elsewhere.
+// services are the key services, with the credentials of one Secret. A service without credentials is nil and never called, because the
+// library would look for credentials elsewhere.
 type services struct {
 	aws   *awsKMS
 	gcp   *gcpKMS
@@ -26,7 +26,7 @@ type services struct {
 	vault *vault
 	// client reaches them, and nothing else.
 	client *http.Client
-	// failed are the errors of services that did not answer. They are not asked again: that costs seconds.
+	// failed are the errors of services that did not answer. They are not called again, because that costs seconds.
 	failed map[string]error
 	hide   mask.Mask
 }
@@ -77,10 +77,10 @@ func without(key string) error { return fmt.Errorf("it takes %s %w", key, errNoC
 // serviceTime is how long one key may take a service, with what the clients try again.
 const serviceTime = 10 * time.Second
 
-// maxReason is how much of what a service says is told, in bytes.
+// maxReason is how much of a service's error is reported, in bytes.
 const maxReason = 300
 
-// decrypt has a service decrypt a data key. What it says wrong is told without the credentials.
+// decrypt lets a service decrypt a data key. Its error is reported without the credentials.
 func (s *services) decrypt(ctx context.Context, key *keyservice.Key, enc string) (plain []byte, err error) {
 	at, use, err := s.use(key, enc)
 	if err != nil {

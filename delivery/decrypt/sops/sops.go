@@ -119,7 +119,7 @@ func (d *decrypter) dataKey(about *sopslib.Metadata) ([]byte, error) {
 
 // decryptTree decrypts the values of a file in place and verifies its MAC.
 func decryptTree(tree *sopslib.Tree, key []byte, cipher *recorder) error {
-	// The library's encryption walks over the same values as its decryption, and tells the place of each.
+	// The library's encryption visits the same values as its decryption, and passes the path of each.
 	copied, unencrypted := *tree, &finder{}
 	copied.Branches = nil
 	for _, branch := range tree.Branches {

@@ -10,7 +10,7 @@ import (
 	"github.com/getsops/sops/v3/keyservice"
 )
 
-// vault asks HashiCorp Vault's transit engine.
+// vault decrypts with HashiCorp Vault's transit engine.
 type vault struct{ token string }
 
 func readVault(content []byte) (*vault, []string, string) {

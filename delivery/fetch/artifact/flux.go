@@ -23,13 +23,13 @@ type Flux struct {
 	Revision, Digest string
 	// Namespace of the source. The path of the URL is that of its artifacts, "/<kind>/<namespace>/…".
 	Namespace string
-	// Tenant on whose behalf it is fetched, on whose part of the disk it counts.
+	// Tenant for whom it is fetched, and whose share of the disk it uses.
 	Tenant string
 }
 
-// Download fetches the archive of a Flux source unless it is on disk. It is fetched without credentials, from the hosts of
-// the store alone and below the source's own namespace: whoever may write the status of an object writes the URL, and Flux
-// serves the artifacts of all namespaces to everyone.
+// Download fetches the archive of a Flux source unless it is on disk. It uses no credentials, and fetches only from the hosts of the store
+// and below the source's own namespace: anyone who may write the status of an object writes the URL, and Flux serves the artifacts of all
+// namespaces to everyone.
 //
 // Errors: ErrNotFound, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *Store) Download(ctx context.Context, src Flux) (Artifact, error) {
@@ -50,7 +50,7 @@ func (s *Store) download(ctx context.Context, src Flux) (Artifact, error) {
 	}
 	folder := filepath.Join(s.Dir, transport.Auth{}.Digest("flux for "+src.Tenant))
 	kept, err := s.keep(ctx, archived{folder: folder, name: src.Digest, tenant: src.Tenant, get: func(ctx context.Context) (io.ReadCloser, string, error) {
-		// Administrators name these hosts, and those of Flux are Services of the cluster.
+		// Administrators configure these hosts, and those of Flux are Services of the cluster.
 		client, err := transport.NewClient(s.network.IntoCluster(), transport.Auth{}, at)
 		if err != nil {
 			return nil, "", err
@@ -70,7 +70,7 @@ func (s *Store) artifactURL(src Flux) (*url.URL, error) {
 	if !slices.ContainsFunc(s.hosts, func(pattern string) bool { return matchesHost(strings.TrimSpace(pattern), host) }) {
 		return nil, failure.New(failure.ErrInvalid, "%s is not a host from which artifacts are fetched: those are in the operator's setting FLUX_ARTIFACT_HOSTS", failure.Printable(host))
 	}
-	// As Flux writes it, there is nothing in it to be decoded or cleaned, by us or by the server.
+	// Flux writes a path that needs no decoding or cleaning, by us or by the server.
 	parts := strings.Split(at.Path, "/")
 	if at.EscapedPath() != at.Path || path.Clean(at.Path) != at.Path || len(parts) < 4 || parts[2] != src.Namespace {
 		return nil, failure.New(failure.ErrInvalid, "its URL is not that of an artifact of namespace %s: its path begins with /<kind>/%s/", src.Namespace, src.Namespace)

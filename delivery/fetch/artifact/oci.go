@@ -31,7 +31,7 @@ type OCI struct {
 	Insecure bool
 	// Auth is sent to the registry only, or the host that checks it for the registry.
 	Auth transport.Auth
-	// Tenant on whose behalf it is fetched, on whose part of the disk it counts.
+	// Tenant for whom it is fetched, and whose share of the disk it uses.
 	Tenant string
 }
 
@@ -45,9 +45,9 @@ func (t tagged) revision() string {
 	return failure.Printable(t.tag) + "@" + t.digest
 }
 
-// Fetch finds what src means now, and downloads it unless it is on disk. The registry is asked with one request
-// as long as nothing changed, and with none for a digest that is on disk; those who ask the same at the same time share the
-// answer. The time it may take is that of ctx; a registry that is silent ends it sooner (see limits).
+// Fetch finds what src points to now, and downloads it unless it is on disk. It makes one request to the registry while nothing changed,
+// and none for a digest that is on disk; equal concurrent requests share the answer. ctx bounds its time; a registry that stops answering
+// ends it sooner (see limits).
 //
 // Errors: ErrNotFound, ErrAuthentication, ErrInvalid, ErrTooLarge; any other is transient.
 func (s *Store) Fetch(ctx context.Context, src OCI) (Artifact, error) {
@@ -114,7 +114,7 @@ func (o OCI) check() (*url.URL, error) {
 // ociArtifact is an artifact in an OCI registry.
 type ociArtifact struct{ *transport.Registry }
 
-// resolve asks what a tag names.
+// resolve returns the manifest that a tag names.
 func (r *ociArtifact) resolve(ctx context.Context, src OCI) (tagged, error) {
 	tag := src.Tag
 	if src.SemVer != "" {
@@ -136,7 +136,7 @@ func (r *ociArtifact) resolve(ctx context.Context, src OCI) (tagged, error) {
 	return tagged{tag: tag, digest: about.Digest.String()}, nil
 }
 
-// highest is the highest tag in a range of versions.
+// highest returns the highest tag in a range of versions.
 func (r *ociArtifact) highest(ctx context.Context, expression string) (string, error) {
 	wanted, err := semver.NewConstraint(expression)
 	if err != nil {

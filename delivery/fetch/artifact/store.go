@@ -1,4 +1,4 @@
-// Package artifact brings archives of manifests into the operator, of OCI registries and of Flux' sources.
+// Package artifact fetches archives of manifests from OCI registries and from Flux' sources.
 package artifact
 
 import (
@@ -36,15 +36,15 @@ type Artifact struct {
 	path string
 }
 
-// Store keeps archives of manifests on disk, unpacked and checked once for all who ask, in a folder for each pair of
-// source and credentials: what one credential fetched is never handed out to another. Safe for concurrent use; a directory
-// belongs to one process at a time.
+// Store keeps archives of manifests on disk. Each is unpacked and checked once for all callers, in a folder for each pair of source and
+// credentials: what one credential fetched is never returned for another. Safe for concurrent use; only one process at a time may use a
+// directory.
 //
 //	<dir>/<source>/<sha256>.zip  an artifact
 //	<dir>/<source>/tmp-…         unfinished
 //
-// Limits, each ErrTooLarge: an archive of 64 MiB, 256 MiB unpacked; a file of 16 MiB; 50,000 files and folders, 32 of them
-// inside each other; a path of 1,024 bytes, and 8 MiB of paths. Links, devices and paths that lead elsewhere are ErrInvalid.
+// Limits, each ErrTooLarge: an archive of 64 MiB, 256 MiB unpacked; a file of 16 MiB; 50,000 files and folders, nested 32 deep; a path of
+// 1,024 bytes, and 8 MiB of paths. Links, devices and paths that lead out of the archive are ErrInvalid.
 type Store struct {
 	disk.Folder
 	network *transport.Network
@@ -134,7 +134,7 @@ type archived struct {
 	get func(context.Context) (body io.ReadCloser, digest string, err error)
 }
 
-// keep downloads, checks and unpacks an archive unless it is there, once for all who ask.
+// keep downloads, checks and unpacks an archive unless it is on disk, once for all callers.
 func (s *Store) keep(ctx context.Context, a archived) (string, error) {
 	path := artifactPath(a.folder, a.name)
 	unlock, err := s.Locks.Lock(ctx, path)
@@ -177,12 +177,12 @@ func (s *Store) receive(file *os.File, body io.Reader, digest string) error {
 	if errors.Is(unpacked, failure.ErrTooLarge) {
 		return unpacked
 	}
-	// What follows the archive counts for its digest, too.
+	// Bytes after the archive count for its digest, too.
 	if _, err := io.Copy(io.Discard, archive); err != nil {
 		return err
 	}
 	if "sha256:"+hex.EncodeToString(sum.Sum(nil)) != digest {
-		// The message leaves out the digest that it has: whoever may not see the artifact could request it by that.
+		// The message leaves out the actual digest: someone who may not see the artifact could request it by that.
 		return failure.New(failure.ErrServer, "the artifact has another digest than the %s that is expected", failure.Printable(digest))
 	}
 	if unpacked != nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// unpacking is an archive of manifests that is being read: a tar within gzip, which is untrusted. It is
-// written as a zip file, because of that a part can be read without the rest, and nothing is ever laid out on the disk
-// under a name that the archive chose. Memory is that of the names.
+// unpacking reads an archive of manifests, a tar within gzip, which is untrusted. It is rewritten as a zip file, because a part of a zip
+// can be read without the rest, and no name that the archive chose is ever created on disk. Only the names are held in memory.
 type unpacking struct {
 	limits limits
 	to     *zip.Writer
@@ -107,7 +106,7 @@ func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// place is the path of an entry as fs.FS wants it.
+// place returns the path of an entry for fs.FS.
 func (u *unpacking) place(written string) (string, error) {
 	if len(written) > u.limits.path {
 		return "", failure.TooMany("the length in bytes of a path in the artifact", int64(u.limits.path))
@@ -122,7 +121,7 @@ func (u *unpacking) place(written string) (string, error) {
 	return name, nil
 }
 
-// know takes down a file, or a folder, and the folders it is in.
+// know records a file, or a folder, and the folders above it.
 func (u *unpacking) know(name string, folder bool) error {
 	for at := name; at != "."; at, folder = path.Dir(at), true {
 		was, known := u.known[at]

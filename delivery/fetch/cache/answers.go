@@ -199,7 +199,7 @@ func (a *Answers[T]) start(query Query, cause string, fetcher Fetcher[T]) error 
 	return a.notAsked(query.Key, r, err)
 }
 
-// notAsked records that the pool did not take a question, and returns what that means to the caller.
+// notAsked records that the pool did not accept a fetch, and returns the error for the caller.
 func (a *Answers[T]) notAsked(key string, r *run, err error) error {
 	err = explained(err, r.query.Tenant)
 	a.mu.Lock()
@@ -217,7 +217,7 @@ func (a *Answers[T]) notAsked(key string, r *run, err error) error {
 	return err
 }
 
-// explained are the pool's errors in the words of this package.
+// explained returns the pool's errors in the terms of this package.
 func explained(err error, tenant string) error {
 	var open *pool.OpenError
 	switch {
@@ -231,13 +231,13 @@ func explained(err error, tenant string) error {
 	return err
 }
 
-// take takes in an answer, and wakes who waited for it.
+// take records an answer, and wakes the callers that wait for it.
 func (a *Answers[T]) take(key string, r *run, value T, err error) {
 	a.mu.Lock()
 	k := a.memory.known[key]
 	if k == nil || k.run != r {
 		a.mu.Unlock()
-		a.wake(r) // The question was dropped meanwhile; those who joined it late ask anew.
+		a.wake(r) // The key was forgotten meanwhile; callers that joined late start a new fetch.
 		return
 	}
 	k.run = nil
@@ -277,7 +277,7 @@ func (a *Answers[T]) wake(r *run) {
 	}
 }
 
-// Last returns the last good answer for key, however old, and what was asked then.
+// Last returns the last good answer for key, however old, and its question.
 func (a *Answers[T]) Last(key string) (T, Question, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -289,13 +289,13 @@ func (a *Answers[T]) Last(key string) (T, Question, bool) {
 	return k.value, k.question, true
 }
 
-// Follows says whether an answer to one question is of use for the next: it is of the same source. Of Recent answers that is so
-// while the spec is the same.
+// Follows reports whether an answer to one question is useful for the next: it is from the same source. For NewRecent that is so while the
+// spec is the same.
 func (a *Answers[T]) Follows(was, is Question) bool {
 	return a.shared || was.Generation == is.Generation
 }
 
-// Failure returns how the source failed since it last answered, nil when it did not, and until when it is not asked again.
+// Failure returns how the source failed since its last answer, nil if it did not, and the time before which it is not fetched again.
 func (a *Answers[T]) Failure(key string) (until time.Time, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -305,7 +305,7 @@ func (a *Answers[T]) Failure(key string) (until time.Time, err error) {
 	return time.Time{}, nil
 }
 
-// Forget drops what is remembered for key, and ends what is under way for it.
+// Forget drops what is cached for key, and cancels its fetch.
 func (a *Answers[T]) Forget(key string) {
 	a.mu.Lock()
 	k := a.memory.known[key]

@@ -21,7 +21,7 @@ type memory[T any] struct {
 	swept time.Time
 }
 
-// known is what is known of a source.
+// known is what is cached of a source.
 type known[T any] struct {
 	// value is the last good answer, and question its question. at is zero if there was none.
 	value    T
@@ -29,7 +29,7 @@ type known[T any] struct {
 	at       time.Time
 	// cause is the cause of the last fetch.
 	cause string
-	// err is set when it failed since, times in a row; it serves until then, and those who would wait for no longer than within.
+	// err is set if it failed since then, times in a row; it is used until then, and for callers that would wait no longer than within.
 	err    error
 	times  int
 	until  time.Time
@@ -37,14 +37,14 @@ type known[T any] struct {
 	// used is when the entry was last used, and keep how long it is kept after that.
 	used time.Time
 	keep time.Duration
-	// run is the question under way, nil when none is; unread are those who waited for the last, which ended then, and have not seen
-	// its answer.
+	// run is the fetch in progress, nil when none is; unread are the callers that waited for the last one, which ended then, and have not
+	// read its answer.
 	run    *run
 	unread map[string]string
 	ended  time.Time
 }
 
-// of is what is known of a source, which is used now.
+// of returns what is cached of a source, and counts as a use.
 func (m *memory[T]) of(key string, q Question) *known[T] {
 	m.sweep()
 	k := m.known[key]
@@ -59,7 +59,7 @@ func (m *memory[T]) of(key string, q Question) *known[T] {
 	return k
 }
 
-// sweep forgets what was not used in a long time.
+// sweep drops what was not used for a long time.
 func (m *memory[T]) sweep() {
 	now := m.now()
 	if now.Sub(m.swept) < time.Minute {
@@ -80,7 +80,7 @@ func (k *known[T]) serves(now time.Time, maxAge, within time.Duration) bool {
 	return now.Before(k.until)
 }
 
-// good takes in an answer, and says whether it follows another one.
+// good records an answer, and reports whether it follows another one.
 func (k *known[T]) good(now time.Time, cause string, q Question, value T) (was T, follows bool) {
 	was, follows = k.value, !k.at.IsZero()
 	k.value, k.question, k.at, k.cause = value, q, now, cause
@@ -88,8 +88,7 @@ func (k *known[T]) good(now time.Time, cause string, q Question, value T) (was T
 	return was, follows
 }
 
-// failed takes in a failure. What says nothing of the source is not remembered. A host whose circuit breaker is open has failed as
-// it did before.
+// failed records a failure. It skips errors that do not concern the source. A host with an open circuit breaker keeps its earlier failure.
 func (k *known[T]) failed(now time.Time, cause string, q Question, err error) {
 	if errors.Is(err, failure.ErrBusy) || errors.Is(err, context.Canceled) {
 		return

@@ -11,26 +11,26 @@ import (
 	"github.com/kubeop/kubeop/delivery/backoff"
 )
 
-// Question is what makes a source be asked again: a changed one is asked at once.
+// Question decides when a source is fetched again: at once if the question has changed.
 type Question struct {
-	// Generation of the object whose source it is.
+	// Generation of the object that has the source.
 	Generation int64
 	// Request is the last reconcile request in the object's annotations.
 	Request string
-	// MaxAge is how long an answer serves, and the most a failure does.
+	// MaxAge is how long an answer is used, and the longest time for a failure.
 	MaxAge time.Duration
-	// Retry is how long a failure serves. Default: 1 s, doubling up to 5 min.
+	// Retry is how long a failure is used. Default: 1 s, doubling up to 5 min.
 	Retry time.Duration
 }
 
-// Scheduled is an object that says when to work on it.
+// Scheduled is an object with an interval.
 type Scheduled interface {
 	metav1.Object
 	GetSchedule() *v1alpha1.Schedule
 }
 
-// QuestionOf returns the question of an object as it is now. MaxAge is a little less than its interval, whose jitter would
-// otherwise let every second look pass unasked.
+// QuestionOf returns the question of an object as of now. MaxAge is a little shorter than the interval, because otherwise its jitter would
+// make every second pass find a cached answer.
 func QuestionOf(o Scheduled) Question {
 	schedule := o.GetSchedule()
 	q := Question{Generation: o.GetGeneration(), MaxAge: schedule.Every() * 9 / 10}
@@ -41,7 +41,7 @@ func QuestionOf(o Scheduled) Question {
 	return q
 }
 
-// cause identifies the question among those about the same source.
+// cause identifies the question among those to the same source.
 func (q Question) cause() string {
 	return fmt.Sprintf("%d %q %s %s", q.Generation, q.Request, q.MaxAge, q.Retry)
 }

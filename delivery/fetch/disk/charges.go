@@ -13,28 +13,27 @@ import (
 )
 
 const (
-	// blockSize is what the smallest file takes, in bytes; each takes as much again for its name and its inode, so that many small
-	// ones are not for free.
+	// blockSize is the disk usage of the smallest file, in bytes. Each file counts that much again for its name and its inode, so that many
+	// small files are not free.
 	blockSize = 4 * limit.KiB
 	// unowned is the tenant of files that an earlier process left and that were not used since.
 	unowned = ""
 )
 
-// charges are what is kept on disk, and for whom. The sums are kept up to date by those who say what came; what went is
-// found by counting again.
+// charges counts what is kept on disk, and for whom. Callers report what they add; what was deleted is noticed by counting again.
 type charges struct {
 	mu sync.Mutex
 	// owner is the tenant that a file counts for.
 	owner  map[string]string
 	shares map[string]*share
-	// sum is that of all shares, in bytes.
+	// sum is the sum of all shares, in bytes.
 	sum int64
 }
 
 // share is what counts for one tenant.
 type share struct {
 	files map[string]int64
-	// kept are the bytes of the files, coming those that are on their way.
+	// kept are the bytes of the files, coming those that are being downloaded.
 	kept, coming int64
 }
 
@@ -48,7 +47,7 @@ func (c *charges) count(tenant, path string) {
 	}
 }
 
-// recount counts a file as it is now, and says whether it is there.
+// recount counts a file again, and reports whether it exists.
 func (c *charges) recount(path string) bool {
 	size, known := charge(path)
 	c.mu.Lock()
@@ -59,7 +58,7 @@ func (c *charges) recount(path string) bool {
 	return size > 0
 }
 
-// charge is what a file takes on disk, 0 when it is not there.
+// charge returns the disk usage of a file, 0 when it does not exist.
 func charge(path string) (size int64, known bool) {
 	about, err := os.Stat(path)
 	if err != nil {
@@ -87,7 +86,7 @@ func (c *charges) put(tenant, path string, size int64) {
 	c.owner[path] = tenant
 }
 
-// arrive counts bytes that are on their way.
+// arrive counts bytes that are being downloaded.
 func (c *charges) arrive(tenant string, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,14 +102,14 @@ func (c *charges) of(tenant string) *share {
 	return c.shares[tenant]
 }
 
-// drop forgets a tenant for whom nothing counts.
+// drop removes a tenant with nothing left to count.
 func (c *charges) drop(tenant string) {
 	if share := c.shares[tenant]; len(share.files) == 0 && share.coming == 0 {
 		delete(c.shares, tenant)
 	}
 }
 
-// take is what counts for a tenant.
+// take returns what counts for a tenant.
 func (c *charges) take(tenant string) (files int, bytes int64) {
 	if share := c.shares[tenant]; share != nil {
 		return len(share.files), share.kept + share.coming
@@ -118,7 +117,7 @@ func (c *charges) take(tenant string) (files int, bytes int64) {
 	return 0, 0
 }
 
-// most is the tenant with most.
+// most returns the tenant with the largest share.
 func (c *charges) most() string {
 	most := unowned
 	for tenant, share := range c.shares {
@@ -129,7 +128,7 @@ func (c *charges) most() string {
 	return most
 }
 
-// filesOf are those that count for a tenant.
+// filesOf returns the files that count for a tenant.
 func (c *charges) filesOf(tenant string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,14 +138,14 @@ func (c *charges) filesOf(tenant string) []string {
 	return nil
 }
 
-// Files are those that count.
+// Files returns the files that count.
 func (c *charges) Files() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Keys(c.owner))
 }
 
-// owned are the files that count for a tenant, and the folders above them.
+// owned returns the files that count for a tenant, and the folders above them.
 func (c *charges) owned() map[string]bool {
 	c.mu.Lock()
 	owner := maps.Clone(c.owner)

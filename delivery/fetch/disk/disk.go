@@ -1,5 +1,5 @@
-// Package disk has the stores share a disk: which file counts for which tenant, how much each may have, and the garbage collection of
-// what is not used.
+// Package disk shares a disk between the stores: which file counts for which tenant, how much each may have, and the garbage collection of
+// unused files.
 package disk
 
 import (
@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	// maxTenantDisk bounds, in bytes, what is kept on disk for one tenant, in all stores together. It is more than one Git
-	// repository takes that is within its own limits, see repository.usable.
+	// maxTenantDisk bounds, in bytes, what is kept on disk for one tenant, in all stores together. It is more than one Git repository
+	// within its own limits takes, see repository.usable.
 	maxTenantDisk = 2 * limit.GiB
-	// maxTenantFiles bounds the files of one tenant: what is not used is looked for file by file.
+	// maxTenantFiles bounds the files of one tenant, because unused ones are searched file by file.
 	maxTenantFiles = 20_000
-	// maxDisk bounds, in bytes, what tenants with more than an even share of it may add to. When a sixth more is there, no tenant may:
-	// the chart's volume holds 4 GiB, and a fuller one would cost the operator its pod.
+	// maxDisk bounds, in bytes, the usage up to which tenants with more than an even share may add. A sixth above it, no tenant may: the
+	// chart's volume has 4 GiB, and a fuller one would cost the operator its pod.
 	maxDisk = 3 * limit.GiB
-	// unusedFor is how long an unused file is kept. It is longer than the interval of most apps, which ask anew each time;
-	// an app that finds its source gone fetches it again, see Has.
+	// unusedFor is how long an unused file is kept. It is longer than the interval of most apps, and each fetch counts as a use; an app
+	// that finds its source deleted fetches it again, see Has.
 	unusedFor = 7 * 24 * time.Hour
 	// IdleFor is how long an unused file is kept when the space is needed, or when it was not used since the process
 	// started.
 	IdleFor = time.Hour
-	// clearEvery is the least time between two looks for what a tenant does not use.
+	// clearEvery is the least time between two searches for unused files of a tenant.
 	clearEvery = time.Minute
 )
 
-// Disk is what the stores share, and each tenant may take a part of. What is in a store counts for one tenant: a chart or an artifact
-// for the one that asked for it last, a pack for the one whose fetch brought it; what a restart found, for no tenant until then. So no
-// tenant can make another pay for what it does not use itself. A nil Disk has no limit.
+// Disk is shared by the stores, and each tenant may use a part of it. A chart or an artifact counts for the tenant that requested it last,
+// a pack for the one that fetched it; files found after a restart count for no tenant until then. So no tenant can make another pay for
+// files that this one does not use. A nil Disk has no limit.
 type Disk struct {
 	charges
-	// Limits are those of the disk. LimitOf says how many bytes each tenant may have, with the name of a Repository for what is fetched for
-	// one; nil: Limits.Bytes. Both are set before anything is fetched.
+	// Limits are the limits of the disk. LimitOf returns how many bytes a tenant may have; it gets the name of a Repository for what is
+	// fetched for one. Nil: Limits.Bytes. Both are set before the first fetch.
 	Limits  Limits
 	LimitOf func(tenant string) int64
 	now     func() time.Time
@@ -49,7 +49,7 @@ type Disk struct {
 	stores  []Store
 
 	clearing sync.Mutex
-	// cleared is when it was last looked for what a tenant does not use.
+	// cleared is when unused files of a tenant were last searched.
 	cleared map[string]time.Time
 }
 
@@ -69,7 +69,7 @@ func New(now func() time.Time, stores ...Store) *Disk {
 	}
 }
 
-// Find counts what an earlier process left, for no tenant.
+// Find counts the files that an earlier process left, for no tenant.
 func (d *Disk) Find(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
@@ -79,13 +79,13 @@ func (d *Disk) Find(dir string) {
 	})
 }
 
-// Store is a store as its disk sees it.
+// Store is a store as seen by its disk.
 type Store interface {
-	// Kept is what is there, in pieces that go as a whole.
+	// Kept returns its pieces; each is removed as a whole.
 	Kept() ([]string, error)
-	// Clear removes the piece that a path is of, if it is of this store and was not used for that long.
+	// Clear removes the piece that a path belongs to, if it belongs to this store and was not used for that long.
 	Clear(ctx context.Context, path string, now time.Time, unused time.Duration) error
-	// Tidy drops what is held in memory of what is not there or was not used since it was last called.
+	// Tidy drops from memory what no longer exists on disk or was not used since the last call.
 	Tidy()
 }
 
@@ -99,7 +99,7 @@ func (d *Disk) Claim(tenant string, paths ...string) {
 	}
 }
 
-// Meter counts what is downloaded for a tenant, and ends it with ErrTooLarge when the tenant is over its part of the disk.
+// Meter counts a download for a tenant, and ends it with ErrTooLarge when the tenant exceeds its part of the disk.
 func (d *Disk) Meter(ctx context.Context, tenant string, from io.ReadCloser) io.ReadCloser {
 	if d == nil || tenant == "" {
 		return from
@@ -107,7 +107,7 @@ func (d *Disk) Meter(ctx context.Context, tenant string, from io.ReadCloser) io.
 	return &metered{ReadCloser: from, ctx: ctx, disk: d, tenant: tenant}
 }
 
-// Check is an error when a tenant takes more than it may, also after what is not used has gone.
+// Check returns an error when a tenant uses more than it may, even after unused files were removed.
 func (d *Disk) Check(ctx context.Context, tenant string) error {
 	for _, of := range d.tight(tenant) {
 		d.empty(ctx, of)
@@ -115,7 +115,7 @@ func (d *Disk) Check(ctx context.Context, tenant string) error {
 	return d.refusal(tenant)
 }
 
-// tight are those whose unused files have to go before the tenant takes more.
+// tight returns the tenants that have to give up unused files before this tenant may add more.
 func (d *Disk) tight(tenant string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,7 +129,7 @@ func (d *Disk) tight(tenant string) []string {
 	return of
 }
 
-// bound is how many bytes may count for a tenant.
+// bound returns how many bytes may count for a tenant.
 func (d *Disk) bound(tenant string) int64 {
 	if d.LimitOf == nil {
 		return d.Limits.Bytes
@@ -137,7 +137,7 @@ func (d *Disk) bound(tenant string) int64 {
 	return d.LimitOf(budget.NameOf(tenant))
 }
 
-// empty removes what counts for a tenant and was not used for an hour.
+// empty removes files of a tenant that were not used for an hour.
 func (d *Disk) empty(ctx context.Context, tenant string) {
 	now := d.now()
 	d.clearing.Lock()
@@ -160,7 +160,7 @@ func (d *Disk) empty(ctx context.Context, tenant string) {
 	}
 }
 
-// refusal is why a tenant may not take more.
+// refusal explains why a tenant may not add more.
 func (d *Disk) refusal(tenant string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -177,7 +177,7 @@ func (d *Disk) refusal(tenant string) error {
 	return nil
 }
 
-// Sweep removes from the stores what is not used any more.
+// Sweep removes unused files from the stores.
 func (d *Disk) Sweep(ctx context.Context) error {
 	now, owned := d.now(), d.owned()
 	var failures []error
@@ -208,7 +208,7 @@ type metered struct {
 	ctx    context.Context
 	disk   *Disk
 	tenant string
-	// got are the bytes that came.
+	// got are the received bytes.
 	got int64
 }
 
@@ -222,7 +222,7 @@ func (m *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the download. What is kept of it counts from now on as a file.
+// Close ends the download. What is kept of it counts as a file from now on.
 func (m *metered) Close() error {
 	m.disk.arrive(m.tenant, -m.got)
 	m.got = 0

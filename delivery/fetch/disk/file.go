@@ -12,14 +12,14 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// Temporary is the pattern of names that mean nothing when a process starts, and are swept.
+// Temporary is the pattern of names of unfinished files, which are removed when a process starts.
 const Temporary = "tmp-*"
 
-// triesToCreate is how often a folder may go between its making and the first file in it.
+// triesToCreate is how often a folder may be removed between its creation and the first file in it.
 const triesToCreate = 100
 
-// CreateIn creates a Temporary file in a folder that comes into being with it. The folder may be removed again at any time while nothing is in
-// it, see Discard.
+// CreateIn creates a Temporary file in a folder, which is created too if it is missing. The folder may be removed at any time while it is
+// empty, see Discard.
 func CreateIn(folder string) (*os.File, error) {
 	for tries := 1; ; tries++ {
 		err := os.MkdirAll(folder, 0o700)
@@ -36,8 +36,8 @@ func CreateIn(folder string) (*os.File, error) {
 	}
 }
 
-// Discard closes a Temporary file and removes it, unless it was renamed, and its folder where nothing else is in it: who names
-// sources that give nothing must not fill the disk with folders.
+// Discard closes a Temporary file and removes it, unless it was renamed, and its folder if that is empty: sources without content must not
+// fill the disk with folders.
 func Discard(file *os.File) {
 	_ = file.Close()
 	_ = os.Remove(file.Name())
@@ -52,10 +52,10 @@ func Writing(dir string, err error) error {
 	return fmt.Errorf("writing below %s: %w", dir, err)
 }
 
-// Err marks what went wrong on our side, which no other answer of the server would help.
+// Err marks an error on our side; no other answer of the server would help.
 var Err = errors.New("disk error")
 
-// Failed is an Err of a write below dir.
+// Failed returns an Err about a write below dir.
 func Failed(dir string, err error) error {
 	return fmt.Errorf("%w: %w", Err, Writing(dir, err))
 }
@@ -77,5 +77,5 @@ func DownloadFailed(what, folder string, err error) error {
 
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// IsSHA256 says whether a text is a SHA-256 in hexadecimal, as files are named by.
+// IsSHA256 reports whether a text is a hexadecimal SHA-256, as in file names.
 func IsSHA256(text string) bool { return sha256Hex.MatchString(text) }

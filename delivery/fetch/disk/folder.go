@@ -15,14 +15,14 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/keymutex"
 )
 
-// Usage is what was used since the last sweep. In memory, because a write for each use would cost too much; a
-// crash loses an hour of it at most.
+// Usage records what was used since the last sweep. It is in memory, because a write for each use would cost too much; a crash loses at
+// most an hour of it.
 type Usage struct {
 	mu   sync.Mutex
 	used map[string]struct{}
 }
 
-// Mark notes a use of a file or folder.
+// Mark records a use of a file or folder.
 func (u *Usage) Mark(path string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -32,14 +32,14 @@ func (u *Usage) Mark(path string) {
 	u.used[path] = struct{}{}
 }
 
-// Len is of how many files and folders a use is noted.
+// Len returns for how many files and folders a use is recorded.
 func (u *Usage) Len() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.used)
 }
 
-// take says whether the file was used since it was last asked.
+// take reports whether the file was used since the last call.
 func (u *Usage) take(path string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -48,7 +48,7 @@ func (u *Usage) take(path string) bool {
 	return was
 }
 
-// Tidy forgets the uses of what is not there: of fetches that failed.
+// Tidy drops the uses of files that do not exist, because their fetch failed.
 func (u *Usage) Tidy() {
 	u.mu.Lock()
 	paths := slices.Collect(maps.Keys(u.used))
@@ -60,8 +60,8 @@ func (u *Usage) Tidy() {
 	}
 }
 
-// Stale says whether a file or folder was not used for that long, and writes down when one was that was used since it was last
-// asked. What is not there is not stale.
+// Stale reports whether a file or folder was not used for that long. It also stores the time of a use since the last call. A missing file
+// is not stale.
 func (u *Usage) Stale(path string, now time.Time, unused time.Duration) (bool, error) {
 	if u.take(path) {
 		return false, Present(os.Chtimes(path, now, now))
@@ -70,21 +70,21 @@ func (u *Usage) Stale(path string, now time.Time, unused time.Duration) (bool, e
 	return err == nil && now.Sub(about.ModTime()) >= unused, Present(err)
 }
 
-// Folder has files that were fetched, <dir>/<source>/<file>, each whole or not there. What is not used for 7 days is swept.
+// Folder has fetched files, <dir>/<source>/<file>; each is complete or missing. Files that were not used for 7 days are swept.
 type Folder struct {
 	Dir string
-	// Disk is what its files count on. Nil: nothing counts.
+	// Disk counts the usage. Nil: it is not counted.
 	Disk *Disk
-	// Locks are held by who makes a file, or removes it.
+	// Locks are held while a file is made or removed.
 	Locks keymutex.Mutexes
 	Used  Usage
-	// Emptied is called with the folder of a source of which nothing is left; it may be nil.
+	// Emptied is called with the folder of a source when it is empty; it may be nil.
 	Emptied func(folder string)
 
 	tidied sync.Once
 }
 
-// Begin removes what a crash left unfinished, once, before anything is begun.
+// Begin removes unfinished files of an earlier process, once, before anything else.
 func (s *Folder) Begin() {
 	s.tidied.Do(func() {
 		unfinished, _ := filepath.Glob(filepath.Join(s.Dir, "*", Temporary))
@@ -94,7 +94,7 @@ func (s *Folder) Begin() {
 	})
 }
 
-// Kept are all files.
+// Kept returns all files.
 func (s *Folder) Kept() ([]string, error) {
 	s.Begin()
 	files, err := filepath.Glob(filepath.Join(s.Dir, "*", "*"))
@@ -129,10 +129,10 @@ func (s *Folder) Clear(ctx context.Context, path string, now time.Time, unused t
 	return nil
 }
 
-// Tidy forgets the uses of what is not there.
+// Tidy drops the uses of files that do not exist.
 func (s *Folder) Tidy() { s.Used.Tidy() }
 
-// Present makes it no failure that a file went by itself.
+// Present ignores an error about a file that was already deleted.
 func Present(err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -21,8 +21,7 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrDigest means that what the source names is not what a digest pins: only a change of either helps.
 	ErrDigest = errors.New("another digest")
-	// ErrSignature means that a commit or tag is not signed by one of the keys that are asked for: only another commit, or other
-	// keys, can help.
+	// ErrSignature means that a commit or tag is not signed by one of the required keys. Only another commit, or other keys, can help.
 	ErrSignature = errors.New("verification failed")
 	// ErrChartTooLarge is the ErrTooLarge of a chart's archive.
 	ErrChartTooLarge = fmt.Errorf("chart %w", ErrTooLarge)
@@ -30,8 +29,8 @@ var (
 	ErrUnavailable = errors.New("unavailable")
 	// ErrNoTag is the ErrNotFound of an image policy: the repository has no tag that it wants.
 	ErrNoTag = fmt.Errorf("tag %w", ErrNotFound)
-	// ErrBusy means that the source was not asked, because as many fetches of the tenant wait as may; nothing is wrong with the
-	// source. Try again in a few seconds.
+	// ErrBusy means that the source was not fetched, because the tenant has as many fetches waiting as it may. The source itself is not at
+	// fault. Try again in a few seconds.
 	ErrBusy = errors.New("busy")
 )
 

@@ -68,7 +68,7 @@ type Reading struct {
 	folder *Folder
 
 	mu sync.Mutex
-	// asked are the paths that were read, and listed the folders of which all counts.
+	// asked are the paths that were read, and listed the folders of which every file counts.
 	asked, listed map[string]struct{}
 	// bytes is how long they are.
 	bytes int

@@ -1,4 +1,4 @@
-// Package keymutex has mutexes by name, whose waiters give up when their context ends.
+// Package keymutex has mutexes by name. A waiter gives up when its context ends.
 package keymutex
 
 import (

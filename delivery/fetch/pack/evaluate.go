@@ -16,10 +16,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// Questions is how many a process may ask about one pack: some for each object, where it is much larger than what is kept of it.
+// Questions is how many questions a process may ask about one pack: several for each object if the pack is much larger than the kept
+// blocks.
 const Questions = 1_000_000
 
-// order is what a process is given. It asks for the pack itself.
+// order is the input of a process. It requests the pack itself.
 type order struct {
 	Limits Limits
 	// Size of the pack in bytes.
@@ -44,8 +45,8 @@ const entryBytes = 8 + 4 + 20
 // Function is the name of Evaluate.
 const Function = "pack"
 
-// Evaluate reads a pack: it is the function of the process in which that is done. Ask answers what it wants to know of the pack and of
-// the store. What is wrong with the pack is in the answer; an error says that the input is none of this package's.
+// Evaluate reads a pack. It is the function of the sandboxed process that does so. ask answers questions about the pack and the store.
+// Errors of the pack are in the answer; an error of Evaluate means that the input is not one of this package.
 func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
 	var o order
 	if err := json.Unmarshal(input, &o); err != nil {
@@ -118,13 +119,13 @@ const (
 )
 
 const (
-	// blockBytes is how much of a pack is asked for at once.
+	// blockBytes is how much of a pack is requested at once.
 	blockBytes = 64 * limit.KiB
 	// keptBlocks are in memory: 16 MiB, which is all of most packs.
 	keptBlocks = 256
 )
 
-// asked is a pack, and the store it is for, of another process.
+// asked is a pack of another process, and the store to which it belongs.
 type asked struct {
 	ask    func([]byte) ([]byte, error)
 	size   int64

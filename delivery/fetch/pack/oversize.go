@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
 )
 
-// maxNamed bounds, in bytes, the file whose name is looked for: its content has to be read for that.
+// maxNamed bounds, in bytes, a file whose name is searched, because its content has to be read for that.
 const maxNamed = 2 << 30
 
 // oversized says which file of a commit is too large, as far as that shows without what is refused: a pack names nothing

@@ -22,9 +22,10 @@ type Reader struct{ Apart apart.Runner }
 
 // Pack is one that was received.
 type Pack struct {
-	// Dir is the folder of the source, where it is noted that the pack is being read, or over a limit. What names what was asked for, such as a commit.
+	// Dir is the folder of the source. It records that the pack is being read, or exceeded a limit. What names the requested object, such
+	// as a commit.
 	Dir, What string
-	// Tenant whose turn is taken.
+	// Tenant that the evaluation counts for.
 	Tenant string
 	Limits Limits
 	io.ReaderAt

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// tries are the connections in a row that have to fail, or the sources in a row that have to get no answer, before a host is
-	// not asked any more. One source that gets none says nothing of the host's others.
+	// tries is how many connections in a row have to fail, or how many sources in a row have to get no answer, before a host is no longer
+	// contacted. One source without an answer proves nothing about the host's others.
 	tries = 3
-	// firstRest follows, and doubles each time up to lastRest.
+	// firstRest is the first pause; it doubles each time up to lastRest.
 	firstRest = 5 * time.Second
 	lastRest  = 5 * time.Minute
-	// probePause is the least between two probes that a person or a push requests.
+	// probePause is the least pause between two probes that a person or a push requests.
 	probePause = time.Second
 	// maxHosts bounds the hosts remembered for one tenant, maxShared those of all Repositories, and maxGroups the tenants.
 	maxHosts  = 256
@@ -22,10 +22,10 @@ const (
 	maxGroups = 10_000
 )
 
-// OpenError means that a host gave no answer several times in a row, and is asked seldom until it does.
+// OpenError means that a host gave no answer several times in a row, and is contacted rarely until it does.
 type OpenError struct {
 	Host string
-	// Until is when it is asked again. It is not in the message, which would else be another each time.
+	// Until is the time of the next try. It is not in the message, because the message would differ each time.
 	Until time.Time
 }
 
@@ -34,21 +34,21 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("%s gave no answer several times in a row, so it is asked seldom until it does", e.Host)
 }
 
-// State is that of the circuit breaker of a host.
+// State is the state of the circuit breaker of a host.
 type State string
 
-// Closed lets tasks through, Open none but, now and then, one that was requested; Probing has one of them under way.
+// Closed admits tasks. Open admits none except, now and then, a requested one. Probing has one of them running.
 const (
 	Closed  State = "closed"
 	Open    State = "open"
 	Probing State = "probing"
 )
 
-// hosts are the circuit breakers of hosts, by group and host. Failures of one tenant's apps do not count for another tenant, which may have a
-// better name for the host, or better sources there. Repositories, which administrators bind, share it.
+// hosts are the circuit breakers of hosts, by group and host. Failures of one tenant's apps do not count for another tenant, which may
+// reach the host by another name or have other sources there. Repositories, which administrators bind, share their breakers.
 type hosts map[string]map[string]*host
 
-// group is what tasks have in common that share circuit breakers.
+// group identifies the tasks that share circuit breakers.
 func group(t *Task) string {
 	if t.Priority == App {
 		return "tenant " + t.Tenant
@@ -78,7 +78,7 @@ func (all hosts) of(t *Task) *host {
 	return known[t.Host]
 }
 
-// dropGroup forgets the tenant that asked any host the longest time ago.
+// dropGroup drops the tenant that has contacted no host for the longest time.
 func (all hosts) dropGroup() {
 	var name string
 	var oldest time.Time
@@ -98,7 +98,7 @@ func (all hosts) dropGroup() {
 	delete(all, name)
 }
 
-// drop forgets the host that was not asked for the longest time.
+// drop drops the host that was not contacted for the longest time.
 func drop(known map[string]*host) {
 	var name string
 	var oldest *host
@@ -112,7 +112,7 @@ func drop(known map[string]*host) {
 	}
 }
 
-// host is a circuit breaker, and how much is under way at the host.
+// host is a circuit breaker, and how much is running at the host.
 type host struct {
 	running int
 	// proven: it answered last time.
@@ -121,10 +121,10 @@ type host struct {
 	// refused counts connections that failed in a row; silent are the sources that got no answer since the last.
 	refused int
 	silent  map[string]bool
-	// until is when it may be asked again, zero while the breaker is closed; rests counts how often it opened in a row.
+	// until is when it may be contacted again, zero while the breaker is closed; rests counts how often it opened in a row.
 	until time.Time
 	rests int
-	// asked is when it was last asked; probing: it is being asked for a try.
+	// asked is when it was last contacted; probing: a probe is running.
 	asked   time.Time
 	probing bool
 }
@@ -139,7 +139,7 @@ func (h *host) state() State {
 	return Open
 }
 
-// ask says whether the breaker lets a task through.
+// ask reports whether the breaker admits a task.
 func (h *host) ask(now time.Time, asked bool) admission {
 	switch {
 	case h.until.IsZero():
@@ -152,7 +152,7 @@ func (h *host) ask(now time.Time, asked bool) admission {
 	return refuse
 }
 
-// begin counts a task, and says whether it is a probe.
+// begin counts a task, and reports whether it is a probe.
 func (h *host) begin(now time.Time) (probe bool) {
 	h.running++
 	h.asked = now
@@ -168,7 +168,7 @@ func (h *host) leave(probe bool) {
 	}
 }
 
-// learn takes in how a task ended. A failure says nothing where the host answered another meanwhile.
+// learn records how a task ended. A failure proves nothing if the host answered another task meanwhile.
 func (h *host) learn(r *running, reach Reach, now time.Time) {
 	if reach == Answered {
 		*h = host{running: h.running, probing: h.probing, asked: h.asked, proven: true, answered: now}
@@ -179,7 +179,7 @@ func (h *host) learn(r *running, reach Reach, now time.Time) {
 	}
 	h.proven = false
 	if r.Host == "" {
-		return // Several were asked, and it is unknown which of them gave no answer.
+		return // Several hosts were contacted, and it is unknown which of them gave no answer.
 	}
 	if reach == Unconnected {
 		h.refused++
@@ -193,7 +193,7 @@ func (h *host) learn(r *running, reach Reach, now time.Time) {
 		return
 	}
 	rest := backoff.Between(firstRest, lastRest, h.rests+1)
-	if r.probe || h.until.IsZero() { // Else others that were under way have opened it already.
+	if r.probe || h.until.IsZero() { // Otherwise other running tasks have already opened it.
 		h.until = now.Add(rest)
 		h.rests++
 	}

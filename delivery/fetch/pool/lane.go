@@ -1,6 +1,6 @@
 package pool
 
-// The lanes: the platform's own slot, tasks at hosts that answered last time, and tasks at hosts that are unknown or did not.
+// The lanes: the platform's own slot, tasks at hosts that answered last time, and tasks at hosts that are unknown or did not answer.
 const (
 	reserved = iota
 	proven
@@ -8,7 +8,7 @@ const (
 	lanes
 )
 
-// lane is a number of slots, of which apps may take so many.
+// lane is a number of slots, of which apps may use a part.
 type lane struct {
 	slots, apps int
 	taken       int
@@ -33,7 +33,7 @@ func (l *lane) leave(t *Task) {
 	}
 }
 
-// admission is what to do with a task now.
+// admission says what to do with a task now.
 type admission int
 
 const (
@@ -42,7 +42,7 @@ const (
 	refuse
 )
 
-// admit says whether a task may start, as far as its host and the lanes are concerned.
+// admit reports whether a task may start, as far as its host and the lanes are concerned.
 func (p *Pool) admit(t *Task) admission {
 	h := p.hosts.of(t)
 	switch h.ask(p.clock.Now(), t.Asked) {

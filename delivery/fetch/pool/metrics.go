@@ -7,14 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// No label holds what a tenant writes, such as the name of a host: there are as many series as are listed here.
+// No label has a value that tenants write, such as the name of a host, so the number of series is fixed.
 var (
 	waitingDesc = prometheus.NewDesc("kubeop_fetch_waiting", "Fetches that wait for a slot.", []string{"priority"}, nil)
 	runningDesc = prometheus.NewDesc("kubeop_fetch_running", "Fetches under way.", []string{"priority"}, nil)
 	hostsDesc   = prometheus.NewDesc("kubeop_fetch_hosts", "Hosts of sources, by the state of their circuit breaker.", []string{"of", "state"}, nil)
 )
 
-// metrics are the durations of fetches, which outlive them.
+// metrics are the durations of fetches, kept after the fetches.
 type metrics struct{ durations *prometheus.HistogramVec }
 
 func newMetrics() *metrics {
@@ -28,7 +28,7 @@ func (m *metrics) took(p Priority, outcome string, d time.Duration) {
 	m.durations.WithLabelValues(p.String(), outcome).Observe(d.Seconds())
 }
 
-// outcomeOf names how a task ended.
+// outcomeOf returns the label for how a task ended.
 func outcomeOf(err error, reach Reach) string {
 	switch {
 	case err == nil:
@@ -66,7 +66,7 @@ func (p *Pool) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Of whom hosts are.
+// Values of the label for who owns a host.
 const (
 	ofRepositories = "repositories"
 	ofApps         = "apps"

@@ -1,6 +1,6 @@
 package pool
 
-// overflow are, by tenant, the sources for which a task could not wait, in the order in which they may try again.
+// overflow has, by tenant, the sources with a task that could not wait, in the order in which they may try again.
 type overflow map[string]*refusals
 
 type refusals struct {
@@ -8,7 +8,7 @@ type refusals struct {
 	retry map[string]func()
 }
 
-// add notes a task that was refused.
+// add records a refused task.
 func (o overflow) add(t *Task) {
 	if t.Retry == nil || o == nil {
 		return
@@ -24,7 +24,7 @@ func (o overflow) add(t *Task) {
 	of.retry[t.Source] = t.Retry
 }
 
-// next returns the call by which the next source of a tenant tries again.
+// next returns the function by which the next source of a tenant tries again.
 func (o overflow) next(tenant string) func() {
 	of := o[tenant]
 	if of == nil {

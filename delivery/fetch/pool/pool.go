@@ -1,7 +1,6 @@
-// Package pool runs fetches apart from the workers that want them. A worker submits a task and goes on with other objects; the
-// task is run when there is a slot for it, and calls back. Slots are counted in all, for each host and for each tenant, and a
-// circuit breaker keeps hosts that give no answer from being asked all the time: so a host that hangs, or a tenant that names many
-// of them, delays no other.
+// Package pool runs fetches apart from the workers that need them. A worker submits a task and goes on with other objects; the task runs
+// when there is a slot for it, and calls back. Slots are limited in all, for each host and for each tenant, and a circuit breaker keeps
+// requests from hosts that give no answer. So a host that hangs, or a tenant with many such hosts, delays no other.
 package pool
 
 import (
@@ -18,9 +17,9 @@ import (
 
 // Task is one fetch.
 type Task struct {
-	// Source identifies what is fetched among the sources of its host. Host is "name:port", or "" where several are asked.
+	// Source identifies what is fetched among the sources of its host. Host is "name:port", or "" if there are several.
 	Source, Host string
-	// Tenant on whose behalf it is fetched.
+	// Tenant for whom it is fetched.
 	Tenant   string
 	Priority Priority
 	// Asked means that it was requested by a person, a push or a new spec.
@@ -29,9 +28,9 @@ type Task struct {
 	Timeout time.Duration
 	// Run fetches. Its context ends with the timeout, with cancel of Submit, and with the pool.
 	Run func(context.Context) error
-	// Done is called once with what Run returned, or with why it was not run: an *OpenError or ErrCanceled.
+	// Done is called once with what Run returned, or with the reason why it did not run: an *OpenError or ErrCanceled.
 	Done func(error)
-	// Retry, which may be nil, is called after Submit was ErrFull, when it may be tried again; once for each Source.
+	// Retry, which may be nil, is called when another try makes sense after Submit returned ErrFull; once for each Source.
 	Retry func()
 }
 
@@ -47,8 +46,8 @@ var (
 // Reach is how far a task came to its host.
 type Reach int
 
-// Answered means that the host answered, be it with an error. Silent means that it could be connected to and gave no answer;
-// Unconnected, that it could not.
+// Answered means that the host answered, even with an error. Silent means that a connection was made but no answer came; Unconnected, that
+// no connection could be made.
 const (
 	Answered Reach = iota
 	Silent
@@ -57,10 +56,10 @@ const (
 
 // Options are the bounds of a pool; the zero value has the defaults.
 type Options struct {
-	// Slots are for tasks at hosts that answered last time, of which Apps take three quarters at most. Default 32.
+	// Slots are for tasks at hosts that answered last time; Apps use at most three quarters of them. Default 32.
 	Slots int
-	// Trials are the slots for tasks at hosts that never answered, or did not last time, and for tasks that have become slow, of
-	// which Apps take a quarter at most. Such a task is a connection that waits. Default 512.
+	// Trials are the slots for tasks at hosts that never answered, or did not last time, and for tasks that have become slow; Apps use at
+	// most a quarter of them. Such a task is a connection that waits. Default 512.
 	Trials int
 	// PerHost and PerTenant bound what runs at once; the tasks of Repositories are those of one tenant each. Defaults 8 and 4.
 	PerHost, PerTenant int
@@ -120,7 +119,7 @@ func New(o Options, c clock.WithDelayedExecution) *Pool {
 	return p
 }
 
-// running is a task under way.
+// running is a running task.
 type running struct {
 	*Task
 	host  *host
@@ -132,8 +131,8 @@ type running struct {
 	timer []clock.Timer
 }
 
-// Submit has a task run when there is a slot for it, and returns without waiting for that. cancel has the task end, waiting or
-// under way. It is ErrFull, or an *OpenError where the host's circuit breaker is open; Done is not called then.
+// Submit runs a task when there is a slot for it, and returns without waiting for that. cancel ends the task, waiting or running. The error
+// is ErrFull, or an *OpenError if the host's circuit breaker is open; Done is not called then.
 func (p *Pool) Submit(t Task) (cancel func(), err error) {
 	p.mu.Lock()
 	switch {
@@ -188,8 +187,8 @@ func (p *Pool) Start(ctx context.Context) error {
 	return nil
 }
 
-// dispatch starts what there are slots for. The function that it returns reports to tasks whose host's circuit breaker opened, and to
-// those that may try again; it is to be called without the lock.
+// dispatch starts the tasks for which there are slots. The function that it returns reports to tasks at hosts with an opened circuit
+// breaker, and to those that may try again; call it without the lock.
 func (p *Pool) dispatch() func() {
 	var refused []*Task
 	var because []error
@@ -249,7 +248,7 @@ func (p *Pool) run(t *Task) {
 	}()
 }
 
-// slow gives the slot of a task to the next and counts it among the trials, which may be more than their slots for that.
+// slow gives the slot of a task to the next one and counts it among the trials, which may exceed their slots by that.
 func (p *Pool) slow(r *running) {
 	p.mu.Lock()
 	if p.running[r] {
@@ -262,7 +261,7 @@ func (p *Pool) slow(r *running) {
 	over()
 }
 
-// ended frees the slots of a task, and takes in what it found out about the host.
+// ended frees the slots of a task, and records what it found out about the host.
 func (p *Pool) ended(r *running, err error) {
 	p.mu.Lock()
 	for _, t := range r.timer {

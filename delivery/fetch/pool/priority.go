@@ -1,11 +1,11 @@
 package pool
 
-// Priority is for whom a task is run; the smaller goes first. Within each, what was requested goes before what is only looked
-// at again because its interval is over.
+// Priority is the kind of object that a task runs for; the smaller goes first. Within each, requested tasks go before those that only
+// repeat after an interval.
 type Priority int
 
-// Platform is the platform repository, which has a slot of its own. Repository is any other Repository; an App never takes the last
-// slots from one.
+// Platform is the platform repository, which has its own slot. Repository is any other Repository; an App never takes the last slots from
+// one.
 const (
 	Platform Priority = iota
 	Repository

@@ -6,7 +6,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fair"
 )
 
-// levels are the priorities, each with what is asked for before what is looked at again; the apps' looks come after all else.
+// levels are the priorities; in each, requested tasks precede repeated ones. Repeated tasks of apps come last.
 const levels = 2*int(priorities) - 1
 
 func levelOf(t *Task) int {
@@ -23,7 +23,7 @@ func levelOf(t *Task) int {
 type queue struct {
 	levels  [levels]fair.Queue[*Task]
 	entries map[*Task]entry
-	// waiting counts them by tenant.
+	// waiting counts the tasks by tenant.
 	waiting map[string]int
 }
 
@@ -48,7 +48,7 @@ func (q *queue) add(t *Task, now time.Time) {
 	q.entries[t] = entry{q.levels[levelOf(t)].Add(t.Tenant, t), now}
 }
 
-// remove takes a task out, and says whether it waited.
+// remove removes a task, and reports whether it waited.
 func (q *queue) remove(t *Task) bool {
 	at, waits := q.entries[t]
 	if waits {
@@ -58,7 +58,7 @@ func (q *queue) remove(t *Task) bool {
 	return waits
 }
 
-// forget drops what is known of a task that is not in its level any more, and returns since when it was.
+// forget drops a task that has left its level, and returns since when it waited.
 func (q *queue) forget(t *Task) time.Time {
 	since := q.entries[t].since
 	delete(q.entries, t)
@@ -68,7 +68,7 @@ func (q *queue) forget(t *Task) time.Time {
 	return since
 }
 
-// each looks at what waits, in the order in which it is to be started, until nothing more is taken.
+// each visits the waiting tasks in the order in which they start, until nothing more is taken.
 func (q *queue) each(look func(*Task) fair.Verdict) {
 	for level := range q.levels {
 		for taken := true; taken; {

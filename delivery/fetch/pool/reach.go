@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// ReachOf says how far a fetch that ended with the error came to its host.
+// ReachOf returns how far a fetch that ended with the error came to its host.
 func ReachOf(err error) Reach {
 	var connection *net.OpError
 	switch {

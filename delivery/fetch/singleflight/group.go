@@ -1,4 +1,4 @@
-// Package singleflight has callers who ask the same question at the same time share one answer.
+// Package singleflight lets concurrent callers with the same question share one answer.
 package singleflight
 
 import (
@@ -10,11 +10,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// Group has callers who ask the same question share an answer, and never gives anybody an old one: they wait for each other, and a caller
-// who finds that the question was asked after he arrived takes that answer, be it good or bad. So a thousand apps of one repository that
-// wake together ask it once. Nothing is kept when no caller waits. Clock has to be set; the rest of the zero value is ready to use.
+// Group lets callers with the same question share an answer, and never returns an old one. Callers wait for each other; a caller that finds
+// that the question was asked after its own arrival takes that answer, good or bad. So a thousand apps of one repository that wake together
+// cause one request. Nothing is kept when no caller waits. Clock has to be set; the rest of the zero value is ready to use.
 type Group[T any] struct {
-	// Clock is logical: it orders arrivals and questions. Groups whose callers arrive once for several questions have the same.
+	// Clock is logical: it orders arrivals and questions. Groups whose callers arrive once for several questions share it.
 	Clock *atomic.Int64
 
 	mu    sync.Mutex
@@ -30,8 +30,8 @@ type call[T any] struct {
 	err   error
 }
 
-// Do returns the answer of ask to the question key, for a caller who arrived when he had the clock count on: Clock.Add(1). It is called
-// in the caller's goroutine, with others waiting. An error of ctx means that the caller's time was over while he waited.
+// Do returns the answer of ask to the question key, for a caller that arrived at the time arrived, a result of Clock.Add(1). ask runs on
+// the goroutine of one caller while others wait. An error of ctx means that it ended while the caller waited.
 func (g *Group[T]) Do(ctx context.Context, key string, arrived int64, ask func() (T, error)) (T, error) {
 	at := g.enter(key)
 	defer g.leave(key, at)
@@ -48,7 +48,7 @@ func (g *Group[T]) Do(ctx context.Context, key string, arrived int64, ask func()
 	asked := g.Clock.Add(1)
 	value, err := ask()
 	if err == nil || ctx.Err() == nil || errors.Is(context.Cause(ctx), failure.ErrSlow) {
-		// What ended with the time of the one who asked says nothing to the others.
+		// An error that came from the end of one caller's context does not concern the others.
 		at.asked, at.value, at.err = asked, value, err
 	}
 	return value, err

@@ -33,31 +33,31 @@ const (
 	dockerConfigKey = ".dockerconfigjson"
 )
 
-// Auth is how to prove who we are to a server, and how the server proves itself to us. The zero value is anonymous.
-// Printing or marshalling it never shows a secret.
+// Auth has the credentials for a server, and what to trust about the server. The zero value is anonymous. Printing or marshalling it never
+// shows a secret.
 type Auth struct {
 	// Username and Password are sent as HTTP basic authentication.
 	Username, Password string
 	// BearerToken is sent as "Authorization: Bearer …"; not together with Username and Password.
 	BearerToken string
-	// Identity is a private SSH key in PEM, Passphrase what decrypts it, if it is encrypted.
+	// Identity is a private SSH key in PEM; Passphrase decrypts it if it is encrypted.
 	Identity, Passphrase []byte
 	// KnownHosts are the SSH host keys to trust, in the format of ssh_known_hosts. Required for ssh:// URLs.
 	KnownHosts []byte
 	// CA are certificate authorities in PEM, trusted in addition to the system's.
 	CA []byte
-	// Certificate and PrivateKey are a client certificate in PEM. It is shown to the host the source is on and to no other.
+	// Certificate and PrivateKey are a client certificate in PEM. It is presented to the host of the source and to no other.
 	Certificate, PrivateKey []byte
 	// DockerConfig is a .dockerconfigjson with credentials per host[:port][/path]; the longest that matches is used.
 	DockerConfig []byte
-	// Secret names where it is from, as "namespace/name", for messages; "" when it is from nowhere.
+	// Secret is the name of the Secret, as "namespace/name", for messages; "" if there is none.
 	Secret string
 }
 
 // AuthFromSecret reads the data of a Secret. Keys: username and password; bearerToken; identity with known_hosts,
 // where password decrypts the key; ca.crt; tls.crt with tls.key; .dockerconfigjson. Other keys are ignored, and a nil map is
 // anonymous.
-// What cannot be used is ErrInvalid, naming the key.
+// Unusable data is ErrInvalid, naming the key.
 func AuthFromSecret(data map[string][]byte) (Auth, error) {
 	auth := Auth{
 		Username:     string(data[usernameKey]),
@@ -82,7 +82,7 @@ func AuthFromSecret(data map[string][]byte) (Auth, error) {
 // Check returns ErrInvalid for credentials that cannot be used, naming the key of the Secret.
 func (a Auth) Check() error {
 	for key, value := range map[string]string{usernameKey: a.Username, passwordKey: a.Password, bearerTokenKey: a.BearerToken} {
-		// A line break comes from "echo secret | base64" and is never part of a credential; servers only say 401 to it.
+		// A line break comes from "echo secret | base64" and is never part of a credential; servers would only answer 401.
 		if strings.ContainsAny(value, "\r\n\x00") {
 			return failure.New(failure.ErrInvalid, "%s of the Secret holds a line break: write it without one", key)
 		}
@@ -108,7 +108,7 @@ func (a Auth) Check() error {
 	return err
 }
 
-// NameSecret adds the name of the Secret to an error that its credentials may be the cause of: ErrAuthentication and ErrNotFound.
+// NameSecret adds the name of the Secret to an error that its credentials may have caused: ErrAuthentication and ErrNotFound.
 func (a Auth) NameSecret(err error) error {
 	if a.Secret == "" || !errors.Is(err, failure.ErrAuthentication) && !errors.Is(err, failure.ErrNotFound) {
 		return err
@@ -116,10 +116,10 @@ func (a Auth) NameSecret(err error) error {
 	return fmt.Errorf("%w; the credentials are those of Secret %s", err, a.Secret)
 }
 
-// Anonymous says whether there is nothing to send to an HTTP server in its header.
+// Anonymous reports whether no credentials are sent in an HTTP header.
 func (a Auth) Anonymous() bool { return a.Username == "" && a.Password == "" && a.BearerToken == "" }
 
-// Signer is the SSH key, nil when there is none.
+// Signer returns the SSH key, nil if there is none.
 func (a Auth) Signer() (ssh.Signer, error) {
 	if len(a.Identity) == 0 {
 		return nil, nil
@@ -128,7 +128,7 @@ func (a Auth) Signer() (ssh.Signer, error) {
 	if err == nil {
 		return signer, nil
 	}
-	// The cause is left out of the messages: a parser may quote what it was given.
+	// The cause is left out of the messages: a parser may quote its input.
 	if _, encrypted := err.(*ssh.PassphraseMissingError); !encrypted { //nolint:errorlint // returned as is
 		return nil, failure.New(failure.ErrInvalid, "identity of the Secret is not a private SSH key in PEM")
 	}
@@ -141,7 +141,7 @@ func (a Auth) Signer() (ssh.Signer, error) {
 	return signer, nil
 }
 
-// roots are the certificate authorities to trust, nil for the system's.
+// roots returns the certificate authorities to trust, nil for the system's.
 func (a Auth) roots() (*x509.CertPool, error) {
 	if len(a.CA) == 0 {
 		return nil, nil
@@ -156,7 +156,7 @@ func (a Auth) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// certificates are the client's, none when there is none.
+// certificates returns the client certificate, if there is one.
 func (a Auth) certificates() ([]tls.Certificate, error) {
 	switch {
 	case len(a.Certificate) == 0 && len(a.PrivateKey) == 0:
@@ -174,12 +174,12 @@ func (a Auth) certificates() ([]tls.Certificate, error) {
 	return []tls.Certificate{pair}, nil
 }
 
-// ForOtherHosts is what another host than that of the credentials may know: the authorities to trust, and those of the
-// credentials that say themselves which host they are for.
+// ForOtherHosts returns what another host than that of the credentials may get: the authorities to trust, and the credentials that name
+// their hosts.
 func (a Auth) ForOtherHosts() Auth { return Auth{CA: a.CA, DockerConfig: a.DockerConfig} }
 
-// ForHost completes the credentials with those DockerConfig has for the longest beginning of host[:port][/path];
-// explicit ones win. The second result is a refresh token.
+// ForHost completes the credentials with those that DockerConfig has for the longest beginning of host[:port][/path]; explicit ones take
+// precedence. The second result is a refresh token.
 func (a Auth) ForHost(place string) (Auth, string, error) {
 	if !a.Anonymous() || len(a.DockerConfig) == 0 {
 		return a, "", nil
@@ -202,7 +202,7 @@ func (a Auth) ForHost(place string) (Auth, string, error) {
 	}
 }
 
-// Digest names the pair of URL and credentials, so that no source reads from a store filled with other credentials.
+// Digest identifies the pair of URL and credentials, so that no source reads from a store filled with other credentials.
 func (a Auth) Digest(url string) string {
 	hash := sha256.New()
 	for _, part := range [][]byte{
@@ -217,7 +217,7 @@ func (a Auth) Digest(url string) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Redact takes every secret out of text a server sent, in any form in which we send it.
+// Redact removes every secret from text that a server sent, in any form in which we send it.
 func (a Auth) Redact(text string) string {
 	basic := base64.StdEncoding.EncodeToString([]byte(a.Username + ":" + a.Password))
 	forms := []string{basic}
@@ -231,7 +231,7 @@ func (a Auth) Redact(text string) string {
 	return mask.Texts(forms)(text)
 }
 
-// String says which credentials there are, never what they are.
+// String lists which credentials there are, never their values.
 func (a Auth) String() string {
 	var has []string
 	for name, set := range map[string]bool{

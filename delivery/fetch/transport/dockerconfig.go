@@ -17,8 +17,8 @@ type dockerEntry struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// parseDockerConfig reads a .dockerconfigjson: the credentials by host[:port][/path]. It is not read with Docker's library, which would run
-// the credential helpers that the file names.
+// parseDockerConfig reads a .dockerconfigjson: the credentials by host[:port][/path]. It does not use Docker's library, which would run the
+// credential helpers that the file names.
 func parseDockerConfig(text []byte) (map[string]dockerEntry, error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -51,8 +51,8 @@ func decodeBasic(auth string) (user, password string, ok bool) {
 	return strings.Cut(strings.TrimRight(string(raw), "\x00"), ":")
 }
 
-// registryPlace is the host[:port][/path] of a key of a .dockerconfigjson, which may be a URL. Docker writes the version
-// of its API behind the host, and for its Hub the URL of an old index: both mean the host.
+// registryPlace returns the host[:port][/path] of a key of a .dockerconfigjson, which may be a URL. Docker adds the version of its API to
+// the host, and writes the URL of an old index for its Hub: both mean the host.
 func registryPlace(key string) string {
 	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
 	host, path, _ := strings.Cut(key, "/")

@@ -8,22 +8,22 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// guard is where credentials are added, request by request, and so the one place that decides who gets them: they are
-// never in the headers http.Client copies along a redirect. It also decides which requests go to other hosts than the source's.
+// guard adds the credentials to each request, so it is the only place that decides which host gets them: they are never in the headers that
+// http.Client copies along a redirect. It also decides which requests may go to other hosts than the source's.
 type guard struct {
 	home, away *http.Transport
 	auth       Auth
 	origin     *url.URL
-	// git sends what Git hosts tell a fetch from a browser by.
+	// git sends the headers by which Git hosts distinguish a fetch from a browser.
 	git bool
-	// tokens are given by the registry's token service; nil for what is no registry.
+	// tokens is the registry's token service; nil if the source is not a registry.
 	tokens *TokenService
 }
 
 type storageKey struct{}
 
-// FromStorage marks what may be fetched from another host than the source's, by a redirect or because the source names it: archives, which
-// registries and chart repositories keep in storage elsewhere. Everything else is on the source's own host.
+// FromStorage marks requests that may go to another host than the source's, by a redirect or because the source names it: archives, which
+// registries and chart repositories keep in external storage. Everything else has to be on the source's own host.
 func FromStorage(ctx context.Context) context.Context {
 	return context.WithValue(ctx, storageKey{}, true)
 }
@@ -64,7 +64,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// mayLead refuses a request to a host that it may not go to, and takes from it what that host may not know.
+// mayLead refuses a request to a host that is not allowed, and removes from it what that host must not get.
 func (g *guard) mayLead(req *http.Request, home bool) error {
 	first := began(req)
 	redirected := !SameOrigin(first, req.URL)
@@ -79,8 +79,8 @@ func (g *guard) mayLead(req *http.Request, home bool) error {
 		return failure.New(failure.ErrInvalid, "the token service %s redirects to %s, which is not followed", first.Host, req.URL.Host)
 	}
 	if redirected {
-		// What the registry's library sent was for where the request began. http.Client forgets ports, and what it took
-		// out at one redirect it puts back at the next.
+		// The registry's library added this header for the first host. http.Client ignores ports, and adds a header again that it removed
+		// at an earlier redirect.
 		req.Header.Del("Authorization")
 		if req.Body != nil && req.Body != http.NoBody {
 			return failure.New(failure.ErrInvalid, "the server redirects what it was sent to %s, which is not followed", req.URL.Host)
@@ -97,13 +97,13 @@ func (g *guard) authorize(req *http.Request) {
 	req.SetBasicAuth(g.auth.Username, g.auth.Password)
 }
 
-// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+// CloseIdleConnections is called by http.Client.CloseIdleConnections.
 func (g *guard) CloseIdleConnections() {
 	g.home.CloseIdleConnections()
 	g.away.CloseIdleConnections()
 }
 
-// began is where the first of the requests that led to this one by redirects went.
+// began returns the URL of the first of the requests that led to this one by redirects.
 func began(req *http.Request) *url.URL {
 	for req.Response != nil && req.Response.Request != nil {
 		req = req.Response.Request

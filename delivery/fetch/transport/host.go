@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// HostOf is the host of a source's URL with its port, in lower case, as pool.Task wants it; "" where the URL has none.
+// HostOf returns the host of a source's URL with its port, in lower case, for pool.Task; "" if the URL has none.
 func HostOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" {
@@ -27,7 +27,7 @@ func SameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }
 
-// port is that of an http or https URL.
+// port returns the port of an http or https URL.
 func port(u *url.URL) string {
 	switch {
 	case u.Port() != "":

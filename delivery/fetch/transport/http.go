@@ -15,9 +15,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// NewClient returns a client for one source at an origin, a scheme and a host. But for the network nothing in it is shared with another
-// source, so a certificate authority or a credential of one can never serve another. Within limits the time of its requests. They go to
-// the origin only, but for those marked by FromStorage. What of the credentials cannot be used is ErrInvalid.
+// NewClient returns a client for one source at an origin, a scheme and a host. Except for the network it shares nothing with another
+// source, so a certificate authority or a credential of one never serves another. Within limits the time of its requests. They go to the
+// origin only, except those marked by FromStorage. Unusable credentials are ErrInvalid.
 func NewClient(network *Network, auth Auth, origin *url.URL) (*http.Client, error) {
 	g, err := newGuard(network, auth, origin)
 	if err != nil {
@@ -26,7 +26,7 @@ func NewClient(network *Network, auth Auth, origin *url.URL) (*http.Client, erro
 	return &http.Client{Transport: g}, nil
 }
 
-// NewGitClient is newClient for a Git repository.
+// NewGitClient is NewClient for a Git repository.
 func NewGitClient(network *Network, auth Auth, origin *url.URL) (*http.Client, error) {
 	g, err := newGuard(network, auth, origin)
 	if err != nil {
@@ -36,7 +36,7 @@ func NewGitClient(network *Network, auth Auth, origin *url.URL) (*http.Client, e
 	return &http.Client{Transport: g}, nil
 }
 
-// NewRegistryClient is newClient for a registry, which may have its callers get tokens from another host.
+// NewRegistryClient is NewClient for a registry, which may send its callers to another host for tokens.
 func NewRegistryClient(network *Network, auth Auth, origin *url.URL) (*http.Client, *TokenService, error) {
 	g, err := newGuard(network, auth, origin)
 	if err != nil {
@@ -57,14 +57,14 @@ func newGuard(network *Network, auth Auth, origin *url.URL) (*guard, error) {
 	}
 	g := &guard{home: newTransport(network, roots, certificates), auth: auth, origin: origin}
 	if g.away = g.home; len(certificates) > 0 {
-		// A client certificate says who we are, so only the origin may ask for it.
+		// A client certificate identifies us, so only the origin may request it.
 		g.away = newTransport(network, roots, nil)
 	}
 	return g, nil
 }
 
-// idleConnection is how long a connection outlives the last request on it. A fetch makes its requests one after the other, and the next
-// is minutes away: a thousand repositories that are looked at together would keep 30 MiB of connections.
+// idleConnection is how long a connection is kept after the last request. A fetch makes its requests one after the other, and the next
+// fetch is minutes away: a thousand repositories that are fetched together would keep 30 MiB of connections.
 const idleConnection = 5 * time.Second
 
 func newTransport(network *Network, roots *x509.CertPool, certificates []tls.Certificate) *http.Transport {
@@ -79,7 +79,7 @@ func newTransport(network *Network, roots *x509.CertPool, certificates []tls.Cer
 	}
 }
 
-// RequestError explains an error of http.Client.Do to the host. What is none of the other kinds is ErrUnavailable.
+// RequestError explains an error of http.Client.Do to the host. Errors of no other kind are ErrUnavailable.
 func RequestError(err error, host string) error {
 	var (
 		authority x509.UnknownAuthorityError
@@ -95,7 +95,7 @@ func RequestError(err error, host string) error {
 	case errors.As(err, &explained):
 		return explained
 	case errors.As(err, &handshake) && handshake.Op == "remote error":
-		// What crypto/tls calls an alert of the other side.
+		// That is what crypto/tls calls an alert from the other side.
 		return failure.New(failure.ErrAuthentication, "%s ended the TLS handshake (%v): give it a client certificate it accepts, as tls.crt and tls.key of the Secret", host, handshake.Err)
 	}
 	// http.Client repeats method and URL around the cause; the caller has already named the source.
@@ -106,13 +106,14 @@ func RequestError(err error, host string) error {
 	return fmt.Errorf("%w: %s gives no answer: %w", failure.ErrUnavailable, host, err)
 }
 
-// StatusError explains an answer that is not 200: ErrAuthentication, ErrNotFound or ErrServer; what says what was asked for, such as "a Git repository".
+// StatusError explains an answer that is not 200: ErrAuthentication, ErrNotFound or ErrServer. what names the requested thing, such as "a
+// Git repository".
 func StatusError(res *http.Response, auth Auth, what string) error {
 	host := res.Request.URL.Host
 	switch res.StatusCode {
 	case http.StatusUnauthorized:
 		if auth.Anonymous() {
-			// Git hosts answer so for what does not exist, too, to give nothing away.
+			// Git hosts give the same answer for repositories that do not exist, in order to reveal nothing.
 			return failure.New(failure.ErrAuthentication, "%s has no %s at this URL, or it needs credentials (401): check the URL, or name a Secret with username and password, or bearerToken, in secretRef", host, what)
 		}
 		return failure.New(failure.ErrAuthentication, "%s rejected the credentials of the Secret", host)
@@ -127,7 +128,8 @@ func StatusError(res *http.Response, auth Auth, what string) error {
 	return failure.New(failure.ErrServer, "%s answered %d %s", host, res.StatusCode, http.StatusText(res.StatusCode))
 }
 
-// GetBody begins a download, whose body the caller closes. An answer other than 200 is a StatusError, in which what names what is downloaded.
+// GetBody starts a download; the caller closes the body. An answer other than 200 is a StatusError, which uses what as the name of the
+// download.
 func GetBody(ctx context.Context, client *http.Client, auth Auth, at *url.URL, what string) (io.ReadCloser, error) {
 	res, err := Get(ctx, client, at, nil)
 	if err != nil {
@@ -140,7 +142,7 @@ func GetBody(ctx context.Context, client *http.Client, auth Auth, at *url.URL, w
 	return res.Body, nil
 }
 
-// Get answers with whatever status; the caller closes the body.
+// Get returns an answer with any status; the caller closes the body.
 func Get(ctx context.Context, client *http.Client, at *url.URL, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
@@ -156,7 +158,7 @@ func Get(ctx context.Context, client *http.Client, at *url.URL, header http.Head
 	return res, nil
 }
 
-// SafeURL is a URL for messages: without user, because a token may be written as one.
+// SafeURL returns a URL for messages: without the user, because a token may be written as one.
 func SafeURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {

@@ -1,5 +1,5 @@
-// Package transport is the one way to the servers that sources are fetched from: which addresses may be reached (the SSRF guard,
-// Network), which host gets which credentials (Auth and the clients made with it), and how long a server may take (Timeouts).
+// Package transport connects to the servers from which sources are fetched: which addresses may be reached (the SSRF guard, Network), which
+// host gets which credentials (Auth and the clients made with it), and how long a server may take (Timeouts).
 package transport
 
 import (
@@ -23,32 +23,32 @@ import (
 // AllowedAddresses names the operator's setting that lets sources reach an address which is refused by default.
 const AllowedAddresses = "ALLOWED_ADDRESSES"
 
-// Network is the SSRF guard of all connections to servers. URLs are written by tenants, so it decides where they may lead, by
-// the address that is really dialed: what a name resolved to before, or where a server redirects, does not matter.
+// Network is the SSRF guard of all connections to servers. Because tenants write the URLs, it checks the address that is really dialed;
+// what a name resolved to before, or where a server redirects, does not matter.
 //
-// Refused are the addresses that package reserved lists, those of this machine's interfaces, what Cluster says is the cluster's own, and
+// It refuses the addresses that package reserved lists, those of this machine's interfaces, the cluster's own as reported by Cluster, and
 // the services that Own names. Safe for concurrent use; a nil Network allows nothing more.
 type Network struct {
-	// Allowed may be reached whatever else is configured.
+	// Allowed may always be reached.
 	Allowed []netip.Prefix
-	// Named are hosts, as name:port, that administrators name in settings: they are reached although they are in the cluster or in a
+	// Named are hosts, as name:port, that administrators name in settings. They may be reached even if they are in the cluster or in a
 	// private network.
 	Named []string
-	// Cluster says what an address of the cluster's own is, such as "the address of a node", and "" of any other. Nil: none is.
+	// Cluster describes an address of the cluster's own, such as "the address of a node", and returns "" for any other. Nil: none is.
 	Cluster func(context.Context, netip.Addr) (string, error)
 	// Own are the hosts, by name or address, of services that no source may reach: the API server, and the operator's own.
 	Own []string
-	// TokenServices are, by registry, the other hosts that are sent the credentials for it to give a token, beside those of wellKnown;
+	// TokenServices are, by registry, the other hosts that get the credentials for it in order to issue a token, in addition to wellKnown;
 	// both as host or host:port.
 	TokenServices map[string]string
 
-	// proxies are what the environment of the process names as proxies; they are the administrator's, not a tenant's.
+	// proxies are the proxies that the environment of the process names; administrators set them, not tenants.
 	proxies sync.Map
 }
 
-// Dial connects to a server. An address that may not be reached is ErrInvalid.
+// Dial connects to a server. A refused address is ErrInvalid.
 func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	// Sooner than limits.answer, so that what could not be connected to is known from what gives no answer.
+	// Shorter than limits.answer, to distinguish a failed connection from a missing answer.
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	if n == nil {
 		n = &Network{}
@@ -97,7 +97,7 @@ func (n *Network) check(ctx context.Context, asked, address string) error {
 	return failure.New(failure.ErrInvalid, "%s%s, which no source may reach: use another address, or have the administrator allow it in the operator's setting %s", leads, what, AllowedAddresses)
 }
 
-// IntoCluster is the network for hosts that administrators name, where they may also be in the cluster.
+// IntoCluster returns the network for hosts that administrators name, which may also be in the cluster.
 func (n *Network) IntoCluster() *Network {
 	if n == nil {
 		return nil
@@ -105,8 +105,8 @@ func (n *Network) IntoCluster() *Network {
 	return &Network{Allowed: n.Allowed, Own: n.Own}
 }
 
-// isOwn says whether the address is one of this machine or of a service in Own. Names are looked up anew for each
-// connection, of which there are few.
+// isOwn reports whether the address belongs to this machine or to a service in Own. Names are resolved for each connection, of which there
+// are few.
 func (n *Network) isOwn(ctx context.Context, ip netip.Addr) bool {
 	interfaces, _ := net.InterfaceAddrs()
 	for _, at := range interfaces {
@@ -129,8 +129,8 @@ func (n *Network) isOwn(ctx context.Context, ip netip.Addr) bool {
 	return false
 }
 
-// proxy is the proxy for a request, as the environment of the process says. Through one the target's address is found by
-// the proxy, which then is what guards the network; an address that is written in the URL is still checked here.
+// proxy returns the proxy for a request, by the environment of the process. The proxy resolves the target's address and then has to guard
+// the network; an address that is written in the URL is still checked here.
 func (n *Network) proxy(req *http.Request) (*url.URL, error) {
 	through, err := http.ProxyFromEnvironment(req)
 	if through == nil || err != nil || n == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// Registry is the way to one repository of an OCI registry, with credentials.
+// Registry is a client of one repository of an OCI registry, with credentials.
 type Registry struct {
 	*ociremote.Repository
 	auth   Auth
@@ -21,14 +21,14 @@ type Registry struct {
 	tokens *TokenService
 }
 
-// Close lets go of the connections.
+// Close closes the idle connections.
 func (r *Registry) Close() { r.client.CloseIdleConnections() }
 
-// Anonymous says that no credentials are sent.
+// Anonymous reports whether no credentials are sent.
 func (r *Registry) Anonymous() bool { return r.auth.Anonymous() }
 
-// OpenRegistry prepares the way to a repository of a registry, host/path. The credentials are given to the library, and not to our client,
-// because the registry decides by its challenge how they are used.
+// OpenRegistry returns a client of a repository of a registry, host/path. The library gets the credentials, and not our client, because the
+// registry's challenge decides how they are used.
 func OpenRegistry(network *Network, at string, insecure bool, as Auth) (*Registry, error) {
 	repo, err := ociremote.NewRepository(at)
 	if err != nil {
@@ -62,7 +62,7 @@ func OpenRegistry(network *Network, at string, insecure bool, as Auth) (*Registr
 	return &Registry{Repository: repo, auth: own, client: client, tokens: tokens}, nil
 }
 
-// Failed explains an error of the library. Its own text may repeat what a server said, so only the status is used.
+// Failed explains an error of the library. Only the status is used, because the error's text may repeat what a server sent.
 func (r *Registry) Failed(err error, what string) error {
 	var (
 		answer *errcode.ErrorResponse
@@ -81,8 +81,8 @@ func (r *Registry) Failed(err error, what string) error {
 	case errors.Is(err, errdef.ErrNotFound):
 		return failure.New(failure.ErrNotFound, "there is no %s at this URL, or the credentials may not see it", what)
 	case !errors.As(err, &asked):
-		// Something in an answer the library makes no sense of, such as a token server it does not trust. What it wraps its
-		// error in are URLs, which may be signed.
+		// The library does not understand the answer, for example because it names a token server that is not trusted. The library wraps
+		// the error with URLs, which may be signed.
 		for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 			err = cause
 		}

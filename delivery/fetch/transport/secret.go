@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// ReadAuth reads the credentials a secretRef names, which may be nil. A Secret that does not exist is a transient error:
-// it may be created just after what names it.
+// ReadAuth reads the credentials that a secretRef names; it may be nil. A missing Secret is a transient error, because it may be created
+// just after the object that names it.
 func ReadAuth(ctx context.Context, reader client.Reader, namespace string, ref *v1alpha1.LocalSecretReference) (Auth, error) {
 	if ref == nil {
 		return Auth{}, nil

@@ -10,20 +10,20 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// TokenServices names the operator's setting with the token services of registries that are sent credentials.
+// TokenServices is the name of the operator's setting with the token services that get the credentials of registries.
 const TokenServices = "TOKEN_SERVICES"
 
-// TokenService is the host from which a registry has its callers get tokens. A registry may name any host for that, so one that is not
-// the registry itself gets no credentials, unless administrators say that it is the registry's (or wellKnown does); it may still give a
-// token to everybody, as public registries do.
+// TokenService is the host from which a registry lets its callers get tokens. A registry may name any host, so a host other than the
+// registry gets no credentials, unless administrators (or wellKnown) assign it to the registry; it may still give a token to everyone, as
+// public registries do.
 type TokenService struct {
-	// registry is its host, trusted the host that gets its credentials, "" for none.
+	// registry is its host, trusted the other host that gets its credentials, "" for none.
 	registry, trusted string
 
 	mu sync.Mutex
 	// realm is the URL that the registry named last; nil before.
 	realm *url.URL
-	// withheld is set when credentials were not sent there.
+	// withheld is set when credentials were not sent to it.
 	withheld bool
 }
 
@@ -41,7 +41,7 @@ func newTokenService(network *Network, registry string) *TokenService {
 // realmOf finds the realm of a challenge: Bearer realm="https://…",service="…" (RFC 7235; the registry's token specification).
 var realmOf = regexp.MustCompile(`(?i)^bearer\s(?:.*[\s,])?realm\s*=\s*"([^"]*)"`)
 
-// learn takes in which token service the registry names.
+// learn records which token service the registry names.
 func (t *TokenService) learn(res *http.Response) {
 	if res.StatusCode != http.StatusUnauthorized {
 		return
@@ -57,7 +57,7 @@ func (t *TokenService) learn(res *http.Response) {
 	}
 }
 
-// serves reports whether a URL is of the token service that the registry named.
+// serves reports whether a URL belongs to the token service that the registry named.
 func (t *TokenService) serves(at *url.URL) bool {
 	if t == nil {
 		return false
@@ -67,7 +67,7 @@ func (t *TokenService) serves(at *url.URL) bool {
 	return t.realm != nil && SameOrigin(t.realm, at)
 }
 
-// withhold takes the credentials from a request to a token service that is not trusted with them.
+// withhold removes the credentials from a request to a token service that is not trusted with them.
 func (t *TokenService) withhold(req *http.Request) error {
 	if t.trusted != "" && (strings.EqualFold(req.URL.Host, t.trusted) || strings.EqualFold(req.URL.Hostname()+":"+port(req.URL), t.trusted)) {
 		return nil
@@ -75,7 +75,7 @@ func (t *TokenService) withhold(req *http.Request) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if req.Body != nil && req.Body != http.NoBody {
-		// A token that stands for a user is sent in the body, without which there is nothing to ask.
+		// A refresh token is sent in the body; without it there is nothing to request.
 		t.withheld = true
 		return t.refused()
 	}
@@ -86,7 +86,7 @@ func (t *TokenService) withhold(req *http.Request) error {
 	return nil
 }
 
-// Refusal explains an answer that may be for want of credentials; nil where they were not withheld.
+// Refusal explains an answer that missing credentials may have caused; nil if they were not withheld.
 func (t *TokenService) Refusal(status int) error {
 	if status != http.StatusUnauthorized && status != http.StatusForbidden && status != http.StatusNotFound {
 		return nil
@@ -99,7 +99,7 @@ func (t *TokenService) Refusal(status int) error {
 	return t.refused()
 }
 
-// refused is called with the lock.
+// refused is called with the lock held.
 func (t *TokenService) refused() error {
 	return failure.New(failure.ErrAuthentication, "%s has its callers get tokens from %s, another host, which is not sent the credentials of the Secret: have the administrator add %s=%s to the operator's setting %s if it is the registry's",
 		t.registry, failure.Printable(t.realm.Host), t.registry, failure.Printable(t.realm.Host), TokenServices)

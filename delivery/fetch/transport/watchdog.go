@@ -10,9 +10,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// Watchdog ends a fetch that gets nowhere, so that a server which accepts and never answers holds its caller for seconds and
-// not for the whole timeout of the source. It travels in the context: HTTP clients are shared between fetches, and the
-// context is all that a request and its fetch have in common.
+// Watchdog ends a fetch without progress, so that a server that accepts connections and never answers holds its caller for seconds and not
+// for the whole timeout of the source. It is in the context, because fetches share HTTP clients, and a request knows its fetch only by the
+// context.
 type Watchdog struct {
 	limits Timeouts
 	end    context.CancelCauseFunc
@@ -22,21 +22,21 @@ type watchKey struct{}
 
 // Timeouts bound what a server may take.
 type Timeouts struct {
-	// Whole is one fetch that moves, however long the caller would wait. Default: 1 hour.
+	// Whole bounds a fetch with progress, however long the caller would wait. Default: 1 hour.
 	Whole time.Duration
-	// Answer is from the attempt to connect to a server until it begins to answer. Default: 15 s.
+	// Answer bounds the time from the attempt to connect until the server begins to answer. Default: 15 s.
 	Answer time.Duration
-	// Stall is between two pieces of an answer. Default: 30 s.
+	// Stall bounds the time between two pieces of an answer. Default: 30 s.
 	Stall time.Duration
 }
 
-// DefaultTimeouts are what Timeouts says.
+// DefaultTimeouts returns the defaults.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{Whole: time.Hour, Answer: 15 * time.Second, Stall: 30 * time.Second}
 }
 
-// watched returns a context that ends with the caller's, or when a limit of time is met, which is then its cause. Call the
-// function it returns when the fetch is over.
+// watched returns a context that ends with the caller's, or when a time limit is exceeded, which is then its cause. Call the returned
+// function when the fetch has ended.
 func watched(ctx context.Context, l Timeouts) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	w := &Watchdog{limits: l, end: end}
@@ -47,13 +47,13 @@ func watched(ctx context.Context, l Timeouts) (context.Context, func()) {
 	}
 }
 
-// Within does a fetch within the limits of time. An error when one of them was met is an ErrSlow.
+// Within runs a fetch within the time limits. When one of them is exceeded, the error is ErrSlow.
 func Within[T any](ctx context.Context, l Timeouts, do func(context.Context) (T, error)) (T, error) {
 	ctx, done := watched(ctx, l)
 	defer done()
 	got, err := do(ctx)
 	if err != nil && ctx.Err() != nil {
-		// A broken-off transfer surfaces as whatever it broke; the context is what ended it.
+		// An interrupted transfer fails with some other error; the context has the reason.
 		var none T
 		return none, fmt.Errorf("the time for it is over: %w", context.Cause(ctx))
 	}
@@ -66,13 +66,13 @@ func WatchdogOf(ctx context.Context) *Watchdog {
 	return w
 }
 
-// within ends the fetch unless the function it returns is called before the limit.
+// within ends the fetch unless the returned function is called before the limit.
 func (w *Watchdog) within(most time.Duration, what string) func() {
 	timer := time.AfterFunc(most, func() { w.end(failure.TooSlow(what, most)) })
 	return func() { timer.Stop() }
 }
 
-// AwaitAnswer gives the server time to begin an answer, until the function it returns is called.
+// AwaitAnswer limits the time for the server to begin an answer, until the returned function is called.
 func (w *Watchdog) AwaitAnswer() func() {
 	if w == nil {
 		return func() {}
@@ -80,7 +80,7 @@ func (w *Watchdog) AwaitAnswer() func() {
 	return w.within(w.limits.Answer, "the server gave no answer within")
 }
 
-// more gives the server time for the next bytes of an answer.
+// more limits the time for the next bytes of an answer.
 func (w *Watchdog) more() func() {
 	if w == nil {
 		return func() {}
@@ -96,16 +96,16 @@ func (w *Watchdog) body(res *http.Response) {
 	}{&watchedReader{r: res.Body, wait: w.more}, res.Body}
 }
 
-// WatchReader watches each read of an answer that has no head of its own: its first bytes count as that.
+// WatchReader watches each read of an answer without headers: its first bytes count as the beginning of the answer.
 func (w *Watchdog) WatchReader(r io.Reader) io.Reader {
 	return &watchedReader{r: r, wait: w.AwaitAnswer, then: w.more}
 }
 
-// watchedReader bounds how long each read takes. The time between reads does not count.
+// watchedReader limits how long each read takes. The time between reads does not count.
 type watchedReader struct {
 	r    io.Reader
 	wait func() func()
-	// then takes the place of wait after the first bytes, where it is set.
+	// then, if set, replaces wait after the first bytes.
 	then func() func()
 }
 

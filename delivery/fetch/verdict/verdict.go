@@ -1,4 +1,4 @@
-// Package verdict says what an error of a fetch means for the object whose source it is.
+// Package verdict translates the error of a fetch into the outcome for the object that has the source.
 package verdict
 
 import (

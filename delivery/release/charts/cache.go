@@ -19,7 +19,7 @@ import (
 // maxCachedBytes is how much of parsed charts is kept, by the size of their files.
 const maxCachedBytes = 32 << 20
 
-// Cache are the parsed charts used last. Nobody changes them.
+// Cache has the parsed charts that were used last. They are never changed.
 type Cache struct {
 	mu sync.Mutex
 	// reading are those that are being parsed, by digest.
@@ -64,7 +64,7 @@ func (s *Cache) get(c Chart) (*chart.Chart, error) {
 	return r.chart, r.err
 }
 
-// Files of a chart, which nobody changes: as they were read if the chart is known.
+// Files returns the files of a chart, from the cache if it has the chart. Do not change them.
 func (s *Cache) Files(c Chart) ([]*loader.BufferedFile, error) {
 	s.mu.Lock()
 	known, ok := s.charts().Get(c.Digest)
@@ -132,8 +132,8 @@ func weight(c *chart.Chart) int64 {
 	return sum
 }
 
-// copyOf shares with the chart what nobody changes: the files. The SDK changes dependencies, values and metadata, and a
-// template can sort its lists of strings where they are.
+// copyOf copies a chart except for its files, which are never changed. The SDK changes dependencies, values and metadata, and a template
+// can sort its lists of strings in place.
 func copyOf(c *chart.Chart) *chart.Chart {
 	out := &chart.Chart{
 		Raw:       slices.Clone(c.Raw),
@@ -171,7 +171,7 @@ func CopyMetadata(m *chart.Metadata) *chart.Metadata {
 	return &out
 }
 
-// DeepCopy copies what YAML can hold. What is nil stays nil: a record tells null from an empty map.
+// DeepCopy copies values as YAML has them. Nil stays nil, because a record distinguishes null from an empty map.
 func DeepCopy(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

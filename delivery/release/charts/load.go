@@ -92,7 +92,7 @@ func safeToParse(files []*loader.BufferedFile, note func(string)) error {
 	return nil
 }
 
-// InItsChart is a file's path in the innermost of the charts whose folders it is in.
+// InItsChart returns a file's path in the innermost chart folder that contains it.
 func InItsChart(name string) string {
 	for {
 		below, ok := strings.CutPrefix(name, "charts/")

@@ -52,8 +52,8 @@ func byKind(list kube.ResourceList) []kube.ResourceList {
 	return batches
 }
 
-// webhooksFirst has what asks admission webhooks deleted before the Services that answer it, or nothing could be written meanwhile.
-// Helm's own order does not know these kinds. The rest stays as it is.
+// webhooksFirst orders admission webhooks before the Services that they call, because without the Service nothing could be written. Helm's
+// own order does not know these kinds. Other objects keep their order.
 func webhooksFirst(list kube.ResourceList) kube.ResourceList {
 	rank := func(info *resource.Info) int {
 		if info.Mapping.GroupVersionKind.Group == admissionregistrationv1.GroupName {

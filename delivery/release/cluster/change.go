@@ -122,7 +122,7 @@ func (ch *change) create() error {
 	return ch.answered(o)
 }
 
-// answered lets Helm see the object as it is.
+// answered gives Helm the object as the API server returned it.
 func (ch *change) answered(o runtime.Object) error {
 	live, err := unstructuredOf(o)
 	if err != nil {

@@ -47,7 +47,7 @@ type Client struct {
 	// operator looks at cluster-scoped objects that the user may not look at any more. It writes nothing.
 	operator func() (*restClients, error)
 	clock    clock.WithTicker
-	// Explain says why an object is not as far as it should be; nil: nobody knows.
+	// Explain returns why an object is not ready; nil: no explanations.
 	Explain  func(context.Context, *unstructured.Unstructured) string
 	deleting []error
 	// Sent are the objects of the release that the action created, changed or found as they should be; no hooks.
@@ -58,7 +58,7 @@ type Client struct {
 	hooked map[types.UID]bool
 }
 
-// Terms are what one action asks of the client. The zero value is safe.
+// Terms are the settings of one action. The zero value is safe.
 type Terms struct {
 	// Lenient says nothing of fields that the API server does not know; else it warns of them.
 	Lenient bool
@@ -66,7 +66,7 @@ type Terms struct {
 	Force bool
 	// TakeOwnership adopts what belongs to no release or to another one.
 	TakeOwnership bool
-	// Wary: what is changed comes from a failed revision, some of whose objects may be somebody else's.
+	// Wary: the objects come from a failed revision, so some of them may belong to others.
 	Wary bool
 	// Ran are the hooks that earlier revisions ran, and app is whom hooks are labeled with.
 	Ran map[manifest.Identity]bool
@@ -89,14 +89,13 @@ func (c *Client) whileIdle(f func() error) error {
 	return c.Terms.Idle(f)
 }
 
-// IsReachable asks nothing: storage was just read.
+// IsReachable makes no request, because storage was just read.
 func (c *Client) IsReachable() error { return nil }
 
-// Build reads a manifest and leaves validation to the API server. What Helm would not validate, an earlier manifest or a
-// hook to be deleted, may have kinds that the cluster no longer serves: they are left out, or taken at a version that it
-// does serve, or nothing could be changed any more. The infos' Get finds nothing and asks nobody until one
-// of this client's methods works on them: Helm looks whether each object exists before it creates any, and Create finds
-// that out for nothing.
+// Build reads a manifest and leaves validation to the API server. Manifests that Helm would not validate, an earlier one or a hook to
+// delete, may have kinds that the cluster no longer serves: they are left out, or used at a version that it serves, because otherwise
+// nothing could be changed any more. The infos' Get finds nothing and makes no request until one of this client's methods works on them:
+// Helm checks whether each object exists before it creates any, and Create finds that out without extra requests.
 func (c *Client) Build(in io.Reader, validate bool) (list kube.ResourceList, err error) {
 	defer fault.Recovered("reading the manifest", &err)
 	text, err := io.ReadAll(in)
@@ -143,7 +142,7 @@ func (c *Client) info(u *unstructured.Unstructured) (*resource.Info, error) {
 	return c.infoAs(u, mapping)
 }
 
-// formerly is info of an object whose version is not served: by another version, or nil when its kind is gone.
+// formerly returns the info of an object with a version that is not served: with another version, or nil when its kind is gone.
 func (c *Client) formerly(u *unstructured.Unstructured) (*resource.Info, error) {
 	kind := u.GroupVersionKind()
 	mapping, err := c.kinds.mapper.RESTMapping(kind.GroupKind())
@@ -153,7 +152,7 @@ func (c *Client) formerly(u *unstructured.Unstructured) (*resource.Info, error) 
 	if !meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("%s/%s: %w", kind.Kind, u.GetName(), err)
 	}
-	// Discovery tells a kind that is gone from one whose API server is away.
+	// Discovery distinguishes a removed kind from one with an unavailable API server.
 	_, err = c.kinds.discovery.ServerResourcesForGroupVersion(kind.GroupVersion().String())
 	if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, memory.ErrCacheNotFound) {
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("asking whether %s is served: %v", kind.GroupVersion(), err))
@@ -224,7 +223,7 @@ func (r *restClients) of(gv schema.GroupVersion) (*rest.RESTClient, error) {
 	return client, nil
 }
 
-// unasked is a client whose Get finds nothing.
+// unasked is a client; its Get finds nothing without a request.
 type unasked struct{ resource.RESTClient }
 
 // Get answers 404 without a request. Building the request fails, so that none is made and none is counted.

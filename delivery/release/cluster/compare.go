@@ -154,8 +154,8 @@ func (l *look) missing(ch *change) (*Difference, error) {
 	return d, nil
 }
 
-// preview asks the API server what it would make of the patch, and returns what that changes. A dry run answers with the version
-// it began from: when that is another than the one read, the difference would be somebody else's write.
+// preview sends the patch as a dry-run, and returns what it would change. A dry-run answers with the version that it started from: if that
+// is not the version that was read, the difference would be someone else's write.
 func (l *look) preview(ch *change, p patch, live *unstructured.Unstructured) ([]differ.Change, error) {
 	o, err := helper(ch.info).DryRun(true).Patch(ch.info.Namespace, ch.info.Name, p.kind, p.data, nil)
 	if err != nil {

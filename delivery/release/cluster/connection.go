@@ -49,7 +49,7 @@ type Options struct {
 	// Release that is worked on, and the label value of its app.
 	Release types.NamespacedName
 	App     string
-	// Explain says why an object is not as far as it should be. Nil: nobody knows.
+	// Explain returns why an object is not ready. Nil: no explanations.
 	Explain func(context.Context, *unstructured.Unstructured) string
 	// Owned names for objects, by UID, the claims with data that would go with them.
 	Owned func(context.Context) (map[types.UID][]string, error)
@@ -110,7 +110,7 @@ func (c *Connection) Configuration(d driver.Driver) (*action.Configuration, erro
 	}, nil
 }
 
-// getter is how Helm asks for clients.
+// getter gives clients to Helm.
 type getter struct {
 	config    *rest.Config
 	namespace string
@@ -128,7 +128,7 @@ func (g *getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error)
 // ToRESTMapper returns the shared mapper.
 func (g *getter) ToRESTMapper() (meta.RESTMapper, error) { return g.kinds.mapper, nil }
 
-// ToRawKubeConfigLoader tells the namespace; Helm asks it for nothing else.
+// ToRawKubeConfigLoader returns the namespace; Helm uses it for nothing else.
 func (g *getter) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	override := &clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: g.namespace}}
 	return clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), override)

@@ -22,10 +22,10 @@ import (
 // maxEstablishing is how long new CustomResourceDefinitions may take to be served.
 const maxEstablishing = time.Minute
 
-// InstallCRDs brings the CustomResourceDefinitions in the chart's crds folders into the cluster, as the user, before
-// anything is rendered: templates ask which kinds there are, and the chart may hold instances. What exists is brought to
-// what the chart says, or left alone, as the policy has it; empty is CreateReplace. The chart is a resolved one: those of
-// a disabled subchart are not installed. What the user may not write comes back as a *NotAllowed.
+// InstallCRDs installs the CustomResourceDefinitions in the chart's crds folders, as the user, before anything is rendered: templates look
+// up which kinds there are, and the chart may have instances. Existing definitions are updated or kept, as the policy says; empty means
+// CreateReplace. The chart is a resolved one: definitions of a disabled subchart are not installed. What the user may not write is returned
+// as a *NotAllowed.
 func (c *Client) InstallCRDs(ctx context.Context, of *chart.Chart, policy v1alpha1.CRDsPolicy) error {
 	if policy == v1alpha1.CRDsSkip {
 		return nil
@@ -59,7 +59,7 @@ func (c *Client) InstallCRDs(ctx context.Context, of *chart.Chart, policy v1alph
 	return c.discovered(fresh)
 }
 
-// discovered waits until discovery knows the new kinds, which follows a moment after they are served.
+// discovered waits until discovery has the new kinds, which takes some time after they are served.
 func (c *Client) discovered(list kube.ResourceList) error {
 	left := list
 	err := c.await(maxEstablishing, nil, func() (bool, error) {

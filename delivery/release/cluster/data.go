@@ -18,9 +18,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// deleteLive deletes exactly this object, if its UID is known, else what has its name: the one door by which an action deletes in a
-// namespace. A claim that holds data stays, whatever revision, hook or person made it: nobody confirmed here that it goes. What owns such
-// claims is a *ClaimsInTheWay.
+// deleteLive deletes exactly this object, if its UID is known, otherwise the object with its name. Every deletion of an action in a
+// namespace goes through it. It keeps a claim with data, whatever revision, hook or person made it, because its deletion is not confirmed
+// here. For an owner of such claims it returns *ClaimsInTheWay.
 func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured, policy metav1.DeletionPropagation) (err error) {
 	if live.GetUID() == "" && (isClaim(live) || garbage.MayOwnClaims(live.GroupVersionKind().GroupKind())) {
 		if live, err = Live(info); live == nil || err != nil {

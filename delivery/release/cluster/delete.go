@@ -21,7 +21,7 @@ func (c *Client) removeOld(info *resource.Info) error {
 	}
 	err := c.deleteOwn(info, metav1.DeletePropagationBackground, kept)
 	if info.Namespace == "" && apierrors.IsForbidden(err) {
-		// Outcome.Shared no longer names it: the caller finds it there, and tells. The upgrade itself is good.
+		// The caller notices by Outcome.Shared, which no longer names it, and reports it. The upgrade itself succeeded.
 		c.Log("%s stays: %v", nameOf(info), err)
 		return nil
 	}
@@ -31,9 +31,9 @@ func (c *Client) removeOld(info *resource.Info) error {
 	return nil
 }
 
-// deleteOwn deletes an object of a manifest if what is there is this release's own: that a manifest has it does not say so.
-// An install that was refused because the object is somebody else's leaves such a manifest, and another release may have
-// taken the object over. What spare reports is left, too.
+// deleteOwn deletes an object of a manifest if the live object belongs to this release. That a manifest has it does not prove this: an
+// install that was refused because the object belongs to someone else leaves such a manifest, and another release may have adopted the
+// object. Objects for which spare returns true are kept, too.
 func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
 	if info.Namespace == "" {
 		return c.deleteShared(info, policy, spare)
@@ -43,7 +43,7 @@ func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagatio
 		return err
 	}
 	if unmoved := c.Terms.Unmoved; unmoved != nil && unmoved(old) {
-		// It is as this release left it. It has no UID here; nobody has replaced it.
+		// It is unchanged since this release wrote it. It has no UID here; it was not replaced.
 		return c.deleteLive(info, old, policy)
 	}
 	if info.Namespace != c.Release.Release.Namespace {
@@ -61,8 +61,8 @@ func (c *Client) deleteOwn(info *resource.Info, policy metav1.DeletionPropagatio
 	return c.deleteLive(info, live, policy)
 }
 
-// Delete deletes hooks, whatever has their name unless it is another app's, or nobody's and in no namespace, and what the
-// action itself has created.
+// Delete deletes hooks by their name, unless the object belongs to another app, or is cluster-scoped and belongs to no one, and objects
+// that the action itself has created.
 func (c *Client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 	return c.delete(list, func(info *resource.Info) error {
 		if info.Name == "" {

@@ -13,11 +13,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/crd"
 )
 
-// helmVersion is what charts are told, as the helm command of this version tells them: go.mod's. The SDK by itself knows no
-// more than "v3.22".
+// helmVersion is the version that charts see, as with the helm command of the version in go.mod. The SDK itself reports only "v3.22".
 const helmVersion = "v3.22.0"
 
-// Kinds are what the API server serves: shared by all actions, and asked for as the operator.
+// Kinds are what the API server serves: shared by all actions, and requested as the operator.
 type Kinds struct {
 	discovery discovery.CachedDiscoveryInterface
 	mapper    meta.RESTMapper
@@ -31,8 +30,8 @@ func NewKinds(d discovery.CachedDiscoveryInterface, m meta.RESTMapper) *Kinds {
 	return &Kinds{discovery: d, mapper: m}
 }
 
-// Capabilities are asked for once until Refresh: actions only read them. What discovery holds costs no request; what an
-// aggregated API server that is away would add is left out.
+// Capabilities returns the capabilities, which are read once until Refresh; actions must not change them. If discovery has them, that costs
+// no request. Kinds of an unavailable aggregated API server are missing.
 func (k *Kinds) Capabilities() (*chartutil.Capabilities, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -57,7 +56,7 @@ func (k *Kinds) Capabilities() (*chartutil.Capabilities, error) {
 	return k.caps, nil
 }
 
-// Refresh has all asked for anew when it is next needed. It makes no request.
+// Refresh makes the next use read everything anew. It makes no request.
 func (k *Kinds) Refresh() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -56,8 +56,8 @@ func threeWay(before, want, live *unstructured.Unstructured) (patch, error) {
 	return patch{data, types.StrategicMergePatchType}, err
 }
 
-// builtIn are the kinds whose Go types say how their lists are merged. It is not client-go's own scheme: whatever else is
-// registered there has no such marks.
+// builtIn are the kinds with Go types that declare how their lists are merged. It is not client-go's own scheme, in which types without
+// such declarations may be registered as well.
 var builtIn = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
@@ -68,7 +68,7 @@ var builtIn = sync.OnceValue(func() *runtime.Scheme {
 	return s
 })
 
-// scaled returns the paths of the fields that somebody set through the scale subresource, as an autoscaler does.
+// scaled returns the paths of the fields that were set through the scale subresource, as an autoscaler does.
 func scaled(live *unstructured.Unstructured) [][]string {
 	var out [][]string
 	for _, entry := range live.GetManagedFields() {

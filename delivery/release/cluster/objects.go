@@ -49,7 +49,7 @@ func (o Objects) without(revisions []*helm.Release, keep []string) ([]*unstructu
 	return slices.DeleteFunc(all, func(u *unstructured.Unstructured) bool { return seen[o.Identify(u)] }), err
 }
 
-// Remove deletes an object of the release, unless the chart wants it kept or it holds data. What is somebody else's by now stays.
+// Remove deletes an object of the release, unless the chart wants it kept, it holds data, or it belongs to someone else now.
 func (o Objects) Remove(u *unstructured.Unstructured) error {
 	info, err := o.live(u)
 	if info == nil || err != nil || kept(info.Object) {
@@ -73,7 +73,7 @@ func (o Objects) Remaining(all []*unstructured.Unstructured) (left []*unstructur
 		if err != nil {
 			return nil, nil, fmt.Errorf("looking for %s/%s: %w", u.GetKind(), u.GetName(), err)
 		}
-		// Helm's uninstall leaves an object whose manifest has a policy, be it one that Helm does not know.
+		// Helm's uninstall keeps an object with any policy in its manifest, even one that Helm does not know.
 		_, policy := u.GetAnnotations()[kube.ResourcePolicyAnno]
 		if info != nil && !kept(info.Object) && !policy && !stays(info.Object) {
 			live, err := meta.Accessor(info.Object)
@@ -119,7 +119,7 @@ func (o Objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 	if info.Namespace != o.Release.Namespace {
 		return nil, nil
 	}
-	// The info's own Get would ask for the namespace too when the object is gone.
+	// The info's own Get would request the namespace too when the object is gone.
 	info.Object, err = resource.NewHelper(info.Client, info.Mapping).Get(info.Namespace, info.Name)
 	if apierrors.IsNotFound(err) || err == nil && !o.owns(info.Object) {
 		return nil, nil
@@ -127,8 +127,9 @@ func (o Objects) live(u *unstructured.Unstructured) (*resource.Info, error) {
 	return info, err
 }
 
-// GuardData fails if an object of the revisions that goes, because the manifest to come has it no more, owns claims that hold data. It is
-// asked before anything is done, hooks included: deleteLive would stop half-way. Owned is asked only where there is such an object.
+// GuardData returns an error if an object of the revisions that is to be deleted, because the new manifest lacks it, owns claims with data.
+// It is called before anything else, hooks included, because deleteLive would stop half-way. Owned is called only if there is such an
+// object.
 func (o Objects) GuardData(revisions []*helm.Release, text string, owned func() (map[types.UID][]string, error)) error {
 	goes, err := o.without(revisions, []string{text})
 	if err != nil {

@@ -136,7 +136,7 @@ func isClaim(u *unstructured.Unstructured) bool {
 	return kind.Group == "" && kind.Kind == "PersistentVolumeClaim"
 }
 
-// Applied is an object of a revision: its name, for many are held until somebody asks.
+// Applied is an object of a revision. It has only its name, because many of them are kept.
 type Applied struct {
 	Ref
 	// Live is what the API server answered when the action that made the revision wrote it: UID, resourceVersion and
@@ -144,7 +144,7 @@ type Applied struct {
 	Live metav1.Object
 }
 
-// AppliedAs tells of an object what the API server answered, which may be nothing.
+// AppliedAs returns the Applied of an object and the API server's answer, which may be nil.
 func AppliedAs(u, live *unstructured.Unstructured) Applied {
 	a := Applied{Ref: Ref{u.GroupVersionKind(), u.GetNamespace(), u.GetName()}}
 	if live != nil {

@@ -32,9 +32,9 @@ func (o Objects) liveShared(info *resource.Info) (*resource.Info, error) {
 	return info, nil
 }
 
-// deleteShared deletes a cluster-scoped object of the release, exactly as it was looked at: administrators may put theirs in its
-// place, or take the labels off it, at any moment. A CustomResourceDefinition stays, because every object of the kind would go with
-// it; whoever gets Outcome.Shared deletes it once that is confirmed.
+// deleteShared deletes a cluster-scoped object of the release in exactly the version that was checked, because administrators may replace
+// it, or remove its labels, at any time. A CustomResourceDefinition is kept, because all objects of the kind would be deleted with it; the
+// reader of Outcome.Shared deletes it once that is confirmed.
 func (c *Client) deleteShared(info *resource.Info, policy metav1.DeletionPropagation, spare func(any) bool) error {
 	if isDefinition(info) {
 		c.Log("%s stays: every object of the kind would go with it", nameOf(info))
@@ -67,8 +67,8 @@ func (c *Client) deleteShared(info *resource.Info, policy metav1.DeletionPropaga
 	return errors.New("it changes all the time, so it could not be deleted")
 }
 
-// lookShared returns a cluster-scoped object, nil for none. Where the user lost the right to look, the operator looks: that it is
-// gone, or somebody else's by now, ends the matter.
+// lookShared returns a cluster-scoped object, nil for none. If the user lost the right to read it, the operator reads it: if it is gone, or
+// belongs to someone else now, there is nothing left to do.
 func (c *Client) lookShared(info *resource.Info) (*unstructured.Unstructured, error) {
 	live, err := Live(info)
 	if !apierrors.IsForbidden(err) || c.operator == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// Create creates the objects, one kind after the other. What is there already is adopted if it is the release's, as it is
-// when an earlier attempt left it or the chart wants it kept, or if the terms say so.
+// Create creates the objects, one kind after the other. An existing object is adopted if it belongs to the release, because an earlier
+// attempt left it or the chart wants it kept, or if the terms allow it.
 func (c *Client) Create(list kube.ResourceList) (*kube.Result, error) {
 	if len(list) == 0 {
 		return c.Client.Create(list)

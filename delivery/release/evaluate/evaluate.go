@@ -34,7 +34,7 @@ type Input struct {
 	KindsThere bool
 }
 
-// sentFile is a file whose content follows a message, and its size in bytes.
+// sentFile is a file that follows a message, and its size in bytes.
 type sentFile struct {
 	Name string
 	Size int
@@ -74,7 +74,7 @@ func evaluationIn(message []byte) (*Input, error) {
 
 // Output is what came of it.
 type Output struct {
-	// Templates are the rendered ones by path, NOTES.txt as it is and the objects of others in JSON.
+	// Templates are the rendered templates by path: NOTES.txt as text, and the objects of the others in JSON.
 	Templates map[string]string
 	// Kinds: nothing was rendered, because the chart's CustomResourceDefinitions are to be brought into the cluster before.
 	Kinds bool
@@ -110,9 +110,9 @@ func (e *told) Unwrap() []error { return e.classes }
 // Function is the name of Chart.
 const Function = "chart"
 
-// Chart reads a chart and its values and renders it, as Helm does and in Helm's order: it is the function of the process in which
-// what tenants wrote is evaluated. Ask answers a template's lookup, note takes what is being read or rendered. What is wrong with the
-// chart is in the answer; an error says that the input is none of this package's.
+// Chart reads a chart and its values and renders it, like Helm and in Helm's order. It is the function of the sandboxed process that
+// evaluates what tenants wrote. ask answers a template's lookup, note records what is being read or rendered. Errors of the chart are in
+// the answer; an error of Chart means that the input is not one of this package.
 func Chart(input []byte, ask func([]byte) ([]byte, error), note func(string)) ([]byte, error) {
 	in, err := evaluationIn(input)
 	if err != nil {

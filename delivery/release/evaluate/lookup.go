@@ -17,7 +17,7 @@ import (
 // maxLookupBytes bounds the answer to one lookup of a template.
 const maxLookupBytes = 16 << 20
 
-// lookup is what a template asks the API server for; without a name it is a list.
+// lookup is a request of a template to the API server; without a name it is a list.
 type lookup struct{ APIVersion, Kind, Namespace, Name string }
 
 // Answer answers a template's question as Helm does. A kind or an object that does not exist is an empty answer.
@@ -37,13 +37,13 @@ func Answer(config *rest.Config, question []byte) ([]byte, error) {
 	return text, err
 }
 
-// clients are those that Helm's engine gets where templates are rendered: they ask the parent.
+// clients are the clients that Helm's engine gets in the process that renders templates: they send their requests to the parent.
 type clients struct {
 	ask   func([]byte) ([]byte, error)
 	marks *marked
 }
 
-// GetClientFor asks nothing yet: that a kind does not exist is told with the answer.
+// GetClientFor makes no request: a missing kind is reported with the answer.
 func (c clients) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	return asker{clients: c, lookup: lookup{APIVersion: apiVersion, Kind: kind}}, true, nil
 }
@@ -61,14 +61,14 @@ func (a asker) Namespace(namespace string) dynamic.ResourceInterface {
 	return a
 }
 
-// Get asks for one object.
+// Get requests one object.
 func (a asker) Get(_ context.Context, name string, _ metav1.GetOptions, _ ...string) (*unstructured.Unstructured, error) {
 	a.Name = name
 	found, err := a.answer()
 	return &unstructured.Unstructured{Object: found}, err
 }
 
-// List asks for all objects.
+// List requests all objects.
 func (a asker) List(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	if a.marks.pass(a.APIVersion, a.Kind) {
 		return nil, a.none()

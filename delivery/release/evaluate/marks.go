@@ -13,8 +13,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 )
 
-// marked says which template is being rendered, which Helm's engine tells nobody: each template begins with a lookup that
-// only this package understands. It renders to nothing.
+// marked records which template is being rendered, which Helm's engine does not report: each template begins with a lookup that only this
+// package understands. It renders to nothing.
 type marked struct {
 	note func(string)
 	// secret keeps templates from saying that they are another one.

@@ -58,8 +58,8 @@ const (
 	maxPacked = 3 << 20
 )
 
-// pack writes the answer of an evaluation. One that is larger than maxEvaluated is written as it is: the parent takes none that large, and
-// tells its limit.
+// pack encodes the answer of an evaluation. An answer larger than maxEvaluated is encoded as well; the parent refuses it and reports its
+// limit.
 func pack(out *Output) ([]byte, error) {
 	text, err := marshal(out)
 	if err != nil || len(text) > maxEvaluated {

@@ -19,8 +19,8 @@ import (
 // ErrFenced says that another process took the release over: the action writes no more.
 var ErrFenced = errors.New("another process took the release over")
 
-// trust is how long an action believes that the release is its own after it last saw so. A process whose leadership ended
-// while it was stopped has been silent for longer.
+// trust is how long an action assumes that the release is still its own after the last check. A process that lost its leadership while it
+// was stopped has been stopped for longer.
 const trust = 5 * time.Second
 
 // Fence stands between one action and the API server: no write passes once another process has the release. Records guard
@@ -34,7 +34,7 @@ type Fence struct {
 	closed          bool
 	record, version string
 	seen            time.Time
-	// leaving are objects whose deletion has begun and not ended, as "Kind/name".
+	// leaving are objects that are being deleted, as "Kind/name".
 	leaving []string
 }
 
@@ -143,7 +143,7 @@ func (f *Fence) observe(answer *http.Response) {
 	f.leaving = append(f.leaving, object.Kind+"/"+object.Metadata.Name)
 }
 
-// AllGone is whether nothing whose deletion was asked for is still there.
+// AllGone reports whether all objects that were deleted are gone.
 func (f *Fence) AllGone() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// Gate stands where one action's rendered objects pass: manifests as Helm's post-renderer, hooks, which Helm does not
-// post-render, when the release is about to be recorded. Helm writes nothing before that, and runs and records exactly
-// what the gate lets through. It remembers how far the action came, because Helm's errors do not tell.
+// Gate checks one action's rendered objects: manifests as Helm's post-renderer; hooks, which Helm does not post-render, when the release is
+// about to be recorded. Helm writes nothing before that, and runs and records exactly what the gate passes on. The gate records how far the
+// action came, because Helm's errors do not contain that.
 type Gate struct {
 	// renderers and common are the app's own changes, made before admission sees the objects.
 	renderers []v1alpha1.PostRenderer
@@ -121,7 +121,7 @@ func (g *Gate) changed(docs []Document, generated bool) ([]Document, error) {
 	return docs, nameless(docs, generated)
 }
 
-// nameless finds objects without a name. Of hooks the API server may choose it: nobody looks for them again.
+// nameless finds objects without a name. The API server may generate names of hooks, because nothing refers to them again.
 func nameless(docs []Document, generated bool) error {
 	for _, d := range docs {
 		for _, u := range d.Objects {
@@ -158,7 +158,7 @@ func (g *Gate) check(objects []*unstructured.Unstructured) error {
 	return err
 }
 
-// lookupFailed is in Helm's text when a template asked the API server in vain. Helm hands on no more than text.
+// lookupFailed is part of Helm's text when a template's lookup failed. Helm passes only text on.
 const lookupFailed = "error calling lookup"
 
 // ErrTooLargeToRecord is the one reason for which the API server finds a well-formed record invalid.

@@ -42,7 +42,7 @@ func notManifests(name string) bool {
 	return NotesFile(name) || strings.HasPrefix(path.Base(name), "_")
 }
 
-// objectsInJSON is the text of one template, each of its documents by itself as Helm tells them apart.
+// objectsInJSON returns the text of one template, each of its documents separately, split as Helm does.
 func objectsInJSON(name, text string) (string, error) {
 	if strings.TrimSpace(text) == "" {
 		return text, nil

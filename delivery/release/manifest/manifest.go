@@ -71,7 +71,7 @@ func sourceOf(text string) string {
 	return source
 }
 
-// endsComment tells what no comment may hold: some readers of YAML take it for the end of the line, and the rest for
+// endsComment reports characters that a comment must not contain: some YAML readers take them for the end of the line, and the rest for
 // content.
 func endsComment(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
@@ -194,7 +194,7 @@ func Write(docs []Document) (string, error) {
 	return b.String(), nil
 }
 
-// Identity tells objects of a namespace apart, whatever their version.
+// Identity distinguishes objects of a namespace, regardless of their version.
 type Identity struct{ group, kind, namespace, name string }
 
 // Identify returns the identity of an object of a manifest, which may leave its namespace out.

@@ -170,7 +170,7 @@ var errGrown = fault.TooLarge(fmt.Sprintf("patches make it larger than %d MiB, o
 // The library has this limit for the whole process only.
 func init() { jsonpatch.AccumulatedCopySizeLimit = maxCopied }
 
-// strategic is the patch for one object, whose identity it cannot change.
+// strategic returns the patch for one object. It cannot change the object's identity.
 func strategic(patch, u *unstructured.Unstructured) (kio.Filter, error) {
 	own := patch.DeepCopy()
 	own.SetAPIVersion(u.GetAPIVersion())

@@ -75,7 +75,7 @@ type Action struct {
 	Input string
 	// Why it was begun, for people.
 	Why string
-	// App is the owner of the release; it is notified. Tenant is the one whose share of the workers the action takes.
+	// App is the owner of the release; it is notified. Tenant is the tenant that the worker counts for.
 	App    types.NamespacedName
 	Tenant string
 	// Run does it. What Run returns is called with the slot locked, after the slot is free again. The context carries the values of

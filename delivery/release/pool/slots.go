@@ -24,7 +24,7 @@ type Slot[M any] struct {
 	superseded chan struct{}
 	// forgotten: the namespace is gone.
 	forgotten atomic.Bool
-	// used is when the slot was last asked for; the lock of slots guards it.
+	// used is when the slot was last used; the lock of slots guards it.
 	used time.Time
 }
 
@@ -113,8 +113,8 @@ func (t *slots[M]) of(key types.NamespacedName) *Slot[M] {
 	return s
 }
 
-// From maxUnused slots on, those that were not asked for during unusedFor are dropped: a tenant may give a chart any number of release names that
-// never become releases. What a slot remembers is found out again, as after a restart.
+// From maxUnused slots on, those unused for unusedFor are dropped, because a tenant may give a chart any number of release names that never
+// become releases. The content of a dropped slot is read again, as after a restart.
 const (
 	maxUnused = 10_000
 	unusedFor = 24 * time.Hour

@@ -14,8 +14,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
-// Driver is Helm's storage as one action uses it: what there is comes from the index, payloads are read by name when they
-// are needed, and each write is refused when somebody else wrote since.
+// Driver is Helm's storage for one action: the list of records comes from the index, payloads are read by name when they are needed, and a
+// write is refused if someone else has written since.
 type Driver struct {
 	Store
 	fence *fence.Fence
@@ -29,7 +29,7 @@ type Driver struct {
 	Broken error
 }
 
-// Asks are the questions that storage has for the action. All may be nil.
+// Asks are the decisions that storage needs from the action. All may be nil.
 type Asks struct {
 	// Create stands before every new revision.
 	Create func(*helm.Release) error
@@ -53,7 +53,7 @@ var ErrAgain = errors.New("decide again")
 
 var _ driver.Driver = (*Driver)(nil)
 
-// NewDriver returns the storage of an action on a release whose history is known.
+// NewDriver returns the storage of an action on a release with a known history.
 func NewDriver(ctx context.Context, s Store, f *fence.Fence, known decide.State) *Driver {
 	r := &Driver{Store: s, fence: f, ctx: ctx, state: known, held: map[int]*held{}}
 	for i := range known {
@@ -121,7 +121,7 @@ func (r *Driver) Get(key string) (*helm.Release, error) {
 	return nil, driver.ErrReleaseNotFound
 }
 
-// List is asked for by no action.
+// List is used by no action.
 func (r *Driver) List(func(*helm.Release) bool) ([]*helm.Release, error) {
 	return nil, errors.New("an action lists no releases")
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/decide"
 )
 
-// Stale is how long an own write outweighs an index that does not have the record at all: it was not told of it yet, or
-// somebody deleted it. A mistake is found when the number is taken or the record is gone.
+// Stale is how long an own write takes precedence over an index that lacks the record: the index has not received it yet, or someone
+// deleted it. A mistake is noticed when the number is taken or the record is gone.
 const Stale = 30 * time.Second
 
 // Memo is what this process wrote and read of one release's records.
@@ -24,7 +24,7 @@ type Memo struct {
 	notes map[string]note
 	// snapshots by revision.
 	snapshots map[int]v1alpha1.ReleaseSnapshot
-	// tampered are the versions of records whose content is not what they were written with.
+	// tampered are the versions of records with content that kubeop did not write.
 	tampered map[int]string
 }
 

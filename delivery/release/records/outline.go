@@ -33,7 +33,7 @@ func (r *Driver) Outline() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// documents of a revision, whose payload is not kept for it.
+// documents returns the documents of a revision. Its payload is not kept for that.
 func (r *Driver) documents(number int) ([]manifest.Document, error) {
 	h := r.held[number]
 	loaded, known := h.loaded, *h.Release

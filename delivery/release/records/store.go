@@ -81,10 +81,10 @@ func (s Store) Read(ctx context.Context, number int) (*helm.Release, *metav1.Obj
 	return rel, &secret.ObjectMeta, nil
 }
 
-// Found remembers a record as it is, which is not as it was thought to be.
+// Found remembers a record that differs from what was expected.
 func (s Store) Found(meta *metav1.ObjectMeta) { s.memory.wrote(meta, s.now()) }
 
-// insert makes a record that weigh lets through, nil lets all. One that exists means that somebody else took the number: ErrFenced.
+// insert creates a record that weigh allows; nil allows all. If it exists, someone else took the number: ErrFenced.
 func (s Store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.Release, int) error) (*metav1.ObjectMeta, error) {
 	secret, err := Encode(rel, "createdAt", s.now())
 	if err == nil && weigh != nil {
@@ -109,7 +109,7 @@ func (s Store) insert(ctx context.Context, rel *helm.Release, weigh func(*helm.R
 	return &made.ObjectMeta, nil
 }
 
-// Replace writes a record over that version of it. Another version means that somebody else wrote: ErrFenced.
+// Replace writes a record over exactly that version. With another version someone else has written: ErrFenced.
 func (s Store) Replace(ctx context.Context, rel *helm.Release, version string) (*metav1.ObjectMeta, error) {
 	secret, err := Encode(rel, "modifiedAt", s.now())
 	if err != nil {

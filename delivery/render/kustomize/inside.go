@@ -25,9 +25,8 @@ const (
 // inside is the search of one file.
 type inside struct{ texts, bytes int }
 
-// check refuses a file for kustomize whose aliases stand for too much, or those of YAML that is text within it:
-// patches are, and replacements reach into any text that can be read as YAML. What is no YAML itself is no mistake here,
-// it may be data.
+// check refuses a file for kustomize with too many aliased values, including those of YAML in texts within it: patches are such texts, and
+// replacements reach into any text that can be read as YAML. A file that is not YAML is no error here, because it may be data.
 func (i *inside) check(data []byte, depth int) error {
 	if bytes.IndexByte(data, '&') < 0 || bytes.IndexByte(data, '*') < 0 {
 		return nil
@@ -54,8 +53,8 @@ func (i *inside) check(data []byte, depth int) error {
 	return nil
 }
 
-// texts are the scalars of YAML, and the lines of anything else, that may be YAML with aliases themselves. YAML whose
-// aliases stand for too much is an render.ErrTooLarge. To read YAML is what a check costs, so it is read once.
+// texts returns the scalars of YAML, and the lines of anything else, that may be YAML with aliases themselves. YAML with too many aliased
+// values is a render.ErrTooLarge. Reading YAML is the cost of a check, so it is read once.
 func texts(data []byte) ([]string, error) {
 	var found []string
 	for document, err := range yamlcheck.Documents(data) {

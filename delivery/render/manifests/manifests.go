@@ -17,10 +17,10 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 )
 
-// Folder reads the objects of every .yaml, .yml and .json file of a folder, at any depth, in the order of its path; files and folders
-// whose names start with a dot are left out. The limits are counted before a file is parsed. Links and submodules are refused, and the
-// same object may not come twice. Errors name the file and line as "file:line: why", all of them at once up to 20. A limit that is
-// passed is a *budget.Exceeded or an render.ErrTooLarge.
+// Folder reads the objects of every .yaml, .yml and .json file of a folder, at any depth, in the order of its path; files and folders with
+// names that start with a dot are left out. The limits are counted before a file is parsed. Links and submodules are refused, and so is an
+// object that occurs twice. Errors name the file and line as "file:line: why", up to 20 of them at once. Exceeding a limit is a
+// *budget.Exceeded or a render.ErrTooLarge.
 func Folder(files fs.FS, folder string, limits budget.App) ([]*unstructured.Unstructured, error) {
 	found := newReader(limits)
 	err := render.Walk(files, folder, func(name string, entry fs.DirEntry) error { return found.file(files, name, entry) })

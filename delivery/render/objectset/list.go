@@ -21,7 +21,7 @@ func Expand(object *unstructured.Unstructured) ([]*unstructured.Unstructured, er
 	return items(object.Object)
 }
 
-// isList reports whether an object is a List. One whose kind merely ends in "List" has no items.
+// isList reports whether an object is a List. A kind that only ends in "List" has no items.
 func isList(object map[string]any) bool {
 	kind, _ := object["kind"].(string)
 	if !strings.HasSuffix(kind, "List") {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Set gathers the objects of a source and what is wrong with it. The same object may not come twice. Up to 20 problems are kept, so
-// that one push can mend them all; the others are only counted. The zero value is ready.
+// Set collects the objects of a source and their problems. An object may not occur twice. Up to 20 problems are kept, so that one push can
+// fix them all; the others are only counted. The zero value is ready.
 type Set struct {
 	objects  []*unstructured.Unstructured
 	problems []error

@@ -89,7 +89,7 @@ type substitution struct {
 	objectset.Set
 	values map[string]string
 	strict bool
-	// room is how many bytes the texts may still have.
+	// room is how many more bytes the texts may have.
 	room int
 }
 

@@ -181,8 +181,8 @@ func (i *image) jobSpec() batchv1.JobSpec {
 	}
 }
 
-// nameJob adds to a Job's name the beginning of its spec's digest. A Job cannot be changed: another spec is another Job,
-// which runs, and the old one left the source. Whoever changes what is rendered here has all Jobs run once more.
+// nameJob adds the beginning of the spec's digest to a Job's name. A Job cannot be changed: another spec is another Job, which runs, and
+// the old one leaves the source. A change of what is rendered here runs all Jobs once more.
 func (i *image) nameJob(objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if o.GetKind() != "Job" {
