@@ -1,0 +1,225 @@
+package garbage
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/inventory"
+	"github.com/kubeop/kubeop/delivery/metadata"
+)
+
+const shop = "kubeop-acme-shop"
+
+var (
+	errAway    = errors.New("the API server is away")
+	configMaps = schema.GroupResource{Resource: "configmaps"}
+	webLabels  = map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", v1alpha1.AppLabel: "web"}
+)
+
+// unwatched is a watch that watches nothing: each object is read from the API server.
+func unwatched(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+	return nil, false, nil
+}
+
+// configMap returns a ConfigMap of the app "web".
+func configMap(name string, change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{}}}
+	for label, value := range webLabels {
+		o.Labels[label] = value
+	}
+	for _, f := range change {
+		f(o)
+	}
+	return o
+}
+
+func heldBy(finalizers ...string) func(*corev1.ConfigMap) {
+	return func(o *corev1.ConfigMap) { o.Finalizers = finalizers }
+}
+
+func deleted(o *corev1.ConfigMap) {
+	o.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+}
+
+func ofApp(name string) func(*corev1.ConfigMap) {
+	return func(o *corev1.ConfigMap) { o.Labels[v1alpha1.AppLabel] = name }
+}
+
+func entries(names ...string) (all []v1alpha1.InventoryEntry) {
+	for _, name := range names {
+		all = append(all, v1alpha1.InventoryEntry{ID: shop + "_" + name + "__ConfigMap", Version: "v1"})
+	}
+	return all
+}
+
+// removal deletes objects of the app "web" through a client.
+func removal(c client.Client, all []v1alpha1.InventoryEntry) Removal {
+	return Removal{Client: c, Live: unwatched, Entries: all, Owner: webLabels}
+}
+
+// TestAnObjectIsDeletedOnlyAsItWasLookedAt: it may have another owner, or a policy, since.
+func TestAnObjectIsDeletedOnlyAsItWasLookedAt(t *testing.T) {
+	for name, foreground := range map[string]bool{"in the background": false, "in the foreground": true} {
+		t.Run(name, func(t *testing.T) {
+			var sent *client.DeleteOptions
+			c := fake.NewClientBuilder().WithObjects(configMap("one")).WithInterceptorFuncs(interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+					sent = (&client.DeleteOptions{}).ApplyOptions(options)
+					return c.Delete(ctx, o)
+				},
+			}).Build()
+			live := &corev1.ConfigMap{}
+			if err := c.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: "one"}, live); err != nil {
+				t.Fatal(err)
+			}
+			r := removal(c, entries("one"))
+			r.Foreground = foreground
+			removed, err := Remove(t.Context(), r)
+			if err != nil || len(removed.Left) > 0 {
+				t.Fatalf("left are %v, %v", removed.Left, err)
+			}
+			policy := metav1.DeletePropagationBackground
+			if foreground {
+				policy = metav1.DeletePropagationForeground
+			}
+			uid := types.UID("uid-one")
+			want := &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &live.ResourceVersion}, PropagationPolicy: &policy}
+			if diff := cmp.Diff(want, sent); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatChangedMeanwhileIsJudgedAnew: the deletion of what was looked at conflicts, and what is there now may be another's.
+func TestWhatChangedMeanwhileIsJudgedAnew(t *testing.T) {
+	conflict := apierrors.NewConflict(configMaps, "one", nil)
+	for name, c := range map[string]struct {
+		// change is what happens when the object is to be deleted the first times.
+		change func(*corev1.ConfigMap)
+		times  int
+		asked  int
+		stays  bool
+		want   string
+	}{
+		"it is the app's still":        {change: func(o *corev1.ConfigMap) { o.Data = map[string]string{"a": "b"} }, times: 1, asked: 2},
+		"another app took it over":     {change: ofApp("api"), times: 1, asked: 1, stays: true},
+		"it changes as often as tried": {change: func(*corev1.ConfigMap) {}, times: maxTries - 1, asked: maxTries},
+		"it changes all the time": {
+			change: func(*corev1.ConfigMap) {}, times: maxTries, asked: maxTries, stays: true, want: "ConfigMap/one: it changes all the time, so it could not be deleted",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			api := fake.NewClientBuilder().WithObjects(configMap("one")).WithInterceptorFuncs(interceptor.Funcs{
+				Delete: func(ctx context.Context, api client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+					if asked++; asked > c.times {
+						return api.Delete(ctx, o)
+					}
+					live := &corev1.ConfigMap{}
+					if err := api.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+						return err
+					}
+					c.change(live)
+					if err := api.Update(ctx, live); err != nil {
+						return err
+					}
+					return conflict
+				},
+			}).Build()
+			removed, err := Remove(t.Context(), removal(api, entries("one")))
+			if asked != c.asked || (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+				t.Errorf("asked %d times, %v; want %d, %q", asked, err, c.asked, c.want)
+			}
+			if recorded := len(removed.Left) > 0; recorded != (c.want != "") {
+				t.Errorf("left are %v", removed.Left)
+			}
+			there := api.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: "one"}, &corev1.ConfigMap{}) == nil
+			if there != c.stays {
+				t.Errorf("it stays: %t, want %t", there, c.stays)
+			}
+		})
+	}
+}
+
+// TestAWatchThatShowsNothingIsNotBelieved: the object may have been made a moment ago, and what holds data is asked for once only.
+func TestAWatchThatShowsNothingIsNotBelieved(t *testing.T) {
+	none := func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+		return nil, true, nil
+	}
+	unlisted := func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+		return nil, true, notListed{}
+	}
+	late := func(context.Context, schema.GroupVersionKind, types.NamespacedName) (metav1.Object, bool, error) {
+		return nil, true, errAway
+	}
+	for name, c := range map[string]struct {
+		watch metadata.Watch
+		stays bool
+	}{
+		"it shows none":                {watch: none},
+		"it watches nothing":           {watch: unwatched},
+		"the operator may not list it": {watch: unlisted},
+		"its first list is not there":  {watch: late, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithObjects(configMap("one")).Build()
+			r := removal(api, entries("one"))
+			r.Live = c.watch
+			removed, err := Remove(t.Context(), r)
+			if (err != nil) != c.stays || (len(removed.Left) > 0) != c.stays {
+				t.Errorf("left are %v, %v", removed.Left, err)
+			}
+			if there := api.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: "one"}, &corev1.ConfigMap{}) == nil; there != c.stays {
+				t.Errorf("it stays: %t, want %t", there, c.stays)
+			}
+		})
+	}
+}
+
+// notListed is why a watch knows nothing where the operator may not list.
+type notListed struct{}
+
+func (notListed) Error() string  { return "not listed" }
+func (notListed) Unlisted() bool { return true }
+
+// TestAFailureHoldsUpNoOtherDeletion: what failed or is still there stays recorded, and only that.
+func TestAFailureHoldsUpNoOtherDeletion(t *testing.T) {
+	api := fake.NewClientBuilder().WithObjects(configMap("a"), configMap("b"), configMap("c", heldBy("example.com/x"))).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(ctx context.Context, api client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+			if o.GetName() == "a" {
+				return errAway
+			}
+			return api.Delete(ctx, o)
+		},
+	}).Build()
+	removed, err := Remove(t.Context(), removal(api, append(entries("a", "b", "c", "none"), v1alpha1.InventoryEntry{ID: "nonsense"})))
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap/a: the API server is away") || !strings.Contains(err.Error(), `parsing the inventory ID "nonsense"`) {
+		t.Errorf("got %v", err)
+	}
+	var left []string
+	for _, e := range removed.Left {
+		id, _ := inventory.ParseObjectID(e.ID)
+		left = append(left, id.Name)
+	}
+	if diff := cmp.Diff([]string{"", "a", "c"}, sorted(left)); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"ConfigMap/c, which the finalizer example.com/x holds"}, removed.Leaving); diff != "" {
+		t.Errorf("leaving (-want +got):\n%s", diff)
+	}
+}
