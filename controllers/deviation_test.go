@@ -243,7 +243,7 @@ func TestAFightIsNoticed(t *testing.T) {
 			return err
 		}
 		for _, c := range app.Status.Conditions {
-			if c.Type == v1alpha1.DriftedCondition && strings.Contains(c.Message, "somebody else keeps changing it: ConfigMap/one") {
+			if c.Type == v1alpha1.DriftedCondition && strings.Contains(c.Message, "someone else keeps changing it: ConfigMap/one") {
 				return nil
 			}
 		}

@@ -48,7 +48,7 @@ func TestHowAReleaseEnds(t *testing.T) {
 		"what may not be":       {err: failed(because(&fault.NotAllowed{Err: errors.New("a Node")})), reason: v1alpha1.NotAllowedReason, says: "a Node", after: interval, stalled: true},
 		"what does not render":  {err: failed(because(fault.ErrRender)), reason: v1alpha1.RenderFailedReason, after: interval, stalled: true},
 		"what is too large":     {err: failed(because(errors.Join(fault.ErrRender, fault.ErrTooLarge))), reason: v1alpha1.TooLargeReason, after: interval, stalled: true},
-		"given up":              {err: failed(mended(nil)), reason: v1alpha1.HeldReason, says: "failed 2 times and was left as it is", after: interval, stalled: true},
+		"given up":              {err: failed(mended(nil)), reason: v1alpha1.HeldReason, says: "failed 2 times and was left unchanged", after: interval, stalled: true},
 		"given up, rolled back": {err: failed(mended(&release.Remediation{Kind: v1alpha1.RemediationRollback, To: 4})), reason: v1alpha1.HeldReason, says: "rolled back to revision 4; held until", after: interval, stalled: true},
 		"given up, uninstalled": {err: failed(mended(&release.Remediation{Kind: v1alpha1.RemediationUninstall})), reason: v1alpha1.HeldReason, says: "was uninstalled; held until", after: interval, stalled: true},
 		"another's lock":        {err: releaseError(fmt.Errorf("it broke: %w", fault.ErrLocked)), reason: v1alpha1.ReleaseLockedReason, after: 10 * time.Second},

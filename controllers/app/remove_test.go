@@ -210,7 +210,7 @@ func TestWhatAnotherAppDeclaresIsLeftForIt(t *testing.T) {
 	other := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "api", UID: "api", Generation: 1}}
 	b := newBench(t, deletedApp([]v1alpha1.InventoryEntry{entry("ConfigMap", "one")}), interceptor.Funcs{}, labelled(configMap("one"), "web"), other)
 	got := b.ended(b.remover.remove(t.Context(), b.s))
-	if !strings.HasPrefix(got, "waits Deleting: leaves ConfigMap/one for whoever declares it: app api has yet to say what it does, and waits until that is taken over") {
+	if !strings.HasPrefix(got, "waits Deleting: leaves ConfigMap/one for the app that declares it: app api has not reported its objects yet, and waits until that is taken over") {
 		t.Errorf("got %q", got)
 	}
 	if !b.has("ConfigMap", "one") || b.recorded() != entry("ConfigMap", "one").ID {

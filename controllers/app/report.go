@@ -41,7 +41,7 @@ func (r *releaser) failed(s *scope, outcome release.Outcome) error {
 	pause := max(outcome.Retry.At.Sub(s.Now()), 100*time.Millisecond)
 	switch {
 	case errors.As(outcome.Failed, new(*fault.ClaimsInTheWay)):
-		return prune.ClaimsInTheWay(outcome.Failed, "or have the chart go on with it as it is")
+		return prune.ClaimsInTheWay(outcome.Failed, "or keep the claim unchanged in the chart")
 	case policy.OnlyUnknownKinds(outcome.Failed):
 		// The kind's definition may be on its way.
 		return step.FailAfter(v1alpha1.NotAllowedReason, pause, outcome.Failed)
@@ -73,7 +73,7 @@ func failureReason(outcome release.Outcome) string {
 
 // held describes what happened to an input that is not tried again.
 func held(outcome release.Outcome) error {
-	done := "left as it is"
+	done := "left unchanged"
 	if m := outcome.Remediation; m != nil && m.Kind == v1alpha1.RemediationRollback {
 		done = fmt.Sprintf("rolled back to revision %d", m.To)
 	} else if m != nil && m.Kind == v1alpha1.RemediationUninstall {
@@ -83,7 +83,7 @@ func held(outcome release.Outcome) error {
 	if outcome.Retry.Attempts > 1 {
 		times = fmt.Sprintf("%d times", outcome.Retry.Attempts)
 	}
-	return fmt.Errorf("failed %s and was %s; held until chart or values change, or the annotation %s asks for another try: %w",
+	return fmt.Errorf("failed %s and was %s; held until chart or values change, or the annotation %s requests another try: %w",
 		times, done, meta.ForceRequestAnnotation, outcome.Failed)
 }
 

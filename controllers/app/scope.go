@@ -112,7 +112,7 @@ func (s *scope) brought() bool {
 func (s *scope) Summary() string {
 	summary := s.delivery()
 	if c := conditions.Get(s.App, v1alpha1.SourceReadyCondition); c != nil && c.Status == metav1.ConditionFalse {
-		summary += fmt.Sprintf("; its source cannot be asked: %s, see condition %s", c.Reason, c.Type)
+		summary += fmt.Sprintf("; its source cannot be fetched: %s, see condition %s", c.Reason, c.Type)
 	}
 	return summary + s.hooks.Summary()
 }
@@ -156,7 +156,7 @@ func (s *scope) volumeNotes() []step.Note {
 		return notes
 	}
 	return append(notes, step.Note{Reason: v1alpha1.ClaimsRetainedReason, Event: "Warning", Message: fmt.Sprintf(
-		"StatefulSet %s is delivered with persistentVolumeClaimRetentionPolicy Retain, for both fields: nothing deletes claims that nobody confirmed; write Retain to no longer be told", retained)})
+		"StatefulSet %s is delivered with persistentVolumeClaimRetentionPolicy Retain, for both fields: no claim is deleted without a confirmation; write Retain to end this message", retained)})
 }
 
 // Heading says in front of Ready's message that a newer version of the App is refused.

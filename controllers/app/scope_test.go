@@ -94,7 +94,7 @@ func TestWhatAReleaseOutcomeIsCalled(t *testing.T) {
 func TestHeldSaysWhatWasDone(t *testing.T) {
 	rolledBack := &release.Remediation{Kind: v1alpha1.RemediationRollback, To: 3}
 	outcome := release.Outcome{Retry: release.Retry{Held: true, Attempts: 2}, Failed: errors.New("Deployment/web: no"), Remediation: rolledBack}
-	const want = "failed 2 times and was rolled back to revision 3; held until chart or values change, or the annotation reconcile.fluxcd.io/forceAt asks for another try: Deployment/web: no"
+	const want = "failed 2 times and was rolled back to revision 3; held until chart or values change, or the annotation reconcile.fluxcd.io/forceAt requests another try: Deployment/web: no"
 	if got := held(outcome).Error(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -40,7 +40,7 @@ func (r *releaser) uninstallRelease(ctx context.Context, s *scope, claimsGo bool
 	var leaving *fault.Terminating
 	switch {
 	case errors.As(err, new(*fault.ClaimsInTheWay)):
-		return prune.ClaimsInTheWay(err, fmt.Sprintf("set deletionPolicy: Orphan to leave all as it is, or to delete them set claimDeletionPolicy: Delete and the annotation %s: %s",
+		return prune.ClaimsInTheWay(err, fmt.Sprintf("set deletionPolicy: Orphan to keep everything, or to delete the claims set claimDeletionPolicy: Delete and the annotation %s: %s",
 			v1alpha1.ConfirmAnnotation, v1alpha1.ConfirmAll))
 	case errors.Is(err, fault.ErrLocked):
 		return step.Wait(v1alpha1.ReleaseLockedReason, time.Second, "%w", err)

@@ -98,7 +98,7 @@ func TestHowAnUninstallEnds(t *testing.T) {
 		"it fails":              {err: errors.New("away"), want: "failed UninstallFailed: away", left: true},
 		"claims are in the way": {
 			err: &fault.ClaimsInTheWay{Object: "StatefulSet/db", Claims: []string{"data"}}, left: true,
-			want: "set deletionPolicy: Orphan to leave all as it is, or to delete them set claimDeletionPolicy: Delete and the annotation " + v1alpha1.ConfirmAnnotation + ": " + v1alpha1.ConfirmAll + ", after 30s",
+			want: "set deletionPolicy: Orphan to keep everything, or to delete the claims set claimDeletionPolicy: Delete and the annotation " + v1alpha1.ConfirmAnnotation + ": " + v1alpha1.ConfirmAll + ", after 30s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (r *Reconciler) grantCluster(ctx context.Context, s *scope) error {
 	}
 	if err != nil {
 		return step.Refused(v1alpha1.ApplyFailedReason, fmt.Errorf(
-			"granting spec.clusterKinds of the Tenant; a ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds has to give the operator what it hands out: %w", err), apply.ErrForeign)
+			"granting spec.clusterKinds of the Tenant; a ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds has to give the operator the rights that it grants: %w", err), apply.ErrForeign)
 	}
 	return problem
 }

@@ -28,7 +28,7 @@ func allowing(kinds ...string) *v1alpha1.Tenant {
 }
 
 func TestTheDeployerMayWriteTheKindsOfItsTenantAndNoOthers(t *testing.T) {
-	const fix = "failed ApplyFailed: granting spec.clusterKinds of the Tenant; a ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds has to give the operator what it hands out: "
+	const fix = "failed ApplyFailed: granting spec.clusterKinds of the Tenant; a ClusterRole labelled paas.kubeop.io/aggregate-to-cluster-kinds has to give the operator the rights that it grants: "
 	refuse := func(resource string) func(string, any, string) error {
 		return func(_ string, _ any, data string) error {
 			if !strings.Contains(data, `"`+resource+`"`) {

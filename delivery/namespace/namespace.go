@@ -184,6 +184,6 @@ func holds(ns *corev1.Namespace) string {
 		return ": " + strings.Join(why, "; ")
 	}
 	return fmt.Sprintf(": %s. kubectl get %s -n %s -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers names them; "+
-		"each goes when whoever serves its finalizers has taken them off. Take off yourself one that nobody serves any more",
+		"each is deleted when the controllers of its finalizers have removed them. Remove a finalizer yourself if its controller is gone",
 		strings.Join(why, "; "), strings.Join(left, ","), ns.Name)
 }

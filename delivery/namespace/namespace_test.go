@@ -32,7 +32,7 @@ func TestANamespaceThatStaysSaysHowToFindWhatKeepsIt(t *testing.T) {
 			[]corev1.NamespaceCondition{content, finalizers},
 			"namespace shop is being deleted: " + content.Message + "; " + finalizers.Message +
 				". kubectl get persistentvolumeclaims,queues.example.com -n shop -o custom-columns=KIND:.kind,NAME:.metadata.name,FINALIZERS:.metadata.finalizers names them; " +
-				"each goes when whoever serves its finalizers has taken them off. Take off yourself one that nobody serves any more",
+				"each is deleted when the controllers of its finalizers have removed them. Remove a finalizer yourself if its controller is gone",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

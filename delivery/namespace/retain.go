@@ -97,7 +97,7 @@ func Retain(ctx context.Context, c client.Client, ns *corev1.Namespace, r Retent
 	if ns.Labels[v1alpha1.RetainedLabel] != "" {
 		return false, nil
 	}
-	because := r.Of + " was deleted, and claims here hold data that nobody confirmed to go. " + Ways(ns.Name, r.Claims)
+	because := r.Of + " was deleted, and claims here hold data, and their deletion is not confirmed. " + Ways(ns.Name, r.Claims)
 	return true, mark(ctx, c, ns, map[string]any{
 		v1alpha1.RetainedAtAnnotation:      r.At.UTC().Format(time.RFC3339),
 		v1alpha1.RetainedBecauseAnnotation: because,

@@ -193,7 +193,7 @@ func TestARetainedNamespaceSaysWhyUntilItIsUnmarked(t *testing.T) {
 	want := map[string]string{
 		v1alpha1.TenantUIDAnnotation: "uid-1", v1alpha1.TenantIdentityAnnotation: "sha256:acme",
 		v1alpha1.RetainedAtAnnotation: "2026-03-01T11:00:00Z", v1alpha1.RetainedClaimsAnnotation: "data (1Gi)",
-		v1alpha1.RetainedBecauseAnnotation: "Project kubeop-acme/shop was deleted, and claims here hold data that nobody confirmed to go. " + ways,
+		v1alpha1.RetainedBecauseAnnotation: "Project kubeop-acme/shop was deleted, and claims here hold data, and their deletion is not confirmed. " + ways,
 	}
 	if diff := cmp.Diff(want, ns.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)

@@ -73,7 +73,7 @@ func platformToken(object *unstructured.Unstructured, _ string) string {
 	annotations, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", "annotations")
 	values, _ := annotations.(map[string]any)
 	if name, _ := values[corev1.ServiceAccountNameKey].(string); strings.HasPrefix(name, reserved) {
-		return fmt.Sprintf("asks for a token of service account %s, which is the platform's", oneLine(name))
+		return fmt.Sprintf("requests a token of service account %s, which is the platform's", oneLine(name))
 	}
 	return ""
 }

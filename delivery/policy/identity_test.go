@@ -50,10 +50,10 @@ func TestCheckIdentity(t *testing.T) {
 
 		"token of the deployer": {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token,
 			metadata: {name: a, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}`, "PlatformToken",
-			"Secret/a asks for a token of service account kubeop-deployer, which is the platform's"},
+			"Secret/a requests a token of service account kubeop-deployer, which is the platform's"},
 		"token of the deployer beside a broken annotation": {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token,
 			metadata: {name: a, annotations: {kubernetes.io/service-account.name: kubeop-deployer, x: 1}}}`, "PlatformToken",
-			"Secret/a asks for a token of service account kubeop-deployer, which is the platform's"},
+			"Secret/a requests a token of service account kubeop-deployer, which is the platform's"},
 		"token of an own account": {`{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token,
 			metadata: {name: a, annotations: {kubernetes.io/service-account.name: web}}}`, "", ""},
 

@@ -61,7 +61,7 @@ func Of(requested, allowed corev1.ResourceList, kinds []schema.GroupResource) (c
 	}
 	if len(excess) > 0 {
 		slices.Sort(excess)
-		return nil, fmt.Errorf("spec.quota asks for %s; administrators allow more with spec.quota of the Tenant", strings.Join(excess, "; "))
+		return nil, fmt.Errorf("spec.quota requests %s; administrators allow more with spec.quota of the Tenant", strings.Join(excess, "; "))
 	}
 	return hard, nil
 }

@@ -247,7 +247,7 @@ func (p *pass) reportFailure(ctx context.Context, s decide.State, d decide.Decis
 
 // recall reads why a revision of another process failed. Only the text is left.
 func (p *pass) recall(ctx context.Context, r *decide.Revision) (decide.Attempt, error) {
-	a := decide.Attempt{Trial: p.want.Trial, Err: errors.New("it failed before; the record that tells why is gone")}
+	a := decide.Attempt{Trial: p.want.Trial, Err: errors.New("it failed before; the record with the reason is gone")}
 	if r == nil {
 		return a, nil
 	}

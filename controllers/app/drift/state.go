@@ -90,7 +90,7 @@ func (d *State) Report(s *subject.Subject) Report {
 	case len(d.found) > 0:
 		note.Status, note.Reason, note.Message, note.Event = "True", v1alpha1.DriftDetectedReason, d.words(), "Warning"
 		if s.App.Spec.DriftMode() == v1alpha1.DriftCorrect {
-			note.Message = fmt.Sprintf("changed again after it was put back %d times; somebody else keeps changing it: %s", d.corrections, note.Message)
+			note.Message = fmt.Sprintf("changed again after it was put back %d times; someone else keeps changing it: %s", d.corrections, note.Message)
 		}
 	case len(d.unclear) > 0 || d.uncompared > 0:
 		note.Status, note.Reason, note.Message, note.Event = "Unknown", v1alpha1.NotComparedReason, d.words(), "Warning"

@@ -200,7 +200,7 @@ func (f *Search) add(ctx context.Context, found *siblings, now *metav1.PartialOb
 	if left <= 0 {
 		return false, nil
 	}
-	found.late = "whoever declares it: app " + sibling.Name + " has yet to say what it does"
+	found.late = "the app that declares it: app " + sibling.Name + " has not reported its objects yet"
 	f.left = max(f.left, left)
 	return true, nil
 }
@@ -255,7 +255,7 @@ func (t *Transfers) Syncing(ctx context.Context, s *subject.Subject) string {
 	if repository.Status.LastAttemptedRevision == s.App.Annotations[v1alpha1.RevisionAnnotation] {
 		return ""
 	}
-	return "whoever declares it: repository " + name + " is being synced"
+	return "the app that declares it: repository " + name + " is being synced"
 }
 
 // declaredAt is since when the App is made from what it is made from now.

@@ -83,7 +83,7 @@ func (p *project) wantedBy() string {
 
 func (p *project) after(d time.Duration) { p.clock.SetTime(p.clock.Now().Add(d)) }
 
-const silentAPI = "whoever declares it: app api has yet to say what it does"
+const silentAPI = "the app that declares it: app api has not reported its objects yet"
 
 func TestASiblingThatSaysNothingIsWaitedForAWhile(t *testing.T) {
 	cases := map[string]struct {

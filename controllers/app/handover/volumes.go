@@ -115,7 +115,7 @@ func (t *Volumes) movedFrom(ctx context.Context, s *subject.Subject) (empty stri
 	case err != nil:
 		return "", fmt.Errorf("reading app %s: %w", from, err)
 	case former.DeletionTimestamp != nil:
-		return "", step.Wait(v1alpha1.ProgressingReason, 2*time.Second, "waits until app %s is gone, whose claims it goes on with", from)
+		return "", step.Wait(v1alpha1.ProgressingReason, 2*time.Second, "waits until app %s is gone, because this app takes over its claims", from)
 	case t.Transfers.Syncing(ctx, s) != "" || s.Now().Sub(t.Transfers.declaredAt(s)) < declaredLag:
 		return "", step.Wait(v1alpha1.ProgressingReason, 2*time.Second, "waits until the commit is declared, which may remove app %s", from)
 	}

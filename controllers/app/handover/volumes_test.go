@@ -76,7 +76,7 @@ func TestTheFormerAppOfARenameHasToBeGone(t *testing.T) {
 		message string
 	}{
 		"it is being deleted": {func(a *v1alpha1.App) { a.DeletionTimestamp, a.Finalizers = &now, []string{"a/b"} }, time.Hour, true,
-			"waits until app api is gone, whose claims it goes on with"},
+			"waits until app api is gone, because this app takes over its claims"},
 		"the commit may remove it": {func(*v1alpha1.App) {}, declaredLag - time.Second, true, "waits until the commit is declared, which may remove app api"},
 		"it is declared beside it": {func(*v1alpha1.App) {}, declaredLag, false, "spec.movedFrom: app api is still declared, and has its claims: remove its folder, or movedFrom here"},
 	}

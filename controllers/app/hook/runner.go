@@ -91,7 +91,7 @@ func (r *Runner) runPhase(ctx context.Context, s *subject.Subject, plan *Plan, p
 			}
 		}
 		if h.result.Result == v1alpha1.HookFailed && !h.passedOver() {
-			return step.Stop(reason(phase), fmt.Errorf("%s failed: %s; held until the app changes, or the annotation %s asks for another try",
+			return step.Stop(reason(phase), fmt.Errorf("%s failed: %s; held until the app changes, or the annotation %s requests another try",
 				h, h.result.Message, meta.ForceRequestAnnotation))
 		}
 	}

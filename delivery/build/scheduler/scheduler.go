@@ -31,7 +31,7 @@ var (
 	// ErrBusy is returned while a build waits for its turn.
 	ErrBusy = errors.New("as many builds run as may")
 	// ErrUnfinished is returned while a build runs.
-	ErrUnfinished = errors.New("the build takes longer than a moment")
+	ErrUnfinished = errors.New("the build has not finished yet")
 )
 
 // Task is one build.

@@ -35,7 +35,7 @@ func NewProxy(client Client, data map[string][]byte, now func() time.Time) *Prox
 // Do makes a request of Transport.
 func (p *Proxy) Do(ctx context.Context, question []byte) ([]byte, error) {
 	if p.requests++; p.requests > maxRequests {
-		return nil, fmt.Errorf("to decrypt the files of an app, key services may be asked %d times", maxRequests)
+		return nil, fmt.Errorf("to decrypt the files of an app, key services may be called %d times", maxRequests)
 	}
 	if p.left <= 0 {
 		return nil, fmt.Errorf("the key services of the app together took more than %s", maxTime)
@@ -119,7 +119,7 @@ var ofVault = regexp.MustCompile(`^/v1/[A-Za-z0-9_./-]+/decrypt/[A-Za-z0-9_.-]+$
 func (p *Proxy) allowed(method, text string) (*url.URL, error) {
 	to, err := url.Parse(text)
 	if err != nil || to.Scheme != "https" || to.User != nil || to.Host == "" {
-		return nil, errors.New("a key service is asked at https:// only")
+		return nil, errors.New("a key service is called at https:// only")
 	}
 	for key, host := range hosts {
 		if len(p.data[key]) > 0 && host.MatchString(to.Host) {

@@ -148,7 +148,7 @@ func TestTheRequestsAndTheTimeOfAnAppAreBounded(t *testing.T) {
 	}
 	many := NewProxy(client, data, func() time.Time { return time.Time{} })
 	many.requests = maxRequests
-	if _, err := put(many, at); err == nil || !strings.Contains(err.Error(), "may be asked 200 times") {
+	if _, err := put(many, at); err == nil || !strings.Contains(err.Error(), "may be called 200 times") {
 		t.Errorf("got %v", err)
 	}
 	ended := make(chan struct{})

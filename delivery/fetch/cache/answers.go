@@ -23,7 +23,7 @@ type Unanswered struct {
 }
 
 // Error implements error.
-func (u *Unanswered) Error() string { return "its source is being asked and has not answered yet" }
+func (u *Unanswered) Error() string { return "its source is being fetched and has not answered yet" }
 
 // Query is a question to a source, with its caller.
 type Query struct {

@@ -168,7 +168,7 @@ func (r *remote) login(address string) (*login, error) {
 // knownHosts parses the host keys. The parser can only read files.
 func (r *remote) knownHosts() (*knownhosts.HostKeyDB, error) {
 	if len(bytes.TrimSpace(r.auth.KnownHosts)) == 0 {
-		return nil, failure.New(failure.ErrInvalid, "the Secret has no known_hosts, so the server cannot be told from an impostor: add the output of \"ssh-keyscan %s\" as known_hosts", r.url.Hostname())
+		return nil, failure.New(failure.ErrInvalid, "the Secret has no known_hosts, so the server cannot be authenticated: add the output of \"ssh-keyscan %s\" as known_hosts", r.url.Hostname())
 	}
 	file, err := os.CreateTemp(r.scratch, disk.Temporary)
 	if err != nil {

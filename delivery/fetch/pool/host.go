@@ -31,7 +31,7 @@ type OpenError struct {
 
 // Error implements error.
 func (e *OpenError) Error() string {
-	return fmt.Sprintf("%s gave no answer several times in a row, so it is asked seldom until it does", e.Host)
+	return fmt.Sprintf("%s gave no answer several times in a row, so it is contacted rarely until it does", e.Host)
 }
 
 // State is the state of the circuit breaker of a host.

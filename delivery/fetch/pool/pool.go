@@ -38,7 +38,7 @@ var (
 	// ErrFull means that the tenant has as many tasks waiting as it may.
 	ErrFull = errors.New("too many fetches wait")
 	// ErrCanceled means that the task was canceled.
-	ErrCanceled = errors.New("nobody waits for it any more")
+	ErrCanceled = errors.New("no object waits for it any more")
 	// ErrTimeout is the cause of a context that ended with the timeout of its task.
 	ErrTimeout = errors.New("timeout")
 )

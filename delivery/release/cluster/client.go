@@ -237,7 +237,7 @@ type nothing struct{ runtime.ClientNegotiator }
 
 // Encoder fails the request.
 func (nothing) Encoder(string, map[string]string) (runtime.Encoder, error) {
-	return nil, apierrors.NewNotFound(schema.GroupResource{}, "what was not asked for")
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, "what was not requested")
 }
 
 // asking gives the infos their real client.

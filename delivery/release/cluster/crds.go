@@ -158,7 +158,7 @@ func (d *definition) leave(live *unstructured.Unstructured) error {
 	if differs.empty() {
 		return nil
 	}
-	return &fault.NotAllowed{Err: fmt.Errorf("%s (%s) exists, does not belong to this release and is not as the chart has it: set crds: Create to leave it as it is; %s",
+	return &fault.NotAllowed{Err: fmt.Errorf("%s (%s) exists, does not belong to this release and differs from the chart's: set crds: Create to keep it; %s",
 		nameOf(d.info), d.file, notTaken)}
 }
 

@@ -67,7 +67,7 @@ func evaluationIn(message []byte) (*Input, error) {
 		rest = rest[f.Size:]
 	}
 	if len(rest) > 0 {
-		return nil, errors.New("reading what to evaluate: more follows than was said")
+		return nil, errors.New("reading what to evaluate: more follows than was announced")
 	}
 	return in, nil
 }

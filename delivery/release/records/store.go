@@ -224,7 +224,7 @@ func inflate(data []byte) (*helm.Release, error) {
 		return nil, err
 	}
 	if rel.Info == nil {
-		return nil, errors.New("it tells no status")
+		return nil, errors.New("it has no status")
 	}
 	return rel, nil
 }

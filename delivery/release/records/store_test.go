@@ -56,8 +56,8 @@ func TestForgedRecordsAreRefused(t *testing.T) {
 		"a bomb":           {zipped(t, strings.Repeat(" ", maxRecordBytes+1)), "inflates to more than 16 MiB"},
 		"a bomb of values": {zipped(t, `{"name":"web","version":1,"info":{},"config":{"a":[`+strings.Repeat("{},", maxRecordNodes)+`{}]}}`), "more than 300000 values"},
 		"no JSON":          {zipped(t, "hello"), "delete it"},
-		"null":             {zipped(t, "null"), "it tells no status"},
-		"no status":        {zipped(t, `{"name":"web","version":1}`), "it tells no status"},
+		"null":             {zipped(t, "null"), "it has no status"},
+		"no status":        {zipped(t, `{"name":"web","version":1}`), "it has no status"},
 		"another release":  {zipped(t, `{"name":"other","version":1,"info":{}}`), "is no record of revision 1 of release web"},
 		"another number":   {zipped(t, `{"name":"web","version":2,"info":{}}`), "is no record of revision 1 of release web"},
 	}

@@ -125,7 +125,7 @@ func (i *image) checkMounts() error {
 // checkVolumes refuses pods of which only one could ever start, and claims of the app itself under the name of another.
 func (i *image) checkVolumes() error {
 	if from := i.app.Spec.MovedFrom; from != nil && from.App == i.app.Name {
-		return fmt.Errorf("spec.movedFrom.app: %s is the app itself: name the one whose claims it goes on with", from.App)
+		return fmt.Errorf("spec.movedFrom.app: %s is the app itself: name the app that has the claims to take over", from.App)
 	}
 	v := i.exclusive()
 	if v == nil || i.most() <= 1 {
@@ -135,7 +135,7 @@ func (i *image) checkVolumes() error {
 	if i.Autoscale != nil {
 		field = "autoscale"
 	}
-	return fmt.Errorf("spec.image.volumes[%s]: with accessMode %s the pods of one node at most can use it, and spec.image.%s asks for up to %d: "+
+	return fmt.Errorf("spec.image.volumes[%s]: with accessMode %s the pods of one node at most can use it, and spec.image.%s allows up to %d: "+
 		"set accessMode: ReadWriteMany where a storage class has it, or run one replica; for a volume per replica bring a StatefulSet with an app of type Raw",
 		v.Name, accessMode(*v), field, i.most())
 }

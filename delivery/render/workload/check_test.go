@@ -103,7 +103,7 @@ func TestVolumesOfOneNodeHaveOnePod(t *testing.T) {
 	}{
 		"one replica":               {with("", 1, made), ""},
 		"no replica":                {with("", 0, made), ""},
-		"two replicas":              {with("", 2, made), "spec.image.volumes[data]: with accessMode ReadWriteOnce the pods of one node at most can use it, and spec.image.replicas asks for up to 2"},
+		"two replicas":              {with("", 2, made), "spec.image.volumes[data]: with accessMode ReadWriteOnce the pods of one node at most can use it, and spec.image.replicas allows up to 2"},
 		"two, of one pod":           {with(corev1.ReadWriteOncePod, 2, made), "spec.image.volumes[data]: with accessMode ReadWriteOncePod"},
 		"two, shared":               {with(corev1.ReadWriteMany, 2, made), ""},
 		"two, of pods' own":         {with("", 2, v1alpha1.ImageVolume{}), ""},

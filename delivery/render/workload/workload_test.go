@@ -125,15 +125,15 @@ func TestRenderErrors(t *testing.T) {
 		"a colon in a mount": {`{spec: {image: {reference: a, volumes: [{name: data, mountPath: "/a:b"}]}}}`,
 			"spec.image.volumes[data].mountPath: /a:b must not hold a colon"},
 		"replicas of one volume": {`{spec: {image: {reference: a, replicas: 3, volumes: [{name: data, mountPath: /data, size: 1Gi}]}}}`,
-			"spec.image.volumes[data]: with accessMode ReadWriteOnce the pods of one node at most can use it, and spec.image.replicas asks for up to 3: " +
+			"spec.image.volumes[data]: with accessMode ReadWriteOnce the pods of one node at most can use it, and spec.image.replicas allows up to 3: " +
 				"set accessMode: ReadWriteMany where a storage class has it, or run one replica; for a volume per replica bring a StatefulSet with an app of type Raw"},
 		"replicas of a claim that exists": {`{spec: {image: {reference: a, replicas: 3, volumes: [{name: data, mountPath: /data, claimName: c}]}}}`,
-			"spec.image.volumes[data]: with accessMode ReadWriteOnce the pods of one node at most can use it, and spec.image.replicas asks for up to 3: " +
+			"spec.image.volumes[data]: with accessMode ReadWriteOnce the pods of one node at most can use it, and spec.image.replicas allows up to 3: " +
 				"set accessMode: ReadWriteMany where a storage class has it, or run one replica; for a volume per replica bring a StatefulSet with an app of type Raw"},
 		"claims of its own": {`{metadata: {name: web}, spec: {movedFrom: {app: web}, image: {reference: a}}}`,
-			"spec.movedFrom.app: web is the app itself: name the one whose claims it goes on with"},
+			"spec.movedFrom.app: web is the app itself: name the app that has the claims to take over"},
 		"autoscaling with one volume": {`{spec: {image: {reference: a, autoscale: {max: 2}, volumes: [{name: data, mountPath: /data, size: 1Gi, accessMode: ReadWriteOncePod}]}}}`,
-			"spec.image.volumes[data]: with accessMode ReadWriteOncePod the pods of one node at most can use it, and spec.image.autoscale asks for up to 2: " +
+			"spec.image.volumes[data]: with accessMode ReadWriteOncePod the pods of one node at most can use it, and spec.image.autoscale allows up to 2: " +
 				"set accessMode: ReadWriteMany where a storage class has it, or run one replica; for a volume per replica bring a StatefulSet with an app of type Raw"},
 		"config files without a repository": {`{spec: {image: {reference: a, configFiles: [{path: a.conf, mountPath: /a}]}}}`,
 			"spec.image.configFiles: the app was not declared in a repository, so there are no files beside it"},
