@@ -187,7 +187,7 @@ func TestAnAppOverItsLimitIsNotApplied(t *testing.T) {
 }
 
 // How much tenants have and may have is told of those that there are, and of no others.
-func TestWhatTenantsHaveIsMeasured(t *testing.T) {
+func TestUsageOfTenantsIsMeasured(t *testing.T) {
 	n := newTeam(t, "measured")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.Apps = ptr.To[int32](7) })
 	n.push(shopFiles("shop", "a", "b"))

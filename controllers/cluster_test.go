@@ -92,9 +92,9 @@ func (n *team) granted(role *rbacv1.ClusterRole, resources ...string) {
 	})
 }
 
-// TestWhatIsTakenBackIsGone takes cluster-scoped kinds off a Tenant's list while others cannot be granted, and while the
+// TestRevokedGrantsAreDeleted takes cluster-scoped kinds off a Tenant's list while others cannot be granted, and while the
 // tenant's own files hold the project up.
-func TestWhatIsTakenBackIsGone(t *testing.T) {
+func TestRevokedGrantsAreDeleted(t *testing.T) {
 	n := newTeam(t, "retracted")
 	const priorities, runtimes, drivers = "PriorityClass.scheduling.k8s.io", "RuntimeClass.node.k8s.io", "CSIDriver.storage.k8s.io"
 	n.platformRole("priorities", "cluster-kinds", "scheduling.k8s.io", "priorityclasses")

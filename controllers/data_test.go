@@ -55,8 +55,8 @@ func TestAStatefulSetKeepsItsClaims(t *testing.T) {
 	}
 }
 
-// TestWhatOwnsClaimsStays has somebody change a StatefulSet so that it takes its claims along.
-func TestWhatOwnsClaimsStays(t *testing.T) {
+// TestOwnersOfClaimsAreKept has somebody change a StatefulSet so that it takes its claims along.
+func TestOwnersOfClaimsAreKept(t *testing.T) {
 	n := newTeam(t, "ownsclaims")
 	n.bind("data-db-0")
 	files := beside(n.shop("web", database(""), plain("last")))

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestOneReadAnswersAllWhoAskedBeforeItBegan has a hundred ask while a read is under way. They share the next one: the one under way may
+// TestOneReadServesAllEarlierCallers has a hundred ask while a read is under way. They share the next one: the one under way may
 // have read before their objects were marked.
-func TestOneReadAnswersAllWhoAskedBeforeItBegan(t *testing.T) {
+func TestOneReadServesAllEarlierCallers(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := appsv1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -181,8 +181,8 @@ func TestASparedObjectIsJudgedWithoutItsLabels(t *testing.T) {
 	n.ready(app)
 }
 
-// TestWhatIsDeletedBeforeItIsHealthyIsGone deletes a Deployment whose pods no node runs.
-func TestWhatIsDeletedBeforeItIsHealthyIsGone(t *testing.T) {
+// TestAnObjectDeletedBeforeItIsHealthyIsReported deletes a Deployment whose pods no node runs.
+func TestAnObjectDeletedBeforeItIsHealthyIsReported(t *testing.T) {
 	n := newTeam(t, "untimely")
 	app := n.app("shop", "web")
 	n.drifting("{mode: Warn}", strings.Replace(empty, "replicas: 0", "replicas: 1", 1))
@@ -201,7 +201,7 @@ func TestWhatIsDeletedBeforeItIsHealthyIsGone(t *testing.T) {
 	})
 }
 
-func TestDriftIsNotLookedForOrIgnored(t *testing.T) {
+func TestDriftDetectionOffAndIgnoredFields(t *testing.T) {
 	n := newTeam(t, "lenient")
 	app := n.applied("web", n.drifting("{mode: Off}", plain("one")))
 	n.edit(n.configMapOf("shop", "one"), `{"data":{"a":"theirs"}}`)
@@ -228,8 +228,8 @@ func TestDriftIsNotLookedForOrIgnored(t *testing.T) {
 	}
 }
 
-// TestAFightIsNoticed changes an object back each time that it was put back.
-func TestAFightIsNoticed(t *testing.T) {
+// TestRepeatedDriftCorrectionsAreReported changes an object back each time that it was put back.
+func TestRepeatedDriftCorrectionsAreReported(t *testing.T) {
 	n := newTeam(t, "fighting")
 	app := n.applied("web", n.drifting("{mode: Correct}", plain("one")))
 	config, fights := n.configMapOf("shop", "one"), 0

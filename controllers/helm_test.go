@@ -215,7 +215,7 @@ func TestAnUpgradeThatDoesNotBecomeHealthy(t *testing.T) {
 	n.greets("fixed")
 }
 
-func TestWhatPeopleDoWithHelmIsNoticed(t *testing.T) {
+func TestHelmCommandsOfPeopleAreNoticed(t *testing.T) {
 	n := newTeam(t, "byhand")
 	app := n.app("shop", "web")
 	for _, greeting := range []string{"one", "two"} {

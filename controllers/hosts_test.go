@@ -151,8 +151,8 @@ func TestARotatedSecretIsTakenUpAtOnce(t *testing.T) {
 	n.ready(n.repository())
 }
 
-// TestAFailedFetchLeavesWhatRunsReady takes the source of a Git app and of a chart away, and brings it back.
-func TestAFailedFetchLeavesWhatRunsReady(t *testing.T) {
+// TestAFailedFetchKeepsADeliveredAppReady takes the source of a Git app and of a chart away, and brings it back.
+func TestAFailedFetchKeepsADeliveredAppReady(t *testing.T) {
 	n := newTeam(t, "outage")
 	source := n.gitApp(map[string]string{"apps/web/config.yaml": configNamed("web", "hello")}, "path: apps/web")
 	app := n.app("shop", "web")
@@ -190,9 +190,9 @@ func TestAFailedFetchLeavesWhatRunsReady(t *testing.T) {
 	}
 }
 
-// TestWhatWasNeverDeliveredIsNotReady although its source is what fails, and the message asks for no credentials where the
+// TestAnAppThatWasNeverDeliveredIsNotReady although its source is what fails, and the message asks for no credentials where the
 // repository may just not exist.
-func TestWhatWasNeverDeliveredIsNotReady(t *testing.T) {
+func TestAnAppThatWasNeverDeliveredIsNotReady(t *testing.T) {
 	n := newTeam(t, "nosource")
 	files := shopFiles("shop")
 	files["projects/shop/apps/web/app.yaml"] = fmt.Sprintf(gitAppFile, "web", "1h", "{url: '"+n.repo.URL[:strings.LastIndex(n.repo.URL, "/")]+"/nowhere.git'}")

@@ -116,8 +116,8 @@ func TestObjectsPastGitAreBounded(t *testing.T) {
 	n.passes(func() error { return bot.Create(t.Context(), n.object(n.namespace(), role(200_000)), client.DryRunAll) })
 }
 
-// TestWhatIsTooLargeAlreadyMayShrink changes an object of before the policy.
-func TestWhatIsTooLargeAlreadyMayShrink(t *testing.T) {
+// TestATooLargeObjectMayShrink changes an object of before the policy.
+func TestATooLargeObjectMayShrink(t *testing.T) {
 	n, bot := limited(t, "shrinking")
 	n.create(n.object(n.namespace(), configOfSize("big", 300_000)))
 	change := func(size int) func() error {
@@ -254,8 +254,8 @@ func TestPriorityClassesAreThoseOfTheTenant(t *testing.T) {
 	n.passes(run(bot, "Pod", "''"))
 }
 
-// TestATenantLeavesAloneWhatThePlatformMade has an app's account, and a person that an app let in, take away what bounds them.
-func TestATenantLeavesAloneWhatThePlatformMade(t *testing.T) {
+// TestATenantCannotChangeObjectsOfThePlatform has an app's account, and a person that an app let in, take away what bounds them.
+func TestATenantCannotChangeObjectsOfThePlatform(t *testing.T) {
 	n, bot := limited(t, "tethered")
 	n.administered()
 	jane := n.as("jane-of-tethered")

@@ -24,8 +24,8 @@ var revealing = map[string]string{
 	"index": "%[1]s.metadata.managedFields[%[1]s.data.word] == ''",
 }
 
-// TestNoExpressionRevealsWhatItReads has expressions fail over values that whoever reads an App's status may not see.
-func TestNoExpressionRevealsWhatItReads(t *testing.T) {
+// TestNoExpressionRevealsItsInput has expressions fail over values that whoever reads an App's status may not see.
+func TestNoExpressionRevealsItsInput(t *testing.T) {
 	n := newTeam(t, "confidant")
 	n.push(shopFiles("shop", "web"))
 	web := n.app("shop", "web")

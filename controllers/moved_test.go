@@ -77,8 +77,8 @@ func (n *team) startsEmpty(name string, is bool) string {
 	return message
 }
 
-// TestARenamedAppSaysThatItStartsEmpty renames an app twice: without a word, and with one.
-func TestARenamedAppSaysThatItStartsEmpty(t *testing.T) {
+// TestARenamedAppReportsThatItStartsEmpty renames an app twice: without a word, and with one.
+func TestARenamedAppReportsThatItStartsEmpty(t *testing.T) {
 	n := newTeam(t, "renames")
 	for _, c := range []string{"old-data", "new-data"} {
 		n.bind(c)
@@ -122,8 +122,8 @@ func TestARenamedAppSaysThatItStartsEmpty(t *testing.T) {
 	}
 }
 
-// TestAnAppGoesOnWithTheClaimsOfAnother renames an app in one commit that says so.
-func TestAnAppGoesOnWithTheClaimsOfAnother(t *testing.T) {
+// TestAnAppTakesOverTheClaimsOfAnother renames an app in one commit that says so.
+func TestAnAppTakesOverTheClaimsOfAnother(t *testing.T) {
 	n := newTeam(t, "goeson")
 	n.bind("old-data")
 	n.push(n.volumeApp("old", sized, ""))
@@ -178,8 +178,8 @@ func TestAnAppMountsAClaimThatExists(t *testing.T) {
 	}
 }
 
-// TestAnAppThatMovedToAnotherProjectSaysWhereItsDataIs moves an app with a volume.
-func TestAnAppThatMovedToAnotherProjectSaysWhereItsDataIs(t *testing.T) {
+// TestAnAppThatMovedToAnotherProjectReportsWhereItsDataIs moves an app with a volume.
+func TestAnAppThatMovedToAnotherProjectReportsWhereItsDataIs(t *testing.T) {
 	n := newTeam(t, "moves")
 	n.bind("web-data")
 	files := n.volumeApp("web", sized, "")

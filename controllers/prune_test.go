@@ -83,7 +83,7 @@ func (n *team) there(objects ...client.Object) {
 	}
 }
 
-func TestWhatHoldsDataWaitsForConfirmation(t *testing.T) {
+func TestObjectsWithDataWaitForConfirmation(t *testing.T) {
 	n := newTeam(t, "confirming")
 	n.volume()
 	held, stays := n.configMapOf("shop", "held"), n.configMapOf("shop", "stays")
@@ -165,7 +165,7 @@ func TestAnAnnotationOfTheLiveObjectProtectsIt(t *testing.T) {
 	n.there(n.configMapOf("shop", "one"), n.configMapOf("shop", "two"), secret)
 }
 
-func TestARemovedAppLeavesWhatHoldsData(t *testing.T) {
+func TestARemovedAppKeepsObjectsWithData(t *testing.T) {
 	for name, c := range map[string]struct{ confirmed, policy string }{
 		"leavesdata": {}, "retainsdata": {confirmed: "all"}, "takesdata": {"all", "Delete"}, "keepsdata": {"", "Delete"},
 	} {

@@ -56,8 +56,8 @@ func crd(name string) *unstructured.Unstructured {
 	return d
 }
 
-// TestADeletionPastGitNamesWhatItDeletes has an administrator delete what holds other people's data, one by one and all at once.
-func TestADeletionPastGitNamesWhatItDeletes(t *testing.T) {
+// TestADeletionPastGitNamesTheDeletedObjects has an administrator delete what holds other people's data, one by one and all at once.
+func TestADeletionPastGitNamesTheDeletedObjects(t *testing.T) {
 	n := newTeam(t, "guardian")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
@@ -131,8 +131,8 @@ func TestADeletionOnPurposePasses(t *testing.T) {
 	n.gone(owner, namespace("kubeop-deliberate-shop"), namespace("kubeop-deliberate"))
 }
 
-// TestANamespaceGoesWhenItsVolumesAreSafe, or when somebody says that it goes with its data.
-func TestANamespaceGoesWhenItsVolumesAreSafe(t *testing.T) {
+// TestANamespaceIsDeletedWhenItsVolumesAreSafe, or when somebody says that it goes with its data.
+func TestANamespaceIsDeletedWhenItsVolumesAreSafe(t *testing.T) {
 	n := newTeam(t, "volumes")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
@@ -164,8 +164,8 @@ func TestANamespaceGoesWhenItsVolumesAreSafe(t *testing.T) {
 	patch(n.admin, v1alpha1.AllowDeletionAnnotation, "")
 }
 
-// TestOnlyTheOperatorSaysWhatIsSafe tries to write the marks that other rules rely on.
-func TestOnlyTheOperatorSaysWhatIsSafe(t *testing.T) {
+// TestOnlyTheOperatorMarksVolumesAsSafe tries to write the marks that other rules rely on.
+func TestOnlyTheOperatorMarksVolumesAsSafe(t *testing.T) {
 	n := newTeam(t, "forger")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))

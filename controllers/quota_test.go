@@ -122,8 +122,8 @@ func asksAbout(policy *admissionregistrationv1.ValidatingAdmissionPolicy, kind s
 	})
 }
 
-// TestQuotasEndWhatATenantFillsTheStoreWith has an app's account and an owner make objects until the quota refuses.
-func TestQuotasEndWhatATenantFillsTheStoreWith(t *testing.T) {
+// TestQuotasBoundATenantsPartOfTheStore has an app's account and an owner make objects until the quota refuses.
+func TestQuotasBoundATenantsPartOfTheStore(t *testing.T) {
 	n := newTeam(t, "filling")
 	tenant := &v1alpha1.Tenant{}
 	n.eventually(func() error {

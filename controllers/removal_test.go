@@ -91,8 +91,8 @@ func TestATenantOfTheSameNameInheritsNothing(t *testing.T) {
 	n.ready(second)
 }
 
-// TestWhatHoldsARemovalIsNamed deletes a project in which an object has a finalizer that nobody serves.
-func TestWhatHoldsARemovalIsNamed(t *testing.T) {
+// TestAFinalizerThatHoldsARemovalIsNamed deletes a project in which an object has a finalizer that nobody serves.
+func TestAFinalizerThatHoldsARemovalIsNamed(t *testing.T) {
 	n := newTeam(t, "stuck")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))

@@ -18,7 +18,7 @@ func large(name string, size int) string {
 }
 
 // The tenant's apps may deliver 64Ki.
-func TestAnAppBeyondWhatItsTenantMayDeliverIsRefusedByItself(t *testing.T) {
+func TestAnAppBeyondItsTenantsBudgetIsRefusedAlone(t *testing.T) {
 	n := newTeam(t, "rendering")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.RenderedBytes = ptr.To(resource.MustParse("64Ki")) })
 	files := shopFiles("shop", "web")
@@ -68,7 +68,7 @@ func TestAnAppBeyondWhatItsTenantMayDeliverIsRefusedByItself(t *testing.T) {
 }
 
 // Of a release five records count, and a chart that was refused is tried again when more is allowed.
-func TestAReleaseBeyondWhatItsTenantMayDeliverIsNotRecorded(t *testing.T) {
+func TestAReleaseBeyondItsTenantsBudgetIsNotRecorded(t *testing.T) {
 	n := newTeam(t, "rendering2")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.RenderedBytes = ptr.To(resource.MustParse("64Ki")) })
 	files := shopFiles("shop")

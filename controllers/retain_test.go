@@ -323,9 +323,9 @@ func (n *team) deleteTenant() v1alpha1.TenantSpec {
 	return tenant.Spec
 }
 
-// TestWhatLostItsStatusIsAdoptedAsItIs takes Tenant, Project and App away without their finalizers, as a restored backup or
+// TestObjectsWithoutStatusAreAdoptedUnchanged takes Tenant, Project and App away without their finalizers, as a restored backup or
 // definitions that were deleted do, and makes them again.
-func TestWhatLostItsStatusIsAdoptedAsItIs(t *testing.T) {
+func TestObjectsWithoutStatusAreAdoptedUnchanged(t *testing.T) {
 	n := newTeam(t, "restored")
 	n.applied("web", n.push(n.data()))
 	n.administered()

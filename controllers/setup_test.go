@@ -15,9 +15,9 @@ import (
 var runs = regexp.MustCompile(`\b(mgr|manager|m)\.Add\(|\.AddReadyzCheck\(|\.AddHealthzCheck\(|\.AddMetricsServerExtraHandler\(|` +
 	`\.NewControllerManagedBy\(|\bcontroller\.New(Typed|Unmanaged)?\(|\bmetrics\.Registry\b|ctrlmetrics\.Registry\b|\bpromauto\.`)
 
-// TestWhatRunsIsAddedByTheListAlone reads the source: whatever is added to the manager is added by a part of the list, and each
+// TestEverythingThatRunsIsAddedByTheList reads the source: whatever is added to the manager is added by a part of the list, and each
 // controller is made by the package of its kind, which the list calls.
-func TestWhatRunsIsAddedByTheListAlone(t *testing.T) {
+func TestEverythingThatRunsIsAddedByTheList(t *testing.T) {
 	got := map[string]int{}
 	root := os.DirFS("..")
 	for _, dir := range []string{"api", "cmd", "controllers", "delivery", "gitops", "internal"} {

@@ -31,7 +31,7 @@ func (n *team) mayHave(project string, least, most int64) *corev1.ResourceQuota 
 }
 
 // The bound is 3Mi: 96 ConfigMaps. 70 in one project leave few to the other, whose app is told.
-func TestProjectsShareWhatTheirTenantMayTakeOfTheStore(t *testing.T) {
+func TestProjectsShareTheirTenantsPartOfTheStore(t *testing.T) {
 	n := newTeam(t, "storing")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.StoreBytes = ptr.To(resource.MustParse("3Mi")) })
 	files := shopFiles("shop")

@@ -89,8 +89,8 @@ func pvOf(namespace, claim string) corev1.PersistentVolumeSpec {
 	return spec
 }
 
-// TestTheOperatorChangesNothingOfAVolumeButThatItStays tries with the operator's account what a stolen token of it could be for.
-func TestTheOperatorChangesNothingOfAVolumeButThatItStays(t *testing.T) {
+// TestTheOperatorChangesOnlyTheReclaimPolicyOfAVolume tries with the operator's account what a stolen token of it could be for.
+func TestTheOperatorChangesOnlyTheReclaimPolicyOfAVolume(t *testing.T) {
 	n := newTeam(t, "volumerules")
 	operator := n.as(operatorAccount)
 	for name, c := range map[string]struct {

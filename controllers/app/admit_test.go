@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-func TestOnlyAChangeOfTheSourceHelpsWhatIsRefused(t *testing.T) {
+func TestARefusalIsStalledUntilTheSourceChanges(t *testing.T) {
 	unknown, forbidden := &policy.Violation{Object: "Bucket/a", Rule: policy.UnknownKind}, &policy.Violation{Object: "Node/a", Rule: policy.ClusterScoped}
 	for name, c := range map[string]struct {
 		err  error
@@ -59,7 +59,7 @@ func TestTheSizeOfAllAppsIsTheTenants(t *testing.T) {
 	}
 }
 
-func TestClaimsInTheWayOfAReleaseSayWhatToDo(t *testing.T) {
+func TestClaimsInTheWayOfAReleaseReportAWayOut(t *testing.T) {
 	err := releaseError(fmt.Errorf("upgrading: %w", &fault.ClaimsInTheWay{}))
 	if !errors.As(err, new(*fault.ClaimsInTheWay)) || step.Waits(err) {
 		t.Errorf("got %v", err)

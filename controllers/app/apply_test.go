@@ -53,7 +53,7 @@ func holding(entries ...v1alpha1.InventoryEntry) *v1alpha1.App {
 	return webApp(func(app *v1alpha1.App) { app.Status.Inventory.Entries = entries })
 }
 
-func TestWhatLeftTheSourceIsDeletedOnlyWhenTheRestIsThere(t *testing.T) {
+func TestPruningFollowsASuccessfulApply(t *testing.T) {
 	full := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "new", errors.New("exceeded quota: kubeop"))
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "new", nil)
 	keeps := holding(entry("ConfigMap", "old"))
@@ -127,7 +127,7 @@ func TestAClaimThatLeftTheSourceIsHeldForAPerson(t *testing.T) {
 	}
 }
 
-func TestWhatLeavesForAnotherAppIsCeded(t *testing.T) {
+func TestAnObjectThatAnotherAppDeclaresIsCeded(t *testing.T) {
 	other := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "api", UID: "api", Generation: 1}}
 	b := newBench(t, holding(entry("ConfigMap", "old")), patched(nil), labelled(configMap("old"), "web"), other)
 	b.deliver("new")
@@ -139,7 +139,7 @@ func TestWhatLeavesForAnotherAppIsCeded(t *testing.T) {
 	}
 }
 
-func TestWhatIsBeingDeletedIsAwaitedAndStaysRecorded(t *testing.T) {
+func TestADeletionInProgressIsAwaitedAndStaysRecorded(t *testing.T) {
 	b := newBench(t, holding(entry("ConfigMap", "old")), patched(nil), labelled(configMap("old"), "web", func(o *corev1.ConfigMap) { o.Finalizers = []string{"example.com/x"} }))
 	b.deliver("new")
 	want := "waits Progressing: waits for ConfigMap/old, which the finalizer example.com/x holds to be gone, after 1s"

@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release"
 )
 
-func TestWhatBecomesOfADeletedObject(t *testing.T) {
+func TestHealthOfADeletedObject(t *testing.T) {
 	mode := func(helm bool, m v1alpha1.DriftMode) *v1alpha1.AppSpec {
 		spec := &v1alpha1.AppSpec{}
 		spec.Drift.Mode = m

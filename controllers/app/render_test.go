@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/render"
 )
 
-func TestWhatAFailedBuildIsCalled(t *testing.T) {
+func TestTheReasonOfAFailedBuild(t *testing.T) {
 	about := func(err error) error { return fmt.Errorf("a.yaml: %w", err) }
 	tests := map[string]struct {
 		err  error

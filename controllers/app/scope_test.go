@@ -69,7 +69,7 @@ func TestUnhealthyFrom(t *testing.T) {
 	}
 }
 
-func TestWhatAReleaseOutcomeIsCalled(t *testing.T) {
+func TestTheReasonOfAReleaseOutcome(t *testing.T) {
 	broken := errors.New("Deployment/web: no")
 	cases := map[string]struct {
 		outcome release.Outcome
@@ -91,7 +91,7 @@ func TestWhatAReleaseOutcomeIsCalled(t *testing.T) {
 	}
 }
 
-func TestHeldSaysWhatWasDone(t *testing.T) {
+func TestHeldReportsTheRemediation(t *testing.T) {
 	rolledBack := &release.Remediation{Kind: v1alpha1.RemediationRollback, To: 3}
 	outcome := release.Outcome{Retry: release.Retry{Held: true, Attempts: 2}, Failed: errors.New("Deployment/web: no"), Remediation: rolledBack}
 	const want = "failed 2 times and was rolled back to revision 3; held until chart or values change, or the annotation reconcile.fluxcd.io/forceAt requests another try: Deployment/web: no"
@@ -120,8 +120,8 @@ func TestAFixHasItsOwnTime(t *testing.T) {
 	}
 }
 
-// TestWhatAQuietPassFoundIsKept holds the objects of a revision until the status has them.
-func TestWhatAQuietPassFoundIsKept(t *testing.T) {
+// TestFindingsOfAPassWithoutStatusAreKept holds the objects of a revision until the status has them.
+func TestFindingsOfAPassWithoutStatusAreKept(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "web", Name: "web"}, Spec: v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}}
 	app.Status.Release = &v1alpha1.ReleaseStatus{Name: "web", Deployed: 1}
 	entries := []v1alpha1.InventoryEntry{{ID: "ns_a__ConfigMap", Digest: "2"}}
@@ -139,9 +139,9 @@ func TestWhatAQuietPassFoundIsKept(t *testing.T) {
 	}
 }
 
-// TestWhatWasWrittenIsKnownThoughAnotherFailed: the next pass writes only the rest, and takes what a watch that lags shows of the others for no drift
+// TestWrittenVersionsAreKnownAfterAPartialFailure: the next pass writes only the rest, and takes what a watch that lags shows of the others for no drift
 // and no health.
-func TestWhatWasWrittenIsKnownThoughAnotherFailed(t *testing.T) {
+func TestWrittenVersionsAreKnownAfterAPartialFailure(t *testing.T) {
 	failing, version := "broken", "5"
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: "api", UID: "1", Generation: 1}}
 	r := newReconciler(t, app)

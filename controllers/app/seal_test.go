@@ -15,8 +15,8 @@ import (
 // sealing stands for a key.
 func sealing(digest string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte("key"+digest))) }
 
-// TestAReleaseThatWasToldPlainlyIsKnown: what an earlier version recorded of a release is still its record, and is told sealed from now on.
-func TestAReleaseThatWasToldPlainlyIsKnown(t *testing.T) {
+// TestAReleaseWithAnUnsealedDigestIsRecognized: what an earlier version recorded of a release is still its record, and is told sealed from now on.
+func TestAReleaseWithAnUnsealedDigestIsRecognized(t *testing.T) {
 	const content, values = "c0ffee", "sha256:beef"
 	seal := digest.Seal(sealing)
 	app := &v1alpha1.App{Spec: v1alpha1.AppSpec{Type: v1alpha1.AppHelm, Helm: &v1alpha1.HelmSource{ReleaseName: "web"}}}

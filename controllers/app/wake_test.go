@@ -14,9 +14,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestAProjectWithoutANamespaceAsksForNoApps: there is one such event for each project of a first sync, and a list without
+// TestAProjectWithoutANamespaceWakesNoApps: there is one such event for each project of a first sync, and a list without
 // a namespace is a list of the apps of all.
-func TestAProjectWithoutANamespaceAsksForNoApps(t *testing.T) {
+func TestAProjectWithoutANamespaceWakesNoApps(t *testing.T) {
 	lists := 0
 	web := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-alpha-shop", Name: "web"}}
 	w := &wakes{cluster: Cluster{Client: fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(web).WithInterceptorFuncs(interceptor.Funcs{

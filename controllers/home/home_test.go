@@ -142,7 +142,7 @@ func retained(ns *corev1.Namespace) {
 	ns.Annotations[v1alpha1.RetainedBecauseAnnotation] = "it holds data"
 }
 
-func TestAHomeIsMadeWhereNobodyElseHasTheNamespace(t *testing.T) {
+func TestAHomeIsMadeOnlyInAnUnownedNamespace(t *testing.T) {
 	for name, c := range map[string]struct {
 		there  *corev1.Namespace
 		want   string

@@ -201,7 +201,7 @@ func TestWithoutADeployerNothingIsDeletedOneByOne(t *testing.T) {
 	}
 }
 
-func TestWhatWouldHoldTheNamespaceIsWaitedFor(t *testing.T) {
+func TestObjectsThatHoldTheNamespaceAreWaitedFor(t *testing.T) {
 	held := func() *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: "held", Finalizers: []string{"example.com/x"}}}
 	}

@@ -157,7 +157,7 @@ func namespaceOf(uid string) *corev1.Namespace {
 	}}
 }
 
-func TestTheNamespaceGoesLastAndIsForgottenThen(t *testing.T) {
+func TestTheNamespaceIsDeletedLastAndThenForgotten(t *testing.T) {
 	tenant := allowing(priorities)
 	b := newBench(t, tenant, namespaceOf("uid-1"))
 	s := b.with(shop(deletedProject), tenant)

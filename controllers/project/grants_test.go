@@ -210,7 +210,7 @@ func TestGrantMakesTheDeployerAndBindsTheOwners(t *testing.T) {
 	}
 }
 
-func TestGrantReportsWhatCannotBeGranted(t *testing.T) {
+func TestGrantReportsRulesThatCannotBeGranted(t *testing.T) {
 	b := newBench(t)
 	if got := steptest.Outcome(t, b.grant(t.Context(), b.with(shop(), allowing(unserved)))); !strings.HasPrefix(got, "waits DependencyNotReady: ") {
 		t.Errorf("a kind that is not served: %q", got)

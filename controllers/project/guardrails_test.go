@@ -27,7 +27,7 @@ func reaching(ranges ...string) *v1alpha1.Tenant {
 	return acme(func(t *v1alpha1.Tenant) { t.Spec.Egress = ranges })
 }
 
-func TestEgressLeavesOutWhatIsTheClustersOwn(t *testing.T) {
+func TestEgressLeavesOutTheClustersOwnNetworks(t *testing.T) {
 	node := netip.MustParsePrefix("10.0.1.5/32")
 	for name, c := range map[string]struct {
 		egress []string
@@ -158,7 +158,7 @@ func TestTheNamespaceIsHeldToTheTenantsPodSecurity(t *testing.T) {
 	}
 }
 
-func TestTheSummaryNamesWhatIsClosedAndLowered(t *testing.T) {
+func TestTheSummaryNamesClosedAndLoweredGuardrails(t *testing.T) {
 	b := newBench(t)
 	s := b.with(shop(), acme())
 	for _, c := range []struct {

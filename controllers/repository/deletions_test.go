@@ -179,7 +179,7 @@ func app(namespace, name string) *v1alpha1.App {
 	return &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-func TestOnlyWhatTheRepositoryDeclaredIsLostWhenItLeavesTheTree(t *testing.T) {
+func TestOnlyObjectsOfTheRepositoryAreLostWhenTheyLeaveTheTree(t *testing.T) {
 	web := func(change ...func(*v1alpha1.App)) *v1alpha1.App {
 		return fromAcme(app("kubeop-acme-shop", "web"), change...)
 	}
@@ -239,7 +239,7 @@ func TestOnlyWhatTheRepositoryDeclaredIsLostWhenItLeavesTheTree(t *testing.T) {
 	}
 }
 
-func TestATreeThatSharesNothingWithWhatIsThereIsForeign(t *testing.T) {
+func TestATreeWithoutAnyExistingObjectIsForeign(t *testing.T) {
 	for name, c := range map[string]struct {
 		there   []string
 		moved   bool
@@ -271,7 +271,7 @@ func TestATreeThatSharesNothingWithWhatIsThereIsForeign(t *testing.T) {
 	}
 }
 
-func TestDeclaredByListsWhatCameFromTheRepository(t *testing.T) {
+func TestDeclaredByListsTheObjectsOfTheRepository(t *testing.T) {
 	digest := func(o client.Object) {
 		o.SetAnnotations(map[string]string{v1alpha1.TreeAnnotation: "d-" + o.GetName()})
 	}
@@ -299,7 +299,7 @@ func TestDeclaredByListsWhatCameFromTheRepository(t *testing.T) {
 	}
 }
 
-func TestWhatHangsBelowALossIsCounted(t *testing.T) {
+func TestObjectsBelowALossAreCounted(t *testing.T) {
 	claim := func(namespace, name string, bound bool) *corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}}
 		if bound {
@@ -398,7 +398,7 @@ func TestTheSameQuestionIsCountedOnceInAWhile(t *testing.T) {
 	}
 }
 
-func TestTheConfirmedClaimsAreWrittenOnWhatIsDeleted(t *testing.T) {
+func TestTheConfirmedClaimsAreWrittenOnDeletedObjects(t *testing.T) {
 	for name, c := range map[string]struct {
 		claims []plan.Claim
 		want   string

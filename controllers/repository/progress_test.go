@@ -32,7 +32,7 @@ func paths(refs []identity.Ref) []string {
 	return all
 }
 
-func TestWhatIsPendingIsInTheOrderOfGit(t *testing.T) {
+func TestPendingObjectsAreInTheOrderOfGit(t *testing.T) {
 	p := newProgress()
 	for _, path := range []string{"b/x/y", "a/b", "a", "a/b/c", "a/a/z", "a/b"} {
 		p.look(ref(path))
@@ -52,7 +52,7 @@ func TestWhatIsPendingIsInTheOrderOfGit(t *testing.T) {
 	}
 }
 
-func TestALookForgetsWhatWasWrongWithAnObject(t *testing.T) {
+func TestApplyingAnObjectForgetsItsProblem(t *testing.T) {
 	p, now := newProgress(), time.Unix(1, 0)
 	p.tree = declaring(t, "shop/web")
 	web := ref("acme/shop/web")
@@ -99,7 +99,7 @@ func TestLimitsHoldBackByTenant(t *testing.T) {
 	}
 }
 
-func TestWhatOthersChangedIsLookedAtInTheNextPass(t *testing.T) {
+func TestObjectsThatOthersChangedAreAppliedInTheNextPass(t *testing.T) {
 	var r records
 	web, api := ref("acme/shop/web"), ref("acme/shop/api")
 	r.touch("acme", web)
@@ -180,7 +180,7 @@ func TestAnObjectOverALimitIsAProblemUntilThereIsRoom(t *testing.T) {
 	}
 }
 
-func TestWhatWasAppliedCountsForAMinuteWithoutTheCache(t *testing.T) {
+func TestAppliedObjectsCountForAMinuteWithoutTheCache(t *testing.T) {
 	for age, want := range map[time.Duration]int64{0: 1, unseenFor: 1, unseenFor + time.Second: 0} {
 		k := newCluster(t)
 		s := k.scope(declaring(t, "shop"))
@@ -242,7 +242,7 @@ func TestAFailureIsReportedBesideAWait(t *testing.T) {
 	}
 }
 
-func TestAnObjectHoldsWhatIsWantedOfIt(t *testing.T) {
+func TestAnObjectHasTheWantedFields(t *testing.T) {
 	type m = map[string]any
 	type l = []any
 	for name, c := range map[string]struct {
@@ -270,7 +270,7 @@ func TestAnObjectHoldsWhatIsWantedOfIt(t *testing.T) {
 	}
 }
 
-func TestARevisionStaysWhileTheFolderIsTheSame(t *testing.T) {
+func TestARevisionIsKeptWhileTheFolderIsUnchanged(t *testing.T) {
 	annotated := func(revision, tree string) *v1alpha1.App {
 		a := app("kubeop-acme-shop", "web")
 		a.Annotations = map[string]string{v1alpha1.RevisionAnnotation: revision, v1alpha1.TreeAnnotation: tree}
@@ -325,7 +325,7 @@ func TestALiveObjectIsAsDeclaredOnlyWhereKubeopAppliedIt(t *testing.T) {
 	}
 }
 
-func TestAnObjectIsNotAppliedWhileItsHomeGoes(t *testing.T) {
+func TestAnObjectIsNotAppliedWhileItsNamespaceIsDeleted(t *testing.T) {
 	leaving := func(o client.Object) client.Object {
 		o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 		o.SetFinalizers([]string{v1alpha1.Finalizer})

@@ -70,8 +70,8 @@ func (b *bench) told() string {
 	}
 }
 
-// TestTheCauseIsAskedOnce: each look at an object that is being removed would be a request.
-func TestTheCauseIsAskedOnce(t *testing.T) {
+// TestTheCauseIsReadOnce: each look at an object that is being removed would be a request.
+func TestTheCauseIsReadOnce(t *testing.T) {
 	b := newBench(t, web(func(a *v1alpha1.App) {
 		a.UID, a.DeletionTimestamp, a.Finalizers = "1", &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}
 	}))

@@ -19,7 +19,7 @@ type discreetFacts struct{ noted }
 
 func (*discreetFacts) Mask(text string) string { return strings.ReplaceAll(text, "hunter22", "***") }
 
-func TestWhatAScopeMasksIsInNoStatusOrEvent(t *testing.T) {
+func TestMaskedValuesAreInNoStatusOrEvent(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New("hunter22"))
 	tests := map[string]struct {
 		err    error

@@ -75,7 +75,7 @@ type eager struct{ facts }
 
 func (*eager) Again() time.Duration { return 7 * time.Second }
 
-func TestAStoppedObjectIsReconciledAsSoonAsTheScopeSays(t *testing.T) {
+func TestAStoppedObjectIsReconciledWhenTheScopeIsDue(t *testing.T) {
 	for name, outcome := range map[string]error{"well": nil, "stopped": Stop("Wrong", errors.New("no"))} {
 		b := newBench(t, web())
 		f := &eager{facts{app: b.app}}

@@ -335,9 +335,9 @@ func TestAStopOfTheOperatorIsNoFailureOfTheObject(t *testing.T) {
 	}
 }
 
-// TestWhatTheFenceRefusesIsNoFailureOfTheObject has a step be refused, and then the status: neither is told, and both are tried
+// TestAWriteRefusedByTheFenceIsNoFailureOfTheObject has a step be refused, and then the status: neither is told, and both are tried
 // again soon, without the queue's backoff.
-func TestWhatTheFenceRefusesIsNoFailureOfTheObject(t *testing.T) {
+func TestAWriteRefusedByTheFenceIsNoFailureOfTheObject(t *testing.T) {
 	fenced := fmt.Errorf("ConfigMap/web: %w", &url.Error{Op: "Patch", URL: "https://api", Err: fence.ErrFenced})
 	want := ctrl.Result{RequeueAfter: fencedPause}
 	for name, outcome := range map[string]error{"a failure": fenced, "with a reason": Fail("Away", fenced)} {

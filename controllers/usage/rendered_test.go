@@ -66,7 +66,7 @@ func TestAdmitRefusesTheAppThatIsOverTheSum(t *testing.T) {
 	}
 }
 
-func TestWhatIsAdmittedCountsUntilTheStatusRecordsLess(t *testing.T) {
+func TestAnAdmittedSizeCountsUntilTheStatusRecordsLess(t *testing.T) {
 	r, _ := rendering()
 	sums := func(want int64) {
 		t.Helper()

@@ -140,7 +140,7 @@ func TestVolumesOfANamespaceThatMayBeDeletedAreRetained(t *testing.T) {
 	}
 }
 
-func TestOnlyANamespaceOfATenantWhoseOwnNameIsAnnotatedIsLookedAt(t *testing.T) {
+func TestOnlyATenantsNamespaceAnnotatedWithItsNameIsReconciled(t *testing.T) {
 	const marked = "1 volume: pv-1"
 	foreign := allowed()
 	foreign.Labels = nil
@@ -263,7 +263,7 @@ func TestTheAnnotationNamesTwentyVolumes(t *testing.T) {
 	}
 }
 
-func TestOnlyNamespacesWhoseMarksChangeWakeTheController(t *testing.T) {
+func TestOnlyChangedMarksOfNamespacesWakeTheController(t *testing.T) {
 	marked := shop(map[string]string{v1alpha1.VolumesRetainedAnnotation: "0 volumes"})
 	for name, c := range map[string]struct {
 		was, is *corev1.Namespace

@@ -124,7 +124,7 @@ func (b *bench) must(writes int64, objects ...*unstructured.Unstructured) {
 	}
 }
 
-func TestOnlyWhatChangedIsWritten(t *testing.T) {
+func TestOnlyChangedObjectsAreWritten(t *testing.T) {
 	b := newBench(t)
 	b.must(2, b.config("one", "a"), b.config("two", "a"))
 	b.must(0, b.config("one", "a"), b.config("two", "a"))
@@ -154,7 +154,7 @@ func TestAHandOnOurFieldsIsUndone(t *testing.T) {
 	b.must(1, b.config("one", "a"))
 }
 
-func TestWhatPeopleAddIsTakenBack(t *testing.T) {
+func TestFieldsThatPeopleAddAreRemoved(t *testing.T) {
 	cases := map[string]struct {
 		manager string
 		patch   string
@@ -185,7 +185,7 @@ func TestWhatPeopleAddIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotOursIsNotTaken(t *testing.T) {
+func TestForeignObjectsAreNotAdopted(t *testing.T) {
 	b := newBench(t)
 	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "one"}, Data: map[string]string{"key": "theirs"}}
 	if err := b.Create(t.Context(), theirs); err != nil {
@@ -307,8 +307,8 @@ func TestLedgerForgetsNothing(t *testing.T) {
 	}
 }
 
-// TestLedgerWithdrawsWhatNobodyRecorded: only what the watch shows costs a request, and only what is the owner's goes.
-func TestLedgerWithdrawsWhatNobodyRecorded(t *testing.T) {
+// TestLedgerWithdrawsUnrecordedObjects: only what the watch shows costs a request, and only what is the owner's goes.
+func TestLedgerWithdrawsUnrecordedObjects(t *testing.T) {
 	b := newBench(t)
 	b.must(2, b.config("one", "a"), b.config("strangers", "a"))
 	strangers := b.read("strangers")
@@ -333,7 +333,7 @@ func TestLedgerWithdrawsWhatNobodyRecorded(t *testing.T) {
 
 // A watch that lags shows an object as it was before the last write, or not at all. Nothing is written again for that, unless
 // the manifest is another one, or the watch shows something newer.
-func TestWhatTheWatchHasNotSeenIsNotWrittenAgain(t *testing.T) {
+func TestAnObjectThatTheWatchHasNotSeenIsNotWrittenAgain(t *testing.T) {
 	b := newBench(t)
 	behind := true
 	live := b.Live
@@ -379,7 +379,7 @@ func TestWhatTheWatchHasNotSeenIsNotWrittenAgain(t *testing.T) {
 }
 
 // What left a source may be what fills the quota, so that its refusal is told from others.
-func TestAFullQuotaIsToldFromOtherRefusals(t *testing.T) {
+func TestAFullQuotaIsDistinguishedFromOtherRefusals(t *testing.T) {
 	b := newBench(t)
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "small"},

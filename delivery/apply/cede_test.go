@@ -140,7 +140,7 @@ func TestReplicasEditedByHandStayWithAnAutoscaler(t *testing.T) {
 	b.must(0, b.deployment(3, "web:1"), b.autoscaler())
 }
 
-func TestWhatOthersInjectStays(t *testing.T) {
+func TestInjectedFieldsOfOthersAreKept(t *testing.T) {
 	b := newBench(t)
 	b.must(1, b.deployment(1, "web:1"))
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "web"}}

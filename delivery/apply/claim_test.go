@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
-func TestWhoseAnObjectIs(t *testing.T) {
+func TestTheOwnerOfAnObject(t *testing.T) {
 	yes := true
 	ours := map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "web"}
 	cases := map[string]struct {
@@ -65,8 +65,8 @@ func TestWhoseAnObjectIs(t *testing.T) {
 	}
 }
 
-// TestWhatIsClusterScopedIsNotTakenOver has an app meet what administrators made, and have it once they say so.
-func TestWhatIsClusterScopedIsNotTakenOver(t *testing.T) {
+// TestClusterScopedObjectsAreNotAdopted has an app meet what administrators made, and have it once they say so.
+func TestClusterScopedObjectsAreNotAdopted(t *testing.T) {
 	b := newBench(t)
 	theirs := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Description: "theirs"}
 	if err := b.Create(t.Context(), theirs, client.FieldOwner("kubectl-create")); err != nil {
@@ -103,9 +103,9 @@ func (b *bench) priority(description string) *unstructured.Unstructured {
 	return o
 }
 
-// TestWhatTookTheAppsPlaceInTheClusterIsNotOverwritten has administrators delete what an app made in the whole cluster and
+// TestAForeignClusterScopedObjectIsNotOverwritten has administrators delete what an app made in the whole cluster and
 // make their own of the same name, under drift Off; the app then changes its manifest.
-func TestWhatTookTheAppsPlaceInTheClusterIsNotOverwritten(t *testing.T) {
+func TestAForeignClusterScopedObjectIsNotOverwritten(t *testing.T) {
 	for name, watched := range map[string]bool{"of a kind that is watched": true, "of one that is not": false} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -205,8 +205,8 @@ func TestAWatchThatLagsBehindTakesNothingFromOthers(t *testing.T) {
 	}
 }
 
-// TestAnObjectInTheClusterCostsWhatOthersDo counts the requests besides the look, which the watch answers.
-func TestAnObjectInTheClusterCostsWhatOthersDo(t *testing.T) {
+// TestAClusterScopedObjectCostsNoMoreRequestsThanOthers counts the requests besides the look, which the watch answers.
+func TestAClusterScopedObjectCostsNoMoreRequestsThanOthers(t *testing.T) {
 	b := newBench(t)
 	var requests atomic.Int64
 	counted := b.counting(func(string) { requests.Add(1) })
@@ -255,7 +255,7 @@ func TestANewObjectCostsOneRequest(t *testing.T) {
 	}
 }
 
-func TestWhatWasAnnouncedAndWrittenIsTakenUp(t *testing.T) {
+func TestAnObjectWithoutARecordedDigestIsApplied(t *testing.T) {
 	b := newBench(t)
 	b.must(1, b.config("one", "a"))
 	b.recorded[0].Digest = "" // The process ended before it could record what it wrote.

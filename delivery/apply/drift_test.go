@@ -45,7 +45,7 @@ func (b *bench) get(o *unstructured.Unstructured, path ...string) any {
 	return value
 }
 
-func TestWhatOthersChangeIsLeft(t *testing.T) {
+func TestFieldsOfOthersAreNotCorrected(t *testing.T) {
 	b := newBench(t)
 	config, gone := b.config("one", "a"), b.config("gone", "a")
 	b.pass(Set{Leave: true}, config, gone)
@@ -77,7 +77,7 @@ func TestWhatOthersChangeIsLeft(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatWasPutBackIsToldOf(t *testing.T) {
+func TestOnlyCorrectedFieldsAreReported(t *testing.T) {
 	b := newBench(t)
 	secret := func(name string) *unstructured.Unstructured {
 		return b.object("v1", "Secret", name, map[string]any{"stringData": map[string]any{"key": "a"}})
@@ -188,8 +188,8 @@ func (b *bench) workload(images ...string) *unstructured.Unstructured {
 	}})
 }
 
-// TestWhatIsAddedByHandIsTold compares objects to which people added fields, which applying the manifest alone leaves.
-func TestWhatIsAddedByHandIsTold(t *testing.T) {
+// TestFieldsAddedByHandAreReported compares objects to which people added fields, which applying the manifest alone leaves.
+func TestFieldsAddedByHandAreReported(t *testing.T) {
 	deployment := func(b *bench) *unstructured.Unstructured { return b.workload("web:1") }
 	config := func(b *bench) *unstructured.Unstructured { return b.config("one", "a") }
 	secret := func(b *bench) *unstructured.Unstructured {
@@ -258,7 +258,7 @@ func TestReplicasOfAnAutoscalerAreNoDrift(t *testing.T) {
 	}
 }
 
-func TestAContainerAddedByHandIsTold(t *testing.T) {
+func TestAContainerAddedByHandIsReported(t *testing.T) {
 	b := newBench(t)
 	b.pass(Set{}, b.workload("web:1"))
 	b.by("kubectl-patch", `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"web:1"},{"name":"log","image":"log:theirs"}]}}}}`, b.workload("web:1"))

@@ -16,8 +16,8 @@ import (
 	rbac "k8s.io/client-go/applyconfigurations/rbac/v1"
 )
 
-// TestApplyConfigurationsAreWhatTheirJSONSays: digests of objects are of one and the same content, however it was read.
-func TestApplyConfigurationsAreWhatTheirJSONSays(t *testing.T) {
+// TestApplyConfigurationsEqualTheirJSON: digests of objects are of one and the same content, however it was read.
+func TestApplyConfigurationsEqualTheirJSON(t *testing.T) {
 	for name, o := range map[string]any{
 		"a quota": core.ResourceQuota("a", "b").WithLabels(map[string]string{"c": "d"}).WithSpec(core.ResourceQuotaSpec().
 			WithHard(corev1.ResourceList{"count/pods": *resource.NewQuantity(50, resource.DecimalSI), "limits.memory": resource.MustParse("1.5Gi")})),

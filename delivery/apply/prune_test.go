@@ -56,9 +56,9 @@ func TestADeleteThatIsRefusedIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestWhatIsTakenOverMeanwhileIsNotDeleted has another app take an object over after it was looked at, as a watch that lags
+// TestAnObjectThatAnotherAppAdoptedIsNotDeleted has another app take an object over after it was looked at, as a watch that lags
 // Behind would show it.
-func TestWhatIsTakenOverMeanwhileIsNotDeleted(t *testing.T) {
+func TestAnObjectThatAnotherAppAdoptedIsNotDeleted(t *testing.T) {
 	b := newBench(t)
 	for name, taken := range map[string]func(*corev1.ConfigMap){
 		"taken over": func(o *corev1.ConfigMap) { o.Labels[v1alpha1.AppLabel] = "api" },
@@ -96,7 +96,7 @@ func TestWhatIsTakenOverMeanwhileIsNotDeleted(t *testing.T) {
 	}
 }
 
-func TestWhatWasRecordedInAVersionThatIsGoneIsDeleted(t *testing.T) {
+func TestAnObjectRecordedInARemovedVersionIsDeleted(t *testing.T) {
 	b := newBench(t)
 	b.must(1, b.config("one", "a"))
 	b.recorded[0].Version = "v1beta1"
@@ -123,9 +123,9 @@ func newOutdated(now meta.RESTMapper) *outdated {
 	return &outdated{was, now}
 }
 
-// TestAVersionThatIsNoLongerServedSaysNothing asks in a version that the API server ceased to serve a moment ago, while a watch of
+// TestAnUnservedVersionIsNoDeletion asks in a version that the API server ceased to serve a moment ago, while a watch of
 // it shows the object still, and while there is none.
-func TestAVersionThatIsNoLongerServedSaysNothing(t *testing.T) {
+func TestAnUnservedVersionIsNoDeletion(t *testing.T) {
 	for name, watched := range map[string]bool{"asked for": false, "watched": true} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -172,8 +172,8 @@ func TestAPathThatStaysUnservedIsNoDeletion(t *testing.T) {
 	b.read("one")
 }
 
-// TestWhatTheLiveObjectSaysIsRecordedAsItIs annotates objects that a watch sees, and others that have to be asked for.
-func TestWhatTheLiveObjectSaysIsRecordedAsItIs(t *testing.T) {
+// TestThePrunePolicyOfTheLiveObjectIsRecorded annotates objects that a watch sees, and others that have to be asked for.
+func TestThePrunePolicyOfTheLiveObjectIsRecorded(t *testing.T) {
 	cases := map[string]struct {
 		watched    bool
 		kind, says string
@@ -241,7 +241,7 @@ func TestWhatTheLiveObjectSaysIsRecordedAsItIs(t *testing.T) {
 	}
 }
 
-func TestWhatIsHeldCostsNothing(t *testing.T) {
+func TestHeldObjectsCostNoRequests(t *testing.T) {
 	b := newBench(t)
 	protected := func(o *unstructured.Unstructured, value string) *unstructured.Unstructured {
 		o.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: value})
@@ -298,7 +298,7 @@ func TestWhatIsHeldCostsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatOthersWantIsLeftForThem(t *testing.T) {
+func TestObjectsThatOtherAppsDeclareAreLeftForThem(t *testing.T) {
 	b := newBench(t)
 	b.must(3, b.config("moved", "a"), b.config("unknown", "a"), b.config("one", "a"))
 	removed, err := garbage.Remove(t.Context(), garbage.Removal{Live: b.Live, Client: b.Client, Entries: b.recorded, Owner: web, Guarded: true,

@@ -51,7 +51,7 @@ func TestADefinitionAndItsInstancesInOneGo(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatNeedsAFailedObjectWaits(t *testing.T) {
+func TestOnlyObjectsThatNeedAFailedObjectWait(t *testing.T) {
 	b := newBench(t)
 	definition := b.widgets("size")
 	_ = unstructured.SetNestedField(definition.Object, "Everywhere", "spec", "scope")

@@ -43,7 +43,7 @@ func (b *bench) stateful(service string) *unstructured.Unstructured {
 	}})
 }
 
-func TestWhatCannotBeChanged(t *testing.T) {
+func TestImmutableFieldsAreRecreatedOrRefused(t *testing.T) {
 	selector := func(b *bench, value string) *unstructured.Unstructured {
 		o := b.deployment(1, "web:1")
 		for _, path := range [][]string{{"spec", "selector", "matchLabels", "app"}, {"spec", "template", "metadata", "labels", "app"}} {
@@ -117,7 +117,7 @@ func TestForceDoesNotDeleteForAnInvalidObject(t *testing.T) {
 	}
 }
 
-func TestWhatIsBeingDeletedIsNotWritten(t *testing.T) {
+func TestAnObjectThatIsBeingDeletedIsNotWritten(t *testing.T) {
 	b := newBench(t)
 	b.must(1, b.config("one", "a"))
 	held := b.read("one")
@@ -139,9 +139,9 @@ func TestWhatIsBeingDeletedIsNotWritten(t *testing.T) {
 	b.must(1, b.config("one", "b"))
 }
 
-// TestForceKeepsWhatOwnsClaims has a database's custom resource refuse a change while claims with data belong to it, and then do so again
+// TestForceKeepsOwnersOfClaims has a database's custom resource refuse a change while claims with data belong to it, and then do so again
 // when somebody has taken the claim from it.
-func TestForceKeepsWhatOwnsClaims(t *testing.T) {
+func TestForceKeepsOwnersOfClaims(t *testing.T) {
 	b := newBench(t)
 	definition := b.widgets("size")
 	properties := definition.Object["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["properties"].(map[string]any)

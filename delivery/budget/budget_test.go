@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-func TestCheckNamesTheFieldAndWhatItMayBe(t *testing.T) {
+func TestCheckNamesTheFieldAndItsAllowedValues(t *testing.T) {
 	cases := map[string]struct{ set, want string }{
 		"nothing set":      {"{}", ""},
 		"the least":        {"{projects: 0, apps: 0, treeBytes: 64Ki, appObjects: 1, appBytes: 64Ki, appValues: 1000, sourceBytes: 1Mi, renderedBytes: 64Ki, storeBytes: 1Mi}", ""},
@@ -40,7 +40,7 @@ func TestCheckNamesTheFieldAndWhatItMayBe(t *testing.T) {
 	}
 }
 
-func TestWithKeepsWhatIsNotSet(t *testing.T) {
+func TestWithKeepsFieldsThatAreNotSet(t *testing.T) {
 	want := Default()
 	if diff := cmp.Diff(want, Default().With(&v1alpha1.TenantLimits{})); diff != "" {
 		t.Errorf("nothing was set (-want +got):\n%s", diff)
@@ -73,7 +73,7 @@ func TestEachLimitIsSetByItsField(t *testing.T) {
 	}
 }
 
-func TestExceededSaysHowMuchAndWhereMoreIsAllowed(t *testing.T) {
+func TestExceededNamesTheLimitAndWhereToRaiseIt(t *testing.T) {
 	err := &Exceeded{Field: TreeBytes, What: "the files of tenant acme", Is: 17<<20 + 512, Limit: 16 << 20}
 	for _, want := range []string{"the files of tenant acme: 17826304 bytes", "the limit is 16Mi", "spec.limits.treeBytes of the Tenant"} {
 		if !strings.Contains(err.Error(), want) {

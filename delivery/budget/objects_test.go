@@ -55,7 +55,7 @@ func exceeds(t *testing.T, err error, field string, says ...string) {
 	}
 }
 
-func TestWhatIsRenderedIsHeldToTheLimits(t *testing.T) {
+func TestRenderedObjectsAreCheckedAgainstTheLimits(t *testing.T) {
 	object := func(data any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}, "data": data}}
 	}

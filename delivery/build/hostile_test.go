@@ -384,8 +384,8 @@ func (k killing) ReadFile(name string) ([]byte, error) {
 	return k.MapFS.ReadFile(name)
 }
 
-// TestWhatAKilledProcessReadDoesNotCount: files of 40 MiB are within the limit of 64 MiB, however often they had to be read.
-func TestWhatAKilledProcessReadDoesNotCount(t *testing.T) {
+// TestReadsOfAKilledProcessDoNotCount: files of 40 MiB are within the limit of 64 MiB, however often they had to be read.
+func TestReadsOfAKilledProcessDoNotCount(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{Memory: 1 << 30})
 	pad := "# " + strings.Repeat("x", 1_000_000) + "\n"
 	source := git(folderOf(42, func(i int) string { return pad + manifest(fmt.Sprint("a", i)) }), v1alpha1.Build{})

@@ -82,8 +82,8 @@ func TestTheSameSourceIsEvaluatedOnce(t *testing.T) {
 	}
 }
 
-// TestMemosEqualWhatWasMade: objects, decrypted values and the class of an error; and the objects are the caller's to change.
-func TestMemosEqualWhatWasMade(t *testing.T) {
+// TestAMemoEqualsTheBuild: objects, decrypted values and the class of an error; and the objects are the caller's to change.
+func TestAMemoEqualsTheBuild(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	for name, source := range sources(t) {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ func one(name string, data []byte) fs.FS { return fstest.MapFS{name: {Data: data
 // mac is how the MAC of an encrypted file begins.
 const mac = opening + "data:AA==,iv:AA==,tag:AA==,type:str]"
 
-func TestWhatIsNotEncryptedIsLeftAlone(t *testing.T) {
+func TestPlainFilesAreNotChanged(t *testing.T) {
 	for name, text := range map[string]string{
 		"a.yaml": "kind: ConfigMap\ndata: {a: 'sops writes ENC[AES256_GCM,data:…]'}\n", "b.json": "{",
 		"d.yaml": "data:\n  file: |\n    sops: ENC[AES256_GCM,\n   - [\n", "e.env": "sops=ENC[AES256_GCM,\n", "f.bin": "\x00",
@@ -28,7 +28,7 @@ func TestWhatIsNotEncryptedIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWithoutDecrypterWhatIsEncryptedIsRefused(t *testing.T) {
+func TestWithoutADecrypterEncryptedFilesAreRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"a.yaml": "a: b\nsops:\n  mac: " + mac + "\n", "b.yml": `{a: b, "sops": {mac: "` + mac + `"}}`, "c.json": `{"a":"b","sops":{"mac":"` + mac + `"}}`,
 		"d.env": "a=b\nsops_mac=" + mac + "\n", "e.ini": "[a]\nb = c\n[sops]\nmac = " + mac + "\n", "f.txt": `{"data": "x", "sops": {"mac": "` + mac + `"}}`,
@@ -43,8 +43,8 @@ func TestWithoutDecrypterWhatIsEncryptedIsRefused(t *testing.T) {
 	}
 }
 
-// TestFilesAreDecryptedAsTheirExtensionSays, and what was decrypted is reported, also of a file that failed.
-func TestFilesAreDecryptedAsTheirExtensionSays(t *testing.T) {
+// TestFilesAreDecryptedByTheirExtension, and what was decrypted is reported, also of a file that failed.
+func TestFilesAreDecryptedByTheirExtension(t *testing.T) {
 	in := map[string]Format{}
 	files := fstest.MapFS{
 		"a.yaml": {Data: []byte("sops: {mac: '" + mac + "'}")}, "a.env": {Data: []byte("sops_mac=" + mac)}, "a.INI": {Data: []byte("[sops]\nmac = " + mac)},

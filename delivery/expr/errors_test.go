@@ -49,8 +49,8 @@ var leaks = map[string]string{
 	"a loop over the value":        "dep.data.password.exists(c, c == 'x')",
 }
 
-// TestNoErrorRepeatsWhatAnObjectHolds has an error told, which others read, about a value that they may not read.
-func TestNoErrorRepeatsWhatAnObjectHolds(t *testing.T) {
+// TestNoErrorRepeatsTheContentOfAnObject has an error told, which others read, about a value that they may not read.
+func TestNoErrorRepeatsTheContentOfAnObject(t *testing.T) {
 	for name, text := range leaks {
 		t.Run(name, func(t *testing.T) {
 			e, err := Compile(text, "dep", "self")

@@ -217,7 +217,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestWhatGoesBehindGoesAfterItsOwnTenantOnly(t *testing.T) {
+func TestLowPriorityComesAfterTheSameTenantOnly(t *testing.T) {
 	var q Queue[string]
 	q.AddBehind("a", "a late")
 	q.Add("a", "a soon")

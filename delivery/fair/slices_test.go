@@ -99,7 +99,7 @@ func TestWhoComesWaitsForASliceOfEachTenantAtMost(t *testing.T) {
 	}
 }
 
-func TestOneTenantMayHaveAllPlacesWhileNobodyElseWaits(t *testing.T) {
+func TestOneTenantMayHaveAllPlacesWhileNoOtherWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRuns(t, 2)
 		first, second := b.start("alpha", 10*time.Second), b.start("alpha", 10*time.Second)
@@ -110,8 +110,8 @@ func TestOneTenantMayHaveAllPlacesWhileNobodyElseWaits(t *testing.T) {
 	})
 }
 
-// TestWhatTakesLongIsDone: a run of two seconds ends though there is never a moment without others that have not run yet.
-func TestWhatTakesLongIsDone(t *testing.T) {
+// TestLongWorkFinishes: a run of two seconds ends though there is never a moment without others that have not run yet.
+func TestLongWorkFinishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRuns(t, 2)
 		ctx, stop := context.WithCancel(t.Context())
@@ -176,8 +176,8 @@ func TestRunEndsWithItsContextOrItsError(t *testing.T) {
 	})
 }
 
-// TestAnErrorOfWhatWasEndedDoesNotCount: whatever it says, it was about to begin anew.
-func TestAnErrorOfWhatWasEndedDoesNotCount(t *testing.T) {
+// TestTheErrorOfAPreemptedRunDoesNotCount: whatever it says, it was about to begin anew.
+func TestTheErrorOfAPreemptedRunDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRuns(t, 1)
 		tries := 0

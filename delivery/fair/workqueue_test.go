@@ -99,7 +99,7 @@ func (b *bench) add(keys ...string) {
 	}
 }
 
-func TestATenantOfTenThousandObjectsDelaysNobody(t *testing.T) {
+func TestATenantOfTenThousandObjectsDelaysNoOtherTenant(t *testing.T) {
 	b := newBench(t, Bounds{Places: 4, PerTenant: 2})
 	for i := range 10_000 {
 		b.Add(fmt.Sprint("many/", i))

@@ -25,7 +25,7 @@ func owned(list []any, managers ...[2]string) *unstructured.Unstructured {
 	return o
 }
 
-func TestWhatHandsAddedGoes(t *testing.T) {
+func TestFieldsAddedByHandAreRemoved(t *testing.T) {
 	list := func(text string) (out []any) {
 		if err := json.Unmarshal([]byte(text), &out); err != nil {
 			t.Fatal(err)
@@ -61,8 +61,8 @@ func TestWhatHandsAddedGoes(t *testing.T) {
 	}
 }
 
-// TestAnObjectStaysWhatItIs has a person claim what says which object it is, without which a Secret would be shown.
-func TestAnObjectStaysWhatItIs(t *testing.T) {
+// TestRemovingFieldsKeepsTheIdentityOfAnObject has a person claim what says which object it is, without which a Secret would be shown.
+func TestRemovingFieldsKeepsTheIdentityOfAnObject(t *testing.T) {
 	o := owned([]any{"a"}, [2]string{"kubectl-edit", `{"f:apiVersion":{},"f:kind":{},"f:metadata":{".":{},"f:name":{}},"f:list":{}}`})
 	got, err := WithoutManualFields(o, Unmanaged{})
 	if err != nil {

@@ -86,7 +86,7 @@ func (a *api) run(t *testing.T, e Emptying) Emptied {
 	return done
 }
 
-func TestWhatWouldHoldTheNamespaceIsDeletedAndNamed(t *testing.T) {
+func TestObjectsThatHoldTheNamespaceAreDeletedAndNamed(t *testing.T) {
 	ended := leaving(pod("ended"), "example.com/x")
 	held := []Terminating{{Kind: "Pod", Name: "ended", Finalizers: []string{"example.com/x"}}}
 	elsewhere := pod("web")

@@ -177,7 +177,7 @@ func TestLookFails(t *testing.T) {
 	}
 }
 
-func TestWhatTheDeployerMayNotListIsLeftOut(t *testing.T) {
+func TestKindsThatTheDeployerMayNotListAreLeftOut(t *testing.T) {
 	for _, what := range []string{"PodList", "EventList"} {
 		w := &world{objects: []client.Object{pod(waitingFor("ContainerCreating", ""))}, fails: map[string]error{what: forbidden}}
 		v, err := Look(t.Context(), w.explainer(t), watch(t, deployment()), []Ref{refTo(deployment())})

@@ -21,7 +21,7 @@ func named(objects ...string) (all []*unstructured.Unstructured) {
 	return all
 }
 
-func TestWhatOthersNeedIsMadeBeforeThem(t *testing.T) {
+func TestDependenciesAreCreatedFirst(t *testing.T) {
 	in := []string{
 		"ValidatingWebhookConfiguration/a", "Ingress/a", "Deployment/b", "Widget/a", "Service/a", "ConfigMap/a", "RoleBinding/a", "ServiceAccount/a", "Namespace/a", "Deployment/a",
 	}
@@ -41,9 +41,9 @@ func TestWhatOthersNeedIsMadeBeforeThem(t *testing.T) {
 	}
 }
 
-// TestWhatNeedsOthersIsDeletedBeforeThem: a Deployment whose ServiceAccount goes first makes pods in vain, and a webhook without its Service
+// TestDependentsAreDeletedFirst: a Deployment whose ServiceAccount goes first makes pods in vain, and a webhook without its Service
 // refuses all.
-func TestWhatNeedsOthersIsDeletedBeforeThem(t *testing.T) {
+func TestDependentsAreDeletedFirst(t *testing.T) {
 	var entries []v1alpha1.InventoryEntry
 	for _, o := range named("Namespace/a", "ServiceAccount/a", "Service/b", "Service/a", "Widget/a", "Deployment/a", "ValidatingWebhookConfiguration/a") {
 		entries = append(entries, v1alpha1.InventoryEntry{ID: IDOf(o).String()})

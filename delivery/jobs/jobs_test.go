@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestTheInputIsWhatIsDeliveredAndTheHook(t *testing.T) {
+func TestTheInputOfAHookJobIsItsHookAndTheDeliveredRevision(t *testing.T) {
 	hook := &v1alpha1.Hook{Name: "migrate", Image: "none.example/m"}
 	of := func(delivered any, phase string, hook *v1alpha1.Hook) string {
 		t.Helper()

@@ -87,7 +87,7 @@ func record(t *testing.T, j *Journal, owner types.UID, names ...string) {
 	}
 }
 
-func TestWhatIsRecordedOutlivesTheProcess(t *testing.T) {
+func TestTheJournalOutlivesTheProcess(t *testing.T) {
 	c := newCluster()
 	c.found(t, "1", nil)
 	j := c.journal()
@@ -126,7 +126,7 @@ func TestManyAreWrittenTogether(t *testing.T) {
 	}
 }
 
-func TestWhatIsForgottenGoesWithTheNextWrite(t *testing.T) {
+func TestForgottenEntriesAreRemovedByTheNextWrite(t *testing.T) {
 	c := newCluster()
 	j := c.journal()
 	record(t, j, "1", "x")
@@ -168,7 +168,7 @@ func TestForgottenAndRecordedWhileAWriteLasts(t *testing.T) {
 	c.found(t, "2", nil)
 }
 
-func TestAWriteThatFailsIsToldAndMadeUpFor(t *testing.T) {
+func TestAFailedWriteIsReportedAndRepeated(t *testing.T) {
 	c := newCluster()
 	j := c.journal()
 	away := errors.New("the API server is away")
@@ -224,7 +224,7 @@ func TestAWriteThatWasGivenUpArrivesLate(t *testing.T) {
 	c.found(t, "3", entries("v"))
 }
 
-func TestWhoIsToldToStopDoesNotWait(t *testing.T) {
+func TestACancelledCallerDoesNotWait(t *testing.T) {
 	c := newCluster()
 	c.hold = make(chan struct{})
 	defer close(c.hold)
@@ -235,7 +235,7 @@ func TestWhoIsToldToStopDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestAJournalThatSomebodyDeletedIsWrittenAsAWhole(t *testing.T) {
+func TestADeletedJournalIsWrittenCompletely(t *testing.T) {
 	c := newCluster()
 	j := c.journal()
 	record(t, j, "1", "x")
@@ -247,7 +247,7 @@ func TestAJournalThatSomebodyDeletedIsWrittenAsAWhole(t *testing.T) {
 	c.found(t, "2", entries("y"))
 }
 
-func TestWhatIsTooMuchIsRefused(t *testing.T) {
+func TestTooManyEntriesAreRefused(t *testing.T) {
 	c := newCluster()
 	j := c.journal()
 	var many []string

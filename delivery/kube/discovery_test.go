@@ -140,8 +140,8 @@ func TestDiscoveryCalls(t *testing.T) {
 	rest(2, 10)
 }
 
-// TestWhatTheMapperForgets is why there is Discovery: controller-runtime's own mapper answers for a kind that is gone.
-func TestWhatTheMapperForgets(t *testing.T) {
+// TestTheMapperForgetsRemovedKinds is why there is Discovery: controller-runtime's own mapper answers for a kind that is gone.
+func TestTheMapperForgetsRemovedKinds(t *testing.T) {
 	t.Parallel()
 	o, group := newOperator(t), "mapper.example"
 	theirs, err := apiutil.NewDynamicRESTMapper(env.Config, o.client)
@@ -167,7 +167,7 @@ func TestWhatTheMapperForgets(t *testing.T) {
 	}
 }
 
-func TestAKindThatGoesAndComesBackAsAnother(t *testing.T) {
+func TestAKindThatReturnsWithAnotherScope(t *testing.T) {
 	t.Parallel()
 	o, group, namespace := newOperator(t), "refresh.example", project(t)
 	widget := "{apiVersion: refresh.example/v1, kind: Widget, metadata: {name: w}, spec: {size: 3}}"

@@ -66,7 +66,7 @@ func (h *changes) all() []string {
 	return slices.Clone(h.calls)
 }
 
-func TestARefusedNamespaceIsToldAtOnceAndMends(t *testing.T) {
+func TestARefusedNamespaceIsReportedAtOnceAndRecovers(t *testing.T) {
 	t.Parallel()
 	namespace := project(t)
 	revoke(t, namespace)
@@ -317,7 +317,7 @@ func TestLocalWatch(t *testing.T) {
 	}
 }
 
-func TestWhatChangesHandsIsToldToBoth(t *testing.T) {
+func TestAChangeOfOwnerIsReportedToBoth(t *testing.T) {
 	t.Parallel()
 	namespace := project(t)
 	w, _, _ := newLocal(t)
@@ -347,8 +347,8 @@ func TestWhatChangesHandsIsToldToBoth(t *testing.T) {
 	}
 }
 
-// TestWhatRecordsCost holds what is known of one record to 800 bytes: an app keeps up to ten.
-func TestWhatRecordsCost(t *testing.T) {
+// TestTheMemoryOfRecords holds what is known of one record to 800 bytes: an app keeps up to ten.
+func TestTheMemoryOfRecords(t *testing.T) {
 	const count = 2500
 	namespace := project(t)
 	var all sync.WaitGroup

@@ -91,8 +91,8 @@ func TestMapper(t *testing.T) {
 	}
 }
 
-// TestAKindIsWhatDiscoveryCallsIt: client-go's mapper also takes a kind in lower case and, for each kind, its list.
-func TestAKindIsWhatDiscoveryCallsIt(t *testing.T) {
+// TestAKindHasTheSpellingOfDiscovery: client-go's mapper also takes a kind in lower case and, for each kind, its list.
+func TestAKindHasTheSpellingOfDiscovery(t *testing.T) {
 	served := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{
 			{Name: "services", SingularName: "service", Kind: "Service", Namespaced: true},

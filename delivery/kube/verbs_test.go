@@ -12,7 +12,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-func TestOnlyWhatTheAPIServerKeepsCanBeHeld(t *testing.T) {
+func TestOnlyStoredKindsCanBeOwned(t *testing.T) {
 	served := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
 		GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{
 			{Name: "kepts", SingularName: "kept", Kind: "Kept", Namespaced: true, Verbs: append([]string{"create"}, needed...)},

@@ -155,7 +155,7 @@ var (
 
 func keyOf(o client.Object) types.NamespacedName { return client.ObjectKeyFromObject(o) }
 
-func TestWhatIsHeldIsEnoughForHealth(t *testing.T) {
+func TestTheCachedFieldsAreEnoughForHealth(t *testing.T) {
 	t.Parallel()
 	o, namespace := newOperator(t), project(t)
 	web := o.make(t, namespace, fmt.Sprintf(deployment, "web"))
@@ -233,7 +233,7 @@ func TestKindsOfWhichOnlyMetadataIsHeld(t *testing.T) {
 	}
 }
 
-func TestSubscribersHearOfBothForms(t *testing.T) {
+func TestSubscribersGetBothForms(t *testing.T) {
 	t.Parallel()
 	o, namespace := newOperator(t), project(t)
 	for _, kind := range []schema.GroupVersionKind{deployments, configMaps} {
@@ -383,8 +383,8 @@ func TestTypedAndUntypedAreHeldAlike(t *testing.T) {
 	}
 }
 
-// TestWhatDeploymentsCost holds what is held of a Deployment to 4 KiB.
-func TestWhatDeploymentsCost(t *testing.T) {
+// TestTheMemoryOfDeployments holds what is held of a Deployment to 4 KiB.
+func TestTheMemoryOfDeployments(t *testing.T) {
 	const count = 1000
 	o, namespace := newOperator(t), project(t)
 	var all sync.WaitGroup

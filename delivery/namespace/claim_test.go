@@ -134,7 +134,7 @@ func TestAFailedReadIsNoFreeNamespace(t *testing.T) {
 	}
 }
 
-func TestTheLeavingNamespaceSaysWhatKeepsIt(t *testing.T) {
+func TestATerminatingNamespaceNamesTheObjectsThatHoldIt(t *testing.T) {
 	held := shop(leaving, func(ns *corev1.Namespace) {
 		ns.Status.Conditions = []corev1.NamespaceCondition{{Type: corev1.NamespaceFinalizersRemaining, Status: corev1.ConditionTrue, Message: "example.com/x in 1 resource instances"}}
 	})
@@ -144,7 +144,7 @@ func TestTheLeavingNamespaceSaysWhatKeepsIt(t *testing.T) {
 	}
 }
 
-func TestRetainedIsWhatCarriesTheLabel(t *testing.T) {
+func TestRetainedNamespacesHaveTheLabel(t *testing.T) {
 	for name, c := range map[string]struct {
 		found Found
 		want  bool

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestANamespaceThatStaysSaysHowToFindWhatKeepsIt(t *testing.T) {
+func TestANamespaceReportsHowToFindTheObjectsThatHoldIt(t *testing.T) {
 	// As Kubernetes' namespace controller words them.
 	discovered := corev1.NamespaceCondition{Type: corev1.NamespaceDeletionDiscoveryFailure, Status: corev1.ConditionTrue, Message: "Discovery failed: a.example.com/v1\n"}
 	content := corev1.NamespaceCondition{

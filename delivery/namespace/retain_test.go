@@ -171,7 +171,7 @@ func dataClaim(name string) pvc.Claim {
 	}}
 }
 
-func TestARetainedNamespaceSaysWhyUntilItIsUnmarked(t *testing.T) {
+func TestARetainedNamespaceHasAReasonUntilItIsUnmarked(t *testing.T) {
 	c := server(t, interceptor.Funcs{}, shop())
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("CET", 3600))
 	retention := Retention{Of: "Project kubeop-acme/shop", Claims: []pvc.Claim{dataClaim("data")}, At: at}

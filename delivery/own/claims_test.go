@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-func TestClaimsOutliveWhatMakesThem(t *testing.T) {
+func TestClaimsOutliveTheirMaker(t *testing.T) {
 	const claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, annotations: {a: b}}}"
 	helm := v1alpha1.AppSpec{Helm: &v1alpha1.HelmSource{}}
 	for name, c := range map[string]struct {

@@ -39,7 +39,7 @@ func TestOwnersAreTheSameInAllTheirNames(t *testing.T) {
 	}
 }
 
-func TestAnOwnerIsDescribedByWhatDiffersFromOurs(t *testing.T) {
+func TestAnOwnerIsDescribedByItsDifferencesFromOurs(t *testing.T) {
 	ours := labels("acme", "shop", "web")
 	repository := labels("", "", "")
 	repository[v1alpha1.RepositoryLabel] = "acme"

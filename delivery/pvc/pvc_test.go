@@ -22,8 +22,8 @@ func claimOf(own v1alpha1.ClaimDeletionPolicy, phase corev1.PersistentVolumeClai
 	return c
 }
 
-// TestAClaimWithDataGoesOnlyWithPolicyDeleteAndConfirmed is the table of docs/data.md.
-func TestAClaimWithDataGoesOnlyWithPolicyDeleteAndConfirmed(t *testing.T) {
+// TestAClaimWithDataIsDeletedOnlyWithPolicyDeleteAndConfirmed is the table of docs/data.md.
+func TestAClaimWithDataIsDeletedOnlyWithPolicyDeleteAndConfirmed(t *testing.T) {
 	const none, retain, remove = v1alpha1.ClaimDeletionPolicy(""), v1alpha1.ClaimRetain, v1alpha1.ClaimDelete
 	for name, c := range map[string]struct {
 		app, project, tenant v1alpha1.ClaimDeletionPolicy

@@ -416,7 +416,7 @@ func TestObjectsThatLeaveTheChartAreDeleted(t *testing.T) {
 	}
 }
 
-func TestWaitNamesWhatIsNotReady(t *testing.T) {
+func TestWaitNamesObjectsThatAreNotReady(t *testing.T) {
 	tm := newTeam(t)
 	manifest := strings.Replace(allAt("1"), "replicas: 0", "replicas: 1", 1)
 	c := tm.cluster()

@@ -121,7 +121,7 @@ func TestNoActionDeletesAClaimWithData(t *testing.T) {
 	}
 }
 
-func TestWhatOwnsClaimsIsInTheWay(t *testing.T) {
+func TestAnOwnerOfClaimsIsNotDeleted(t *testing.T) {
 	settled := func(tm *team, r Request) error {
 		for {
 			out, err := tm.Reconcile(t.Context(), r)

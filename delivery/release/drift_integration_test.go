@@ -147,7 +147,7 @@ func TestDrift(t *testing.T) {
 }
 
 // What somebody else writes between the look and the question is not a difference of the app's.
-func TestDriftOfWhatMoves(t *testing.T) {
+func TestDriftOfObjectsThatChangeMeanwhile(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(drifting()))
 	tm.deploy(r)
@@ -178,7 +178,7 @@ func TestDriftOfWhatMoves(t *testing.T) {
 	writer.Wait()
 }
 
-func TestDriftOfNothingAskedFor(t *testing.T) {
+func TestDriftWithoutSuspects(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(drifting()))
 	tm.deploy(r)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAliasesRefusesWhatStandsForTooMuch(t *testing.T) {
+func TestAliasesRefusesTooLargeExpansions(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 	levels := "a0: &a0 [" + long + "]\n"
 	for i, before := range []string{"a0", "a1", "a2", "a3"} {

@@ -44,7 +44,7 @@ func TestDecodeReadsAsKubectlDoes(t *testing.T) {
 	}
 }
 
-func TestDecodeSaysTheLineOfTheStream(t *testing.T) {
+func TestDecodeReportsTheLineInTheStream(t *testing.T) {
 	for name, tc := range map[string]struct{ text, says string }{
 		"a key twice": {"a: 1\na: 2\n", `line 8: key "a" already set in map`},
 		"no YAML":     {"a: 1\nb: [\n", "line 8"},

@@ -119,7 +119,7 @@ func TestASpecIsHeldToTheSchemaAndWordedForPeople(t *testing.T) {
 	}
 }
 
-func TestWhatTheServerAcceptedIsNotHeldAgainstTheSchemaAgain(t *testing.T) {
+func TestAcceptedDocumentsAreNotCheckedAgainstTheSchemaAgain(t *testing.T) {
 	text := app("{image: {reference: nginx}}") // It has no type.
 	if d, got := findings(t, anApp, text, true); len(got) != 0 || d.Object == nil {
 		t.Errorf("accepted: %v", got)
@@ -199,7 +199,7 @@ func TestTheNearestNameIsAtMostTwoEditsAway(t *testing.T) {
 	}
 }
 
-func TestAFaultExplainsWhatIsAroundAndInsideIt(t *testing.T) {
+func TestAFaultSuppressesFindingsAroundAndInsideIt(t *testing.T) {
 	d := &Result{Document: &document.Document{}, faults: []fault{{field: "spec.image"}, {field: "spec.ports[0].nam", unknown: true, meant: "spec.ports[0].name"}, {field: "spec.x.zzz", unknown: true}}}
 	for path, want := range map[string]bool{
 		"spec.image": true, "spec.image.reference": true, "spec": true, "spec.images": false, "spec.ports": true, "spec.ports[1]": false, "spec.env": false,

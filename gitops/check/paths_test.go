@@ -70,7 +70,7 @@ func TestPathsOfASpecLeadIntoTheFolder(t *testing.T) {
 	}
 }
 
-func TestPathsOfWhatIsNoAppAreNotChecked(t *testing.T) {
+func TestPathsOutsideOfAppsAreNotChecked(t *testing.T) {
 	for name, text := range map[string]string{"wrong": "kind: App\n", "a project": project("metadata: {name: shop}")} {
 		d, before := findings(t, aProject, text, false)
 		d.Paths(Folder{})

@@ -56,7 +56,7 @@ func TestValuesAreThoseOfJSON(t *testing.T) {
 	}
 }
 
-func TestWhatJSONHasNotIsAFinding(t *testing.T) {
+func TestYAMLWithoutAJSONEquivalentIsAFinding(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: .nan\n":                    `1: ".nan" is not a number that Kubernetes has`,
 		"a: .inf\n":                    `1: ".inf" is not a number that Kubernetes has`,

@@ -43,7 +43,7 @@ func TestAPlaceAndItsObjectNameEachOther(t *testing.T) {
 	}
 }
 
-func TestWhatNoRepositoryCanDeclareHasNoPlace(t *testing.T) {
+func TestKindsThatNoRepositoryDeclaresHaveNoPlace(t *testing.T) {
 	for name, o := range map[string]client.Object{
 		"a project elsewhere":          &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}},
 		"an app in a tenant's home":    &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "web"}},

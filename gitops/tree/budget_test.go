@@ -104,7 +104,7 @@ func TestAFullTreeIsNotLookedAtAnyFurther(t *testing.T) {
 }
 
 // Aliases make large objects of small files: what is kept counts.
-func TestWhatIsKeptCountsWithItsAliases(t *testing.T) {
+func TestKeptFilesCountWithTheirAliases(t *testing.T) {
 	files := many(2, 1)
 	for name := range files {
 		if strings.HasSuffix(name, "app.yaml") {

@@ -181,7 +181,7 @@ func TestReadObjectsSurviveTheirOwnRules(t *testing.T) {
 }
 
 // Only what changed is judged again, what did not change is the same node, and Changes names the rest.
-func TestReadChecksOnlyWhatChanged(t *testing.T) {
+func TestReadChecksOnlyChangedFiles(t *testing.T) {
 	files := baseFiles(t, "platform")
 	counted := &counting{Files: files, opened: map[string]int{}}
 	scope := Scope{Repository: "platform"}
@@ -301,7 +301,7 @@ func TestReadAfterStoreFailed(t *testing.T) {
 
 // What the API server accepted is not held against the rules again, as long as it is the same: an operator whose rules are stricter
 // leaves it alone. All else about the file is read as ever.
-func TestReadTrustsWhatWasAccepted(t *testing.T) {
+func TestReadTrustsAcceptedFiles(t *testing.T) {
 	const app = "tenants/acme/projects/shop/apps/web/app.yaml"
 	files, scope, web := baseFiles(t, "platform"), Scope{Repository: "platform"}, identity.Ref{Tenant: "acme", Project: "shop", App: "web"}
 	files[app].Data = append(bytes.Clone(files[app].Data), "  interval: 1ms\n"...)

@@ -156,8 +156,8 @@ func TestAPassComparesFew(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotComparedYetIsUnknown has an object wait for its turn while the others are found not to differ.
-func TestWhatIsNotComparedYetIsUnknown(t *testing.T) {
+// TestObjectsThatWereNotComparedAreUnknown has an object wait for its turn while the others are found not to differ.
+func TestObjectsThatWereNotComparedAreUnknown(t *testing.T) {
 	w := newWatched(t, maxPreviews+1)
 	w.source = "theirs"
 	const want = "1 changed objects are not compared yet"

@@ -85,7 +85,7 @@ func (p *project) after(d time.Duration) { p.clock.SetTime(p.clock.Now().Add(d))
 
 const silentAPI = "the app that declares it: app api has not reported its objects yet"
 
-func TestASiblingThatSaysNothingIsWaitedForAWhile(t *testing.T) {
+func TestASiblingWithoutADeclarationIsWaitedForUntilALimit(t *testing.T) {
 	cases := map[string]struct {
 		api func(*v1alpha1.App)
 		// said is what it declared in an earlier generation; nil for nothing.

@@ -97,8 +97,8 @@ func imageApp(movedFrom string) *v1alpha1.App {
 	return app
 }
 
-// TestWhatAnAppLeftThatIsGone is taken over with takeOwnership, and otherwise only as the claim of a renamed app.
-func TestWhatAnAppLeftThatIsGone(t *testing.T) {
+// TestObjectsThatADeletedAppLeft is taken over with takeOwnership, and otherwise only as the claim of a renamed app.
+func TestObjectsThatADeletedAppLeft(t *testing.T) {
 	claim := func(name string) inventory.ObjectID {
 		return inventory.ObjectID{Namespace: shop, Name: name, Kind: "PersistentVolumeClaim"}
 	}
@@ -242,7 +242,7 @@ func TestASearchCostsOneListForAllObjects(t *testing.T) {
 	}
 }
 
-func TestACommitIsBeingSyncedUntilItsRepositorySaysSo(t *testing.T) {
+func TestACommitIsBeingSyncedUntilItsRepositoryReportsIt(t *testing.T) {
 	cases := map[string]struct {
 		label, attempted string
 		after            time.Duration

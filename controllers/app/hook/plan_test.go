@@ -46,7 +46,7 @@ func ended(b *hookBench, plan *Plan, result string) {
 	plan.Record(b.s.App, false)
 }
 
-func TestAHookRunsOnceForWhatIsDelivered(t *testing.T) {
+func TestAHookRunsOncePerDeliveredRevision(t *testing.T) {
 	b := withHooks()
 	ended(b, planned(t, b, "one"), v1alpha1.HookSucceeded)
 	if next := planned(t, b, "one").next(); next != "" {
@@ -255,7 +255,7 @@ func TestOnlyJobsOfOtherRevisionsAreCleared(t *testing.T) {
 	}
 }
 
-func TestStartingAJobSaysWhyItCannot(t *testing.T) {
+func TestAJobThatCannotStartIsExplained(t *testing.T) {
 	resource := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	down := errors.New("down")
 	cases := map[string]struct {

@@ -48,7 +48,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func TestWhatASecretHoldsIsReadOncePerVersionAndHiddenEachTime(t *testing.T) {
+func TestASecretIsReadOncePerVersionAndMaskedEachTime(t *testing.T) {
 	b := newBench(&corev1.Secret{ObjectMeta: meta("kubeop-a-b", "db"), Data: map[string][]byte{"password": []byte("hunter22")}})
 	for range 2 {
 		data, err := b.Data(t.Context(), b.s, Secret, "db")
@@ -104,7 +104,7 @@ func TestAppsOfOtherNamespacesShareNoContent(t *testing.T) {
 	}
 }
 
-func TestErrorsOfReadsAreToldFromMissingObjects(t *testing.T) {
+func TestErrorsOfReadsAreDistinguishedFromMissingObjects(t *testing.T) {
 	down := errors.New("down")
 	cases := map[string]struct {
 		change  func(*bench)

@@ -98,7 +98,7 @@ func TestOnlyClaimsOfTheAppAreDeletedWithItsRelease(t *testing.T) {
 	}
 }
 
-func TestClaimsInTheWaySaysWhatToDo(t *testing.T) {
+func TestClaimsInTheWayReportsAWayOut(t *testing.T) {
 	cause := errors.New("StatefulSet db owns claim data")
 	err := ClaimsInTheWay(cause, "delete it yourself")
 	if !errors.Is(err, cause) || err.Error() != "StatefulSet db owns claim data, delete it yourself" {

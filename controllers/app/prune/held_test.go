@@ -74,7 +74,7 @@ func TestHeldIsReadFromTheStatusUntilThisProcessLooked(t *testing.T) {
 	}
 }
 
-func TestTheStatusNamesSomeOfWhatIsHeld(t *testing.T) {
+func TestTheStatusNamesSomeHeldObjects(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 1, 20: 20, 21: 20} {
 		status := &v1alpha1.AppStatus{Held: []string{"before"}, HeldToken: "before"}
 		Held{Objects: make([]string, n), Token: "now"}.Record(status)
@@ -84,7 +84,7 @@ func TestTheStatusNamesSomeOfWhatIsHeld(t *testing.T) {
 	}
 }
 
-func TestTheSummarySaysHowToConfirmWhatCanBeConfirmed(t *testing.T) {
+func TestTheSummaryExplainsTheConfirmation(t *testing.T) {
 	const confirm = "; 2 more left the source and wait, as status.held says. To delete them: kubectl annotate app web -n kubeop-acme-shop --overwrite paas.kubeop.io/confirm-deletions=0123"
 	for name, c := range map[string]struct {
 		held Held

@@ -358,7 +358,7 @@ func TestAFailedDeletionIsTriedAgainAndStaysRecorded(t *testing.T) {
 	}
 }
 
-func TestOnlyAForbiddenDeletionIsSaidToNeedAdministrators(t *testing.T) {
+func TestOnlyAForbiddenDeletionNeedsAdministrators(t *testing.T) {
 	other, forbidden := errors.New("down"), apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "a", errors.New("no"))
 	if got := Forbidden(other, ", or more"); !errors.Is(got, other) || got.Error() != other.Error() {
 		t.Errorf("got %v", got)
@@ -371,7 +371,7 @@ func TestOnlyAForbiddenDeletionIsSaidToNeedAdministrators(t *testing.T) {
 	}
 }
 
-func TestAwaitGoneNamesWhatIsBeingDeleted(t *testing.T) {
+func TestAwaitGoneNamesDeletionsInProgress(t *testing.T) {
 	s := newBench(t, webApp(), interceptor.Funcs{}).s
 	if err := AwaitGone(s, v1alpha1.ProgressingReason, nil); err != nil {
 		t.Errorf("it waits for nothing: %v", err)

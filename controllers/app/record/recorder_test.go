@@ -16,9 +16,9 @@ import (
 	"github.com/kubeop/kubeop/delivery/journal"
 )
 
-// TestTheNextProcessKnowsWhatAnotherBegan has an App know of objects that an earlier process began to make, until the status reports what
+// TestTheNextProcessKnowsObjectsOfAnInterruptedPass has an App know of objects that an earlier process began to make, until the status reports what
 // became of them.
-func TestTheNextProcessKnowsWhatAnotherBegan(t *testing.T) {
+func TestTheNextProcessKnowsObjectsOfAnInterruptedPass(t *testing.T) {
 	api := fake.NewClientBuilder().Build()
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
 	applied := v1alpha1.InventoryEntry{ID: "kubeop-a-b_applied__ConfigMap", Version: "v1", Digest: "1234"}
@@ -52,8 +52,8 @@ func TestTheNextProcessKnowsWhatAnotherBegan(t *testing.T) {
 	}
 }
 
-// TestWhatWasWrittenBeforeStillCounts: a pass that failed in part is followed by one that writes only the rest.
-func TestWhatWasWrittenBeforeStillCounts(t *testing.T) {
+// TestEarlierWritesStillCount: a pass that failed in part is followed by one that writes only the rest.
+func TestEarlierWritesStillCount(t *testing.T) {
 	w, now := &Writes{}, time.Unix(100000, 0)
 	entries := []v1alpha1.InventoryEntry{{ID: "a"}, {ID: "b"}}
 	w.Add(entries, map[string]string{"a": "5"}, now)
@@ -70,8 +70,8 @@ func TestWhatWasWrittenBeforeStillCounts(t *testing.T) {
 	}
 }
 
-// TestWhatTheNextPassGoesOnFrom follows a pass that its status does not report.
-func TestWhatTheNextPassGoesOnFrom(t *testing.T) {
+// TestTheInventoryOfTheNextPass follows a pass that its status does not report.
+func TestTheInventoryOfTheNextPass(t *testing.T) {
 	made := v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{{ID: "kubeop-a-b_made__ConfigMap", Version: "v1"}}}
 	reported := v1alpha1.InventoryEntry{ID: "kubeop-a-b_reported__ConfigMap", Version: "v1"}
 	for name, c := range map[string]struct {
@@ -100,8 +100,8 @@ func TestWhatTheNextPassGoesOnFrom(t *testing.T) {
 	}
 }
 
-// TestALoadThatFailsSaysSo: what the journal has is not known then, and nothing may be deleted from it.
-func TestALoadThatFailsSaysSo(t *testing.T) {
+// TestAFailedLoadIsReported: what the journal has is not known then, and nothing may be deleted from it.
+func TestAFailedLoadIsReported(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1"}}
 	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: "kubeop-a-b_reported__ConfigMap", Version: "v1"}}
 	api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{

@@ -61,7 +61,7 @@ func TestAReleaseWritesNothingThatIsRecent(t *testing.T) {
 	}
 }
 
-func TestClusterScopedEntriesAreToldFromNamespacedOnes(t *testing.T) {
+func TestClusterScopedEntriesAreDistinguishedFromNamespacedOnes(t *testing.T) {
 	all := entries("_a__Namespace", "ns_a__ConfigMap", "_b_rbac.authorization.k8s.io_ClusterRole")
 	if diff := cmp.Diff(entries("_a__Namespace", "_b_rbac.authorization.k8s.io_ClusterRole"), ClusterScoped(all)); diff != "" {
 		t.Errorf("cluster-scoped (-want +got):\n%s", diff)

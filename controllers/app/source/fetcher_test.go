@@ -98,8 +98,8 @@ func TestHowAFetchEnds(t *testing.T) {
 	}
 }
 
-// TestSourcesAreAskedForEachTenant has a tenant give up on a source, and another follow the same.
-func TestSourcesAreAskedForEachTenant(t *testing.T) {
+// TestSourcesAreFetchedForEachTenant has a tenant give up on a source, and another follow the same.
+func TestSourcesAreFetchedForEachTenant(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
 	f, p := newFetcher(t, app)
 	ask := func(tenant string, err error) error {
@@ -115,8 +115,8 @@ func TestSourcesAreAskedForEachTenant(t *testing.T) {
 	}
 }
 
-// TestAnAppFollowsWhatItIsMadeFrom moves an app from a Git repository to a source of Flux.
-func TestAnAppFollowsWhatItIsMadeFrom(t *testing.T) {
+// TestAnAppFollowsItsSource moves an app from a Git repository to a source of Flux.
+func TestAnAppFollowsItsSource(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "app"}, Spec: v1alpha1.AppSpec{Type: v1alpha1.AppGit, Git: &v1alpha1.GitSource{URL: "https://git.example/public"}}}
 	f, p := newFetcher(t, app)
 	if _, err := answered(t, f, p, query[git.Commit]{of: f.Answers.Commits, what: "git", fetch: func(context.Context, transport.Auth) (git.Commit, error) { return git.Commit{}, nil }}); err != nil {

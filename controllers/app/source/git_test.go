@@ -13,8 +13,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 )
 
-// TestTheRevisionThatIsTold has an app that was made of C1 meet C2, in which what it reads is the same or not.
-func TestTheRevisionThatIsTold(t *testing.T) {
+// TestTheReportedRevision has an app that was made of C1 meet C2, in which what it reads is the same or not.
+func TestTheReportedRevision(t *testing.T) {
 	const same, other = "as in C1", "something else"
 	for name, tc := range map[string]struct {
 		// digest is what is known of C2: "" before a build has ended.
@@ -67,8 +67,8 @@ func TestABuildThatDidNotEnd(t *testing.T) {
 	}
 }
 
-// TestACommitIsKnownByWhatWasRead has the last reads tell of a commit before it is read, and nothing be known without any.
-func TestACommitIsKnownByWhatWasRead(t *testing.T) {
+// TestTheDigestOfTheReadsIdentifiesACommit has the last reads tell of a commit before it is read, and nothing be known without any.
+func TestTheDigestOfTheReadsIdentifiesACommit(t *testing.T) {
 	commit := git.Commit{Revision: "C2", Root: &folder.Folder{}}
 	read, err := commit.Root.DigestOf(folder.Reads{"."})
 	if err != nil {
@@ -82,8 +82,8 @@ func TestACommitIsKnownByWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestAppsOfACommitAskForOneCause, and whoever was changed by hand since for one of its own.
-func TestAppsOfACommitAskForOneCause(t *testing.T) {
+// TestAppsOfACommitShareOneCause, and whoever was changed by hand since for one of its own.
+func TestAppsOfACommitShareOneCause(t *testing.T) {
 	cause := func(uid, revision, last string, generation int64) string {
 		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: generation}}
 		app.Annotations = map[string]string{v1alpha1.RevisionAnnotation: revision}

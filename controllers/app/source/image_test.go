@@ -253,7 +253,7 @@ func TestImagePolicyAfterARestart(t *testing.T) {
 }
 
 // A choice that was not told because the status was not written is told later.
-func TestAnImageIsToldOnce(t *testing.T) {
+func TestAnImageIsReportedOnce(t *testing.T) {
 	b := newBench(t)
 	p := b.begin()
 	if err := b.choose(p); err != nil {

@@ -80,8 +80,8 @@ func passOf(app *v1alpha1.App) *pass {
 	return &pass{s, &Found{}, &asked{}}
 }
 
-// TestAFailedSourceDoesNotAffectWhatRuns unless what it says may not be believed.
-func TestAFailedSourceDoesNotAffectWhatRuns(t *testing.T) {
+// TestAFailedSourceDoesNotAffectADeliveredApp unless what it says may not be believed.
+func TestAFailedSourceDoesNotAffectADeliveredApp(t *testing.T) {
 	cases := map[string]struct {
 		err   error
 		kept  bool
@@ -144,8 +144,8 @@ func TestAnOutcomeThatWasDecidedStays(t *testing.T) {
 	}
 }
 
-// TestWhileASourceIsAsked looks at what is kept and reported before and after the time in which an answer is expected.
-func TestWhileASourceIsAsked(t *testing.T) {
+// TestStepsWhileASourceIsFetched looks at what is kept and reported before and after the time in which an answer is expected.
+func TestStepsWhileASourceIsFetched(t *testing.T) {
 	never := deliveredApp(func(a *v1alpha1.App) { a.Generation = 3 })
 	for name, c := range map[string]struct {
 		app   *v1alpha1.App

@@ -55,7 +55,7 @@ func TestTheEarliestLookCounts(t *testing.T) {
 	}
 }
 
-func TestAnAnnotationAsksOnceForEachValue(t *testing.T) {
+func TestAnAnnotationRequestsOncePerValue(t *testing.T) {
 	cases := map[string]struct {
 		value, handled string
 		want           bool

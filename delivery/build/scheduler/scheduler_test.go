@@ -237,8 +237,8 @@ func TestABuildThatEndsWithItsTime(t *testing.T) {
 	b.isIdle()
 }
 
-// TestTenantsWhoseBuildsNeverEndLeavePlaces has three tenants begin all they can.
-func TestTenantsWhoseBuildsNeverEndLeavePlaces(t *testing.T) {
+// TestEndlessBuildsOfSomeTenantsLeavePlaces has three tenants begin all they can.
+func TestEndlessBuildsOfSomeTenantsLeavePlaces(t *testing.T) {
 	b := newFixture(t)
 	for i := range 10 {
 		for _, tenant := range []string{"one", "two", "three"} {

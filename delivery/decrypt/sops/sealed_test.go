@@ -81,8 +81,8 @@ func TestManyValuesOfJSONAreWrittenAtOnce(t *testing.T) {
 	}
 }
 
-// TestCommentsSayWhatIsEncrypted, and stay in what is decrypted.
-func TestCommentsSayWhatIsEncrypted(t *testing.T) {
+// TestCommentsMarkEncryptedValues, and stay in what is decrypted.
+func TestCommentsMarkEncryptedValues(t *testing.T) {
 	secret, master := identity(t)
 	const text = "# sops:secret\na: hidden words\nlist:\n    # about b\n    - b\n# nothing\nc: shown\n"
 	data := sealed(t, yaml.NewStore(&config.YAMLStoreConfig{}), text, func(m *sopslib.Metadata) { m.EncryptedCommentRegex = "sops:secret" }, master)

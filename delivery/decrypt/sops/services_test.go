@@ -119,8 +119,8 @@ func sealedText(t *testing.T, text string, keys ...sopskeys.MasterKey) []byte {
 	return sealed(t, yaml.NewStore(&config.YAMLStoreConfig{}), text, nil, keys...)
 }
 
-// TestAServiceWithoutCredentialsIsNotAsked: the message says what to add to the Secret.
-func TestAServiceWithoutCredentialsIsNotAsked(t *testing.T) {
+// TestAServiceWithoutCredentialsIsNotCalled: the message says what to add to the Secret.
+func TestAServiceWithoutCredentialsIsNotCalled(t *testing.T) {
 	secret, _ := identity(t)
 	for name, tc := range map[string]struct {
 		key  sopskeys.MasterKey
@@ -145,8 +145,8 @@ func TestAServiceWithoutCredentialsIsNotAsked(t *testing.T) {
 	}
 }
 
-// TestWhatAServiceSaysIsToldWithoutCredentials, of a kind that is tried again, and the service is asked once.
-func TestWhatAServiceSaysIsToldWithoutCredentials(t *testing.T) {
+// TestErrorsOfAServiceAreReportedWithoutCredentials, of a kind that is tried again, and the service is asked once.
+func TestErrorsOfAServiceAreReportedWithoutCredentials(t *testing.T) {
 	w := &world{t: t, servers: map[string]http.Handler{"vault.example.com": http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		out.WriteHeader(http.StatusForbidden)
 		fmt.Fprintf(out, `{"errors": ["permission denied for %s"]}`, r.Header.Get("X-Vault-Token"))

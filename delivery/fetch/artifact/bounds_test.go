@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestEachLimitOfAnArchiveLetsThroughExactlyWhatItSays unpacks with a limit that is just met, and with one that is less by one.
-func TestEachLimitOfAnArchiveLetsThroughExactlyWhatItSays(t *testing.T) {
+// TestEachLimitOfAnArchiveIsExact unpacks with a limit that is just met, and with one that is less by one.
+func TestEachLimitOfAnArchiveIsExact(t *testing.T) {
 	file := func(name string) sources.Entry { return sources.Entry{Name: name, Text: "text"} }
 	for name, tc := range map[string]struct {
 		entries []sources.Entry
@@ -69,7 +69,7 @@ func TestUnpackKeepsFilesUnderCleanNames(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoWholeArchiveIsInvalid(t *testing.T) {
+func TestAnIncompleteArchiveIsInvalid(t *testing.T) {
 	whole := sources.TarGz(t, sources.Entry{Name: "a", Text: sources.Noise(1, 2000)})
 	text, _ := sources.Gzip(t, sources.Noise(1, 2000))
 	for name, archive := range map[string][]byte{"empty": nil, "no gzip": []byte("a tar that is not compressed"), "no tar": text, "cut off": whole[:len(whole)/2]} {

@@ -210,8 +210,8 @@ func TestUnusedAnswersAreForgotten(t *testing.T) {
 	}
 }
 
-// TestAnotherVersionEndsWhatIsUnderWay has a source hang, and its URL or its Secret changed meanwhile.
-func TestAnotherVersionEndsWhatIsUnderWay(t *testing.T) {
+// TestAnotherVersionCancelsTheFetchInProgress has a source hang, and its URL or its Secret changed meanwhile.
+func TestAnotherVersionCancelsTheFetchInProgress(t *testing.T) {
 	s := newSource(t, recent)
 	s.held = make(chan struct{})
 	query := Query{Caller: caller("a"), Key: "a", Version: "1", Question: Question{Generation: 1, MaxAge: time.Hour}}
@@ -273,7 +273,7 @@ func TestANewRequestWaitsForTheOneUnderWay(t *testing.T) {
 	}
 }
 
-func TestForgetEndsWhatIsUnderWay(t *testing.T) {
+func TestForgetCancelsTheFetchInProgress(t *testing.T) {
 	s := newSource(t, recent)
 	s.held = make(chan struct{})
 	query := Query{Caller: caller("a"), Key: "a", Question: Question{MaxAge: time.Hour}}
@@ -368,8 +368,8 @@ func TestSharedAnswers(t *testing.T) {
 	}
 }
 
-// TestSharedAsksOnceAtATime has a hundred ask one source, each for a reason of its own or all for one, and wakes each.
-func TestSharedAsksOnceAtATime(t *testing.T) {
+// TestSharedRunsOneFetchAtATime has a hundred ask one source, each for a reason of its own or all for one, and wakes each.
+func TestSharedRunsOneFetchAtATime(t *testing.T) {
 	for name, own := range map[string]bool{"one cause": false, "a cause each": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newSource(t, shared)

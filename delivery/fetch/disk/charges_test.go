@@ -62,7 +62,7 @@ func diskOf(stores ...Store) (d *Disk, later func(time.Duration)) {
 	return d, func(by time.Duration) { now = now.Add(by) }
 }
 
-func TestWhatAFileCounts(t *testing.T) {
+func TestTheChargeOfAFile(t *testing.T) {
 	for name, tc := range map[string]struct{ kib, want int }{
 		"empty": {0, 8}, "less than a block": {1, 8}, "a block": {4, 8}, "more": {5, 9}, "much": {100, 104},
 	} {
@@ -117,14 +117,14 @@ func TestAFileCountsForTheTenantThatClaimedItLast(t *testing.T) {
 	}
 }
 
-func TestAFileThatNobodyClaimedIsNotCountedAgain(t *testing.T) {
+func TestAnUnclaimedFileIsNotCountedAgain(t *testing.T) {
 	d, _ := diskOf()
 	if there := d.recount(fileOf(t, t.TempDir(), "a", 1)); !there || d.Sum() != 0 {
 		t.Errorf("there: %v, %d bytes count", there, d.Sum())
 	}
 }
 
-func TestWhatAnEarlierProcessLeftCountsForNoTenant(t *testing.T) {
+func TestFilesOfAnEarlierProcessCountForNoTenant(t *testing.T) {
 	dir := t.TempDir()
 	a := fileOf(t, dir, "git/source/a", 4)
 	fileOf(t, dir, "charts/b", 4)
@@ -204,7 +204,7 @@ func TestADownloadCountsUntilItIsClosed(t *testing.T) {
 	}
 }
 
-func TestWhatIsForNoTenantIsNotMetered(t *testing.T) {
+func TestDownloadsForNoTenantAreNotMetered(t *testing.T) {
 	d, _ := diskOf()
 	d.Limits.Bytes, d.Limits.Total = 1, 1
 	for name, of := range map[string]func(io.ReadCloser) io.ReadCloser{
@@ -273,7 +273,7 @@ func TestAFullDiskRefusesThoseWithMoreThanAnEvenShare(t *testing.T) {
 	sources.WantError(t, d.Check(t.Context(), "new"), Err, "nothing more is fetched for tenant new until others need less")
 }
 
-func TestWhatATenantDoesNotUseGoesWhenItNeedsTheSpace(t *testing.T) {
+func TestUnusedFilesOfATenantAreDeletedWhenItNeedsTheSpace(t *testing.T) {
 	store := &single{}
 	d, later := diskOf(store)
 	d.Limits.Bytes = 10 * limit.KiB
@@ -314,7 +314,7 @@ func TestWhatATenantDoesNotUseGoesWhenItNeedsTheSpace(t *testing.T) {
 	}
 }
 
-func TestAFullDiskIsFreedOfWhatCountsForNoTenantAndForTheOneWithMost(t *testing.T) {
+func TestAFullDiskLosesUnownedFilesAndThoseOfTheLargestTenant(t *testing.T) {
 	store := &single{}
 	d, later := diskOf(store)
 	dir := t.TempDir()
@@ -335,7 +335,7 @@ func TestAFullDiskIsFreedOfWhatCountsForNoTenantAndForTheOneWithMost(t *testing.
 	}
 }
 
-func TestASweepKeepsLongestWhatATenantHasUsedSinceTheStart(t *testing.T) {
+func TestASweepKeepsFilesUsedSinceTheStartLongest(t *testing.T) {
 	dir := t.TempDir()
 	claimed, found := fileOf(t, dir, "claimed", 4), fileOf(t, dir, "found", 4)
 	broken := errors.New("it cannot be removed")

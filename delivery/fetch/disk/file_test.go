@@ -74,7 +74,7 @@ func TestAFolderThatCannotBeMadeIsAFailureAtOnce(t *testing.T) {
 	}
 }
 
-func TestDiscardKeepsWhatWasRenamed(t *testing.T) {
+func TestDiscardKeepsARenamedFile(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "source")
 	file, err := CreateIn(folder)
 	if err != nil {
@@ -93,7 +93,7 @@ func TestDiscardKeepsWhatWasRenamed(t *testing.T) {
 	}
 }
 
-func TestAFailedWriteSaysWhenTheDiskIsFull(t *testing.T) {
+func TestAFailedWriteReportsAFullDisk(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		says string

@@ -54,7 +54,7 @@ func TestAFileIsStaleWhenItWasNotUsedForThatLong(t *testing.T) {
 	stale(now.Add(99*time.Hour), false)
 }
 
-func TestUsesOfWhatIsGoneAreForgotten(t *testing.T) {
+func TestUsesOfDeletedFilesAreForgotten(t *testing.T) {
 	dir := t.TempDir()
 	var used Usage
 	used.Tidy()
@@ -70,7 +70,7 @@ func TestUsesOfWhatIsGoneAreForgotten(t *testing.T) {
 	}
 }
 
-func TestWhatACrashLeftUnfinishedIsRemovedOnce(t *testing.T) {
+func TestUnfinishedFilesOfACrashAreRemovedOnce(t *testing.T) {
 	dir := t.TempDir()
 	left, whole, top := fileOf(t, dir, "source/tmp-1", 1), fileOf(t, dir, "source/whole", 1), fileOf(t, dir, "tmp-top", 1)
 	folder := &Folder{Dir: dir}
@@ -162,7 +162,7 @@ func TestClearWaitsForWhoMakesTheFile(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatWentByItselfIsNoFailure(t *testing.T) {
+func TestOnlyAMissingFileIsNoFailure(t *testing.T) {
 	if Present(nil) != nil || Present(&fs.PathError{Err: fs.ErrNotExist}) != nil {
 		t.Error("what is gone is a failure")
 	}

@@ -45,7 +45,7 @@ func TestAnErrorWrapsItsKindAndItsCause(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsTooLargeHasAnOversizedPath(t *testing.T) {
+func TestOnlyErrorsAboutSizeHaveAnOversizedPath(t *testing.T) {
 	at := &fs.PathError{Op: "read", Path: "media/video.mp4", Err: TooLarge("the file", 1)}
 	for name, tc := range map[string]struct {
 		err  error

@@ -209,7 +209,7 @@ func TestAnOpenFolderGivesItsEntriesInPieces(t *testing.T) {
 	}
 }
 
-func TestADigestOfReadsTellsAFolderThatIsListedFromOneThatIsPassed(t *testing.T) {
+func TestADigestOfReadsDistinguishesListedFromTraversedFolders(t *testing.T) {
 	digest := func(read string, entries ...object.TreeEntry) string {
 		t.Helper()
 		m := newMemory()

@@ -131,8 +131,8 @@ func TestASmallPackOfManyDifferences(t *testing.T) {
 	}
 }
 
-// TestWhatAPackInflatesToIsBoundedForEachTenant by its limits, and for a Repository by the same.
-func TestWhatAPackInflatesToIsBoundedForEachTenant(t *testing.T) {
+// TestTheInflatedSizeOfAPackIsBoundedForEachTenant by its limits, and for a Repository by the same.
+func TestTheInflatedSizeOfAPackIsBoundedForEachTenant(t *testing.T) {
 	const refused = "is larger than the limit of 1 MiB: take large files out of Git. " +
 		"An administrator of the cluster allows more with spec.limits.packBytes of the Tenant"
 	unpack := func(tenant string) error {

@@ -65,7 +65,7 @@ func TestAPackIsReadInBlocks(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnsweredOfAnotherPackIsNotRead(t *testing.T) {
+func TestAnAnswerAboutAnotherPackIsRefused(t *testing.T) {
 	from, _ := askedFor([]byte("short"))
 	from.size = 100
 	if n, err := from.ReadAt(make([]byte, 10), 0); n != 5 || !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -88,7 +88,7 @@ func TestWhatIsAnsweredOfAnotherPackIsNotRead(t *testing.T) {
 	}
 }
 
-func TestTheStoreIsAskedByName(t *testing.T) {
+func TestTheStoreIsQueriedByName(t *testing.T) {
 	from, _ := askedFor(nil)
 	if size, err := from.Size(blobName("base")); size != 4 || err != nil {
 		t.Errorf("got %d, %v", size, err)
@@ -194,7 +194,7 @@ func TestTheKindOfAnErrorSurvivesTheProcess(t *testing.T) {
 	}
 }
 
-func TestEvaluateNotesWhatItReadsAndRefusesOtherInput(t *testing.T) {
+func TestEvaluateRecordsItsProgressAndRefusesOtherInput(t *testing.T) {
 	var noted []string
 	note := func(place string) { noted = append(noted, place) }
 	ask := func([]byte) ([]byte, error) { return nil, io.EOF }

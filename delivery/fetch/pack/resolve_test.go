@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestDifferencesGetTheNameOfWhatTheyMake(t *testing.T) {
+func TestDeltasGetTheNameOfTheirResult(t *testing.T) {
 	a := blob(t, "a")
 	aToB := toOffset(t, len(a), suffixed("a", "b"))
 	cases := map[string]struct {

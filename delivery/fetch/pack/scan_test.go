@@ -16,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestEachLimitLetsThroughExactlyWhatItSays reads packs with a limit that they just meet, and with one that is less by one.
-func TestEachLimitLetsThroughExactlyWhatItSays(t *testing.T) {
+// TestEachLimitIsExact reads packs with a limit that they just meet, and with one that is less by one.
+func TestEachLimitIsExact(t *testing.T) {
 	large := strings.Repeat("x", 100)
 	delta := suffixed("base", "d")
 	cases := map[string]struct {
@@ -58,7 +58,7 @@ func TestEachLimitLetsThroughExactlyWhatItSays(t *testing.T) {
 	}
 }
 
-func TestWhatInflatesToTooMuchIsTheTenantsLimit(t *testing.T) {
+func TestAPackThatInflatesTooMuchExceedsTheTenantsLimit(t *testing.T) {
 	limits := usual
 	limits.Inflated = 3
 	_, err := Read(bytes.NewReader(packWith(blob(t, "four"))), limits, oneObject{})
@@ -175,7 +175,7 @@ func TestTheSmallerOfEachLimitHolds(t *testing.T) {
 	}
 }
 
-func TestTheProcessorTimeGrowsWithWhatMayBeInflated(t *testing.T) {
+func TestTheProcessorTimeGrowsWithTheInflatedSize(t *testing.T) {
 	for want, limits := range map[time.Duration]Limits{
 		0: {Object: limit.GiB}, 20 * time.Second: {Inflated: limit.GiB}, 30 * time.Second: {Inflated: limit.GiB, Oversized: limit.GiB / 2},
 	} {

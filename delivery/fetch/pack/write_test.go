@@ -39,8 +39,8 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// TestAppendWritesWhatGitReads has sizes at the boundaries of the groups of bits in which they are written.
-func TestAppendWritesWhatGitReads(t *testing.T) {
+// TestGitReadsAppendedObjects has sizes at the boundaries of the groups of bits in which they are written.
+func TestGitReadsAppendedObjects(t *testing.T) {
 	for _, size := range []int{0, 1, 15, 16, 127, 128, 2047, 2048, 1<<18 - 1, 1 << 18} {
 		content := strings.Repeat("x", size)
 		scanner := packfile.NewScanner(bytes.NewReader(packWith(plain(t, plumbing.TagObject, content))))
@@ -98,7 +98,7 @@ func TestACompletedPackCanBeReadWithoutTheStore(t *testing.T) {
 	}
 }
 
-func TestAPackThatNeedsNothingStaysAsItIs(t *testing.T) {
+func TestACompletePackIsNotChanged(t *testing.T) {
 	pack := packWith(blob(t, "a"))
 	file := packFile(t, pack)
 	contents, err := Read(file, usual, oneObject{})

@@ -23,7 +23,7 @@ func try(h *host, source string, reach Reach, at time.Time) {
 	h.learn(r, reach, at)
 }
 
-func TestWhatOpensTheBreakerOfAHost(t *testing.T) {
+func TestFailuresThatOpenTheCircuitBreakerOfAHost(t *testing.T) {
 	type attempt struct {
 		source string
 		reach  Reach
@@ -99,7 +99,7 @@ func TestAProbeWithoutAnswerProlongsTheRest(t *testing.T) {
 	}
 }
 
-func TestWhoMayAskAHostThatRests(t *testing.T) {
+func TestOnlyRequestedTasksProbeAHostWithAnOpenBreaker(t *testing.T) {
 	h := &host{until: noon.Add(time.Minute), asked: noon}
 	for name, tc := range map[string]struct {
 		after time.Duration
@@ -136,8 +136,8 @@ func TestOneProbeAtATime(t *testing.T) {
 	}
 }
 
-// TestFailuresOfWhatWasUnderWayDoNotProlongARest: many tasks at one host end about the same time.
-func TestFailuresOfWhatWasUnderWayDoNotProlongARest(t *testing.T) {
+// TestFailuresOfRunningTasksDoNotProlongAPause: many tasks at one host end about the same time.
+func TestFailuresOfRunningTasksDoNotProlongAPause(t *testing.T) {
 	h := &host{}
 	var under []*running
 	for range 5 {
@@ -186,7 +186,7 @@ func TestTheBreakerOfATenantsAppsIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheHostThatWasAskedTheLongestAgoIsForgotten(t *testing.T) {
+func TestTheLeastRecentlyContactedHostIsForgotten(t *testing.T) {
 	all := hosts{}
 	for n := range maxHosts {
 		all.of(&Task{Host: fmt.Sprint(n), Tenant: "acme", Priority: App}).asked = noon.Add(time.Duration(n) * time.Second)
@@ -248,7 +248,7 @@ func TestALaneKeepsSlotsFromApps(t *testing.T) {
 	}
 }
 
-func TestWhatWasRefusedTriesAgainInOrderAndOncePerSource(t *testing.T) {
+func TestRefusedTasksRetryInOrderAndOncePerSource(t *testing.T) {
 	var tried []string
 	retry := func(what string) func() { return func() { tried = append(tried, what) } }
 	o := overflow{}

@@ -383,7 +383,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-func TestStopEndsWhatIsUnderWay(t *testing.T) {
+func TestStopCancelsRunningTasks(t *testing.T) {
 	b := newBed(t, Options{})
 	b.submit(b.task("running", "host", "acme"))
 	ctx, stop := context.WithCancel(t.Context())

@@ -211,7 +211,7 @@ func TestKeysThatCannotBeReadAreNamed(t *testing.T) {
 	}
 }
 
-func TestWhatWasSignedIsAllButTheSignature(t *testing.T) {
+func TestTheSignedContentExcludesOnlyTheSignature(t *testing.T) {
 	for name, tc := range map[string]struct{ commit, content, signature string }{
 		"in the middle":           {"tree 1\ngpgsig a\n b\n c\nencoding x\n\ntext", "tree 1\nencoding x\n\ntext", "a\nb\nc\n"},
 		"at the end of the head":  {"tree 1\ngpgsig a\n b\n\ntext", "tree 1\n\ntext", "a\nb\n"},

@@ -69,7 +69,7 @@ func TestGetBody(t *testing.T) {
 	sources.WantError(t, err, failure.ErrServer, "206 Partial Content")
 }
 
-func TestGetExplainsWhatTheCertificateOfAServerIsNot(t *testing.T) {
+func TestGetExplainsAnInvalidServerCertificate(t *testing.T) {
 	server := record(t, httptest.NewTLSServer)
 	trusted := Auth{CA: sources.Certificate(server.Server)}
 	byName := server.mustParse("/")
@@ -98,7 +98,7 @@ func TestGetExplainsWhatTheCertificateOfAServerIsNot(t *testing.T) {
 	}
 }
 
-func TestAServerThatWantsAClientCertificateSaysSo(t *testing.T) {
+func TestARequiredClientCertificateIsReported(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
 	server.StartTLS()

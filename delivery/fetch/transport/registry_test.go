@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestOpenRegistryRefusesWhatCannotBeUsed(t *testing.T) {
+func TestOpenRegistryRefusesUnusableInput(t *testing.T) {
 	for name, tc := range map[string]struct {
 		at   string
 		auth Auth
@@ -37,8 +37,8 @@ func TestOpenRegistryRefusesWhatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestARegistryGetsTheCredentialsItAsksFor has Docker's configuration hold those of a path of it.
-func TestARegistryGetsTheCredentialsItAsksFor(t *testing.T) {
+// TestARegistryGetsTheCredentialsOfItsChallenge has Docker's configuration hold those of a path of it.
+func TestARegistryGetsTheCredentialsOfItsChallenge(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewServer)
 	digest := server.PushArtifact(t, "1.0", "application/x", []byte("archive"))
 	server.Allow, server.Challenge = sources.Basic("bot", "hunter2"), `Basic realm="r"`

@@ -24,7 +24,7 @@ func (d discovered) ServerResourcesForGroupVersion(string) (*metav1.APIResourceL
 	return nil, d.err
 }
 
-func TestAKindWhoseServerIsAwayIsNotGone(t *testing.T) {
+func TestAKindOfAnUnavailableServerIsNotGone(t *testing.T) {
 	thing := object(t, "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: one}\n")
 	nothing := meta.NewDefaultRESTMapper(nil)
 	for err, gone := range map[error]bool{nil: true, memory.ErrCacheNotFound: true, errors.New("stale"): false} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestChartsAreToldTheVersionOfGoMod(t *testing.T) {
+func TestChartsSeeTheHelmVersionOfGoMod(t *testing.T) {
 	mod, err := os.ReadFile("../../../go.mod")
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// TestWhoseHookIsLeft tells apart what hooks of apps of one name left, in the cluster as in a namespace.
-func TestWhoseHookIsLeft(t *testing.T) {
+// TestTheOwnerOfALeftoverHook tells apart what hooks of apps of one name left, in the cluster as in a namespace.
+func TestTheOwnerOfALeftoverHook(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespace, tenant string
 		left              bool
@@ -33,8 +33,8 @@ func TestWhoseHookIsLeft(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeTakenOver: an object in the cluster is never taken over, and none of another app.
-func TestWhatMayBeTakenOver(t *testing.T) {
+// TestWhichObjectsMayBeAdopted: an object in the cluster is never taken over, and none of another app.
+func TestWhichObjectsMayBeAdopted(t *testing.T) {
 	mine := map[string]string{NameAnnotation: "web", NamespaceAnnotation: "kubeop-acme-shop"}
 	others := map[string]string{NameAnnotation: "web", NamespaceAnnotation: "kubeop-acme-blog"}
 	for name, c := range map[string]struct {

@@ -69,7 +69,7 @@ func TestFence(t *testing.T) {
 
 func silent(_ *Fence, now *time.Time) { *now = now.Add(trust) }
 
-func TestTheFenceSeesWhatIsNotGone(t *testing.T) {
+func TestTheFenceReportsObjectsThatAreNotGone(t *testing.T) {
 	tests := map[string]struct {
 		answer string
 		gone   bool

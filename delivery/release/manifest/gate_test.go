@@ -151,7 +151,7 @@ func allStamped(objects []*unstructured.Unstructured) error {
 }
 
 // What admission leaves in an object must be what the text says.
-func TestWhatReadsDifferentlyIsNotPassed(t *testing.T) {
+func TestManifestsThatParsersReadDifferentlyAreRefused(t *testing.T) {
 	adding := func(objects []*unstructured.Unstructured) error {
 		objects[0].Object["items"] = []any{map[string]any{"apiVersion": "v1", "kind": "Secret"}}
 		return nil
@@ -177,7 +177,7 @@ func TestGateStampsHooks(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObject(t *testing.T) {
+func TestDocumentsThatAreNoObjectsAreRefused(t *testing.T) {
 	secret := "hunter22"
 	tests := map[string]string{
 		"text":           secret,
@@ -226,7 +226,7 @@ func TestClassify(t *testing.T) {
 }
 
 // Helm puts words of its own before what the gate says.
-func TestClassifyDropsWhatHelmAdds(t *testing.T) {
+func TestClassifyDropsTheTextThatHelmAdds(t *testing.T) {
 	g := NewGate(stamping, nil, nil, nil)
 	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n- text\n"))
 	got := g.Classify(fmt.Errorf("error while running post render on files: %w", err), mask.Of(nil))
@@ -275,7 +275,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestWhatAdmissionCannotJudgeIsNoRefusal(t *testing.T) {
+func TestAnErrorOfAdmissionIsNoRefusal(t *testing.T) {
 	away := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	tests := map[string]struct {
 		refused func(error) bool

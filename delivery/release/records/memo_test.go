@@ -71,7 +71,7 @@ func TestTheNewerOfIndexAndOwnWritesCounts(t *testing.T) {
 	}
 }
 
-func TestHistoryForgetsWhatIsGone(t *testing.T) {
+func TestHistoryForgetsDeletedRecords(t *testing.T) {
 	m := &Memo{}
 	for n := range 4 {
 		m.saw(recorded(n+1, helm.StatusPendingUpgrade), map[string]string{decide.ContentLabel: "c"})

@@ -84,7 +84,7 @@ func recorded(number int, status helm.Status) *helm.Release {
 	}
 }
 
-func TestHelmReadsWhatIsStored(t *testing.T) {
+func TestHelmReadsOurRecords(t *testing.T) {
 	client := fake.NewClientset().CoreV1().Secrets("team")
 	if _, err := storeOn(client).insert(t.Context(), recorded(1, helm.StatusDeployed), nil); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestHelmReadsWhatIsStored(t *testing.T) {
 	}
 }
 
-func TestWhatHelmStoresIsRead(t *testing.T) {
+func TestRecordsOfHelmAreRead(t *testing.T) {
 	client := fake.NewClientset().CoreV1().Secrets("team")
 	if err := storage.Init(driver.NewSecrets(client)).Create(recorded(3, helm.StatusFailed)); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func parsed(t *testing.T, text string) any {
 	return value
 }
 
-func TestWhatIsNoObjectIsRefusedWithAReason(t *testing.T) {
+func TestDocumentsThatAreNoObjectsAreRefusedWithAReason(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
 		"an object":              {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", ""},
 		"nothing":                {"", ""},

@@ -83,7 +83,7 @@ func TestADamagedIndexIsRemovedToBeDownloadedAgain(t *testing.T) {
 	}
 }
 
-func TestAnIndexOfWhichOneChartIsAtFaultStays(t *testing.T) {
+func TestAnIndexWithOneInvalidChartIsKept(t *testing.T) {
 	path, err := kept(t, strings.NewReader("entries:\n  web:\n    keywords: [a]\n  ok:\n  - version: 1.0.0\n"), Stamp{})
 	if err != nil {
 		t.Fatal(err)
@@ -131,8 +131,8 @@ func TestTheLimitOfAnIndexInAnotherLayout(t *testing.T) {
 	sources.WantError(t, err, failure.ErrInvalid, "cannot be read")
 }
 
-// TestWhatWasWrittenBeforeTheLayoutShowedIsDropped: the first charts look as Helm writes them.
-func TestWhatWasWrittenBeforeTheLayoutShowedIsDropped(t *testing.T) {
+// TestLinesWrittenBeforeAnotherLayoutIsDetectedAreDropped: the first charts look as Helm writes them.
+func TestLinesWrittenBeforeAnotherLayoutIsDetectedAreDropped(t *testing.T) {
 	path, err := kept(t, strings.NewReader("entries:\n  a:\n  - version: 1.0.0\n  web: [{version: 2.0.0}]\n"), Stamp{ETag: "x"})
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ generated: "x"
 	}
 }
 
-func TestReadIndexSkipsWhatIsLarge(t *testing.T) {
+func TestReadIndexSkipsLargeValues(t *testing.T) {
 	var index strings.Builder
 	index.WriteString("entries:\n")
 	for i := range 2000 {
