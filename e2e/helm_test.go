@@ -66,14 +66,14 @@ spec:
   template:
     spec:
       restartPolicy: Never
-{{ include "pod" (list . (list "-ask" (printf "http://%s/" .Release.Name))) | indent 6 }}
+{{ include "pod" (list . (list "-get" (printf "http://%s/" .Release.Name))) | indent 6 }}
 `
 	testTemplate = `apiVersion: v1
 kind: Pod
 metadata: {name: {{ .Release.Name }}-test, annotations: {helm.sh/hook: test}}
 spec:
   restartPolicy: Never
-{{ include "pod" (list . (list "-ask" (printf "http://%s/%s" .Release.Name .Values.page))) | indent 2 }}
+{{ include "pod" (list . (list "-get" (printf "http://%s/%s" .Release.Name .Values.page))) | indent 2 }}
 `
 )
 
@@ -95,7 +95,7 @@ func (n *team) chart(app, helm string, templates map[string]string) {
 func (n *team) waitForReady(app, reason string, parts ...string) string {
 	n.t.Helper()
 	var message string
-	until(n.t, app+" says why", func(ctx context.Context) error {
+	until(n.t, app+" reports why", func(ctx context.Context) error {
 		object := &v1alpha1.App{}
 		if err := platform.Client.Get(ctx, client.ObjectKey{Namespace: n.namespace(), Name: app}, object); err != nil {
 			return err
@@ -109,22 +109,22 @@ func (n *team) waitForReady(app, reason string, parts ...string) string {
 			if c.Reason == reason && len(missing) == 0 {
 				return nil
 			}
-			return fmt.Errorf("it says %s: %s; not %q", c.Reason, c.Message, missing)
+			return fmt.Errorf("it reports %s: %s; not %q", c.Reason, c.Message, missing)
 		}
-		return errors.New("it says nothing yet")
+		return errors.New("it reports nothing yet")
 	})
 	n.t.Logf("%s: %s: %s", app, reason, message)
 	return message
 }
 
-// asked calls an app's Service until the returned function is called, which returns the wrong answers.
-func (n *team) asked(app, want string) func() []string {
+// wrongAnswers calls an app's Service repeatedly. The returned function stops that, and returns the wrong answers.
+func (n *team) wrongAnswers(app, want string) func() []string {
 	ctx, stop := context.WithCancel(n.t.Context())
 	var wrong []string
 	var done sync.WaitGroup
 	done.Go(func() {
 		for ctx.Err() == nil {
-			got, err := platform.AskService(ctx, n.namespace(), app)
+			got, err := platform.GetService(ctx, n.namespace(), app)
 			if ctx.Err() == nil && (err != nil || got != want) {
 				wrong = append(wrong, fmt.Sprintf("%s %v", got, err))
 			}
@@ -155,13 +155,13 @@ func TestHelmUpgradeThatCrashes(t *testing.T) {
 	n.appReady("web")
 	n.answers("web", "one")
 
-	wrong := n.asked("web", "one")
+	wrong := n.wrongAnswers("web", "one")
 	n.chart("web", within+"values: {message: two, args: [-crash]}", nil)
 	pushed := time.Now()
 	n.push("Ship what crashes")
-	n.waitForReady("web", v1alpha1.UnhealthyReason, "Deployment/web", "exit code 1", "told to crash")
-	t.Logf("the crash was told %.1f s after the push", time.Since(pushed).Seconds())
-	n.waitForReady("web", v1alpha1.HeldReason, "Deployment/web", "not healthy within 8s", "exit code 1", "told to crash", "rolled back to revision 1")
+	n.waitForReady("web", v1alpha1.UnhealthyReason, "Deployment/web", "exit code 1", "crashed on purpose")
+	t.Logf("the crash was reported %.1f s after the push", time.Since(pushed).Seconds())
+	n.waitForReady("web", v1alpha1.HeldReason, "Deployment/web", "not healthy within 8s", "exit code 1", "crashed on purpose", "rolled back to revision 1")
 	if took := time.Since(pushed); took > 20*time.Second {
 		t.Errorf("it was rolled back after %s, with a timeout of 8 s", took)
 	}

@@ -27,25 +27,24 @@ func (n *team) hookJobs(ctx context.Context, app string) ([]batchv1.Job, error) 
 	return list.Items, err
 }
 
-// TestAHookThatFailsSaysWhy runs two failing hooks. The message of the first is reported without its Secret. The second times out
-// and is ignored.
-func TestAHookThatFailsSaysWhy(t *testing.T) {
+// TestFailedHooksAreReported runs two failing hooks. The message of the first is reported without its Secret. The second times out and is ignored.
+func TestFailedHooksAreReported(t *testing.T) {
 	n := newTeam(t, "migrating")
 	const secret = "pa55-w0rd"
 	kubectl(t, "create", "secret", "generic", "db", "-n", n.namespace(), "--from-literal=token="+secret)
-	n.hooked("web", `args: [-ask, "http://127.0.0.1:1/$(TOKEN)"], env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: db, key: token}}}]`)
+	n.hooked("web", `args: [-get, "http://127.0.0.1:1/$(TOKEN)"], env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: db, key: token}}}]`)
 	n.hooked("slow", "args: [-work], timeout: 2s, onFailure: Continue")
 	n.push("Migrate what cannot be reached")
-	n.waitForReady("web", v1alpha1.PreHookFailedReason, "pre hook migrate failed", "exit code 1", `asking: Get "http://127.0.0.1:1/***"`, "connection refused")
+	n.waitForReady("web", v1alpha1.PreHookFailedReason, "pre hook migrate failed", "exit code 1", `calling: Get "http://127.0.0.1:1/***"`, "connection refused")
 	n.appReady("slow")
 	if got := kubectl(t, "get", "app", "slow", "-n", n.namespace(), "-o", "jsonpath={.status.hooks[0].message}"); !strings.Contains(got, "did not end within 2s and was stopped") {
-		t.Errorf("of the slow hook it says %q", got)
+		t.Errorf("the message of the slow hook is %q", got)
 	}
 	if got := kubectl(t, "get", "deployments", "-n", n.namespace(), "-o", "name"); got != "deployment.apps/slow" {
 		t.Errorf("there are %s", got)
 	}
-	if told := kubectl(t, "get", "apps,events", "-n", n.namespace(), "-o", "yaml"); strings.Contains(told, secret) {
-		t.Errorf("the Secret is told:\n%s", told)
+	if out := kubectl(t, "get", "apps,events", "-n", n.namespace(), "-o", "yaml"); strings.Contains(out, secret) {
+		t.Errorf("the Secret is in the output:\n%s", out)
 	}
 
 	n.hooked("web", "args: [-say]")
@@ -83,6 +82,6 @@ func TestAHookRunsOnceWhateverIsKilled(t *testing.T) {
 		t.Errorf("%d pods were made for hooks, want 1", got)
 	}
 	if got := kubectl(t, "logs", "-n", n.namespace(), "job/"+begun.Name); got != "worked for 4s" {
-		t.Errorf("the hook said %q", got)
+		t.Errorf("the hook printed %q", got)
 	}
 }

@@ -46,21 +46,21 @@ func TestWhatAnImageMayBe(t *testing.T) {
 	}
 	logs := kubectl(t, "logs", "-n", imagesProject, "-l", "app.kubernetes.io/name=migrate")
 	if !strings.Contains(logs, "hello from migrate") {
-		t.Errorf("the Job said %q", logs)
+		t.Errorf("the Job printed %q", logs)
 	}
 }
 
 // pathOf gets a page of an app.
 func pathOf(t *testing.T, app, path, want string) {
 	t.Helper()
-	until(t, fmt.Sprintf("%s says %q at %s", app, want, path), func(ctx context.Context) error {
+	until(t, fmt.Sprintf("%s answers %q at %s", app, want, path), func(ctx context.Context) error {
 		service := &corev1.Service{}
 		if err := platform.Client.Get(ctx, client.ObjectKey{Namespace: imagesProject, Name: app}, service); err != nil {
 			return err
 		}
-		got, err := stage.Ask(ctx, "http://"+service.Spec.ClusterIP+path)
+		got, err := stage.Get(ctx, "http://"+service.Spec.ClusterIP+path)
 		if err == nil && got != want {
-			err = fmt.Errorf("%s: it says %q", http.MethodGet, got)
+			err = fmt.Errorf("%s: it answers %q", http.MethodGet, got)
 		}
 		return err
 	})
@@ -96,7 +96,7 @@ func TestAJobRunsOncePerRevision(t *testing.T) {
 	until(t, "the other Job ran", func(ctx context.Context) error {
 		logs, err := platform.Kubectl(ctx, "logs", "-n", imagesProject, "-l", "app.kubernetes.io/name=migrate")
 		if err == nil && logs != "migrated again" {
-			err = fmt.Errorf("they said %q", logs)
+			err = fmt.Errorf("they printed %q", logs)
 		}
 		return err
 	})
@@ -122,7 +122,7 @@ func TestANewTagIsDeployed(t *testing.T) {
 	if got := kubectl(t, "get", "deployment", "policy", "-n", imagesProject, "-o", "jsonpath={..image}"); got != app.Status.Image.Reference {
 		t.Errorf("it runs %s", got)
 	}
-	until(t, "an event tells of it", func(ctx context.Context) error {
+	until(t, "an event reports it", func(ctx context.Context) error {
 		events, err := platform.Kubectl(ctx, "get", "events", "-n", imagesProject)
 		if err == nil && !strings.Contains(events, "policy: 1.0.0 → 1.1.0") {
 			err = fmt.Errorf("they are\n%s", events)

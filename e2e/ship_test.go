@@ -71,14 +71,14 @@ func TestAnImageThatCannotBePulled(t *testing.T) {
 	n.deliver("web", image("v11"), "web")
 	n.push("Ship a tag that is not there")
 	app := &v1alpha1.App{}
-	until(t, "the app says why", func(ctx context.Context) error {
+	until(t, "the app reports why", func(ctx context.Context) error {
 		err := platform.Ready(ctx, app, n.namespace(), "web")
 		if err == nil || !strings.Contains(err.Error(), "Unhealthy") {
-			return fmt.Errorf("it says: %w", err)
+			return fmt.Errorf("it reports: %w", err)
 		}
 		for _, want := range []string{"Deployment/web", "cannot be pulled", image("v11")} {
 			if !strings.Contains(err.Error(), want) {
-				return fmt.Errorf("it does not say %q: %w", want, err)
+				return fmt.Errorf("it does not report %q: %w", want, err)
 			}
 		}
 		return nil
@@ -99,11 +99,11 @@ func TestAQuotaThatIsFullIsNamed(t *testing.T) {
 	content, err := n.Read("projects/shop/apps/web/app.yaml")
 	must(t, err)
 	n.write("projects/shop/apps/web/app.yaml", string(content)+"    resources: {requests: {cpu: \"64\"}}\n")
-	n.push("Ask for 64 cores")
+	n.push("Request 64 cores")
 	until(t, "the app names the quota", func(ctx context.Context) error {
 		err := platform.Ready(ctx, &v1alpha1.App{}, n.namespace(), "web")
 		if err == nil || !strings.Contains(err.Error(), "exceeded quota: kubeop") {
-			return fmt.Errorf("it says: %w", err)
+			return fmt.Errorf("it reports: %w", err)
 		}
 		return nil
 	})

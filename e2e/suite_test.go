@@ -160,10 +160,10 @@ func (n *team) answers(app, want string) {
 
 func answers(t *testing.T, namespace, app, want string) {
 	t.Helper()
-	until(t, fmt.Sprintf("%s says %q", app, want), func(ctx context.Context) error {
-		got, err := platform.AskService(ctx, namespace, app)
+	until(t, fmt.Sprintf("%s answers %q", app, want), func(ctx context.Context) error {
+		got, err := platform.GetService(ctx, namespace, app)
 		if err == nil && got != want {
-			err = fmt.Errorf("it says %q", got)
+			err = fmt.Errorf("it answers %q", got)
 		}
 		return err
 	})

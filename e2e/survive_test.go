@@ -44,12 +44,12 @@ func (n *team) release(app string, turn int) {
 // release may be installed twice.
 func TestAKilledOperatorLosesNothing(t *testing.T) {
 	n := newTeam(t, "killed")
-	for turn, moment := range []time.Duration{50, 250, 500, 900, 1500} {
+	for turn, after := range []time.Duration{50, 250, 500, 900, 1500} {
 		name := fmt.Sprintf("app%d", turn)
 		n.release(name+"r", turn)
 		n.deliver(name, image("v1"), name)
 		n.push("Ship " + name)
-		time.Sleep(moment * time.Millisecond)
+		time.Sleep(after * time.Millisecond)
 		must(t, platform.KillOperator(t.Context()))
 		n.appReady(name)
 		n.appReady(name + "r")

@@ -18,9 +18,9 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// TestNeitherDefinitionsNorTheOperatorTakeAnythingAlong deletes kubeop's CRDs on purpose, uninstalls kubeop, and reinstalls both.
+// TestRemovingDefinitionsAndOperatorRemovesNothingElse deletes kubeop's CRDs on purpose, uninstalls kubeop, and reinstalls both.
 // No pod may restart. It is the last story, because the Git server cannot call the operator's new Service.
-func TestNeitherDefinitionsNorTheOperatorTakeAnythingAlong(t *testing.T) {
+func TestRemovingDefinitionsAndOperatorRemovesNothingElse(t *testing.T) {
 	n := newTeam(t, "keeper")
 	n.deliver("web", image("v1"), "still here")
 	n.chart("api", "values: {message: here too}", nil)
@@ -29,7 +29,7 @@ func TestNeitherDefinitionsNorTheOperatorTakeAnythingAlong(t *testing.T) {
 	n.appReady("api")
 	n.answers("web", "still here")
 	before := n.pods()
-	wrong := n.asked("web", "still here")
+	wrong := n.wrongAnswers("web", "still here")
 
 	definitions := []string{"apps", "projects", "repositories", "tenants"}
 	for i, name := range definitions {
@@ -95,7 +95,7 @@ func (n *team) pods() map[string]string {
 
 func (n *team) unnoticed(when string, before map[string]string) {
 	n.t.Helper()
-	time.Sleep(2 * time.Second) // Time to do harm in.
+	time.Sleep(2 * time.Second) // Time in which the operator could delete something.
 	if diff := cmp.Diff(before, n.pods()); diff != "" {
 		n.t.Fatalf("%s: pods were made or started again (-before +now):\n%s\nthe operator's log ends:\n%s",
 			when, diff, platform.OperatorLog(context.WithoutCancel(n.t.Context())))

@@ -148,22 +148,22 @@ func confirm(s *scene) {
 // confirmIn confirms the deletions that a Repository holds until it holds none. The list may change meanwhile.
 func (s *scene) confirmIn(repository string) {
 	s.t.Helper()
-	asked := false
+	held := false
 	s.until("what "+repository+" holds is confirmed", func(ctx context.Context) error {
 		if err := s.attempted(ctx, repository); err != nil {
-			return err // What it says is about an earlier commit.
+			return err // Its status is about an earlier commit.
 		}
 		now := &v1alpha1.Repository{}
 		if err := platform.Client.Get(ctx, client.ObjectKey{Name: repository}, now); err != nil {
 			return err
 		}
-		if !stage.AsksForConfirmation(now) {
-			if !asked {
+		if !stage.NeedsConfirmation(now) {
+			if !held {
 				return errors.New("it holds nothing")
 			}
 			return nil
 		}
-		asked = true
-		return errors.Join(platform.ConfirmAs(ctx, now), errors.New("it asks for a confirmation"))
+		held = true
+		return errors.Join(platform.ConfirmAs(ctx, now), errors.New("it still holds deletions"))
 	})
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// backup is what a tool for backups keeps of objects: neither UIDs nor owners, field managers or statuses.
+// backup contains objects as a backup tool saves them: without UIDs, owners, field managers and statuses.
 type backup []*unstructured.Unstructured
 
-// backUp keeps what kubectl gets.
+// backUp saves the objects that "kubectl get" returns.
 func (s *scene) backUp(get string) backup {
 	s.t.Helper()
 	out, err := platform.Kubectl(s.t.Context(), words(s.expand("get "+get+" --output json"))...)
@@ -44,10 +44,10 @@ func (s *scene) backUp(get string) backup {
 	return saved
 }
 
-// backupTool is who restores; admission lets it set kubeop's labels.
+// backupTool is the user that restores. Admission lets it set kubeop's labels.
 const backupTool = "backup-tool"
 
-// restore makes what is not there.
+// restore creates the objects that do not exist.
 func (s *scene) restore(saved backup) {
 	s.t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", platform.Cluster.Kubeconfig)
@@ -73,12 +73,12 @@ func (s *scene) lose(saved backup) {
 	}
 }
 
-// release lets a volume be had by a claim of the same name as the one that had it.
+// release makes a volume available to a new claim with the name of the old one.
 func (s *scene) release(volume string) {
 	kubectl(`patch pv ` + volume + ` --type=merge -p {"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`)(s)
 }
 
-// operatorDown ends the operator, and operatorUp starts it.
+// operatorDown stops the operator, and operatorUp starts it.
 func operatorDown(s *scene) {
 	kubectl("scale deployment kubeop -n " + stage.Namespace + " --replicas=0")(s)
 	kubectl("wait pods -n " + stage.Namespace + " -l app.kubernetes.io/name=kubeop --for=delete --timeout=60s")(s)

@@ -14,10 +14,10 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// binding is the end of the tenant's file that names its repository.
+// binding is the part of tenant.yaml that names the tenant's repository.
 func binding(s *scene) string { return fmt.Sprintf(bindingYAML, s.tenant, s.repo.OperatorURL) }
 
-// retained are the words of a namespace that outlived its project because of its claims.
+// retained are the texts that report a namespace that was kept after its project because of its claims.
 var retained = []string{"paas.kubeop.io/retained", "store-data"}
 
 // purposeAccidents were confirmed or annotated on purpose and regretted later. They do not affect other tenants' deletions.
@@ -94,7 +94,7 @@ var purposeAccidents = []accident{
 			made := output("get ingressclasses,validatingwebhookconfigurations -o name")
 			s.mustReport(made, []string{"ingressclass.networking.k8s.io/$t-class", "validatingwebhookconfiguration.admissionregistration.k8s.io/$t-class"})
 			revertFolder(s, "$r/apps/class")
-			s.silent(made, "$t-class")
+			s.mustNotReport(made, "$t-class")
 		},
 	},
 }
@@ -148,7 +148,7 @@ var clusterAccidents = []accident{
 				s.must(root.Remove(s.expand("$r/apps/note1")))
 			})
 			s.mustReport(noteText("note0"), []string{"again"})
-			s.silent(output("get configmaps -n $ns -o name"), "note1")
+			s.mustNotReport(output("get configmaps -n $ns -o name"), "note1")
 		}),
 	},
 	{
@@ -221,7 +221,7 @@ func removeNotes(s *scene) {
 }
 
 // projectGone waits until the project shop is deleted.
-func projectGone(s *scene) { s.silent(output("get projects -n $home -o name"), "shop") }
+func projectGone(s *scene) { s.mustNotReport(output("get projects -n $home -o name"), "shop") }
 
 // revertFolder removes a folder that was added.
 func revertFolder(s *scene, name string) { remove(name)(s) }
@@ -233,7 +233,7 @@ func killOperator(s *scene) {
 
 func operatorReady(s *scene) {
 	kubectl("wait deployment/kubeop -n kubeop-system --for=condition=Available --timeout=120s")(s)
-	s.silent(output("get pods -n kubeop-system -l app.kubernetes.io/name=kubeop -o jsonpath={.items[*].metadata.deletionTimestamp}"), "T")
+	s.mustNotReport(output("get pods -n kubeop-system -l app.kubernetes.io/name=kubeop -o jsonpath={.items[*].metadata.deletionTimestamp}"), "T")
 }
 
 // restarts returns the operator's pod and how often it was restarted.
@@ -244,7 +244,7 @@ func restarts(s *scene) string {
 	return out
 }
 
-// sameOperator checks that neither the operator's pod nor its process is another one.
+// sameOperator checks that the operator's pod was neither replaced nor restarted.
 func (s *scene) sameOperator(before string) {
 	s.t.Helper()
 	if after := restarts(s); after != before {
@@ -252,7 +252,7 @@ func (s *scene) sameOperator(before string) {
 	}
 }
 
-// deleteCRDs deletes definitions of kubeop's kinds at once, each with its mark.
+// deleteCRDs deletes definitions of kubeop's kinds at once, each with the annotation that allows it.
 func deleteCRDs(kinds ...string) act {
 	var acts []act
 	command := "delete crd --timeout=60s"
@@ -269,12 +269,12 @@ func applyCRDs(s *scene) {
 	operatorReady(s)
 }
 
-// noteText is what a small app has delivered.
+// noteText reads the text that a small app has delivered.
 func noteText(name string) where {
 	return output("get configmap " + name + " -n $ns --ignore-not-found -o jsonpath={.data.text}")
 }
 
-// hosts are how many Git hosts hang, and hanging is the status of the first.
+// hosts is the number of Git hosts that hang, and hanging reads the status of the first.
 const hosts = 30
 
 func hanging(s *scene) (string, error) { return status(s, &v1alpha1.Repository{}, "", "hang0") }
@@ -292,7 +292,7 @@ func hangingHosts(s *scene) {
 			if err != nil {
 				return
 			}
-			defer connection.Close() // When all is over; until then nothing is said.
+			defer connection.Close() // At the end of the test. Until then it never answers.
 		}
 	}()
 	s.inRoot("Thirty tenants of a host that hangs", func() {
@@ -320,11 +320,11 @@ func healHosts(s *scene) {
 		}
 	})
 	s.confirmIn("platform")
-	s.silent(output("get tenants -o name"), "hang")
+	s.mustNotReport(output("get tenants -o name"), "hang")
 }
 
-// silent waits until a place does not say something any more.
-func (s *scene) silent(place where, word string) {
+// mustNotReport waits until the text of a place does not contain the word any more.
+func (s *scene) mustNotReport(place where, word string) {
 	s.t.Helper()
-	s.untilText("it does not say "+word, place, func(text string) bool { return !strings.Contains(text, s.expand(word)) })
+	s.untilText("it does not report "+word, place, func(text string) bool { return !strings.Contains(text, s.expand(word)) })
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// bad is an accident in which app.yaml of the store is no good, and only that app is held.
+// bad is an accident in which app.yaml of the store is invalid, and only that app is held.
 func bad(mistake, content string, reports ...string) accident {
 	return accident{
 		mistake: mistake, on: own, outcome: "that app stays unchanged; the other apps continue", recovery: "the file is corrected",
@@ -28,7 +28,7 @@ func bad(mistake, content string, reports ...string) accident {
 
 const appHead = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: store}\n"
 
-// fileAccidents push files that are no good.
+// fileAccidents push invalid files.
 var fileAccidents = []accident{
 	bad("a typo in app.yaml", appHead+"spec: {type: Image, imagee: {reference: hello}}\n", "imagee"),
 	bad("app.yaml is emptied", ""),
@@ -173,7 +173,7 @@ var fileAccidents = []accident{
 	},
 }
 
-// revertLink removes the link before the folder is made again.
+// revertLink removes the link before the folder is created again.
 func revertLink(s *scene) {
 	s.must(os.Remove(filepath.Join(s.repo.Dir, s.expand("$r/apps/store"))))
 	revert(s)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// held are the words of every deletion that waits.
+// held are the texts that report each held deletion.
 var held = []string{"DeletionsHeld", "paas.kubeop.io/confirm-deletions="}
 
-// gitAccidents take something out of Git, or change its history.
+// gitAccidents remove something from Git, or change its history.
 var gitAccidents = []accident{
 	{
 		mistake: "the folder of a tenant is removed from the platform repository", on: inPlatform,
@@ -216,7 +216,7 @@ var gitAccidents = []accident{
 	},
 }
 
-// renameStore makes the app store be called depot, with lines added to its spec.
+// renameStore renames the app store to depot, and adds lines to its spec.
 func renameStore(lines string) act {
 	return func(s *scene) {
 		s.commit("Rename store", func() {
@@ -227,7 +227,7 @@ func renameStore(lines string) act {
 	}
 }
 
-// head is the newest commit of the clone.
+// head returns the newest commit of the clone.
 func head(s *scene) string {
 	commit, err := s.repo.Git(s.t.Context(), "rev-parse", "HEAD")
 	s.must(err)
@@ -240,7 +240,7 @@ func forcePush(s *scene, what string) {
 	s.must(err)
 }
 
-// deleteBranch removes main on the server, past the server's own protection of the branch that HEAD names.
+// deleteBranch removes main on the server, although the server protects the branch that HEAD names.
 func deleteBranch(s *scene) {
 	s.t.Helper()
 	s.must(platform.OnServer(s.t.Context(), s.repo.Name, "update-ref", "-d", "refs/heads/main"))

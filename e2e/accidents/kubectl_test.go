@@ -2,10 +2,10 @@
 
 package accidents
 
-// guarded are the words of every deletion that admission refuses.
+// guarded are the texts that report each deletion that admission refuses.
 var guarded = []string{"paas.kubeop.io/allow-deletion"}
 
-// claimKept are the words of an app that was deleted and declared again; putBack of one whose Deployment was changed.
+// claimKept are the texts that report an app that was deleted and created again, and putBack those for a Deployment that was changed.
 var (
 	claimKept = []string{"Succeeded", "Kept", "PersistentVolumeClaim/store-data"}
 	putBack   = []string{"DriftCorrected", "put back: Deployment/store"}

@@ -81,7 +81,7 @@ func events(s *scene) (string, error) {
 	return out.String(), nil
 }
 
-// output is what kubectl prints.
+// output reads the output of kubectl.
 func output(args string) where {
 	return func(s *scene) (string, error) { return platform.Kubectl(s.t.Context(), words(s.expand(args))...) }
 }
@@ -112,7 +112,7 @@ func status(s *scene, o client.Object, namespace, name string) (string, error) {
 // mustReport waits until the text of a place contains all words.
 func (s *scene) mustReport(place where, wanted []string) {
 	s.t.Helper()
-	s.until("the status says it", func(context.Context) error {
+	s.until("the status reports it", func(context.Context) error {
 		text, err := place(s)
 		if err != nil {
 			return err
@@ -120,11 +120,11 @@ func (s *scene) mustReport(place where, wanted []string) {
 		var missing []error
 		for _, want := range wanted {
 			if want = s.expand(want); !strings.Contains(text, want) {
-				missing = append(missing, fmt.Errorf("it does not say %q", want))
+				missing = append(missing, fmt.Errorf("it does not contain %q", want))
 			}
 		}
 		if len(missing) > 0 {
-			return errors.Join(append(missing, fmt.Errorf("it says %s", text))...)
+			return errors.Join(append(missing, fmt.Errorf("it is %s", text))...)
 		}
 		return nil
 	})
@@ -136,7 +136,7 @@ func (s *scene) untilText(what string, place where, judge func(string) bool) {
 	s.until(what, func(context.Context) error {
 		text, err := place(s)
 		if err == nil && !judge(text) {
-			err = fmt.Errorf("it says %s", text)
+			err = fmt.Errorf("it is %s", text)
 		}
 		return err
 	})

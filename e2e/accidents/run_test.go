@@ -23,13 +23,13 @@ type accident struct {
 	do    act
 	place where
 	undo  act
-	// newPods: the pods may be replaced. gone: everything except data may be missing between mistake and recovery.
+	// newPods means that pods may be replaced. gone means that everything except data may be missing between mistake and recovery.
 	newPods, gone bool
-	// newClaims: the claims may be replaced on the same volumes, and may be missing between mistake and recovery.
+	// newClaims means that claims may be replaced on the same volumes, and may be missing between mistake and recovery.
 	newClaims bool
 }
 
-// result is the result of an accident.
+// result is the outcome of an accident.
 type result struct {
 	accident
 	took   time.Duration
@@ -121,7 +121,7 @@ func (x *table) run(t *testing.T, c *tenantPool, a accident) {
 	})
 	r.took = time.Since(began)
 	if !ran {
-		return // -run names others.
+		return // -run selected other accidents.
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

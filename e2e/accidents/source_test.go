@@ -2,7 +2,7 @@
 
 package accidents
 
-// sourceAccidents take away what Git is read with.
+// sourceAccidents remove or break what the operator needs to read Git: credentials, hooks, repositories.
 var sourceAccidents = []accident{
 	{
 		mistake: "the Secret with the Git credentials is deleted", on: own,
@@ -28,7 +28,7 @@ var sourceAccidents = []accident{
 		},
 		undo: func(s *scene) {
 			s.must(platform.SetSecret(s.t.Context(), s.tenant+"-hook", map[string]string{"token": s.vars["key"]}))
-			s.silent(repository, "HookClosed")
+			s.mustNotReport(repository, "HookClosed")
 			edit("$r/apps/note0/app.yaml", "hello", "by the hook")(s)
 			s.mustReport(noteText("note0"), []string{"by the hook"})
 			revert(s)
@@ -96,12 +96,12 @@ var sourceAccidents = []accident{
 		outcome: "its people lose access; what runs stays", recovery: "`git revert`",
 		reports: []string{"spec.owners is empty"}, place: tenantStatus, undo: revert,
 		do: all(editTenant("[{kind: User, name: $t-admin, role: admin}]", "[]"), func(s *scene) {
-			s.silent(output("get rolebindings -n $ns -o yaml"), "$t-admin")
+			s.mustNotReport(output("get rolebindings -n $ns -o yaml"), "$t-admin")
 		}),
 	},
 }
 
-// secret writes the Git credentials as they were.
+// secret restores the Git credentials.
 func secret(s *scene) {
 	s.must(platform.SetSecret(s.t.Context(), s.tenant+"-git", map[string]string{"username": s.repo.User, "password": s.repo.Password}))
 }

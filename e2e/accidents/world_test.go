@@ -66,7 +66,7 @@ var worldAccidents = []accident{
 			atGit := func() {
 				s.mustReport(noteText("note0"), []string{"after the snapshot"})
 				s.mustReport(noteText("note6"), []string{"hello"})
-				s.silent(output("get configmaps -n $ns -o name"), "note5")
+				s.mustNotReport(output("get configmaps -n $ns -o name"), "note5")
 			}
 			atGit()
 			time.Sleep(5 * time.Second) // The lease is renewed.

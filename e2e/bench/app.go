@@ -61,7 +61,7 @@ func turnFolder(turn int) string { return fmt.Sprintf("turn-%d", turn) }
 // turnOf returns the turn of a path that begins with its folder, or 0.
 func turnOf(path string) int {
 	var turn int
-	_, _ = fmt.Sscanf(path, "turn-%d", &turn) // What does not begin so has no turn.
+	_, _ = fmt.Sscanf(path, "turn-%d", &turn) // Other paths have no turn.
 	return turn
 }
 
@@ -101,6 +101,6 @@ func turnIn(values []byte) int {
 	var v struct {
 		Turn int `json:"turn"`
 	}
-	_ = json.Unmarshal(values, &v) // What is no object has no turn.
+	_ = json.Unmarshal(values, &v) // Values that are no object have no turn.
 	return v.Turn
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-func TestValuesWeighWhatTheyShould(t *testing.T) {
+func TestValuesHaveTheRequestedSize(t *testing.T) {
 	for _, size := range []int{0, 1, 64, 65, 6 << 10} {
 		got := 0
 		for _, value := range (app{Name: "a", Turn: 1, Padding: size}).values()["padding"].(map[string]any) {
@@ -29,7 +29,7 @@ func TestValuesWeighWhatTheyShould(t *testing.T) {
 	}
 }
 
-// TestAppFileIsAnApp writes an app of each type as the repository has it and reads it as the API and the tracker have it.
+// TestAppFileIsAnApp writes an app of each type as in the repository, and reads it with the API's types and the tracker.
 func TestAppFileIsAnApp(t *testing.T) {
 	a := app{Name: "app-0001", Turn: 3, Interval: time.Minute}
 	for name, kind := range appTypes {
@@ -53,7 +53,7 @@ func TestAppFileIsAnApp(t *testing.T) {
 	}
 }
 
-// benched is a driver that is not up.
+// benched returns a driver that was not started.
 func benched(kind v1alpha1.AppType) *kubeop {
 	return &kubeop{kind: kind, chart: map[string]any{"path": "chart"}, manifests: &stage.Repository{OperatorURL: "http://git/manifests.git"}}
 }
@@ -68,12 +68,12 @@ func TestProgressOfAnApp(t *testing.T) {
 		conditions     []metav1.Condition
 		applied, ready bool
 	}{
-		"not looked at": {observed: -1},
+		"not reconciled": {observed: -1},
 		"released, not healthy yet": {observed: 1, applied: true, conditions: []metav1.Condition{
 			condition(v1alpha1.ReleasedCondition, metav1.ConditionTrue, 2), condition(v1alpha1.ReadyCondition, metav1.ConditionUnknown, 2)}},
 		"ready": {observed: 2, applied: true, ready: true, conditions: []metav1.Condition{
 			condition(v1alpha1.ReleasedCondition, metav1.ConditionTrue, 2), condition(v1alpha1.ReadyCondition, metav1.ConditionTrue, 2)}},
-		"ready, with what was there before": {observed: 1, conditions: []metav1.Condition{
+		"ready at the turn before": {observed: 1, conditions: []metav1.Condition{
 			condition(v1alpha1.ReleasedCondition, metav1.ConditionTrue, 1), condition(v1alpha1.ReadyCondition, metav1.ConditionTrue, 1)}},
 	}
 	for name, test := range tests {

@@ -21,17 +21,17 @@ const restInterval = 10 * time.Hour
 
 // The phases, in this order.
 const (
-	install = "install"
-	upgrade = "upgrade"
-	idle    = "idle"
-	asked   = "asked"
-	oneOf   = "one"
-	restart = "restart"
-	removal = "removal"
+	install   = "install"
+	upgrade   = "upgrade"
+	idle      = "idle"
+	requested = "requested"
+	oneOf     = "one"
+	restart   = "restart"
+	removal   = "removal"
 )
 
 // phaseNames are all phases. install always runs, because all others need its apps.
-var phaseNames = []string{install, upgrade, idle, asked, oneOf, restart, removal}
+var phaseNames = []string{install, upgrade, idle, requested, oneOf, restart, removal}
 
 // bench runs the phases for one set of apps.
 type bench struct {
@@ -54,7 +54,7 @@ func (b *bench) run(ctx context.Context, chosen []string) ([]phase, error) {
 		return nil, err
 	}
 	acts := map[string]func(context.Context) error{
-		install: b.install, upgrade: b.upgrade, idle: b.idle, asked: b.asked, oneOf: b.one, restart: b.restart, removal: b.remove,
+		install: b.install, upgrade: b.upgrade, idle: b.idle, requested: b.requested, oneOf: b.one, restart: b.restart, removal: b.remove,
 	}
 	for _, name := range phaseNames {
 		if !slices.Contains(chosen, name) {
@@ -116,14 +116,14 @@ func (b *bench) remove(ctx context.Context) error {
 		gone[name] = ""
 	}
 	b.tracker.expect(gone)
-	asked, err := b.driver.deliver(ctx, nil)
+	requested, err := b.driver.deliver(ctx, nil)
 	if err != nil {
 		return err
 	}
 	if err := b.wait(ctx, removal, b.tracker.missing); err != nil {
 		return err
 	}
-	return b.finish(ctx, before, asked, phase{Name: removal, Apps: len(b.apps)})
+	return b.finish(ctx, before, requested, phase{Name: removal, Apps: len(b.apps)})
 }
 
 // finish waits until a delivery causes no more work and records its cost.
@@ -133,13 +133,13 @@ func (b *bench) finish(ctx context.Context, before observation, pushed time.Time
 	}
 	applied, ready := b.tracker.results(pushed)
 	if p.Apps == 1 {
-		applied = []float64{slices.Max(applied)} // the others were there from the beginning
+		applied = []float64{slices.Max(applied)} // the other apps did not change
 	}
 	p.Seconds, p.P50, p.P99 = ready, measure.Percentile(applied, 0.5), measure.Percentile(applied, 0.99)
 	return b.record(ctx, before, p)
 }
 
-// record adds what a phase has cost by now to what is known of it.
+// record adds the cost of a phase until now to its other results.
 func (b *bench) record(ctx context.Context, before observation, known phase) error {
 	after, err := b.meter.observe(ctx, false)
 	if err != nil {
@@ -156,14 +156,14 @@ func (b *bench) record(ctx context.Context, before observation, known phase) err
 	return nil
 }
 
-// idle has every app looked at once by its interval. Shortening the interval for that, and making it long again, is a
-// change of every app; neither is measured.
+// idle measures one reconciliation of each app by its interval. For that it shortens the interval of every app, and makes it long again
+// afterwards. These changes are not measured.
 func (b *bench) idle(ctx context.Context) error {
 	every := 20*time.Second + time.Duration(len(b.apps))*20*time.Millisecond
 	if err := b.pace(ctx, every); err != nil {
 		return err
 	}
-	// Where a look costs requests and there are many apps, it is never quiet at this pace.
+	// If a reconciliation costs requests and there are many apps, there are always requests at this interval.
 	if err := b.quietWithin(ctx, every/2); ctx.Err() != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (b *bench) idle(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	// Intervals are spread by a twentieth to either side, so that by then every app has had its turn.
+	// The jitter of intervals is five percent, so by then every app was reconciled.
 	all := every + every/10
 	if err := b.looks(ctx, idle, before, all); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (b *bench) idle(ctx context.Context) error {
 	return b.quiet(ctx)
 }
 
-// pace changes the interval of all apps and waits until that was noticed.
+// pace changes the interval of all apps and waits until the controllers have noticed.
 func (b *bench) pace(ctx context.Context, every time.Duration) error {
 	for i := range b.apps {
 		b.apps[i].Interval = every
@@ -195,8 +195,8 @@ func (b *bench) pace(ctx context.Context, every time.Duration) error {
 	return err
 }
 
-// asked asks every app for a look by its annotation.
-func (b *bench) asked(ctx context.Context) error {
+// requested requests a reconciliation of every app by its annotation.
+func (b *bench) requested(ctx context.Context) error {
 	before, err := b.meter.observe(ctx, true)
 	if err != nil {
 		return err
@@ -205,14 +205,14 @@ func (b *bench) asked(ctx context.Context) error {
 	if err := b.annotate(ctx, token); err != nil {
 		return err
 	}
-	if err := b.wait(ctx, asked, func() (int, string) { return b.tracker.unanswered(token) }); err != nil {
+	if err := b.wait(ctx, requested, func() (int, string) { return b.tracker.unanswered(token) }); err != nil {
 		return err
 	}
 	took := time.Since(began).Seconds()
 	if err := b.quiet(ctx); err != nil {
 		return err
 	}
-	return b.record(ctx, before, phase{Name: asked, Apps: len(b.apps), Seconds: took})
+	return b.record(ctx, before, phase{Name: requested, Apps: len(b.apps), Seconds: took})
 }
 
 func (b *bench) annotate(ctx context.Context, token string) error {
@@ -233,7 +233,7 @@ func (b *bench) annotate(ctx context.Context, token string) error {
 // errNoRestart means that the driver may not restart the controllers.
 var errNoRestart = errors.New("these controllers are not ours to restart")
 
-// restart measures from the start of the controllers until each app was looked at.
+// restart measures from the start of the controllers until each app was reconciled.
 func (b *bench) restart(ctx context.Context) error {
 	err := b.driver.stop()
 	if errors.Is(err, errNoRestart) {

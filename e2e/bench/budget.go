@@ -6,21 +6,21 @@ import (
 	"github.com/kubeop/kubeop/e2e/measure"
 )
 
-// budgetsFrom is how many apps there must be for the budgets to hold: with fewer, what is done once for all weighs too much.
+// budgetsFrom is the minimum number of apps for the budgets. With fewer apps, the requests that do not depend on their number weigh too much.
 const budgetsFrom = 50
 
-// limit is the most that something may cost per app.
+// limit is the maximum cost per app.
 type limit struct {
 	phase, what string
 	most        float64
 	of          func(phase) int
 }
 
-// requests are all that the operator sent.
+// requests returns the number of requests that the operator sent.
 func requests(p phase) int { return p.Reads + p.Writes }
 
-// limitsOf are kubeop's promises for apps of a type, in requests of the operator for an app of four objects of which an upgrade
-// changes one. They do not depend on the machine.
+// limitsOf returns kubeop's budgets for apps of a type: requests of the operator for an app of four objects, of which an upgrade changes one.
+// They do not depend on the machine.
 func limitsOf(kind string) []limit {
 	if kind == "helm" {
 		return append([]limit{{install, "requests", 14, requests}, {upgrade, "requests", 14, requests}}, limits...)
@@ -28,29 +28,29 @@ func limitsOf(kind string) []limit {
 	return append([]limit{{install, "requests", 8, requests}, {upgrade, "requests", 4, requests}}, limits...)
 }
 
-// limits are those of all types.
+// limits are the budgets for all types.
 var limits = []limit{
 	{idle, "writes", 0, func(p phase) int { return p.Writes }},
 	{idle, "reads", 0.1, func(p phase) int { return p.Reads }},
-	// The answer to who asked.
-	{asked, "writes", 1, func(p phase) int { return p.Writes }},
-	{asked, "reads", 0.1, func(p phase) int { return p.Reads }},
+	// The status update that answers the request.
+	{requested, "writes", 1, func(p phase) int { return p.Writes }},
+	{requested, "reads", 0.1, func(p phase) int { return p.Reads }},
 	{restart, "writes", 0, func(p phase) int { return p.Writes }},
 	{removal, "requests", 12, requests},
 }
 
 const (
-	// peakLimit is the most memory the operator may use, in bytes, with up to peakApps apps.
+	// peakLimit is the maximum memory of the operator, in bytes, with up to peakApps apps.
 	peakLimit, peakApps = 150 << 20, 500
-	// ownLimit and allLimit are the most that the operator, and it with the processes in which it evaluates, may have at the end of a
-	// phase, as PSS in bytes, with up to peakApps apps.
+	// ownLimit is the maximum memory of the operator at the end of a phase, and allLimit that of the operator with its evaluation processes,
+	// as PSS in bytes, with up to peakApps apps.
 	ownLimit, allLimit = 130 << 20, 200 << 20
-	// growthLimit is by how much it may grow with each app beyond, in bytes. With a smaller spread of sizes than
-	// growthSpread it is not held: the garbage collector weighs more than the apps.
+	// growthLimit is by how many bytes the memory may grow with each further app. It applies only if the largest run has at least
+	// growthSpread apps more than the smallest, because otherwise the garbage collector has more effect than the apps.
 	growthLimit, growthSpread = 60 << 10, 1000
 )
 
-// broken lists the budgets that a run did not keep, a sentence each. A phase that was left out breaks none.
+// broken lists the budgets that a run exceeded, a sentence each. A phase that was left out exceeds none.
 func (r *run) broken(kind string) []string {
 	if r.Apps < budgetsFrom {
 		return nil
@@ -75,7 +75,7 @@ func (r *run) broken(kind string) []string {
 	return all
 }
 
-// peak is the most memory of any phase, in bytes.
+// peak returns the maximum memory of all phases, in bytes.
 func peak(phases []phase) int64 {
 	most := int64(0)
 	for _, p := range phases {
@@ -84,13 +84,13 @@ func peak(phases []phase) int64 {
 	return most
 }
 
-// growth is by how many bytes the peak of memory grows with each app from the smallest run to the largest.
+// growth returns by how many bytes the memory peak grows with each app, from the smallest run to the largest.
 func growth(runs []run) float64 {
 	first, last := runs[0], runs[len(runs)-1]
 	return float64(peak(last.Phases)-peak(first.Phases)) / float64(max(1, last.Apps-first.Apps))
 }
 
-// broken lists the budgets that were not kept.
+// broken lists the exceeded budgets of all runs.
 func (r *report) broken() []string {
 	var all []string
 	for i := range r.Runs {

@@ -11,7 +11,7 @@ func TestBroken(t *testing.T) {
 		{Name: install, Apps: 100, Reads: 400, Writes: 1000, PeakRSS: peakLimit},
 		{Name: upgrade, Apps: 100, Reads: 400, Writes: 1000},
 		{Name: idle, Apps: 100, Reads: 10},
-		{Name: asked, Apps: 100, Reads: 10, Writes: 100},
+		{Name: requested, Apps: 100, Reads: 10, Writes: 100},
 		{Name: oneOf, Apps: 1, Reads: 1000, Writes: 1000}, // has no budget
 		{Name: restart, Apps: 100, Reads: 5000},
 		{Name: removal, Apps: 100, Reads: 200, Writes: 1000},
@@ -24,16 +24,16 @@ func TestBroken(t *testing.T) {
 		"within all":           {apps: 100},
 		"install":              {apps: 100, change: func(p []phase) { p[0].Reads++ }, want: "install: 14.01 requests"},
 		"upgrade":              {apps: 100, change: func(p []phase) { p[1].Writes++ }, want: "upgrade: 14.01 requests"},
-		"a write by a look":    {apps: 100, change: func(p []phase) { p[2].Writes++ }, want: "idle: 0.01 writes"},
-		"reads by a look":      {apps: 100, change: func(p []phase) { p[2].Reads++ }, want: "idle: 0.11 reads"},
-		"more than the answer": {apps: 100, change: func(p []phase) { p[3].Writes++ }, want: "asked: 1.01 writes"},
+		"a write when idle":    {apps: 100, change: func(p []phase) { p[2].Writes++ }, want: "idle: 0.01 writes"},
+		"reads when idle":      {apps: 100, change: func(p []phase) { p[2].Reads++ }, want: "idle: 0.11 reads"},
+		"more than the answer": {apps: 100, change: func(p []phase) { p[3].Writes++ }, want: "requested: 1.01 writes"},
 		"a write by a restart": {apps: 100, change: func(p []phase) { p[5].Writes++ }, want: "restart: 0.01 writes"},
 		"removal":              {apps: 100, change: func(p []phase) { p[6].Reads++ }, want: "removal: 12.01 requests"},
 		"memory":               {apps: 500, change: func(p []phase) { p[0].PeakRSS += 1 << 20 }, want: "151 MiB of memory"},
-		"of the operator":      {apps: 500, change: func(p []phase) { p[0].PSS = 131 << 20 }, want: "131 MiB of memory of the operator"},
+		"memory of operator":   {apps: 500, change: func(p []phase) { p[0].PSS = 131 << 20 }, want: "131 MiB of memory of the operator"},
 		"with its processes":   {apps: 500, change: func(p []phase) { p[1].AllPSS = 201 << 20 }, want: "201 MiB with its processes"},
 		"memory of many apps":  {apps: 501, change: func(p []phase) { p[0].PeakRSS += 1 << 20 }},
-		"too few apps to tell": {apps: budgetsFrom - 1, change: func(p []phase) { p[0].Reads += 1000 }},
+		"too few apps":         {apps: budgetsFrom - 1, change: func(p []phase) { p[0].Reads += 1000 }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestGrowthIsABudget(t *testing.T) {
 	}
 	r := &report{Runs: []run{{Apps: 10}, {Apps: 20, Phases: []phase{{PeakRSS: 10 << 20}}}}}
 	if r.conclude(); len(r.Broken) != 0 || r.GrowthPerApp != 1<<20 {
-		t.Errorf("sizes too close to tell: %g bytes: %q", r.GrowthPerApp, r.Broken)
+		t.Errorf("sizes too close: %g bytes: %q", r.GrowthPerApp, r.Broken)
 	}
 	if r := of(100<<20 + 1500*(growthLimit+1024)); len(r.Broken) != 1 || !strings.Contains(r.Broken[0], "61 KiB per app") {
 		t.Errorf("%g bytes: %q", r.GrowthPerApp, r.Broken)
@@ -74,11 +74,11 @@ func TestVerdict(t *testing.T) {
 		report   *report
 		fails    bool
 	}{
-		"over budget":              {settings{driver: "kubeop", budget: true}, over, true},
-		"a count that is no count": {settings{driver: "kubeop", budget: true}, &report{Doubts: over.Doubts}, true},
-		"within":                   {settings{driver: "kubeop", budget: true}, &report{}, false},
-		"only printed":             {settings{driver: "kubeop"}, over, false},
-		"somebody else's promises": {settings{driver: "flux", budget: true}, over, false},
+		"over budget":     {settings{driver: "kubeop", budget: true}, over, true},
+		"doubtful counts": {settings{driver: "kubeop", budget: true}, &report{Doubts: over.Doubts}, true},
+		"within":          {settings{driver: "kubeop", budget: true}, &report{}, false},
+		"only printed":    {settings{driver: "kubeop"}, over, false},
+		"another driver":  {settings{driver: "flux", budget: true}, over, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,24 +11,24 @@ import (
 
 // driver delivers apps with kubeop or with Flux.
 type driver interface {
-	// deliver asks for exactly these apps and returns when it has asked: when the latency of each begins.
+	// deliver declares exactly these apps. It returns the time at which they were declared, when their latency begins.
 	deliver(ctx context.Context, apps []app) (time.Time, error)
-	// progress reads an object that stands for an app.
+	// progress reads the object of an app.
 	progress(o *unstructured.Unstructured) progress
 	// stop stops the controllers, and start starts them with empty caches. errNoRestart means that the driver may not.
 	stop() error
 	start(ctx context.Context) error
-	// subject says where to look.
+	// subject returns what to measure, and how to observe it.
 	subject() subject
 }
 
-// place is where the objects of apps are.
+// place is the resource and namespace of the apps' objects.
 type place struct {
 	Resource  schema.GroupVersionResource
 	Namespace string
 }
 
-// subject is what is measured, and how it is seen.
+// subject describes the measured controllers, and how to observe them.
 type subject struct {
 	// Config connects as a user who may watch and annotate the objects of apps.
 	Config *rest.Config
@@ -36,9 +36,9 @@ type subject struct {
 	// AuditLog is the API server's audit log, or "" if it cannot be read. Users are the users of the controllers.
 	AuditLog string
 	Users    []string
-	// Metrics are the URLs of the controllers' metrics, Controller is the name of the one for apps in them.
+	// Metrics are the URLs of the controllers' metrics. Controller is the name of the apps' controller in these.
 	Metrics    []string
 	Controller string
-	// PID is the process of the only controller where it runs on this machine, 0 where it does not.
+	// PID returns the process ID of the only controller, or 0 if it does not run on this machine.
 	PID func() int
 }

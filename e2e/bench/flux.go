@@ -59,7 +59,7 @@ func (f *fluxSettings) check() error {
 	return nil
 }
 
-// flux is the driver for a cluster with Flux. Sources and apps are applied; a Kustomization's manifests are pushed.
+// flux is the driver for a cluster with Flux. It applies sources and apps, and pushes the manifests of Kustomizations.
 type flux struct {
 	fluxSettings
 	config *rest.Config
@@ -67,11 +67,11 @@ type flux struct {
 
 	delivered map[string]bool
 	mu        sync.Mutex
-	// turns are the turns of apps at the commits that were pushed.
+	// turns are the turns of apps by pushed commit.
 	turns map[string]map[string]int
 }
 
-// connect connects to the cluster that kubectl would.
+// connect connects to kubectl's current cluster.
 func (f *fluxSettings) connect(ctx context.Context) (*flux, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *fluxSettings) connect(ctx context.Context) (*flux, error) {
 	return newFlux(ctx, *f, config)
 }
 
-// newFlux makes the namespace of the apps.
+// newFlux creates the namespace of the apps.
 func newFlux(ctx context.Context, f fluxSettings, config *rest.Config) (*flux, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -97,8 +97,8 @@ func newFlux(ctx context.Context, f fluxSettings, config *rest.Config) (*flux, e
 	return &flux{fluxSettings: f, config: config, client: client, delivered: map[string]bool{}, turns: map[string]map[string]int{}}, nil
 }
 
-// deliver pushes the manifests, where there are any, and applies the objects. What takes long with many apps is the
-// applying, so the time is that of its beginning.
+// deliver pushes the manifests, if there are any, and applies the objects. It returns the time before it applies, because applying many objects
+// takes long.
 func (f *flux) deliver(ctx context.Context, apps []app) (time.Time, error) {
 	if f.kind == kustomization && len(apps) > 0 {
 		if err := f.push(ctx, apps); err != nil {
@@ -108,7 +108,7 @@ func (f *flux) deliver(ctx context.Context, apps []app) (time.Time, error) {
 	began := time.Now()
 	source := f.source()
 	if f.kind == kustomization {
-		// As a push hook does.
+		// Flux's receiver for push hooks does the same.
 		source.SetAnnotations(map[string]string{"reconcile.fluxcd.io/requestedAt": began.Format(time.RFC3339Nano)})
 	}
 	if err := f.apply(ctx, source); err != nil {
@@ -142,7 +142,7 @@ func (f *flux) apply(ctx context.Context, o *unstructured.Unstructured) error {
 	return nil
 }
 
-// push commits the manifests of all apps. The turns are known by the commit before Flux can hear of it.
+// push commits and pushes the manifests of all apps. It records the turns of the commit before Flux can fetch it.
 func (f *flux) push(ctx context.Context, apps []app) error {
 	turns := map[string]int{}
 	for _, a := range apps {
@@ -177,7 +177,7 @@ func (f *flux) push(ctx context.Context, apps []app) error {
 	return err
 }
 
-// git runs git in the clone, as the person who gave it is set up.
+// git runs git in the clone, with the user's configuration.
 func (f *flux) git(ctx context.Context, args ...string) (string, error) {
 	var complaint bytes.Buffer
 	command := exec.CommandContext(ctx, "git", append([]string{"-C", f.gitClone}, args...)...)
@@ -192,7 +192,7 @@ func (f *flux) git(ctx context.Context, args ...string) (string, error) {
 func (f *flux) progress(o *unstructured.Unstructured) progress {
 	s := &fluxStatus{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, s); err != nil {
-		return progress{Says: err.Error()}
+		return progress{Message: err.Error()}
 	}
 	if f.kind == helmRelease {
 		return s.progress(s.Spec.Values.Turn)

@@ -35,7 +35,7 @@ func TestFluxDriverRunsAllPhases(t *testing.T) {
 		serve(t, kind)
 	}
 	fakeFlux := startStandIn(t)
-	args := "-driver flux -n 3 -quiet 300ms -phases upgrade,asked,one,restart,removal -chart-url oci://registry.example.com/charts -metrics " + fakeFlux.url
+	args := "-driver flux -n 3 -quiet 300ms -phases upgrade,requested,one,restart,removal -chart-url oci://registry.example.com/charts -metrics " + fakeFlux.url
 	s, err := parseSettings(strings.Fields(args), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestFluxDriverRunsAllPhases(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One read and one patch for each app with a request. The driver may not restart controllers of others.
-	want := []phase{{Name: install, Apps: 3, Writes: 3}, {Name: upgrade, Apps: 3, Writes: 3}, {Name: asked, Apps: 3, Writes: 3}, {Name: oneOf, Apps: 1, Writes: 1}, {Name: removal, Apps: 3}}
+	want := []phase{{Name: install, Apps: 3, Writes: 3}, {Name: upgrade, Apps: 3, Writes: 3}, {Name: requested, Apps: 3, Writes: 3}, {Name: oneOf, Apps: 1, Writes: 1}, {Name: removal, Apps: 3}}
 	if len(phases) != len(want) {
 		t.Fatalf("%d phases: %+v", len(phases), phases)
 	}

@@ -104,7 +104,7 @@ spec:
 				t.Fatal(err)
 			}
 			o := test.flux.app(a)
-			o = o.DeepCopy() // panics at what an unstructured object may not hold
+			o = o.DeepCopy() // panics if it contains types that an unstructured object may not contain
 			if err := yaml.Unmarshal(text(t, o), &got); err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestProgressOfAHelmRelease(t *testing.T) {
 		t.Errorf("ready with what was there before: %+v", got)
 	}
 	o.Object["status"] = map[string]any{"observedGeneration": int64(2), "lastHandledReconcileAt": "now", "conditions": []any{condition("Released", 2), condition("Ready", 2)}}
-	if got := f.progress(o); !got.Applied || !got.Ready || got.Handled != "now" || got.Says != "why" {
+	if got := f.progress(o); !got.Applied || !got.Ready || got.Handled != "now" || got.Message != "why" {
 		t.Errorf("ready: %+v", got)
 	}
 }

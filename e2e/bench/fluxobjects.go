@@ -71,7 +71,7 @@ func (f *fluxSettings) app(a app) *unstructured.Unstructured {
 		})
 	}
 	values := a.values()
-	values["turn"] = int64(a.Turn) // what an unstructured object may hold
+	values["turn"] = int64(a.Turn) // an unstructured object may not contain an int
 	spec := map[string]any{"interval": a.Interval.String(), "releaseName": a.Name, "values": values}
 	if strings.HasPrefix(f.chartURL, "oci://") {
 		spec["chartRef"] = map[string]any{"kind": "OCIRepository", "name": sourceName}
@@ -86,7 +86,7 @@ func (f *fluxSettings) app(a app) *unstructured.Unstructured {
 // fluxFolder is the folder of a Kustomization in the Git repository.
 func fluxFolder(name string) string { return path.Join("bench", name) }
 
-// manifests are the files of an app that has no chart, by their path below folder: what the reference chart makes of it.
+// manifests returns the files of an app without a chart, by path below folder. They are what the reference chart renders.
 func manifests(a app, folder string) (map[string][]byte, error) {
 	values := map[string]any{}
 	text, err := chartFiles.ReadFile("chart/values.yaml")
@@ -143,9 +143,9 @@ type fluxStatus struct {
 func (s *fluxStatus) progress(turn int) progress {
 	interval, err := time.ParseDuration(s.Spec.Interval)
 	if err != nil {
-		return progress{Says: err.Error()}
+		return progress{Message: err.Error()}
 	}
-	p := progress{Input: inputOf(turn, interval), Handled: s.Status.LastHandledReconcileAt, Says: "not looked at yet"}
+	p := progress{Input: inputOf(turn, interval), Handled: s.Status.LastHandledReconcileAt, Message: "not reconciled yet"}
 	for _, c := range s.Status.Conditions {
 		settled := c.Status == "True" && c.ObservedGeneration == s.Metadata.Generation
 		switch c.Type {
@@ -153,7 +153,7 @@ func (s *fluxStatus) progress(turn int) progress {
 			p.Applied = settled
 		case "Ready":
 			p.Ready = settled && s.Status.ObservedGeneration == s.Metadata.Generation
-			p.Says, p.Failed = c.Message, c.Status == "False"
+			p.Message, p.Failed = c.Message, c.Status == "False"
 		}
 	}
 	p.Applied = p.Applied || p.Ready

@@ -35,7 +35,7 @@ type kubeop struct {
 	stage      *stage.Stage
 	operator   *stage.Operator
 	repository *stage.Repository
-	// kind is the type of the apps; manifests are what those of type Git deliver.
+	// kind is the type of the apps. manifests is the repository from which apps of type Git deliver.
 	kind      v1alpha1.AppType
 	manifests *stage.Repository
 	// chart is the part of helm: that names the chart. inFolder means that the chart is in each app's folder.
@@ -275,9 +275,9 @@ func (k *kubeop) confirm(ctx context.Context) (confirmed time.Time, err error) {
 func (k *kubeop) progress(o *unstructured.Unstructured) progress {
 	a := &v1alpha1.App{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, a); err != nil {
-		return progress{Says: err.Error()}
+		return progress{Message: err.Error()}
 	}
-	p := progress{Handled: a.Status.LastHandledReconcileAt, Says: "not looked at yet"}
+	p := progress{Handled: a.Status.LastHandledReconcileAt, Message: "not reconciled yet"}
 	switch {
 	case a.Spec.Git != nil:
 		p.Input = inputOf(turnOf(a.Spec.Git.Path), a.Spec.Interval.Duration)
@@ -293,7 +293,7 @@ func (k *kubeop) progress(o *unstructured.Unstructured) progress {
 			p.Applied = settled
 		case v1alpha1.ReadyCondition:
 			p.Ready = settled && a.Status.ObservedGeneration == a.Generation
-			p.Says, p.Failed = c.Message, c.Status == metav1.ConditionFalse
+			p.Message, p.Failed = c.Message, c.Status == metav1.ConditionFalse
 		}
 	}
 	return p

@@ -106,7 +106,7 @@ func (s settings) onOwnCluster(ctx context.Context, say *stage.Timeline, size in
 	var driver *kubeop
 	defer func() {
 		if s.keep && driver != nil && ctx.Err() == nil {
-			tellKept(say, up, driver.operator.PID())
+			printKept(say, up, driver.operator.PID())
 			return
 		}
 		err = errors.Join(err, takeDown(say, up, err != nil && ctx.Err() == nil))
@@ -136,8 +136,8 @@ func (s settings) drive(ctx context.Context, say *stage.Timeline, d driver, size
 	return b.run(ctx, s.phases)
 }
 
-// tellKept prints how to inspect the kept cluster and how to remove it.
-func tellKept(say *stage.Timeline, up *stage.Stage, pid int) {
+// printKept prints how to inspect the kept cluster and how to remove it.
+func printKept(say *stage.Timeline, up *stage.Stage, pid int) {
 	say.Say("The cluster and the operator stay up. To look:\n  export KUBECONFIG=%s\n  tail -f %s\n  less %s\nTo take them down:\n"+
 		"  kill %d; %s down --dir %s; rm -r %s",
 		up.Cluster.Kubeconfig, up.Path("operator.log"), up.Cluster.AuditLog,

@@ -92,7 +92,7 @@ func proportional(pid int) (own, all int64, err error) {
 	children, err := measure.Children(pid)
 	all = own
 	for _, child := range children {
-		memory, _ := measure.PSS(child) // Not there: it has ended.
+		memory, _ := measure.PSS(child) // It fails if the process has ended.
 		all += memory
 	}
 	return own, all, err

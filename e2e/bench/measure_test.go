@@ -37,8 +37,8 @@ func TestDisagreement(t *testing.T) {
 		"one in a hundred":              {1000, 1010, false},
 		"more":                          {1000, 1011, true},
 		"fewer":                         {1000, 989, true},
-		"a few of few":                  {20, 17, false},
-		"more than a few of few":        {20, 24, true},
+		"three of few":                  {20, 17, false},
+		"more than three of few":        {20, 24, true},
 		"without an audit log no doubt": {0, 500, false},
 	}
 	for name, test := range tests {

@@ -17,13 +17,13 @@ import (
 type progress struct {
 	// Input is the last input that was requested, as app.input returns it.
 	Input string
-	// Applied: this input is in the cluster. Ready: it is also healthy.
+	// Applied means that this input is in the cluster. Ready means that it is also healthy.
 	Applied, Ready bool
 	// Handled is the last handled reconcile request.
 	Handled string
-	// Says is its summary, for the error of a run that stops. Failed means that it reports a failure.
-	Says   string
-	Failed bool
+	// Message is the app's summary, for the error of a run that stops. Failed means that it reports a failure.
+	Message string
+	Failed  bool
 }
 
 // mark is when an app was applied and when it was ready.
@@ -127,7 +127,7 @@ func (t *tracker) missing() (int, string) {
 		}
 		count++
 		if p := t.seen[name]; p.Failed || example == "" {
-			example = name + ": " + p.Says
+			example = name + ": " + p.Message
 		}
 	}
 	return count, example
@@ -141,7 +141,7 @@ func (t *tracker) unanswered(token string) (int, string) {
 	for name, p := range t.seen {
 		if p.Handled != token {
 			count++
-			example = name + ": " + p.Says
+			example = name + ": " + p.Message
 		}
 	}
 	return count, example

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// object is an object that stands for an app, in as few words as a test reader needs.
+// object returns a minimal object of an app, which the test's progress function reads.
 func object(name, input string, applied, ready bool) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": name}, "input": input, "applied": applied, "ready": ready,
@@ -19,7 +19,7 @@ func object(name, input string, applied, ready bool) *unstructured.Unstructured 
 
 func readObject(o *unstructured.Unstructured) progress {
 	return progress{
-		Input: o.Object["input"].(string), Applied: o.Object["applied"].(bool), Ready: o.Object["ready"].(bool), Says: "says",
+		Input: o.Object["input"].(string), Applied: o.Object["applied"].(bool), Ready: o.Object["ready"].(bool), Message: "says",
 		Handled: "token of " + o.GetName(),
 	}
 }
@@ -46,7 +46,7 @@ func TestTrackerMarksTheFirstTime(t *testing.T) {
 	tr.saw(object("a", "new", true, true), after(3))
 	tr.saw(object("b", "new", true, true), after(5))
 	missing(t, tr, 0)
-	// What comes later is no first time, also where it is not ready any more.
+	// Later states do not change the times, even if the app is not ready any more.
 	tr.saw(object("b", "new", false, false), after(6))
 	tr.saw(object("b", "new", true, true), after(7))
 	missing(t, tr, 0)
@@ -56,16 +56,16 @@ func TestTrackerMarksTheFirstTime(t *testing.T) {
 	}
 }
 
-func TestTrackerTellsOfFailures(t *testing.T) {
+func TestTrackerPrefersFailedAppsAsExample(t *testing.T) {
 	tr := newTracker(func(o *unstructured.Unstructured) progress {
-		return progress{Failed: o.GetName() == "b", Says: o.GetName() + " says so"}
+		return progress{Failed: o.GetName() == "b", Message: o.GetName() + " failed"}
 	})
 	tr.expect(map[string]string{"a": "new", "b": "new", "c": "new", "d": "new"})
 	for _, name := range []string{"a", "b", "c"} {
 		tr.saw(object(name, "", false, false), after(0))
 	}
 	for range 20 { // maps have no order
-		if got, example := tr.missing(); got != 4 || example != "b: b says so" {
+		if got, example := tr.missing(); got != 4 || example != "b: b failed" {
 			t.Fatalf("%d are missing: %s", got, example)
 		}
 	}

@@ -63,18 +63,18 @@ func (b *bench) work(ctx context.Context) (int, error) {
 	return now.Reconciles, err
 }
 
-// looks waits for as many reconciliations as there are apps and until none is due, and for a minimum time.
+// looks waits for as many reconciliations as there are apps, until none is due, and for a minimum time.
 func (b *bench) looks(ctx context.Context, name string, before observation, atLeast time.Duration) error {
-	began, asked, left := time.Now(), time.Time{}, len(b.apps)
+	began, scraped, left := time.Now(), time.Time{}, len(b.apps)
 	return b.wait(ctx, name, func() (int, string) {
 		if rest := atLeast - time.Since(began); rest > 0 {
 			return left, fmt.Sprintf("%d s to go", int(rest.Seconds()))
 		}
 		// Metrics of thousands of apps cost the controller CPU, so do not read them in every iteration.
-		if time.Since(asked) < time.Second {
+		if time.Since(scraped) < time.Second {
 			return left, "looks to go"
 		}
-		asked = time.Now()
+		scraped = time.Now()
 		now, err := b.meter.client(ctx)
 		if err != nil {
 			return left, err.Error()

@@ -1,16 +1,16 @@
-// Command hello is the application that the examples and the end-to-end tests deliver: an HTTP server that says one
-// sentence, so that a changed deployment is a changed answer.
+// Command hello is the application that the examples and the end-to-end tests deliver. It is an HTTP server that answers with one sentence, so
+// that a changed deployment changes the answer.
 //
 //	PORT     to listen on; default 8080
 //	MESSAGE  to answer with; default "hello"
 //	FILE     to answer GET /file with
 //	STARTS   file that gets a line at each start; GET /starts answers how many it has
 //	-say     print the message and exit with status 0, as a job does
-//	-work    do nothing until it is told to stop, as a worker without work does
+//	-work    do nothing until a signal, as a worker without work does
 //	-for     how long to work before it ends by itself, as a migration does; with -work
 //	-crash   exit at once with status 1, as an application with a broken configuration does
-//	-ask     URL to get, in place of serving, as a job or a chart's test does: print the answer and exit with status 0, or
-//	         1 when it is an error or there was none for 3 seconds
+//	-get     URL to get instead of serving, as a job or a chart's test does: print the answer and exit with status 0, or with
+//	         1 if it is an error or there was none for 3 seconds
 package main
 
 import (
@@ -32,20 +32,20 @@ import (
 func main() {
 	message := cmp.Or(os.Getenv("MESSAGE"), "hello")
 	say := flag.Bool("say", false, "print the message and exit")
-	work := flag.Bool("work", false, "do nothing until it is told to stop")
+	work := flag.Bool("work", false, "do nothing until a signal")
 	last := flag.Duration("for", 0, "how long to work before it ends by itself")
 	crash := flag.Bool("crash", false, "exit at once with status 1")
-	address := flag.String("ask", "", "URL to get in place of serving")
+	address := flag.String("get", "", "URL to get instead of serving")
 	flag.Parse()
 	if *crash {
-		log.Fatal("told to crash")
+		log.Fatal("crashed on purpose")
 	}
 	if *say {
 		fmt.Println(message)
 		return
 	}
 	if *address != "" {
-		answer, err := ask(*address, 3*time.Second)
+		answer, err := get(*address, 3*time.Second)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -86,14 +86,14 @@ func start(name string) error {
 	}
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("telling of the start: %w", err)
+		return fmt.Errorf("recording the start: %w", err)
 	}
 	_, err = fmt.Fprintln(file, time.Now().Format(time.RFC3339))
 	return errors.Join(err, file.Close())
 }
 
-// ask gets a URL and retries while there is no answer. An answer other than 200 is an error.
-func ask(url string, within time.Duration) (string, error) {
+// get sends a GET, and retries within the given time while there is no answer. An answer other than 200 is an error.
+func get(url string, within time.Duration) (string, error) {
 	began := time.Now()
 	response, err := http.Get(url)
 	for err != nil && time.Since(began) < within {
@@ -101,7 +101,7 @@ func ask(url string, within time.Duration) (string, error) {
 		response, err = http.Get(url)
 	}
 	if err != nil {
-		return "", fmt.Errorf("asking: %w", err)
+		return "", fmt.Errorf("calling: %w", err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
@@ -109,7 +109,7 @@ func ask(url string, within time.Duration) (string, error) {
 		return "", fmt.Errorf("reading the answer of %s: %w", url, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("asking %s: %s: %s", url, response.Status, strings.TrimSpace(string(body)))
+		return "", fmt.Errorf("calling %s: %s: %s", url, response.Status, strings.TrimSpace(string(body)))
 	}
 	return string(body), nil
 }
@@ -144,7 +144,7 @@ func handler(message string) http.Handler {
 		fmt.Fprintln(w, strings.Count(string(lines), "\n"))
 	})
 	mux.HandleFunc("GET /fail", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "failing as asked", http.StatusInternalServerError)
+		http.Error(w, "failing on purpose", http.StatusInternalServerError)
 	})
 	return mux
 }

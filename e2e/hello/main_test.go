@@ -23,11 +23,11 @@ func TestHandler(t *testing.T) {
 		code int
 		body string
 	}{
-		"says the message":     {path: "/", code: http.StatusOK, body: "good morning"},
-		"is healthy":           {path: "/healthz", code: http.StatusOK, body: "ok"},
-		"fails when asked":     {path: "/fail", code: http.StatusInternalServerError, body: "failing as asked"},
-		"counts its starts":    {path: "/starts", code: http.StatusOK, body: "2"},
-		"knows no other paths": {path: "/else", code: http.StatusNotFound, body: "404 page not found"},
+		"says the message":   {path: "/", code: http.StatusOK, body: "good morning"},
+		"is healthy":         {path: "/healthz", code: http.StatusOK, body: "ok"},
+		"fails on purpose":   {path: "/fail", code: http.StatusInternalServerError, body: "failing on purpose"},
+		"counts its starts":  {path: "/starts", code: http.StatusOK, body: "2"},
+		"has no other paths": {path: "/else", code: http.StatusNotFound, body: "404 page not found"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -40,21 +40,21 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-func TestAsk(t *testing.T) {
+func TestGet(t *testing.T) {
 	server := httptest.NewServer(handler("good morning"))
 	tests := map[string]struct{ url, answer, complaint string }{
-		"prints the answer":  {url: server.URL + "/", answer: "good morning\n"},
-		"tells of an error":  {url: server.URL + "/fail", complaint: "500 Internal Server Error: failing as asked"},
-		"tells of no answer": {url: "http://127.0.0.1:1/", complaint: "connection refused"},
+		"prints the answer": {url: server.URL + "/", answer: "good morning\n"},
+		"returns an error":  {url: server.URL + "/fail", complaint: "500 Internal Server Error: failing on purpose"},
+		"returns no answer": {url: "http://127.0.0.1:1/", complaint: "connection refused"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			answer, err := ask(test.url, 10*time.Millisecond)
+			answer, err := get(test.url, 10*time.Millisecond)
 			if answer != test.answer || (err != nil) != (test.complaint != "") {
-				t.Fatalf("ask() = %q, %v", answer, err)
+				t.Fatalf("get() = %q, %v", answer, err)
 			}
 			if err != nil && !strings.Contains(err.Error(), test.complaint) {
-				t.Errorf("ask() complains %q, want %q", err, test.complaint)
+				t.Errorf("get() returns the error %q, want %q", err, test.complaint)
 			}
 		})
 	}

@@ -18,16 +18,15 @@ import (
 
 // Request is a kind of request that an API server answered.
 type Request struct {
-	// Verb is the API server's, with "dry-run" before those that change nothing; or an HTTP method in small letters.
+	// Verb is the API server's verb, with the prefix "dry-run" for dry runs, or an HTTP method in lower case.
 	Verb string
-	// Resource is the resource with its subresource, or what of discovery was read.
+	// Resource is the resource with its subresource, or the document of discovery.
 	Resource string
 }
 
 func (r Request) String() string { return r.Verb + " " + r.Resource }
 
-// Writes reports whether the request changes what is stored. A dry run changes nothing, and neither does a review, which
-// is a question in the form of an object.
+// Writes reports whether the request changes stored objects. Dry runs and reviews, such as SubjectAccessReviews, do not.
 func (r Request) Writes() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection", "post", "put":
@@ -36,17 +35,17 @@ func (r Request) Writes() bool {
 	return false
 }
 
-// Counts are requests by kind. What is no cost of an app is kept apart: watches, which are opened again by the clock, and
-// the renewals of the leader's lease.
+// Counts are requests by kind. Requests that no app causes are counted separately: watches, which are reopened regularly, and renewals of the
+// leader's lease.
 type Counts struct {
 	Requests map[Request]int
-	// Refused are requests that were answered with 400 or more; they are in Requests too.
+	// Refused are the requests with an answer of 400 or more. They are also in Requests.
 	Refused map[Request]int
 	Watches map[Request]int
 	Leases  int
 }
 
-// NewCounts returns counts of nothing.
+// NewCounts returns empty counts.
 func NewCounts() Counts {
 	return Counts{Requests: map[Request]int{}, Refused: map[Request]int{}, Watches: map[Request]int{}}
 }
@@ -55,7 +54,7 @@ func (c Counts) clone() Counts {
 	return Counts{Requests: maps.Clone(c.Requests), Refused: maps.Clone(c.Refused), Watches: maps.Clone(c.Watches), Leases: c.Leases}
 }
 
-// Since returns what came after the earlier counts.
+// Since returns the difference from earlier counts.
 func (c Counts) Since(earlier Counts) Counts {
 	return Counts{
 		Requests: minus(c.Requests, earlier.Requests), Refused: minus(c.Refused, earlier.Refused),
@@ -63,10 +62,10 @@ func (c Counts) Since(earlier Counts) Counts {
 	}
 }
 
-// All is every request, as the client counts them.
+// All returns the number of all requests, as the client counts them.
 func (c Counts) All() int { return c.Cost() + sum(c.Watches) + c.Leases }
 
-// Cost is every request that causes work.
+// Cost returns the number of requests without watches and leases.
 func (c Counts) Cost() int { return sum(c.Requests) }
 
 func minus(later, earlier map[Request]int) map[Request]int {
@@ -87,8 +86,8 @@ func sum(byKind map[Request]int) int {
 	return total
 }
 
-// AuditLog counts the requests of some users in an API server's audit log while it is written. The API server moves a
-// large log away and begins a new one; the log is followed there, as long as it is read again before that happens twice.
+// AuditLog counts the requests of some users in an API server's audit log while it is written. It follows the log when the API server rotates
+// it, if Read is called at least once between two rotations.
 type AuditLog struct {
 	path string
 	// users are user names, or prefixes of names if they end in ":". An impersonated request counts for the impersonated user.
@@ -100,7 +99,7 @@ type AuditLog struct {
 	counts  Counts
 }
 
-// FollowAudit begins at the end of the log.
+// FollowAudit opens the log and begins at its end.
 func FollowAudit(path string, users []string) (*AuditLog, error) {
 	l := &AuditLog{path: path, users: users, counts: NewCounts()}
 	if err := l.open(); err != nil {
@@ -127,7 +126,7 @@ func (l *AuditLog) Close() { _ = l.file.Close() }
 // Read counts what was written since the last read.
 func (l *AuditLog) Read() (Counts, error) {
 	for {
-		// Asked before the read: what is written to the old file after this is none of a new file's.
+		// Check before the read. Then the read contains all lines of the old file if the log was moved.
 		moved, err := l.moved()
 		if err == nil {
 			err = l.readFile()
@@ -149,7 +148,7 @@ func (l *AuditLog) Read() (Counts, error) {
 func (l *AuditLog) moved() (bool, error) {
 	now, err := os.Stat(l.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return false, nil // between the old file's renaming and the new one's making
+		return false, nil // the old file was renamed, and the new one does not exist yet
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading the audit log: %w", err)
@@ -178,7 +177,7 @@ func (l *AuditLog) readFile() error {
 	}
 }
 
-// auditEvent is what counting needs of audit.k8s.io/v1.
+// auditEvent has the fields of audit.k8s.io/v1 that counting needs.
 type auditEvent struct {
 	Stage      string `json:"stage"`
 	RequestURI string `json:"requestURI"`
@@ -197,13 +196,13 @@ type auditEvent struct {
 	} `json:"responseStatus"`
 }
 
-// election reports whether the request is part of electing a leader: its lease, and the event that says who leads, the only
-// ones in the operator's namespace.
+// election reports whether the request is part of the leader election: it is for the lease, or creates the event about the leader. Only these
+// events are in the operator's namespace.
 func (e *auditEvent) election() bool {
 	return e.ObjectRef.APIGroup == "coordination.k8s.io" || e.ObjectRef.Resource == "events" && e.ObjectRef.Namespace == stage.Namespace
 }
 
-// count counts one line. Most lines are other users', and are not parsed.
+// count counts one line. Most lines are of other users and are not parsed.
 func (l *AuditLog) count(line []byte) error {
 	if !slices.ContainsFunc(l.users, func(user string) bool { return bytes.Contains(line, []byte(user)) }) {
 		return nil
@@ -237,7 +236,7 @@ func (l *AuditLog) counted(user string) bool {
 	})
 }
 
-// long reports whether the API server logs the request twice: when the answer begins, and when it ends.
+// long reports whether the API server logs the request twice, at the beginning and at the end of the answer.
 func (e *auditEvent) long() bool {
 	return e.Verb == "watch" || slices.Contains([]string{"log", "attach", "exec", "portforward", "proxy"}, e.ObjectRef.Subresource)
 }
@@ -257,7 +256,7 @@ func (e *auditEvent) request() Request {
 	return Request{Verb: verb, Resource: resource}
 }
 
-// document names what is no object: discovery, the OpenAPI documents, the version.
+// document returns the name of a document that is no object: discovery, OpenAPI, the version.
 func document(uri string) string {
 	path, _, _ := strings.Cut(uri, "?")
 	switch first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first {

@@ -15,7 +15,7 @@ const (
 	other    = "system:admin"
 )
 
-// event is a line of an audit log; a call is a stage, a verb and a URI.
+// event returns a line of an audit log. call is a stage, a verb and a URI.
 func event(user, call, object string, code int) string {
 	words := strings.Fields(call)
 	return fmt.Sprintf(`{"kind":"Event","stage":%q,"requestURI":%q,"verb":%q,"user":{"username":%q},"impersonatedUser":{"username":"system:serviceaccount:p:kubeop-deployer"},"objectRef":%s,"responseStatus":{"code":%d}}`+"\n",
@@ -46,10 +46,10 @@ func TestAuditLogCountsByKind(t *testing.T) {
 		"a log, at its end":   {event(operator, "ResponseComplete get /x/log", `{"resource":"pods","subresource":"log"}`, 200), Counts{}},
 		"the leader's lease": {event(operator, "ResponseComplete update /x", `{"apiGroup":"coordination.k8s.io","resource":"leases"}`, 200),
 			Counts{Leases: 1}},
-		"somebody else": {event(other, "ResponseComplete get /api/v1/x", `{"resource":"services"}`, 200), Counts{}},
-		"somebody else, about us": {event(other, "ResponseComplete get /api/v1/x?user="+operator, `{"resource":"services"}`, 200),
+		"another user": {event(other, "ResponseComplete get /api/v1/x", `{"resource":"services"}`, 200), Counts{}},
+		"another user, with our name in the URI": {event(other, "ResponseComplete get /api/v1/x?user="+operator, `{"resource":"services"}`, 200),
 			Counts{}},
-		"somebody whose name only begins like ours": {event(operator+"-other", "ResponseComplete get /api/v1/x", `{"resource":"services"}`, 200),
+		"a user with our name as prefix": {event(operator+"-other", "ResponseComplete get /api/v1/x", `{"resource":"services"}`, 200),
 			Counts{}},
 	}
 	for name, test := range tests {
@@ -86,7 +86,7 @@ func TestAuditLogTakesAPrefixOfUsers(t *testing.T) {
 	}
 }
 
-// TestAuditLogIsFollowed has the log written in pieces, and moved away in the middle of being read.
+// TestAuditLogIsFollowed writes the log in pieces, and rotates it while it is read.
 func TestAuditLogIsFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	line := event(operator, "ResponseComplete get /x", `{"resource":"secrets"}`, 200)
@@ -114,7 +114,7 @@ func TestAuditLogIsFollowed(t *testing.T) {
 			t.Fatalf("%d requests (%v), want %d", got.Cost(), err, want)
 		}
 	}
-	counted(0) // what was there before is not counted
+	counted(0) // earlier lines are not counted
 	write(line + line[:40])
 	counted(1)
 	write(line[40:])

@@ -14,12 +14,12 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// ClientCounts are what a controller says about itself.
+// ClientCounts are counts from a controller's own metrics.
 type ClientCounts struct {
-	// Requests is how many API requests its client had answered, of any kind; Methods are the same by HTTP method.
+	// Requests is the number of answered API requests of its client. Methods are the same by HTTP method.
 	Requests int
 	Methods  map[string]int
-	// Reconciles is how often it looked at an app; Pending is how many apps wait for a look or are being looked at.
+	// Reconciles is the number of reconciliations of apps. Pending is how many apps are queued or being reconciled.
 	Reconciles, Pending int
 	// CPU is in seconds, RSS in bytes.
 	CPU float64
@@ -31,20 +31,20 @@ type ClientCounts struct {
 func Scrape(ctx context.Context, url, controller string) (ClientCounts, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return ClientCounts{}, fmt.Errorf("asking for metrics: %w", err)
+		return ClientCounts{}, fmt.Errorf("requesting metrics: %w", err)
 	}
 	response, err := scraper.Do(request)
 	if err != nil {
-		return ClientCounts{}, fmt.Errorf("asking for metrics: %w", err)
+		return ClientCounts{}, fmt.Errorf("requesting metrics: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return ClientCounts{}, fmt.Errorf("asking for metrics: %s: %s", url, response.Status)
+		return ClientCounts{}, fmt.Errorf("requesting metrics: %s: %s", url, response.Status)
 	}
 	return parseMetrics(response.Body, controller)
 }
 
-// scraper takes its time: a controller has metrics of each of thousands of apps.
+// scraper has a long timeout, because a controller may have metrics of thousands of apps.
 var scraper = &http.Client{Timeout: 30 * time.Second}
 
 func parseMetrics(text io.Reader, controller string) (ClientCounts, error) {
@@ -55,7 +55,7 @@ func parseMetrics(text io.Reader, controller string) (ClientCounts, error) {
 	}
 	c := ClientCounts{Methods: map[string]int{}}
 	for _, m := range families["rest_client_requests_total"].GetMetric() {
-		// A request that got no answer has a code that is no number, and no API server knows of it.
+		// The code of a request without an answer is not a number. Such a request is not in the audit log either.
 		if _, err := strconv.Atoi(labelOf(m, "code")); err == nil {
 			c.Requests += int(m.GetCounter().GetValue())
 			c.Methods[strings.ToLower(labelOf(m, "method"))] += int(m.GetCounter().GetValue())

@@ -44,7 +44,7 @@ func TestParseMetrics(t *testing.T) {
 }
 
 func TestParseUsage(t *testing.T) {
-	// The name of the program has a space and a parenthesis; 250 and 150 ticks are of user and system.
+	// The program's name contains a space and a parenthesis. It has used 250 ticks in user mode and 150 in system mode.
 	stat := "42 (a )b) S 1 2 3 4 5 6 7 8 9 10 250 150 0 0 20 0 8 0 100"
 	got, err := parseUsage([]byte(stat), []byte("Name:\ta\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n"))
 	if err != nil {

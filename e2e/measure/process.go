@@ -12,11 +12,11 @@ import (
 // clockTick is the unit of CPU time in /proc on Linux: a hundredth of a second.
 const clockTick = 0.01
 
-// Usage is what a process of this machine has used.
+// Usage is the resource usage of a process on this machine.
 type Usage struct {
-	// CPU is in seconds, of the user and the system together.
+	// CPU is the time in user and system mode, in seconds.
 	CPU float64
-	// RSS and PeakRSS are in bytes; the peak is since the start of the process or the last ResetPeak.
+	// RSS and PeakRSS are in bytes. The peak is since the start of the process or the last ResetPeak.
 	RSS, PeakRSS int64
 }
 
@@ -34,7 +34,7 @@ func UsageOf(pid int) (Usage, error) {
 }
 
 func parseUsage(stat, status []byte) (Usage, error) {
-	// The second field is the program's name in parentheses, and may hold anything.
+	// The second field is the program's name in parentheses, which may contain any character.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
 		return Usage{}, fmt.Errorf("reading the CPU time: %d fields", len(fields))
@@ -61,7 +61,7 @@ func parseUsage(stat, status []byte) (Usage, error) {
 	return u, nil
 }
 
-// PSS is the memory of a process in bytes, of pages that it shares with others only its part.
+// PSS returns the memory of a process in bytes. Pages that several processes share are divided among them.
 func PSS(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
@@ -73,15 +73,15 @@ func PSS(pid int) (int64, error) {
 			return kib << 10, err
 		}
 	}
-	return 0, fmt.Errorf("reading the memory: process %d tells no PSS", pid)
+	return 0, fmt.Errorf("reading the memory: process %d reports no PSS", pid)
 }
 
-// Children are the processes that a process has started and that have not ended.
+// Children returns the running child processes of a process.
 func Children(pid int) ([]int, error) {
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	var all []int
 	for _, list := range lists {
-		children, _ := os.ReadFile(list) // Not there: the thread has ended.
+		children, _ := os.ReadFile(list) // It fails if the thread has ended.
 		for child := range strings.FieldsSeq(string(children)) {
 			if pid, err := strconv.Atoi(child); err == nil {
 				all = append(all, pid)
@@ -91,8 +91,7 @@ func Children(pid int) ([]int, error) {
 	return all, err
 }
 
-// ResetPeak begins a new peak, so that every phase has its own. Where the kernel does not let us, peaks are since the
-// start of the process.
+// ResetPeak resets the peak, so that every phase has its own. If the kernel does not permit that, peaks are since the start of the process.
 func ResetPeak(pid int) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }

@@ -10,16 +10,16 @@ import (
 	"text/tabwriter"
 )
 
-// Table aligns columns, the first to the left and numbers to the right.
+// Table writes aligned columns: the first to the left, the others to the right.
 type Table struct {
 	out  io.Writer
 	rows [][]string
 }
 
-// NewTable returns an empty table; End writes it.
+// NewTable returns an empty table. End writes it.
 func NewTable(out io.Writer) *Table { return &Table{out: out} }
 
-// Row adds a row; the first is the header.
+// Row adds a row. The first one is the header.
 func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
 // End writes the rows.
@@ -35,7 +35,7 @@ func (t *Table) End() {
 	_ = w.Flush()
 }
 
-// Fixed shows a number with two decimals, and nothing for nothing.
+// Fixed formats a number with two decimals, and zero as "".
 func Fixed(value float64) string {
 	if value == 0 {
 		return "0"
@@ -43,7 +43,7 @@ func Fixed(value float64) string {
 	return strconv.FormatFloat(value, 'f', 2, 64)
 }
 
-// MiB shows a number of bytes.
+// MiB formats a number of bytes as MiB.
 func MiB(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20)) }
 
 // Percentile returns the nearest rank of a share between 0 and 1.

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// tree is what a repository declares: apps by project. An app has a ConfigMap with a turn, and a claim.
+// tree is what a repository declares: projects by name, with their apps. An app has a ConfigMap with a turn, and a claim.
 type tree map[string]*shop
 
 // shop is a project.
 type shop struct {
-	// delete says that claims may go when that is confirmed.
+	// delete means that claims may be deleted when that is confirmed.
 	delete bool
 	apps   map[string]int
 }
@@ -28,20 +28,20 @@ func (t tree) clone() tree {
 	return c
 }
 
-// act is one thing that somebody does.
+// act is one action of a user.
 type act struct {
 	kind string
-	// seed decides what it is about, given what is there then; so an act means something too when others before it are left out.
+	// seed selects the object of the action among those that exist at that time. So an act is also possible when earlier ones are left out.
 	seed uint64
 }
 
-// history is a list of acts on a tree of its own.
+// history is a list of acts on its own tree.
 type history struct {
 	number int
 	acts   []act
 }
 
-// kinds are the acts, each as often as it is to be.
+// kinds are the kinds of acts, repeated by their frequency.
 var kinds = strings.Fields(`add add add remove remove remove rename rename move change change
 	add-project remove-project remove-project rename-project policy policy empty broken
 	rewind foreign confirm confirm confirm
@@ -64,7 +64,7 @@ func (h history) words() []string {
 	return all
 }
 
-// beginning is the tree that a history starts with. Its projects are no other history's.
+// beginning returns the tree with which a history starts. No other history has the same projects.
 func (h history) beginning() tree {
 	return tree{
 		h.project("a"): {apps: map[string]int{"one": 1, "two": 1}},
@@ -74,13 +74,13 @@ func (h history) beginning() tree {
 
 func (h history) project(name string) string { return fmt.Sprintf("h%d-%s", h.number, name) }
 
-// names are those that apps and projects are given; few, so that what was removed comes back.
+// The names of apps and projects. They are few, so that removed ones return.
 var (
 	appNames     = []string{"one", "two", "three", "four"}
 	projectNames = []string{"a", "b", "c"}
 )
 
-// changeTree changes the tree as an act says, and reports whether it did.
+// changeTree carries out an act on the tree, and reports whether it changed anything.
 func (h history) changeTree(t tree, a act) bool {
 	r := random(a.seed)
 	projects := slices.Sorted(maps.Keys(t))
@@ -143,7 +143,7 @@ func changeApp(t tree, from, to, kind string, r *rand.Rand) bool {
 	return true
 }
 
-// files are the files of a tree.
+// files returns the files of a tree by path.
 func (t tree) files() map[string]string {
 	all := map[string]string{"kubeop.yaml": "layout: v1\n"}
 	for project, p := range t {

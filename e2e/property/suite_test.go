@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNoClaimIsDeletedThatNobodyConfirmed runs the histories. A failed history is shrunk to the shortest one that still fails.
-func TestNoClaimIsDeletedThatNobodyConfirmed(t *testing.T) {
+// TestNoClaimIsDeletedWithoutConfirmation runs the histories. A failed history is shrunk to the shortest one that still fails.
+func TestNoClaimIsDeletedWithoutConfirmation(t *testing.T) {
 	count, seed := setting(t, "PROPERTY_HISTORIES", 500), setting(t, "PROPERTY_SEED", int(time.Now().Unix()))
 	t.Logf("%d histories from PROPERTY_SEED=%d on", count, seed)
 	w := newWorld(t)

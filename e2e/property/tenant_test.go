@@ -22,12 +22,12 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// tenant lives through histories, one after the other.
+// tenant runs histories, one after the other.
 type tenant struct {
 	*world
 	name string
 	repo *stage.Repository
-	// tree is what was pushed last, commits are what was pushed in the present history, oldest first.
+	// tree is the last pushed tree. commits are the pushed commits of the current history, oldest first.
 	tree    tree
 	commits []commit
 	// saved is a backup of the tenant's Projects and Apps.
@@ -39,7 +39,7 @@ type commit struct {
 	tree tree
 }
 
-// play does the acts of a history and then sees that the cluster becomes what Git says, with all confirmed.
+// play carries out the acts of a history, and then checks that the cluster becomes equal to Git when everything is confirmed.
 func (k *tenant) play(ctx context.Context, h history) error {
 	k.tree, k.commits, k.saved = h.beginning(), nil, nil
 	if err := errors.Join(k.push(ctx, false), k.converge(ctx)); err != nil {
@@ -95,7 +95,7 @@ func (k *tenant) do(ctx context.Context, h history, a act) error {
 	return k.push(ctx, false)
 }
 
-// push commits the tree, after what was pushed last, and pushes it. broken leaves a file in it that is no good.
+// push commits the tree on top of the last pushed commit, and pushes it. broken adds an invalid file.
 func (k *tenant) push(ctx context.Context, broken bool) error {
 	var in bytes.Buffer
 	_, _ = fmt.Fprintf(&in, "reset refs/heads/next\ncommit refs/heads/next\ncommitter dev <dev@acme.example> now\ndata 4\npush\n")
@@ -132,20 +132,20 @@ func (k *tenant) forcePush(ctx context.Context, hash string) error {
 	return err
 }
 
-// confirm allows what waits now, if anything does.
+// confirm confirms what the Repository holds now, if anything.
 func (k *tenant) confirm(ctx context.Context) error {
 	r := &v1alpha1.Repository{}
 	if err := k.Client.Get(ctx, client.ObjectKey{Name: k.name}, r); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if !stage.AsksForConfirmation(r) {
+	if !stage.NeedsConfirmation(r) {
 		return nil
 	}
 	k.claims.confirmed(r.Status.Held)
 	return client.IgnoreNotFound(k.ConfirmAs(ctx, r))
 }
 
-// deleteLive deletes something with kubectl's own means, marked where admission wants that.
+// deleteLive deletes an object of the cluster as with kubectl, with the annotation if admission requires it.
 func (k *tenant) deleteLive(ctx context.Context, kind string, choose func(int) int) error {
 	projects := slices.Sorted(maps.Keys(k.tree))
 	if kind == "delete-repository" {
@@ -188,8 +188,7 @@ func (k *tenant) deleteOne(ctx context.Context, o client.Object, namespace, name
 	return client.IgnoreNotFound(k.Client.Delete(ctx, o))
 }
 
-// save makes a backup of what kubeop knows of the tenant, and restore brings back what of it is gone, as tools for backups
-// do: with new UIDs, without status.
+// save backs up the tenant's Projects and Apps. restore creates those that are gone, as backup tools do: with new UIDs and without status.
 func (k *tenant) save(ctx context.Context) error {
 	projects, apps := &v1alpha1.ProjectList{}, &v1alpha1.AppList{}
 	mine := client.MatchingLabels{v1alpha1.TenantLabel: k.name}
@@ -213,7 +212,7 @@ func (k *tenant) restore(ctx context.Context) error {
 		err := k.Client.Create(ctx, o)
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-			// It is there, or its namespace is not, or is about to go.
+			// It exists, or its namespace does not exist or is being deleted.
 		default:
 			return fmt.Errorf("restoring %T %s: %w", o, o.GetName(), err)
 		}
@@ -221,15 +220,15 @@ func (k *tenant) restore(ctx context.Context) error {
 	return nil
 }
 
-// stallTimeout is how long nothing may change before a history counts as stuck, and totalTimeout how long it may go on changing. How long
-// all takes is up to the machine: Kubernetes deletes a namespace in ten seconds, and in minutes where it gets no processor.
+// stallTimeout is how long nothing may change before a history counts as stuck. totalTimeout is how long it may keep changing. Both are long,
+// because Kubernetes needs ten seconds to delete a namespace, and minutes on a busy machine.
 const stallTimeout, totalTimeout = 5 * time.Minute, 20 * time.Minute
 
-// converge confirms whatever waits until the cluster is what Git says.
+// converge confirms everything that is held until the cluster equals Git.
 func (k *tenant) converge(parent context.Context) error {
 	ctx, cancel := context.WithTimeout(parent, totalTimeout)
 	defer cancel()
-	differs := errors.New("nobody looked yet")
+	differs := errors.New("not compared yet")
 	for differs != nil {
 		was := differs.Error()
 		err := stage.Until(ctx, stallTimeout, "the cluster equals Git, or comes nearer", func(ctx context.Context) error {
@@ -243,7 +242,7 @@ func (k *tenant) converge(parent context.Context) error {
 			return differs
 		})
 		if ctx.Err() != nil {
-			return fmt.Errorf("something changes for %s, and is not as Git says: %w", totalTimeout, differs)
+			return fmt.Errorf("the cluster has changed for %s, and does not equal Git: %w", totalTimeout, differs)
 		}
 		if err != nil {
 			return err
@@ -252,7 +251,7 @@ func (k *tenant) converge(parent context.Context) error {
 	return nil
 }
 
-// equal compares the tenant's Projects and Apps, and what the apps deliver, with Git.
+// equal compares the tenant's Projects and Apps, and the objects of the apps, with Git.
 func (k *tenant) equal(ctx context.Context) error {
 	projects, apps := &v1alpha1.ProjectList{}, &v1alpha1.AppList{}
 	mine := client.MatchingLabels{v1alpha1.TenantLabel: k.name}
@@ -275,24 +274,24 @@ func (k *tenant) equal(ctx context.Context) error {
 	slices.Sort(is)
 	slices.Sort(want)
 	if !slices.Equal(is, want) {
-		return fmt.Errorf("there are %v, Git says %v; %s", is, want, k.says(ctx))
+		return fmt.Errorf("there are %v, Git declares %v; %s", is, want, k.report(ctx))
 	}
 	return k.delivered(ctx)
 }
 
-// state names an object, with what it waits for where it is being deleted.
+// state returns the name of an object and, if it is being deleted, what it waits for.
 func state(o stage.Conditioned, name string) string {
 	if o.GetDeletionTimestamp() == nil {
 		return name
 	}
-	says := "nothing is said of it"
+	message := "it reports nothing"
 	if ready := meta.FindStatusCondition(o.GetConditions(), v1alpha1.ReadyCondition); ready != nil {
-		says = ready.Message
+		message = ready.Message
 	}
-	return fmt.Sprintf("%s (being deleted: %s)", name, says)
+	return fmt.Sprintf("%s (being deleted: %s)", name, message)
 }
 
-// delivered looks at each app's ConfigMap and claim.
+// delivered compares each app's ConfigMap and claim with Git.
 func (k *tenant) delivered(ctx context.Context) error {
 	for project, p := range k.tree {
 		namespace := v1alpha1.ProjectNamespace(k.name, project)
@@ -302,7 +301,7 @@ func (k *tenant) delivered(ctx context.Context) error {
 				return err
 			}
 			if settings.Data["turn"] != strconv.Itoa(turn) {
-				return fmt.Errorf("%s/%s has turn %s, Git says %d", namespace, app, settings.Data["turn"], turn)
+				return fmt.Errorf("%s/%s has turn %s, Git declares %d", namespace, app, settings.Data["turn"], turn)
 			}
 			if err := k.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: app + "-data"}, claim); err != nil {
 				return err
@@ -315,8 +314,8 @@ func (k *tenant) delivered(ctx context.Context) error {
 	return nil
 }
 
-// says is what the Repository says, for the message of a history that goes wrong.
-func (k *tenant) says(ctx context.Context) string {
+// report returns the Repository's conditions, for the message of a failed history.
+func (k *tenant) report(ctx context.Context) string {
 	err := k.Ready(ctx, &v1alpha1.Repository{}, "", k.name)
 	if err == nil {
 		return "the Repository is ready"

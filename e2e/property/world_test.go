@@ -174,7 +174,7 @@ func watchClaims(ctx context.Context, kubeconfig string) (*claims, error) {
 	return c, nil
 }
 
-// goes checks the deletion of a claim. A claim with a volume may hold data.
+// goes checks the deletion of a claim. Only a claim with a volume may hold data.
 func (c *claims) goes(claim *corev1.PersistentVolumeClaim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

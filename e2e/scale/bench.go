@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// operatorUser is the service account that the chart makes. What it does as the deployers of projects is counted as its own.
+// operatorUser is the chart's service account. Requests in which it impersonates the deployers of projects count as its own.
 const operatorUser = "system:serviceaccount:" + stage.Namespace + ":kubeop"
 
 // bench is one run on one cluster.
@@ -28,12 +28,12 @@ type bench struct {
 	audit    *measure.AuditLog
 	hosts    *hosts
 	git      *repositories
-	// applied are the turns of ConfigMaps that were seen in the cluster.
+	// applied records the turns of ConfigMaps that were seen in the cluster.
 	applied *marks
 	cancel  context.CancelFunc
 }
 
-// bringUp starts the operator with default intervals and makes the repositories.
+// bringUp starts the operator with default intervals and creates the repositories.
 func bringUp(ctx context.Context, s *stage.Stage, say *stage.Timeline, r *run) (b *bench, err error) {
 	b = &bench{r: r, stage: s, say: say}
 	if b.operator, err = s.StartOperator(ctx, "PLATFORM_INTERVAL=1m"); err != nil {
@@ -68,7 +68,7 @@ func (b *bench) close() {
 	b.audit.Close()
 }
 
-// run goes through the phases. Where one goes wrong the figures of those before stay.
+// run runs the phases. If one fails, the figures of those before it stay.
 func (b *bench) run(ctx context.Context) error {
 	b.r.ReadBefore = machineRead()
 	for _, p := range []struct {
@@ -121,12 +121,12 @@ func (b *bench) firstSync(ctx context.Context) error {
 	return err
 }
 
-// waitReady waits until all apps are Ready. Without any progress for long it gives up.
+// waitReady waits until all apps are Ready. It gives up after a long time without progress.
 func (b *bench) waitReady(ctx context.Context, ready *marks) error {
 	const timeout = 5 * time.Minute
 	last, progressed := 0, time.Now()
-	for told := time.Now(); ; {
-		// The audit log is read on the way, so that it is not rotated away.
+	for reported := time.Now(); ; {
+		// Read the audit log meanwhile, so that it is not rotated before it is read.
 		if _, err := b.audit.Read(); err != nil {
 			return err
 		}
@@ -140,9 +140,9 @@ func (b *bench) waitReady(ctx context.Context, ready *marks) error {
 		if time.Since(progressed) > timeout {
 			return fmt.Errorf("%d of %d apps are ready, and no other became so in %s", n, b.r.Apps, timeout)
 		}
-		if time.Since(told) > 10*time.Second {
+		if time.Since(reported) > 10*time.Second {
 			b.say.Say("%d of %d apps are ready", n, b.r.Apps)
-			told = time.Now()
+			reported = time.Now()
 		}
 		select {
 		case <-ctx.Done():
@@ -161,7 +161,7 @@ func (b *bench) pushes(ctx context.Context) error {
 		return err
 	}
 	for n := range b.r.pushCount {
-		// Spread over all tenants, in an order that has nothing to do with the repository's.
+		// This spreads the pushes over all tenants, in an order that is not the repository's.
 		a := appNumber((n*7919 + 13) % b.r.Apps)
 		one, err := b.push(ctx, a, n+1)
 		if err != nil {
@@ -174,7 +174,7 @@ func (b *bench) pushes(ctx context.Context) error {
 	return b.record(before, phase{Name: pushes, Units: b.r.pushCount, Seconds: measure.Percentile(seconds, 0.5)})
 }
 
-// push measures one commit, until nothing more is done about it.
+// push measures one commit, until the operator has finished all work for it.
 func (b *bench) push(ctx context.Context, a appID, turn int) (push, error) {
 	const timeout = 5 * time.Minute
 	send, err := b.git.change(ctx, a, turn)
@@ -209,7 +209,7 @@ func (b *bench) push(ctx context.Context, a appID, turn int) (push, error) {
 	return push{App: a.key(), Seconds: max(0, at.Sub(pushed).Seconds()), CPUSeconds: after.CPU - before.CPU}, nil
 }
 
-// idle counts what is requested while nothing happens.
+// idle counts the requests while nothing changes.
 func (b *bench) idle(ctx context.Context) error {
 	if b.r.idleFor == 0 {
 		b.say.Say("left out")
@@ -233,7 +233,7 @@ func (b *bench) idle(ctx context.Context) error {
 	return b.record(before, phase{Name: idle, Units: 1, Seconds: time.Since(began).Seconds()})
 }
 
-// restart measures from the start of the process until it has looked at every app and does nothing more.
+// restart measures from the start of the process until it has reconciled every app and has finished its work.
 func (b *bench) restart(ctx context.Context) error {
 	if err := b.operator.Stop(); err != nil {
 		return err
@@ -253,7 +253,7 @@ func (b *bench) restart(ctx context.Context) error {
 			return stage.Final(err)
 		}
 		seconds = quiet.Sub(began).Seconds()
-		// Asked only now: the metrics of thousands of apps are work for the operator too.
+		// Read the metrics only now, because those of thousands of apps are work for the operator.
 		now, err := measure.Scrape(ctx, "http://"+b.operator.Metrics+"/metrics", "app")
 		if err == nil && now.Reconciles < b.r.Apps {
 			err = fmt.Errorf("%d looks at %d apps", now.Reconciles, b.r.Apps)
@@ -266,7 +266,7 @@ func (b *bench) restart(ctx context.Context) error {
 	return b.record(before, phase{Name: restart, Units: 1, Seconds: seconds})
 }
 
-// settled waits until the operator does nothing more about what happened.
+// settled waits until the operator has finished its work.
 func (b *bench) settled(ctx context.Context) error {
 	_, err := b.quietSince(ctx)
 	if errors.Is(err, errBusy) {

@@ -7,19 +7,19 @@ import (
 	"github.com/kubeop/kubeop/e2e/measure"
 )
 
-// figure is something that is measured, and the most that it may be.
+// figure is a measured value and its budget.
 type figure struct {
 	name string
-	// of returns the figure; false when it was not measured.
+	// of returns the value, and false if it was not measured.
 	of func(*run) (float64, bool)
-	// most is the budget; -1 where there is none.
+	// most is the budget, or -1 if there is none.
 	most float64
 	unit string
 }
 
 const noBudget = -1
 
-// figures are those of the table, in its order, with kubeop's promises.
+// figures are the rows of the table, with kubeop's budgets.
 var figures = []figure{
 	{"first app ready", ready(func(r *run) float64 { return r.First }), noBudget, "s"},
 	{"a tenth ready", ready(func(r *run) float64 { return r.Tenth }), noBudget, "s"},
@@ -47,12 +47,12 @@ var figures = []figure{
 	{"machine: a read of memory, after", func(r *run) (float64, bool) { return r.ReadAfter, r.ReadAfter > 0 }, noBudget, "ns"},
 }
 
-// unreachablePush is the most that a push may take while other Git hosts do not answer, at p99, in seconds.
+// unreachablePush is the maximum time of a push while other Git hosts do not answer, at p99, in seconds.
 const unreachablePush = 1.0
 
 func memory(p phase) float64 { return float64(p.PeakRSS) / (1 << 20) }
 
-// perSecond counts watches and leases as well: they too are requests of an operator that has nothing to do.
+// perSecond also counts watches and leases, because an idle operator sends them too.
 func perSecond(p phase) float64 { return float64(p.Reads+p.Writes+p.Watches+p.Leases) / p.Seconds }
 
 func ready(of func(*run) float64) func(*run) (float64, bool) {
@@ -95,10 +95,10 @@ func (f figure) suffix() string {
 	return " " + f.unit
 }
 
-// broken lists the budgets that a run did not keep. What was not measured breaks none: a run that ended early fails anyway.
+// broken lists the budgets that a run exceeded. Values that were not measured do not count, because a run that ended early fails anyway.
 func (r *run) broken() []string {
 	if r.Suspended > 0 {
-		return nil // Nothing is promised of so many.
+		return nil // There is no budget for so many apps.
 	}
 	var all []string
 	for _, f := range figures {

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// appID is one of the apps. Its ConfigMap has its name.
+// appID identifies an app. Its ConfigMap has its name.
 type appID struct{ tenant, project, app int }
 
 // appNumber returns the app with a number, in the order of the repository.
@@ -25,18 +25,18 @@ func (a appID) projectName() string { return fmt.Sprintf("p%d", a.project) }
 
 func (a appID) name() string { return fmt.Sprintf("app%d", a.app) }
 
-// key is the namespace and name of its App and of its ConfigMap.
+// key returns the namespace and name of its App and of its ConfigMap.
 func (a appID) key() string {
 	return v1alpha1.ProjectNamespace(tenantName(a.tenant), a.projectName()) + "/" + a.name()
 }
 
-// folder is where it is below its tenant's projects.
+// folder returns its folder, relative to its tenant.
 func (a appID) folder() string { return path.Join("projects", a.projectName(), "apps", a.name()) }
 
 // turnLabel marks the ConfigMaps that are watched.
 const turnLabel = "bench-scale"
 
-// turnKey is what of a ConfigMap's data says which commit it came from.
+// turnKey is the key of a ConfigMap's data with the number of its commit.
 const turnKey = "turn"
 
 func (a appID) manifest(turn int) []byte {
@@ -49,7 +49,7 @@ func (a appID) manifest(turn int) []byte {
 
 const manifestFile = "manifests/configmap.yaml"
 
-// declare is an object of kubeop's API as a file of a repository.
+// declare returns an object of kubeop's API as a file of a repository.
 func declare(kind, name string, spec map[string]any) []byte {
 	return document(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec,
@@ -67,10 +67,10 @@ func document(content map[string]any) []byte {
 // commits is a stream for git fast-import.
 type commits struct{ stage.Commits }
 
-// layoutVersion is every repository's kubeop.yaml.
+// layoutVersion is the kubeop.yaml of every repository.
 var layoutVersion = []byte("layout: v1\n")
 
-// projects adds the projects of a tenant. No file of a tenant names it, so they are the same for every tenant.
+// projects adds the projects of a tenant. They are the same for every tenant, because a tenant's files do not name it.
 func (c *commits) projects(below string) {
 	for n := range appsOfTenant {
 		a := appNumber(n)
@@ -83,7 +83,7 @@ func (c *commits) projects(below string) {
 	}
 }
 
-// tenant adds a tenant; repository is the part of its file that binds its own repository, nil when its projects lie beside it.
+// tenant adds a tenant. repository is the part of its file that names its own repository, or nil if its projects are in the platform repository.
 func (c *commits) tenant(name string, repository map[string]any) {
 	spec := map[string]any{"owners": []any{map[string]any{"kind": "User", "name": "dev-" + name, "role": "admin"}}}
 	if repository != nil {
@@ -92,7 +92,7 @@ func (c *commits) tenant(name string, repository map[string]any) {
 	c.File(path.Join("tenants", name, "tenant.yaml"), declare("Tenant", name, spec))
 }
 
-// suspended adds a tenant of so many apps that are suspended. Its limits let it have them.
+// suspended adds a tenant with this many suspended apps, and limits that permit them.
 func (c *commits) suspended(name string, apps int) {
 	below := path.Join("tenants", name)
 	c.File(path.Join(below, "tenant.yaml"), declare("Tenant", name, map[string]any{

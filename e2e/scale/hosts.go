@@ -5,17 +5,17 @@ import (
 	"net"
 )
 
-// hosts are Git hosts of loopback that never answer, each with an address of its own, as each is a host of its own.
+// hosts are Git hosts on loopback that never answer, each with its own address, so that each counts as another host.
 type hosts struct {
 	listeners []net.Listener
-	// urls are of a repository on each, first the hanging ones.
+	// urls are the URLs of a repository on each host, hanging hosts first.
 	urls []string
 }
 
-// silentPort is any port that nobody else listens on at the addresses used here.
+// silentPort is a port that is not in use at these addresses.
 const silentPort = 9418
 
-// newHosts makes hosts that accept connections and say nothing, and names hosts that refuse them.
+// newHosts starts hosts that accept connections but never answer, and adds URLs of hosts that refuse connections.
 func newHosts(hanging, refusing int) (*hosts, error) {
 	h := &hosts{}
 	for n := range hanging {

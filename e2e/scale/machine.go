@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// What machineRead reads: so many numbers of four bytes, more than any cache holds, and so many of them.
+// machineRead has machineNumbers numbers of four bytes, more than fit into any cache, and reads this many of them.
 const (
 	machineNumbers = 1 << 26
 	machineReads   = 1 << 22
 )
 
-// machineRead is how long a read of memory takes when each waits for the one before, in nanoseconds. A virtual machine has
-// hours in which that takes four times as long, because others use the same memory; all times and CPU then are half as much again.
+// machineRead returns how long a read of memory takes if each read depends on the one before, in nanoseconds. On a virtual machine that is
+// sometimes four times as long for hours, because other machines use the same memory. All times are then about 50 % longer.
 func machineRead() float64 {
 	next := make([]uint32, machineNumbers)
 	for i := range next {
-		// A linear congruential generator: it comes by every number, and no processor guesses the next.
+		// A linear congruential generator visits every number, in an order that no processor can predict.
 		next[i] = (uint32(i)*1_664_525 + 1_013_904_223) % machineNumbers
 	}
 	at, began := uint32(0), time.Now()

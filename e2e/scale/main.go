@@ -1,5 +1,5 @@
-// Command scale is `make bench-scale`: it measures what thousands of small apps of many tenants cost the operator, and whether
-// a push costs what it changed. docs/bench.md says what the figures mean.
+// Command scale is `make bench-scale`. It measures the operator's cost for thousands of small apps of many tenants, and whether the cost of a
+// push depends only on what it changed. docs/bench.md explains the figures.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench-scale:", err)
 		os.Exit(2)
 	}
-	ctrllog.SetLogger(logr.Discard()) // The client's; the operator has a log of its own.
+	ctrllog.SetLogger(logr.Discard()) // This is the client's log, not the operator's.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err = measureAll(ctx, s)
 	interrupted := ctx.Err() != nil
@@ -43,7 +43,7 @@ func main() {
 	}
 }
 
-// measureAll makes a run for each size and reports them side by side, also what was measured before something went wrong.
+// measureAll makes a run for each size and reports them side by side. It also reports what was measured before an error.
 func measureAll(ctx context.Context, s settings) error {
 	r := &report{Layout: s.layout, CPUs: runtime.NumCPU()}
 	say := stage.NewTimeline(os.Stdout)
@@ -74,7 +74,7 @@ func measureAll(ctx context.Context, s settings) error {
 	return fmt.Errorf("over budget:\n%w", errors.Join(all...))
 }
 
-// onOwnCluster measures on a cluster that is there for this run only.
+// onOwnCluster measures on a cluster that exists for this run only.
 func (s settings) onOwnCluster(ctx context.Context, say *stage.Timeline, r *run) (err error) {
 	dir, err := os.MkdirTemp("", "scale-")
 	if err != nil {
@@ -107,7 +107,7 @@ func (s settings) onOwnCluster(ctx context.Context, say *stage.Timeline, r *run)
 	return b.run(ctx)
 }
 
-// keepLog copies the operator's log out of the directory that is about to go.
+// keepLog copies the operator's log, because its directory is about to be removed.
 func keepLog(say *stage.Timeline, up *stage.Stage) {
 	const kept = ".build/bench-scale-operator.log"
 	log, err := os.ReadFile(up.Path("operator.log"))

@@ -16,13 +16,13 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// observation is everything that is counted, at one moment.
+// observation is all counters at one time.
 type observation struct {
 	audit measure.Counts
 	usage measure.Usage
 }
 
-// observe reads everything. A new peak of memory begins where fresh is set.
+// observe reads all counters. With fresh it resets the memory peak.
 func (b *bench) observe(fresh bool) (observation, error) {
 	log, err := b.audit.Read()
 	if err != nil {
@@ -35,7 +35,7 @@ func (b *bench) observe(fresh bool) (observation, error) {
 	return observation{audit: log, usage: used}, err
 }
 
-// record adds what a phase has cost by now to what is known of it.
+// record adds the cost of a phase until now to its other results.
 func (b *bench) record(before observation, p phase) error {
 	after, err := b.observe(false)
 	if err != nil {
@@ -48,11 +48,11 @@ func (b *bench) record(before observation, p phase) error {
 	return nil
 }
 
-// errBusy says that the operator did not come to rest.
+// errBusy means that the operator did not finish its work.
 var errBusy = errors.New("the operator is never at rest")
 
-// quietSince waits until the operator has used next to no CPU for a while, and returns when that began. The metrics would tell
-// it too, but with thousands of apps asking for them is more work than what is measured.
+// quietSince waits until the operator has used almost no CPU for a while, and returns when that began. It does not use the operator's metrics,
+// because with thousands of apps reading them costs more than the measured work.
 func (b *bench) quietSince(ctx context.Context) (time.Time, error) {
 	const (
 		step    = 100 * time.Millisecond
@@ -89,7 +89,7 @@ type object struct {
 	Bytes int    `json:"bytes"`
 }
 
-// largest finds the largest object that the operator keeps: of its own kinds and what is in its own namespace.
+// largest returns the largest object of the operator's own kinds and in its own namespace.
 func (b *bench) largest(ctx context.Context) (object, error) {
 	client, err := kubernetes.NewForConfig(b.config)
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *bench) largest(ctx context.Context) (object, error) {
 	return most, nil
 }
 
-// largestOf returns the largest object of a list, and where the list goes on.
+// largestOf returns the largest object of a page of a list, and the continue token of the next page.
 func largestOf(kind string, list []byte) (most object, next string, err error) {
 	var page struct {
 		Metadata struct {
@@ -150,7 +150,7 @@ func largestOf(kind string, list []byte) (most object, next string, err error) {
 	return most, page.Metadata.Continue, nil
 }
 
-// recorded waits until all apps that Git declares are in the cluster and the platform repository says so.
+// recorded waits until all apps that Git declares are in the cluster and the platform repository reports that.
 func (b *bench) recorded(ctx context.Context, pushed time.Time) error {
 	if b.r.Suspended == 0 {
 		return nil
@@ -161,7 +161,7 @@ func (b *bench) recorded(ctx context.Context, pushed time.Time) error {
 	}
 	const timeout, step = 2 * time.Hour, 10 * time.Second
 	err = stage.Until(ctx, timeout, "every suspended app is recorded", func(ctx context.Context) error {
-		if _, err := b.audit.Read(); err != nil { // on the way, so that it is not rotated away
+		if _, err := b.audit.Read(); err != nil { // so that it is not rotated before it is read
 			return stage.Final(err)
 		}
 		time.Sleep(step)

@@ -22,34 +22,34 @@ const (
 	restart   = "restart"
 )
 
-// report is everything that was measured, as -json writes it.
+// report is the whole measurement, in the format of -json.
 type report struct {
 	Layout string `json:"repositories"`
-	// CPUs is what the operator, the control plane and the Git server share.
+	// CPUs is the number of processors that the operator, the control plane and the Git server share.
 	CPUs   int      `json:"cpus"`
 	Runs   []*run   `json:"runs"`
 	Broken []string `json:"broken"`
 }
 
-// run is what was measured at one size.
+// run is the result for one size.
 type run struct {
 	Tenants int `json:"tenants"`
 	Apps    int `json:"apps"`
-	// Unreachable are tenants on Git hosts that hang or refuse.
+	// Unreachable is the number of tenants on Git hosts that hang or refuse connections.
 	Unreachable int `json:"unreachable,omitempty"`
-	// Suspended are further apps, which deliver nothing.
+	// Suspended is the number of additional, suspended apps.
 	Suspended int `json:"suspended,omitempty"`
-	// First, Tenth, Half and All are when the first app, a tenth, half and all were Ready, in seconds after the push.
+	// First, Tenth, Half and All are the times until the first app, a tenth, half and all were Ready, in seconds after the push.
 	First float64 `json:"firstReady"`
 	Tenth float64 `json:"tenthReady"`
 	Half  float64 `json:"halfReady"`
 	All   float64 `json:"allReady"`
-	// Ready is how many were.
+	// Ready is the number of ready apps.
 	Ready   int     `json:"ready"`
 	Pushes  []push  `json:"pushes"`
 	Phases  []phase `json:"phases"`
 	Largest object  `json:"largestObject"`
-	// ReadBefore and ReadAfter are what the machine takes to read from memory before the first phase and after the last, see machineRead.
+	// ReadBefore and ReadAfter are the results of machineRead before the first phase and after the last.
 	ReadBefore float64 `json:"readBefore"`
 	ReadAfter  float64 `json:"readAfter"`
 
@@ -60,14 +60,14 @@ type run struct {
 	unreachable       []string
 }
 
-// push is one commit that changed one app: when it was applied after the push, and the operator's CPU until it was at rest.
+// push is one commit that changed one app: the time from the push until it was applied, and the operator's CPU time for it.
 type push struct {
 	App        string  `json:"app"`
 	Seconds    float64 `json:"seconds"`
 	CPUSeconds float64 `json:"cpuSeconds"`
 }
 
-// phase is what one act has cost. Units is what requests are divided by: apps, or pushes.
+// phase is the cost of one action. Requests are divided by Units: apps or pushes.
 type phase struct {
 	Name       string  `json:"name"`
 	Units      int     `json:"units"`
@@ -78,7 +78,7 @@ type phase struct {
 	Leases     int     `json:"leases"`
 	CPUSeconds float64 `json:"cpuSeconds"`
 	PeakRSS    int64   `json:"peakRSS"`
-	// Requests are by verb and resource, watches and leases left out.
+	// Requests are counts by verb and resource, without watches and leases.
 	Requests map[string]int `json:"requests"`
 }
 
@@ -126,7 +126,7 @@ func (r *run) pushCPU() []float64 {
 	return all
 }
 
-// phase returns a phase; false when it was not gone through.
+// phase returns a phase, and false if it did not run.
 func (r *run) phase(name string) (phase, bool) {
 	i := slices.IndexFunc(r.Phases, func(p phase) bool { return p.Name == name })
 	if i < 0 {

@@ -10,12 +10,12 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// repositories are what is pushed to.
+// repositories are the repositories of a run.
 type repositories struct {
 	stage    *stage.Stage
 	platform *stage.Repository
-	// own has a branch for each tenant whose own repository was changed, and main as all began. It is nil where the projects
-	// are in the platform repository.
+	// own is a clone with a branch for each changed tenant's repository. Its main is their common first commit. It is nil if the projects are
+	// in the platform repository.
 	own     *stage.Repository
 	changed map[int]bool
 }
@@ -26,7 +26,7 @@ const (
 	ownHook = "tenants-hook"
 )
 
-// newRepositories makes the repositories and their credentials. Nothing is pushed to the platform repository yet.
+// newRepositories creates the repositories and their credentials. It does not push to the platform repository yet.
 func newRepositories(ctx context.Context, s *stage.Stage, r *run) (*repositories, error) {
 	x := &repositories{stage: s, changed: map[int]bool{}}
 	key := rand.Text()
@@ -74,7 +74,7 @@ func (x *repositories) makeOwn(ctx context.Context, tenants int) (err error) {
 	return x.stage.CreateCopies(ctx, x.own, key, names...)
 }
 
-// beginning is the platform repository's first commit.
+// beginning returns the platform repository's first commit.
 func (x *repositories) beginning(r *run) *stage.Commits {
 	c := &commits{}
 	c.Commit("main", "", "Begin")
@@ -104,12 +104,12 @@ func binding(url string) map[string]any {
 	return map[string]any{"url": url, "secretRef": map[string]any{"name": ownGit}, "hookSecretRef": map[string]any{"name": ownHook}}
 }
 
-// pushAll pushes the platform repository as it began.
+// pushAll pushes the first commit of the platform repository.
 func (x *repositories) pushAll(ctx context.Context) error {
 	return x.platform.PushRef(ctx, "refs/heads/main", x.platform.URL)
 }
 
-// change commits another turn of an app and returns what pushes it.
+// change commits another turn of an app, and returns a function that pushes it.
 func (x *repositories) change(ctx context.Context, a appID, turn int) (func() error, error) {
 	c, message := &commits{}, fmt.Sprintf("Turn %d of %s", turn, a.key())
 	if x.own == nil {

@@ -45,7 +45,7 @@ func TestParseSettings(t *testing.T) {
 	}
 }
 
-// TestEachAppIsOneOfTheRepository imports a platform repository and looks for the files of each app.
+// TestEachAppIsOneOfTheRepository imports a platform repository and checks that it contains the files of each app.
 func TestEachAppIsOneOfTheRepository(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Fatal("git is missing: on Debian, apt-get install git")
@@ -65,7 +65,7 @@ func TestEachAppIsOneOfTheRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := strings.Fields(string(out))
-	// kubeop.yaml; a tenant has its file, two projects and ten apps of two files; one tenant's host does not answer.
+	// kubeop.yaml, then for each tenant its file, two projects and ten apps of two files, and the file of the tenant on the unreachable host.
 	if want := 1 + 3*(1+2+20) + 1; len(files) != want {
 		t.Errorf("%d files, want %d:\n%s", len(files), want, out)
 	}

@@ -11,46 +11,46 @@ import (
 	"time"
 )
 
-// Every tenant has as many projects and apps; what is counted is apps.
+// All tenants have the same number of projects and apps. Sizes count apps.
 const (
 	projectsOfTenant = 2
 	appsOfProject    = 5
 	appsOfTenant     = projectsOfTenant * appsOfProject
 )
 
-// Suspended apps are those of further tenants.
+// Suspended apps belong to additional tenants.
 const (
 	suspendedOfProject = 100
 	suspendedOfTenant  = 10_000
 	maxSuspended       = 1_000_000
 )
 
-// maxTenants is what names of four digits and the addresses of hosts that do not answer allow for.
+// maxTenants is limited by names of four digits, and by the addresses of hosts that do not answer.
 const maxTenants = 9999
 
-// The layouts: where the tenants' projects are.
+// The layouts: the repositories with the tenants' projects.
 const (
 	platformLayout = "platform"
 	tenantLayout   = "tenant"
 )
 
-// settings are what the command line says.
+// settings are the options of the command line.
 type settings struct {
-	// tenants are the sizes, ascending.
+	// tenants are the sizes as numbers of tenants, ascending.
 	tenants []int
 	layout  string
 	pushes  int
 	idle    time.Duration
-	// hanging and refusing are how many of the tenants have a repository on a host that accepts and never answers, or
-	// that refuses connections.
+	// hanging is the number of tenants with a repository on a host that accepts connections but never answers. refusing is the number of
+	// those on a host that refuses connections.
 	hanging, refusing int
-	// suspended are how many more apps the record holds, which deliver nothing.
+	// suspended is the number of additional, suspended apps.
 	suspended    int
 	json         string
 	budget, keep bool
 }
 
-// parseSettings reads the command line. flag.ErrHelp says that help was asked for and given.
+// parseSettings reads the command line. The error flag.ErrHelp means that help was printed.
 func parseSettings(args []string, out io.Writer) (settings, error) {
 	s := settings{}
 	f := flag.NewFlagSet("bench-scale", flag.ContinueOnError)

@@ -21,11 +21,11 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// marks are when each thing first was as expected.
+// marks are the times at which each key first had its expected state.
 type marks struct {
 	mu    sync.Mutex
 	times map[string]time.Time
-	// more is closed and made anew with every mark.
+	// more is closed and replaced with every mark.
 	more chan struct{}
 }
 
@@ -42,7 +42,7 @@ func (m *marks) set(key string) {
 	m.more = make(chan struct{})
 }
 
-// count is how many there are, and a channel that is closed when there are more.
+// count returns the number of marks, and a channel that is closed when there are more.
 func (m *marks) count() (int, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *marks) wait(ctx context.Context, key string) (time.Time, error) {
 	}
 }
 
-// all are the times in seconds since a moment, unordered.
+// all returns the times of all marks, in seconds since the given time, unordered.
 func (m *marks) all(since time.Time) []float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,7 +78,7 @@ func (m *marks) all(since time.Time) []float64 {
 	return all
 }
 
-// watchReady marks Apps, by namespace and name, when they are Ready, until the context ends.
+// watchReady marks Apps by namespace and name when they are Ready, until the context ends.
 func watchReady(ctx context.Context, config *rest.Config) (*marks, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -86,7 +86,7 @@ func watchReady(ctx context.Context, config *rest.Config) (*marks, error) {
 	}
 	m := newMarks()
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(v1alpha1.GroupVersion.WithResource("apps")).Informer()
-	// Nothing is kept of the objects but their names: the machine is measured too.
+	// Keep only the names of objects, because this process shares the measured machine.
 	err = informer.SetTransform(func(o any) (any, error) {
 		object, ok := o.(*unstructured.Unstructured)
 		if !ok {
@@ -109,7 +109,7 @@ func isReady(a *v1alpha1.App) bool {
 	return a.Status.ObservedGeneration == a.Generation && meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ReadyCondition)
 }
 
-// watchApplied marks what is applied, by the ConfigMap and its turn, until the context ends.
+// watchApplied marks applied ConfigMaps by key and turn, until the context ends.
 func watchApplied(ctx context.Context, config *rest.Config) (*marks, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -135,7 +135,7 @@ func watchApplied(ctx context.Context, config *rest.Config) (*marks, error) {
 	return m, start(ctx, informer)
 }
 
-// applied is the mark of a turn.
+// applied returns the mark of a turn.
 func applied(key, turn string) string { return key + " " + turn }
 
 func start(ctx context.Context, informer cache.SharedIndexInformer) error {

@@ -9,8 +9,8 @@ import (
 	"os/exec"
 )
 
-// CreateCopies makes many private repositories whose content and user are those of a clone, without a push for each. Pushes
-// to each are reported to the operator's hook of its name, all under the same key.
+// CreateCopies creates many private repositories with the content and user of a clone, without a push for each. The Git server reports pushes
+// to the operator's hook, with the repository's own name and the same key for all.
 func (s *Stage) CreateCopies(ctx context.Context, of *Repository, hookKey string, names ...string) error {
 	bare := s.Path("repositories", of.Name+"-bare")
 	if err := of.git(ctx, "clone", "--quiet", "--bare", "--template=", of.Dir, bare); err != nil {
@@ -22,10 +22,10 @@ func (s *Stage) CreateCopies(ctx context.Context, of *Repository, hookKey string
 	return err
 }
 
-// Commits is a stream of commits for Import.
+// Commits is a stream of commits for Import, in the format of git fast-import.
 type Commits struct{ bytes.Buffer }
 
-// Commit begins a commit on a branch, after another one where from names it.
+// Commit begins a commit on a branch. If from is not empty, that commit is its parent.
 func (c *Commits) Commit(branch, from, message string) {
 	_, _ = fmt.Fprintf(c, "commit refs/heads/%s\ncommitter dev <dev@acme.example> now\ndata %d\n%s\n", branch, len(message), message)
 	if from != "" {
@@ -33,14 +33,14 @@ func (c *Commits) Commit(branch, from, message string) {
 	}
 }
 
-// File adds or replaces a file in the commit that was begun last.
+// File adds or replaces a file in the last begun commit.
 func (c *Commits) File(name string, content []byte) {
 	_, _ = fmt.Fprintf(c, "M 100644 inline %s\ndata %d\n", name, len(content))
 	_, _ = c.Write(content)
 	_ = c.WriteByte('\n')
 }
 
-// Remove removes a file or a folder in the commit that was begun last.
+// Remove removes a file or a folder in the last begun commit.
 func (c *Commits) Remove(name string) { _, _ = fmt.Fprintf(c, "D %s\n", name) }
 
 // Done ends the stream.
@@ -49,7 +49,7 @@ func (c *Commits) Done() *Commits {
 	return c
 }
 
-// Import has git fast-import read commits into the clone, which costs what they change. The files of the clone stay as they are.
+// Import adds the commits to the clone with git fast-import, whose cost depends only on what they change. It does not change the work tree.
 func (r *Repository) Import(ctx context.Context, commits io.Reader) error {
 	command := exec.CommandContext(ctx, "git", "-C", r.Dir, "fast-import", "--quiet", "--force", "--done", "--date-format=now")
 	command.Env = append(os.Environ(), r.env()...)

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// SetOperatorClock sets the wall clock of the operator's process off by so much against the machine's, and of nothing else; 0 sets it
-// right again. The running clock goes on. Programs read the clock without the kernel, by a function that it lays into each
-// process (vDSO): this one's is written over.
+// SetOperatorClock changes the wall clock of the operator's process, and of no other, by an offset from the machine's; 0 sets it right again. The
+// monotonic clock does not change. Programs read the clock without a system call, by a function that the kernel maps into each process (vDSO).
+// This overwrites that function.
 func (s *Stage) SetOperatorClock(ctx context.Context, off time.Duration) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return fmt.Errorf("setting the operator's clock: it is not known how to on %s/%s", runtime.GOOS, runtime.GOARCH)
@@ -32,7 +32,7 @@ func (s *Stage) SetOperatorClock(ctx context.Context, off time.Duration) error {
 	return nil
 }
 
-// clockFunction is clock_gettime(2) by the kernel, which adds to CLOCK_REALTIME the 8 bytes of seconds that follow offsetAt:
+// clockFunction calls clock_gettime(2), and adds to CLOCK_REALTIME the seconds in the 8 bytes at offsetAt:
 //
 //	mov eax, 228; syscall; test edi, edi; jne end; mov rcx, seconds; add [rsi], rcx; end: ret
 var clockFunction = []byte{0xb8, 228, 0, 0, 0, 0x0f, 0x05, 0x85, 0xff, 0x75, 13, 0x48, 0xb9, 0, 0, 0, 0, 0, 0, 0, 0, 0x48, 0x01, 0x0e, 0xc3}
@@ -75,7 +75,7 @@ func setClock(pid int, off time.Duration) error {
 	return errors.New("some thread always reads the clock")
 }
 
-// vdso is where the kernel's functions are in a process.
+// vdso returns the address range of the kernel's functions in a process.
 func vdso(process string) (start, end int64, err error) {
 	maps, err := os.ReadFile(process + "maps")
 	if err != nil {
@@ -104,7 +104,7 @@ func symbol(image []byte, name string) (int64, error) {
 	return 0, errors.Join(err, fmt.Errorf("no function %s", name))
 }
 
-// within reports whether a thread of a process that is stopped, or is about to be, may be inside a range of addresses.
+// within reports whether a thread of a stopped process may be inside a range of addresses. The process may still be stopping.
 func within(process string, start, end int64) (bool, error) {
 	threads, err := filepath.Glob(process + "task/*/syscall")
 	for _, thread := range threads {
@@ -112,7 +112,7 @@ func within(process string, start, end int64) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		words := strings.Fields(string(state)) // The number of a system call and so on, and last the address.
+		words := strings.Fields(string(state)) // It begins with the number of the system call and ends with the address.
 		var at int64
 		if _, err := fmt.Sscanf(words[len(words)-1], "0x%x", &at); err != nil || at >= start && at < end {
 			return true, nil

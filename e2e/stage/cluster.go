@@ -21,13 +21,13 @@ type Cluster struct {
 	APIServer    string  `json:"apiServer"`
 	CAFile       string  `json:"caFile"`
 	LogsDir      string  `json:"logsDir"`
-	// AuditLog is "" unless Options.Audit asked for it.
+	// AuditLog is "" unless Options.Audit is set.
 	AuditLog string `json:"auditLog"`
 	Node     struct {
 		Kind string `json:"kind"`
 		Why  string `json:"why"`
 	} `json:"node"`
-	// Registry and Git are addresses, as the host and as pods reach them.
+	// Registry and Git have the addresses for the host and for pods.
 	Registry struct {
 		Host string `json:"host"`
 		Pods string `json:"pods"`
@@ -38,10 +38,10 @@ type Cluster struct {
 	} `json:"git"`
 }
 
-// RealPods reports whether pods run, and not only say so.
+// RealPods reports whether pods really run, and are not simulated.
 func (c *Cluster) RealPods() bool { return c.Node.Kind == "real" }
 
-// startCluster starts a cluster that also ends when this process is killed, unless it is to stay.
+// startCluster starts a cluster. It also ends when this process is killed, unless Options.Stays is set.
 func (s *Stage) startCluster(ctx context.Context, options Options) error {
 	args := []string{"up", "--dir", s.clusterDir(), "--registry", "--git", fmt.Sprintf("--audit=%t", options.Audit)}
 	if !options.Stays {
@@ -52,7 +52,7 @@ func (s *Stage) startCluster(ctx context.Context, options Options) error {
 	}
 	command := exec.CommandContext(ctx, s.bin.cluster, args...)
 	command.Stdout, command.Stderr = s.out, s.out
-	// It is asked to stop, not killed, so that it can remove what it made.
+	// Stop it with a signal instead of killing it, so that it can clean up.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("starting the cluster: %w", err)
@@ -77,8 +77,7 @@ func (s *Stage) stopCluster() error {
 
 func (s *Stage) clusterDir() string { return s.Path("cluster") }
 
-// PushImage makes an image of a static binary, pushes it as name:tag to the cluster's registry and returns the reference
-// to use in a pod.
+// PushImage builds an image of static binaries, pushes it as name:tag to the cluster's registry and returns the reference for pods.
 func (s *Stage) PushImage(ctx context.Context, name string, binaries ...string) (string, error) {
 	args := append([]string{"image", "push", "--dir", s.clusterDir(), "--name", name}, binaries...)
 	out, err := run(ctx, nil, s.bin.cluster, args...)

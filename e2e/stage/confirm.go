@@ -14,8 +14,8 @@ import (
 // historyCommand matches the command in a Repository's message that accepts a rewritten history.
 var historyCommand = regexp.MustCompile(`(paas\.kubeop\.io/confirm-history)="?([0-9a-f:@a-z/-]+)`)
 
-// AsksForConfirmation reports whether a Repository holds something that can be confirmed.
-func AsksForConfirmation(r *v1alpha1.Repository) bool { return len(confirmations(r)) > 0 }
+// NeedsConfirmation reports whether a Repository holds something that can be confirmed.
+func NeedsConfirmation(r *v1alpha1.Repository) bool { return len(confirmations(r)) > 0 }
 
 // Confirm confirms the held deletions or the rewritten history, as the Repository's status says. It is an error if nothing is held.
 func (s *Stage) Confirm(ctx context.Context, repository string) error {
@@ -26,11 +26,11 @@ func (s *Stage) Confirm(ctx context.Context, repository string) error {
 	return s.ConfirmAs(ctx, r)
 }
 
-// ConfirmAs confirms what a Repository's status said when it was read.
+// ConfirmAs confirms what the status of a Repository that was read earlier lists.
 func (s *Stage) ConfirmAs(ctx context.Context, r *v1alpha1.Repository) error {
 	wanted := confirmations(r)
 	if len(wanted) == 0 {
-		return fmt.Errorf("repository %s asks for no confirmation: %s", r.Name, describe(r.Status.Conditions))
+		return fmt.Errorf("repository %s holds nothing to confirm: %s", r.Name, describe(r.Status.Conditions))
 	}
 	annotated := r.DeepCopy()
 	if annotated.Annotations == nil {

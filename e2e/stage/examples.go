@@ -21,8 +21,8 @@ const (
 	platformHook   = "platform-hook"
 )
 
-// CreateSamples makes the sample repositories, fills their clones and gives the operator the credentials. Nothing is
-// pushed yet. The operator has to be there before, because the Git server is told where its hook is.
+// CreateSamples creates the sample repositories, fills their clones and gives the operator the credentials. It does not push. The operator must
+// exist before, because the Git server needs the address of its hook.
 func (s *Stage) CreateSamples(ctx context.Context) (*Samples, error) {
 	for _, tag := range []string{"v1", "1.0.0"} {
 		if _, err := s.PushHello(ctx, tag); err != nil {
@@ -54,7 +54,7 @@ func (s *Stage) CreateSamples(ctx context.Context) (*Samples, error) {
 	return samples, nil
 }
 
-// Push ships all samples, in an order in which everything is there when it is asked for.
+// Push pushes all samples, in an order in which each repository exists before another one needs it.
 func (x *Samples) Push(ctx context.Context, message string) error {
 	for _, repository := range []*Repository{x.Docs, x.Acme, x.Platform} {
 		if err := repository.Push(ctx, message); err != nil {
@@ -77,7 +77,7 @@ func (s *Stage) fill(r *Repository) error {
 	return nil
 }
 
-// registry is an address of the registry at which the operator reaches it too.
+// registry returns the address of the registry for the operator.
 func (s *Stage) registry() string {
 	if s.inPods {
 		return s.Cluster.Registry.Pods
@@ -85,8 +85,8 @@ func (s *Stage) registry() string {
 	return s.Cluster.Registry.Host
 }
 
-// offerVolume makes a volume for the one claim of the samples: the cluster has nothing that makes volumes for claims. It is
-// the node's own /tmp, to which everybody may write: Kubernetes gives a folder of a node to nobody (fsGroup is not for it).
+// offerVolume creates a volume for the only claim of the samples, because the cluster has no provisioner. It is the node's /tmp, to which every
+// user may write, because fsGroup does not apply to hostPath volumes.
 func (s *Stage) offerVolume(ctx context.Context) error {
 	volume := &corev1.PersistentVolume{}
 	volume.Name = "samples"

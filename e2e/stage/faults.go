@@ -99,7 +99,7 @@ func (s *Stage) onNode(program, mounted string) (int, error) {
 		if err != nil {
 			continue
 		}
-		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // Not there: it has ended.
+		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // It fails if the process has ended.
 		mounts, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "mountinfo"))
 		words := bytes.Split(line, []byte{0})
 		named := filepath.Base(string(words[0])) == program || len(words) > 1 && string(words[1]) == program

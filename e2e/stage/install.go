@@ -17,11 +17,11 @@ import (
 // release is the name of the chart's release, of its Deployment, its Service and its service account.
 const release = "kubeop"
 
-// hookPort is the port of the hook at the operator's Service.
+// hookPort is the port of the push hook at the operator's Service.
 const hookPort = ":9292"
 
-// Install installs the operator by its chart as a container, which needs a node that runs pods. set adds settings of
-// the chart, as "name=value". The Git server keeps the address of the first installation's hook, so a later one gets the same.
+// Install installs the operator by its chart, as a pod. It needs a real node. set are additional settings of the chart, as "name=value". The Git
+// server keeps the address of the first installation's hook, so a later installation gets the same address.
 func (s *Stage) Install(ctx context.Context, set ...string) error {
 	s.inPods = true
 	image, err := s.PushImage(ctx, "kubeop/operator:stage", s.bin.operator, s.bin.decrypt)
@@ -54,8 +54,8 @@ func (s *Stage) Install(ctx context.Context, set ...string) error {
 	return nil
 }
 
-// hosts are the addresses of the Git server and the registry as pods reach them, and where tests serve more. They are the node's, to
-// which sources do not lead unless an administrator allows it.
+// hosts returns the host's address for pods, at which the Git server, the registry and servers of tests listen. It is an address of the node, so
+// administrators must allow it for sources.
 func (s *Stage) hosts() ([]string, error) {
 	git, err := url.Parse(s.Cluster.Git.Pods)
 	if err != nil {
@@ -76,13 +76,13 @@ func (s *Stage) helmInstall(ctx context.Context, args ...string) error {
 	return err
 }
 
-// ApplyCRDs applies the chart's definitions as an administrator does: Helm installs them once and never again.
+// ApplyCRDs applies the chart's CustomResourceDefinitions as an administrator does, because Helm installs them only once.
 func (s *Stage) ApplyCRDs(ctx context.Context) error {
 	_, err := s.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(s.root, "charts", "kubeop", "crds"))
 	return err
 }
 
-// KillOperator removes the operator's pods without letting them finish, as a node that dies does.
+// KillOperator removes the operator's pods without a grace period, as when a node fails.
 func (s *Stage) KillOperator(ctx context.Context) error {
 	_, err := s.Kubectl(ctx, "delete", "pods", "--namespace", Namespace, "--selector", "app.kubernetes.io/name=kubeop",
 		"--grace-period", "0", "--force", "--wait=false")
@@ -94,17 +94,17 @@ func (s *Stage) OperatorLog(ctx context.Context) string {
 	return s.explain(ctx, "logs", "deployment/"+release, "--tail", "60")
 }
 
-// OperatorEnd shows how the operator's process before this one ended.
+// OperatorEnd returns how the operator's previous process ended.
 func (s *Stage) OperatorEnd(ctx context.Context) string {
 	return s.explainPods(ctx) + "\n" + s.explain(ctx, "logs", "deployment/"+release, "--tail", "60", "--previous")
 }
 
-// explainPods shows what holds up the operator's pods.
+// explainPods returns why the operator's pods do not start.
 func (s *Stage) explainPods(ctx context.Context) string {
 	return s.explain(ctx, "describe", "pods") + "\n" + s.OperatorLog(ctx)
 }
 
-// explain runs kubectl in the operator's namespace for the message of a failed test, also where the test has no time left.
+// explain runs kubectl in the operator's namespace for the message of a failed test, even if the test's context has ended.
 func (s *Stage) explain(ctx context.Context, args ...string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

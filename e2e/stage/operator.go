@@ -47,7 +47,7 @@ func (s *Stage) StartOperator(ctx context.Context, env ...string) (*Operator, er
 	o := &Operator{stage: s, Log: s.Path("operator.log"), Health: addresses[1], Metrics: addresses[2]}
 	o.env = append([]string{
 		"KUBECONFIG=" + kubeconfig, "HOOK_ADDR=" + addresses[0], "HEALTH_ADDR=" + o.Health, "METRICS_ADDR=" + o.Metrics,
-		// The metrics are for the benchmarks, on loopback.
+		// Benchmarks read the metrics on loopback.
 		"METRICS_SECURE=false", "DATA_DIR=" + s.Path("data"), "OPERATOR_NAMESPACE=" + Namespace, "OPERATOR_DEPLOYMENT=" + release, "LOG_FORMAT=console", "GRACEFUL_TIMEOUT=30s",
 		"PLATFORM_URL=" + s.GitURL() + "/platform.git", "PLATFORM_SECRET=" + platformSecret, "PLATFORM_HOOK_SECRET=" + platformHook,
 		"PLATFORM_INTERVAL=30s", "FLOW_CONTROL=true", "ALLOWED_ADDRESSES=" + allowed, "PLAIN_REGISTRIES=" + s.Cluster.Registry.Host,
@@ -82,7 +82,7 @@ func (o *Operator) ready(ctx context.Context) error {
 		return Final(fmt.Errorf("it ended (%w); its log is %s", orDone(err), o.Log))
 	default:
 	}
-	_, err := Ask(ctx, "http://"+o.Health+"/readyz")
+	_, err := Get(ctx, "http://"+o.Health+"/readyz")
 	return err
 }
 
@@ -117,7 +117,7 @@ func (o *Operator) end(signal syscall.Signal, within time.Duration) error {
 	return fmt.Errorf("the operator did not stop within %s and was killed", within)
 }
 
-// operatorKubeconfig writes a kubeconfig of the service account that the chart made.
+// operatorKubeconfig writes a kubeconfig of the chart's service account.
 func (s *Stage) operatorKubeconfig(ctx context.Context) (string, error) {
 	token, err := s.Kubectl(ctx, "create", "token", release, "--namespace", Namespace, "--duration", "24h")
 	if err != nil {
@@ -156,5 +156,5 @@ func orDone(err error) error {
 	return err
 }
 
-// asker has a short timeout, so that callers that poll keep their own time.
-var asker = &http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+// httpClient has a short timeout, so that callers that poll can keep their own timeouts.
+var httpClient = &http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

@@ -44,8 +44,8 @@ func findRoot() (string, error) {
 	return "", errors.New("finding the checkout: no folder above has charts/kubeop")
 }
 
-// run runs a program and returns what it printed, without the space around it. The error carries what it complained
-// about, never its arguments, which may hold a password.
+// run runs a program and returns its output without surrounding space. The error contains what the program wrote to stderr, but never its
+// arguments, which may contain a password.
 func run(ctx context.Context, env []string, program string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
 	command := exec.CommandContext(ctx, program, args...)

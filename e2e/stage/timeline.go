@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Timeline prints what happens, each line with the seconds since the beginning.
+// Timeline prints progress, each line with the seconds since the beginning.
 type Timeline struct {
 	out   io.Writer
 	began time.Time
 }
 
-// NewTimeline begins now.
+// NewTimeline returns a Timeline that begins now.
 func NewTimeline(out io.Writer) *Timeline { return &Timeline{out: out, began: time.Now()} }
 
-// Title begins a chapter.
+// Title prints the title of a new section.
 func (t *Timeline) Title(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, "\n%s\n", fmt.Sprintf(format, args...))
 }
 
-// Say tells what happened just now.
+// Say prints a line.
 func (t *Timeline) Say(format string, args ...any) {
 	text := strings.ReplaceAll(strings.TrimSpace(fmt.Sprintf(format, args...)), "\n", "\n           ")
 	_, _ = fmt.Fprintf(t.out, "%7.1f s  %s\n", time.Since(t.began).Seconds(), text)

@@ -15,24 +15,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// provisioner is the name of the stage's maker of volumes, in its StorageClass and on its volumes. With the annotation
-// Kubernetes leaves the deletion of a released volume to it.
+// provisioner is the name of the stage's provisioner, in its StorageClass and on its volumes. With the annotation Kubernetes leaves the deletion
+// of released volumes to the provisioner.
 const (
 	provisioner           = "stage.kubeop.io/folder"
 	provisionedAnnotation = "pv.kubernetes.io/provisioned-by"
 	provisionerAnnotation = "volume.kubernetes.io/storage-provisioner"
 )
 
-// volumesOnNode is where a real node finds the volumes; VolumeDir is the same folder as the host sees it.
+// volumesOnNode is the folder of the volumes on a real node. VolumeDir returns folders in it, as the host sees them.
 const volumesOnNode = "/var/lib/volumes"
 
-// VolumeDir is the folder of a volume that ServeVolumes made.
+// VolumeDir returns the folder of a volume of ServeVolumes, on the host.
 func (s *Stage) VolumeDir(volume string) string {
 	return filepath.Join(s.clusterDir(), "node", "var-lib", "volumes", volume)
 }
 
-// ServeVolumes makes a StorageClass the default one and, until the context ends, a folder of the node for each claim of it. A
-// volume that is released is deleted with its folder, so that what is lost is lost. It needs a real node.
+// ServeVolumes creates a default StorageClass. Until the context ends, it creates a volume in a folder of the node for each claim of the class,
+// and deletes released volumes with their folders, so that wrongly deleted data is really lost. It needs a real node.
 func (s *Stage) ServeVolumes(ctx context.Context) error {
 	policy, binding := corev1.PersistentVolumeReclaimDelete, storagev1.VolumeBindingImmediate
 	class := &storagev1.StorageClass{
@@ -43,12 +43,12 @@ func (s *Stage) ServeVolumes(ctx context.Context) error {
 		return fmt.Errorf("making the StorageClass: %w", err)
 	}
 	go func() {
-		told := ""
+		reported := ""
 		for ctx.Err() == nil {
-			// An API server that is stopped on purpose is no reason to end; it is told once.
+			// Continue after an error, because tests stop the API server on purpose. Report each error once.
 			err := errors.Join(s.provision(ctx), s.reclaim(ctx))
-			if err != nil && ctx.Err() == nil && err.Error() != told {
-				told = err.Error()
+			if err != nil && ctx.Err() == nil && err.Error() != reported {
+				reported = err.Error()
 				_, _ = fmt.Fprintln(s.out, "serving volumes:", err)
 			}
 			select {
@@ -60,7 +60,7 @@ func (s *Stage) ServeVolumes(ctx context.Context) error {
 	return nil
 }
 
-// provision makes a volume for each claim that Kubernetes asks it to: of the class, and no volume that is there is for it.
+// provision creates a volume for each claim of the class that Kubernetes has assigned to this provisioner.
 func (s *Stage) provision(ctx context.Context) error {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := s.Client.List(ctx, claims); err != nil {
@@ -82,7 +82,7 @@ func (s *Stage) makeVolume(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	// Whoever a pod runs as may write: Kubernetes gives a folder of a node to nobody (fsGroup is not for it).
+	// Every user of a pod may write, because fsGroup does not apply to hostPath volumes.
 	if err := os.Chmod(dir, 0o777); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (s *Stage) makeVolume(ctx context.Context, claim *corev1.PersistentVolumeCl
 	return client.IgnoreAlreadyExists(s.Client.Create(ctx, volume))
 }
 
-// reclaim deletes the volumes whose claim is gone, as their policy says.
+// reclaim deletes the released volumes with the policy Delete.
 func (s *Stage) reclaim(ctx context.Context) error {
 	volumes := &corev1.PersistentVolumeList{}
 	if err := s.Client.List(ctx, volumes); err != nil {

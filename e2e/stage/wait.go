@@ -93,13 +93,13 @@ func describe(conditions []metav1.Condition) string {
 	return "no conditions yet"
 }
 
-// Ask returns the body of a GET with the answer 200.
-func Ask(ctx context.Context, url string) (string, error) {
+// Get sends a GET and returns the body. An answer other than 200 is an error.
+func Get(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return "", fmt.Errorf("asking %s: %w", url, err)
+		return "", fmt.Errorf("getting %s: %w", url, err)
 	}
-	response, err := asker.Do(request)
+	response, err := httpClient.Do(request)
 	if err != nil {
 		return "", err
 	}
@@ -109,16 +109,16 @@ func Ask(ctx context.Context, url string) (string, error) {
 		return "", fmt.Errorf("reading the answer of %s: %w", url, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("asking %s: %s: %s", url, response.Status, strings.TrimSpace(string(body)))
+		return "", fmt.Errorf("getting %s: %s: %s", url, response.Status, strings.TrimSpace(string(body)))
 	}
 	return strings.TrimSpace(string(body)), nil
 }
 
-// AskService sends a GET to the first port of a Service at its cluster address, which the host routes to a real node.
-func (s *Stage) AskService(ctx context.Context, namespace, name string) (string, error) {
+// GetService sends a GET to the first port of a Service at its cluster address, which the host routes to a real node.
+func (s *Stage) GetService(ctx context.Context, namespace, name string) (string, error) {
 	service := &corev1.Service{}
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service); err != nil {
 		return "", err
 	}
-	return Ask(ctx, fmt.Sprintf("http://%s:%d/", service.Spec.ClusterIP, service.Spec.Ports[0].Port))
+	return Get(ctx, fmt.Sprintf("http://%s:%d/", service.Spec.ClusterIP, service.Spec.Ports[0].Port))
 }

@@ -22,13 +22,13 @@ func TestUntil(t *testing.T) {
 		looks int
 		want  []string
 	}{
-		"ends with the first look that finds nothing wrong": {look: func(n int) error {
+		"ends with the first look without an error": {look: func(n int) error {
 			if n < 3 {
 				return never
 			}
 			return nil
 		}, looks: 3},
-		"says what was waited for and what it looked like last": {look: func(int) error { return never }, want: []string{"three pods", "two of three", "not within"}},
+		"returns what it waited for and the last error": {look: func(int) error { return never }, want: []string{"three pods", "two of three", "not within"}},
 		"does not look again after a final error": {look: func(int) error { return Final(never) }, looks: 1,
 			want: []string{"three pods", "two of three"}},
 		"ends when the caller does": {ctx: cancelled, look: func(int) error { return never }, looks: 1,
@@ -52,7 +52,7 @@ func TestUntil(t *testing.T) {
 			}
 			for _, part := range test.want {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q does not say %q", err, part)
+					t.Errorf("%q does not contain %q", err, part)
 				}
 			}
 		})
@@ -68,10 +68,10 @@ func TestDescribe(t *testing.T) {
 		want       string
 	}{
 		"nothing yet": {want: "no conditions yet"},
-		"the step that does not succeed": {
+		"the failed step": {
 			conditions: []metav1.Condition{condition("Ready", "False", "summary"), condition("Fetched", "True", ""), condition("Synced", "False", "why")},
 			want:       "Synced=False R: why"},
-		"the summary, where no step fails": {conditions: []metav1.Condition{condition("Ready", "True", "done")}, want: "Ready=True R: done"},
+		"the summary, if no step fails": {conditions: []metav1.Condition{condition("Ready", "True", "done")}, want: "Ready=True R: done"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestAskTellsWhatWasAnswered(t *testing.T) {
+func TestGetReturnsTheAnswerOrItsStatus(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
 			http.Error(w, "no such page", http.StatusNotFound)
@@ -91,10 +91,10 @@ func TestAskTellsWhatWasAnswered(t *testing.T) {
 		_, _ = w.Write([]byte("hello\n"))
 	}))
 	defer server.Close()
-	if got, err := Ask(t.Context(), server.URL+"/"); got != "hello" || err != nil {
+	if got, err := Get(t.Context(), server.URL+"/"); got != "hello" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if _, err := Ask(t.Context(), server.URL+"/else"); err == nil || !strings.Contains(err.Error(), "404 Not Found: no such page") {
+	if _, err := Get(t.Context(), server.URL+"/else"); err == nil || !strings.Contains(err.Error(), "404 Not Found: no such page") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -197,7 +197,7 @@ func (r *tour) answers(ctx context.Context, app, want string) error {
 		return nil
 	}
 	return r.until(ctx, fmt.Sprintf("curl %s: %s", app, want), func(ctx context.Context) error {
-		got, err := r.stage.AskService(ctx, shop, app)
+		got, err := r.stage.GetService(ctx, shop, app)
 		if err == nil && got != want {
 			err = fmt.Errorf("it answers %q", got)
 		}

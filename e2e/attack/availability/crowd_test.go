@@ -124,7 +124,7 @@ const (
 	floodConnections = 50
 )
 
-// TestAFloodOfThePushHook makes calls without a key, and with one's own, while another tenant pushes.
+// TestAFloodOfThePushHook calls the hook without a key, and with the caller's own key, while another tenant pushes.
 func TestAFloodOfThePushHook(t *testing.T) {
 	control := working(t)
 	alpha := attackers[0]
@@ -188,8 +188,8 @@ func callAgain(ctx context.Context, host, call string) (answered int64) {
 		return 0
 	}
 	defer conn.Close()
-	// A connection that is reset leaves no port behind. One that is closed holds its port for a minute, and a machine has 28,000 of them for
-	// one address: this one calls for the Git server too.
+	// Reset the connection, so that its port is free at once. A closed connection keeps its port for a minute, and a machine has only 28,000
+	// ports for one address. The Git server needs some too.
 	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
 		return 0
 	}

@@ -131,7 +131,7 @@ func (m *meter) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		s, err := m.look()
 		if err != nil {
-			_ = m.find(ctx) // It has ended; its restarts count that.
+			_ = m.find(ctx) // The process has ended, which the restart count shows.
 		} else {
 			m.mu.Lock()
 			m.samples = append(m.samples, s)
@@ -162,7 +162,7 @@ func (m *meter) look() (sample, error) {
 		memory, err := measure.PSS(pid)
 		used, err2 := measure.UsageOf(pid)
 		if errors.Join(err, err2) != nil {
-			continue // It has ended; who waits for it counts its time.
+			continue // The process has ended. Its time is in that of its parent, see waitedFor.
 		}
 		s.boxes += memory
 		s.cpu += used.CPU
@@ -170,7 +170,7 @@ func (m *meter) look() (sample, error) {
 	return s, err
 }
 
-// waitedFor is the CPU time of the children that a process has waited for, in seconds (cutime and cstime of proc(5)).
+// waitedFor returns the CPU time of the children that a process has waited for, in seconds (cutime and cstime of proc(5)).
 func waitedFor(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -195,7 +195,7 @@ func (m *meter) between(from, to time.Time) spent {
 		if first < 0 {
 			first = one.cpu
 		}
-		last = max(last, one.cpu) // A process that ends between two reads is in neither.
+		last = max(last, one.cpu) // A process that ends between the two reads is counted in neither.
 		own = append(own, float64(one.own))
 		if s.end == 0 || one.own < s.end || to.Sub(one.at) > 2*time.Second {
 			s.end = one.own

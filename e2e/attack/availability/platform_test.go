@@ -58,7 +58,7 @@ func slowBodies(ctx context.Context, _ *site) error {
 	for ctx.Err() == nil {
 		for _, c := range open {
 			if _, err := c.Write([]byte("x")); err != nil && !errors.Is(err, net.ErrClosed) {
-				continue // The operator has closed it, as it may.
+				continue // The operator may close it.
 			}
 		}
 		select {

@@ -137,7 +137,7 @@ func (p *prober) arrived(app, turn string) func(context.Context) error {
 // work pushes until the context ends.
 func (p *prober) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		p.turns++ // Those of an earlier test are not pushed again: they would be there at once.
+		p.turns++ // Do not repeat the turns of an earlier test: they would have arrived before the push.
 		p.begin(time.Now())
 		one := p.push(ctx, p.turns)
 		if ctx.Err() != nil {
@@ -206,7 +206,7 @@ func (p *prober) why(ctx context.Context, app string) string {
 type latency struct {
 	n             int
 	p50, p99, max float64
-	// slowest is the app of the slowest push, and into how many seconds after the beginning it was pushed.
+	// slowest is the app of the slowest push, and how many seconds after the beginning it was pushed.
 	slowest, why string
 	into         float64
 	err          error

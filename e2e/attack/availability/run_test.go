@@ -25,7 +25,7 @@ const (
 	mostGone    = 30 * time.Second
 	mostMove    = 30 * time.Second // For the update of the attackers' other app.
 	mostBurning = 0.3              // Processors that boxes use once all attacks are reported.
-	mostCalm    = 60 * time.Second // Until they use no more, after all attacks are reported.
+	mostCalm    = 60 * time.Second // Until they use less than that, after all attacks are reported.
 )
 
 // atLeast is how long a window is, so that several pushes fall into it.
@@ -90,7 +90,7 @@ func TestAvailability(t *testing.T) {
 		for len(batches) > 0 {
 			n := len(attackers)
 			if full {
-				n = 1 // The same by all of them.
+				n = 1 // All attackers push the same batch.
 			}
 			n = min(n, len(batches))
 			_, all := run(t, r.before, attackers, batches[:n]...)
@@ -335,8 +335,8 @@ func (w *window) judge(control *window) {
 	grown("at the most", w.spent.own, control.spent.own, mostPeak)
 	say(w.spent.all > memoryLimit, "the operator and its processes took %d MiB", w.spent.all>>20)
 	say(w.moved > mostMove, "the attacker's own other app took %.0f s to move", w.moved.Seconds())
-	say(w.calm > mostCalm, "boxes went on for %.0f s", w.calm.Seconds())
-	say(w.gone > mostGone, "what attacked was gone after %.0f s", w.gone.Seconds())
+	say(w.calm > mostCalm, "boxes kept working for %.0f s", w.calm.Seconds())
+	say(w.gone > mostGone, "the attacks were gone after %.0f s", w.gone.Seconds())
 }
 
 func (w *window) log(t *testing.T, all []*outcome, control *window) {

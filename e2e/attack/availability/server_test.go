@@ -11,8 +11,8 @@ import (
 
 // servers are the attackers' hosts for Git, charts, artifacts and images, one path each. The administrators allow their address.
 type servers struct {
-	// address is host and port as the operator reaches them; silent are those of the ones that are slow or say nothing, which is held
-	// against all that a host has.
+	// address is host and port as the operator reaches them. silent is the address of those that are slow or never answer, because the operator
+	// judges a host by all its answers.
 	address, silent string
 	mux             *http.ServeMux
 }

@@ -39,7 +39,7 @@ func packs(ctx context.Context, s *site) error {
 	if err != nil {
 		return err
 	}
-	if _, err := repo.Git(ctx, "config", "core.bigFileThreshold", "1m"); err != nil { // Git is to look for no differences.
+	if _, err := repo.Git(ctx, "config", "core.bigFileThreshold", "1m"); err != nil { // So that Git does not search for deltas.
 		return err
 	}
 	zeros := make([]byte, 30*mebibyte)

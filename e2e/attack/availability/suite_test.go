@@ -120,5 +120,5 @@ func prepare(ctx context.Context) error {
 	return err
 }
 
-// stepTimeout is how long something may take that is not what is measured.
+// stepTimeout is how long a step that is not measured may take.
 const stepTimeout = 60 * time.Second

@@ -162,8 +162,8 @@ func (t *tenant) clean(ctx context.Context) error {
 	if !strings.HasSuffix(repository.Status.LastAttemptedRevision, t.pushed) {
 		return fmt.Errorf("the Repository is at %s, not %s", repository.Status.LastAttemptedRevision, t.pushed)
 	}
-	if stage.AsksForConfirmation(repository) {
-		return errors.Join(platform.ConfirmAs(ctx, repository), errors.New("it asks for a confirmation"))
+	if stage.NeedsConfirmation(repository) {
+		return errors.Join(platform.ConfirmAs(ctx, repository), errors.New("it still holds deletions"))
 	}
 	left, err := t.left(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 )
 
 // kinds are minimal objects of each kind that an app may have, by resource. "" means that the cluster does not serve the kind, or
-// that nobody may create it.
+// that no account may create it.
 var kinds = map[string]string{
 	"configmaps":             "{apiVersion: v1, kind: ConfigMap}",
 	"secrets":                "{apiVersion: v1, kind: Secret}",
@@ -25,7 +25,7 @@ var kinds = map[string]string{
 	"statefulsets":           "{apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 0, serviceName: a, " + selector + ", template: " + always + "}}",
 	"daemonsets":             "{apiVersion: apps/v1, kind: DaemonSet, spec: {" + selector + ", template: " + always + "}}",
 	"replicasets":            "{apiVersion: apps/v1, kind: ReplicaSet, spec: {replicas: 0, " + selector + ", template: " + always + "}}",
-	"controllerrevisions":    "", // Kubernetes' controllers make them.
+	"controllerrevisions":    "", // Kubernetes' controllers create them.
 	"jobs":                   "{apiVersion: batch/v1, kind: Job, spec: {suspend: true, template: " + never + "}}",
 	"cronjobs": "{apiVersion: batch/v1, kind: CronJob, spec: {schedule: '0 0 1 1 *', suspend: true, " +
 		"jobTemplate: {spec: {template: " + never + "}}}}",

@@ -29,7 +29,7 @@ func (s *Supervisor) startRealNode(ctx context.Context) error {
 	if err := n.Write(); err != nil {
 		return err
 	}
-	stdin, tell, err := os.Pipe()
+	stdin, input, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("making a pipe: %w", err)
 	}
@@ -38,7 +38,7 @@ func (s *Supervisor) startRealNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.nodeInput = tell
+	s.nodeInput = input
 	if err := s.connect(n, pid); err != nil {
 		return err
 	}
@@ -76,12 +76,12 @@ func (s *Supervisor) connect(n node.Node, pid int) error {
 		return err
 	}
 	close(s.linked)
-	return s.tellNode(node.Connected)
+	return s.sendToNode(node.Connected)
 }
 
 // finishRealNode does what needs the API server.
 func (s *Supervisor) finishRealNode(ctx context.Context, n node.Node) error {
-	if err := s.tellNode(node.APIReady); err != nil {
+	if err := s.sendToNode(node.APIReady); err != nil {
 		return err
 	}
 	if err := n.InstallDNS(ctx); err != nil {
@@ -96,9 +96,9 @@ func (s *Supervisor) finishRealNode(ctx context.Context, n node.Node) error {
 	return s.progress.Step("cluster DNS", func() error { return node.WaitForDNS(ctx, n.Plan) })
 }
 
-func (s *Supervisor) tellNode(line string) error {
+func (s *Supervisor) sendToNode(line string) error {
 	if _, err := fmt.Fprintln(s.nodeInput, line); err != nil {
-		return fmt.Errorf("telling the node to go on: %w", err)
+		return fmt.Errorf("sending to the node: %w", err)
 	}
 	return nil
 }

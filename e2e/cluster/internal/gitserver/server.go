@@ -121,7 +121,7 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request, name, user string,
 		return
 	}
 	if repository.Webhook != "" {
-		s.hook.tell(repository, name, changes(before, after))
+		s.hook.notify(repository, name, changes(before, after))
 	}
 }
 

@@ -36,7 +36,7 @@ func newWebhook(logger *log.Logger) *webhook {
 }
 
 // tell calls the webhook once per change, in the background: a receiver that is slow or away never holds up a push.
-func (h *webhook) tell(repository Repository, name string, changes []Change) {
+func (h *webhook) notify(repository Repository, name string, changes []Change) {
 	repository.Webhook = strings.ReplaceAll(repository.Webhook, "{name}", name)
 	for _, change := range changes {
 		change.Repository = name
