@@ -14,8 +14,8 @@ import (
 	_ "github.com/coredns/coredns/plugin/ready"
 )
 
-// runCoreDNS serves the cluster's DNS from a Corefile. CoreDNS's own main package pulls in every plugin through its
-// command line; only the five above are needed here.
+// runCoreDNS serves the cluster's DNS from a Corefile. It does not use CoreDNS's own command line, because that imports every plugin, and only
+// the five above are needed.
 func runCoreDNS(args []string) int {
 	flags := flag.NewFlagSet("coredns", flag.ContinueOnError)
 	conf := flags.String("conf", "Corefile", "the Corefile to serve")

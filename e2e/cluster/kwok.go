@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/kwok/pkg/log"
 )
 
-// runKwok runs the controller that plays the kubelet for simulated nodes.
+// runKwok runs kwok, the controller that simulates the kubelet of simulated nodes.
 func runKwok([]string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// kwok reads its configuration file before its own command exists, so the shared flags are parsed twice: once
-	// here, tolerating the rest, and once by the command.
+	// kwok reads its configuration file before it creates its command. So the shared flags are parsed twice: here, where other flags are
+	// ignored, and by the command.
 	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}

@@ -1,8 +1,7 @@
 // Command cluster is a real Kubernetes in one binary.
 //
-// It is a multi-call binary: the name it is called by, or else its first argument, chooses between the cluster's own
-// commands (up, down, status, …) and the programs a cluster is made of (etcd, kube-apiserver, kubelet, kubectl, …).
-// Nothing is downloaded at run time, so a cluster comes up wherever the Go module proxy is reachable.
+// It is a multi-call binary. Its name or else its first argument selects one of the cluster's commands (up, down, status, …) or of the programs
+// of a cluster (etcd, kube-apiserver, kubelet, kubectl, …). It downloads nothing at run time, so building it needs only the Go module proxy.
 package main
 
 import (
@@ -15,14 +14,12 @@ import (
 
 func main() {
 	program, args := choose(os.Args)
-	// Importing every component also runs their init functions, several of which put flags on the process-wide flag
-	// set; commands that adopt that set would then see each other's flags (CoreDNS's -p against kubectl's). Only the
-	// kubelet looks for flags of its own there, those of cAdvisor.
+	// Several components add flags to the process-wide flag set in their init functions. Commands that use this set would get flags of other
+	// components, such as CoreDNS's -p in kubectl. Only the kubelet needs the set, for the flags of cAdvisor.
 	if program != "kubelet" {
 		flag.CommandLine = flag.NewFlagSet(program, flag.ExitOnError)
 	}
-	// The same for the flags that cobra adds to every command by itself; the components' --version is of a type that
-	// kwok's command does not expect.
+	// The same applies to the flags that cobra adds to every command. kwok's command cannot use the components' type of --version.
 	if program == "cluster" || program == "kwok" {
 		pflag.CommandLine = pflag.NewFlagSet(program, pflag.ExitOnError)
 	}
@@ -30,8 +27,8 @@ func main() {
 	os.Exit(programs[program](args))
 }
 
-// choose returns the program to run and its arguments: the base name of argv[0] when it is a program's name (a
-// symlink), else the first argument, else the cluster command itself.
+// choose returns the program to run and its arguments. The program is the base name of argv[0] if a program has that name (a symlink), otherwise
+// the first argument, otherwise the cluster command.
 func choose(argv []string) (string, []string) {
 	if name := filepath.Base(argv[0]); name != "cluster" && programs[name] != nil {
 		return name, argv[1:]

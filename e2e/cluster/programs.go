@@ -24,7 +24,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/cli"
 )
 
-// programs maps each name this binary answers to on the program's main function.
+// programs maps the names of programs in this binary to their main functions.
 var programs map[string]func(args []string) int
 
 func init() {
@@ -42,7 +42,7 @@ func init() {
 	}
 }
 
-// component runs a Kubernetes component the way its own main package does.
+// component runs a Kubernetes component as its own main package does.
 func component(newCommand func() *cobra.Command) func([]string) int {
 	return func([]string) int { return componentcli.Run(newCommand()) }
 }

@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package test runs the built cluster binary ($CLUSTER_BINARY) and asserts that it works and leaves nothing behind.
+// Package test runs the built cluster binary ($CLUSTER_BINARY) and checks that it works and leaves nothing behind.
 package test
 
 import (
@@ -26,7 +26,7 @@ type cluster struct {
 	layout.State
 }
 
-// up starts a cluster and takes it down when the test ends, if the test has not done so.
+// up starts a cluster, and stops it when the test ends if the test has not done so.
 func up(t *testing.T, args ...string) *cluster {
 	t.Helper()
 	dir, err := layout.Open(filepath.Join(t.TempDir(), "c"))
@@ -51,7 +51,7 @@ func (c *cluster) read() {
 	c.State = *state
 }
 
-// cluster runs a command of the cluster and returns what it printed.
+// cluster runs a command of the cluster and returns its output.
 func (c *cluster) cluster(args ...string) string {
 	c.t.Helper()
 	return c.run(binary(c.t), append(args, "--dir", string(c.dir))...)
@@ -73,7 +73,7 @@ func (c *cluster) run(name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// binary is the cluster binary under test.
+// binary returns the path of the tested cluster binary.
 func binary(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("CLUSTER_BINARY")
@@ -112,10 +112,10 @@ func get(t *testing.T, url string) string {
 	return ""
 }
 
-// trace is what a machine shows of its clusters.
+// trace are the traces of clusters on this machine.
 type trace map[string]string
 
-// traces looks everywhere a cluster may leave something.
+// traces lists everything that a cluster may leave behind.
 func traces(t *testing.T) trace {
 	t.Helper()
 	found := trace{}
@@ -135,8 +135,7 @@ func traces(t *testing.T) trace {
 	return found
 }
 
-// added returns the lines that were not there before. Other clusters of this machine, which come and go while a test
-// runs, do not count.
+// added returns the new lines. It ignores those of other clusters, which may start and stop during a test.
 func (c *cluster) added(before, now string) []string {
 	var lines []string
 	for line := range strings.Lines(now) {
@@ -149,7 +148,7 @@ func (c *cluster) added(before, now string) []string {
 	return lines
 }
 
-// checkNothingLeft compares with the traces of before, and looks for processes that name the cluster's directory.
+// checkNothingLeft compares the traces with those before, and looks for processes with the cluster's directory in their arguments.
 func (c *cluster) checkNothingLeft(before trace) {
 	c.t.Helper()
 	for name, now := range traces(c.t) {
@@ -203,7 +202,7 @@ func TestClusterEndsWithItsParent(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	_ = parent.Wait()
-	time.Sleep(100 * time.Millisecond) // the supervisor's last act was to remove the directory
+	time.Sleep(100 * time.Millisecond) // the supervisor removes the directory just before it ends
 	c.checkNothingLeft(before)
 }
 

@@ -32,7 +32,7 @@ func TestRealNode(t *testing.T) {
 	contains("a Service from a pod", get(t, pod+"/fetch?url=http://app.default.svc.cluster.local"), "hello from app-")
 	contains("the registry from a pod", get(t, pod+"/fetch?url=http://"+c.Registry.Pods+"/v2/_catalog"), "app")
 	contains("kubectl logs", c.kubectl("logs", "deployment/app"), "listening")
-	contains("kubectl exec", c.kubectl("exec", "deployment/app", "--", "/app", "hi"), "said hi")
+	contains("kubectl exec", c.kubectl("exec", "deployment/app", "--", "/app", "hi"), "printed hi")
 	contains("status", c.cluster("status"), "1 of 1 nodes ready")
 	c.checkGit(contains, pod)
 
@@ -42,7 +42,7 @@ func TestRealNode(t *testing.T) {
 	c.checkNothingLeft(before)
 }
 
-// checkGit creates a repository and asks for it from the host and from a pod.
+// checkGit creates a repository and requests it from the host and from a pod.
 func (c *cluster) checkGit(contains func(what, got, want string), pod string) {
 	c.t.Helper()
 	c.cluster("repo", "create", "demo", "--user", "dev", "--password", "secret", "--public")
@@ -56,8 +56,8 @@ func (c *cluster) checkGit(contains func(what, got, want string), pod string) {
 	contains("what was pushed", c.run("git", "ls-remote", url), "refs/heads/main")
 }
 
-// TestTwoRealNodesAndAKilledSupervisor has two clusters side by side, one of which loses its supervisor: its processes
-// end by themselves, `down` removes the rest, and the other cluster does not notice.
+// TestTwoRealNodesAndAKilledSupervisor runs two clusters and kills the supervisor of one: its processes end by themselves, `down` removes the
+// rest, and the other cluster is not affected.
 func TestTwoRealNodesAndAKilledSupervisor(t *testing.T) {
 	needRealNode(t)
 	before := traces(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/ports"
 )
 
-// boot starts everything in the order in which things need each other, and as much as possible at once.
+// boot starts all components: as many as possible in parallel, and each after those that it needs.
 func (s *Supervisor) boot(ctx context.Context) error {
 	if err := s.prepare(); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *Supervisor) boot(ctx context.Context) error {
 	return work.Wait()
 }
 
-// prepare decides addresses and writes keys and configuration.
+// prepare chooses addresses and writes keys and configuration.
 func (s *Supervisor) prepare() error {
 	binary, err := os.Executable()
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Supervisor) startControlPlane(ctx context.Context) error {
 	})
 }
 
-// startServers starts the servers that were asked for.
+// startServers starts the servers that the options request.
 func (s *Supervisor) startServers(ctx context.Context) error {
 	if err := reached(ctx, s.linked); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (s *Supervisor) startServers(ctx context.Context) error {
 	return nil
 }
 
-// reached waits for a point of the boot that another part of it reaches.
+// reached waits until another goroutine of the boot has reached a point.
 func reached(ctx context.Context, point <-chan struct{}) error {
 	select {
 	case <-point:

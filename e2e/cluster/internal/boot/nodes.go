@@ -12,13 +12,13 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/simulated"
 )
 
-// startRealNode returns when the node takes pods and the cluster's DNS answers.
+// startRealNode starts a node and waits until it accepts pods and the cluster's DNS answers.
 func (s *Supervisor) startRealNode(ctx context.Context) error {
 	n := node.Node{
 		Dir: s.dir, Binary: s.plane.Binary, Cluster: s.options.Name, Plan: s.plane.Plan,
 		APIPort: s.plane.APIPort, RegistryPort: s.registryPort,
 	}
-	// Recorded before anything is made, so that `down` knows what to look for whenever this process is killed.
+	// Record the node before creating it, so that `down` knows what to remove if this process is killed.
 	s.update(func(state *layout.State) { state.Node = n.State(s.options.Why) })
 	if err := image.CheckStatic(n.Binary); err != nil {
 		return fmt.Errorf("the cluster's DNS runs this binary in a pod: %w", err)
@@ -79,7 +79,7 @@ func (s *Supervisor) connect(n node.Node, pid int) error {
 	return s.sendToNode(node.Connected)
 }
 
-// finishRealNode does what needs the API server.
+// finishRealNode does the steps that need the API server.
 func (s *Supervisor) finishRealNode(ctx context.Context, n node.Node) error {
 	if err := s.sendToNode(node.APIReady); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *Supervisor) sendToNode(line string) error {
 	return nil
 }
 
-// startSimulatedNode returns when the node takes pods.
+// startSimulatedNode starts a node and waits until it accepts pods.
 func (s *Supervisor) startSimulatedNode(ctx context.Context) error {
 	s.update(func(state *layout.State) { state.Node.Name = simulated.Name })
 	if err := simulated.Write(s.dir); err != nil {

@@ -1,4 +1,4 @@
-// Package boot brings a cluster up inside its supervisor, keeps it running and takes it down.
+// Package boot starts a cluster inside its supervisor, keeps it running and stops it.
 package boot
 
 import (
@@ -9,19 +9,19 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/layout"
 )
 
-// Options is what `up` was asked for. It reaches the supervisor as a file in the cluster directory.
+// Options are the options of `up`. The supervisor reads them from a file in the cluster directory.
 type Options struct {
 	// Name identifies the cluster on this machine.
 	Name string `json:"name"`
-	// Node is what runs pods, Why the reason in plain words.
+	// Node is the kind of node, and Why the reason in plain words.
 	Node layout.NodeKind `json:"node"`
 	Why  string          `json:"why"`
-	// Registry and Git say whether these servers run.
+	// Registry and Git turn these servers on.
 	Registry bool `json:"registry"`
 	Git      bool `json:"git"`
 	// Audit turns the API server's audit log on.
 	Audit bool `json:"audit"`
-	// ParentPID is a process whose end takes the whole cluster down; 0 means none.
+	// ParentPID is a process with whose end the cluster stops; 0 means none.
 	ParentPID int `json:"parentPID,omitempty"`
 	// Version is the Kubernetes version, for cluster.json.
 	Version string `json:"version"`

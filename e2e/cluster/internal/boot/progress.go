@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ReadyLine is the last line of the progress of a cluster that came up.
+// ReadyLine is the last line of the progress of a cluster that has started.
 const ReadyLine = "READY"
 
-// Progress tells a person what is done, one line per step with the seconds it took.
+// Progress prints one line per step, with the seconds that it took.
 type Progress struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -19,7 +19,7 @@ type Progress struct {
 // NewProgress returns a progress that writes to out.
 func NewProgress(out io.Writer) *Progress { return &Progress{out: out} }
 
-// Step runs the step and reports it when it is done. A reader that went away is none of our business.
+// Step runs the step and prints its line when it is done. It ignores errors of printing, because the reader may have gone away.
 func (p *Progress) Step(name string, run func() error) error {
 	began := time.Now()
 	if err := run(); err != nil {
@@ -29,7 +29,7 @@ func (p *Progress) Step(name string, run func() error) error {
 	return nil
 }
 
-// Say reports one line.
+// Say prints one line.
 func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/node"
 )
 
-// stopTimeout is how long the supervisor may take to end everything it started.
+// stopTimeout is how long the supervisor may take to end all processes that it started.
 const stopTimeout = 20 * time.Second
 
 // killTimeout is how long the kernel may take to end a killed process.
 const killTimeout = 10 * time.Second
 
-// Stop ends the cluster's supervisor, which ends everything else, and whatever a killed supervisor left behind. Only the
-// cluster directory is left, with the logs.
+// Stop ends the cluster's supervisor, which ends all other processes, and removes what a killed supervisor left behind. Only the cluster
+// directory with the logs is left.
 func Stop(dir layout.Dir) error {
 	state, err := dir.Read()
 	if err != nil {
@@ -34,7 +34,7 @@ func Stop(dir layout.Dir) error {
 	return node.Remove(state.Node)
 }
 
-// Remove takes away the cluster directory, after Stop or at the end of the supervisor itself.
+// Remove removes the cluster directory, after Stop or at the end of the supervisor.
 func Remove(dir layout.Dir) error {
 	if !dir.Owned() {
 		return fmt.Errorf("%s holds no cluster", dir)
@@ -45,7 +45,7 @@ func Remove(dir layout.Dir) error {
 	return nil
 }
 
-// end asks the process to end and kills it after the grace.
+// end sends SIGTERM to the process, and kills it after the grace period.
 func end(process layout.Process, grace time.Duration) {
 	process.Signal(syscall.SIGTERM)
 	for deadline := time.Now().Add(grace); process.Alive() && time.Now().Before(deadline); {

@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/registry"
 )
 
-// The registry and the Git server run inside the supervisor: they are small, and end when it ends.
+// The registry and the Git server run inside the supervisor, because they are small and should end with it.
 
 // startRegistry serves the registry on the reserved port.
 func (s *Supervisor) startRegistry(ctx context.Context) error {
@@ -62,7 +62,7 @@ func (s *Supervisor) startGit(ctx context.Context) error {
 	return nil
 }
 
-// serve listens on loopback and, beside a real node, on the host's end of the link to it.
+// serve listens on loopback and, if there is a real node, also on the host's end of the link to it.
 func (s *Supervisor) serve(ctx context.Context, port int, handler http.Handler) error {
 	addresses := []string{loopback(port)}
 	if pods := s.fromPods(port); pods != "" {
@@ -83,7 +83,7 @@ func (s *Supervisor) serve(ctx context.Context, port int, handler http.Handler) 
 	return nil
 }
 
-// forward makes a port on loopback reachable from the node: the API server listens on one address only.
+// forward makes a port on loopback reachable from the node, because the API server listens on only one address.
 func forward(from, to string) error {
 	listener, err := ports.Listen(from)
 	if err != nil {
@@ -107,7 +107,7 @@ func join(conn net.Conn, to string) {
 	defer conn.Close()
 	target, err := net.Dial("tcp", to)
 	if err != nil {
-		return // the target's own end is in the log already
+		return // the target's end is already in the log
 	}
 	defer target.Close()
 	done := make(chan struct{}, 2)
@@ -120,7 +120,7 @@ func join(conn net.Conn, to string) {
 	<-done
 }
 
-// fromPods is a port of the host as pods reach it; it is empty when no pods run.
+// fromPods returns the address of a host's port for pods, or "" if no pods run.
 func (s *Supervisor) fromPods(port int) string {
 	if !s.plane.RealNode {
 		return ""

@@ -20,7 +20,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/supervise"
 )
 
-// Supervisor is the one process of a cluster that starts all others and ends them.
+// Supervisor is the process of a cluster that starts and ends all its other processes.
 type Supervisor struct {
 	dir      layout.Dir
 	options  Options
@@ -31,16 +31,16 @@ type Supervisor struct {
 
 	// registryPort and gitPort are reserved ports on loopback.
 	registryPort, gitPort int
-	// apiReady and linked are closed when the API server answers and when the link to the node is there.
+	// apiReady is closed when the API server answers, and linked when the link to the node exists.
 	apiReady, linked chan struct{}
-	// nodeInput is where a real node's init listens; it ends when this is closed.
+	// nodeInput is the standard input of a real node's init, which ends when this is closed.
 	nodeInput *os.File
 
 	mu    sync.Mutex
 	state *layout.State
 }
 
-// Run brings the cluster up, telling progress, and stays until it is told to stop or the process it depends on ends.
+// Run starts the cluster and writes its progress. It runs until it gets a signal to stop, or until the parent process in the options ends.
 func Run(dir layout.Dir, progress io.WriteCloser) error {
 	options, err := LoadOptions(dir)
 	if err != nil {
@@ -76,7 +76,7 @@ func Run(dir layout.Dir, progress io.WriteCloser) error {
 	return err
 }
 
-// fail stops what was started and leaves the directory, whose logs say what went wrong.
+// fail stops what was started and keeps the directory, because its logs contain the cause.
 func (s *Supervisor) fail(err error) {
 	logf("%v", err)
 	s.stop()
@@ -84,7 +84,7 @@ func (s *Supervisor) fail(err error) {
 	s.progress.Say("%v", err)
 }
 
-// stop ends all processes and removes what the kernel would otherwise only remove some time later.
+// stop ends all processes, and removes what the kernel would otherwise remove only some time later.
 func (s *Supervisor) stop() {
 	s.group.Stop(context.Background())
 	if err := node.Remove(s.state.Node); err != nil {
@@ -92,8 +92,7 @@ func (s *Supervisor) stop() {
 	}
 }
 
-// followParent ends the returned context when the process that the cluster depends on ends; orphaned tells whether that
-// is what happened.
+// followParent returns a context that ends when the parent process in the options ends. orphaned reports whether it has ended.
 func (s *Supervisor) followParent(ctx context.Context) (_ context.Context, orphaned func() bool) {
 	if s.options.ParentPID == 0 {
 		return ctx, func() bool { return false }
@@ -110,8 +109,7 @@ func (s *Supervisor) followParent(ctx context.Context) (_ context.Context, orpha
 	return ctx, func() bool { return errors.Is(context.Cause(ctx), errOrphaned) }
 }
 
-// avoidProxies keeps everything inside the cluster away from a proxy that the environment names; only the package manager
-// may need one.
+// avoidProxies makes the cluster's components ignore a proxy of the environment. Only the package manager may need it.
 func avoidProxies() {
 	inside := "localhost,127.0.0.0/8," + network.Ranges + ",.svc,.cluster.local"
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
@@ -141,7 +139,7 @@ func (s *Supervisor) recordProcess(name string, process layout.Process) {
 	})
 }
 
-// logf writes to the supervisor's own log, which is its standard error.
+// logf writes to the supervisor's log, which is its standard error.
 func logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format(time.RFC3339)+" "+format+"\n", args...)
 }

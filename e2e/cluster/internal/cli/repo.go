@@ -57,10 +57,10 @@ func newRepoCreate(open opener) *cobra.Command {
 	f := command.Flags()
 	f.StringVar(&wanted.User, "user", "", "a user who may read and write; call again for more users")
 	f.StringVar(&wanted.Password, "password", "", "that user's password")
-	f.StringVar(&wanted.From, "from", "", "a bare repository whose content the new ones begin with")
+	f.StringVar(&wanted.From, "from", "", "a bare repository to copy")
 	f.StringVar(&wanted.Webhook, "webhook", "", "URL to POST to after every push; {name} stands for the repository's name")
 	f.StringVar(&wanted.WebhookSecret, "webhook-secret", "", "key of the HMAC-SHA256 in the webhook's X-Signature header")
-	f.BoolVar(&wanted.Public, "public", false, "let anybody read")
+	f.BoolVar(&wanted.Public, "public", false, "allow everyone to read")
 	f.BoolVar(&private, "private", false, "let only users read (the default)")
 	command.MarkFlagsMutuallyExclusive("public", "private")
 	return command

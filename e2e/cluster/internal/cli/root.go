@@ -28,7 +28,7 @@ const examples = `  cluster up                                  # real node as r
 
 // Main runs the command line and returns its exit status.
 func Main(args []string) int {
-	// The programs a real node needs are in sbin, which the PATH of a root that came by su lacks.
+	// The programs that a real node needs are in sbin, which is not in the PATH of a root shell started by su.
 	_ = os.Setenv("PATH", os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin")
 	root := newRoot()
 	root.SetArgs(args)
@@ -51,10 +51,10 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// opener returns the cluster directory once the flags are parsed.
+// opener returns the cluster directory. Call it after the flags are parsed.
 type opener func() (layout.Dir, error)
 
-// running returns the state of a cluster that is up.
+// running returns the directory and the state of a running cluster.
 func (o opener) running() (layout.Dir, *layout.State, error) {
 	dir, err := o()
 	if err != nil {

@@ -42,7 +42,7 @@ func printStatus(state *layout.State) error {
 	fmt.Printf("%s in %s is %s, Kubernetes %s, started %s ago\n", state.Name, state.Dir, state.Phase, state.Version,
 		time.Since(state.StartedAt).Round(time.Second))
 	fmt.Printf("  node        %s: %s\n", state.Node.Kind, state.Node.Why)
-	fmt.Printf("  api server  %s, %s\n", state.APIServer, askAPI(state))
+	fmt.Printf("  api server  %s, %s\n", state.APIServer, describeAPI(state))
 	if state.Registry != nil {
 		fmt.Printf("  registry    %s; from pods %s\n", state.Registry.Host, or(state.Registry.Pods, "not reachable"))
 	}
@@ -72,8 +72,8 @@ func health(process layout.Process) string {
 	return text
 }
 
-// askAPI says whether the API server answers and what it knows about nodes.
-func askAPI(state *layout.State) string {
+// describeAPI returns whether the API server answers, and the state of its nodes.
+func describeAPI(state *layout.State) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	client, err := control.Client(state.Kubeconfig)

@@ -14,7 +14,7 @@ import (
 // progressFD is the file descriptor on which `up` reads the supervisor's progress.
 const progressFD = 3
 
-// newSupervise is the process that `up` leaves behind; it is not meant to be called by hand.
+// newSupervise returns the command of the process that `up` leaves running. It is not for users.
 func newSupervise(open opener) *cobra.Command {
 	return &cobra.Command{
 		Use: "supervise", Short: "Keep a cluster's processes running", Hidden: true, Args: cobra.NoArgs,
@@ -23,11 +23,11 @@ func newSupervise(open opener) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// `up` writes cluster.json with this process's number first; from then on the file is ours.
+			// `up` first writes cluster.json with this process's PID. From then on only this process writes it.
 			if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
 				return fmt.Errorf("waiting for \"up\": %w", err)
 			}
-			// The components must not hold the pipe open: `up` reads it to its end.
+			// The components must not keep the pipe open, because `up` reads it to its end.
 			syscall.CloseOnExec(progressFD)
 			return boot.Run(dir, os.NewFile(progressFD, "progress"))
 		},

@@ -90,7 +90,7 @@ func up(dir layout.Dir, flags upFlags) error {
 	return nil
 }
 
-// replace clears away a cluster that no longer runs; done says that a running one is there already.
+// replace removes a cluster that no longer runs. done means that a cluster is already running.
 func replace(dir layout.Dir) (done bool, err error) {
 	if !dir.Owned() {
 		return false, nil
@@ -110,8 +110,7 @@ func replace(dir layout.Dir) (done bool, err error) {
 	return false, down(dir)
 }
 
-// supervise starts the supervisor in a session of its own and passes its progress on until it says that the cluster is
-// ready or that it failed.
+// supervise starts the supervisor in its own session, and prints its progress until the cluster is ready or has failed.
 func supervise(dir layout.Dir, options boot.Options, began time.Time, timeout time.Duration) error {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -130,7 +129,7 @@ func supervise(dir layout.Dir, options boot.Options, began time.Time, timeout ti
 	if err := dir.Write(state); err != nil {
 		return err
 	}
-	// The supervisor waits for this line, since it is what fills in the rest of cluster.json.
+	// The supervisor waits for this line before it writes cluster.json too.
 	if _, err := command.in.Write([]byte("go\n")); err != nil {
 		return fmt.Errorf("starting the supervisor: %w", err)
 	}
@@ -144,7 +143,7 @@ func supervise(dir layout.Dir, options boot.Options, began time.Time, timeout ti
 	case <-interrupted:
 		return errors.Join(errors.New("interrupted"), down(dir))
 	case <-time.After(timeout):
-		// The supervisor's last words say what it was waiting for.
+		// The last lines of the supervisor contain what it was waiting for.
 		err = errors.Join(fmt.Errorf("not ready after %s", timeout), boot.Stop(dir), <-result)
 	}
 	if err != nil {
@@ -153,7 +152,7 @@ func supervise(dir layout.Dir, options boot.Options, began time.Time, timeout ti
 	return nil
 }
 
-// supervisorProcess is a started supervisor and the pipe that lets it begin.
+// supervisorProcess is a started supervisor, and the pipe with the line that lets it begin.
 type supervisorProcess struct {
 	*exec.Cmd
 	in *os.File
@@ -185,7 +184,7 @@ func startSupervisor(dir layout.Dir, progress *os.File) (*supervisorProcess, err
 	return &supervisorProcess{Cmd: command, in: out}, nil
 }
 
-// follow prints the supervisor's progress. The last line is either the ready line or what went wrong.
+// follow prints the supervisor's progress. If the last line is not the ready line, it is returned as the error.
 func follow(progress *os.File) error {
 	var last string
 	for lines := bufio.NewScanner(progress); lines.Scan(); {

@@ -1,4 +1,4 @@
-// Package control knows how the programs of the control plane are started.
+// Package control has the command lines and configurations of the control plane's programs.
 package control
 
 import (
@@ -14,24 +14,24 @@ import (
 // Plane describes one control plane.
 type Plane struct {
 	Dir layout.Dir
-	// Binary is the multi-call binary that all programs are.
+	// Binary is the multi-call binary, which contains all programs.
 	Binary string
 	// APIPort is a reserved port on loopback.
 	APIPort int
 	Plan    network.Plan
-	// RealNode says that the API server has a real kubelet to call and that pods call it back.
+	// RealNode means that there is a real kubelet, which the API server calls, and that pods call the API server.
 	RealNode bool
 	// Audit turns the audit log on.
 	Audit bool
 }
 
-// grace is how long a control plane program may take to end. Its data is thrown away, so there is little to wait for.
+// grace is how long a control plane program may take to end. It is short because the data is not kept.
 const grace = time.Second
 
-// Server is the URL of the API server on the host.
+// Server returns the URL of the API server on the host.
 func (p Plane) Server() string { return fmt.Sprintf("https://127.0.0.1:%d", p.APIPort) }
 
-// NodeServer is the URL of the API server as the node and its pods reach it.
+// NodeServer returns the URL of the API server for the node and its pods.
 func (p Plane) NodeServer() string {
 	if !p.RealNode {
 		return p.Server()
@@ -39,7 +39,7 @@ func (p Plane) NodeServer() string {
 	return fmt.Sprintf("https://%s:%d", p.Plan.Host, p.APIPort)
 }
 
-// AuditLog is where the audit log goes; it is empty when there is none.
+// AuditLog returns the path of the audit log, or "" if there is none.
 func (p Plane) AuditLog() string {
 	if !p.Audit {
 		return ""
@@ -47,14 +47,14 @@ func (p Plane) AuditLog() string {
 	return p.Dir.Log("audit")
 }
 
-// The sockets of etcd are in the cluster directory, where the programs run and which nobody else may enter. That takes the place
-// of certificates, and a socket costs less than TLS. Their paths are relative, as those of sockets must be short.
+// The sockets of etcd are in the cluster directory, which only its owner may enter. So they need no certificates, and cost less than TLS. The
+// paths are relative to the programs' working directory, because paths of sockets must be short.
 const (
 	etcdSocket = "unix://etcd.sock"
 	peerSocket = "unix://etcd-peer.sock"
 )
 
-// Etcd is the cluster's database. Nothing in it outlives the cluster, so it never waits for the disk.
+// Etcd returns the cluster's database. It does not sync to disk, because its data is not kept.
 func (p Plane) Etcd() supervise.Program {
 	return p.program("etcd",
 		"--name=cluster",
@@ -68,7 +68,7 @@ func (p Plane) Etcd() supervise.Program {
 	)
 }
 
-// APIServer is the Kubernetes API with its normal authorization and admission.
+// APIServer returns the Kubernetes API server with its normal authorization and admission.
 func (p Plane) APIServer() supervise.Program {
 	args := []string{
 		"--etcd-servers=" + etcdSocket,
@@ -88,7 +88,7 @@ func (p Plane) APIServer() supervise.Program {
 		"--kubelet-preferred-address-types=InternalIP",
 	}
 	if !p.RealNode {
-		// Nothing could ever reach an endpoint of the kubernetes Service.
+		// No pod could reach an endpoint of the kubernetes Service.
 		args = append(args, "--endpoint-reconciler-type=none")
 	}
 	if p.Audit {
@@ -97,7 +97,7 @@ func (p Plane) APIServer() supervise.Program {
 	return p.program("kube-apiserver", args...)
 }
 
-// ControllerManager runs all of Kubernetes' own controllers.
+// ControllerManager returns the program with all of Kubernetes' own controllers.
 func (p Plane) ControllerManager() supervise.Program {
 	kubeconfig := p.Dir.Config("kube-controller-manager.kubeconfig")
 	return p.program("kube-controller-manager",
@@ -112,7 +112,7 @@ func (p Plane) ControllerManager() supervise.Program {
 	)
 }
 
-// Scheduler places pods on the node.
+// Scheduler returns Kubernetes' scheduler.
 func (p Plane) Scheduler() supervise.Program {
 	return p.program("kube-scheduler",
 		"--kubeconfig="+p.Dir.Config("kube-scheduler.kubeconfig"),
@@ -128,12 +128,12 @@ func (p Plane) program(name string, args ...string) supervise.Program {
 	}
 }
 
-// collection has the programs collect garbage seldom, as these clusters are small and the processors few: it saves a sixth of the
-// time that busy tests take. A program that grows large all the same collects as often as it must to stay within the limit.
+// collection makes the programs collect garbage rarely, because these clusters are small and processors are few. That makes busy tests a sixth
+// faster. A program that grows large collects more often, to stay within the limit.
 var collection = []string{"GOGC=400", "GOMEMLIMIT=4GiB"}
 
-// auditPolicy records who did what to which object, once per request, and no bodies: enough to count requests by user. What the
-// control plane itself does, and the node, would be more than half of it.
+// auditPolicy records the metadata of each request once, which is enough to count requests by user. It leaves out the requests of the control
+// plane and the node, which would be more than half of the log.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]

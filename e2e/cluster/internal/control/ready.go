@@ -16,7 +16,7 @@ import (
 // pollInterval is short because every step of `up` waits for the one before it.
 const pollInterval = 50 * time.Millisecond
 
-// Client returns a client for a kubeconfig, with limits that never slow the cluster's own setup down.
+// Client returns a client for a kubeconfig, with rate limits that do not delay the setup of the cluster.
 func Client(kubeconfig string) (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -30,7 +30,7 @@ func Client(kubeconfig string) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// WaitForAPI returns when the API server says it is ready.
+// WaitForAPI waits until the API server is ready.
 func WaitForAPI(ctx context.Context, client kubernetes.Interface) error {
 	return poll(ctx, "the API server", func(ctx context.Context) error {
 		_, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
@@ -38,7 +38,7 @@ func WaitForAPI(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// WaitForControllers returns when the controllers work, which shows in what they make in every namespace.
+// WaitForControllers waits until the controllers work, which the objects show that they create in every namespace.
 func WaitForControllers(ctx context.Context, client kubernetes.Interface) error {
 	return poll(ctx, "the controllers", func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
@@ -46,7 +46,7 @@ func WaitForControllers(ctx context.Context, client kubernetes.Interface) error 
 	})
 }
 
-// WaitForNode returns when the node is Ready and takes pods.
+// WaitForNode waits until the node is Ready and accepts pods.
 func WaitForNode(ctx context.Context, client kubernetes.Interface, name string) error {
 	return poll(ctx, "node "+name, func(ctx context.Context) error {
 		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -57,7 +57,7 @@ func WaitForNode(ctx context.Context, client kubernetes.Interface, name string) 
 	})
 }
 
-// NodeReady returns nil when the node is Ready and takes pods, else what is in the way.
+// NodeReady returns nil if the node is Ready and accepts pods, and otherwise the reason why not.
 func NodeReady(node *corev1.Node) error {
 	if len(node.Spec.Taints) > 0 {
 		return fmt.Errorf("it still has the taint %s", node.Spec.Taints[0].Key)
@@ -70,10 +70,10 @@ func NodeReady(node *corev1.Node) error {
 			return fmt.Errorf("it is not ready: %s", condition.Message)
 		}
 	}
-	return errors.New("it has not said whether it is ready")
+	return errors.New("it has not reported whether it is ready")
 }
 
-// poll calls check until it succeeds; when time runs out the error says what was last wrong.
+// poll calls check until it succeeds. If the context ends first, it returns the last error of check.
 func poll(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {

@@ -25,11 +25,10 @@ type Server struct {
 	access     accessCache
 }
 
-// operations are the requests of the smart protocol. Everything else below a repository, above all its files as the
-// dumb protocol reads them, is not served.
+// operations are the requests of the smart protocol. Other paths below a repository are not served, such as its files for the dumb protocol.
 var operations = []string{"/info/refs", "/git-upload-pack", "/git-receive-pack"}
 
-// NewServer returns the server of a store; out receives one line per refused request and per webhook.
+// NewServer returns the server of a store. It writes one line to out for each refused request and each webhook call.
 func NewServer(store *Store, out io.Writer) (*Server, error) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -76,7 +75,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.backend(w, r, user)
 }
 
-// parsePath splits /NAME.git/OPERATION; only well-formed names and known operations pass.
+// parsePath splits /NAME.git/OPERATION. ok is false for invalid names and unknown operations.
 func parsePath(path string) (name, operation string, ok bool) {
 	name, operation, ok = strings.Cut(strings.TrimPrefix(path, "/"), ".git/")
 	if !ok || CheckName(name) != nil {
@@ -90,8 +89,8 @@ func parsePath(path string) (name, operation string, ok bool) {
 	return "", "", false
 }
 
-// authenticate returns the user's name and whether the password is right. An unknown repository is only known to be
-// unknown by the administrator: everybody else is asked for a password.
+// authenticate returns the user's name, and whether the user may access the repository. Only the administrator learns that a repository does not
+// exist; all others get the answer for a wrong password.
 func authenticate(a access, repository Repository, r *http.Request) (user string, ok bool) {
 	user, password, given := r.BasicAuth()
 	if !given {
@@ -104,8 +103,8 @@ func authenticate(a access, repository Repository, r *http.Request) (user string
 	return user, known && matches(stored, password)
 }
 
-// push serves one push and then tells the webhook what it changed. Pushes to a repository go one after the other, so
-// that the comparison of references before and after sees this push only.
+// push serves one push and then calls the webhook with the changed references. It serves one push to a repository at a time, so that the
+// comparison of references before and after contains only this push.
 func (s *Server) push(w http.ResponseWriter, r *http.Request, name, user string, repository Repository) {
 	lock, _ := s.pushes.LoadOrStore(name, &sync.Mutex{})
 	lock.(*sync.Mutex).Lock()
@@ -125,7 +124,7 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request, name, user string,
 	}
 }
 
-// backend hands the request to git http-backend.
+// backend serves the request with git http-backend.
 func (s *Server) backend(w http.ResponseWriter, r *http.Request, user string) {
 	if len(r.TransferEncoding) > 0 {
 		// Git sends packs of more than a megabyte in chunks, and CGI needs to know the length beforehand.
@@ -142,13 +141,13 @@ func (s *Server) backend(w http.ResponseWriter, r *http.Request, user string) {
 		Env: append(environment(),
 			"GIT_PROJECT_ROOT="+filepath.Join(s.store.dir, "repositories"),
 			"GIT_HTTP_EXPORT_ALL=1",
-			"REMOTE_USER="+user, // http-backend lets only authenticated users push
+			"REMOTE_USER="+user, // http-backend permits pushes only to authenticated users
 		),
 	}
 	handler.ServeHTTP(w, r)
 }
 
-// spool replaces a chunked body by a file of known length, already unlinked.
+// spool replaces a chunked body by an unlinked file of known length.
 func spool(r *http.Request) (*os.File, error) {
 	file, err := os.CreateTemp("", "push-")
 	if err != nil {
@@ -167,7 +166,7 @@ func spool(r *http.Request) (*os.File, error) {
 	return file, nil
 }
 
-// references returns the repository's references and what they point at.
+// references returns the repository's references and the objects at which they point.
 func (s *Server) references(name string) (map[string]string, error) {
 	command := exec.Command(s.git, "--git-dir="+s.store.Path(name), "for-each-ref", "--format=%(refname) %(objectname)")
 	command.Env = append(os.Environ(), environment()...)

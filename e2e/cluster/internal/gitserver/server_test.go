@@ -67,7 +67,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// call is one webhook call as its receiver sees it.
+// call is a received webhook call.
 type call struct {
 	path, signature string
 	body            []byte
@@ -94,13 +94,13 @@ func TestPush(t *testing.T) {
 		args []string
 		ok   bool
 	}{
-		"nobody pushes":                {[]string{"push", url + "/team/demo.git", "main"}, false},
+		"anonymous push":               {[]string{"push", url + "/team/demo.git", "main"}, false},
 		"a wrong password":             {[]string{"push", as("dev:wrong") + "/team/demo.git", "main"}, false},
 		"an unknown user":              {[]string{"push", as("other:right") + "/team/demo.git", "main"}, false},
 		"an unknown repository":        {[]string{"ls-remote", as("dev:right") + "/team/none.git"}, false},
-		"nobody reads":                 {[]string{"ls-remote", url + "/team/demo.git"}, false},
-		"nobody reads a public one":    {[]string{"ls-remote", url + "/open.git"}, true},
-		"nobody pushes a public one":   {[]string{"push", url + "/open.git", "main"}, false},
+		"anonymous read":               {[]string{"ls-remote", url + "/team/demo.git"}, false},
+		"anonymous read of public":     {[]string{"ls-remote", url + "/open.git"}, true},
+		"anonymous push to public":     {[]string{"push", url + "/open.git", "main"}, false},
 		"the administrator reads":      {[]string{"ls-remote", as("admin:all") + "/team/demo.git"}, true},
 		"the user pushes a large file": {[]string{"push", as("dev:right") + "/team/demo.git", "main"}, true},
 	}
@@ -121,7 +121,7 @@ func checkCall(t *testing.T, calls <-chan call) {
 			t.Fatal(err)
 		}
 		if change.Repository != "team/demo" || change.Ref != "refs/heads/main" || len(change.After) != 40 {
-			t.Errorf("the webhook was told %+v", change)
+			t.Errorf("the webhook was called with %+v", change)
 		}
 		if got.path != "/team/demo" {
 			t.Errorf("the webhook was called at %s", got.path)
@@ -209,8 +209,8 @@ func git(dir string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// What Git answered is given again as long as it is true, whoever changed the references or the users.
-func TestAnswersAreAsTrueAsGits(t *testing.T) {
+// TestCachedAnswersAreCurrent: an answer of Git is repeated only until the references or the users change.
+func TestCachedAnswersAreCurrent(t *testing.T) {
 	url, store := serve(t)
 	if err := store.Create(Wanted{User: "dev", Password: "first"}, "demo"); err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestAnswersAreAsTrueAsGits(t *testing.T) {
 	if out, err := git(work, "push", as("first"), "main"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	told := func(password string) string {
+	advertised := func(password string) string {
 		t.Helper()
 		out, err := git(work, "ls-remote", as(password))
 		if err != nil {
@@ -230,15 +230,15 @@ func TestAnswersAreAsTrueAsGits(t *testing.T) {
 		}
 		return string(out)
 	}
-	first := told("first")
-	if again := told("first"); again != first || !strings.Contains(first, "refs/heads/main") {
-		t.Errorf("asked twice, it is %q and %q", first, again)
+	first := advertised("first")
+	if again := advertised("first"); again != first || !strings.Contains(first, "refs/heads/main") {
+		t.Errorf("two requests return %q and %q", first, again)
 	}
 	if out, err := git(store.Path("demo"), "branch", "other", "main"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if got := told("first"); !strings.Contains(got, "refs/heads/other") {
-		t.Errorf("a new branch is not told of: %q", got)
+	if got := advertised("first"); !strings.Contains(got, "refs/heads/other") {
+		t.Errorf("a new branch is missing: %q", got)
 	}
 	if out, err := git(store.Path("demo"), "pack-refs", "--all"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -246,13 +246,13 @@ func TestAnswersAreAsTrueAsGits(t *testing.T) {
 	if out, err := git(work, "push", as("first"), ":other"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if got := told("first"); got != first {
-		t.Errorf("the branch was deleted, and %q is told", got)
+	if got := advertised("first"); got != first {
+		t.Errorf("after the deletion of the branch the answer is %q", got)
 	}
 	if err := store.Create(Wanted{User: "dev", Password: "second"}, "demo"); err != nil {
 		t.Fatal(err)
 	}
-	told("second")
+	advertised("second")
 	if out, err := git(work, "ls-remote", as("first")); err == nil {
 		t.Errorf("the old password is taken: %s", out)
 	}

@@ -1,5 +1,5 @@
-// Package gitserver serves Git repositories over smart HTTP with basic authentication per repository, and tells a
-// webhook about every push.
+// Package gitserver serves Git repositories over smart HTTP with basic authentication per repository, and calls a
+// webhook after every push.
 package gitserver
 
 import (
@@ -20,17 +20,17 @@ import (
 	"syscall"
 )
 
-// Store is the directory with the bare repositories and the file that says who may use them. The server and the
-// command line share it without talking to each other: the file is read anew for every request.
+// Store is the directory with the bare repositories, and the file with the permissions of users. The server and the command line share it
+// without communication, because the server notices each change of the file.
 type Store struct{ dir string }
 
-// Repository is what the file says about one repository.
+// Repository is the entry of one repository in the file.
 type Repository struct {
-	// Public repositories may be read by anybody.
+	// Public means that everyone may read the repository.
 	Public bool `json:"public"`
-	// Users maps the names of those who may read and write to their salted password hashes.
+	// Users are the users who may read and write, with their salted password hashes.
 	Users map[string]string `json:"users,omitempty"`
-	// Webhook is called after every push when set, with {name} replaced by the repository's name; WebhookSecret signs the calls.
+	// Webhook is the URL that is called after every push, if set, with {name} replaced by the repository's name. WebhookSecret signs the calls.
 	Webhook       string `json:"webhook,omitempty"`
 	WebhookSecret string `json:"webhookSecret,omitempty"`
 }
@@ -38,17 +38,17 @@ type Repository struct {
 // AdminUser may read and write every repository.
 const AdminUser = "admin"
 
-// access is the file's content.
+// access is the content of the file.
 type access struct {
 	Admin        string                `json:"admin"`
 	Repositories map[string]Repository `json:"repositories"`
 }
 
-// namePattern allows one or two segments of lower case letters, digits, dots, dashes and underscores. No segment can be
-// empty or begin with a dot, so a name never leaves the directory.
+// namePattern allows one or two segments of lower case letters, digits, dots, dashes and underscores. A segment is not empty and does not begin
+// with a dot, so a path with a name is always in the directory.
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)?$`)
 
-// CheckName returns an error for a name no repository can have.
+// CheckName returns an error if a repository may not have the name.
 func CheckName(name string) error {
 	if !namePattern.MatchString(name) || strings.Contains(name, "..") || strings.HasSuffix(name, ".git") ||
 		strings.Contains(name, ".git/") {
@@ -60,7 +60,7 @@ func CheckName(name string) error {
 // Open returns the store in dir.
 func Open(dir string) *Store { return &Store{dir: dir} }
 
-// Init makes the store with the administrator's password.
+// Init creates the store with the administrator's password.
 func (s *Store) Init(password string) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("making the Git server's directory: %w", err)
@@ -68,20 +68,20 @@ func (s *Store) Init(password string) error {
 	return s.change(func(a *access) { a.Admin = hash(password) })
 }
 
-// Path is the bare repository's directory.
+// Path returns the bare repository's directory.
 func (s *Store) Path(name string) string { return filepath.Join(s.dir, "repositories", name+".git") }
 
-// Wanted is what Create makes of each name.
+// Wanted are the properties of the repositories that Create creates.
 type Wanted struct {
 	Repository
-	// User and Password are of somebody who may read and write, where given.
+	// User and Password are those of a user who may read and write. They are optional.
 	User, Password string
-	// From is a bare repository to copy; "" makes empty ones.
+	// From is the path of a bare repository to copy. With "" the repositories are empty.
 	From string
 }
 
-// Create makes repositories, or changes existing ones: users are added, the rest is replaced when given. The names are known to
-// the server when all are there.
+// Create creates repositories, or changes existing ones: it adds users, and replaces other properties that are given. The server serves the new
+// names when all repositories exist.
 func (s *Store) Create(wanted Wanted, names ...string) error {
 	for _, name := range names {
 		if err := s.make(name, wanted.From); err != nil {
@@ -95,7 +95,7 @@ func (s *Store) Create(wanted Wanted, names ...string) error {
 	})
 }
 
-// make makes the bare repository; one that is there and not to be a copy stays as it is.
+// make creates the bare repository. It does not change an existing one, unless it is to be a copy.
 func (s *Store) make(name, from string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (w Wanted) onto(repository Repository) Repository {
 	return repository
 }
 
-// Delete removes the repository's content. Its users stay known, so that they are told that it does not exist instead
-// of being asked for a password.
+// Delete removes the repository's content, but not its users, so that they get the answer that it does not exist instead of a request for a
+// password.
 func (s *Store) Delete(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (s *Store) List() (map[string]Repository, error) {
 	return a.Repositories, err
 }
 
-// environment keeps the configuration of whoever runs the cluster away from the served repositories.
+// environment returns an environment for Git without the configuration of the user who runs the cluster.
 func environment() []string {
 	return []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0"}
 }
@@ -168,7 +168,7 @@ func (s *Store) read() (access, error) {
 	return a, nil
 }
 
-// changing orders changes within the process, the file lock those between processes.
+// changing serializes changes within this process. The file lock does so between processes.
 var changing sync.Mutex
 
 func (s *Store) change(apply func(*access)) error {
@@ -197,8 +197,7 @@ func (s *Store) change(apply func(*access)) error {
 	return os.Rename(s.file()+".next", s.file())
 }
 
-// hash returns salt and digest. The passwords are those of a throw-away cluster and are checked on every request, so a
-// slow hash would only slow every fetch down.
+// hash returns salt and digest. It is fast, because passwords are checked on every request and protect only a temporary cluster.
 func hash(password string) string {
 	salt := make([]byte, 16)
 	_, _ = rand.Read(salt)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Change is one changed reference, and the body of a webhook call. Before and After are zeros for a new and a removed
-// reference, as in Git's own hooks.
+// Change is a changed reference, and the body of a webhook call. As in Git's hooks, Before is all zeros for a new reference, and After for a
+// removed one.
 type Change struct {
 	Repository string `json:"repository"`
 	Ref        string `json:"ref"`
@@ -23,7 +23,7 @@ type Change struct {
 	After      string `json:"after"`
 }
 
-// SignatureHeader carries the hex HMAC-SHA256 of the body under the webhook's secret, after "sha256=".
+// SignatureHeader is the header with "sha256=" and the hexadecimal HMAC-SHA256 of the body with the webhook's secret.
 const SignatureHeader = "X-Signature"
 
 type webhook struct {
@@ -35,7 +35,7 @@ func newWebhook(logger *log.Logger) *webhook {
 	return &webhook{client: &http.Client{Timeout: 10 * time.Second}, log: logger}
 }
 
-// tell calls the webhook once per change, in the background: a receiver that is slow or away never holds up a push.
+// notify calls the webhook once per change. It does so in the background, so that a slow or unreachable receiver does not delay the push.
 func (h *webhook) notify(repository Repository, name string, changes []Change) {
 	repository.Webhook = strings.ReplaceAll(repository.Webhook, "{name}", name)
 	for _, change := range changes {

@@ -1,4 +1,4 @@
-// Package image makes container images from static binaries, without a container engine and without base images.
+// Package image builds container images from static binaries, without a container engine and without base images.
 package image
 
 import (
@@ -17,21 +17,21 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// user is the uid and gid of the process, the number that distroless images call nonroot.
+// user is the UID and GID of the process, the same as nonroot of distroless images.
 const user = 65532
 
-// hostCertificates is where Debian keeps the certificate authorities; images carry them to the same place.
+// hostCertificates is the path of Debian's certificate authorities. Images have them at the same path.
 const hostCertificates = "/etc/ssl/certs/ca-certificates.crt"
 
-// file is one entry of the layer; a nil content makes a directory.
+// file is an entry of the layer. Nil content means a directory.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
 }
 
-// FromBinary returns a one-layer image whose entrypoint is the binary, with others beside it. They must be static, since there is
-// nothing else but an empty /tmp and the host's certificate authorities.
+// FromBinary returns an image with one layer, and the binary as its entrypoint. others are additional binaries in the same folder. All must be
+// static, because the image contains only them, an empty /tmp and the host's certificate authorities.
 func FromBinary(path string, others ...string) (v1.Image, error) {
 	files := []file{
 		{name: "tmp/", mode: 0o1777},
@@ -48,7 +48,7 @@ func FromBinary(path string, others ...string) (v1.Image, error) {
 		files = append(files, file{name: filepath.Base(path), mode: 0o755, content: binary})
 	}
 	entrypoint := "/" + filepath.Base(path)
-	// Without authorities on the host the image has none either, and only https from inside it fails.
+	// If the host has no authorities, the image has none either. Then only HTTPS from its containers fails.
 	if certificates, err := os.ReadFile(hostCertificates); err == nil {
 		files = append(files, file{name: hostCertificates[1:], mode: 0o644, content: certificates})
 	}
@@ -58,7 +58,7 @@ func FromBinary(path string, others ...string) (v1.Image, error) {
 	})
 }
 
-// CheckStatic returns an error when the binary needs a dynamic loader, which no image made here has.
+// CheckStatic returns an error if the binary needs a dynamic loader, because the images have none.
 func CheckStatic(path string) error {
 	binary, err := elf.Open(path)
 	if err != nil {
@@ -80,7 +80,7 @@ func build(files []file, config v1.Config) (v1.Image, error) {
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(data)), nil
-	}, tarball.WithCompressionLevel(1)) // pushed over loopback: time matters, size does not
+	}, tarball.WithCompressionLevel(1)) // images are pushed over loopback, so time matters more than size
 	if err != nil {
 		return nil, fmt.Errorf("making the layer: %w", err)
 	}
@@ -101,7 +101,7 @@ func build(files []file, config v1.Config) (v1.Image, error) {
 	return image, nil
 }
 
-// archive carries no times, so that the same binary always makes the same image.
+// archive returns a tar archive without times, so that the same binary always produces the same image.
 func archive(files []file) ([]byte, error) {
 	var buffer bytes.Buffer
 	writer := tar.NewWriter(&buffer)

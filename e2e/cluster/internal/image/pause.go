@@ -15,8 +15,8 @@ import (
 // PauseName is the reference of the sandbox image, which is imported into the node and never pulled.
 const PauseName = "cluster.local/pause:1"
 
-// pauseCode is a program that sleeps for ever, in machine code. The sandbox of every pod holds its namespaces open and
-// does nothing else, so a whole Go program for it would only cost memory per pod and a build step per checkout.
+// pauseCode is a program in machine code that sleeps for ever. The sandbox of a pod only keeps its namespaces open. A Go program for that would
+// cost memory for each pod, and a build step for each checkout.
 var pauseCode = map[string][]byte{
 	"amd64": {
 		0xb8, 0x22, 0x00, 0x00, 0x00, // mov eax, 34 (pause)
@@ -56,7 +56,7 @@ func WritePause(path string) error {
 	return nil
 }
 
-// pauseProgram wraps the code into the smallest ELF file: one header, one segment.
+// pauseProgram returns a minimal ELF file with the code: one header, one segment.
 func pauseProgram(arch string) ([]byte, error) {
 	code, known := pauseCode[arch]
 	if !known {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Push makes an image of the binary, with others beside it, pushes it as repository:tag to a plain-HTTP registry and returns the reference to
-// use in a pod.
+// Push builds an image of the binary and the others, see FromBinary. It pushes the image as repository:tag to a registry over plain HTTP, and
+// returns the reference for pods.
 func Push(registry, repository, binary string, others ...string) (string, error) {
 	tag, err := name.NewTag(registry+"/"+repository, name.Insecure)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package layout says where everything of one cluster lives on disk and what cluster.json holds.
+// Package layout defines the paths of a cluster's files and the content of cluster.json.
 package layout
 
 import (
@@ -9,14 +9,13 @@ import (
 	"path/filepath"
 )
 
-// Dir is the directory of one cluster. Everything the cluster writes is below it, so removing it removes the cluster's
-// files.
+// Dir is the directory of one cluster. It contains all files that the cluster writes.
 type Dir string
 
-// DefaultDir is the directory used when neither the flag nor CLUSTER_DIR names one.
+// DefaultDir is the directory if neither the flag nor CLUSTER_DIR names one.
 const DefaultDir = ".cluster"
 
-// Open makes path absolute: the supervisor and the components run in other working directories.
+// Open returns the directory as an absolute path, because the supervisor and the components run in other working directories.
 func Open(path string) (Dir, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -30,23 +29,22 @@ func (d Dir) Path(names ...string) string {
 	return filepath.Join(append([]string{string(d)}, names...)...)
 }
 
-// State is the machine-readable description of the cluster.
+// State returns the path of cluster.json, the machine-readable description of the cluster.
 func (d Dir) State() string { return d.Path("cluster.json") }
 
-// Kubeconfig is the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (d Dir) Kubeconfig() string { return d.Path("kubeconfig") }
 
-// PKI is where the cluster's keys and certificates are.
+// PKI returns the path of a key or certificate of the cluster.
 func (d Dir) PKI(name string) string { return d.Path("pki", name) }
 
-// Config is where generated configuration files of the components are.
+// Config returns the path of a generated configuration file.
 func (d Dir) Config(name string) string { return d.Path("config", name) }
 
-// Log is the log of one component.
+// Log returns the path of a component's log.
 func (d Dir) Log(component string) string { return d.Path("logs", component+".log") }
 
-// Claim makes the directory ready for a new cluster. It refuses a directory with foreign content, because `down`
-// removes all of it.
+// Claim prepares the directory for a new cluster. It refuses a directory with other content, because `down` removes all content.
 func (d Dir) Claim() error {
 	entries, err := os.ReadDir(string(d))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +64,7 @@ func (d Dir) Claim() error {
 	return nil
 }
 
-// Owned reports whether the directory holds a cluster, running or not.
+// Owned reports whether the directory contains a cluster, running or not.
 func (d Dir) Owned() bool {
 	_, err := os.Stat(d.State())
 	return err == nil

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// ProcessOf describes the running process with the given number.
+// ProcessOf returns the running process with the PID.
 func ProcessOf(pid int) Process {
 	start, _ := startTime(pid)
 	return Process{PID: pid, Start: start}
 }
 
-// Alive reports whether this very process still runs; a zombie or another process under the same number does not count.
+// Alive reports whether this process still runs. A zombie or another process with the same PID does not count.
 func (p Process) Alive() bool {
 	if p.PID <= 0 || syscall.Kill(p.PID, 0) == syscall.ESRCH {
 		return false
@@ -22,20 +22,20 @@ func (p Process) Alive() bool {
 	return !zombie && start == p.Start
 }
 
-// Signal sends a signal when the process is still alive.
+// Signal sends a signal if the process is still alive.
 func (p Process) Signal(signal syscall.Signal) {
 	if p.Alive() {
 		_ = syscall.Kill(p.PID, signal)
 	}
 }
 
-// startTime reads the start time and whether the process is a zombie from /proc; without /proc it knows neither.
+// startTime reads from /proc when the process started and whether it is a zombie. Without /proc it returns zero values.
 func startTime(pid int) (start uint64, zombie bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, false
 	}
-	// The command name in parentheses may hold spaces; the fields after it do not. State is field 3, start time 22.
+	// The command name in parentheses may contain spaces. The state is field 3, and the start time is field 22.
 	_, rest, _ := strings.Cut(string(data[strings.LastIndexByte(string(data), ')'):]), " ")
 	fields := strings.Fields(rest)
 	if len(fields) < 20 {

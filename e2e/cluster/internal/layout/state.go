@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// State is cluster.json: everything a test or a script needs to use a cluster, and everything `down` needs to remove
-// it when its supervisor was killed. The file is readable by its owner only; it holds the Git administrator's password.
+// State is the content of cluster.json. It has what tests and scripts need to use a cluster, and what `down` needs to remove it if its
+// supervisor was killed. Only the owner may read the file, because it contains the Git administrator's password.
 type State struct {
-	// Name identifies the cluster among those of this machine; network devices and cgroups carry it.
+	// Name identifies the cluster on this machine. It is part of the names of network devices and cgroups.
 	Name string `json:"name"`
 	// Dir is the absolute cluster directory.
 	Dir string `json:"dir"`
@@ -18,7 +18,7 @@ type State struct {
 	Phase Phase `json:"phase"`
 	// Version is the Kubernetes version.
 	Version string `json:"version"`
-	// StartedAt is when `up` began, ReadySeconds how long it took until everything answered.
+	// StartedAt is when `up` began. ReadySeconds is how long it took until all components answered.
 	StartedAt    time.Time `json:"startedAt"`
 	ReadySeconds float64   `json:"readySeconds,omitempty"`
 	// Supervisor is the process that keeps the others running.
@@ -32,7 +32,7 @@ type State struct {
 	APIServer string `json:"apiServer"`
 	// CAFile is the certificate authority that signed the API server's certificate.
 	CAFile string `json:"caFile"`
-	// LogsDir holds one log file per component; AuditLog is the API server's audit log when it was asked for.
+	// LogsDir has one log file per component. AuditLog is the path of the API server's audit log, or "" if it is off.
 	LogsDir  string `json:"logsDir"`
 	AuditLog string `json:"auditLog,omitempty"`
 
@@ -41,7 +41,7 @@ type State struct {
 	Git      *Git      `json:"git,omitempty"`
 }
 
-// Phase is where a cluster is in its life.
+// Phase is the phase of a cluster's life.
 type Phase string
 
 // The phases of a cluster.
@@ -52,16 +52,16 @@ const (
 	Stopping Phase = "stopping"
 )
 
-// Process names one process beyond reuse of its number.
+// Process identifies a process, also if its PID is used again.
 type Process struct {
 	PID int `json:"pid"`
-	// Start is the kernel's start time of the process in clock ticks since boot; 0 where the system has no such thing.
+	// Start is the start time of the process in clock ticks since boot, or 0 if the system does not report it.
 	Start uint64 `json:"start,omitempty"`
-	// Restarts counts how often the supervisor had to start it again.
+	// Restarts is how often the supervisor has restarted it.
 	Restarts int `json:"restarts,omitempty"`
 }
 
-// NodeKind is what runs pods.
+// NodeKind is the kind of node that runs pods.
 type NodeKind string
 
 // The kinds of node.
@@ -74,11 +74,11 @@ const (
 // Node describes what runs the pods.
 type Node struct {
 	Kind NodeKind `json:"kind"`
-	// Why says in plain words why the node is of this kind.
+	// Why is the reason for this kind, in plain words.
 	Why string `json:"why"`
 	// Name is the name of the Node object.
 	Name string `json:"name,omitempty"`
-	// Address is the node's address; HostAddress is where the node and its pods reach the host.
+	// Address is the node's address. HostAddress is the host's address for the node and its pods.
 	Address     string `json:"address,omitempty"`
 	HostAddress string `json:"hostAddress,omitempty"`
 	// PodCIDR and ServiceCIDR are routed from the host to a real node.
@@ -86,19 +86,19 @@ type Node struct {
 	ServiceCIDR string `json:"serviceCIDR,omitempty"`
 	// DNS is the address of the cluster's DNS service.
 	DNS string `json:"dns,omitempty"`
-	// Link is the network device on the host; Cgroup the control group below each hierarchy.
+	// Link is the network device on the host. Cgroup is the path of the cgroup below each hierarchy.
 	Link   string `json:"link,omitempty"`
 	Cgroup string `json:"cgroup,omitempty"`
 }
 
-// Registry is the container and chart registry, plain HTTP and without credentials.
+// Registry is the registry for images and charts, over plain HTTP and without credentials.
 type Registry struct {
-	// Host is host:port as seen from the host, and in image references; Pods the same as seen from pods.
+	// Host is host:port for the host and for image references. Pods is host:port for pods.
 	Host string `json:"host"`
 	Pods string `json:"pods,omitempty"`
 }
 
-// Git is the Git server. Clone URLs are Host or Pods + "/" + repository + ".git".
+// Git is the Git server. The URL of a repository is Host or Pods + "/" + repository + ".git".
 type Git struct {
 	Host string `json:"host"`
 	Pods string `json:"pods,omitempty"`
@@ -120,7 +120,7 @@ func (d Dir) Read() (*State, error) {
 	return state, nil
 }
 
-// Write replaces the state in one step, so that a reader never sees half of it.
+// Write replaces the state atomically.
 func (d Dir) Write(state *State) error {
 	data, err := json.MarshalIndent(state, "", "  ")
 	if err != nil {

@@ -14,11 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system is the control group of the node's own programs, beside that of its pods. On version 2 only leaves may hold
-// processes.
+// system is the cgroup of the node's own programs, next to that of its pods. In cgroup v2 only leaves may contain processes.
 const system = "system"
 
-// hierarchies returns where control groups are mounted: one place on version 2, one per controller on version 1.
+// hierarchies returns the mount points of cgroups: one for version 2, one per controller for version 1.
 func hierarchies() ([]string, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -40,7 +39,7 @@ func hierarchies() ([]string, error) {
 	return mounts, nil
 }
 
-// checkCgroups tries whether control groups can be made.
+// checkCgroups returns an error if this process cannot create cgroups.
 func checkCgroups() error {
 	mounts, err := hierarchies()
 	if err != nil {
@@ -53,7 +52,7 @@ func checkCgroups() error {
 	return os.Remove(probe)
 }
 
-// Enclose makes the node's control groups and puts its init, and so all it will start, into them.
+// Enclose creates the node's cgroups and moves its init into them. Processes that init starts are in them too.
 func (n Node) Enclose(pid int) error {
 	mounts, err := hierarchies()
 	if err != nil {
@@ -74,8 +73,8 @@ func (n Node) Enclose(pid int) error {
 	return nil
 }
 
-// makeGroup makes one control group. A new cpuset of version 1 is empty and takes no process until it is told which
-// processors and memory it has; version 2 has controllers only where the parent hands them down.
+// makeGroup creates one cgroup. A new cpuset of version 1 accepts no process until its processors and memory nodes are set. In version 2 the
+// parent must enable the controllers.
 func makeGroup(path string) error {
 	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("making a control group: %w", err)
@@ -91,7 +90,7 @@ func makeGroup(path string) error {
 		}
 	}
 	for _, controller := range []string{"+cpu", "+cpuset", "+memory", "+pids", "+io", "+hugetlb"} {
-		// Not every kernel has every controller; the kubelet says which one it misses.
+		// Not every kernel has every controller. The kubelet reports which one it misses.
 		_ = os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte(controller), 0)
 	}
 	return nil
@@ -102,7 +101,7 @@ func isVersion1(path string) bool {
 	return unix.Statfs(path, &stat) == nil && stat.Type == unix.CGROUP_SUPER_MAGIC
 }
 
-// removeGroups kills whatever still runs in the node's control groups and removes them.
+// removeGroups kills the processes in the node's cgroups and removes the cgroups.
 func removeGroups(cgroup string) error {
 	if len(cgroup) < 2 { // never the root
 		return nil
@@ -126,7 +125,7 @@ func removeGroups(cgroup string) error {
 	return nil
 }
 
-// removeTree removes a control group and those below it, deepest first; their files go with them.
+// removeTree removes a cgroup and those below it, deepest first. Their files vanish with them.
 func removeTree(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

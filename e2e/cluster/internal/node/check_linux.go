@@ -13,24 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes give the node's init namespaces of its own. There is no user namespace: root on the node is root on the
-// host.
+// attributes give the node's init its own namespaces, except for a user namespace: root on the node is root on the host.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC,
 	}
 }
 
-// programs are what a node needs from the host, and the Debian package of each.
+// programs are the programs that a node needs from the host, and the Debian package of each.
 var programs = []struct{ name, debian string }{
 	{"containerd", "containerd"}, {"containerd-shim-runc-v2", "containerd"}, {"ctr", "containerd"},
 	{"runc", "runc"}, {"nft", "nftables"},
 }
 
-// cniDirs are where distributions put CNI plugins.
+// cniDirs are the directories in which distributions install CNI plugins.
 var cniDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// Possible returns nil when this process can make a real node here, installing programs if need be, else why not.
+// Possible returns nil if this process can create a real node here, if necessary after installing programs. Otherwise it returns why not.
 func Possible() error {
 	if os.Geteuid() != 0 {
 		return errors.New("a real node needs root")
@@ -47,7 +46,7 @@ func Possible() error {
 	return nil
 }
 
-// MissingError says which programs of a node the host has not.
+// MissingError lists the programs of a node that the host does not have.
 type MissingError struct {
 	// Programs are their names, Packages the Debian packages to install.
 	Programs, Packages []string
@@ -55,7 +54,7 @@ type MissingError struct {
 
 func (e *MissingError) Error() string { return "a real node needs " + strings.Join(e.Programs, ", ") }
 
-// FindTools returns the programs of a node, or a MissingError.
+// FindTools returns the paths of the programs of a node, or a MissingError.
 func FindTools() (Tools, error) {
 	missing := &MissingError{}
 	found := map[string]string{}
@@ -94,7 +93,7 @@ func hasPlugins(dir string) bool {
 	return true
 }
 
-// checkCapabilities tells root in an unprivileged container, which can make no namespaces, from real root.
+// checkCapabilities returns an error for root in an unprivileged container, which cannot create namespaces.
 func checkCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -109,7 +108,7 @@ func checkCapabilities() error {
 	return nil
 }
 
-// onOverlay reports whether a path is on an overlay file system, as everything in a container usually is.
+// onOverlay reports whether a path is on an overlay file system, as is usual in a container.
 func onOverlay(path string) bool {
 	var stat unix.Statfs_t
 	return unix.Statfs(path, &stat) == nil && stat.Type == unix.OVERLAYFS_SUPER_MAGIC

@@ -7,8 +7,8 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/network"
 )
 
-// containerdConfig is understood by containerd 1.6 to 2.x. restrict_oom_score_adj keeps runc from asking for a lower
-// score than its parent has, which some hosts refuse even to root.
+// containerdConfig is for containerd 1.6 to 2.x. With restrict_oom_score_adj runc does not request a lower score than its parent's, which some
+// hosts refuse even to root.
 func containerdConfig(cniDir, snapshotter string) string {
 	return fmt.Sprintf(`version = 2
 root = "/var/lib/containerd"
@@ -39,7 +39,7 @@ state = "/run/containerd"
 `, socket, image.PauseName, cniDir, insideDir+"/node/cni", snapshotter, insideDir+"/node/certs.d")
 }
 
-// registryHosts sends pulls of one registry name to the address at which the node reaches the cluster's registry.
+// registryHosts redirects pulls from one registry name to the address of the cluster's registry for the node.
 func registryHosts(address string) string {
 	return fmt.Sprintf(`server = "http://%s"
 
@@ -48,8 +48,8 @@ func registryHosts(address string) string {
 `, address)
 }
 
-// cniConfig gives every pod a point-to-point link. Without a bridge all traffic between pods is routed, so connection
-// tracking sees both directions of it, which Services need.
+// cniConfig gives every pod a point-to-point link. Without a bridge, all traffic between pods is routed, so connection tracking sees both
+// directions, as Services require.
 func cniConfig(plan network.Plan) string {
 	return fmt.Sprintf(`{
   "cniVersion": "0.4.0",
@@ -67,8 +67,8 @@ func cniConfig(plan network.Plan) string {
 `, plan.Pods, plan.Gateway())
 }
 
-// kubeletConfig keeps the kubelet away from the host: its control groups are below the cluster's own, and a full disk
-// evicts pods only when nothing is left for the host either.
+// kubeletConfig limits the kubelet's effect on the host: its cgroups are below the cluster's, and it evicts pods only if the host's disk is
+// completely full.
 func kubeletConfig(plan network.Plan, cgroup string) string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -100,7 +100,7 @@ shutdownGracePeriod: 0s
 `, insideDir, plan.Node, socket, plan.DNS(), cgroup)
 }
 
-// proxyConfig leaves the size of the connection tracking table alone: it belongs to the whole host.
+// proxyConfig does not change the size of the connection tracking table, because it belongs to the whole host.
 func proxyConfig(plan network.Plan) string {
 	return fmt.Sprintf(`apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration

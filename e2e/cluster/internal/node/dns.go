@@ -14,13 +14,13 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/network"
 )
 
-// coreDNS is CoreDNS under the names and labels it has everywhere, since network policies refer to them. Its pods run
-// the multi-call binary from the node, so no image has to be made of it.
+// coreDNS is the manifest of CoreDNS. It has the usual names and labels, because network policies refer to them. Its pods run the multi-call
+// binary from the node, so they need no image of CoreDNS.
 //
 //go:embed coredns.yaml
 var coreDNS string
 
-// dnsManifest fills in what differs between clusters.
+// dnsManifest returns the manifest with the values of this cluster.
 func dnsManifest(plan network.Plan) string {
 	return strings.NewReplacer("$IMAGE", image.PauseName, "$ADDRESS", plan.DNS().String(), "$BINARY", insideBinary).
 		Replace(coreDNS)
@@ -36,7 +36,7 @@ func (n Node) InstallDNS(ctx context.Context) error {
 	return nil
 }
 
-// WaitForDNS returns when the cluster's DNS answers the host with the address of the API server.
+// WaitForDNS waits until the cluster's DNS answers the host with the address of the API server.
 func WaitForDNS(ctx context.Context, plan network.Plan) error {
 	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(plan.DNS().String(), "53"))
@@ -56,7 +56,7 @@ func WaitForDNS(ctx context.Context, plan network.Plan) error {
 	}
 }
 
-// State describes the node in cluster.json.
+// State returns the node's description for cluster.json.
 func (n Node) State(why string) layout.Node {
 	return layout.Node{
 		Kind: layout.Real, Why: why, Name: Name, Address: n.Plan.Node.String(), HostAddress: n.Plan.Host.String(),

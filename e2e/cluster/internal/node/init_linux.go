@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/layout"
 )
 
-// Init is the first process of the node's namespaces: it sets them up, starts the node's programs, starts again what
-// ends, and reaps what is orphaned. When it is killed the kernel ends everything else on the node.
+// Init is the first process of the node's namespaces. It sets them up, starts the node's programs, restarts those that end, and reaps orphaned
+// processes. When it is killed, the kernel kills all other processes of the node.
 func Init(dir layout.Dir, stdin io.Reader) error {
 	n, err := load(dir)
 	if err != nil {
@@ -47,19 +47,19 @@ func Init(dir layout.Dir, stdin io.Reader) error {
 			return err
 		}
 	}
-	// The supervisor never says anything more; that its end of the pipe closes means that it is gone.
+	// The supervisor sends nothing more. When its end of the pipe closes, it has ended.
 	_, _ = io.Copy(io.Discard, stdin)
 	return nil
 }
 
 func expect(lines *bufio.Scanner, line string) error {
 	if !lines.Scan() || lines.Text() != line {
-		return fmt.Errorf("waiting for the supervisor to say %q: it said %q", line, lines.Text())
+		return fmt.Errorf("waiting for %q from the supervisor: it sent %q", line, lines.Text())
 	}
 	return nil
 }
 
-// startRuntime returns when containerd answers and has the sandbox image.
+// startRuntime starts containerd, waits until it answers, and imports the sandbox image.
 func (n Node) startRuntime(units *units) error {
 	containerd := &unit{name: "containerd", keep: true,
 		args: []string{n.Tools.Containerd, "--config", insideDir + "/node/containerd.toml"}}
@@ -86,7 +86,7 @@ func (n Node) startRuntime(units *units) error {
 	return nil
 }
 
-// kubernetes are the programs that need the API server.
+// kubernetes returns the programs that need the API server.
 func (n Node) kubernetes() []*unit {
 	return []*unit{
 		{name: "kubelet", keep: true, args: []string{insideBinary, "kubelet",
@@ -101,19 +101,18 @@ func (n Node) kubernetes() []*unit {
 type unit struct {
 	name string
 	args []string
-	// keep starts the program again when it ends; done, when set, receives how it ended.
+	// keep restarts the program when it ends. done, if set, receives how it ended.
 	keep bool
 	done chan unix.WaitStatus
 }
 
-// units are the running programs by process number. The lock is held while starting one, so that reap never sees the
-// end of a process it does not know yet.
+// units are the running programs by PID. The lock is held while one is started, so that reap does not see the end of an unknown process.
 type units struct {
 	mu      sync.Mutex
 	running map[int]*unit
 }
 
-// start does without os/exec, whose waiting would compete with reap for the ends of processes.
+// start starts a program without os/exec, because its Wait would compete with reap for the ends of processes.
 func (s *units) start(u *unit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +134,7 @@ func (s *units) start(u *unit) error {
 	return process.Release()
 }
 
-// reap waits for the ends of all processes, also of those that lost their parent.
+// reap waits for the end of all processes, including orphaned ones.
 func (s *units) reap() {
 	for {
 		var status unix.WaitStatus

@@ -17,9 +17,9 @@ func canInstall() bool {
 	return debian == nil && apt == nil
 }
 
-// installScript installs the packages named after its first argument and removes or upgrades none. The first argument
-// is "systemd" where one runs: then its directory is hidden, so that the packages' scripts start no service, and a
-// containerd that comes in by this is not enabled either.
+// installScript installs the packages in its arguments after the first, and removes or upgrades none. If systemd runs, the first argument is
+// "systemd". Then the script hides systemd's directory, so that the packages' scripts start no service, and does not enable a newly installed
+// containerd.
 const installScript = `set -e
 export DEBIAN_FRONTEND=noninteractive
 services=$1
@@ -43,11 +43,11 @@ func Install(ctx context.Context, log io.Writer) (Tools, error) {
 	if _, err := os.Stat("/run/systemd/system"); err == nil {
 		services = "systemd"
 	}
-	// A mount namespace of its own: the mount that hides systemd must not be seen by anybody else.
+	// Use a separate mount namespace, so that only the script sees the mount that hides systemd.
 	args := []string{"--mount", "--propagation", "private", "sh", "-c", installScript, "install", services}
 	command := exec.CommandContext(ctx, "unshare", append(args, missing.Packages...)...)
 	command.Stdout, command.Stderr = log, log
-	// An interrupted package manager must be able to finish its step, so it is asked, not killed.
+	// Send SIGTERM instead of SIGKILL, so that the package manager can finish its step.
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	if err := command.Run(); err != nil {
 		return tools, fmt.Errorf("installing %s (see logs/install.log): %w", strings.Join(missing.Packages, ", "), err)

@@ -16,8 +16,8 @@ import (
 // insideLink is the name of the node's end of the link.
 const insideLink = "eth0"
 
-// ChoosePlan returns addresses that overlap nothing this host has an address or a route for. They stay this process's
-// until it ends: other clusters skip a block whose name in the abstract socket space is taken.
+// ChoosePlan returns a plan that overlaps no address or route of this host. It reserves the block until this process ends, with an abstract
+// socket of the block's name: other clusters skip blocks whose socket exists.
 func ChoosePlan() (network.Plan, error) {
 	used, err := usedPrefixes()
 	if err != nil {
@@ -63,8 +63,8 @@ func usedPrefixes() ([]netip.Prefix, error) {
 	return used, nil
 }
 
-// Connect links the host to the node, whose init has the given process number, and routes pods and Services over the
-// link. The kernel removes the link, and with it the routes, when the node's network namespace ends.
+// Connect creates the link between the host and the node, whose init has the given PID, and routes pods and Services over it. When the node's
+// network namespace ends, the kernel removes the link and its routes.
 func (n Node) Connect(pid int) error {
 	name := Link(n.Cluster)
 	attrs := netlink.NewLinkAttrs()
@@ -103,7 +103,7 @@ func (n Node) connectInside() error {
 	return nil
 }
 
-// configure gives a device an address, if it is to have one, and turns it on.
+// configure sets a device's address, if that is valid, and turns the device on.
 func configure(name string, address netip.Prefix) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -132,8 +132,8 @@ func addRoute(link netlink.Link, to netip.Prefix, via netip.Addr) error {
 	return nil
 }
 
-// removeLink removes the host's end if it is still there. The kernel does so too, but only some time after the last
-// process of the node has ended.
+// removeLink removes the host's end of the link if it still exists. The kernel does so too, but only some time after the node's last process
+// has ended.
 func removeLink(name string) error {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tunables are the kernel settings that the kubelet insists on. They belong to the whole machine, so the node shows the
-// kubelet files with the wanted values in their place, and the machine's stay what they are.
+// tunables are kernel settings that the kubelet requires. They belong to the whole machine, so the node does not change them. It mounts files
+// with the required values over them.
 var tunables = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -19,7 +19,7 @@ var tunables = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// mount gives the node its own view of the file system, within its own mount namespace.
+// mount sets up the node's view of the file system in its own mount namespace.
 func (n Node) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separating the node's mounts: %w", err)
@@ -43,15 +43,15 @@ func (n Node) mount() error {
 			return err
 		}
 	}
-	// Volumes with mount propagation need shared mounts; they are shared within this namespace only.
+	// Volumes with mount propagation need shared mounts. They are shared only within this namespace.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("sharing the node's mounts: %w", err)
 	}
 	return nil
 }
 
-// mountRun covers /run with a fresh file system that shows the cluster directory and the binary. Both may themselves
-// lie below a directory that is about to be covered, so it is made elsewhere and moved into place.
+// mountRun mounts a new file system over /run, with the cluster directory and the binary in it. It sets the file system up elsewhere and moves
+// it, because both may be below a directory that it hides.
 func (n Node) mountRun() error {
 	stage := n.Dir.Path("node", "run")
 	if err := unix.Mount("tmpfs", stage, "tmpfs", 0, "mode=755"); err != nil {
@@ -78,11 +78,11 @@ func (n Node) mountRun() error {
 	return nil
 }
 
-// cover puts a file with the value in the place of a kernel setting.
+// cover mounts a file with the value over a kernel setting.
 func cover(name, value string) error {
 	setting := filepath.Join("/proc/sys", name)
 	if _, err := os.Stat(setting); err != nil {
-		return nil // this kernel has no such setting, and the kubelet will say so if it minds
+		return nil // this kernel does not have the setting; the kubelet reports it if it needs it
 	}
 	file := filepath.Join("/run/sysctl", filepath.Base(name))
 	if err := os.WriteFile(file, []byte(value+"\n"), 0o644); err != nil {

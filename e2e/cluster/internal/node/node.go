@@ -1,6 +1,5 @@
-// Package node makes a real node: containerd, kubelet and kube-proxy in namespaces of their own, which a link connects to
-// the host. Everything a node leaves on a machine (processes, mounts, devices, rules) belongs to those namespaces and
-// ends with the one process that is their init.
+// Package node creates a real node: containerd, kubelet and kube-proxy in their own namespaces, which a link connects to the host. All that a
+// node creates on a machine (processes, mounts, devices, rules) belongs to these namespaces, and vanishes when their init process ends.
 package node
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/supervise"
 )
 
-// Name is the name of the Node object and of the machine its processes think they run on.
+// Name is the name of the Node object, and the host name for its processes.
 const Name = "node"
 
 // Node is one real node.
@@ -24,46 +23,46 @@ type Node struct {
 	Dir layout.Dir
 	// Binary is the multi-call binary.
 	Binary string
-	// Cluster is the cluster's name, which its device and control groups carry.
+	// Cluster is the cluster's name, which is part of the names of its device and cgroups.
 	Cluster string
 	Plan    network.Plan
-	// APIPort and RegistryPort are those ports on the host's end of the link.
+	// APIPort and RegistryPort are the ports of the API server and the registry on the host's end of the link.
 	APIPort, RegistryPort int
-	// Tools are the programs that are not part of the binary.
+	// Tools are the programs that are not in the binary.
 	Tools Tools
 }
 
-// Tools are the paths of the programs a node needs from the host.
+// Tools are the paths of the programs that a node needs from the host.
 type Tools struct {
 	Containerd, Ctr, CNI string
 }
 
-// The layout inside the node's mount namespace. The host's /run, /tmp, /var/lib and /var/log are covered, so that the
-// programs use their usual paths, which are short enough for sockets, and write nothing outside the cluster directory.
+// The paths inside the node's mount namespace. Mounts hide the host's /run, /tmp, /var/lib and /var/log. So the programs use their usual paths,
+// which are short enough for sockets, and write nothing outside of the cluster directory.
 const (
 	insideDir    = "/run/cluster"     // the cluster directory
 	insideBinary = "/run/bin/cluster" // the multi-call binary
 	socket       = "/run/containerd/containerd.sock"
 )
 
-// Lines that the supervisor sends to the node's init to let it go on.
+// Lines that the supervisor sends to the node's init, which waits for them.
 const (
-	Connected = "connected" // the link is there
+	Connected = "connected" // the link exists
 	APIReady  = "api-ready" // the API server answers
 )
 
-// Link is the name of the host's end of the link; device names have at most 15 characters.
+// Link returns the name of the host's end of the link. Device names have at most 15 characters.
 func Link(cluster string) string { return "ko-" + strings.TrimPrefix(cluster, "kubeop-") }
 
-// Cgroup is the path of the node's control groups below the root of each hierarchy.
+// Cgroup returns the path of the node's cgroups below the root of each hierarchy.
 func Cgroup(cluster string) string { return "/" + cluster }
 
-// Write stores the configuration of everything on the node, and its sandbox image, below the cluster directory.
+// Write writes the configuration of the node's programs, and the sandbox image, below the cluster directory.
 func (n Node) Write() error {
 	registry := fmt.Sprintf("%s:%d", n.Plan.Host, n.RegistryPort)
 	snapshotter := "overlayfs"
 	if onOverlay(string(n.Dir)) {
-		snapshotter = "native" // an overlay cannot be stacked on the overlay that a container's own files are on
+		snapshotter = "native" // an overlay cannot be on top of the overlay of a container's files
 	}
 	files := map[string]string{
 		"containerd.toml":                     containerdConfig(n.Tools.CNI, snapshotter),
@@ -99,7 +98,7 @@ func (n Node) Write() error {
 	return os.WriteFile(n.Dir.Path("node", "node.json"), data, 0o600)
 }
 
-// Program is the node's init. It reads the lines above from stdin.
+// Program returns the node's init. It reads the lines above from stdin.
 func (n Node) Program(stdin *os.File) supervise.Program {
 	return supervise.Program{
 		Name: "node", Path: n.Binary, Args: []string{"cluster", "node", "--dir", string(n.Dir)},
@@ -108,7 +107,7 @@ func (n Node) Program(stdin *os.File) supervise.Program {
 	}
 }
 
-// load reads what Write stored.
+// load reads the node that Write wrote.
 func load(dir layout.Dir) (Node, error) {
 	var n Node
 	data, err := os.ReadFile(dir.Path("node", "node.json"))

@@ -14,7 +14,7 @@ import (
 
 var errOtherSystem = errors.New("a real node needs Linux")
 
-// Possible says that only Linux can have real nodes; nothing else here is ever reached.
+// Possible returns that only Linux can have real nodes. The other functions of this file are never called.
 func Possible() error { return errOtherSystem }
 
 // Install is not reached.

@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/layout"
 )
 
-// Programs returns the node's own programs by name, as the host sees them; pods and what holds them are left out.
+// Programs returns the host's PIDs of the node's own programs by name, without pods and their shims.
 func Programs(state layout.Node) map[string]int {
 	found := map[string]int{}
 	if state.Kind != layout.Real {
@@ -34,7 +34,7 @@ func Programs(state layout.Node) map[string]int {
 	return found
 }
 
-// runs tells from the command line whether a process is the program, called by its own name or through this binary.
+// runs reports whether a process is the program, by its command line: the program's name, or this binary with that name.
 func runs(pid int, name string) bool {
 	data, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	args := strings.Split(string(data), "\x00")

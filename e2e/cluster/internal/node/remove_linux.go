@@ -6,8 +6,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/layout"
 )
 
-// Remove takes away what a node may have left when its init was not there to be killed: processes in its control
-// groups, the groups, and the link with its routes.
+// Remove removes what a node may have left if its init was not killed: the processes in its cgroups, the cgroups, and the link with its routes.
 func Remove(state layout.Node) error {
 	if state.Kind != layout.Real || state.Link == "" {
 		return nil

@@ -1,5 +1,4 @@
-// Package pki makes the keys, certificates and kubeconfigs of one cluster. They are made anew for every cluster and live
-// as long as it does.
+// Package pki creates the keys, certificates and kubeconfigs of one cluster. Every cluster has its own.
 package pki
 
 import (
@@ -17,7 +16,7 @@ import (
 	"time"
 )
 
-// lifetime of every certificate: longer than any cluster of this kind is kept.
+// lifetime is the validity of every certificate, longer than any such cluster is used.
 const lifetime = 365 * 24 * time.Hour
 
 // Authority signs the certificates of one trust domain.
@@ -28,19 +27,19 @@ type Authority struct {
 	PEM []byte
 }
 
-// Pair is a certificate and its key, PEM encoded.
+// Pair is a certificate and its key, encoded as PEM.
 type Pair struct {
 	Cert, Key []byte
 }
 
-// Subject is whom a certificate names. Hosts are DNS names or IP addresses; without any it is a client certificate.
+// Subject is the subject of a certificate. Hosts are DNS names or IP addresses. Without any it is only a client certificate.
 type Subject struct {
 	Name   string
 	Groups []string
 	Hosts  []string
 }
 
-// NewAuthority makes a self-signed authority and writes its certificate and key to path.crt and path.key.
+// NewAuthority creates a self-signed authority and writes its certificate and key to path.crt and path.key.
 func NewAuthority(name, path string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -71,7 +70,7 @@ func NewAuthority(name, path string) (*Authority, error) {
 	return authority, Pair{Cert: authority.PEM, Key: keyPEM}.Write(path)
 }
 
-// Issue makes a key and a certificate for the subject, good for clients and, when it has hosts, for servers.
+// Issue creates a key and a certificate for the subject. The certificate is valid for clients and, if it has hosts, for servers.
 func (a *Authority) Issue(subject Subject) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -104,7 +103,7 @@ func (a *Authority) Issue(subject Subject) (Pair, error) {
 	return Pair{Cert: encode("CERTIFICATE", der), Key: keyPEM}, nil
 }
 
-// Write stores the pair as path.crt and path.key, readable by the owner only.
+// Write writes the pair to path.crt and path.key, which only the owner may read.
 func (p Pair) Write(path string) error {
 	if err := os.WriteFile(path+".crt", p.Cert, 0o600); err != nil {
 		return fmt.Errorf("writing a certificate: %w", err)
@@ -130,7 +129,7 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 func serial() *big.Int {
 	number, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		panic(err) // the system has no randomness: nothing can go on
+		panic(err) // the system has no random numbers
 	}
 	return number
 }

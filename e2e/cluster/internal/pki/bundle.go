@@ -7,14 +7,14 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/layout"
 )
 
-// Request is what the certificates have to cover.
+// Request has the names and addresses for which certificates are needed.
 type Request struct {
-	// Server is the URL of the API server for clients on the host, NodeServer the one for clients on the node; they
-	// are the same when there is no real node.
+	// Server is the URL of the API server for clients on the host, and NodeServer for clients on the node. Without a real node they are the
+	// same.
 	Server, NodeServer string
-	// Hosts are the names and addresses of the API server beyond the usual ones.
+	// Hosts are additional names and addresses of the API server.
 	Hosts []string
-	// Node is the node's name and address; empty when there is none that authenticates.
+	// NodeName and NodeAddress are the node's, or "" if no node needs a certificate.
 	NodeName, NodeAddress string
 }
 
@@ -31,12 +31,12 @@ func Make(dir layout.Dir, request Request) error {
 	if err := ca.issueTo(dir.PKI("apiserver"), Subject{Name: "kube-apiserver", Hosts: hosts}); err != nil {
 		return err
 	}
-	// The API server calls kubelets as a member of system:masters, which is what lets it read logs and exec.
+	// The API server calls kubelets as a member of system:masters, so that it may read logs and run exec.
 	kubeletClient := Subject{Name: "kube-apiserver-kubelet-client", Groups: []string{"system:masters"}}
 	if err := ca.issueTo(dir.PKI("kubelet-client"), kubeletClient); err != nil {
 		return err
 	}
-	// Service account tokens are signed with a key of their own.
+	// Service account tokens are signed with a separate key.
 	if _, err := NewAuthority("service-accounts", dir.PKI("service-accounts")); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *Authority) issueTo(path string, subject Subject) error {
 	return pair.Write(path)
 }
 
-// kubeconfig writes a kubeconfig with everything inside it, so that the file can be copied anywhere.
+// kubeconfig writes a kubeconfig that refers to no other files, so that it can be copied.
 func (a *Authority) kubeconfig(path, server string, subject Subject) error {
 	pair, err := a.Issue(subject)
 	if err != nil {

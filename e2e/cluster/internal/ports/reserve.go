@@ -1,4 +1,4 @@
-// Package ports finds free ports that stay free until the component they are meant for listens on them.
+// Package ports reserves free ports for components.
 package ports
 
 import (
@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve returns n free TCP ports on loopback. Each stays bound, not listening, by this process until it ends: the
-// components listen beside it with SO_REUSEPORT, while everybody else asking for a free port gets another one. Without
-// that, clusters starting in parallel take each other's ports between choosing and listening.
+// Reserve returns n free TCP ports on loopback. This process keeps each port bound, without listening, until it ends. The components listen on it
+// with SO_REUSEPORT. Other processes that request a free port get another one. Otherwise, clusters that start in parallel could take each
+// other's ports between choosing and listening.
 func Reserve(n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {
@@ -25,7 +25,7 @@ func Reserve(n int) ([]int, error) {
 	return ports, nil
 }
 
-// bind leaves its socket open on purpose: closing it would give the port away.
+// bind returns a free port. It does not close its socket, because that keeps the port reserved.
 func bind() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -45,7 +45,7 @@ func bind() (int, error) {
 	return address.(*unix.SockaddrInet4).Port, nil
 }
 
-// Listen listens on an address whose port may be reserved by this process.
+// Listen listens on an address. Its port may be one that this process has reserved.
 func Listen(address string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
 		var failed error

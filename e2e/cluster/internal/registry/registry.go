@@ -1,4 +1,4 @@
-// Package registry serves container images and OCI charts, plain HTTP and without credentials, blobs on disk.
+// Package registry serves container images and OCI charts over plain HTTP, without credentials.
 package registry
 
 import (
@@ -11,8 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// New returns the registry that keeps its blobs in dir and writes its requests to out. Manifests are kept in memory:
-// they go when the cluster goes, as the blobs do.
+// New returns the registry. It keeps blobs in dir and manifests in memory, because neither outlives the cluster. It logs requests to out.
 func New(dir string, out io.Writer) (http.Handler, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the registry's directory: %w", err)

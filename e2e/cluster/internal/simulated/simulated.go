@@ -1,5 +1,4 @@
-// Package simulated makes a node that only exists in the API: kwok plays its kubelet, and its pods are Ready as soon as
-// they are scheduled.
+// Package simulated creates a node that exists only in the API. kwok simulates its kubelet, and its pods are Ready as soon as they are scheduled.
 package simulated
 
 import (
@@ -21,7 +20,7 @@ import (
 // Name is the name of the Node object.
 const Name = "node"
 
-// manifest is the Node; the annotation is what kwok looks for.
+// manifest is the Node. The annotation marks it for kwok.
 const manifest = `apiVersion: v1
 kind: Node
 metadata:
@@ -33,8 +32,7 @@ status:
   capacity: {cpu: "64", memory: 256Gi, pods: "5000", ephemeral-storage: 1Ti}
 `
 
-// Write stores what kwok needs below the cluster directory: the stages of nodes and pods that kwok brings along, and
-// the Node.
+// Write writes kwok's files below the cluster directory: its default stages of nodes and pods, and the Node.
 func Write(dir layout.Dir) error {
 	stages := []string{nodestages.DefaultNodeInit, podstages.DefaultPodReady, podstages.DefaultPodComplete,
 		podstages.DefaultPodDelete}
@@ -50,7 +48,7 @@ func Write(dir layout.Dir) error {
 	return nil
 }
 
-// Program is kwok.
+// Program returns kwok.
 func Program(dir layout.Dir, binary string, plan network.Plan) supervise.Program {
 	return supervise.Program{
 		Name: "kwok", Path: binary, Dir: string(dir), Log: dir.Log("kwok"), Grace: time.Second,

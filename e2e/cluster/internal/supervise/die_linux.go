@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent makes the kernel kill the process when its parent ends, however that happens.
+// dieWithParent makes the kernel kill the process when its parent ends, even if the parent is killed.
 func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	if attr == nil {
 		attr = &syscall.SysProcAttr{}
@@ -17,7 +17,7 @@ func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	return attr
 }
 
-// WaitForEnd returns when the process with the given number has ended, also when nobody has reaped it yet.
+// WaitForEnd waits until the process with the PID has ended. A zombie has ended.
 func WaitForEnd(ctx context.Context, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
@@ -28,7 +28,7 @@ func WaitForEnd(ctx context.Context, pid int) error {
 	}
 	defer unix.Close(fd)
 	for ctx.Err() == nil {
-		// The descriptor becomes readable when the process ends; half a second bounds how late a cancellation is seen.
+		// The descriptor becomes readable when the process ends. The timeout limits the delay until a cancellation is noticed.
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 500)
 		if n > 0 || (err != nil && err != unix.EINTR) {
 			return nil

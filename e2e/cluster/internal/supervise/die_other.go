@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// dieWithParent can do nothing here: other systems do not tie a process to its parent.
+// dieWithParent does nothing here, because other systems cannot kill a process when its parent ends.
 func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr { return attr }
 
-// WaitForEnd returns when the process with the given number has ended.
+// WaitForEnd waits until the process with the PID has ended.
 func WaitForEnd(ctx context.Context, pid int) error {
 	ticks := time.NewTicker(500 * time.Millisecond)
 	defer ticks.Stop()

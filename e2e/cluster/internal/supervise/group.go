@@ -1,4 +1,4 @@
-// Package supervise keeps the processes of one cluster running and takes them down again.
+// Package supervise keeps the processes of one cluster running and stops them.
 package supervise
 
 import (
@@ -24,17 +24,17 @@ type Program struct {
 	Dir  string
 	// Log receives standard output and error.
 	Log string
-	// Stdin is given to the process when set; such a process is not started again, since its input is used up.
+	// Stdin is the process's input, if set. Such a process is not restarted, because its input is used up.
 	Stdin io.Reader
-	// Attr holds what the system should do beyond the usual, such as new namespaces.
+	// Attr are additional attributes of the process, such as new namespaces.
 	Attr *syscall.SysProcAttr
-	// Grace is how long the process may take to end after SIGTERM; 0 kills it at once.
+	// Grace is how long the process may take to end after SIGTERM. With 0 it is killed at once.
 	Grace time.Duration
 }
 
 // Group is a set of running programs.
 type Group struct {
-	// Changed is told about every started process.
+	// Changed is called with every started process.
 	Changed func(name string, process layout.Process)
 	// Logf reports exits and restarts.
 	Logf func(format string, args ...any)
@@ -52,13 +52,13 @@ type member struct {
 	gone     chan struct{}
 }
 
-// restartDelay keeps a component that cannot start from taking the whole machine.
+// restartDelay prevents that a component that cannot start uses up the processors.
 const restartDelay = time.Second
 
 // NewGroup returns an empty group.
 //
-// Its programs die with it: the kernel kills them when the thread that started them ends, so all of them are started
-// from one goroutine that never leaves its thread.
+// Its programs end with it. The kernel kills a program when the thread that started it ends, so one goroutine that is locked to its thread starts
+// all of them.
 func NewGroup() *Group {
 	group := &Group{starts: make(chan func()), Logf: func(string, ...any) {}}
 	go func() {
@@ -70,7 +70,7 @@ func NewGroup() *Group {
 	return group
 }
 
-// Start starts the program and keeps it running until Stop. It returns the process's number.
+// Start starts the program and keeps it running until Stop. It returns the PID.
 func (g *Group) Start(program Program) (int, error) {
 	m := &member{program: program, gone: make(chan struct{})}
 	if err := g.launch(m); err != nil {
@@ -107,7 +107,7 @@ func (g *Group) launch(m *member) error {
 	return nil
 }
 
-// keep waits for the program and starts it again for as long as the group is not stopping.
+// keep waits for the program's end and restarts it, unless the group is stopping.
 func (g *Group) keep(m *member) {
 	defer close(m.gone)
 	for {
@@ -126,7 +126,7 @@ func (g *Group) keep(m *member) {
 	}
 }
 
-// restart holds the lock throughout, so that Stop never misses a process that is just being started again.
+// restart restarts the program. It holds the lock meanwhile, so that Stop does not miss the new process.
 func (g *Group) restart(m *member) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -147,7 +147,7 @@ func (g *Group) isStopping() bool {
 	return g.stopping
 }
 
-// Stop ends the programs, last started first, and returns when all of them are gone.
+// Stop ends the programs in reverse order of their start, and waits until all have ended.
 func (g *Group) Stop(ctx context.Context) {
 	g.mu.Lock()
 	g.stopping = true

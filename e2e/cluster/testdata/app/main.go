@@ -1,4 +1,4 @@
-// Command app is what the end-to-end test runs in pods: an HTTP server that greets, resolves names and fetches URLs.
+// Command app runs in the pods of the end-to-end test. It is an HTTP server that greets, resolves names and fetches URLs.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 
 func main() {
 	if len(os.Args) > 1 {
-		fmt.Println("said", os.Args[1])
+		fmt.Println("printed", os.Args[1])
 		return
 	}
 	http.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
