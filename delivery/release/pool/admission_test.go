@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -105,5 +106,41 @@ func TestTenantsDoNotShareTheirLimit(t *testing.T) {
 	}
 	if got := a.next("none"); got != nil {
 		t.Errorf("of a tenant without actions %v are notified", got)
+	}
+}
+
+func TestNobodyIsNotifiedWhileTheOperatorStops(t *testing.T) {
+	for name, stops := range map[string]bool{"it runs on": false, "it stops": true} {
+		t.Run(name, func(t *testing.T) {
+			p, notified := newPool(1)
+			release := make(chan struct{})
+			for i := range MaxInFlight {
+				launch(t, p, fmt.Sprint(i), func(*Worker) { <-release })
+			}
+			waiting := types.NamespacedName{Namespace: "team", Name: "waits"}
+			s := p.Slot(waiting)
+			s.Lock()
+			err := p.Start(t.Context(), s, run(nothing).action(waiting))
+			s.Unlock()
+			if !errors.Is(err, ErrQueued) {
+				t.Fatalf("got %v", err)
+			}
+			if !stops {
+				close(release)
+				for <-notified != waiting {
+				}
+				return
+			}
+			p.stop()
+			close(release)
+			if err := p.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for len(notified) > 0 {
+				if <-notified == waiting {
+					t.Error("an app is notified for which nothing starts any more")
+				}
+			}
+		})
 	}
 }

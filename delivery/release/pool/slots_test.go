@@ -20,7 +20,12 @@ func TestLeaveDropsTheSlotUnlessItIsUsedAgain(t *testing.T) {
 		t.Errorf("slots went before the index can know: %v", p.slots.byKey)
 	}
 	p.Slot(back)
-	now = now.Add(time.Minute + time.Second)
+	now = now.Add(time.Minute)
+	p.Leave(other)
+	if p.slots.byKey[gone] == nil {
+		t.Error("a slot went at the end of its time and not after it")
+	}
+	now = now.Add(1)
 	p.Leave(other)
 	if p.slots.byKey[gone] != nil || p.slots.byKey[back] == nil || p.slots.byKey[other] == nil || len(p.slots.left) != 1 {
 		t.Errorf("slots %v, left %v", p.slots.byKey, p.slots.left)
@@ -50,5 +55,23 @@ func TestUnusedSlotsAreDropped(t *testing.T) {
 	}
 	if p.Slot(key(-1)) != working || p.Slot(key(0)) != recent {
 		t.Error("a slot that is in use is forgotten")
+	}
+}
+
+// TestASlotThatAReconcileHoldsIsKept: the Reconcile is about to start an action in it.
+func TestASlotThatAReconcileHoldsIsKept(t *testing.T) {
+	now := time.Unix(1000, 0)
+	p := New[int](Options{Now: func() time.Time { return now }})
+	key := func(i int) types.NamespacedName { return types.NamespacedName{Name: fmt.Sprint(i)} }
+	held := p.Slot(key(0))
+	for i := range maxUnused - 1 {
+		p.Slot(key(i + 1))
+	}
+	now = now.Add(unusedFor)
+	held.Lock()
+	p.Slot(key(maxUnused))
+	held.Unlock()
+	if len(p.slots.byKey) != 2 || p.Slot(key(0)) != held {
+		t.Errorf("%d slots are kept, want the held and the new one", len(p.slots.byKey))
 	}
 }
