@@ -121,6 +121,14 @@ func TestAClaimThatLeftTheSourceIsHeldForAPerson(t *testing.T) {
 	if len(b.s.held.Objects) != 1 || b.s.held.Token == "" || !b.s.outcome.applied {
 		t.Errorf("held are %+v", b.s.held)
 	}
+	b.app.Annotations = map[string]string{v1alpha1.ConfirmAnnotation: b.s.held.Token}
+	if err := b.api.Update(t.Context(), b.app); err != nil {
+		t.Fatal(err)
+	}
+	b.s.inventory = b.app.Status.Inventory
+	if got := b.ended(b.applier.apply(t.Context(), b.s)); got != "done" || !b.has("PersistentVolumeClaim", "data") {
+		t.Errorf("a claim under the policy Retain was deleted because somebody confirmed it: %q", got)
+	}
 	b.s.inventory, b.app.Spec.Prune = b.app.Status.Inventory, new(bool)
 	if got := b.ended(b.applier.apply(t.Context(), b.s)); got != "done" || b.s.held.Token != "" {
 		t.Errorf("an App that does not prune holds %+v: %q", b.s.held, got)

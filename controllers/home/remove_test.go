@@ -282,3 +282,19 @@ func TestATenantIsNamedAsSuch(t *testing.T) {
 		t.Errorf("its command names a %s", b.resource())
 	}
 }
+
+// TestNothingIsDeletedOneByOneInANamespaceThatIsBeingDeleted: it takes all along, and nothing in it can be kept any more.
+func TestNothingIsDeletedOneByOneInANamespaceThatIsBeingDeleted(t *testing.T) {
+	leaving := shop()
+	leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: deletedAt}, []string{"kubernetes"}
+	b := newBench(t, leaving, dataClaim("data"), emptyClaim("scratch"), roleBinding("kubeop-admin"))
+	if got := b.remove(b.removal()); !strings.HasPrefix(got, "waits Deleting: namespace kubeop-acme-shop is being deleted") {
+		t.Errorf("got %q", got)
+	}
+	if b.has(closed()) || !b.has(emptyClaim("scratch")) || !b.has(roleBinding("kubeop-admin")) || b.namespace().Labels[v1alpha1.RetainedLabel] != "" {
+		t.Errorf("the namespace is closed, emptied or retained: %v", b.namespace().Labels)
+	}
+	if got := b.reported(); got != "" {
+		t.Errorf("events: %s", got)
+	}
+}
