@@ -33,6 +33,9 @@ func TestARefusedVersionIsReportedByItsAppAndProject(t *testing.T) {
 	if !strings.HasPrefix(ready, "A newer version is refused at "+file+":") || !strings.Contains(ready, "; Applied revision ") {
 		t.Errorf("Ready says %q", ready)
 	}
+	if r := web.Status.Refused; r == nil || message != r.Revision+" is refused: "+r.Place+": "+r.Problem {
+		t.Errorf("the status has %+v", r)
+	}
 	n.happened(web, "Warning", v1alpha1.InvalidTreeReason, message)
 
 	before := web.ResourceVersion
@@ -45,6 +48,9 @@ func TestARefusedVersionIsReportedByItsAppAndProject(t *testing.T) {
 
 	n.synced(n.push(map[string]string{file: good}), metav1.ConditionTrue)
 	n.eventually(func() error { return n.has(v1alpha1.CurrentCondition, web) })
+	if web.Status.Refused != nil {
+		t.Errorf("after the correction the status has %+v", web.Status.Refused)
+	}
 	if ready := n.until(web, v1alpha1.ReadyCondition, metav1.ConditionTrue, ""); !strings.HasPrefix(ready, "Applied revision ") {
 		t.Errorf("Ready says %q", ready)
 	}

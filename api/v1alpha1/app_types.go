@@ -180,6 +180,9 @@ type AppStatus struct {
 	// revision and this list only. kubeop removes the annotation after use.
 	// +optional
 	HeldToken string `json:"heldToken,omitempty"`
+	// Refused is the newer version that condition Current reports. It is unset if there is none.
+	// +optional
+	Refused *Refused `json:"refused,omitempty"`
 	// Inventory lists the applied objects.
 	// +optional
 	Inventory Inventory `json:"inventory,omitzero"`

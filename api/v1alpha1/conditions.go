@@ -20,8 +20,7 @@ const (
 	FetchedCondition = "Fetched"
 	// SyncedCondition: the cluster's Tenants, Projects and Apps match the valid parts of the commit.
 	SyncedCondition = "Synced"
-	// AcceptedCondition: the commit's history and signature allow it to follow the last accepted commit. While it is False, the last
-	// accepted commit stays in force.
+	// AcceptedCondition: history and signature of the commit allow it to follow the last accepted one, which stays in force while it is False.
 	AcceptedCondition = "Accepted"
 	// TreeValidCondition: every file of the commit is valid.
 	TreeValidCondition = "TreeValid"
@@ -29,8 +28,7 @@ const (
 
 // Condition of a Repository beside its steps.
 const (
-	// HookClosedCondition is present, and True, while the Secret with the push hook's key does not exist. Only polling finds pushes
-	// then.
+	// HookClosedCondition is present, and True, while the Secret with the push hook's key is missing. Then only polling finds pushes.
 	HookClosedCondition = "HookClosed"
 )
 
@@ -38,8 +36,7 @@ const (
 const (
 	// NamespaceReadyCondition: the namespace exists, belongs to this object and has its labels.
 	NamespaceReadyCondition = "NamespaceReady"
-	// GuardrailsReadyCondition: a Project's quota, limits and network isolation are in place. For a Tenant: its quota and its flow
-	// schemas.
+	// GuardrailsReadyCondition: the quota, limits and network isolation of a Project, or the quota and flow schemas of a Tenant, are in place.
 	GuardrailsReadyCondition = "GuardrailsReady"
 	// AccessReadyCondition: roles and service accounts are bound.
 	AccessReadyCondition = "AccessReady"
@@ -63,8 +60,7 @@ const (
 const (
 	// DependenciesReadyCondition: the app's project and every object in its dependsOn exist and are ready. For a Project: its tenant.
 	DependenciesReadyCondition = "DependenciesReady"
-	// SourceReadyCondition: the Git commit, the chart or the app's folder was fetched. If it is False and Ready is True, the app keeps
-	// running what was delivered last.
+	// SourceReadyCondition: the commit, chart or folder was fetched. If it is False and Ready True, the app runs what was delivered last.
 	SourceReadyCondition = "SourceReady"
 	// RenderedCondition: objects were rendered from the source, or from the chart and its values.
 	RenderedCondition = "Rendered"
@@ -145,8 +141,7 @@ const (
 	FetchFailedReason = "FetchFailed"
 	// VerificationFailedReason: none of the keys in verify signed the commit or tag. The app keeps what was delivered last.
 	VerificationFailedReason = "VerificationFailed"
-	// WaitingForTurnReason: the maximum number of fetches or builds is running or waiting. Nothing is wrong. This one starts when it is
-	// its turn.
+	// WaitingForTurnReason: the maximum number of fetches or builds is running or waiting. Nothing is wrong. This one starts in its turn.
 	WaitingForTurnReason = "WaitingForTurn"
 )
 
@@ -160,8 +155,7 @@ const (
 
 // Reasons of a Tenant, a Project and an App.
 const (
-	// ApplyFailedReason: the API server rejected an object. If the object itself is invalid, only a change can help. Other failures are
-	// retried.
+	// ApplyFailedReason: the API server rejected an object. If it is invalid, only a change can help. Other failures are retried.
 	ApplyFailedReason = "ApplyFailed"
 	// RemovalForcedReason, of an event: kubeop removed an obstacle to a deletion. It deleted pods that did not stop in time, or removed
 	// finalizers on an administrator's request. The message says which.
@@ -188,8 +182,7 @@ const (
 	NamespaceRetainedReason = "NamespaceRetained"
 	// NamespaceAdoptedReason, of an event: the object took back a namespace that an earlier object of the same tenant created.
 	NamespaceAdoptedReason = "NamespaceAdopted"
-	// VolumesRetainedReason, of an event: an annotation allows the deletion of a Tenant's or Project's namespace. The volumes of its
-	// claims will be kept.
+	// VolumesRetainedReason, of an event: an annotation allows the deletion of a namespace. The volumes of its claims will be kept.
 	VolumesRetainedReason = "VolumesRetained"
 )
 
@@ -203,8 +196,7 @@ const (
 const (
 	// InvalidExpressionReason: a CEL expression in the spec is invalid, or dependsOn names an object that apps may not depend on.
 	InvalidExpressionReason = "InvalidExpression"
-	// PreHookFailedReason: a pre hook of the revision failed. Nothing of the revision was applied, unless the hook's onFailure is
-	// Continue.
+	// PreHookFailedReason: a pre hook of the revision failed. Nothing of the revision was applied, unless onFailure is Continue.
 	PreHookFailedReason = "PreHookFailed"
 	// PostHookFailedReason: a post hook of the revision failed. The applied objects stay.
 	PostHookFailedReason = "PostHookFailed"

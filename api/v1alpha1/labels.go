@@ -50,8 +50,7 @@ const (
 	// TenantIdentityAnnotation on a namespace is a digest of that Tenant's identity: its repository, or its owners and folder. A Tenant
 	// with the same name and identity, such as one restored from a backup, adopts the namespace.
 	TenantIdentityAnnotation = "paas.kubeop.io/tenant-identity"
-	// ClaimPolicyAnnotation on a PersistentVolumeClaim is the claimDeletionPolicy of its App, if the App sets one. It stays after the
-	// App is deleted.
+	// ClaimPolicyAnnotation on a PersistentVolumeClaim is the claimDeletionPolicy that its App sets. It stays after the App is deleted.
 	ClaimPolicyAnnotation = "paas.kubeop.io/claim-deletion-policy"
 	// VolumesRetainedAnnotation on a namespace with AllowDeletionAnnotation states that its claims' volumes are kept, as "<n> volumes:
 	// <names>". kubeop sets it once that is true, and removes it together with AllowDeletionAnnotation.
@@ -111,6 +110,5 @@ const (
 // HomeNamespace is the namespace that holds a tenant's Projects.
 func HomeNamespace(tenant string) string { return "kubeop-" + tenant }
 
-// ProjectNamespace is the namespace that holds a project's Apps and everything they deliver. Tenant names contain no dash, so every
-// project has its own namespace.
+// ProjectNamespace is where a project's Apps and what they deliver are. Tenant names have no dash, so every project has its own.
 func ProjectNamespace(tenant, project string) string { return "kubeop-" + tenant + "-" + project }

@@ -49,6 +49,9 @@ type ProjectStatus struct {
 	// Apps counts the project's apps.
 	// +optional
 	Apps int `json:"apps,omitempty"`
+	// Refused is the newer version that condition Current reports. It is unset if there is none.
+	// +optional
+	Refused *Refused `json:"refused,omitempty"`
 	// Inventory lists the objects that were created for the project.
 	// +optional
 	Inventory Inventory `json:"inventory,omitzero"`

@@ -20,6 +20,16 @@ type ReconcileStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
 }
 
+// Refused is a newer version in Git that is not used because something is wrong with it.
+type Refused struct {
+	// Revision is the commit that has this version, as "branch@sha1:<commit>".
+	Revision string `json:"revision"`
+	// Place is where it is wrong first, as "file:line" or "file".
+	Place string `json:"place"`
+	// Problem is what is wrong there.
+	Problem string `json:"problem"`
+}
+
 // Inventory lists the applied objects, so that objects that leave the source can be deleted.
 type Inventory struct {
 	// Entries are sorted by ID.

@@ -119,7 +119,7 @@ func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 	s := &scope{
 		Subject: r.subjects.Of(app), writes: r.recorder.Writes(app), held: r.applier.pruner.Held(app),
 		release: r.releaser.facts(app), volumes: r.admitter.volumes(app), deliveredBytes: r.admitter.deliveredBytes(app),
-		current: r.refusals.Notes(v1alpha1.AppKind, app), unhealthySince: app.Status.UnhealthySince,
+		current: r.refusals.Report(v1alpha1.AppKind, app, app.Status.Refused), unhealthySince: app.Status.UnhealthySince,
 	}
 	if since := s.unhealthySince; since != nil && since.Time.Before(s.writes.At()) {
 		s.unhealthySince = nil // It is about objects that were written again since.

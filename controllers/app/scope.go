@@ -45,8 +45,8 @@ type scope struct {
 	volumes volumeFacts
 	drift   drift.Report
 	outcome outcome
-	// current are the condition Current and its event; none while it is not known whether a newer version is refused.
-	current []step.Note
+	// current is whether a newer version is refused.
+	current refusal.Report
 }
 
 // outcome is how far the Reconcile came.
@@ -84,6 +84,7 @@ func (s *scope) Record() {
 	status.Inventory = s.inventory
 	status.UnhealthySince = s.unhealthySince
 	s.held.Record(status)
+	status.Refused = s.current.Masked(s.Mask)
 	if s.outcome.done {
 		status.ObservedTree = s.App.Annotations[v1alpha1.TreeAnnotation]
 	}
@@ -135,7 +136,7 @@ func (s *scope) delivery() string {
 // Notes are the conditions beside the steps', and events of what is reported once.
 func (s *scope) Notes() []step.Note {
 	s.outcome.noted = true
-	return slices.Concat(s.found.Notes(s.App), s.hooks.Notes(s.App), s.release.notes, s.drift.Notes, s.volumeNotes(), s.current, s.release.why())
+	return slices.Concat(s.found.Notes(s.App), s.hooks.Notes(s.App), s.release.notes, s.drift.Notes, s.volumeNotes(), s.current.Notes, s.release.why())
 }
 
 // volumeNotes report volumes that start empty, and once what was changed for the sake of data.
@@ -160,7 +161,7 @@ func (s *scope) volumeNotes() []step.Note {
 }
 
 // Heading says in front of Ready's message that a newer version of the App is refused.
-func (s *scope) Heading() string { return refusal.Heading(s.App, s.current) }
+func (s *scope) Heading() string { return s.current.Heading() }
 
 // Details are Helm's last words about a failed action.
 func (s *scope) Details() string {

@@ -29,8 +29,8 @@ type scope struct {
 	// cluster is how the granting of cluster-scoped kinds ended, in resolve where some were granted before, else in grant,
 	// which reports it.
 	cluster error
-	// current are the condition Current and its event; none while it is not known whether a newer version is refused.
-	current []step.Note
+	// current is whether a newer version is refused.
+	current refusal.Report
 }
 
 func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
@@ -39,7 +39,7 @@ func (r *Reconciler) newScope(project *v1alpha1.Project) *scope {
 		namespace: v1alpha1.ProjectNamespace(tenantOf(project), project.Name),
 		made:      apply.NewLedger(r.Applier, r.Direct, project.Status.Inventory),
 		apps:      project.Status.Apps,
-		current:   r.Refusals.Notes(v1alpha1.ProjectKind, project),
+		current:   r.Refusals.Report(v1alpha1.ProjectKind, project, project.Status.Refused),
 	}
 }
 
@@ -53,6 +53,7 @@ func tenantOf(project *v1alpha1.Project) string {
 func (s *scope) Record() {
 	s.project.Status.Namespace = s.namespace
 	s.project.Status.Apps = s.apps
+	s.project.Status.Refused = s.current.Refused
 	s.project.Status.Inventory = s.made.Inventory()
 }
 
@@ -69,10 +70,10 @@ func (s *scope) Summary() string {
 }
 
 // Notes are the condition beside the steps'.
-func (s *scope) Notes() []step.Note { return s.current }
+func (s *scope) Notes() []step.Note { return s.current.Notes }
 
 // Heading says in front of Ready's message that a newer version of the project is refused.
-func (s *scope) Heading() string { return refusal.Heading(s.project, s.current) }
+func (s *scope) Heading() string { return s.current.Heading() }
 
 // labels are on everything made for the project.
 func (s *scope) labels() map[string]string {

@@ -1,9 +1,6 @@
 package refusal
 
 import (
-	"strings"
-
-	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -11,44 +8,48 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-const (
-	// refused stands between the revision and the problem in the condition's message.
-	refused = " is refused: "
-	// maxPlace bounds, in characters, the file in front of Ready's message.
-	maxPlace = 100
-)
+// maxPlace bounds, in characters, the file in front of Ready's message.
+const maxPlace = 100
 
-// Notes are the condition Current of an object: False while a newer version of it is refused, absent else. They are none while
-// that is not known, so that the condition stays as it is.
-func (r *Registry) Notes(kind string, o step.Object) []step.Note {
+// Report is what an object reports about the newest version of it in Git.
+type Report struct {
+	// Notes are the condition Current and its event: False while a newer version is refused, absent else. There are none while that is
+	// not known, so that the condition stays as it is.
+	Notes []step.Note
+	// Refused is the version that is refused, for the status. It is nil for none.
+	Refused *v1alpha1.Refused
+}
+
+// Report returns what an object reports. before is what its status has.
+func (r *Registry) Report(kind string, o step.Object, before *v1alpha1.Refused) Report {
 	repository := o.GetLabels()[v1alpha1.RepositoryLabel]
 	if r == nil {
-		return nil
+		return Report{Refused: before}
 	}
 	if repository == "" {
-		return []step.Note{{Condition: v1alpha1.CurrentCondition}}
+		return Report{Notes: []step.Note{{Condition: v1alpha1.CurrentCondition}}}
 	}
 	refusal, known := r.Of(repository, Unit{Kind: kind, ObjectKey: client.ObjectKeyFromObject(o)})
 	switch {
 	case !known:
-		return nil
+		return Report{Refused: before}
 	case refusal == Refusal{}:
-		return []step.Note{current()}
+		return Report{Notes: []step.Note{current()}}
 	}
-	return []step.Note{outdated(refusal, conditions.GetMessage(o, v1alpha1.CurrentCondition))}
+	return outdated(refusal, before)
 }
 
-// outdated is the condition, with its event, while a newer version is refused. A problem that was there before the process started keeps
-// the commit with which the condition names it, which is the message before.
-func outdated(refusal Refusal, before string) step.Note {
-	message := refusal.Revision + refused + refusal.Problem
-	if _, problem, _ := strings.Cut(before, refused); refusal.found && problem == refusal.Problem {
-		message = before
+// outdated reports a newer version that is refused. A problem that was there before the process started keeps the commit with which the
+// status names it.
+func outdated(refusal Refusal, before *v1alpha1.Refused) Report {
+	is := &v1alpha1.Refused{Revision: refusal.Revision, Place: refusal.Place, Problem: refusal.Problem}
+	if refusal.found && before != nil && refusal.same(before.Place, before.Problem) {
+		is.Revision = before.Revision
 	}
-	return step.Note{
+	return Report{Refused: is, Notes: []step.Note{{
 		Condition: v1alpha1.CurrentCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.InvalidTreeReason,
-		Message: message, Event: "Warning",
-	}
+		Message: is.Revision + " is refused: " + is.Place + ": " + is.Problem, Event: "Warning",
+	}}}
 }
 
 // current takes the condition away, with an event where it was there.
@@ -59,23 +60,20 @@ func current() step.Note {
 	}
 }
 
-// Heading is what stands in front of Ready's message while the condition says that a newer version is refused: where, in
-// short. notes are those of the object.
-func Heading(o step.Object, notes []step.Note) string {
-	message := conditions.GetMessage(o, v1alpha1.CurrentCondition)
-	for _, n := range notes {
-		if n.Condition == v1alpha1.CurrentCondition {
-			message = ""
-			if n.Status == metav1.ConditionFalse {
-				message = n.Message
-			}
-		}
+// Masked returns the refused version for the status, without the words that mask hides; nil for none.
+func (r Report) Masked(mask func(string) string) *v1alpha1.Refused {
+	if r.Refused == nil {
+		return nil
 	}
-	_, problem, is := strings.Cut(message, refused)
-	if !is {
+	return &v1alpha1.Refused{Revision: r.Refused.Revision, Place: mask(r.Refused.Place), Problem: mask(r.Refused.Problem)}
+}
+
+// Heading is what is in front of Ready's message while a newer version is refused: where, in short.
+func (r Report) Heading() string {
+	if r.Refused == nil {
 		return ""
 	}
-	place, _, _ := strings.Cut(problem, ": ")
+	place := r.Refused.Place
 	if runes := []rune(place); len(runes) > maxPlace {
 		place = "…" + string(runes[len(runes)-maxPlace:])
 	}

@@ -26,12 +26,15 @@ type Refusal struct {
 	// Revision is the commit that holds the refused version, as "branch@sha1:<commit>". While the problem stays the same, it is
 	// the first such commit that is known.
 	Revision string
-	// Problem is the first thing wrong with it, as "file:line: why".
-	Problem string
+	// Place is where it is wrong first, as "file:line" or "file", and Problem what is wrong there.
+	Place, Problem string
 
 	// found: the problem was there when the repository was first read in this process, and may be older than Revision.
 	found bool
 }
+
+// same reports whether a refusal is for this problem.
+func (r Refusal) same(place, problem string) bool { return r.Place == place && r.Problem == problem }
 
 // Registry holds the refusals of all repositories and wakes the objects they are about. The zero value is ready. Safe for
 // concurrent use.
@@ -53,7 +56,7 @@ func (r *Registry) Set(repository string, refused map[Unit]Refusal) {
 	is := make(map[Unit]Refusal, len(refused))
 	for unit, refusal := range refused {
 		refusal.found = !read
-		if before, known := was[unit]; known && before.Problem == refusal.Problem {
+		if before, known := was[unit]; known && before.same(refusal.Place, refusal.Problem) {
 			refusal = before
 		}
 		is[unit] = refusal

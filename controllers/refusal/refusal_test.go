@@ -19,7 +19,10 @@ var (
 	shop = Unit{Kind: v1alpha1.ProjectKind, ObjectKey: client.ObjectKey{Namespace: "kubeop-acme", Name: "shop"}}
 )
 
-const typo = "projects/shop/apps/web/app.yaml:7: unknown field spec.replicsa"
+const (
+	place = "projects/shop/apps/web/app.yaml:7"
+	typo  = "unknown field spec.replicsa"
+)
 
 // started returns a registry whose App controller runs, and its queue.
 func started(t *testing.T) (*Registry, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -46,7 +49,7 @@ func woken(q workqueue.TypedRateLimitingInterface[reconcile.Request]) []types.Na
 
 func TestNothingIsKnownBeforeTheRepositoryWasRead(t *testing.T) {
 	r, q := started(t)
-	r.Put("acme", web, Refusal{Revision: "main@sha1:1", Problem: typo})
+	r.Put("acme", web, Refusal{Revision: "main@sha1:1", Place: place, Problem: typo})
 	r.Delete("acme", web)
 	if _, known := r.Of("acme", web); known {
 		t.Error("known before all of the repository was read")
@@ -71,18 +74,18 @@ func TestOnlyWhatChangedIsWoken(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
-	r.Set("acme", map[Unit]Refusal{web: {Revision: "main@sha1:1", Problem: typo}, shop: {Revision: "main@sha1:1", Problem: "x"}})
+	r.Set("acme", map[Unit]Refusal{web: {Revision: "main@sha1:1", Place: place, Problem: typo}, shop: {Revision: "main@sha1:1", Place: place, Problem: "x"}})
 	expect("refused; the Project's controller has not started", web.ObjectKey)
-	r.Set("acme", map[Unit]Refusal{web: {Revision: "main@sha1:2", Problem: typo}})
+	r.Set("acme", map[Unit]Refusal{web: {Revision: "main@sha1:2", Place: place, Problem: typo}})
 	expect("the same problem in another commit")
 	if refusal, _ := r.Of("acme", web); refusal.Revision != "main@sha1:1" {
 		t.Errorf("the problem is told of %s, want the commit it came with", refusal.Revision)
 	}
-	r.Put("acme", web, Refusal{Revision: "main@sha1:3", Problem: typo})
+	r.Put("acme", web, Refusal{Revision: "main@sha1:3", Place: place, Problem: typo})
 	expect("the app's folder changed, and is as wrong", web.ObjectKey)
-	r.Put("acme", web, Refusal{Revision: "main@sha1:3", Problem: typo})
+	r.Put("acme", web, Refusal{Revision: "main@sha1:3", Place: place, Problem: typo})
 	expect("the same again")
-	r.Set("acme", map[Unit]Refusal{api: {Revision: "main@sha1:4", Problem: typo}, web: {Revision: "main@sha1:4", Problem: "other"}})
+	r.Set("acme", map[Unit]Refusal{api: {Revision: "main@sha1:4", Place: place, Problem: typo}, web: {Revision: "main@sha1:4", Place: place, Problem: "other"}})
 	if got := woken(q); len(got) != 2 {
 		t.Errorf("woke %v, want both apps", got)
 	}

@@ -57,7 +57,7 @@ func (r *Reconciler) reportRefusals(s *scope) {
 	add := func(p tree.Problem) bool {
 		unit := refusal.Unit{Kind: p.Of.Kind(), ObjectKey: p.Of.Key()}
 		if _, known := refused[unit]; !known && p.Of.Project != "" {
-			refused[unit] = refusal.Refusal{Revision: s.commit.Revision, Problem: p.String()}
+			refused[unit] = refusal.Refusal{Revision: s.commit.Revision, Place: p.Place(), Problem: p.Why}
 		}
 		return true
 	}

@@ -162,11 +162,14 @@ type Problem struct {
 }
 
 // String returns "file:line: why".
-func (p Problem) String() string {
+func (p Problem) String() string { return p.Place() + ": " + p.Why }
+
+// Place returns "file:line", or "file" where no line is known.
+func (p Problem) Place() string {
 	if p.Line == 0 {
-		return fmt.Sprintf("%s: %s", p.File, p.Why)
+		return p.File
 	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Why)
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
 // All calls f with every problem, folder by folder, until it returns false. Folders without one cost nothing.
