@@ -43,10 +43,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	return nil
 }
 
-// projectsOf maps a tenant to its projects.
+// projectsOf maps a tenant to its projects. A list that fails is logged: the projects see the change at their interval.
 func (r *Reconciler) projectsOf(ctx context.Context, tenant client.Object) []reconcile.Request {
 	projects := &v1alpha1.ProjectList{}
 	if err := r.Client.List(ctx, projects, client.InNamespace(v1alpha1.HomeNamespace(tenant.GetName()))); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the projects of a tenant that changed; they are reconciled at their interval", "tenant", tenant.GetName())
 		return nil
 	}
 	var requests []reconcile.Request

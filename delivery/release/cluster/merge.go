@@ -35,7 +35,7 @@ func threeWay(before, want, live *unstructured.Unstructured) (patch, error) {
 	for i, u := range []*unstructured.Unstructured{before, want, live} {
 		text, err := json.Marshal(u.Object)
 		if err != nil {
-			return patch{}, err
+			return patch{}, fmt.Errorf("encoding %s/%s: %w", want.GetKind(), want.GetName(), err)
 		}
 		texts[i] = text
 	}
@@ -46,11 +46,11 @@ func threeWay(before, want, live *unstructured.Unstructured) (patch, error) {
 		return patch{data, types.MergePatchType}, err
 	}
 	if err != nil {
-		return patch{}, err
+		return patch{}, fmt.Errorf("finding the type of %s: %w", want.GetKind(), err)
 	}
 	schema, err := strategicpatch.NewPatchMetaFromStruct(typed)
 	if err != nil {
-		return patch{}, err
+		return patch{}, fmt.Errorf("reading how lists of %s are merged: %w", want.GetKind(), err)
 	}
 	data, err := strategicpatch.CreateThreeWayMergePatch(texts[0], texts[1], texts[2], schema, true)
 	return patch{data, types.StrategicMergePatchType}, err

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,5 +116,14 @@ func TestLeaveScaled(t *testing.T) {
 				t.Errorf("the manifest was changed: %s", diff)
 			}
 		})
+	}
+}
+
+func TestAnObjectThatCannotBeEncodedIsNamed(t *testing.T) {
+	good := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web"}}}
+	bad := good.DeepCopy()
+	bad.Object["data"] = func() {}
+	if _, err := threeWay(bad, good, good); err == nil || !strings.HasPrefix(err.Error(), "encoding ConfigMap/web: json: ") {
+		t.Errorf("got %v", err)
 	}
 }
