@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	helm "helm.sh/helm/v3/pkg/release"
@@ -133,8 +132,8 @@ func (s *session) evaluate(ctx context.Context, in evaluate.Input) (*evaluate.Ou
 		return nil, err
 	}
 	why := ""
-	if errors.As(err, new(apart.OverLimit)) {
-		why = fault.OneLine(strings.TrimPrefix(err.Error(), fault.ErrRender.Error()+": "))
+	if over := apart.OverLimit(nil); errors.As(err, &over) {
+		why = fault.OneLine(notTriedAgain(over).Error())
 	}
 	if err := s.pass.engine.trials.End(key, input, why); err != nil {
 		return nil, s.notTheChart(err)
@@ -207,9 +206,14 @@ func (s *session) evaluationFailed(err error) error {
 	case err == nil, errors.Is(err, records.ErrAgain):
 		return err
 	case errors.As(err, &over):
-		return fault.Render(fmt.Errorf("%w; it is not tried again before the chart or its values change", over))
+		return fault.Render(notTriedAgain(over))
 	}
 	return s.notTheChart(err)
+}
+
+// notTriedAgain is the error of an input that exceeded a limit.
+func notTriedAgain(over apart.OverLimit) error {
+	return fmt.Errorf("%w; it is not tried again before the chart or its values change", over)
 }
 
 // notTheChart records an error that was not caused by the chart.

@@ -78,9 +78,9 @@ type Output struct {
 	Templates map[string]string
 	// Kinds: nothing was rendered, because the chart's CustomResourceDefinitions are to be brought into the cluster before.
 	Kinds bool
-	// Error says why there is nothing; Render and TooLarge are its classes.
-	Error            string
-	Render, TooLarge bool
+	// Error says why there is nothing; Render and TooLarge are its classes. Rendering: it is the cause of an error of fault.Render.
+	Error                       string
+	Render, TooLarge, Rendering bool
 }
 
 // Failure is the error, with the classes that it had where it was made, and the errors of lookups, which had their types here.
@@ -89,11 +89,14 @@ func (e *Output) Failure(lookups ...error) error {
 		return nil
 	}
 	t := &told{text: e.Error, classes: lookups}
-	if e.Render {
+	if e.Render && !e.Rendering {
 		t.classes = append(t.classes, fault.ErrRender)
 	}
 	if e.TooLarge {
 		t.classes = append(t.classes, fault.ErrTooLarge)
+	}
+	if e.Rendering {
+		return fault.Render(t)
 	}
 	return t
 }

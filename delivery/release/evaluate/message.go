@@ -101,5 +101,6 @@ func Unpack(answer []byte, out *Output) error {
 // failedWith is the answer that there is an error.
 func failedWith(err error) *Output {
 	tooLarge := errors.Is(err, fault.ErrTooLarge) || errors.Is(err, yamlcheck.ErrTooLarge)
-	return &Output{Error: err.Error(), Render: errors.Is(err, fault.ErrRender), TooLarge: tooLarge}
+	cause, rendering := fault.RenderCause(err)
+	return &Output{Error: cause.Error(), Rendering: rendering, Render: errors.Is(err, fault.ErrRender), TooLarge: tooLarge}
 }

@@ -87,7 +87,22 @@ func Render(err error) error {
 	if errors.Is(err, ErrRender) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrRender, err)
+	return &rendering{err}
+}
+
+// rendering is an ErrRender with its cause.
+type rendering struct{ cause error }
+
+func (e *rendering) Error() string   { return ErrRender.Error() + ": " + e.cause.Error() }
+func (e *rendering) Unwrap() []error { return []error{ErrRender, e.cause} }
+
+// RenderCause returns what err was before Render made it an ErrRender, or else err itself, and reports which. It does not look into other
+// errors: what they add would be lost.
+func RenderCause(err error) (cause error, is bool) {
+	if e, ok := err.(*rendering); ok { //nolint:errorlint // see above
+		return e.cause, true
+	}
+	return err, false
 }
 
 // Mask returns err, or if hide changes its text, an error with the hidden text and nothing to unwrap.
@@ -163,7 +178,7 @@ var templateNoise = regexp.MustCompile(`\btemplate: |executing "[^"]*" `)
 // Readable shortens the error of a template to the places, "web/templates/a.yaml:3:7: at <.Values.a.b>", and what is wrong
 // there.
 func Readable(err error) error {
-	text := strings.TrimPrefix(templateNoise.ReplaceAllString(err.Error(), ""), ErrRender.Error()+": ")
+	text := templateNoise.ReplaceAllString(err.Error(), "")
 	if text == err.Error() {
 		return err
 	}

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/kubeop/kubeop/delivery/mask"
@@ -27,8 +28,7 @@ func TestBadInputReadsWell(t *testing.T) {
 			"values don't meet the specifications of the schema(s) in the following chart(s):\nweb:\n- at '/replicas': got string, want integer\n- at '/color': 'x1' does not match pattern\n",
 			"rendering the chart: values don't meet the specifications of the schema(s) in the following chart(s): web: at '/replicas': got string, want integer; at '/color': 'x1' does not match pattern",
 		},
-		"said already": {"rendering the chart: no", "rendering the chart: no"},
-		"a list":       {"2 errors occurred:\n\t* one\n\t* two\n\n", "rendering the chart: 2 errors occurred: one; two"},
+		"a list": {"2 errors occurred:\n\t* one\n\t* two\n\n", "rendering the chart: 2 errors occurred: one; two"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -37,6 +37,19 @@ func TestBadInputReadsWell(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+func TestAnErrorOfRenderingSaysOnceThatItIs(t *testing.T) {
+	const secret = "hunter22"
+	for name, err := range map[string]error{
+		"with a secret":    fault.Render(errors.New("template: no " + secret)),
+		"without a secret": fault.Render(errors.New("no ***")),
+	} {
+		got := (&Gate{}).Classify(err, func(text string) string { return strings.ReplaceAll(text, secret, "***") })
+		if !errors.Is(got, fault.ErrRender) || got.Error() != "rendering the chart: no ***" {
+			t.Errorf("%s: got %v", name, got)
+		}
 	}
 }
 

@@ -182,7 +182,8 @@ func (g *Gate) Classify(err error, hide func(string) string) error {
 	case errors.Is(text, fault.ErrRender):
 		return text
 	case errors.Is(err, fault.ErrRender), !g.Rendered && g.Storage == nil && !strings.Contains(err.Error(), lookupFailed):
-		return fault.Render(fault.Readable(text))
+		cause, _ := fault.RenderCause(err)
+		return fault.Render(fault.Readable(fault.Plain(cause, hide)))
 	default:
 		return text
 	}
