@@ -183,3 +183,45 @@ func TestNothingIsMadeThatIsNotRecorded(t *testing.T) {
 		t.Errorf("written: %t, recorded are %s", wrote, b.recorded())
 	}
 }
+
+// TestForceDeletesNoObjectThatAnotherAppTookMeanwhile: who owns an object is looked at again before it is deleted to be made anew.
+func TestForceDeletesNoObjectThatAnotherAppTookMeanwhile(t *testing.T) {
+	for name, taken := range map[string]bool{"another app took it": true, "it is still the app's": false} {
+		t.Run(name, func(t *testing.T) {
+			recorded := entry("ConfigMap", "one")
+			recorded.Digest = "of before"
+			app := holding(recorded)
+			app.Spec.Force = true
+			refused := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "one", nil)
+			deletions := 0
+			b := newBench(t, app, interceptor.Funcs{
+				Patch: func(ctx context.Context, api client.WithWatch, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
+					live := &corev1.ConfigMap{}
+					if err := api.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+						o.SetResourceVersion("7")
+						return client.IgnoreNotFound(err)
+					}
+					if taken {
+						live.Labels[v1alpha1.AppLabel] = "api"
+					}
+					return errors.Join(api.Update(ctx, live), refused)
+				},
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+					return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "one") // to a dry run
+				},
+				Delete: func(ctx context.Context, api client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+					deletions++
+					return api.Delete(ctx, o)
+				},
+			}, labelled(configMap("one"), "web"))
+			b.deliver("one")
+			got := b.ended(b.applier.apply(t.Context(), b.s))
+			if (deletions == 0) != taken || b.has("ConfigMap", "one") != taken {
+				t.Errorf("deleted %d times: %q", deletions, got)
+			}
+			if taken && !strings.Contains(got, "belongs to app api already") {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
