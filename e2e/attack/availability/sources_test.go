@@ -76,7 +76,7 @@ var fetchedAndJudged = box{"packs, artifacts, indexes, registries, CEL", []attac
 		wants: appReports("InvalidSource", "")},
 	{name: "a Git server that redirects to itself", key: "loop", push: source("  {type: Git, git: {url: 'http://$host/loop/a'}}\n"),
 		wants: appReports("", "redirect")},
-	{name: "many apps on a host that never answers", key: "hangs", alone: true, wants: []want{{of: "App", name: "hangs-0", message: "asked"}},
+	{name: "many apps on a host that never answers", key: "hangs", alone: true, wants: []want{{of: "App", name: "hangs-0", message: "answer"}},
 		push: apps(number(30, 100), func(n int) string {
 			return fmt.Sprintf("  {type: Git, git: {url: 'http://$silent/hangs/%d'}}\n", n)
 		})},
