@@ -109,7 +109,7 @@ func TestAGitAppIsBuilt(t *testing.T) {
 	}
 	n.greets("bye")
 	t.Logf("a changed variable was applied after %s", time.Since(changed))
-	n.tellsNothing(app)
+	n.revealsNothing(app)
 }
 
 // TestASecretIsInNoStatusEventOrLog has the API server and kustomize fail on decrypted values and on variables from a Secret, which
@@ -147,12 +147,12 @@ func TestASecretIsInNoStatusEventOrLog(t *testing.T) {
 			}
 			return nil
 		})
-		n.tellsNothing(app)
+		n.revealsNothing(app)
 	}
 }
 
-// tellsNothing looks for the secret words in the log, in the metrics, and in every event and the status of the app.
-func (n *team) tellsNothing(app *v1alpha1.App) {
+// revealsNothing looks for the secret words in the log, in the metrics, and in every event and the status of the app.
+func (n *team) revealsNothing(app *v1alpha1.App) {
 	n.t.Helper()
 	told := map[string]string{"the log": n.log()}
 	status, err := json.Marshal(app)

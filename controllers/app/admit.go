@@ -102,7 +102,7 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 // allowance changes when the tenant's limits change, or when space became free after a refusal. It is part of the trial's digest. It is
 // empty for the usual limits and an App that was not refused.
 func (a *admitter) allowance(s *scope) string {
-	_, woken := a.tenants.Rendered.Asked(s.Key())
+	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
 	usual := &a.tenants.Limits
 	if s.Limits.App == usual.App && s.Limits.RenderedBytes == usual.RenderedBytes && woken == 0 {
 		return ""
@@ -122,7 +122,7 @@ func (a *admitter) lowered(s *scope, err error) error {
 
 // deliveredBytes is the size of what an App delivers, as far as this process counted it.
 func (a *admitter) deliveredBytes(app *v1alpha1.App) int64 {
-	bytes, _ := a.tenants.Rendered.Asked(client.ObjectKeyFromObject(app))
+	bytes, _ := a.tenants.Rendered.LastAdmitted(client.ObjectKeyFromObject(app))
 	return bytes
 }
 

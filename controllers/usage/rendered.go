@@ -99,8 +99,8 @@ func (r *Rendered) Of(tenant string) int64 {
 	return 0
 }
 
-// Asked returns the size that was last allowed for an app, 0 if this process allowed none; and how often the app was woken after a refusal.
-func (r *Rendered) Asked(app types.NamespacedName) (bytes int64, woken int) {
+// LastAdmitted returns the size that was last allowed for an app, 0 if this process allowed none; and how often the app was woken after a refusal.
+func (r *Rendered) LastAdmitted(app types.NamespacedName) (bytes int64, woken int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t := r.tenants[TenantOf(app.Namespace)]; t != nil && t.apps[app] != nil {

@@ -90,13 +90,13 @@ func TestAnAdmittedSizeCountsUntilTheStatusRecordsLess(t *testing.T) {
 	sums(500)
 	r.Observe(web, 200)
 	sums(200)
-	if asked, _ := r.Asked(web); asked != 200 {
+	if asked, _ := r.LastAdmitted(web); asked != 200 {
 		t.Errorf("asked was %d", asked)
 	}
 	r.Gone(web)
 	r.Gone(api)
 	sums(0)
-	if asked, woken := r.Asked(web); asked != 0 || woken != 0 {
+	if asked, woken := r.LastAdmitted(web); asked != 0 || woken != 0 {
 		t.Errorf("of what is gone %d bytes are known, woken %d times", asked, woken)
 	}
 }
@@ -121,7 +121,7 @@ func TestARefusedAppIsWokenOnceThereIsRoom(t *testing.T) {
 	if !slices.Equal(*woken, []types.NamespacedName{api}) {
 		t.Errorf("woken are %v, want api once", *woken)
 	}
-	if _, times := r.Asked(api); times != 1 {
+	if _, times := r.LastAdmitted(api); times != 1 {
 		t.Errorf("woken %d times", times)
 	}
 	if err := r.Admit("acme", api, 50, 100); err != nil {

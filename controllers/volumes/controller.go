@@ -55,13 +55,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		if kind != corev1.SchemeGroupVersion.WithKind("Namespace") {
 			return nil
 		}
-		return c.Watch(&source.Informer{Informer: informer, Handler: &handler.EnqueueRequestForObject{}, Predicates: []predicate.Predicate{asked}})
+		return c.Watch(&source.Informer{Informer: informer, Handler: &handler.EnqueueRequestForObject{}, Predicates: []predicate.Predicate{annotated}})
 	})
 	return nil
 }
 
-// asked passes namespaces on that have one of the two annotations, or had one before the change.
-var asked = predicate.Funcs{
+// annotated passes namespaces on that have one of the two annotations, or had one before the change.
+var annotated = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return marksOf(e.Object) != [2]string{} },
 	UpdateFunc: func(e event.UpdateEvent) bool { return marksOf(e.ObjectOld) != marksOf(e.ObjectNew) },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },

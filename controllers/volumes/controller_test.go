@@ -275,7 +275,7 @@ func TestOnlyChangedMarksOfNamespacesWakeTheController(t *testing.T) {
 		"volumes are named":       {allowed(), marked, true},
 		"nothing changed":         {allowed(), allowed(), false},
 	} {
-		if got := asked.Update(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
+		if got := annotated.Update(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
 			t.Errorf("%s: woken %t", name, got)
 		}
 	}
@@ -283,11 +283,11 @@ func TestOnlyChangedMarksOfNamespacesWakeTheController(t *testing.T) {
 		namespace *corev1.Namespace
 		want      bool
 	}{"not annotated": {shop(nil), false}, "allowed": {allowed(), true}, "marked": {marked, true}} {
-		if got := asked.Create(event.CreateEvent{Object: c.namespace}); got != c.want {
+		if got := annotated.Create(event.CreateEvent{Object: c.namespace}); got != c.want {
 			t.Errorf("new and %s: woken %t", name, got)
 		}
 	}
-	if asked.Delete(event.DeleteEvent{Object: allowed()}) {
+	if annotated.Delete(event.DeleteEvent{Object: allowed()}) {
 		t.Error("woken by one that is gone")
 	}
 }

@@ -132,7 +132,7 @@ func TestAMessageNamesTheFirstFailures(t *testing.T) {
 	for i := range 13 {
 		all = append(all, &inventory.ObjectError{ID: inventory.ObjectID{Kind: "ConfigMap", Name: fmt.Sprint(i)}, Err: ErrPending})
 	}
-	if got := all.Error(); strings.Count(got, "\n") != maxTold || !strings.HasSuffix(got, "\nand 3 objects more") {
+	if got := all.Error(); strings.Count(got, "\n") != maxNamed || !strings.HasSuffix(got, "\nand 3 objects more") {
 		t.Errorf("got %s", got)
 	}
 	if len(inventory.Split(all)) != 13 || !Only(all, ErrPending) {

@@ -77,19 +77,19 @@ func (r *run) errors() error {
 // failures are joined errors; the message shows the first few.
 type failures []error
 
-// maxTold is how many failed objects a message names.
-const maxTold = 10
+// maxNamed is how many failed objects a message names.
+const maxNamed = 10
 
 func (f failures) Error() string {
-	told := make([]string, 0, maxTold+1)
+	lines := make([]string, 0, maxNamed+1)
 	for i, err := range f {
-		if i == maxTold {
-			told = append(told, fmt.Sprintf("and %d objects more", len(f)-maxTold))
+		if i == maxNamed {
+			lines = append(lines, fmt.Sprintf("and %d objects more", len(f)-maxNamed))
 			break
 		}
-		told = append(told, err.Error())
+		lines = append(lines, err.Error())
 	}
-	return strings.Join(told, "\n")
+	return strings.Join(lines, "\n")
 }
 
 func (f failures) Unwrap() []error { return f }

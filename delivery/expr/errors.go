@@ -21,8 +21,8 @@ var fixed = []string{
 	"NaN values cannot be ordered", "optional.none() dereference",
 }
 
-// errUntold stands for an error of CEL that may hold a value.
-var errUntold = errors.New("a value that the expression reads is not of the form that it needs; which value is not shown, as it may be confidential")
+// errHiddenValue stands for an error of CEL that may hold a value.
+var errHiddenValue = errors.New("a value that the expression reads is not of the form that it needs; which value is not shown, as it may be confidential")
 
 // worded returns an error of an evaluation without the values that it holds.
 func (e *Expr) worded(err error) error {
@@ -44,7 +44,7 @@ func (e *Expr) worded(err error) error {
 		}
 		return ErrMissing
 	}
-	return errUntold
+	return errHiddenValue
 }
 
 // literalsOf lists the fields, keys and numbers by which an expression reads values. It is nil where the expression also reads by

@@ -33,7 +33,7 @@ func (p *pass) open(ctx context.Context, at *pool.Worker, plan decide.Decision) 
 		return nil, err
 	}
 	s.records = records.NewDriver(ctx, p.engine.records(s.conn, p.request, &p.slot.Memory.records), s.fence, s.state)
-	s.records.Asks = records.Asks{Create: s.beforeCreate, Weigh: s.weigh, Later: s.later, Proven: p.want.Proven}
+	s.records.Callbacks = records.Callbacks{Create: s.beforeCreate, Weigh: s.weigh, Later: s.later, Proven: p.want.Proven}
 	if s.config, err = s.conn.Configuration(s.records); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (f *Fetcher) query(ctx context.Context, p *pass, host string) (cache.Query,
 // last, if anything; the pass takes note of the failure.
 func lastOf[T any](p *pass, of *cache.Answers[T], query cache.Query, prepare func() (cache.Fetcher[T], error)) (T, error) {
 	value, err := of.Get(query, prepare)
-	if err == nil || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) || p.justAsked(err) {
+	if err == nil || errors.Is(err, failure.ErrDigest) || errors.Is(err, failure.ErrNotReady) || p.justQueried(err) {
 		return value, err
 	}
 	until, failed := of.Failure(query.Key)
@@ -82,8 +82,8 @@ func lastOf[T any](p *pass, of *cache.Answers[T], query cache.Query, prepare fun
 	return last, nil
 }
 
-// justAsked reports whether the fetch of a source began so recently that it may end before the status reports it.
-func (p *pass) justAsked(err error) bool {
+// justQueried reports whether the fetch of a source began so recently that it may end before the status reports it.
+func (p *pass) justQueried(err error) bool {
 	var waits *cache.Unanswered
 	return errors.As(err, &waits) && p.Now().Sub(waits.Since) < step.Quiet
 }

@@ -26,7 +26,7 @@ func (f *Fetcher) pull(ctx context.Context, p *pass, spec *v1alpha1.OCISource) (
 			},
 		})
 	}
-	return f.unpacked(find, func() { p.asked.question = cache.Question{Request: "swept"} })
+	return f.unpacked(find, func() { p.last.question = cache.Question{Request: "swept"} })
 }
 
 // unpacked opens an artifact, and finds it anew where it was swept or the disk is another one.

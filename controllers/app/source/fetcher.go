@@ -40,17 +40,17 @@ type Fetcher struct {
 	// Answers are what sources last answered.
 	Answers *Answers
 
-	users  references.Index
-	pushes pushes
-	asked  subject.Memory[asked]
+	users   references.Index
+	pushes  pushes
+	queries subject.Memory[lastQuery]
 	// reads are what Git Apps, and charts in Git, are made from in a commit, while no other build is under way.
 	reads sync.Map
 	// unserved are the Apps with a Flux source of a kind that is not served.
 	unserved sync.Map
 }
 
-// asked is the last query for an App's source. It outlives a Reconcile.
-type asked struct {
+// lastQuery is the last query for an App's source. It outlives a Reconcile.
+type lastQuery struct {
 	// question is the last one, source the answers that the App shares with others, and cause the reason of the query; see causeOf.
 	question cache.Question
 	source   string
@@ -98,15 +98,15 @@ type Files struct {
 type pass struct {
 	*subject.Subject
 	found *Found
-	asked *asked
+	last  *lastQuery
 }
 
 // Fetch brings the source at hand, and returns how the step of the source ends.
 func (f *Fetcher) Fetch(ctx context.Context, s *subject.Subject, found *Found) error {
-	p := &pass{s, found, f.asked.Of(s.App)}
-	found.image = &p.asked.image
+	p := &pass{s, found, f.queries.Of(s.App)}
+	found.image = &p.last.image
 	if !sharesSource(&s.App.Spec) {
-		p.asked.source = ""
+		p.last.source = ""
 	}
 	f.refer(p)
 	last, known := f.reads.LoadAndDelete(s.Key()) // Only a build brings it back.
@@ -169,7 +169,7 @@ func (f *Fetcher) Forget(app *v1alpha1.App) {
 	key := client.ObjectKeyFromObject(app)
 	f.drop(f.users.Set(key, nil))
 	f.Answers.forget(app.UID)
-	f.asked.Forget(app)
+	f.queries.Forget(app)
 	f.reads.Delete(key)
 	f.unserved.Delete(key)
 }

@@ -122,7 +122,7 @@ func TestAnAppFollowsItsSource(t *testing.T) {
 	if _, err := answered(t, f, p, query[git.Commit]{of: f.Answers.Commits, what: "git", fetch: func(context.Context, transport.Auth) (git.Commit, error) { return git.Commit{}, nil }}); err != nil {
 		t.Fatal(err)
 	}
-	source := references.Object{Kind: sharedSource, Name: p.asked.source}
+	source := references.Object{Kind: sharedSource, Name: p.last.source}
 	if len(f.users.Users(source)) != 1 {
 		t.Fatal("it does not follow its repository")
 	}
@@ -130,8 +130,8 @@ func TestAnAppFollowsItsSource(t *testing.T) {
 	if err := f.Fetch(t.Context(), p.Subject, &Found{}); err == nil {
 		t.Fatal("there is no such source")
 	}
-	if p.asked.source != "" || len(f.users.Users(source)) != 0 {
-		t.Errorf("it still follows %q", p.asked.source)
+	if p.last.source != "" || len(f.users.Users(source)) != 0 {
+		t.Errorf("it still follows %q", p.last.source)
 	}
 }
 
@@ -168,7 +168,7 @@ func newFetcher(t *testing.T, app *v1alpha1.App) (*Fetcher, *pass) {
 	}
 	s := (&subject.Subjects{Clock: now}).Of(app)
 	s.Client = api
-	return f, &pass{s, &Found{}, f.asked.Of(app)}
+	return f, &pass{s, &Found{}, f.queries.Of(app)}
 }
 
 // schemeOf knows Kubernetes' own kinds and kubeop's.

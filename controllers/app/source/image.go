@@ -47,7 +47,7 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 	now := p.Now()
 	if p.trustsImage(last, now) {
 		p.found.Image = last
-		p.LookAgain(p.asked.image.trusted.Sub(now))
+		p.LookAgain(p.last.image.trusted.Sub(now))
 		return nil
 	}
 	chosen, err := f.askRegistry(ctx, p)
@@ -56,7 +56,7 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 		p.found.Image = p.choiceOf(chosen, now)
 		p.LookAgain(max(chosen.Until.Sub(now), time.Second))
 		return nil
-	case last == nil || !keepsLast(err) || p.justAsked(err):
+	case last == nil || !keepsLast(err) || p.justQueried(err):
 		return fmt.Errorf("choosing a tag of %s: %w", spec.Reference, err)
 	case !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*cache.Unanswered)):
 		p.found.imageStale = err
@@ -69,7 +69,7 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 // trustsImage reports whether no request to the registry is needed: the process has just started, and the status has a choice for the
 // present spec. After one interval the registry is contacted as usual.
 func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
-	m := &p.asked.image
+	m := &p.last.image
 	settled := last != nil && p.App.Status.ObservedGeneration == p.App.Generation && !p.Requested()
 	if m.trusted.IsZero() && settled {
 		m.trusted = now.Add(image.PolicyInterval(p.App.Spec.Image.Policy))
@@ -101,7 +101,7 @@ func (f *Fetcher) askRegistry(ctx context.Context, p *pass) (image.Chosen, error
 		repository.Pull = append(repository.Pull, auth)
 	}
 	token, _ := meta.ReconcileAnnotationValue(p.App.Annotations)
-	anew := p.Requested() && p.asked.image.request != token
+	anew := p.Requested() && p.last.image.request != token
 	if !anew {
 		if chosen, ok := f.Tags.Known(repository, spec.Policy); ok {
 			return chosen, nil
@@ -109,7 +109,7 @@ func (f *Fetcher) askRegistry(ctx context.Context, p *pass) (image.Chosen, error
 	}
 	chosen, err := f.choose(ctx, p, repository, anew)
 	if !errors.As(err, new(*cache.Unanswered)) {
-		p.asked.image.request = token
+		p.last.image.request = token
 	}
 	return chosen, err
 }
@@ -137,12 +137,12 @@ func (p *pass) choiceOf(chosen image.Chosen, now time.Time) *v1alpha1.ImageStatu
 		return was
 	}
 	is := &v1alpha1.ImageStatus{Reference: chosen.Reference, Tag: chosen.Tag, Since: metav1.NewTime(now)}
-	p.asked.image.change = fmt.Sprintf("%s: %s", p.App.Name, chosen.Tag)
+	p.last.image.change = fmt.Sprintf("%s: %s", p.App.Name, chosen.Tag)
 	if was != nil {
 		is.Previous = was.Reference
-		p.asked.image.change = fmt.Sprintf("%s: %s → %s", p.App.Name, was.Tag, chosen.Tag)
+		p.last.image.change = fmt.Sprintf("%s: %s → %s", p.App.Name, was.Tag, chosen.Tag)
 		if was.Tag == chosen.Tag {
-			p.asked.image.change = fmt.Sprintf("%s: %s → %s", p.App.Name, was.Reference, chosen.Reference)
+			p.last.image.change = fmt.Sprintf("%s: %s → %s", p.App.Name, was.Reference, chosen.Reference)
 		}
 	}
 	return is

@@ -102,7 +102,7 @@ func (b *bench) choose(p *pass) error {
 
 // begin begins a look for the source.
 func (b *bench) begin() *pass {
-	asked := b.Fetcher.asked.Of(b.app)
+	asked := b.Fetcher.queries.Of(b.app)
 	return &pass{b.subjects.Of(b.app), &Found{image: &asked.image}, asked}
 }
 

@@ -54,7 +54,7 @@ func (p *pass) degrade(outcome, err error) error {
 func (p *pass) awaitAnswer(waits error) error {
 	last := conditions.Get(p.App, v1alpha1.SourceReadyCondition)
 	switch {
-	case p.justAsked(waits):
+	case p.justQueried(waits):
 		return step.Soon(step.Quiet)
 	case delivered(p.App):
 		p.found.Kept = true

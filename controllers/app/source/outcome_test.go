@@ -77,7 +77,7 @@ func TestWhichSpecsUseTheFolder(t *testing.T) {
 // passOf is a pass of a Fetcher over an App.
 func passOf(app *v1alpha1.App) *pass {
 	s := (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).Of(app)
-	return &pass{s, &Found{}, &asked{}}
+	return &pass{s, &Found{}, &lastQuery{}}
 }
 
 // TestAFailedSourceDoesNotAffectADeliveredApp unless what it says may not be believed.
@@ -184,14 +184,14 @@ func TestAppsOfOneCommitHaveOneCause(t *testing.T) {
 	if a, b := web.causeOf(q), app("web", "main@sha1:2").causeOf(q); a == b {
 		t.Errorf("two commits have the cause %q", a)
 	}
-	web.asked.cause = web.commonCause(q)
+	web.last.cause = web.commonCause(q)
 	if a, b := web.causeOf(q), api.causeOf(q); a == b {
 		t.Errorf("an app that comes again has the cause %q of the others", a)
 	}
 	if byHand := app("web", ""); byHand.causeOf(q) == byHand.commonCause(q) {
 		t.Error("an app that was not declared in Git shares its cause")
 	}
-	web.asked.question = q
+	web.last.question = q
 	if got := web.causeOf(q); got != "" {
 		t.Errorf("for the question of before there is the cause %q", got)
 	}

@@ -79,8 +79,8 @@ func addBuild(spec *v1alpha1.AppSpec, add func(kind, name string)) {
 // are dropped.
 func (f *Fetcher) refer(p *pass) {
 	objects := referencesOf(p.App)
-	if p.asked.source != "" {
-		objects = append(objects, references.Object{Kind: sharedSource, Name: p.asked.source})
+	if p.last.source != "" {
+		objects = append(objects, references.Object{Kind: sharedSource, Name: p.last.source})
 	}
 	f.drop(f.users.Set(p.Key(), objects))
 }

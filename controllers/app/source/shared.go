@@ -43,7 +43,7 @@ func shared[T any](ctx context.Context, f *Fetcher, p *pass, q query[T]) (T, err
 		}
 		q.what += fmt.Sprintf(" as %q", []string{p.App.Namespace, q.secret.Name, version})
 	}
-	p.asked.source = q.what
+	p.last.source = q.what
 	f.refer(p)
 	query.Key, query.Version, query.Cause = q.what, "", p.causeOf(query.Question)
 	answer, err := lastOf(p, q.of, query, func() (cache.Fetcher[T], error) {
@@ -51,8 +51,8 @@ func shared[T any](ctx context.Context, f *Fetcher, p *pass, q query[T]) (T, err
 		return func(ctx context.Context) (T, error) { return q.fetch(ctx, auth) }, err
 	})
 	if !p.found.stale.waits && !errors.Is(err, failure.ErrBusy) && !errors.As(err, new(*cache.Unanswered)) {
-		p.asked.question = query.Question
-		p.asked.cause = p.commonCause(query.Question)
+		p.last.question = query.Question
+		p.last.cause = p.commonCause(query.Question)
 	}
 	return answer, err
 }
@@ -64,7 +64,7 @@ func (p *pass) causeOf(q cache.Question) string {
 		return ""
 	}
 	cause := p.commonCause(q)
-	if p.App.Annotations[v1alpha1.RevisionAnnotation] == "" || p.asked.cause == cause {
+	if p.App.Annotations[v1alpha1.RevisionAnnotation] == "" || p.last.cause == cause {
 		return fmt.Sprintf("%s generation %d of %s", cause, p.App.Generation, p.App.UID)
 	}
 	return cause
@@ -77,8 +77,8 @@ func (p *pass) commonCause(q cache.Question) string {
 
 // isNew reports whether the App has a new question. After a restart, its status has the last one.
 func (p *pass) isNew(q cache.Question) bool {
-	if (p.asked.question != cache.Question{}) {
-		return p.asked.question != q
+	if (p.last.question != cache.Question{}) {
+		return p.last.question != q
 	}
 	request, _ := meta.ReconcileAnnotationValue(p.App.Annotations)
 	return p.App.Status.ObservedGeneration != p.App.Generation || p.App.Status.LastHandledReconcileAt != request

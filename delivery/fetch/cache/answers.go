@@ -181,7 +181,7 @@ func (a *Answers[T]) start(query Query, cause string, fetcher Fetcher[T]) error 
 	var value T
 	var err error
 	cancel, err = a.pool.Submit(pool.Task{
-		Source: query.Key, Host: query.Host, Tenant: query.Tenant, Priority: query.Priority, Asked: asked, Timeout: query.Timeout,
+		Source: query.Key, Host: query.Host, Tenant: query.Tenant, Priority: query.Priority, Requested: asked, Timeout: query.Timeout,
 		Run: func(ctx context.Context) (err error) {
 			value, err = fetcher(ctx)
 			return err
@@ -196,11 +196,11 @@ func (a *Answers[T]) start(query Query, cause string, fetcher Fetcher[T]) error 
 	if err == nil {
 		return &Unanswered{r.since}
 	}
-	return a.notAsked(query.Key, r, err)
+	return a.notSubmitted(query.Key, r, err)
 }
 
-// notAsked records that the pool did not accept a fetch, and returns the error for the caller.
-func (a *Answers[T]) notAsked(key string, r *run, err error) error {
+// notSubmitted records that the pool did not accept a fetch, and returns the error for the caller.
+func (a *Answers[T]) notSubmitted(key string, r *run, err error) error {
 	err = explained(err, r.query.Tenant)
 	a.mu.Lock()
 	k := a.memory.of(key, r.query.Question)

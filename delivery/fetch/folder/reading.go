@@ -68,8 +68,8 @@ type Reading struct {
 	folder *Folder
 
 	mu sync.Mutex
-	// asked are the paths that were read, and listed the folders of which every file counts.
-	asked, listed map[string]struct{}
+	// read are the paths that were read, and listed the folders of which every file counts.
+	read, listed map[string]struct{}
 	// bytes is how long they are.
 	bytes int
 }
@@ -83,7 +83,7 @@ var (
 // Reading begins a reading of the folder. What it lists is counted on its own.
 func (f *Folder) Reading() *Reading {
 	own := &Folder{trees: f.trees, hash: f.hash, limits: f.limits}
-	return &Reading{folder: own, asked: map[string]struct{}{}, listed: map[string]struct{}{}}
+	return &Reading{folder: own, read: map[string]struct{}{}, listed: map[string]struct{}{}}
 }
 
 // Done returns what was read, and the digest of the answers. Of more than 200 paths, or more than 16 KiB of them, it is everything.
@@ -105,7 +105,7 @@ func (r *Reading) reads() Reads {
 			reads = append(reads, name+"/")
 		}
 	}
-	for name := range r.asked {
+	for name := range r.read {
 		if !r.covered(name) {
 			reads = append(reads, name)
 		}
@@ -121,7 +121,7 @@ func (r *Reading) note(name string, listed bool) {
 	if !fs.ValidPath(name) || r.covered(name) {
 		return
 	}
-	into := r.asked
+	into := r.read
 	if listed {
 		into = r.listed
 	}
@@ -129,8 +129,8 @@ func (r *Reading) note(name string, listed bool) {
 		return
 	}
 	into[name] = struct{}{}
-	if r.bytes += len(name); len(r.asked)+len(r.listed) > maxReads || r.bytes > maxReadBytes {
-		r.asked, r.listed = nil, map[string]struct{}{".": {}}
+	if r.bytes += len(name); len(r.read)+len(r.listed) > maxReads || r.bytes > maxReadBytes {
+		r.read, r.listed = nil, map[string]struct{}{".": {}}
 	}
 }
 

@@ -141,8 +141,8 @@ func TestReadsAreBounded(t *testing.T) {
 		reading := root.Reading()
 		for i := range paths {
 			_, _ = reading.Stat(fmt.Sprintf("none/%s%d", name, i))
-			if kept := reading.bytes; kept > maxReadBytes+len(long)+10 || len(reading.asked) > maxReads {
-				t.Fatalf("%.9s: %d paths with %d bytes are remembered", name, len(reading.asked), kept)
+			if kept := reading.bytes; kept > maxReadBytes+len(long)+10 || len(reading.read) > maxReads {
+				t.Fatalf("%.9s: %d paths with %d bytes are remembered", name, len(reading.read), kept)
 			}
 		}
 		if reads, _, err := reading.Done(); err != nil || !slices.Equal(reads, everything) {

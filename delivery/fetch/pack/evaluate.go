@@ -53,8 +53,8 @@ func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string))
 		return nil, fmt.Errorf("reading what pack to read: %w", err)
 	}
 	note("the commit's pack")
-	asked := &asked{ask: ask, size: o.Size, blocks: lru.New(keptBlocks)}
-	contents, err := Read(io.NewSectionReader(asked, 0, o.Size), o.Limits, asked)
+	from := &remotePack{ask: ask, size: o.Size, blocks: lru.New(keptBlocks)}
+	contents, err := Read(io.NewSectionReader(from, 0, o.Size), o.Limits, from)
 	if err != nil {
 		return json.Marshal(outcome{Err: problemOf(err)})
 	}
@@ -125,15 +125,15 @@ const (
 	keptBlocks = 256
 )
 
-// asked is a pack of another process, and the store to which it belongs.
-type asked struct {
+// remotePack is a pack of another process, and the store to which it belongs.
+type remotePack struct {
 	ask    func([]byte) ([]byte, error)
 	size   int64
 	blocks *lru.Cache
 }
 
 // ReadAt implements io.ReaderAt.
-func (a *asked) ReadAt(p []byte, offset int64) (n int, err error) {
+func (a *remotePack) ReadAt(p []byte, offset int64) (n int, err error) {
 	for n < len(p) && offset < a.size {
 		block, err := a.block(offset / blockBytes)
 		if err != nil {
@@ -152,7 +152,7 @@ func (a *asked) ReadAt(p []byte, offset int64) (n int, err error) {
 	return n, nil
 }
 
-func (a *asked) block(number int64) ([]byte, error) {
+func (a *remotePack) block(number int64) ([]byte, error) {
 	if block, there := a.blocks.Get(number); there {
 		return block.([]byte), nil
 	}
@@ -164,7 +164,7 @@ func (a *asked) block(number int64) ([]byte, error) {
 }
 
 // Size implements Store.
-func (a *asked) Size(hash plumbing.Hash) (int64, error) {
+func (a *remotePack) Size(hash plumbing.Hash) (int64, error) {
 	answer, err := a.ask(append([]byte{askSize}, hash[:]...))
 	if err != nil {
 		return 0, err
@@ -177,7 +177,7 @@ func (a *asked) Size(hash plumbing.Hash) (int64, error) {
 }
 
 // Object implements Store.
-func (a *asked) Object(hash plumbing.Hash) (plumbing.ObjectType, []byte, error) {
+func (a *remotePack) Object(hash plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	answer, err := a.ask(append([]byte{askObject}, hash[:]...))
 	if err != nil {
 		return plumbing.InvalidObject, nil, err

@@ -19,10 +19,10 @@ import (
 )
 
 // askedFor is a pack of another process, and the blocks it was asked for.
-func askedFor(pack []byte) (*asked, *[]uint64) {
+func askedFor(pack []byte) (*remotePack, *[]uint64) {
 	var blocks []uint64
 	replies := answers{pack: bytes.NewReader(pack), store: oneObject{[]byte("base")}}
-	return &asked{size: int64(len(pack)), blocks: lru.New(keptBlocks), ask: func(question []byte) ([]byte, error) {
+	return &remotePack{size: int64(len(pack)), blocks: lru.New(keptBlocks), ask: func(question []byte) ([]byte, error) {
 		if question[0] == askBlock {
 			blocks = append(blocks, binary.BigEndian.Uint64(question[1:]))
 		}

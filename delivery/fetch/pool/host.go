@@ -87,8 +87,8 @@ func (all hosts) dropGroup() {
 		busy := false
 		for _, h := range known {
 			busy = busy || h.running > 0
-			if h.asked.After(last) {
-				last = h.asked
+			if h.contacted.After(last) {
+				last = h.contacted
 			}
 		}
 		if !busy && g != ofRepositories && (name == "" || last.Before(oldest)) {
@@ -103,7 +103,7 @@ func drop(known map[string]*host) {
 	var name string
 	var oldest *host
 	for at, h := range known {
-		if h.running == 0 && (oldest == nil || h.asked.Before(oldest.asked)) {
+		if h.running == 0 && (oldest == nil || h.contacted.Before(oldest.contacted)) {
 			name, oldest = at, h
 		}
 	}
@@ -124,9 +124,9 @@ type host struct {
 	// until is when it may be contacted again, zero while the breaker is closed; rests counts how often it opened in a row.
 	until time.Time
 	rests int
-	// asked is when it was last contacted; probing: a probe is running.
-	asked   time.Time
-	probing bool
+	// contacted is when it was last contacted; probing: a probe is running.
+	contacted time.Time
+	probing   bool
 }
 
 func (h *host) state() State {
@@ -139,14 +139,14 @@ func (h *host) state() State {
 	return Open
 }
 
-// ask reports whether the breaker admits a task.
-func (h *host) ask(now time.Time, asked bool) admission {
+// admits reports whether the breaker admits a task.
+func (h *host) admits(now time.Time, requested bool) admission {
 	switch {
 	case h.until.IsZero():
 		return start
 	case h.probing:
 		return hold
-	case !now.Before(h.until), asked && now.Sub(h.asked) >= probePause:
+	case !now.Before(h.until), requested && now.Sub(h.contacted) >= probePause:
 		return start
 	}
 	return refuse
@@ -155,7 +155,7 @@ func (h *host) ask(now time.Time, asked bool) admission {
 // begin counts a task, and reports whether it is a probe.
 func (h *host) begin(now time.Time) (probe bool) {
 	h.running++
-	h.asked = now
+	h.contacted = now
 	probe = !h.until.IsZero()
 	h.probing = h.probing || probe
 	return probe
@@ -171,7 +171,7 @@ func (h *host) leave(probe bool) {
 // learn records how a task ended. A failure proves nothing if the host answered another task meanwhile.
 func (h *host) learn(r *running, reach Reach, now time.Time) {
 	if reach == Answered {
-		*h = host{running: h.running, probing: h.probing, asked: h.asked, proven: true, answered: now}
+		*h = host{running: h.running, probing: h.probing, contacted: h.contacted, proven: true, answered: now}
 		return
 	}
 	if h.answered.After(r.began) {

@@ -69,7 +69,7 @@ func TestEachProbeThatFailsDoublesTheRest(t *testing.T) {
 		if rest := h.until.Sub(now); rest != want*time.Second {
 			t.Fatalf("it rests for %s, want %ds", rest, want)
 		}
-		if h.ask(h.until.Add(-1), false) != refuse || h.ask(h.until, false) != start {
+		if h.admits(h.until.Add(-1), false) != refuse || h.admits(h.until, false) != start {
 			t.Fatalf("it is not asked again after exactly %ds", want)
 		}
 		now = h.until
@@ -100,7 +100,7 @@ func TestAProbeWithoutAnswerProlongsTheRest(t *testing.T) {
 }
 
 func TestOnlyRequestedTasksProbeAHostWithAnOpenBreaker(t *testing.T) {
-	h := &host{until: noon.Add(time.Minute), asked: noon}
+	h := &host{until: noon.Add(time.Minute), contacted: noon}
 	for name, tc := range map[string]struct {
 		after time.Duration
 		asked bool
@@ -115,7 +115,7 @@ func TestOnlyRequestedTasksProbeAHostWithAnOpenBreaker(t *testing.T) {
 		"by itself, after a min":  {time.Minute, false, start},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := h.ask(noon.Add(tc.after), tc.asked); got != tc.want {
+			if got := h.admits(noon.Add(tc.after), tc.asked); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
@@ -123,11 +123,11 @@ func TestOnlyRequestedTasksProbeAHostWithAnOpenBreaker(t *testing.T) {
 }
 
 func TestOneProbeAtATime(t *testing.T) {
-	h := &host{until: noon, asked: noon.Add(-time.Hour)}
+	h := &host{until: noon, contacted: noon.Add(-time.Hour)}
 	if !h.begin(noon) || h.state() != Probing {
 		t.Fatalf("what begins at a host that rested is no probe: %s", h.state())
 	}
-	if got := h.ask(noon.Add(time.Hour), true); got != hold {
+	if got := h.admits(noon.Add(time.Hour), true); got != hold {
 		t.Errorf("beside a probe: %v", got)
 	}
 	h.leave(true)
@@ -189,7 +189,7 @@ func TestTheBreakerOfATenantsAppsIsItsOwn(t *testing.T) {
 func TestTheLeastRecentlyContactedHostIsForgotten(t *testing.T) {
 	all := hosts{}
 	for n := range maxHosts {
-		all.of(&Task{Host: fmt.Sprint(n), Tenant: "acme", Priority: App}).asked = noon.Add(time.Duration(n) * time.Second)
+		all.of(&Task{Host: fmt.Sprint(n), Tenant: "acme", Priority: App}).contacted = noon.Add(time.Duration(n) * time.Second)
 	}
 	known := all["tenant acme"]
 	known["0"].running = 1
@@ -271,10 +271,10 @@ func TestTheOrderOfLevels(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after Task
 	}{
-		"the platform before what is requested":  {Task{Priority: Platform}, Task{Priority: Repository, Asked: true}},
-		"what is requested before another look":  {Task{Priority: App, Asked: true}, Task{Priority: Repository}},
+		"the platform before what is requested":  {Task{Priority: Platform}, Task{Priority: Repository, Requested: true}},
+		"what is requested before another look":  {Task{Priority: App, Requested: true}, Task{Priority: Repository}},
 		"a Repository before an app":             {Task{Priority: Repository}, Task{Priority: App}},
-		"a requested Repository before an app's": {Task{Priority: Repository, Asked: true}, Task{Priority: App, Asked: true}},
+		"a requested Repository before an app's": {Task{Priority: Repository, Requested: true}, Task{Priority: App, Requested: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if before, after := levelOf(&tc.before), levelOf(&tc.after); before >= after || after >= levels {
@@ -282,7 +282,7 @@ func TestTheOrderOfLevels(t *testing.T) {
 			}
 		})
 	}
-	if a, b := levelOf(&Task{Priority: Platform, Asked: true}), levelOf(&Task{Priority: Platform}); a != b {
+	if a, b := levelOf(&Task{Priority: Platform, Requested: true}), levelOf(&Task{Priority: Platform}); a != b {
 		t.Errorf("levels of the platform: %d and %d", a, b)
 	}
 }

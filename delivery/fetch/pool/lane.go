@@ -45,7 +45,7 @@ const (
 // admit reports whether a task may start, as far as its host and the lanes are concerned.
 func (p *Pool) admit(t *Task) admission {
 	h := p.hosts.of(t)
-	switch h.ask(p.clock.Now(), t.Asked) {
+	switch h.admits(p.clock.Now(), t.Requested) {
 	case refuse:
 		return refuse
 	case hold:

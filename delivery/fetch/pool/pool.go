@@ -22,8 +22,8 @@ type Task struct {
 	// Tenant for whom it is fetched.
 	Tenant   string
 	Priority Priority
-	// Asked means that it was requested by a person, a push or a new spec.
-	Asked bool
+	// Requested means that it was requested by a person, a push or a new spec.
+	Requested bool
 	// Timeout bounds Run, from its start.
 	Timeout time.Duration
 	// Run fetches. Its context ends with the timeout, with cancel of Submit, and with the pool.

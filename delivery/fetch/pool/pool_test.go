@@ -143,7 +143,7 @@ func (b *bed) prove(host, tenant string, priority Priority) {
 	b.mu.Unlock()
 }
 
-func asked(t Task) Task { t.Asked = true; return t }
+func asked(t Task) Task { t.Requested = true; return t }
 
 func of(p Priority, t Task) Task { t.Priority = p; return t }
 
@@ -431,7 +431,7 @@ func TestTenantsRememberedAreBounded(t *testing.T) {
 	busy.running = 1
 	shared := known.of(&Task{Priority: Repository, Host: "a"})
 	for i := range maxGroups + 200 {
-		known.of(&Task{Priority: App, Tenant: fmt.Sprint(i), Host: "a"}).asked = time.Unix(int64(i), 0)
+		known.of(&Task{Priority: App, Tenant: fmt.Sprint(i), Host: "a"}).contacted = time.Unix(int64(i), 0)
 	}
 	if len(known) > maxGroups {
 		t.Errorf("hosts of %d tenants are remembered", len(known))
@@ -453,7 +453,7 @@ func TestEverySlotIsGivenBack(t *testing.T) {
 		all.Add(1)
 		cancel, err := p.Submit(Task{
 			Source: fmt.Sprint(i), Host: fmt.Sprint(random.IntN(20)), Tenant: fmt.Sprint(random.IntN(10)), Priority: Priority(random.IntN(3)),
-			Asked: random.IntN(2) == 0, Timeout: time.Hour, Run: func(context.Context) error { return end }, Done: func(error) { all.Done() },
+			Requested: random.IntN(2) == 0, Timeout: time.Hour, Run: func(context.Context) error { return end }, Done: func(error) { all.Done() },
 		})
 		if err != nil {
 			all.Done()

@@ -13,7 +13,7 @@ func levelOf(t *Task) int {
 	switch {
 	case t.Priority == Platform:
 		return 0
-	case t.Asked:
+	case t.Requested:
 		return int(t.Priority)
 	}
 	return int(t.Priority) + int(priorities) - 1

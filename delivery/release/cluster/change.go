@@ -214,7 +214,7 @@ func (c *Client) deleteAndWait(info *resource.Info, live *unstructured.Unstructu
 	if err := c.deleteLive(info, live, metav1.DeletePropagationBackground); err != nil {
 		return err
 	}
-	err := c.await(c.patience(), nil, func() (bool, error) {
+	err := c.await(c.waitTimeout(), nil, func() (bool, error) {
 		now, err := helper(info).Get(info.Namespace, info.Name)
 		if apierrors.IsNotFound(err) {
 			return true, nil

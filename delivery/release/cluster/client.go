@@ -120,7 +120,7 @@ func (c *Client) Build(in io.Reader, validate bool) (list kube.ResourceList, err
 			c.Log("%s %s/%s is left alone: the cluster serves no such kind", u.GetAPIVersion(), u.GetKind(), u.GetName())
 			continue
 		}
-		info.Client = unasked{info.Client}
+		info.Client = requestless{info.Client}
 		list = append(list, info)
 	}
 	if failed != nil {
@@ -223,11 +223,11 @@ func (r *restClients) of(gv schema.GroupVersion) (*rest.RESTClient, error) {
 	return client, nil
 }
 
-// unasked is a client; its Get finds nothing without a request.
-type unasked struct{ resource.RESTClient }
+// requestless is a client; its Get finds nothing without a request.
+type requestless struct{ resource.RESTClient }
 
 // Get answers 404 without a request. Building the request fails, so that none is made and none is counted.
-func (unasked) Get() *rest.Request {
+func (requestless) Get() *rest.Request {
 	content := rest.ClientContentConfig{Negotiator: nothing{}}
 	return rest.NewRequestWithClient(&url.URL{}, "", content, nil).Body(&metav1.Status{})
 }
@@ -240,10 +240,10 @@ func (nothing) Encoder(string, map[string]string) (runtime.Encoder, error) {
 	return nil, apierrors.NewNotFound(schema.GroupResource{}, "what was not requested")
 }
 
-// asking gives the infos their real client.
-func asking(list kube.ResourceList) kube.ResourceList {
+// withClient gives the infos their real client.
+func withClient(list kube.ResourceList) kube.ResourceList {
 	for _, info := range list {
-		if c, ok := info.Client.(unasked); ok {
+		if c, ok := info.Client.(requestless); ok {
 			info.Client = c.RESTClient
 		}
 	}
@@ -276,5 +276,5 @@ func build(client kube.Interface, docs []manifest.Document) (kube.ResourceList, 
 		return nil, err
 	}
 	list, err := client.Build(bytes.NewBufferString(text), false)
-	return asking(list), err
+	return withClient(list), err
 }

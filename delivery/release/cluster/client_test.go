@@ -54,7 +54,7 @@ func TestByKind(t *testing.T) {
 
 // TestUnaskedGetIsNotFound pins how an info's Get finds nothing: building the request fails with a 404, and none is sent.
 func TestUnaskedGetIsNotFound(t *testing.T) {
-	if err := (unasked{}).Get().Resource("pods").Name("web").Do(t.Context()).Error(); !apierrors.IsNotFound(err) {
+	if err := (requestless{}).Get().Resource("pods").Name("web").Do(t.Context()).Error(); !apierrors.IsNotFound(err) {
 		t.Errorf("got %v, want a 404", err)
 	}
 }

@@ -49,7 +49,7 @@ func (c *Client) deleteLive(info *resource.Info, live *unstructured.Unstructured
 
 // Live returns what is there, nil for nothing.
 func Live(info *resource.Info) (*unstructured.Unstructured, error) {
-	o, err := helper(asking(kube.ResourceList{info})[0]).Get(info.Namespace, info.Name)
+	o, err := helper(withClient(kube.ResourceList{info})[0]).Get(info.Namespace, info.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -91,7 +91,7 @@ func (c *Client) DeleteWithPropagationPolicy(list kube.ResourceList, policy meta
 
 // delete keeps the errors: Helm's uninstall says no more than that there were some.
 func (c *Client) delete(list kube.ResourceList, remove func(*resource.Info) error) (*kube.Result, []error) {
-	errs := each(webhooksFirst(asking(list)), func(info *resource.Info) error {
+	errs := each(webhooksFirst(withClient(list)), func(info *resource.Info) error {
 		if err := remove(info); err != nil {
 			return fmt.Errorf("deleting: %w", err)
 		}
@@ -110,7 +110,7 @@ func (c *Client) DeletionFailed() error { return fault.Join(c.deleting...) }
 // WaitForDelete waits until the objects are gone, but for claims that stay. Helm calls it for hooks it deleted, mostly things that
 // are gone at once.
 func (c *Client) WaitForDelete(list kube.ResourceList, timeout time.Duration) error {
-	left := asking(list)
+	left := withClient(list)
 	err := c.await(timeout, nil, func() (bool, error) {
 		for len(left) > 0 {
 			o, err := helper(left[0]).Get(left[0].Namespace, left[0].Name)

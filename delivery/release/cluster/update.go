@@ -19,7 +19,7 @@ func (c *Client) Create(list kube.ResourceList) (*kube.Result, error) {
 	}
 	changes := make([]*change, len(list))
 	seen := map[manifest.Identity]bool{}
-	for i, info := range asking(list) {
+	for i, info := range withClient(list) {
 		u, err := unstructuredOf(info.Object)
 		if err != nil {
 			return nil, err
@@ -43,7 +43,7 @@ func (c *Client) Update(original, target kube.ResourceList, _ bool) (result *kub
 	result = &kube.Result{}
 	defer fault.Recovered("updating the objects", &err)
 	before := map[manifest.Identity]*unstructured.Unstructured{}
-	for _, info := range asking(original) {
+	for _, info := range withClient(original) {
 		u, err := unstructuredOf(info.Object)
 		if err != nil {
 			return result, err
@@ -52,7 +52,7 @@ func (c *Client) Update(original, target kube.ResourceList, _ bool) (result *kub
 	}
 	changes := make([]*change, len(target))
 	kept := map[manifest.Identity]bool{}
-	for i, info := range asking(target) {
+	for i, info := range withClient(target) {
 		u, err := unstructuredOf(info.Object)
 		if err != nil {
 			return result, err

@@ -32,7 +32,7 @@ const (
 	lastPause  = time.Second
 )
 
-func (c *Client) patience() time.Duration {
+func (c *Client) waitTimeout() time.Duration {
 	if c.Terms.Timeout <= 0 {
 		return DefaultTimeout
 	}
@@ -79,7 +79,7 @@ func (c *Client) WaitWithJobs(list kube.ResourceList, timeout time.Duration) err
 }
 
 func (c *Client) waitFor(list kube.ResourceList, timeout time.Duration, jobs bool) error {
-	left := asking(list)
+	left := withClient(list)
 	why := ""
 	var last *unstructured.Unstructured
 	err := c.await(timeout, c.Terms.Superseded, func() (bool, error) {
@@ -133,7 +133,7 @@ func begun(u *unstructured.Unstructured) bool {
 // once they are there. One that was deleted meanwhile is taken for done, as Helm does.
 func (c *Client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {
 	var work kube.ResourceList
-	for _, info := range asking(list) {
+	for _, info := range withClient(list) {
 		if u, err := unstructuredOf(info.Object); err == nil && ends(u) != nil {
 			work = append(work, info)
 		}

@@ -122,11 +122,11 @@ func Next(s State, w Want) Decision {
 
 // idle decides about a release on which no action is running.
 func (w Want) idle(s State, last *Revision) Decision {
-	asked := w.Manual.Force || w.Manual.Reset
+	requested := w.Manual.Force || w.Manual.Reset
 	switch {
 	case last.Status == helm.StatusDeployed && last.Ours && last.Digest == w.Digest && !w.Manual.Force:
 		return Decision{Act: Settled}
-	case s.holds(w.Trial) && !asked:
+	case s.holds(w.Trial) && !requested:
 		d := gaveUp(s, w.Trial)
 		if last.Status == helm.StatusDeployed && !last.Ours {
 			d.Why = byHand(s) + "; this input is held and not returned to"
@@ -134,7 +134,7 @@ func (w Want) idle(s State, last *Revision) Decision {
 		return d
 	case last.Status == helm.StatusUninstalled:
 		return w.Try(Reinstall, Tally{})
-	case last.Status == helm.StatusFailed && last.Action == ActionRollback && last.Held == w.Trial && !asked:
+	case last.Status == helm.StatusFailed && last.Action == ActionRollback && last.Held == w.Trial && !requested:
 		return w.rollback(s, last)
 	case !s.everDeployed():
 		// Helm's upgrade would also work, but it never runs the install hooks, and templates would see .Release.IsInstall false.

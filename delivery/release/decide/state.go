@@ -29,8 +29,8 @@ type Revision struct {
 
 // marks are the facts that kubeop records in the labels of its revisions. See the labels.
 type marks struct {
-	Digest, trial, Holder, Held, Content, proven, Test, Fault, Action, asked string
-	attempt, Blame, To                                                       int
+	Digest, trial, Holder, Held, Content, proven, Test, Fault, Action, request string
+	attempt, Blame, To                                                         int
 }
 
 // State is the release's history, oldest first.
@@ -67,7 +67,7 @@ func revisionOf(number int, m *metav1.ObjectMeta) Revision {
 	if v.Ours = v.carried == number; v.Ours {
 		v.marks = marks{
 			Digest: l[DigestLabel], trial: l[TrialLabel], Holder: l[HolderLabel], Held: l[HeldLabel], Content: l[ContentLabel],
-			proven: l[ProvenLabel], Test: l[TestLabel], Fault: l[FaultLabel], Action: l[ActionLabel], asked: l[RequestLabel],
+			proven: l[ProvenLabel], Test: l[TestLabel], Fault: l[FaultLabel], Action: l[ActionLabel], request: l[RequestLabel],
 			attempt: count(l[AttemptLabel]), Blame: count(l[BlameLabel]), To: count(l[ToLabel]),
 		}
 	}
@@ -191,8 +191,8 @@ func (s State) Surplus(keep int, proven func(*Revision) bool, trusts func(int, s
 }
 
 // Accepted reports whether some revision carried out that request.
-func (s State) Accepted(asked string) bool {
-	return slices.ContainsFunc(s, func(r Revision) bool { return r.asked == asked })
+func (s State) Accepted(request string) bool {
+	return slices.ContainsFunc(s, func(r Revision) bool { return r.request == request })
 }
 
 // Number returns the revision with that number, or nil.

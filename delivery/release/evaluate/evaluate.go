@@ -88,7 +88,7 @@ func (e *Output) Failure(lookups ...error) error {
 	if e.Error == "" {
 		return nil
 	}
-	t := &told{text: e.Error, classes: lookups}
+	t := &remoteError{text: e.Error, classes: lookups}
 	if e.Render && !e.Rendering {
 		t.classes = append(t.classes, fault.ErrRender)
 	}
@@ -101,14 +101,14 @@ func (e *Output) Failure(lookups ...error) error {
 	return t
 }
 
-// told is an error of another process.
-type told struct {
+// remoteError is an error of another process.
+type remoteError struct {
 	text    string
 	classes []error
 }
 
-func (e *told) Error() string   { return e.text }
-func (e *told) Unwrap() []error { return e.classes }
+func (e *remoteError) Error() string   { return e.text }
+func (e *remoteError) Unwrap() []error { return e.classes }
 
 // Function is the name of Chart.
 const Function = "chart"

@@ -22,15 +22,15 @@ type Driver struct {
 	ctx   context.Context
 	state decide.State
 	// held are the revisions as Helm knows them. Those that were not loaded have no more than the index says.
-	held map[int]*held
-	Asks Asks
+	held      map[int]*held
+	Callbacks Callbacks
 	// Made is the revision that the action recorded, broken the last error of storage.
 	Made   *helm.Release
 	Broken error
 }
 
-// Asks are the decisions that storage needs from the action. All may be nil.
-type Asks struct {
+// Callbacks are the decisions that storage needs from the action. All may be nil.
+type Callbacks struct {
 	// Create stands before every new revision.
 	Create func(*helm.Release) error
 	// Weigh stands before a record of so many bytes is made of a revision.
@@ -143,12 +143,12 @@ func (r *Driver) Query(labels map[string]string) ([]*helm.Release, error) {
 
 // Create records a new revision, after which Helm begins to apply it. A revision of that number means another writer.
 func (r *Driver) Create(_ string, rel *helm.Release) error {
-	if r.Asks.Create != nil {
-		if err := r.Asks.Create(rel); err != nil {
+	if r.Callbacks.Create != nil {
+		if err := r.Callbacks.Create(rel); err != nil {
 			return err
 		}
 	}
-	meta, err := r.insert(r.ctx, rel, r.Asks.Weigh)
+	meta, err := r.insert(r.ctx, rel, r.Callbacks.Weigh)
 	if err != nil {
 		return r.note(err)
 	}
@@ -161,7 +161,7 @@ func (r *Driver) Create(_ string, rel *helm.Release) error {
 // Update records how a revision fares, unless that says nothing new or is the session's to write. What failed or was
 // uninstalled stays so: Helm has whatever it took for the current revision be superseded, as if it had been good.
 func (r *Driver) Update(_ string, rel *helm.Release) error {
-	if r.Asks.Later != nil && r.Asks.Later(rel) {
+	if r.Callbacks.Later != nil && r.Callbacks.Later(rel) {
 		return nil
 	}
 	was := r.state.Number(rel.Version)
@@ -208,7 +208,7 @@ func (r *Driver) judge(rel *helm.Release) {
 		return
 	}
 	rel.Labels[decide.ProvenLabel] = decide.No
-	if r.Asks.Proven(was) {
+	if r.Callbacks.Proven(was) {
 		rel.Labels[decide.ProvenLabel] = decide.Yes
 	}
 }
