@@ -72,9 +72,18 @@ func with(files map[string]string, name, text string) map[string]string {
 	return files
 }
 
+// needsProcesses skips a test of what only the process that evaluates charts can do: end an evaluation, or outlast it.
+func needsProcesses(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the race detector cannot run in a confined process")
+	}
+}
+
 // TestHostileCharts: a chart that crashes the process that evaluates it is reported with limit and place. It is not evaluated again, not
 // even by the next operator. Neither this process nor another app is disturbed.
 func TestHostileCharts(t *testing.T) {
+	needsProcesses(t)
 	p := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{Memory: 192 << 20, CPU: time.Second, Wall: 20 * time.Second}})
 	t.Cleanup(p.Close)
 	before := residentBytes(t)
@@ -136,6 +145,7 @@ func residentBytes(t *testing.T) int64 {
 
 // TestANewerInputEndsTheOld: an evaluation that never ends is cancelled when another input is wanted.
 func TestANewerInputEndsTheOld(t *testing.T) {
+	needsProcesses(t)
 	tm := newTeam(t)
 	begun := make(chan struct{})
 	var once sync.Once

@@ -161,9 +161,10 @@ func (s *session) notEvaluated(err error) error {
 func (s *session) apart(ctx context.Context, in evaluate.Input, begin func() error) (*evaluate.Output, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	superseded := s.pass.slot.Superseded() // Of this action: when the goroutine runs, the slot may have the next one.
 	go func() {
 		select {
-		case <-s.pass.slot.Superseded():
+		case <-superseded:
 		case <-s.pass.engine.pool.Stopping():
 		case <-ctx.Done():
 		}

@@ -21,6 +21,7 @@ const endless = `{{ range until 30000 }}{{ range until 30000 }}{{ end }}{{ end }
 // Three tenants have as many endless charts evaluated as they may start; the chart of another tenant is nevertheless evaluated and
 // released. An evaluation occupies no Helm worker: here are four workers and 24 evaluations.
 func TestEndlessTemplatesDelayNoOtherTenant(t *testing.T) {
+	needsProcesses(t)
 	p := sandbox.New(sandbox.Options{Processes: 2, Limits: sandbox.Limits{CPU: 3 * time.Second}})
 	t.Cleanup(p.Close)
 	tm := newTeam(t)

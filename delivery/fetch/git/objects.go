@@ -65,11 +65,7 @@ func (o *objects) blobSize(hash plumbing.Hash) (int64, error) {
 
 // read returns the content of an object of at most max bytes.
 func (o *objects) read(kind plumbing.ObjectType, hash plumbing.Hash, max int64) ([]byte, error) {
-	encoded, err := o.encoded(kind, hash, max)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
-	}
-	content, err := contentOf(encoded)
+	_, content, err := o.object(kind, hash, max)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s: %w", kind, hash, err)
 	}
@@ -87,22 +83,24 @@ func contentOf(encoded plumbing.EncodedObject) ([]byte, error) {
 	return content, err
 }
 
-// encoded returns an object of at most max bytes, in memory.
-func (o *objects) encoded(kind plumbing.ObjectType, hash plumbing.Hash, max int64) (plumbing.EncodedObject, error) {
+// object returns the type and the content of an object of at most max bytes. The lock is held until the content is read: go-git reads that
+// of a large object, and what it builds on, from the pack and the cache only when it is requested.
+func (o *objects) object(kind plumbing.ObjectType, hash plumbing.Hash, max int64) (plumbing.ObjectType, []byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reading()
 	if size, err := o.storage.EncodedObjectSize(hash); err == nil && size > max { // Checked before it is read into memory.
-		return nil, failure.TooLarge("an object", max)
+		return kind, nil, failure.TooLarge("an object", max)
 	}
 	encoded, err := o.storage.EncodedObject(kind, hash)
 	if err != nil {
-		return nil, err
+		return kind, nil, err
 	}
 	if encoded.Size() > max {
-		return nil, failure.TooLarge("a "+encoded.Type().String(), max)
+		return kind, nil, failure.TooLarge("a "+encoded.Type().String(), max)
 	}
-	return encoded, nil
+	content, err := contentOf(encoded)
+	return encoded.Type(), content, err
 }
 
 // commit reads a commit.

@@ -97,12 +97,7 @@ func (b bases) Size(hash plumbing.Hash) (int64, error) { return b.blobSize(hash)
 
 // Object implements pack.Store.
 func (b bases) Object(hash plumbing.Hash) (plumbing.ObjectType, []byte, error) {
-	encoded, err := b.encoded(plumbing.AnyObject, hash, b.max)
-	if err != nil {
-		return plumbing.InvalidObject, nil, err
-	}
-	content, err := contentOf(encoded)
-	return encoded.Type(), content, err
+	return b.object(plumbing.AnyObject, hash, b.max)
 }
 
 // download copies the pack to disk. It separates the errors of the reader from those of the file: the former are the network's, the latter

@@ -97,7 +97,9 @@ func (a asker) answer() (map[string]any, error) {
 	}
 	answer, err := a.ask(question)
 	if err != nil {
-		return nil, err
+		// Only the text goes on, as from a process: Helm's engine takes any error that is "not found" for an empty answer, also where the
+		// kind is unknown. The parent keeps the error itself.
+		return nil, errors.New(err.Error())
 	}
 	var found map[string]any
 	if err := unmarshal(answer, &found); err != nil {
