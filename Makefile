@@ -27,7 +27,7 @@ RACE ?=
 PACKAGES ?= ./...
 # Those of `make race`: no API server, and memory that goroutines share.
 RACE_PACKAGES := $(addprefix ./,controllers/app/... controllers/refusal controllers/step controllers/usage delivery/build/... delivery/fair \
-  delivery/fetch/cache delivery/fetch/disk delivery/fetch/keymutex delivery/fetch/pool delivery/fetch/singleflight delivery/journal delivery/lru \
+  delivery/fetch/cache delivery/fetch/disk delivery/fetch/git delivery/fetch/keymutex delivery/fetch/pool delivery/fetch/singleflight delivery/journal delivery/lru \
   delivery/release/charts delivery/release/pool delivery/trials gitops/... internal/...)
 # Flags of `make bench` and `make bench-scale`, for example BENCHFLAGS='-n 500 -json out.json'; BENCHFLAGS=-help lists them.
 BENCHFLAGS ?=

@@ -170,10 +170,11 @@ func TestMessages(t *testing.T) {
 				t.Errorf("the world's fault: %t, want %t", out.World, test.world)
 			}
 			message := strings.ReplaceAll(out.Failed.Error(), s.namespace, "NAMESPACE")
+			message = fmt.Sprintf("(%s) %s", classOf(out.Failed), message)
 			mu.Lock()
-			got[name] = fmt.Sprintf("(%s) %s", classOf(out.Failed), message)
+			got[name] = message
 			mu.Unlock()
-			if diff := cmp.Diff(want[name], got[name]); diff != "" && !*update {
+			if diff := cmp.Diff(want[name], message); diff != "" && !*update {
 				t.Errorf("%s (-want +got):\n%s", golden, diff)
 			}
 		})
