@@ -76,8 +76,8 @@ func (r *run) await(ctx context.Context, d *definition, kind schema.GroupVersion
 		}
 		return err == nil, err
 	})
-	if wait.Interrupted(err) {
-		return fmt.Errorf("waits for %s/%s, which the API server does not serve yet", d.id.Kind, d.id.Name)
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("%s/%s was applied, but the API server does not serve it after %s: its conditions say why", d.id.Kind, d.id.Name, establishedWithin)
 	}
 	return err
 }

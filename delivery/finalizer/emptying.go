@@ -113,12 +113,17 @@ func (e Emptying) remove(ctx context.Context, kind schema.GroupVersionKind, o *m
 			return err
 		}
 	}
+	done.Left = append(done.Left, leftOf(kind, o))
+	return nil
+}
+
+// leftOf describes an object that is still there. Until is when the kubelet ends a pod that nothing else holds.
+func leftOf(kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata) Terminating {
 	left := Of(kind.Kind, o)
-	if leaving && len(o.Finalizers) == 0 && o.DeletionGracePeriodSeconds != nil {
+	if o.DeletionTimestamp != nil && len(o.Finalizers) == 0 && o.DeletionGracePeriodSeconds != nil {
 		left.Until = o.DeletionTimestamp.Time
 	}
-	done.Left = append(done.Left, left)
-	return nil
+	return left
 }
 
 func (e Emptying) delete(ctx context.Context, kind schema.GroupVersionKind, o *metav1.PartialObjectMetadata, options ...client.DeleteOption) error {

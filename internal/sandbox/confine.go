@@ -42,7 +42,7 @@ func confine(memory int64) (active []string, err error) {
 		resource int
 		value    uint64
 	}{
-		{unix.RLIMIT_DATA, data + uint64(memory)}, //nolint:gosec // Serve checked that it is positive
+		{unix.RLIMIT_DATA, data + uint64(memory)}, // Serve checked that it is positive
 		{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_FSIZE, 0}, {unix.RLIMIT_NOFILE, 16}, {unix.RLIMIT_MEMLOCK, 0},
 	}
 	for _, l := range limits {
@@ -71,7 +71,7 @@ func dataBytes() (uint64, error) {
 		return 0, fmt.Errorf("/proc/self/statm is %q", text)
 	}
 	pages, err := strconv.ParseUint(string(fields[data]), 10, 64)
-	return pages * uint64(os.Getpagesize()), err //nolint:gosec // the page size is positive
+	return pages * uint64(os.Getpagesize()), err // the page size is positive
 }
 
 // lock removes access to all files and to the network.

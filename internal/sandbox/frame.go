@@ -60,8 +60,8 @@ func (f frame) writeTo(w io.Writer) error {
 	}
 	header := make([]byte, headerBytes, headerBytes+len(f.head))
 	header[0], header[1] = version, byte(f.kind)
-	binary.BigEndian.PutUint16(header[2:], uint16(len(f.head))) //nolint:gosec // at most maxHead
-	binary.BigEndian.PutUint32(header[4:], uint32(length))      //nolint:gosec // at most maxInput
+	binary.BigEndian.PutUint16(header[2:], uint16(len(f.head))) // at most maxHead
+	binary.BigEndian.PutUint32(header[4:], uint32(length))      // at most maxInput
 	// The buffer joins small pieces. Large ones bypass it without a copy.
 	out := bufio.NewWriter(w)
 	for _, piece := range append([][]byte{append(header, f.head...), f.body}, f.more...) {

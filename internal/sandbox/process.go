@@ -131,7 +131,7 @@ func (r *running) watch(before time.Duration, done <-chan struct{}) {
 func (p *process) cpu() time.Duration {
 	const schedule = 2 // CPUCLOCK_SCHED of the whole process, see clock_getcpuclockid(3)
 	var used unix.Timespec
-	if err := unix.ClockGettime(int32(^p.cmd.Process.Pid<<3|schedule), &used); err != nil { //nolint:gosec // a PID has 22 bits
+	if err := unix.ClockGettime(int32(^p.cmd.Process.Pid<<3|schedule), &used); err != nil { // a PID has 22 bits
 		return 0
 	}
 	return time.Duration(used.Nano())

@@ -52,7 +52,7 @@ type process struct {
 func start(ctx context.Context, command []string, memory int64, own bool) (*process, error) {
 	p := &process{ended: make(chan struct{})}
 	args := append(command[1:len(command):len(command)], strconv.FormatInt(memory, 10))
-	p.cmd = exec.Command(command[0], args...) //nolint:gosec // the operator's own programs
+	p.cmd = exec.Command(command[0], args...) // the operator's own programs
 	p.cmd.Env, p.cmd.Dir, p.cmd.Stderr = []string{}, "/", &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if own {

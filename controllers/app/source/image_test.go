@@ -102,14 +102,14 @@ func (b *bench) choose(p *pass) error {
 
 // begin begins a look for the source.
 func (b *bench) begin() *pass {
-	asked := b.Fetcher.queries.Of(b.app)
+	asked := b.queries.Of(b.app)
 	return &pass{b.subjects.Of(b.app), &Found{image: &asked.image}, asked}
 }
 
 // look takes the step, and writes the status as the runner does. It returns how often the registry was asked.
 func (b *bench) look() (*pass, int, error) {
 	b.t.Helper()
-	before := b.tagServer.asked
+	before := b.asked
 	p := b.begin()
 	err := b.choose(p)
 	p.found.Record(b.app)
@@ -119,7 +119,7 @@ func (b *bench) look() (*pass, int, error) {
 	if err == nil {
 		b.app.Status.ObservedGeneration = b.app.Generation
 	}
-	return p, b.tagServer.asked - before, err
+	return p, b.asked - before, err
 }
 
 // chooses looks, and wants a tag, a number of requests, and the events.

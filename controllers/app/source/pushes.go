@@ -7,13 +7,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/lru"
 )
 
 // pushes remembers the last reported push to each Git repository from which Apps are made. The commit reports it for the repository that
@@ -22,7 +22,7 @@ import (
 type pushes struct {
 	mu sync.Mutex
 	// last are by tenant and URL; those of "" are the platform's, and for all.
-	last map[string]*lru.Cache
+	last map[string]*lru.Cache[string, string]
 }
 
 // maxPushes is how many repositories are remembered of a tenant, who names them at will.
@@ -33,10 +33,10 @@ func (p *pushes) note(tenant, url, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last == nil {
-		p.last = map[string]*lru.Cache{}
+		p.last = map[string]*lru.Cache[string, string]{}
 	}
 	if p.last[tenant] == nil {
-		p.last[tenant] = lru.New(maxPushes)
+		p.last[tenant] = lru.New[string, string](maxPushes, nil)
 	}
 	p.last[tenant].Add(url, what)
 }
@@ -55,8 +55,7 @@ func (p *pushes) one(tenant, url string) string {
 		return ""
 	}
 	what, _ := known.Get(url)
-	text, _ := what.(string)
-	return text
+	return what
 }
 
 // normalized is a Git URL without what most hosts do not look at.

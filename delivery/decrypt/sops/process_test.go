@@ -186,7 +186,7 @@ func byName(t *testing.T, handler http.Handler) *http.Client {
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())
 		},
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // it stands for hosts of other names
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // it stands for hosts of other names
 	}}
 }
 

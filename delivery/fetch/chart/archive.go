@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,6 +161,9 @@ func (s *Store) checkComplete(archive io.ReadSeeker) error {
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil
+	}
+	if local := (*fs.PathError)(nil); errors.As(err, &local) {
+		return fmt.Errorf("reading the chart back: %w", err)
 	}
 	return failure.New(failure.ErrServer, "what the repository serves as the chart is not a whole gzip archive: check what was published there")
 }

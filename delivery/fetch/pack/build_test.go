@@ -63,5 +63,5 @@ func blobName(content string) plumbing.Hash {
 
 // packWith is a pack of these objects.
 func packWith(objects ...[]byte) []byte {
-	return packOf(uint32(len(objects)), slices.Concat(objects...)) //nolint:gosec // a few
+	return packOf(uint32(len(objects)), slices.Concat(objects...)) // a few
 }

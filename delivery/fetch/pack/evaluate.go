@@ -9,11 +9,11 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
-	"k8s.io/utils/lru"
 
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/limit"
+	"github.com/kubeop/kubeop/delivery/lru"
 )
 
 // Questions is how many questions a process may ask about one pack: several for each object if the pack is much larger than the kept
@@ -53,7 +53,7 @@ func Evaluate(input []byte, ask func([]byte) ([]byte, error), note func(string))
 		return nil, fmt.Errorf("reading what pack to read: %w", err)
 	}
 	note("the commit's pack")
-	from := &remotePack{ask: ask, size: o.Size, blocks: lru.New(keptBlocks)}
+	from := &remotePack{ask: ask, size: o.Size, blocks: lru.New[int64, []byte](keptBlocks, nil)}
 	contents, err := Read(io.NewSectionReader(from, 0, o.Size), o.Limits, from)
 	if err != nil {
 		return json.Marshal(outcome{Err: problemOf(err)})
@@ -99,7 +99,7 @@ func contentsOf(answer []byte, size int64) (*Contents, error) {
 	contents := &Contents{Objects: make([]idxfile.Entry, 0, len(out.Objects)/entryBytes)}
 	for text := out.Objects; len(text) > 0; text = text[entryBytes:] {
 		e := idxfile.Entry{Offset: binary.BigEndian.Uint64(text), CRC32: binary.BigEndian.Uint32(text[8:]), Hash: plumbing.Hash(text[12:entryBytes])}
-		if e.Offset >= uint64(size) { //nolint:gosec // not negative
+		if e.Offset >= uint64(size) { // not negative
 			return nil, fmt.Errorf("%w: the answer is about another pack", ErrUnfit)
 		}
 		contents.Objects = append(contents.Objects, e)
@@ -129,7 +129,7 @@ const (
 type remotePack struct {
 	ask    func([]byte) ([]byte, error)
 	size   int64
-	blocks *lru.Cache
+	blocks *lru.Cache[int64, []byte]
 }
 
 // ReadAt implements io.ReaderAt.
@@ -154,9 +154,9 @@ func (a *remotePack) ReadAt(p []byte, offset int64) (n int, err error) {
 
 func (a *remotePack) block(number int64) ([]byte, error) {
 	if block, there := a.blocks.Get(number); there {
-		return block.([]byte), nil
+		return block, nil
 	}
-	block, err := a.ask(binary.BigEndian.AppendUint64([]byte{askBlock}, uint64(number))) //nolint:gosec // not negative
+	block, err := a.ask(binary.BigEndian.AppendUint64([]byte{askBlock}, uint64(number))) // not negative
 	if err == nil {
 		a.blocks.Add(number, block)
 	}
@@ -185,7 +185,7 @@ func (a *remotePack) Object(hash plumbing.Hash) (plumbing.ObjectType, []byte, er
 	if len(answer) == 0 {
 		return plumbing.InvalidObject, nil, errQuestion
 	}
-	return plumbing.ObjectType(answer[0]), answer[1:], nil //nolint:gosec // a kind
+	return plumbing.ObjectType(answer[0]), answer[1:], nil // a kind
 }
 
 var errQuestion = errors.New("the question is none about a pack")
@@ -204,7 +204,7 @@ func (a answers) answer(question []byte) ([]byte, error) {
 			return nil, errQuestion
 		}
 		block := make([]byte, blockBytes)
-		n, err := a.pack.ReadAt(block, int64(number)*blockBytes) //nolint:gosec // bounded above
+		n, err := a.pack.ReadAt(block, int64(number)*blockBytes) // bounded above
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
@@ -214,7 +214,7 @@ func (a answers) answer(question []byte) ([]byte, error) {
 		return binary.AppendVarint(nil, size), err
 	case len(question) == 1+len(plumbing.Hash{}) && question[0] == askObject:
 		kind, content, err := a.store.Object(plumbing.Hash(question[1:]))
-		return append([]byte{byte(kind)}, content...), err //nolint:gosec // a kind
+		return append([]byte{byte(kind)}, content...), err // a kind
 	}
 	return nil, errQuestion
 }

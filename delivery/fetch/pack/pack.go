@@ -95,7 +95,7 @@ func read(r *reading) (contents *Contents, err error) {
 		if o.name.IsZero() {
 			return nil, errors.New("indexing the pack: it lacks an object that others are differences to")
 		}
-		contents.Objects = append(contents.Objects, idxfile.Entry{Hash: o.name, CRC32: o.crc, Offset: uint64(o.offset)}) //nolint:gosec // not negative
+		contents.Objects = append(contents.Objects, idxfile.Entry{Hash: o.name, CRC32: o.crc, Offset: uint64(o.offset)}) // not negative
 	}
 	return contents, nil
 }

@@ -11,10 +11,10 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/utils/lru"
 
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
+	"github.com/kubeop/kubeop/delivery/lru"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
@@ -22,7 +22,7 @@ import (
 func askedFor(pack []byte) (*remotePack, *[]uint64) {
 	var blocks []uint64
 	replies := answers{pack: bytes.NewReader(pack), store: oneObject{[]byte("base")}}
-	return &remotePack{size: int64(len(pack)), blocks: lru.New(keptBlocks), ask: func(question []byte) ([]byte, error) {
+	return &remotePack{size: int64(len(pack)), blocks: lru.New[int64, []byte](keptBlocks, nil), ask: func(question []byte) ([]byte, error) {
 		if question[0] == askBlock {
 			blocks = append(blocks, binary.BigEndian.Uint64(question[1:]))
 		}

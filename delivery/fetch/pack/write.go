@@ -73,9 +73,9 @@ func Complete(file File, contents *Contents, store Store) (sum plumbing.Hash, er
 		if err := Append(io.MultiWriter(file, crc), kind, content); err != nil {
 			return sum, err
 		}
-		contents.Objects = append(contents.Objects, idxfile.Entry{Hash: hash, CRC32: crc.Sum32(), Offset: uint64(at)}) //nolint:gosec // not negative
+		contents.Objects = append(contents.Objects, idxfile.Entry{Hash: hash, CRC32: crc.Sum32(), Offset: uint64(at)}) // not negative
 	}
-	return countMore(file, uint32(len(contents.Bases))) //nolint:gosec // at most as many as objects
+	return countMore(file, uint32(len(contents.Bases))) // at most as many as objects
 }
 
 // countMore has a pack say that it has more objects, and ends it with its checksum.
@@ -126,7 +126,7 @@ func Append(pack io.Writer, kind plumbing.ObjectType, content []byte) error {
 // Index writes the index of a pack with these objects and this checksum, in Git's format.
 func Index(objects []idxfile.Entry, checksum plumbing.Hash) ([]byte, error) {
 	made := &idxfile.Writer{}
-	err := made.OnHeader(uint32(len(objects))) //nolint:gosec // at most Limits.Objects
+	err := made.OnHeader(uint32(len(objects))) // at most Limits.Objects
 	for _, o := range objects {
 		made.Add(o.Hash, o.Offset, o.CRC32)
 	}

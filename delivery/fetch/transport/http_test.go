@@ -116,7 +116,7 @@ func TestARequiredClientCertificateIsReported(t *testing.T) {
 }
 
 func TestRequestErrorKeepsAKindAndHidesTheURL(t *testing.T) {
-	secret := "https://h.example/a?token=hunter2" //nolint:gosec // no credentials
+	secret := "https://h.example/a?token=hunter2" // no credentials
 	ours := failure.New(failure.ErrInvalid, "not followed")
 	if err := RequestError(&url.Error{Op: "Get", URL: secret, Err: ours}, "h.example"); err != ours { //nolint:errorlint // not wrapped
 		t.Errorf("got %v", err)

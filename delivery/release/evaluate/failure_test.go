@@ -25,7 +25,7 @@ func TestAnErrorOfRenderingKeepsItsCauseBetweenProcesses(t *testing.T) {
 			if got.Error() != c.err.Error() || errors.Is(got, fault.ErrRender) != c.render {
 				t.Errorf("got %v", got)
 			}
-			if cause, is := fault.RenderCause(got); cause.Error() != c.cause || is != c.is {
+			if is, cause := fault.RenderCause(got); cause.Error() != c.cause || is != c.is {
 				t.Errorf("the cause is %v, %t", cause, is)
 			}
 		})

@@ -101,6 +101,6 @@ func Unpack(answer []byte, out *Output) error {
 // failedWith is the answer that there is an error.
 func failedWith(err error) *Output {
 	tooLarge := errors.Is(err, fault.ErrTooLarge) || errors.Is(err, yamlcheck.ErrTooLarge)
-	cause, rendering := fault.RenderCause(err)
+	rendering, cause := fault.RenderCause(err)
 	return &Output{Error: cause.Error(), Rendering: rendering, Render: errors.Is(err, fault.ErrRender), TooLarge: tooLarge}
 }

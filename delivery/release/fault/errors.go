@@ -96,13 +96,13 @@ type rendering struct{ cause error }
 func (e *rendering) Error() string   { return ErrRender.Error() + ": " + e.cause.Error() }
 func (e *rendering) Unwrap() []error { return []error{ErrRender, e.cause} }
 
-// RenderCause returns what err was before Render made it an ErrRender, or else err itself, and reports which. It does not look into other
+// RenderCause reports whether Render made err an ErrRender, and returns what it was before, or else err itself. It does not look into other
 // errors: what they add would be lost.
-func RenderCause(err error) (cause error, is bool) {
+func RenderCause(err error) (is bool, cause error) {
 	if e, ok := err.(*rendering); ok { //nolint:errorlint // see above
-		return e.cause, true
+		return true, e.cause
 	}
-	return err, false
+	return false, err
 }
 
 // Mask returns err, or if hide changes its text, an error with the hidden text and nothing to unwrap.

@@ -182,7 +182,7 @@ func (g *Gate) Classify(err error, hide func(string) string) error {
 	case errors.Is(text, fault.ErrRender):
 		return text
 	case errors.Is(err, fault.ErrRender), !g.Rendered && g.Storage == nil && !strings.Contains(err.Error(), lookupFailed):
-		cause, _ := fault.RenderCause(err)
+		_, cause := fault.RenderCause(err)
 		return fault.Render(fault.Readable(fault.Plain(cause, hide)))
 	default:
 		return text
