@@ -101,7 +101,7 @@ func TestAForeignFinalizerHoldsNoAppForEver(t *testing.T) {
 		n.waitsFor(app, "example.com/held")
 		n.force(app)
 		n.gone(app, config)
-		n.tells(v1alpha1.RemovalForcedReason, "example.com/held off ConfigMap/"+name)
+		n.tells(v1alpha1.RemovalForcedReason, "example.com/held from ConfigMap/"+name)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestAForeignFinalizerHoldsNoProjectForEver(t *testing.T) {
 	}
 	n.force(shop)
 	n.gone(append(held, shop, namespace(n.namespace()))...)
-	n.tells(v1alpha1.RemovalForcedReason, "example.com/held off ConfigMap/x", "off Secret/x")
+	n.tells(v1alpha1.RemovalForcedReason, "example.com/held from ConfigMap/x", "from Secret/x")
 }
 
 // TestAForeignFinalizerHoldsNoTenantForEver says it once, at the tenant, for all that is its.

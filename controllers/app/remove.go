@@ -86,7 +86,7 @@ func (r *remover) freeHeld(ctx context.Context, s *scope, why error, held bool) 
 	}
 	freed, err := garbage.RemoveFinalizers(ctx, s.Client, s.inventory.Entries, s.Labels())
 	if len(freed) > 0 {
-		r.events.Eventf(s.App, nil, corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "Remove", "took finalizers: %s", step.Few(freed))
+		r.events.Eventf(s.App, nil, corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "Remove", "removed finalizers by force: %s", step.Few(freed))
 	}
 	if err != nil {
 		return step.Fail(v1alpha1.PruneFailedReason, prune.Forbidden(err, ", or take its finalizers off yourself"))

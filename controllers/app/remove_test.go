@@ -170,7 +170,7 @@ func TestTheRemovalWaitsForWhatIsBeingDeleted(t *testing.T) {
 	}{
 		"a foreign finalizer":             {object: labelled(configMap("one"), "web", foreign), want: waits + how + ", after 1s"},
 		"a finalizer of the API server":   {object: labelled(configMap("one"), "web", dependents), want: "waits Deleting: waits for ConfigMap/one, until what it owns is gone to be gone, after 1s"},
-		"it is forced":                    {object: labelled(configMap("one"), "web", foreign), set: []func(*v1alpha1.App){forced}, want: waits + ", after 1s", event: "Warning RemovalForced took finalizers: example.com/held off ConfigMap/one", freed: true},
+		"it is forced":                    {object: labelled(configMap("one"), "web", foreign), set: []func(*v1alpha1.App){forced}, want: waits + ", after 1s", event: "Warning RemovalForced removed finalizers by force: example.com/held from ConfigMap/one", freed: true},
 		"it is forced under another name": {object: labelled(configMap("one"), "web", foreign), set: []func(*v1alpha1.App){annotated(v1alpha1.ForceRemovalAnnotation, "api")}, want: waits + how + ", after 1s"},
 		"it is forced, and another app's": {object: labelled(configMap("one"), "api", foreign), set: []func(*v1alpha1.App){forced}, want: "done"},
 	} {

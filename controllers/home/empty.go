@@ -37,7 +37,7 @@ func (h Home) empty(ctx context.Context, d Removal) error {
 			"pods were deleted without waiting for them, as %s was deleted more than %s ago: %s", h.Of.GetName(), d.Grace, step.Few(done.Killed)))
 	}
 	if len(done.Freed) > 0 {
-		h.event(corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "took finalizers: "+step.Few(done.Freed))
+		h.event(corev1.EventTypeWarning, v1alpha1.RemovalForcedReason, "removed finalizers by force: "+step.Few(done.Freed))
 	}
 	if err != nil || len(done.Left) == 0 {
 		return err

@@ -56,7 +56,7 @@ func (h Home) Make(ctx context.Context, made *apply.Ledger, terms namespace.Term
 		}
 	}
 	if found.Retained() || found.Adopted {
-		h.event(corev1.EventTypeNormal, v1alpha1.NamespaceAdoptedReason, "namespace "+h.Name+" is there from before and this one's again, with the claims that are in it")
+		h.event(corev1.EventTypeNormal, v1alpha1.NamespaceAdoptedReason, "namespace "+h.Name+" existed before and is adopted, with the claims in it")
 	}
 	return nil
 }

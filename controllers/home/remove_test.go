@@ -237,7 +237,7 @@ func TestObjectsThatHoldTheNamespaceAreWaitedFor(t *testing.T) {
 			if b.has(held()) == c.freed {
 				t.Errorf("the finalizer was taken off: %t, want %t", !c.freed, c.freed)
 			}
-			if freed := strings.Count(b.reported(), "Warning RemovalForced took finalizers: example.com/x off ConfigMap/held") == 2; freed != c.freed {
+			if freed := strings.Count(b.reported(), "Warning RemovalForced removed finalizers by force: example.com/x from ConfigMap/held") == 2; freed != c.freed {
 				t.Errorf("events say that it was: %t", freed)
 			}
 			if b.namespace() == nil {

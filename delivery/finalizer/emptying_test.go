@@ -190,7 +190,7 @@ func TestFinalizersAreTakenOffWhereThatIsForced(t *testing.T) {
 		freed []string
 	}{
 		"not forced": {false, nil},
-		"forced":     {true, []string{"example.com/x off ConfigMap/held"}},
+		"forced":     {true, []string{"example.com/x from ConfigMap/held"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := serve(interceptor.Funcs{}, held.DeepCopy())
@@ -285,13 +285,13 @@ func TestTakeOffKeepsWhatIsKubeopsAndTheProtectionOfClaims(t *testing.T) {
 		kept   []string
 	}{
 		"not being deleted":         {configMap("a", "example.com/x"), configMapKind, "", []string{"example.com/x"}},
-		"a foreign finalizer":       {leaving(configMap("a"), "example.com/x", "example.com/y"), configMapKind, "example.com/x, example.com/y off ConfigMap/a", nil},
+		"a foreign finalizer":       {leaving(configMap("a"), "example.com/x", "example.com/y"), configMapKind, "example.com/x, example.com/y from ConfigMap/a", nil},
 		"kubeop's own":              {leaving(configMap("a"), "paas.kubeop.io/finalizer"), configMapKind, "", []string{"paas.kubeop.io/finalizer"}},
-		"kubeop's and a foreign":    {leaving(configMap("a"), "paas.kubeop.io/finalizer", "example.com/x"), configMapKind, "example.com/x off ConfigMap/a", []string{"paas.kubeop.io/finalizer"}},
+		"kubeop's and a foreign":    {leaving(configMap("a"), "paas.kubeop.io/finalizer", "example.com/x"), configMapKind, "example.com/x from ConfigMap/a", []string{"paas.kubeop.io/finalizer"}},
 		"a claim in use":            {leaving(claim("a"), claimProtection), claimKind, "", []string{claimProtection}},
-		"a claim with another":      {leaving(claim("a"), claimProtection, "example.com/x"), claimKind, "example.com/x off PersistentVolumeClaim/a", []string{claimProtection}},
-		"the same on no claim":      {leaving(configMap("a"), claimProtection), configMapKind, claimProtection + " off ConfigMap/a", nil},
-		"a name that looks similar": {leaving(configMap("a"), "paas.kubeop.io.example.com/x"), configMapKind, "paas.kubeop.io.example.com/x off ConfigMap/a", nil},
+		"a claim with another":      {leaving(claim("a"), claimProtection, "example.com/x"), claimKind, "example.com/x from PersistentVolumeClaim/a", []string{claimProtection}},
+		"the same on no claim":      {leaving(configMap("a"), claimProtection), configMapKind, claimProtection + " from ConfigMap/a", nil},
+		"a name that looks similar": {leaving(configMap("a"), "paas.kubeop.io.example.com/x"), configMapKind, "paas.kubeop.io.example.com/x from ConfigMap/a", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c1 := fake.NewClientBuilder().WithObjects(c.object).Build()

@@ -89,9 +89,9 @@ func TakeOff(ctx context.Context, c client.Client, kind schema.GroupVersionKind,
 	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
 	target.SetGroupVersionKind(kind)
 	if err := c.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("taking the finalizers off %s/%s: %w", kind.Kind, o.GetName(), err)
+		return "", fmt.Errorf("removing the finalizers from %s/%s: %w", kind.Kind, o.GetName(), err)
 	}
-	return fmt.Sprintf("%s off %s/%s", strings.Join(taken, ", "), kind.Kind, o.GetName()), nil
+	return fmt.Sprintf("%s from %s/%s", strings.Join(taken, ", "), kind.Kind, o.GetName()), nil
 }
 
 // Forced reports whether administrators decided that an object of kubeop's API, which is being deleted, waits for no foreign finalizer.

@@ -30,7 +30,7 @@ func TestFinalizersAreRemovedOnlyFromTheOwnersObjectsThatAreBeingDeleted(t *test
 	if err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"example.com/x off ConfigMap/own", "example.com/y, example.com/x off ConfigMap/two"}, removed); diff != "" {
+	if diff := cmp.Diff([]string{"example.com/x from ConfigMap/own", "example.com/y, example.com/x from ConfigMap/two"}, removed); diff != "" {
 		t.Errorf("removed (-want +got):\n%s", diff)
 	}
 	left := map[string][]string{}
@@ -54,7 +54,7 @@ func TestAConflictOfFinalizersIsLookedAtAgain(t *testing.T) {
 	}{
 		"it changed meanwhile": {err: apierrors.NewConflict(configMaps, "bad", nil)},
 		"it is gone":           {err: apierrors.NewNotFound(configMaps, "bad")},
-		"no answer":            {err: errAway, want: "ConfigMap/bad: taking the finalizers off ConfigMap/bad: the API server is away"},
+		"no answer":            {err: errAway, want: "ConfigMap/bad: removing the finalizers from ConfigMap/bad: the API server is away"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithObjects(configMap("bad", deleted, heldBy("example.com/x")), configMap("good", deleted, heldBy("example.com/x"))).WithInterceptorFuncs(interceptor.Funcs{
@@ -69,7 +69,7 @@ func TestAConflictOfFinalizersIsLookedAtAgain(t *testing.T) {
 			if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
-			if !slices.Contains(removed, "example.com/x off ConfigMap/good") {
+			if !slices.Contains(removed, "example.com/x from ConfigMap/good") {
 				t.Errorf("the other object is not freed: %v", removed)
 			}
 		})
@@ -91,7 +91,7 @@ func TestWhatCannotBeReadIsReportedAndFreesTheRest(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if diff := cmp.Diff([]string{"example.com/x off ConfigMap/good"}, removed); diff != "" {
+	if diff := cmp.Diff([]string{"example.com/x from ConfigMap/good"}, removed); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
