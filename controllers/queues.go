@@ -38,8 +38,8 @@ func newQueues(o Options) *queues {
 	return &queues{perTenant: o.Concurrency, weights: w, inStep: make(chan struct{}), apart: evaluations(o, w)}
 }
 
-// headroom is how many times as many objects are reconciled at once as one tenant may have: whatever holds a tenant's workers up, as
-// many are left for the others.
+// headroom is the number of all workers divided by those that one tenant may occupy. With 2, the other tenants have as many workers left
+// when all of one tenant's are stuck.
 const headroom = 2
 
 // burst is how many objects of one tenant are reconciled in a row: most are made from the same commit, and its files stay cached for a

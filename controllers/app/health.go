@@ -48,9 +48,9 @@ func (a *assessor) compile(app *v1alpha1.App) error {
 	return nil
 }
 
-// assess looks once whether the objects of the source do what they are there for; what is recorded beside them, waiting to be deleted or kept
-// without pruning, is nothing the App depends on. The watch wakes the App when one of them changes; in between it looks again after a tenth of the
-// time it has been waiting, for what pods suffer causes no event here.
+// assess checks the health of the source's objects once. Objects of the inventory that left the source do not count. The watch wakes the App
+// when an object changes. Problems of pods do not change these objects, so the App is also checked again after a tenth of the time that it
+// has been waiting.
 func (a *assessor) assess(ctx context.Context, s *scope) error {
 	verdict, err := a.look(ctx, s)
 	if err != nil {

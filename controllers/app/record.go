@@ -104,7 +104,7 @@ func (r *releaser) recordObjects(ctx context.Context, s *scope, outcome release.
 	versions := map[string]string{}
 	for _, o := range outcome.Deployed.Objects {
 		if o.Namespace != s.App.Namespace {
-			continue // What a record says of other namespaces is none of this App's.
+			continue // The App owns objects in its own namespace only.
 		}
 		id := idOf(o.Ref)
 		left = append(left, apply.Left{ID: id, Version: o.Version, Live: o.Live})

@@ -217,8 +217,8 @@ func (r *releaser) test(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// markFailed has an upgrade that did not become healthy in time count as failed, so that it is tried again or rolled back. An install is kept as it
-// is: there is nothing to return to. A release that once was healthy is no bad upgrade: what ails it now is something else.
+// markFailed marks an upgrade as failed that did not become healthy in time, so that it is retried or rolled back. It leaves an install alone,
+// which has no earlier revision, and a revision that was healthy before: then the upgrade is not the cause.
 func (r *releaser) markFailed(ctx context.Context, s *scope, why error) error {
 	outcome := s.release.outcome
 	if outcome == nil || outcome.Deployed.Installed || s.release.provenBefore(&s.App.Status, deployed{outcome.Deployed.Revision, outcome.Deployed.Content}) {

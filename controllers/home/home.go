@@ -26,9 +26,8 @@ type Home struct {
 	Owner namespace.Owner
 }
 
-// Make makes the namespace, held to the terms, or has again one that was left for the sake of its data, or that an earlier object
-// of the same tenant made. It stops where the namespace belongs to another owner, and waits where an earlier one of the name is still
-// being deleted.
+// Make creates the namespace and applies the terms. It adopts a namespace that was retained for its data, or that an earlier object of the
+// same tenant made. It stops if the namespace belongs to another owner, and waits while a namespace of this name is being deleted.
 func (h Home) Make(ctx context.Context, made *apply.Ledger, terms namespace.Terms) error {
 	object := namespace.Object(h.Name, h.Owner, terms)
 	live, err := made.Settled(ctx, object)
@@ -36,7 +35,7 @@ func (h Home) Make(ctx context.Context, made *apply.Ledger, terms namespace.Term
 		return err
 	}
 	if live != nil && live.GetLabels()[v1alpha1.RetainedLabel] == "" {
-		return made.Apply(ctx, object) // Which only keeps it recorded: the watch shows that it is ours and as it was applied.
+		return made.Apply(ctx, object) // It sends no request: the watch shows that the namespace is ours and unchanged.
 	}
 	found, err := namespace.Claim(ctx, h.Direct, h.Name, h.Owner)
 	switch {

@@ -112,8 +112,8 @@ func (r *Reconciler) live(ctx context.Context, ref identity.Ref) (client.Object,
 	return live, nil
 }
 
-// weighed is a verdict under which nothing goes. What hangs below what is held is counted past any cache, so for a while the same
-// question has the same answer.
+// weighed is a verdict that deletes nothing. It is used again for a while if the question is the same, because a verdict reads what hangs
+// below the held objects from the API server, without a cache.
 type weighed struct {
 	question string
 	verdict  plan.Verdict

@@ -79,7 +79,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 	last, asked, known := r.Commits.Last(query.Key)
 	if known && asked.Generation == s.repository.Generation {
 		if s.commit = last; r.accept(ctx, s) != nil {
-			s.commit = git.Commit{} // Whether it may follow is found out when the remote answers again.
+			s.commit = git.Commit{} // The next answer of the remote decides whether this commit is accepted.
 		}
 	}
 	if !waiting {

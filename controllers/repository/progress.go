@@ -25,7 +25,8 @@ type progress struct {
 	waiting map[identity.Ref]time.Time
 	// gone are objects that left the tree and may still be in the cluster.
 	gone sets.Set[identity.Ref]
-	// foreign: nothing of what is there is declared in the tree. One of another place is not declared before that was let go.
+	// foreign: the tree declares nothing of what the repository declared before. If its URL or path is another one, nothing of the tree
+	// is created before the deletions are confirmed.
 	foreign bool
 	// weighed is the last verdict that deleted nothing.
 	weighed weighed

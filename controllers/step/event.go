@@ -23,10 +23,9 @@ func (r *Runner) events(before, obj Object, report report, v *verdict) {
 	}
 }
 
-// readyEvent emits an event when Ready is false and says something else than before, and when it is true and was false the last time that
-// it was not unknown. Any other success is reported by Ready alone: thousands of objects that do as they should are no events. A restart of
-// the operator between failure and success forgets a failure that was followed by waiting.
-// The heading of Ready's message is reported elsewhere: neither its coming and going nor its words are in an event of Ready.
+// readyEvent emits an event when Ready is False with a new reason or message, and when Ready becomes True after it was False, also if it was
+// Unknown in between. No other success has an event, because thousands of objects succeed all the time. If the operator restarts while
+// Ready is Unknown after a failure, the success after it has no event. Events leave out the heading of Ready's message, which has its own.
 func (r *Runner) readyEvent(before, obj Object, heading, details string) {
 	is := conditions.Get(obj, v1alpha1.ReadyCondition)
 	if is == nil || is.Status == metav1.ConditionUnknown {

@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// verdict is how a step ended other than well: it carries the reason of the condition.
+// verdict is how a step ended that did not succeed, with the reason for its condition.
 type verdict struct {
 	kind   kind
 	reason string

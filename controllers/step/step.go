@@ -97,8 +97,8 @@ func (r *Runner) finalize(ctx context.Context, obj Object, s Scope, steps []Step
 	return ctrl.Result{}, err
 }
 
-// walk runs the steps and marks their conditions. It returns nil when all succeeded, else how the first one ended that
-// did not, or that of which the later steps go on.
+// walk runs the steps and marks their conditions. It returns nil if all of them succeeded, and otherwise how the first that did not succeed
+// ended. After a step that lets the later ones go on, it runs these too.
 func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verdict) {
 	for i, s := range steps {
 		err := s.do(ctx)

@@ -23,9 +23,8 @@ type waker struct {
 	key    client.ObjectKey
 }
 
-// awaits says how a step ends that looked at what a watch does not know yet: the object is looked at again when the watch does, and
-// no worker waits for that. It is nil for any other error. A list that the API server refuses is an error as any other, but the end
-// of that wakes the object, too.
+// awaits returns how a step ends that needs a watch's first list before there is one: it waits, without a worker, and the list wakes the
+// object. It returns nil for any other error. A list that the API server refuses counts as a failure, but its first success wakes the object.
 func (r *Runner) awaits(obj Object, err error) *verdict {
 	var unready *kube.Unready
 	if !errors.As(err, &unready) {

@@ -21,8 +21,8 @@ const (
 	// gather is how long changes of quotas are gathered before a tenant's projects are looked at: what a tenant makes meanwhile may be
 	// beyond its bound.
 	gather = time.Second
-	// loosen is the least time between two looks at a tenant's projects because less is taken than before. Otherwise a tenant that
-	// makes and deletes objects at the bound would have the quotas of all its projects written each second.
+	// loosen is the minimum time between two updates of a tenant's quotas after its usage fell. Otherwise a tenant that creates and deletes
+	// objects at the bound would have the quotas of all its projects written each second.
 	loosen = 10 * time.Second
 )
 

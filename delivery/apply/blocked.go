@@ -10,8 +10,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/inventory"
 )
 
-// blocked says why an object is not applied: what it cannot be without failed, or is not served yet. What waits by itself
-// for what it needs, as a Deployment does for its ConfigMap, waits for nothing here.
+// blocked returns why an object is not applied: an object that it cannot exist without failed, or its kind is not served yet. A Deployment is
+// not blocked by its ConfigMap, because its pods wait for that themselves.
 func (r *run) blocked(ctx context.Context, o *unstructured.Unstructured) error {
 	for _, need := range r.needs(o) {
 		if err := r.failure(need); err != nil {

@@ -15,8 +15,8 @@ import (
 type Queue[T any] struct {
 	// Weight returns the weight of a tenant, at least 1. Nil: all weigh 1.
 	Weight func(tenant string) int
-	// Burst is how many items of a tenant follow each other before the next tenant's turn, where what the first needs serves the others,
-	// too. They cost as many turns. 0 is 1.
+	// Burst is how many items of one tenant are taken in a row before the next tenant's turn, because they can share what the first one
+	// read. Each still costs the tenant a turn. 0 is 1.
 	Burst int
 
 	tenants map[string]*flow[T]

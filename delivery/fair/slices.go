@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ErrPreempted is the cause with which the context of a run ends that gives its place up to others. The run begins anew later.
+// ErrPreempted is the cause of a canceled run that had to give its place to others. The run starts again later.
 var ErrPreempted = errors.New("others wait for the place")
 
 // Slices are places for work that may be stopped and started again without harm, such as an evaluation, and whose duration is not known in

@@ -91,7 +91,8 @@ func (l *firstList) unready() *Unready {
 	return &Unready{What: l.what, Since: l.since, Err: l.err, list: l}
 }
 
-// wake registers f, and reports false where what it waits for has happened: the end, or, unless it knows of that, the failure.
+// wake registers f to be called when the list is there or fails. It reports false, and registers nothing, if the list is there, or if it has
+// failed and the caller does not know that yet.
 func (l *firstList) wake(key any, knows bool, f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -67,8 +67,7 @@ func (t Terms) Divide(all []Claim) (leave, stay []Claim) {
 	return leave, stay
 }
 
-// fresh is how far the deletion of an object may be from the confirmation that it is carried out for: a clock may be wrong, and an
-// API server may need a second try.
+// fresh is the maximum time between a confirmation and the deletion that uses it. It allows for a wrong clock and a repeated request.
 const fresh = 5 * time.Minute
 
 // Confirm returns the value of ConfirmedClaimsAnnotation: the time at which a confirmed deletion is carried out, and the UIDs of the claims

@@ -31,8 +31,8 @@ var fixed = corev1.ResourceList{
 	corev1.ResourceServicesNodePorts:     resource.MustParse("0"),
 }
 
-// perUsualPods are the defaults for the usual number of pods. The sum of limits is larger than a node's disk on purpose: it bounds
-// what pods may request, and no pod is to be refused for what its containers are given by default.
+// perUsualPods are the defaults for the usual number of pods. The sum of limits is larger than a node's disk on purpose: no pod shall be
+// refused because of the limits that its containers get by default. Requests are what is bounded.
 var perUsualPods = corev1.ResourceList{
 	corev1.ResourceRequestsEphemeralStorage: resource.MustParse("100Gi"),
 	corev1.ResourceLimitsEphemeralStorage:   resource.MustParse("2000Gi"),

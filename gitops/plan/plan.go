@@ -62,9 +62,9 @@ type Verdict struct {
 	Token string
 }
 
-// Weigh decides. What is inside of something else that goes is decided with that. The confirmation is the Token of an earlier
-// verdict, "" for none: it holds for the same commit and the same list alone, and so only once, as what is made anew has
-// another UID.
+// Weigh decides what is deleted and what is held. An object inside another one that leaves is decided about with that. The confirmation is the
+// Token of an earlier verdict, or "". It is valid for the same commit and the same list of UIDs. So it is valid only once: an object that
+// is created again has another UID.
 func (c Commit) Weigh(confirmation string) Verdict {
 	var v Verdict
 	outer := c.outermost()

@@ -1,9 +1,12 @@
 // Package handover moves objects from one App of a project to another (ownership transfer), and volumes from an App that was renamed.
 //
-// An object that leaves one App and appears in another is handed over in three steps that each App takes for itself and may take again: the
-// one leaves it alone while a sibling declares it or has yet to declare; the other takes it over once the first no longer declares it, which
-// writes the other's label; and with that label the first lets go of it. Deletions are of the version that was looked at, so that none hits
-// what was taken over meanwhile.
+// An object that leaves one App and appears in another is handed over in three steps. Each can be repeated, and no App waits for another:
+//
+//  1. The old App does not delete the object while a sibling declares it, or while a sibling has not declared its objects yet.
+//  2. Once the old App no longer declares the object, the new App takes it over: it applies the object with its own label.
+//  3. The old App sees the new label and removes the object from its inventory.
+//
+// A deletion names the version that was checked, so it cannot delete an object that was taken over meanwhile.
 package handover
 
 import (

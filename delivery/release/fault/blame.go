@@ -145,10 +145,10 @@ func (f *Faults) All() error {
 	return errors.Join(f.all...)
 }
 
-// Witness is next, and notes the failures of its requests: those of a template's lookups come out nowhere else.
+// Witness returns next, recording failed requests. Helm drops the errors of a template's lookups, so they are known from here only.
 func (f *Faults) Witness(next http.RoundTripper) http.RoundTripper { return witness{next, f.Note} }
 
-// witness notes the failures of requests that are made where no error of theirs comes out: a template's lookup.
+// witness is the transport of Witness.
 type witness struct {
 	next http.RoundTripper
 	note func(error) error

@@ -44,7 +44,7 @@ func (k *kindSize) add(count int, text []byte, aliases int) {
 	k.entries = max(k.entries, yamlcheck.MaxEntries(text))
 }
 
-// Patterns in the text of files; where they stand is of no matter for a reckoning from above.
+// Patterns in the text of files. They are counted wherever they occur, also in comments: the result is an upper bound.
 var (
 	copies   = regexp.MustCompile(`\bop["']?\s*:\s*["']?copy\b`)
 	variable = []byte("$(")
