@@ -15,6 +15,8 @@ const (
 	maxFiles  = 20
 	maxLines  = 2500
 	maxFields = 15
+	// maxTestLines is for one file of tests. Other files are held by the linter.
+	maxTestLines = 600
 	// maxLevels is the maximum length of a chain of imports. The API, which is plain data, and imports of tests do not count.
 	maxLevels = 6
 	// minLeaves is the minimum percentage of packages that import no other package except the API.
@@ -52,6 +54,11 @@ func check(module, allowed string, patterns []string) ([]string, error) {
 		for _, s := range slices.Sorted(maps.Keys(p.wide)) {
 			if p.wide[s] > maxFields && !strings.HasPrefix(name, "api/") {
 				report("%s: %s has %d fields, at most %d", name, s, p.wide[s], maxFields)
+			}
+		}
+		for _, f := range slices.Sorted(maps.Keys(p.tests)) {
+			if p.tests[f] > maxTestLines {
+				report("%s: %s has %d lines, at most %d", name, f, p.tests[f], maxTestLines)
 			}
 		}
 	}

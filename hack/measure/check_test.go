@@ -53,6 +53,10 @@ func TestCheckReportsEachBrokenRule(t *testing.T) {
 		"the API may have as many fields as it needs": {
 			map[string]string{"api/v1/a.go": "package v1\n\ntype T struct { A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P int }\n", "a/a.go": "package a\n"}, nil,
 		},
+		"a file of tests is too long": {
+			map[string]string{"a/a.go": "package a\n", "a/a_test.go": "package a\n" + strings.Repeat("\n", maxTestLines), "a/b_test.go": "package a_test\n" + strings.Repeat("\n", maxTestLines-1)},
+			[]string{"a: a_test.go has 601 lines, at most 600"},
+		},
 		"two files call each other": {
 			map[string]string{"a/a.go": "package a\n\nfunc A() { b() }\n", "a/b.go": "package a\n\nfunc b() { A() }\n"},
 			[]string{"a: control runs in a circle: a.go -> b.go", "a: control runs in a circle: b.go -> a.go"},

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -42,8 +43,8 @@ type checked struct {
 	files []string
 	lines int
 	calls calls
-	// wide maps structs to their number of fields.
-	wide map[string]int
+	// wide maps structs to their number of fields, tests the files of tests to their number of lines.
+	wide, tests map[string]int
 }
 
 func readPackages(patterns []string) ([]checked, error) {
@@ -64,7 +65,7 @@ func readPackages(patterns []string) ([]checked, error) {
 
 func readPackage(p listedPackage, exports map[string]string) (checked, error) {
 	files := token.NewFileSet()
-	c := checked{path: p.ImportPath, calls: calls{}, wide: map[string]int{}}
+	c := checked{path: p.ImportPath, calls: calls{}, wide: map[string]int{}, tests: map[string]int{}}
 	var parsed []*ast.File
 	for _, name := range p.GoFiles {
 		path := filepath.Join(p.Dir, name)
@@ -81,6 +82,13 @@ func readPackage(p listedPackage, exports map[string]string) (checked, error) {
 			c.files, c.lines = append(c.files, name), c.lines+bytes.Count(src, []byte("\n"))
 			addStructs(c.wide, f)
 		}
+	}
+	for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+		src, err := os.ReadFile(filepath.Join(p.Dir, name))
+		if err != nil {
+			return c, err
+		}
+		c.tests[name] = bytes.Count(src, []byte("\n"))
 	}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
@@ -134,11 +142,13 @@ type listedPackage struct {
 	ImportPath, Dir, Export string
 	DepOnly                 bool
 	GoFiles                 []string
+	TestGoFiles             []string
+	XTestGoFiles            []string
 }
 
 // listed returns the packages that match the patterns, and the export data files of their imports.
 func listed(patterns []string) (packages []listedPackage, exports map[string]string, err error) {
-	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,DepOnly,GoFiles"}, patterns...)...)
+	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,DepOnly,GoFiles,TestGoFiles,XTestGoFiles"}, patterns...)...)
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {
