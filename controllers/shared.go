@@ -188,7 +188,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	return &repository.Reconciler{
 		Client: s.mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier,
 		Steps: s.steps("repository"), Git: s.stores.Git, Tree: reader, Usage: s.usage,
-		Remotes: repository.NewRemotes(s.fetches, s.clock), Namespace: s.Namespace, Secrets: s.secrets, Refusals: &refusal.Registry{},
+		Remotes: repository.NewRemotes(s.fetches, s.clock), Namespace: s.Namespace, Secrets: s.secrets, Refusals: &refusal.Index{},
 	}, nil
 }
 

@@ -116,7 +116,7 @@ func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects
 	b.Reconciler = New(Options{
 		Cluster: Cluster{Client: b.api, Direct: b.api},
 		Engines: Engines{Applier: &apply.Applier{Live: unwatched}, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", b.clock.Now)},
-		Tenants: Tenants{Store: &usage.Store{}, Rendered: &usage.Rendered{}, Refusals: &refusal.Registry{}},
+		Tenants: Tenants{Store: &usage.Store{}, Rendered: &usage.Rendered{}, Refusals: &refusal.Index{}},
 		Sources: &source.Fetcher{},
 		Steps:   &step.Runner{Client: b.api, Events: b.events, Clock: b.clock},
 		Clock:   b.clock,

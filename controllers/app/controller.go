@@ -20,7 +20,7 @@ import (
 // Reconciler reconciles Apps. Each concern has its state and what it needs; the Reconciler has the order.
 type Reconciler struct {
 	steps    *step.Runner
-	refusals *refusal.Registry
+	refusals *refusal.Index
 	wakes    *wakes
 	subjects *subject.Subjects
 

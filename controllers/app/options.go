@@ -83,7 +83,7 @@ type Tenants struct {
 	// Rendered is what all Apps of a tenant deliver.
 	Rendered *usage.Rendered
 	// Refusals says whether a newer version of an App is refused.
-	Refusals *refusal.Registry
+	Refusals *refusal.Index
 }
 
 // New returns a Reconciler.

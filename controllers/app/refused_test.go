@@ -31,7 +31,7 @@ func TestTheStatusHasTheRefusedVersion(t *testing.T) {
 	unit := refusal.Unit{Kind: v1alpha1.AppKind, ObjectKey: client.ObjectKeyFromObject(app)}
 	r.refusals.Set("a", map[refusal.Unit]refusal.Refusal{unit: {Revision: want.Revision, Place: want.Place, Problem: want.Problem}})
 	expect("refused", want)
-	r.refusals = &refusal.Registry{}
+	r.refusals = &refusal.Index{}
 	expect("after a restart", want)
 	r.refusals.Set("a", nil)
 	expect("corrected", nil)

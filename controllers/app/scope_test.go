@@ -231,7 +231,7 @@ func newReconciler(t *testing.T, app *v1alpha1.App) *Reconciler {
 	return New(Options{
 		Cluster: Cluster{Client: api, Direct: api},
 		Engines: Engines{Applier: &apply.Applier{Live: live}, Journal: journal.New(fake.NewClientBuilder().Build(), "kubeop-system", time.Now)},
-		Tenants: Tenants{Rendered: &usage.Rendered{}, Refusals: &refusal.Registry{}},
+		Tenants: Tenants{Rendered: &usage.Rendered{}, Refusals: &refusal.Index{}},
 		Sources: &source.Fetcher{},
 		Steps:   &step.Runner{Client: api, Events: events.NewFakeRecorder(10), Clock: clock},
 		Clock:   clock,

@@ -37,7 +37,7 @@ const debounce = 300 * time.Millisecond
 type wakes struct {
 	cluster      Cluster
 	queue        *wake.Queue
-	refusals     *refusal.Registry
+	refusals     *refusal.Index
 	sources      *source.Fetcher
 	dependencies *dependency.Checker
 }

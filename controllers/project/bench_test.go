@@ -91,7 +91,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	deployers := httptest.NewServer(http.HandlerFunc(b.deployer))
 	t.Cleanup(deployers.Close)
 	b.Reconciler = &Reconciler{
-		Client: b.api, Direct: b.api, Networks: b.networks, Refusals: &refusal.Registry{},
+		Client: b.api, Direct: b.api, Networks: b.networks, Refusals: &refusal.Index{},
 		Watch:   kube.NewWatch(kube.NewLists(b.clock), nil, b.api, unwatched, func(schema.GroupVersionKind) bool { return false }),
 		Applier: &apply.Applier{Live: b.live},
 		Clients: kube.NewClients(&rest.Config{Host: deployers.URL}, scheme, mapper),

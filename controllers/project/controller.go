@@ -36,7 +36,7 @@ type Reconciler struct {
 	// Networks are what no tenant's egress lets pods reach.
 	Networks Networks
 	// Refusals says whether a newer version of a project is refused.
-	Refusals *refusal.Registry
+	Refusals *refusal.Index
 }
 
 // Reconcile brings one project's namespace to what its spec says, or takes it away.

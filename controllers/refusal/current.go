@@ -21,7 +21,7 @@ type Report struct {
 }
 
 // Report returns what an object reports. before is what its status has.
-func (r *Registry) Report(kind string, o step.Object, before *v1alpha1.Refused) Report {
+func (r *Index) Report(kind string, o step.Object, before *v1alpha1.Refused) Report {
 	repository := o.GetLabels()[v1alpha1.RepositoryLabel]
 	if r == nil {
 		return Report{Refused: before}

@@ -28,7 +28,7 @@ func TestWhatAnObjectReportsOfARefusedVersion(t *testing.T) {
 	}
 	one, two := of("main@sha1:1", place, typo), of("main@sha1:2", place, typo)
 	const message = "main@sha1:1 is refused: " + place + ": " + typo
-	unread, read, refusing, pushed := &Registry{}, &Registry{}, &Registry{}, &Registry{}
+	unread, read, refusing, pushed := &Index{}, &Index{}, &Index{}, &Index{}
 	read.Set("acme", nil)
 	// As after a restart: nobody knows which commit brought the problem.
 	refusing.Set("acme", map[Unit]Refusal{web: {Revision: "main@sha1:2", Place: place, Problem: typo}})
@@ -42,7 +42,7 @@ func TestWhatAnObjectReportsOfARefusedVersion(t *testing.T) {
 	}
 	const heading = "A newer version is refused at " + place + "; "
 	cases := map[string]struct {
-		registry *Registry
+		registry *Index
 		message  string
 		before   *v1alpha1.Refused
 		want     Report
@@ -77,7 +77,7 @@ func TestWhatAnObjectReportsOfARefusedVersion(t *testing.T) {
 func TestAnObjectOfNoRepositoryIsCurrent(t *testing.T) {
 	app := webApp("any")
 	app.Labels = nil
-	got := (&Registry{}).Report(v1alpha1.AppKind, app, &v1alpha1.Refused{Revision: "main@sha1:1", Place: place, Problem: typo})
+	got := (&Index{}).Report(v1alpha1.AppKind, app, &v1alpha1.Refused{Revision: "main@sha1:1", Place: place, Problem: typo})
 	if diff := cmp.Diff(Report{Notes: []step.Note{{Condition: v1alpha1.CurrentCondition}}}, got); diff != "" || got.Heading() != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -36,9 +36,9 @@ type Refusal struct {
 // same reports whether a refusal is for this problem.
 func (r Refusal) same(place, problem string) bool { return r.Place == place && r.Problem == problem }
 
-// Registry holds the refusals of all repositories and wakes the objects they are about. The zero value is ready. Safe for
+// Index holds the refusals of all repositories and wakes the objects they are about. The zero value is ready. Safe for
 // concurrent use.
-type Registry struct {
+type Index struct {
 	mu sync.Mutex
 	// refused has an entry for each repository that was read since the process started.
 	refused map[string]map[Unit]Refusal
@@ -49,7 +49,7 @@ type Registry struct {
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Set says what is refused of a repository's newest commit, after all of it was read: nothing but this.
-func (r *Registry) Set(repository string, refused map[Unit]Refusal) {
+func (r *Index) Set(repository string, refused map[Unit]Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was, read := r.refused[repository]
@@ -74,7 +74,7 @@ func (r *Registry) Set(repository string, refused map[Unit]Refusal) {
 
 // Put says that one object is refused, after its part of a newer commit was read. It needs a Set before it: what is refused of
 // the rest of a repository is known then.
-func (r *Registry) Put(repository string, unit Unit, refusal Refusal) {
+func (r *Index) Put(repository string, unit Unit, refusal Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.refused[repository][unit] == refusal {
@@ -88,7 +88,7 @@ func (r *Registry) Put(repository string, unit Unit, refusal Refusal) {
 }
 
 // Delete says that one object is refused no more, or not declared any more.
-func (r *Registry) Delete(repository string, unit Unit) {
+func (r *Index) Delete(repository string, unit Unit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, refused := r.refused[repository][unit]; refused {
@@ -98,11 +98,11 @@ func (r *Registry) Delete(repository string, unit Unit) {
 }
 
 // Forget drops what is refused of a repository that is gone: what it declared stays, and nothing newer is refused.
-func (r *Registry) Forget(repository string) { r.Set(repository, nil) }
+func (r *Index) Forget(repository string) { r.Set(repository, nil) }
 
 // Of returns why the newest version of an object is refused. It is not known before the repository was read; the zero Refusal
 // that is known says that the object is current.
-func (r *Registry) Of(repository string, unit Unit) (refusal Refusal, known bool) {
+func (r *Index) Of(repository string, unit Unit) (refusal Refusal, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of, read := r.refused[repository]
@@ -110,7 +110,7 @@ func (r *Registry) Of(repository string, unit Unit) (refusal Refusal, known bool
 }
 
 // Wakes is what has a controller look at the objects of its kind when their refusal changes.
-func (r *Registry) Wakes(kind string) source.Source {
+func (r *Index) Wakes(kind string) source.Source {
 	return source.Func(func(_ context.Context, q queue) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *Registry) Wakes(kind string) source.Source {
 	})
 }
 
-func (r *Registry) put(repository string, refused map[Unit]Refusal) {
+func (r *Index) put(repository string, refused map[Unit]Refusal) {
 	if r.refused == nil {
 		r.refused = map[string]map[Unit]Refusal{}
 	}
@@ -130,7 +130,7 @@ func (r *Registry) put(repository string, refused map[Unit]Refusal) {
 }
 
 // wake has an object looked at. Before its controller started there is no need: it begins with all objects.
-func (r *Registry) wake(unit Unit) {
+func (r *Index) wake(unit Unit) {
 	if q := r.queues[unit.Kind]; q != nil {
 		q.Add(reconcile.Request{NamespacedName: unit.ObjectKey})
 	}

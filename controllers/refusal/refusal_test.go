@@ -25,9 +25,9 @@ const (
 )
 
 // started returns a registry whose App controller runs, and its queue.
-func started(t *testing.T) (*Registry, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func started(t *testing.T) (*Index, workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	t.Helper()
-	r := &Registry{}
+	r := &Index{}
 	q := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute))
 	t.Cleanup(q.ShutDown)
 	if err := r.Wakes(v1alpha1.AppKind).Start(t.Context(), q); err != nil {

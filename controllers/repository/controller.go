@@ -32,7 +32,7 @@ type Reconciler struct {
 	Usage *usage.Counter
 	*Remotes
 	// Refusals records which Apps and Projects of a commit are refused.
-	Refusals *refusal.Registry
+	Refusals *refusal.Index
 	// Namespace holds the repositories' credentials; Secrets has the metadata of the Secrets there.
 	Namespace string
 	Secrets   client.Reader

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/kubeop/kubeop/delivery/mask"
-
 	helm "helm.sh/helm/v3/pkg/release"
 
+	"github.com/kubeop/kubeop/delivery/mask"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
@@ -57,9 +56,9 @@ func (e *Engine) MarkFailed(ctx context.Context, req Request, why string) (done 
 	return true, nil
 }
 
-// interrupted unlocks the release: it marks the pending revision as failed, so that Helm allows the next action. It removes the revision's
+// unlock marks the pending revision of an interrupted action as failed, so that Helm allows the next action. It removes the revision's
 // digests: an interrupted action proves nothing about its input, so the input is retried at once.
-func (p *pass) interrupted(ctx context.Context, r *decide.Revision) error {
+func (p *pass) unlock(ctx context.Context, r *decide.Revision) error {
 	conn, err := p.engine.dial(p.request)
 	if err != nil {
 		return err

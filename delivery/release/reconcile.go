@@ -73,7 +73,7 @@ func (p *pass) run(ctx context.Context) (Outcome, error) {
 	accepted := p.skipAccepted(s)
 	d := decide.Next(s, p.want)
 	if d.Act == decide.Unlock {
-		if err := p.interrupted(ctx, s.Last()); err != nil {
+		if err := p.unlock(ctx, s.Last()); err != nil {
 			return Outcome{}, err
 		}
 		if s, err = p.engine.index(ctx, p.request); err != nil {
