@@ -113,6 +113,7 @@ func TestChartTestsThatTheAPIServerPreventsAreRetriedWithBackoff(t *testing.T) {
 	if _, err := tm.admin.CoreV1().ResourceQuotas(tm.namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	tm.awaitQuota()
 	if out, err := tm.Test(t.Context(), r); !out.Running || err != nil {
 		t.Fatal(out, err)
 	}

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	helm "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -159,6 +161,7 @@ func TestFailuresOfTheEnvironmentAreRetriedWithoutLimit(t *testing.T) {
 	if _, err := tm.admin.CoreV1().ResourceQuotas(tm.namespace).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	tm.awaitQuota()
 	r := tm.request(sources.ChartFolder(fourObjects(map[string]string{"templates/new.yaml": strings.Replace(configMap, "name: a", "name: new", 1)})))
 	var tries atomic.Int32
 	r.Policy.Retry = func(attempts int) time.Duration {
@@ -174,6 +177,19 @@ func TestFailuresOfTheEnvironmentAreRetriedWithoutLimit(t *testing.T) {
 	if n := len(tm.statuses()); n > maxHistory {
 		t.Errorf("%d revisions are kept", n)
 	}
+}
+
+// awaitQuota waits until the API server enforces a quota that allows no more ConfigMaps. It learns of a new quota from a watch.
+func (t *team) awaitQuota() {
+	t.Helper()
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
+	t.until("the quota is enforced", func(ctx context.Context) (bool, error) {
+		_, err := t.admin.CoreV1().ConfigMaps(t.namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if apierrors.IsForbidden(err) {
+			return true, nil
+		}
+		return false, err
+	})
 }
 
 func TestRevisionsMarkedAsFailedAreRemediated(t *testing.T) {
