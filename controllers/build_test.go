@@ -65,8 +65,17 @@ func (n *team) sopsKeys() {
 	})
 }
 
+// needsProcesses skips a test of what only a process that evaluates can do: decrypt, keep a limit, or be counted.
+func needsProcesses(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the race detector cannot run in a confined process")
+	}
+}
+
 // TestAGitAppIsBuilt goes from a folder with a kustomization, an encrypted file and variables to what is in the cluster.
 func TestAGitAppIsBuilt(t *testing.T) {
+	needsProcesses(t)
 	n := newTeam(t, "built")
 	n.gitApp(map[string]string{
 		"kustomization.yaml": "resources: [secret.yaml, config.yaml]\nconfigMapGenerator: [{name: note, files: [note.txt], options: {disableNameSuffixHash: true}}]\n",
@@ -115,6 +124,7 @@ func TestAGitAppIsBuilt(t *testing.T) {
 // TestASecretIsInNoStatusEventOrLog has the API server and kustomize fail on decrypted values and on variables from a Secret, which
 // they put into their messages, and looks for them in all that is told.
 func TestASecretIsInNoStatusEventOrLog(t *testing.T) {
+	needsProcesses(t)
 	n := newTeam(t, "discreet")
 	const variable = "apiVersion: v1\nkind: Service\nmetadata: {name: other}\nspec: {clusterIP: '${ADDRESS}', ports: [{port: 80}]}\n"
 	source := n.gitApp(map[string]string{"secret.yaml": encryptedFile(t, "sops-secret.yaml"), "service.yaml": encryptedFile(t, "sops-service.yaml")},
@@ -192,6 +202,7 @@ func (n *team) revealsNothing(app *v1alpha1.App) {
 // TestAFolderThatTakesTooMuch harms no other app, tells the limit and the file, is not built again before it changes, and is delivered
 // once it is better.
 func TestAFolderThatTakesTooMuch(t *testing.T) {
+	needsProcesses(t)
 	n := newTeam(t, "toomuch")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Limits.AppValues = ptr.To[int32](5_000_000) })
 	lists := "data: [" + strings.Repeat("[],", 340_000) + "]\n"
@@ -224,6 +235,7 @@ func TestAFolderThatTakesTooMuch(t *testing.T) {
 // TestAnAppThatIsAsItWasIsNotBuiltAgain: neither to correct drift, nor for a commit about other files; and it is when a file or a variable
 // changes, or somebody asks for it.
 func TestAnAppThatIsAsItWasIsNotBuiltAgain(t *testing.T) {
+	needsProcesses(t)
 	n := newTeam(t, "asitwas")
 	of := func(greeting string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {greeting: " + greeting + ", who: '${WHO:=you}'}\n"
@@ -265,6 +277,7 @@ func TestAnAppThatIsAsItWasIsNotBuiltAgain(t *testing.T) {
 // TestALargePackIsReadInAnotherProcess: an app whose repository is of some megabytes is delivered, and of one whose files of little
 // inflate to 200 MiB the message names the limit. It is not fetched again; the next commit is.
 func TestALargePackIsReadInAnotherProcess(t *testing.T) {
+	needsProcesses(t)
 	n := newTeam(t, "packed")
 	notes := make([]byte, 3<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(notes)
