@@ -1,6 +1,20 @@
 // Package step runs a Reconcile that is a list of steps. A step does one thing and records facts in its scope. Only the runner writes
 // conditions and the status, and an event when a condition changes. A step may itself send the event about a single act, such as forced
 // removal of finalizers. Metrics belong to the package whose resource they count; those here are of object sizes and refused writes.
+//
+// What a step returns decides what follows:
+//
+//	nil                 it succeeded: the next step runs
+//	Skip                it was left out: its condition stays, the next step runs
+//	Degrade             it failed, but what was delivered stands: the next step runs, Ready does not report it
+//	GoOn                as Degrade, and Ready reports it unless a later step ends worse
+//	Soon, WaitQuietly   work is under way: nothing is reported yet, the object is looked at again soon
+//	Wait                nothing is wrong, but something is missing: Ready is Unknown
+//	Stop, Refused       only a change can help: the object is Stalled
+//	Fail, FailAfter     it failed and is tried again, with backoff or after a given time
+//	any other error     as Fail, with the reason Failed or AccessDenied
+//
+// A Scope must have the methods of that interface; scope.go lists what it may have besides: Noter, Headed, Sooner, Detailed, Notified, Masker.
 package step
 
 import (

@@ -181,7 +181,7 @@ func (w *LocalWatch) resource(kind string) (schema.GroupVersionResource, error) 
 		return resource, nil
 	}
 	if w.Mapper == nil {
-		return schema.GroupVersionResource{}, errors.New("only ConfigMaps and Secrets are")
+		return schema.GroupVersionResource{}, fmt.Errorf("objects of the kind %s are not watched here: only ConfigMaps and Secrets are", kind)
 	}
 	mapping, err := w.Mapper.RESTMapping(schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: kind})
 	if err != nil {
