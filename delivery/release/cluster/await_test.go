@@ -81,7 +81,7 @@ func TestWhatIsNotThereIsLookedAtAfterGrowingPauses(t *testing.T) {
 			err := c.await(time.Minute, test.ended, func() (bool, error) {
 				result := test.looks[looked]
 				looked++
-				return result == errDone, noneIfDone(result)
+				return errors.Is(result, errDone), noneIfDone(result)
 			})
 			if !errors.Is(err, test.want) || err != nil && test.want == nil {
 				t.Errorf("got %v, want %v", err, test.want)
@@ -100,7 +100,7 @@ func TestWhatIsNotThereIsLookedAtAfterGrowingPauses(t *testing.T) {
 var errDone = errors.New("done")
 
 func noneIfDone(err error) error {
-	if err == errDone {
+	if errors.Is(err, errDone) {
 		return nil
 	}
 	return err
