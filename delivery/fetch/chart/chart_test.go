@@ -95,11 +95,10 @@ func together[T any](t *testing.T, group *singleflight.Group[T], key string, n i
 		})
 	})
 	<-held
-	before := group.Clock.Load()
 	for i := range n {
 		wg.Go(func() { do(i) })
 	}
-	for group.Clock.Load() < before+int64(n) && t.Context().Err() == nil {
+	for group.Waiting(key) < n+1 && t.Context().Err() == nil {
 		runtime.Gosched()
 	}
 	close(release)

@@ -54,6 +54,16 @@ func (g *Group[T]) Do(ctx context.Context, key string, arrived int64, ask func()
 	return value, err
 }
 
+// Waiting returns how many callers are in Do for a key, with the one that requests the answer.
+func (g *Group[T]) Waiting(key string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at := g.calls[key]; at != nil {
+		return at.users
+	}
+	return 0
+}
+
 func (g *Group[T]) enter(key string) *call[T] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
