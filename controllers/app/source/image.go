@@ -50,7 +50,7 @@ func (f *Fetcher) chooseImage(ctx context.Context, p *pass) error {
 		p.LookAgain(p.last.image.trusted.Sub(now))
 		return nil
 	}
-	chosen, err := f.askRegistry(ctx, p)
+	chosen, err := f.queryRegistry(ctx, p)
 	switch {
 	case err == nil:
 		p.found.Image = p.choiceOf(chosen, now)
@@ -81,8 +81,8 @@ func (p *pass) trustsImage(last *v1alpha1.ImageStatus, now time.Time) bool {
 	return true
 }
 
-// askRegistry contacts the registry with the credentials of the pull secrets. A reconcile request causes one new request.
-func (f *Fetcher) askRegistry(ctx context.Context, p *pass) (image.Chosen, error) {
+// queryRegistry contacts the registry with the credentials of the pull secrets. A reconcile request causes one new request.
+func (f *Fetcher) queryRegistry(ctx context.Context, p *pass) (image.Chosen, error) {
 	spec := p.App.Spec.Image
 	repository := image.Repository{Name: spec.Reference, Tenant: p.Owner.Tenant}
 	for _, ref := range spec.PullSecrets {

@@ -54,7 +54,7 @@ func (g *Group[T]) Do(ctx context.Context, key string, arrived int64, ask func()
 	return value, err
 }
 
-// Waiting returns how many callers are in Do for a key, with the one that requests the answer.
+// Waiting returns how many callers are in Do for a key, including the one that requests the answer. Tests use it to make callers meet.
 func (g *Group[T]) Waiting(key string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -40,16 +40,16 @@ func TestASharedObjectIsDeletedInTheVersionThatWasChecked(t *testing.T) {
 		versions []string
 		fails    string
 	}{
-		"it is the release's":                {reads: []string{ours("7")}, deletions: []string{done}, versions: []string{"7"}},
-		"it is gone":                         {reads: []string{missing}},
-		"it goes meanwhile":                  {reads: []string{ours("7")}, deletions: []string{missing}, versions: []string{"7"}},
-		"it changes meanwhile":               {reads: []string{ours("7"), ours("8")}, deletions: []string{conflict, done}, versions: []string{"7", "8"}},
-		"it becomes another's meanwhile":     {reads: []string{ours("7"), theirs}, deletions: []string{conflict}, versions: []string{"7"}},
-		"it is another's":                    {reads: []string{theirs}},
-		"it is spared":                       {reads: []string{ours("7")}, spare: true},
-		"the user may not delete it":         {reads: []string{ours("7")}, deletions: []string{refused}, versions: []string{"7"}, fails: "IngressClass/web"},
-		"it changes before each deletion":    {reads: []string{ours("7")}, deletions: []string{conflict}, versions: []string{"7", "7", "7", "7", "7"}, fails: "changes all the time"},
-		"administrators removed its labels ": {reads: []string{strings.Replace(ours("7"), "paas.kubeop.io/app", "former", 1)}},
+		"it is the release's":               {reads: []string{ours("7")}, deletions: []string{done}, versions: []string{"7"}},
+		"it is gone":                        {reads: []string{missing}},
+		"it goes meanwhile":                 {reads: []string{ours("7")}, deletions: []string{missing}, versions: []string{"7"}},
+		"it changes meanwhile":              {reads: []string{ours("7"), ours("8")}, deletions: []string{conflict, done}, versions: []string{"7", "8"}},
+		"it becomes another's meanwhile":    {reads: []string{ours("7"), theirs}, deletions: []string{conflict}, versions: []string{"7"}},
+		"it is another's":                   {reads: []string{theirs}},
+		"it is spared":                      {reads: []string{ours("7")}, spare: true},
+		"the user may not delete it":        {reads: []string{ours("7")}, deletions: []string{refused}, versions: []string{"7"}, fails: "IngressClass/web"},
+		"it changes before each deletion":   {reads: []string{ours("7")}, deletions: []string{conflict}, versions: []string{"7", "7", "7", "7", "7"}, fails: "changes all the time"},
+		"administrators removed its labels": {reads: []string{strings.Replace(ours("7"), "paas.kubeop.io/app", "former", 1)}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
