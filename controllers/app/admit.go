@@ -128,7 +128,7 @@ func (a *admitter) deliveredBytes(app *v1alpha1.App) int64 {
 
 // volumes are the facts with which a Reconcile begins.
 func (a *admitter) volumes(app *v1alpha1.App) volumeFacts {
-	return volumeFacts{lastRetained: a.retained.Of(app)}
+	return volumeFacts{lastRetained: a.retained.Get(app)}
 }
 
 // Forget drops what is known of an App.

@@ -88,7 +88,7 @@ func (r *renderer) build(ctx context.Context, s *scope, from build.Source, ident
 	if err != nil {
 		return nil, err
 	}
-	files, tried := s.found.Files, r.retried.Of(s.App)
+	files, tried := s.found.Files, r.retried.Get(s.App)
 	requested, _ := meta.ReconcileAnnotationValue(s.App.Annotations)
 	request := build.Request{App: s.Key(), Tenant: s.Owner.Tenant, Source: from, Input: input, Identity: identity, Retry: s.Requested() && tried.request != requested}
 	if files.FromCommit() {

@@ -117,7 +117,7 @@ func (r *Reconciler) postHooks(ctx context.Context, s *scope) error {
 // newScope begins a Reconcile.
 func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 	s := &scope{
-		Subject: r.subjects.Of(app), writes: r.recorder.Writes(app), held: r.applier.pruner.Held(app),
+		Subject: r.subjects.New(app), writes: r.recorder.Writes(app), held: r.applier.pruner.Held(app),
 		release: r.releaser.facts(app), volumes: r.admitter.volumes(app), deliveredBytes: r.admitter.deliveredBytes(app),
 		current: r.refusals.Report(v1alpha1.AppKind, app, app.Status.Refused), unhealthySince: app.Status.UnhealthySince,
 	}

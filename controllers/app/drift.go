@@ -19,7 +19,7 @@ import (
 // findDrift finds out whether others changed objects of the release, and corrects that where it is to be. Only objects that moved since Helm left
 // them are compared, and no state of them twice.
 func (r *releaser) findDrift(ctx context.Context, s *scope, request release.Request) error {
-	mode, state := s.App.Spec.DriftMode(), r.drift.Of(s.App)
+	mode, state := s.App.Spec.DriftMode(), r.drift.Get(s.App)
 	if mode == v1alpha1.DriftOff {
 		s.drift = drift.None()
 		return nil
@@ -79,7 +79,7 @@ func (r *releaser) compare(ctx context.Context, s *scope, request release.Reques
 		words = append(words, drift.Describe(d.Object, d.Missing, d.Fields, "the release"))
 	}
 	s.recordEntries(statesAfter(s.inventory.Entries, moved, differences))
-	state, key := r.drift.Of(s.App), driftKey(s.App, moved)
+	state, key := r.drift.Get(s.App), driftKey(s.App, moved)
 	if correct {
 		key = "" // If the objects return to the state we just corrected, someone changed them again: compare them again.
 	}

@@ -33,7 +33,7 @@ type checks struct {
 
 // compile compiles the expressions of an App once for each generation.
 func (a *assessor) compile(app *v1alpha1.App) error {
-	known := a.checks.Of(app)
+	known := a.checks.Get(app)
 	if known.generation == app.Generation {
 		return nil
 	}
@@ -88,7 +88,7 @@ func judgedPhase(s *scope) string {
 
 // look judges the objects of the source, or of a release those that are recorded.
 func (a *assessor) look(ctx context.Context, s *scope) (health.Verdict, error) {
-	checks := a.checks.Of(s.App).compiled
+	checks := a.checks.Get(s.App).compiled
 	refs := health.Refs(s.objects, checks)
 	if s.found.Kept {
 		refs = health.RefsOf(s.inventory.Entries, checks)

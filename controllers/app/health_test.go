@@ -65,16 +65,16 @@ func TestTheTimeToBecomeHealthyIsThatOfTheAction(t *testing.T) {
 func TestHealthIsJudgedAnewForEachGeneration(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "1", Generation: 1}}
 	a := &assessor{}
-	if err := a.compile(app); err != nil || a.checks.Of(app).compiled != nil {
+	if err := a.compile(app); err != nil || a.checks.Get(app).compiled != nil {
 		t.Fatalf("without expressions there are checks: %v", err)
 	}
 	app.Spec.HealthCheckExprs = nil
 	app.Generation = 2
-	if err := a.compile(app); err != nil || a.checks.Of(app).generation != 2 {
-		t.Errorf("generation %d, %v", a.checks.Of(app).generation, err)
+	if err := a.compile(app); err != nil || a.checks.Get(app).generation != 2 {
+		t.Errorf("generation %d, %v", a.checks.Get(app).generation, err)
 	}
 	a.Forget(app)
-	if a.checks.Of(app).generation != 0 {
+	if a.checks.Get(app).generation != 0 {
 		t.Error("it is not forgotten")
 	}
 }

@@ -51,7 +51,7 @@ type releaser struct {
 
 // facts are those with which a Reconcile begins.
 func (r *releaser) facts(app *v1alpha1.App) releaseFacts {
-	memory := r.memory.Of(app)
+	memory := r.memory.Get(app)
 	memory.reported(app)
 	return releaseFacts{memory: memory, seal: r.seal}
 }

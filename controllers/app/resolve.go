@@ -76,7 +76,7 @@ func (r *projects) resolve(ctx context.Context, s *scope) error {
 // awaitWatches is an *kube.Unready until the watches of all that the App is recorded to hold have their first lists. After a restart thousands
 // of Apps are looked at before they have: none of them begins what it could not end, and the watches begin together.
 func (r *projects) awaitWatches(s *scope) error {
-	synced := r.synced.Of(s.App)
+	synced := r.synced.Get(s.App)
 	if *synced {
 		return nil
 	}

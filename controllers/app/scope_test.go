@@ -126,7 +126,7 @@ func TestFindingsOfAPassWithoutStatusAreKept(t *testing.T) {
 	app.Status.Release = &v1alpha1.ReleaseStatus{Name: "web", Deployed: 1}
 	entries := []v1alpha1.InventoryEntry{{ID: "ns_a__ConfigMap", Digest: "2"}}
 	r := &releaser{}
-	m := r.memory.Of(app)
+	m := r.memory.Get(app)
 	m.name, m.deployed.revision, m.entries = "web", 2, entries
 	s := scopeOf(app, r)
 	if s.recordedRevision().revision != 2 || len(s.recordedEntries()) != 1 {
@@ -243,7 +243,7 @@ func scopeOf(app *v1alpha1.App, r *releaser) *scope {
 	subjects := &subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	retained := ""
 	return &scope{
-		Subject: subjects.Of(app), writes: &record.Writes{}, release: r.facts(app), volumes: volumeFacts{lastRetained: &retained},
+		Subject: subjects.New(app), writes: &record.Writes{}, release: r.facts(app), volumes: volumeFacts{lastRetained: &retained},
 		inventory: app.Status.Inventory,
 	}
 }

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -26,6 +27,15 @@ var oversized = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 // Collectors are the metrics of sizes and refusals.
 func Collectors() []prometheus.Collector { return []prometheus.Collector{oversized, refusals} }
+
+// marshalMarked returns an object as JSON, marked where that comes near the limit of what can be stored.
+func marshalMarked(obj Object) ([]byte, error) {
+	data, err := json.Marshal(obj)
+	if err == nil && markSize(obj, len(data)) {
+		data, err = json.Marshal(obj)
+	}
+	return data, err
+}
 
 // markSize has the object say that it comes near the limit of what can be stored. It reports whether that is news in the object.
 func markSize(obj Object, size int) bool {

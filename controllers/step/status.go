@@ -28,41 +28,32 @@ func (r *Runner) write(ctx context.Context, before, obj Object, s Scope) error {
 // patch writes the status where it differs from what was read: one request, or none. One that is too large to be stored is
 // a failure that Ready reports.
 func (r *Runner) patch(ctx context.Context, before, obj Object) error {
-	size, err := r.send(ctx, before, obj)
-	switch {
-	case refusedForSize(err):
-		markSize(obj, max(size, sizeLimit))
-		return r.reportTooLarge(ctx, before, err)
-	case err != nil:
+	if reflect.DeepEqual(before, obj) {
+		return nil // As of almost all objects that are looked at again.
+	}
+	is, err := marshalMarked(obj)
+	if err != nil {
 		return err
 	}
-	was := obj.DeepCopyObject().(Object)
-	if size > 0 && markSize(obj, size) {
-		_, err = r.send(ctx, was, obj)
+	if err = r.send(ctx, before, obj, is); refusedForSize(err) {
+		markSize(obj, max(len(is), sizeLimit))
+		return r.reportTooLarge(ctx, before, err)
 	}
 	return err
 }
 
-// send sends what differs between two states of an object's status, and returns the size of the later one as JSON; 0 when
-// nothing differs.
-func (r *Runner) send(ctx context.Context, before, obj Object) (int, error) {
-	if reflect.DeepEqual(before, obj) {
-		return 0, nil // As of almost all objects that are looked at again.
-	}
+// send sends what differs between the status of before and that of obj, which is its JSON.
+func (r *Runner) send(ctx context.Context, before, obj Object, is []byte) error {
 	was, err := json.Marshal(before)
 	if err != nil {
-		return 0, err
-	}
-	is, err := json.Marshal(obj)
-	if err != nil {
-		return 0, err
+		return err
 	}
 	data, err := statusPatch(was, is)
 	if err != nil || data == nil {
-		return 0, err
+		return err
 	}
 	// The context may have ended with the work; what was found out is still written.
-	return len(is), client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, client.RawPatch(types.MergePatchType, data)))
+	return client.IgnoreNotFound(r.Client.Status().Patch(context.WithoutCancel(ctx), obj, client.RawPatch(types.MergePatchType, data)))
 }
 
 // statusPatch returns the merge patch between the statuses of two states of an object, nil where they are the same. Nothing else of an
@@ -93,6 +84,9 @@ func (r *Runner) reportTooLarge(ctx context.Context, before Object, refused erro
 	reported := before.DeepCopyObject().(Object)
 	conditions.MarkFalse(reported, v1alpha1.ReadyCondition, v1alpha1.TooLargeReason, "%s", errTooLarge)
 	conditions.MarkReconciling(reported, v1alpha1.ProgressingWithRetryReason, "%s", errTooLarge)
-	_, err := r.send(ctx, before, reported)
+	is, err := json.Marshal(reported)
+	if err == nil {
+		err = r.send(ctx, before, reported, is)
+	}
 	return errors.Join(fmt.Errorf("%w: %w", errTooLarge, refused), err)
 }

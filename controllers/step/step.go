@@ -30,7 +30,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -87,28 +86,6 @@ func (r *Runner) record(obj Object, start time.Time) {
 	if r.Durations != nil {
 		r.Durations.RecordDuration(corev1.ObjectReference{Kind: kindOf(obj), Namespace: obj.GetNamespace()}, start)
 	}
-}
-
-// Finalize removes what obj made, and removes the finalizer when every step succeeded. For a suspended object, and for a deletion that was
-// meant for another object (see Cause), it removes only the finalizer.
-func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
-	result, err := r.finalize(ctx, obj, s, steps)
-	return r.soonWhereFenced(ctx, result, err)
-}
-
-func (r *Runner) finalize(ctx context.Context, obj Object, s Scope, steps []Step) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
-		return ctrl.Result{}, nil
-	}
-	if left, result, err := r.leaveRunning(ctx, obj); left || err != nil {
-		return result, err
-	}
-	before := obj.DeepCopyObject().(Object)
-	if v := r.walk(ctx, obj, steps); v != nil {
-		return r.finish(ctx, before, obj, s, v)
-	}
-	_, err := r.release(ctx, obj)
-	return ctrl.Result{}, err
 }
 
 // walk runs the steps and marks their conditions. It returns nil if all of them succeeded, and otherwise how the first that did not succeed

@@ -115,7 +115,7 @@ func (c *Checker) Changed(kind string) predicate.Predicate {
 
 // compile compiles the expressions of an App once for each generation.
 func (c *Checker) compile(app *v1alpha1.App) error {
-	known := c.compiled.Of(app)
+	known := c.compiled.Get(app)
 	if known.generation == app.Generation {
 		return nil
 	}
@@ -172,7 +172,7 @@ func nameOf(s *subject.Subject, d *v1alpha1.Dependency) string {
 func (c *Checker) check(ctx context.Context, s *subject.Subject, d *v1alpha1.Dependency) (readiness, error) {
 	kind := d.GroupVersionKind()
 	key := client.ObjectKey{Namespace: namespaceOf(d, s.Owner.Tenant, s.Owner.Project), Name: d.Name}
-	ready := c.compiled.Of(s.App).expressions[d.ReadyExpr]
+	ready := c.compiled.Get(s.App).expressions[d.ReadyExpr]
 	switch kind {
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind):
 		return c.checkOwn(ctx, s, key, &v1alpha1.App{}, ready)

@@ -43,7 +43,7 @@ func newChecker(t *testing.T, on []v1alpha1.Dependency, objects ...client.Object
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	c := &Checker{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Clients: kube.NewClients(&rest.Config{}, scheme, mapper)}
-	s := (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).Of(app)
+	s := (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).New(app)
 	s.Owner = own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}
 	return c, s
 }

@@ -53,7 +53,7 @@ func (c *Checker) checkOther(ctx context.Context, s *subject.Subject, q question
 	if q.ready == nil {
 		return byStatus(s, held), nil
 	}
-	version, memory := held.GetResourceVersion(), c.compiled.Of(s.App)
+	version, memory := held.GetResourceVersion(), c.compiled.Get(s.App)
 	if last, ok := memory.answers[q.id()]; ok && last.version == version {
 		return last.readiness, nil
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestAStatusIsMaskedBeforeItIsCut has the cut fall into a secret.
 func TestAStatusIsMaskedBeforeItIsCut(t *testing.T) {
-	s := (&subject.Subjects{Clock: &clocktesting.FakePassiveClock{}}).Of(&v1alpha1.App{})
+	s := (&subject.Subjects{Clock: &clocktesting.FakePassiveClock{}}).New(&v1alpha1.App{})
 	s.Hide("hunter22hunter22")
 	before := strings.Repeat("x", 192)
 	object := &unstructured.Unstructured{Object: map[string]any{

@@ -28,8 +28,8 @@ type Applied struct {
 	states subject.Memory[State]
 }
 
-// Of returns what is known of the drift of an App.
-func (a *Applied) Of(app *v1alpha1.App) *State { return a.states.Of(app) }
+// Get returns what is known of the drift of an App.
+func (a *Applied) Get(app *v1alpha1.App) *State { return a.states.Get(app) }
 
 // Forget drops what is known of an App.
 func (a *Applied) Forget(app *v1alpha1.App) { a.states.Forget(app) }
@@ -42,13 +42,13 @@ func (a *Applied) Prepare(s *subject.Subject, writes *record.Writes, set *apply.
 	}
 	now := s.Now()
 	set.Ignore, set.Floors, set.Fresh = rules, writes.Recent(now), now.Sub(writes.At()) < step.Quiet
-	set.Leave = s.App.Spec.DriftMode() != v1alpha1.DriftCorrect || a.Of(s.App).Rest(now) > 0
+	set.Leave = s.App.Spec.DriftMode() != v1alpha1.DriftCorrect || a.Get(s.App).Rest(now) > 0
 	return nil
 }
 
 // Compare reports what became of drift. What was left is compared with the source, and no state of it twice.
 func (a *Applied) Compare(ctx context.Context, s *subject.Subject, result apply.Result) (Report, error) {
-	d := a.Of(s.App)
+	d := a.Get(s.App)
 	known := d.objects
 	d.objects, d.unclear, d.uncompared = nil, nil, 0
 	switch mode := s.App.Spec.DriftMode(); {
@@ -92,7 +92,7 @@ func (o object) again() time.Time { return o.compared.Add(backoff.Pause(o.tries)
 
 // compare remembers how objects differ from the source, and compares some of which it is not known, those that waited longest first.
 func (a *Applied) compare(ctx context.Context, s *subject.Subject, known map[string]object, moved []apply.Deviation) error {
-	d := a.Of(s.App)
+	d := a.Get(s.App)
 	var due []apply.Deviation
 	d.objects = map[string]object{}
 	for _, m := range moved {
@@ -124,7 +124,7 @@ func (a *Applied) compareOne(ctx context.Context, s *subject.Subject, m apply.De
 	case errors.Is(err, context.Canceled): // The operator is stopping.
 		return now, err
 	case err != nil:
-		now.unclear, now.tries = s.Quote(err.Error()), a.Of(s.App).objects[m.Entry.ID].tries+1
+		now.unclear, now.tries = s.Quote(err.Error()), a.Get(s.App).objects[m.Entry.ID].tries+1
 	case live == nil:
 		now.words = Describe(name, true, nil, "")
 	default:

@@ -68,7 +68,7 @@ func (w *watched) begin() {
 	if w.subjects == nil {
 		w.subjects = &subject.Subjects{Clock: w.clock}
 	}
-	w.s = w.subjects.Of(w.app)
+	w.s = w.subjects.New(w.app)
 	w.s.Client = w.client
 }
 
@@ -117,8 +117,8 @@ func TestOneRefusalHasNothingComparedAnew(t *testing.T) {
 	}
 	w.refused["c001"] = false
 	w.clock.SetTime(w.clock.Now().Add(backoff.Last))
-	if got, _, again := w.pass(); got != 1 || again != 0 || len(w.a.Of(w.app).unclear) != 0 {
-		t.Errorf("asks %d times, looks again after %s and does not know %v", got, again, w.a.Of(w.app).unclear)
+	if got, _, again := w.pass(); got != 1 || again != 0 || len(w.a.Get(w.app).unclear) != 0 {
+		t.Errorf("asks %d times, looks again after %s and does not know %v", got, again, w.a.Get(w.app).unclear)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestAPassComparesFew(t *testing.T) {
 		{0, "and 40 objects more", ""},
 	} {
 		asked, message, again := w.pass()
-		first := step.Few(w.a.Of(w.app).found[:5])
+		first := step.Few(w.a.Get(w.app).found[:5])
 		if asked != want.asked || message != first+"; "+want.more+want.still || (again != 0) != (want.still != "") {
 			t.Errorf("pass %d asks %d times, looks again after %s and says %s", i, asked, again, message)
 		}

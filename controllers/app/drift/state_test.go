@@ -13,7 +13,7 @@ import (
 // TestACorrectionIsReportedUntilTheStatusHasIt, whatever words the status hides.
 func TestACorrectionIsReportedUntilTheStatusHasIt(t *testing.T) {
 	app, state := &v1alpha1.App{}, &State{}
-	s := (&subject.Subjects{}).Of(app)
+	s := (&subject.Subjects{}).New(app)
 	s.Hide("hunter22")
 	state.Corrected("ConfigMap/hunter22", time.Now())
 	for range 2 {

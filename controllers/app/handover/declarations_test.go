@@ -112,9 +112,9 @@ func TestASiblingIsBehind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			transfers, app := &Transfers{}, gitApp(1)
 			app.UID = "2"
-			transfers.waiting.Of(app).leftAt = now.Add(-c.stale)
+			transfers.waiting.Get(app).leftAt = now.Add(-c.stale)
 			transfers.declarations.note(Pass{App: c.sibling, InLine: c.inLine})
-			search := transfers.Search((&subject.Subjects{Clock: testclock.NewFakePassiveClock(now)}).Of(app), "two")
+			search := transfers.Search((&subject.Subjects{Clock: testclock.NewFakePassiveClock(now)}).New(app), "two")
 			if got := search.behind(c.sibling, declaration{input: inputOf(c.said), revision: c.revision}); got != c.want {
 				t.Errorf("got %t", got)
 			}

@@ -64,7 +64,7 @@ type Transfers struct {
 
 // Begin notes what the App delivers from now on, before what left its source is looked at.
 func (t *Transfers) Begin(s *subject.Subject, revision string) {
-	t.waiting.Of(s.App).begin(inputOf(s.App), revision, s.Now())
+	t.waiting.Get(s.App).begin(inputOf(s.App), revision, s.Now())
 }
 
 // Declare takes down what a pass found the App to declare. Where that is news, or objects were written, and when the App is suspended, it
@@ -102,7 +102,7 @@ func (t *Transfers) Cede(s *subject.Subject, objects []string, search *Search) C
 		t.declarations.await(s.App.Namespace, s.App.Name, false)
 		return Ceded{}
 	}
-	waited := s.Now().Sub(t.waiting.Of(s.App).leftAt)
+	waited := s.Now().Sub(t.waiting.Get(s.App).leftAt)
 	s.LookAgain(nextLook(waited, search.left))
 	ceded := Ceded{Count: len(objects)}
 	if waited >= step.Quiet {
@@ -163,7 +163,7 @@ func (f *Search) siblings(ctx context.Context) (siblings, error) {
 	if err := t.Direct.List(ctx, apps, client.InNamespace(s.App.Namespace)); err != nil {
 		return found, fmt.Errorf("looking for apps that take objects over: %w", err)
 	}
-	wakes := t.waiting.Of(s.App).wakes(s.Now())
+	wakes := t.waiting.Get(s.App).wakes(s.Now())
 	for i := range apps.Items {
 		now := &apps.Items[i]
 		if now.Name == s.App.Name || now.DeletionTimestamp != nil {
@@ -211,7 +211,7 @@ func (f *Search) add(ctx context.Context, found *siblings, now *metav1.PartialOb
 // declared returns what a sibling declares as far as is known, and how long it may still take to declare what it is made from now. Until it
 // has, what it is recorded to have made counts too.
 func (f *Search) declared(sibling *v1alpha1.App, made v1alpha1.Inventory) (last declaration, left time.Duration) {
-	t, waits := f.transfers, f.transfers.waiting.Of(f.subject.App)
+	t, waits := f.transfers, f.transfers.waiting.Get(f.subject.App)
 	last, known := t.declarations.of(sibling.Namespace, sibling.Name)
 	behind := !sibling.Spec.Suspend && f.behind(sibling, last)
 	if behind || !known { // A suspended App keeps what it has.
@@ -241,7 +241,7 @@ func (f *Search) behind(sibling *v1alpha1.App, was declaration) bool {
 	if source == "" || f.revision == "" || source != sourceOf(sibling) || was.revision == f.revision {
 		return false
 	}
-	left := f.transfers.waiting.Of(f.subject.App).leftAt
+	left := f.transfers.waiting.Get(f.subject.App).leftAt
 	return f.transfers.declarations.waitsForTurn(sibling) || f.subject.Now().Sub(left) < sibling.Spec.Every()*11/10+time.Minute
 }
 
@@ -262,7 +262,7 @@ func (t *Transfers) Syncing(ctx context.Context, s *subject.Subject) string {
 }
 
 // declaredAt is since when the App is made from what it is made from now.
-func (t *Transfers) declaredAt(s *subject.Subject) time.Time { return t.waiting.Of(s.App).declaredAt }
+func (t *Transfers) declaredAt(s *subject.Subject) time.Time { return t.waiting.Get(s.App).declaredAt }
 
 // Yields returns a function that reports whether the App in an object's label has given the object up: that App has reconciled its present
 // source, and the source does not declare the object. An object of an App that is gone has no owner.

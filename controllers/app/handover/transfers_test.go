@@ -56,7 +56,7 @@ func newProject(t *testing.T, change func(api *v1alpha1.App)) *project {
 	}
 	p.Queue.Start(p.queue)
 	p.subjects = &subject.Subjects{Clock: p.clock}
-	p.web = p.subjects.Of(web)
+	p.web = p.subjects.New(web)
 	p.Begin(p.web, "one")
 	return p
 }
@@ -168,7 +168,7 @@ func TestWaitingCostsLittle(t *testing.T) {
 	p.declarations.note(declaring(p.api, "one", "left"))
 	looks := 0
 	for began := p.clock.Now(); p.clock.Now().Sub(began) < time.Hour; looks++ {
-		p.web = p.subjects.Of(p.web.App)
+		p.web = p.subjects.New(p.web.App)
 		p.Cede(p.web, []string{p.wantedBy()}, p.search)
 		p.after(p.web.Again())
 	}

@@ -74,7 +74,7 @@ func (t *Volumes) Forget(app *v1alpha1.App) { t.mounts.Forget(app) }
 // mounted checks that claims exist which are mounted but not made by the App. A claim without labels, such as one of a StatefulSet, is in
 // no watch, so it is read once per generation.
 func (t *Volumes) mounted(ctx context.Context, s *subject.Subject) error {
-	m := t.mounts.Of(s.App)
+	m := t.mounts.Get(s.App)
 	if m.seen == nil || m.generation != s.App.Generation {
 		m.seen, m.generation = map[string]bool{}, s.App.Generation
 	}

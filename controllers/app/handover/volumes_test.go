@@ -56,7 +56,7 @@ func TestAClaimIsNewerThanOneThatWasMadeBefore(t *testing.T) {
 
 func TestOnlyANewClaimMayBeThatOfARename(t *testing.T) {
 	p := newProject(t, has())
-	s := p.subjects.Of(imageApp(""))
+	s := p.subjects.New(imageApp(""))
 	now := p.clock.Now()
 	if !mayHaveMoved(s, nil) || !mayHaveMoved(s, made(now.Add(-justMade+time.Second))) || mayHaveMoved(s, made(now.Add(-justMade))) {
 		t.Error("the age of the claim does not decide")
@@ -83,7 +83,7 @@ func TestTheFormerAppOfARenameHasToBeGone(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t, c.former)
-			s := p.subjects.Of(imageApp("api"))
+			s := p.subjects.New(imageApp("api"))
 			p.Begin(s, "one")
 			p.after(c.after)
 			_, err := (&Volumes{Client: p.Client, Transfers: p.Transfers}).movedFrom(t.Context(), s)
@@ -125,7 +125,7 @@ func TestAnAppIsGoneWhenItIsDeletedOrAbsent(t *testing.T) {
 // TestAClaimIsLeftByAnAppThatIsGone looks at claims whose name ends with that of the volume.
 func TestAClaimIsLeftByAnAppThatIsGone(t *testing.T) {
 	p := newProject(t, has())
-	s := p.subjects.Of(imageApp(""))
+	s := p.subjects.New(imageApp(""))
 	volume := s.App.Spec.Image.Volumes[0]
 	for name, c := range map[string]struct {
 		claim, owner string

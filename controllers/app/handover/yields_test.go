@@ -128,7 +128,7 @@ func TestObjectsThatADeletedAppLeft(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t, has())
-			if got := p.Yields(t.Context(), p.subjects.Of(c.app))(c.id, c.gone); got != c.want {
+			if got := p.Yields(t.Context(), p.subjects.New(c.app))(c.id, c.gone); got != c.want {
 				t.Errorf("it is this app's: %t", got)
 			}
 		})

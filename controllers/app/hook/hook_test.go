@@ -43,7 +43,7 @@ func newHookBench(hook *v1alpha1.Hook, logs string, held ...client.Object) *hook
 	c := fake.NewClientBuilder().WithObjects(held...).Build()
 	b := &hookBench{
 		Runner: &Runner{Inputs: &inputs.Reader{}},
-		s:      (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).Of(app),
+		s:      (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).New(app),
 		h:      &run{Run: jobs.Run{App: app, Phase: jobs.Pre, Hook: hook, Input: "0123"}},
 	}
 	b.s.Client = c
@@ -180,7 +180,7 @@ func TestHooksThatWereReportedUnsealedDoNotRunAgain(t *testing.T) {
 	}
 	seal := digest.Seal(sealing)
 	for name, again := range map[string]string{"once": "", "once more, by hand": ".12345678"} {
-		s, plan := (&subject.Subjects{}).Of(app), &Plan{}
+		s, plan := (&subject.Subjects{}).New(app), &Plan{}
 		input := plain()
 		ended := metav1.NewTime(time.Unix(1000, 0))
 		app.Status.Hooks = []v1alpha1.HookStatus{{Phase: jobs.Pre, Name: "migrate", Input: input + again, Result: v1alpha1.HookSucceeded, FinishedAt: ended}}

@@ -33,7 +33,7 @@ func (r *Runner) runJob(ctx context.Context, s *subject.Subject, plan *Plan, h *
 	if err := r.Watch.Follow(jobs.Kind); err != nil {
 		return err
 	}
-	name, seen := h.Name(), r.seen.Of(s.App)
+	name, seen := h.Name(), r.seen.Get(s.App)
 	if seen.running == name {
 		live, known, err := r.Watch.Object(ctx, jobs.Kind, client.ObjectKey{Namespace: s.App.Namespace, Name: name})
 		if err != nil {
@@ -112,7 +112,7 @@ func (r *Runner) start(ctx context.Context, s *subject.Subject, plan *Plan, h *r
 	case err != nil:
 		return step.Fail(reason(h.Phase), fmt.Errorf("making the Job of the %s: %w", h, err))
 	}
-	r.seen.Of(s.App).running = job.GetName()
+	r.seen.Get(s.App).running = job.GetName()
 	return r.whileItRuns(ctx, s, plan, h, job)
 }
 
@@ -164,7 +164,7 @@ func (r *Runner) whileItRuns(ctx context.Context, s *subject.Subject, plan *Plan
 
 // finish takes down how a hook ended.
 func (r *Runner) finish(ctx context.Context, s *subject.Subject, plan *Plan, h *run, job *unstructured.Unstructured) error {
-	r.seen.Of(s.App).running = ""
+	r.seen.Get(s.App).running = ""
 	s.Settled()
 	h.fresh, h.result = true, &v1alpha1.HookStatus{
 		Phase: h.Phase, Name: h.Hook.Name, Input: h.Input, Result: v1alpha1.HookSucceeded, FinishedAt: metav1.NewTime(s.Now()),

@@ -287,7 +287,7 @@ func TestAJobThatCannotStartIsExplained(t *testing.T) {
 			if created != (c.create != nil) {
 				t.Errorf("the Job was made: %t", created)
 			}
-			if b.seen.Of(b.s.App).running != "" {
+			if b.seen.Get(b.s.App).running != "" {
 				t.Error("a Job that was not made is taken for running")
 			}
 		})
@@ -308,11 +308,11 @@ func TestAJobIsMarkedAfterItWasAdmitted(t *testing.T) {
 	if err := b.s.Client.Get(t.Context(), client.ObjectKey{Namespace: "kubeop-a-b", Name: b.h.Name()}, made); err != nil {
 		t.Fatal(err)
 	}
-	if !b.h.Is(made) || b.seen.Of(b.s.App).running != made.GetName() {
+	if !b.h.Is(made) || b.seen.Get(b.s.App).running != made.GetName() {
 		t.Errorf("the Job has the labels %v", made.GetLabels())
 	}
 	b.Forget(b.s.App)
-	if b.seen.Of(b.s.App).running != "" {
+	if b.seen.Get(b.s.App).running != "" {
 		t.Error("it is not forgotten")
 	}
 }
@@ -323,14 +323,14 @@ func TestASucceededHookHasNoMessage(t *testing.T) {
 	if err := unstructured.SetNestedSlice(done.Object, []any{map[string]any{"type": "Complete", "status": "True"}}, "status", "conditions"); err != nil {
 		t.Fatal(err)
 	}
-	b.seen.Of(b.s.App).running = b.h.Name()
+	b.seen.Get(b.s.App).running = b.h.Name()
 	if err := b.finish(t.Context(), b.s, b.plan, b.h, done); err != nil {
 		t.Fatal(err)
 	}
 	if h := b.h.result; h.Result != v1alpha1.HookSucceeded || h.Message != "" || !b.h.fresh || h.FinishedAt.Time != b.s.Now() || h.Input != "0123" {
 		t.Errorf("got %+v", h)
 	}
-	if b.plan.forced || b.seen.Of(b.s.App).running != "" {
+	if b.plan.forced || b.seen.Get(b.s.App).running != "" {
 		t.Error("a first run handled a request, or is still taken for running")
 	}
 }

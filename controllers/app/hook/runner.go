@@ -60,7 +60,7 @@ func (r *Runner) Post(ctx context.Context, s *subject.Subject, plan *Plan, admit
 // awaitFormer lets a hook end that may still run and is not in the spec any more, and clears away what is left of such hooks. Those of this
 // spec are looked at when they are to run.
 func (r *Runner) awaitFormer(ctx context.Context, s *subject.Subject, plan *Plan) error {
-	next, seen := plan.next(), r.seen.Of(s.App)
+	next, seen := plan.next(), r.seen.Get(s.App)
 	begun := conditions.IsUnknown(s.App, v1alpha1.HooksSucceededCondition) && !seen.looked
 	if left := seen.running != "" && seen.running != next; len(plan.runs) > 0 && !begun && !left {
 		return nil

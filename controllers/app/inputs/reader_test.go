@@ -31,7 +31,7 @@ type bench struct {
 func newBench(objects ...client.Object) *bench {
 	b := &bench{version: "1"}
 	b.Reader = &Reader{Version: func(context.Context, string, string, string) (string, error) { return b.version, nil }}
-	b.s = (&subject.Subjects{}).Of(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web"}})
+	b.s = (&subject.Subjects{}).New(&v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web"}})
 	b.s.Client = interceptor.NewClient(fake.NewClientBuilder().WithObjects(objects...).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			b.reads++

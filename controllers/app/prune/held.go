@@ -27,7 +27,7 @@ type Held struct {
 
 // Held returns what is held of an App: what was last found or, by an earlier process, reported.
 func (p *Pruner) Held(app *v1alpha1.App) Held {
-	if found := p.held.Of(app); found.known {
+	if found := p.held.Get(app); found.known {
 		return *found
 	}
 	return Held{Objects: app.Status.Held, Token: app.Status.HeldToken}
@@ -47,7 +47,7 @@ func (p *Pruner) hold(app *v1alpha1.App, revision string, entries []v1alpha1.Inv
 			}
 		}
 	}
-	*p.held.Of(app) = held
+	*p.held.Get(app) = held
 	return held
 }
 

@@ -58,7 +58,7 @@ func newBench(t *testing.T, app *v1alpha1.App, faults interceptor.Funcs, objects
 	}
 	faulty := interceptor.NewClient(api, faults)
 	b.Pruner = &Pruner{Client: faulty, Direct: api, Events: b.events, Live: unwatched}
-	b.s = (&subject.Subjects{Clock: testclock.NewFakePassiveClock(time.Unix(1_000_000, 0))}).Of(app)
+	b.s = (&subject.Subjects{Clock: testclock.NewFakePassiveClock(time.Unix(1_000_000, 0))}).New(app)
 	b.s.Owner, b.s.Client = own.Owner{Tenant: "acme", Project: "shop", App: "web", Namespace: shop}, faulty
 	return b
 }

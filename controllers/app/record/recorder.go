@@ -32,7 +32,7 @@ type unreported struct {
 
 // Load returns the inventory from which a pass goes on. An error says that it is not known; what is returned with it is a part.
 func (r *Recorder) Load(ctx context.Context, app *v1alpha1.App) (v1alpha1.Inventory, error) {
-	left := r.unreported.Of(app).inventory
+	left := r.unreported.Get(app).inventory
 	switch {
 	case left != nil:
 		return *left, nil
@@ -64,7 +64,7 @@ func (r *Recorder) Announce(ctx context.Context, app *v1alpha1.App, before, entr
 
 // Keep has the next pass go on from the inventory of this one where the status does not report it.
 func (r *Recorder) Keep(app *v1alpha1.App, inventory v1alpha1.Inventory, reported bool) {
-	left := r.unreported.Of(app)
+	left := r.unreported.Get(app)
 	left.inventory = nil
 	switch {
 	case app.Spec.Helm != nil || app.Spec.Suspend:
@@ -76,10 +76,10 @@ func (r *Recorder) Keep(app *v1alpha1.App, inventory v1alpha1.Inventory, reporte
 }
 
 // Drop forgets what the last pass left: the App is being removed, and its status reports what is left of it.
-func (r *Recorder) Drop(app *v1alpha1.App) { r.unreported.Of(app).inventory = nil }
+func (r *Recorder) Drop(app *v1alpha1.App) { r.unreported.Get(app).inventory = nil }
 
 // Writes returns the versions in which an App's objects were last written.
-func (r *Recorder) Writes(app *v1alpha1.App) *Writes { return r.writes.Of(app) }
+func (r *Recorder) Writes(app *v1alpha1.App) *Writes { return r.writes.Get(app) }
 
 // Forget drops all that is known of an App.
 func (r *Recorder) Forget(app *v1alpha1.App) {

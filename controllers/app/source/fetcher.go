@@ -103,7 +103,7 @@ type pass struct {
 
 // Fetch brings the source at hand, and returns how the step of the source ends.
 func (f *Fetcher) Fetch(ctx context.Context, s *subject.Subject, found *Found) error {
-	p := &pass{s, found, f.queries.Of(s.App)}
+	p := &pass{s, found, f.queries.Get(s.App)}
 	found.image = &p.last.image
 	if !sharesSource(&s.App.Spec) {
 		p.last.source = ""

@@ -166,9 +166,9 @@ func newFetcher(t *testing.T, app *v1alpha1.App) (*Fetcher, *pass) {
 		Client: api, Inputs: &inputs.Reader{Version: func(context.Context, string, string, string) (string, error) { return "1", nil }},
 		Queue: &wake.Queue{}, Git: git.NewStore(t.TempDir(), nil), Answers: NewAnswers(pool.New(pool.Options{Reach: pool.ReachOf}, now), now),
 	}
-	s := (&subject.Subjects{Clock: now}).Of(app)
+	s := (&subject.Subjects{Clock: now}).New(app)
 	s.Client = api
-	return f, &pass{s, &Found{}, f.queries.Of(app)}
+	return f, &pass{s, &Found{}, f.queries.Get(app)}
 }
 
 // schemeOf knows Kubernetes' own kinds and kubeop's.

@@ -57,7 +57,7 @@ func TestABuildThatDidNotEnd(t *testing.T) {
 	app.Status.LastAttemptedRevision, app.Status.SourceDigest = "C1", "as in C1"
 	found := &Found{Files: Files{Revision: "C2", reading: (&folder.Folder{}).Reading()}}
 	found.recognize(app)
-	f.Built((&subject.Subjects{}).Of(app), found, "")
+	f.Built((&subject.Subjects{}).New(app), found, "")
 	found.Record(app)
 	if got := app.Status.LastAttemptedRevision; got != "C1" {
 		t.Errorf("%s is told of what nobody read", got)
@@ -88,7 +88,7 @@ func TestAppsOfACommitShareOneCause(t *testing.T) {
 		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Generation: generation}}
 		app.Annotations = map[string]string{v1alpha1.RevisionAnnotation: revision}
 		app.Status.ObservedGeneration = -1
-		p := &pass{(&subject.Subjects{}).Of(app), &Found{}, &lastQuery{cause: last}}
+		p := &pass{(&subject.Subjects{}).New(app), &Found{}, &lastQuery{cause: last}}
 		return p.causeOf(cache.Question{Generation: generation, Request: "now"})
 	}
 	common := cause("1", "main@sha1:1", "", 1)

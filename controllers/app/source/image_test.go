@@ -102,8 +102,8 @@ func (b *bench) choose(p *pass) error {
 
 // begin begins a look for the source.
 func (b *bench) begin() *pass {
-	asked := b.queries.Of(b.app)
-	return &pass{b.subjects.Of(b.app), &Found{image: &asked.image}, asked}
+	asked := b.queries.Get(b.app)
+	return &pass{b.subjects.New(b.app), &Found{image: &asked.image}, asked}
 }
 
 // look takes the step, and writes the status as the runner does. It returns how often the registry was asked.

@@ -76,7 +76,7 @@ func TestWhichSpecsUseTheFolder(t *testing.T) {
 
 // passOf is a pass of a Fetcher over an App.
 func passOf(app *v1alpha1.App) *pass {
-	s := (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).Of(app)
+	s := (&subject.Subjects{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}).New(app)
 	return &pass{s, &Found{}, &lastQuery{}}
 }
 

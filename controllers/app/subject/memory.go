@@ -15,8 +15,8 @@ type Memory[T any] struct {
 	apps map[types.UID]*T
 }
 
-// Of returns the T of an App, a new one if there is none.
-func (m *Memory[T]) Of(app *v1alpha1.App) *T {
+// Get returns the T of an App, a new one if there is none.
+func (m *Memory[T]) Get(app *v1alpha1.App) *T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.apps == nil {

@@ -53,9 +53,9 @@ type Subjects struct {
 	progress Memory[progress]
 }
 
-// Of returns the subject of a Reconcile of an App.
-func (s *Subjects) Of(app *v1alpha1.App) *Subject {
-	return &Subject{App: app, progress: s.progress.Of(app), clock: s.Clock}
+// New returns the subject of a Reconcile of an App.
+func (s *Subjects) New(app *v1alpha1.App) *Subject {
+	return &Subject{App: app, progress: s.progress.Get(app), clock: s.Clock}
 }
 
 // Forget drops what is known of an App.

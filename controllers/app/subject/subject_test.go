@@ -14,7 +14,7 @@ import (
 
 // TestAQuoteIsMaskedBeforeItIsCut has the cut fall into a secret.
 func TestAQuoteIsMaskedBeforeItIsCut(t *testing.T) {
-	s := (&Subjects{}).Of(&v1alpha1.App{})
+	s := (&Subjects{}).New(&v1alpha1.App{})
 	s.Hide("hunter22hunter22")
 	before := strings.Repeat("x", maxQuoted-8)
 	if got := s.Quote(before + "hunter22hunter22"); !strings.Contains(got, before) || strings.Contains(got, "hunt") {
@@ -26,27 +26,27 @@ func TestAPhaseBeginsOnce(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(100, 0))
 	subjects, app := &Subjects{Clock: clock}, &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{UID: "1"}}
 	began := clock.Now()
-	if got := subjects.Of(app).Since("release"); got != began {
+	if got := subjects.New(app).Since("release"); got != began {
 		t.Errorf("began at %s", got)
 	}
 	clock.SetTime(began.Add(time.Minute))
-	if got := subjects.Of(app).Since("release"); got != began {
+	if got := subjects.New(app).Since("release"); got != began {
 		t.Errorf("the same phase began anew at %s", got)
 	}
-	if waited := subjects.Of(app).Waited("release"); waited != time.Minute {
+	if waited := subjects.New(app).Waited("release"); waited != time.Minute {
 		t.Errorf("waited %s", waited)
 	}
-	if got := subjects.Of(app).Since("health of revision 2"); got != clock.Now() {
+	if got := subjects.New(app).Since("health of revision 2"); got != clock.Now() {
 		t.Errorf("another phase began at %s", got)
 	}
-	subjects.Of(app).Settled()
-	if got := subjects.Of(app).Since("health of revision 2"); got != clock.Now() {
+	subjects.New(app).Settled()
+	if got := subjects.New(app).Since("health of revision 2"); got != clock.Now() {
 		t.Errorf("the phase that ended goes on since %s", got)
 	}
 }
 
 func TestTheEarliestLookCounts(t *testing.T) {
-	s := (&Subjects{}).Of(&v1alpha1.App{})
+	s := (&Subjects{}).New(&v1alpha1.App{})
 	for _, after := range []time.Duration{time.Minute, time.Second, time.Hour} {
 		s.LookAgain(after)
 	}
@@ -70,7 +70,7 @@ func TestAnAnnotationRequestsOncePerValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{meta.ForceRequestAnnotation: c.value, ResetAnnotation: c.value}}}
 			app.Status.LastHandledForceAt, app.Status.LastHandledResetAt = c.handled, c.handled
-			s := (&Subjects{}).Of(app)
+			s := (&Subjects{}).New(app)
 			if s.Forced() != c.want || s.Reset() != c.want {
 				t.Errorf("forced is %t, reset %t", s.Forced(), s.Reset())
 			}

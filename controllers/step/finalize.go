@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
@@ -20,6 +21,28 @@ type Cause struct {
 	Other string
 	// Hold keeps the object until Cause is called again. Without it the finalizer is removed.
 	Hold bool
+}
+
+// Finalize removes what obj made, and removes the finalizer when every step succeeded. For a suspended object, and for a deletion that was
+// meant for another object (see Cause), it removes only the finalizer.
+func (r *Runner) Finalize(ctx context.Context, obj Object, s Scope, steps ...Step) (ctrl.Result, error) {
+	result, err := r.finalize(ctx, obj, s, steps)
+	return r.soonWhereFenced(ctx, result, err)
+}
+
+func (r *Runner) finalize(ctx context.Context, obj Object, s Scope, steps []Step) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
+		return ctrl.Result{}, nil
+	}
+	if left, result, err := r.leaveRunning(ctx, obj); left || err != nil {
+		return result, err
+	}
+	before := obj.DeepCopyObject().(Object)
+	if v := r.walk(ctx, obj, steps); v != nil {
+		return r.finish(ctx, before, obj, s, v)
+	}
+	_, err := r.release(ctx, obj)
+	return ctrl.Result{}, err
 }
 
 // leaveRunning handles a deletion that must not remove what the object made, and reports whether it did. It reads from the API server and

@@ -1,0 +1,73 @@
+package step
+
+import (
+	"context"
+	"strings"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+)
+
+// summarise sets Ready, Reconciling, Stalled, the conditions that the scope notes, the observed generation and the handled request. A failure that is tried again leaves the
+// observed generation behind, so that kstatus reads the object as in progress. Reconciling and Stalled take each other
+// away; deleting them here would give the same state a new transition time at each look. Ready's message begins with the heading.
+func summarise(obj Object, s Scope, v *verdict, report report) {
+	heading, settled := report.heading, false
+	switch {
+	case v == nil:
+		settled = true
+		conditions.Delete(obj, v1alpha1.ReconcilingCondition)
+		conditions.Delete(obj, v1alpha1.StalledCondition)
+		conditions.MarkTrue(obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s%s", heading, s.Summary())
+	case v.kind == waiting:
+		conditions.MarkReconciling(obj, v1alpha1.ProgressingReason, "%s", v.err)
+		conditions.MarkUnknown(obj, v1alpha1.ReadyCondition, v.reason, "%s%s", heading, v.err)
+	case v.kind == stopped:
+		settled = true
+		conditions.MarkStalled(obj, v.reason, "%s", v.err)
+		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s%s", heading, v.err)
+	default:
+		conditions.MarkReconciling(obj, v1alpha1.ProgressingWithRetryReason, "%s", v.err)
+		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s%s", heading, v.err)
+	}
+	if settled {
+		obj.GetReconcileStatus().ObservedGeneration = obj.GetGeneration()
+	}
+	setNotes(obj, report.notes)
+	if token, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
+		obj.GetReconcileStatus().SetLastHandledReconcileRequest(token)
+	}
+}
+
+func setNotes(obj Object, notes []Note) {
+	for _, n := range notes {
+		if n.Condition == "" {
+			continue
+		}
+		if n.Status == "" {
+			conditions.Delete(obj, n.Condition)
+			continue
+		}
+		conditions.Set(obj, &metav1.Condition{
+			Type: n.Condition, Status: n.Status, Reason: n.Reason, Message: n.Message, ObservedGeneration: obj.GetGeneration(),
+		})
+	}
+}
+
+// suspended has Ready say that nothing is done, in front of what it says already.
+func (r *Runner) suspended(ctx context.Context, obj Object) error {
+	const prefix = "Suspended; "
+	before := obj.DeepCopyObject().(Object)
+	ready := conditions.Get(obj, v1alpha1.ReadyCondition)
+	if ready == nil || strings.HasPrefix(ready.Message, prefix) {
+		return nil
+	}
+	marked := ready.DeepCopy()
+	marked.Message = prefix + marked.Message
+	conditions.Set(obj, marked)
+	conditions.Delete(obj, v1alpha1.ReconcilingCondition)
+	return r.patch(ctx, before, obj)
+}

@@ -1,0 +1,33 @@
+package step
+
+import (
+	"context"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/jitter"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// next says when to look again. Only a failure without a retryInterval goes through the queue's backoff.
+func next(ctx context.Context, obj Object, v *verdict) (ctrl.Result, error) {
+	every := jitter.JitteredIntervalDuration(obj.GetSchedule().Every())
+	switch {
+	case v == nil || v.kind == stopped:
+		return ctrl.Result{RequeueAfter: every}, nil
+	case v.after > 0:
+		return ctrl.Result{RequeueAfter: v.after}, nil
+	case pause(obj) > 0:
+		ctrl.LoggerFrom(ctx).Error(v.err, "Trying again", "after", pause(obj))
+		return ctrl.Result{RequeueAfter: pause(obj)}, nil
+	}
+	return ctrl.Result{}, v.err
+}
+
+// pause is how long to rest before the next try of a failure: retryInterval where it is set, else zero, which leaves it
+// to the queue's backoff.
+func pause(obj Object) time.Duration {
+	if d := obj.GetSchedule().RetryInterval; d != nil {
+		return d.Duration
+	}
+	return 0
+}
